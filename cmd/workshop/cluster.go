@@ -1,0 +1,172 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/doctor"
+)
+
+func (a *app) upCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "up",
+		Short: "Make the classroom cluster run",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			began := time.Now()
+			out := cmd.OutOrStdout()
+			cluster, err := a.up(cmd.Context(), out)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "Ready after %.1f s. Next: `make shell`, or export KUBECONFIG=%s\n", time.Since(began).Seconds(), cluster.Kubeconfig())
+			return nil
+		},
+	}
+	command.Flags().IntVar(&a.port, "port", 0, "port of the API server (0: a free one)")
+	command.Flags().IntVar(&a.nodes, "nodes", 0, "number of nodes (0: 3 simulated ones, 1 with kind)")
+	return command
+}
+
+func (a *app) downCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "Remove the classroom cluster and all it holds",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cluster, err := a.cluster(cmd.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			return cluster.Down(cmd.Context())
+		},
+	}
+}
+
+func (a *app) resetCommand() *cobra.Command {
+	var stage string
+	command := &cobra.Command{
+		Use:   "reset",
+		Short: "Take the cluster back to the state in which chapters start",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if stage != "" {
+				if _, err := a.repo.Stage(stage); err != nil {
+					return err
+				}
+			}
+			cluster, err := a.cluster(cmd.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			if err := cluster.Reset(cmd.Context()); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "The cluster is as it was when it was new.")
+			return nil
+		},
+	}
+	command.Flags().StringVar(&stage, "stage", "", "the stage you want to start (every chapter starts on an empty cluster)")
+	return command
+}
+
+func (a *app) statusCommand() *cobra.Command {
+	var output string
+	command := &cobra.Command{
+		Use:   "status",
+		Short: "Show the cluster's components, version, nodes, memory and kubeconfig",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "" && output != "json" {
+				return fmt.Errorf("output %q: json is the only other form", output)
+			}
+			cluster, err := a.cluster(cmd.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			status, err := cluster.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				encoder := json.NewEncoder(cmd.OutOrStdout())
+				encoder.SetIndent("", "  ")
+				return encoder.Encode(status)
+			}
+			status.Print(cmd.OutOrStdout(), time.Now())
+			return nil
+		},
+	}
+	command.Flags().StringVarP(&output, "output", "o", "", "json")
+	return command
+}
+
+func (a *app) shellCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "shell",
+		Short: "Start a shell with KUBECONFIG set and bin/ on the PATH",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cluster, err := a.up(cmd.Context(), cmd.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			shell := fromEnvironment("SHELL", "/bin/sh")
+			fmt.Fprintf(cmd.OutOrStdout(), "$ %s   # `exit` brings you back\n", shell)
+			command := exec.Command(shell)
+			command.Dir = a.repo.Root
+			command.Env = a.environment(cluster.Kubeconfig())
+			command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+			if err := command.Run(); err != nil {
+				// A shell ends with the status of its last command, which is nobody's failure.
+				if _, ended := err.(*exec.ExitError); !ended {
+					return fmt.Errorf("start the shell %s: %w; set SHELL to another", shell, err)
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) envCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "env",
+		Short: `Print the shell's settings: eval "$(bin/workshop env)"`,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cluster, err := a.cluster(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			for _, setting := range classroom.Environment(a.repo, cluster.Kubeconfig()) {
+				name, value, _ := strings.Cut(setting, "=")
+				fmt.Fprintf(cmd.OutOrStdout(), "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Check whether this machine is ready, and say what mends it",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			checks := doctor.Examine(cmd.Context(), a.repo, a.provider == classroom.Kind)
+			doctor.Print(cmd.OutOrStdout(), checks)
+			if !doctor.Ready(checks) {
+				return fmt.Errorf("this machine is not ready: the lines marked MISSING say what to do")
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "\nThis machine is ready.")
+			return nil
+		},
+	}
+}

@@ -1,0 +1,28 @@
+// Command workshop is what stands behind the Makefile: it builds the tools,
+// runs the classroom cluster and plays the chapters.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// interruptedStatus is what shells report for a program ended by Ctrl-C.
+const interruptedStatus = 130
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	err := newRootCommand().ExecuteContext(ctx)
+	if err == nil {
+		return
+	}
+	fmt.Fprintf(os.Stderr, "workshop: %v\n", err)
+	if ctx.Err() != nil {
+		os.Exit(interruptedStatus)
+	}
+	os.Exit(1)
+}

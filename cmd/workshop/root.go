@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/repo"
+	"example.com/operator-workshop/internal/toolchain"
+)
+
+// app is what the commands share: the flags that choose a cluster.
+type app struct {
+	repo     repo.Repo
+	provider string
+	name     string
+	port     int
+	nodes    int
+}
+
+func newRootCommand() *cobra.Command {
+	a := &app{}
+	root := &cobra.Command{
+		Use:   "workshop",
+		Short: "Build the tools, run the classroom cluster, play the chapters",
+		Long: "workshop is the command behind the Makefile: `make up` is `bin/workshop up`.\n" +
+			"The flags can also be given to make: `make up CLUSTER=kind NAME=demo`.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			found, err := repo.Find(".")
+			a.repo = found
+			return err
+		},
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.provider, "cluster", fromEnvironment("CLUSTER", classroom.Embedded), "provider of the cluster: embedded, kind or current")
+	flags.StringVar(&a.name, "name", fromEnvironment("NAME", classroom.DefaultName), "name of the cluster")
+	root.AddCommand(
+		a.toolsCommand(), a.doctorCommand(),
+		a.upCommand(), a.downCommand(), a.statusCommand(), a.resetCommand(),
+		a.shellCommand(), a.envCommand(),
+		a.playCommand(), a.tourCommand(), a.stageCommand(), a.snippetsCommand(),
+	)
+	return root
+}
+
+// fromEnvironment lets `CLUSTER=kind bin/workshop up` mean the same as with make.
+func fromEnvironment(name, fallback string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return fallback
+}
+
+// isTerminal tells whether a person reads the output.
+func isTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"
+}
+
+// ensureTools builds what is missing of a set in bin/.
+func (a *app) ensureTools(ctx context.Context, out io.Writer, setName string) error {
+	builder, err := a.builder(out, toolchain.Host())
+	if err != nil {
+		return err
+	}
+	set, err := toolchain.LoadSet(ctx, a.repo.Root, setName)
+	if err != nil {
+		return err
+	}
+	_, err = builder.Ensure(ctx, set)
+	return err
+}
+
+func (a *app) builder(out io.Writer, platform toolchain.Platform) (toolchain.Builder, error) {
+	cache, err := toolchain.CacheDir()
+	if err != nil {
+		return toolchain.Builder{}, err
+	}
+	return toolchain.Builder{Root: a.repo.Root, Cache: cache, Platform: platform, Out: out, Terminal: isTerminal(out)}, nil
+}
+
+func (a *app) cluster(out io.Writer) (classroom.Cluster, error) {
+	nodes := a.nodes
+	if nodes == 0 {
+		nodes = defaultNodes(a.provider)
+	}
+	return classroom.New(classroom.Options{
+		Repo: a.repo, Provider: a.provider, Name: a.name, Port: a.port, Nodes: nodes, Out: out,
+	})
+}
+
+// defaultNodes: simulated nodes cost nothing, kind's are containers.
+func defaultNodes(provider string) int {
+	if provider == classroom.Kind {
+		return 1
+	}
+	return 3
+}
+
+// up makes tools and cluster ready, in this order.
+func (a *app) up(ctx context.Context, out io.Writer) (classroom.Cluster, error) {
+	cluster, err := a.cluster(out)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.ensureTools(ctx, out, toolchain.Default); err != nil {
+		return nil, err
+	}
+	return cluster, cluster.Up(ctx)
+}
+
+// environment is the caller's environment with bin/ and the cluster.
+func (a *app) environment(kubeconfig string) []string {
+	return append(os.Environ(), append(classroom.Environment(a.repo, kubeconfig),
+		fmt.Sprintf("CLUSTER=%s", a.provider), fmt.Sprintf("NAME=%s", a.name))...)
+}

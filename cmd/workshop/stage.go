@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/repo"
+	"example.com/operator-workshop/internal/toolchain"
+)
+
+// stageCommand is `make stage-N` and `make stage-N VERB...`.
+func (a *app) stageCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "stage N [VERB...]",
+		Short: "Play a stage's chapter, or run targets of the stage's own Makefile",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			stage, err := a.repo.Stage(args[0])
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				return a.play(cmd, playOptions{chapters: []string{stage.Chapter}, quiet: false})
+			}
+			return a.runVerbs(cmd, stage, args[1:])
+		},
+	}
+}
+
+// runVerbs hands the verbs to the stage's Makefile after looking whether it knows them.
+func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) error {
+	if stage.Dir == "" {
+		return fmt.Errorf("stage %d has a chapter only and no targets: `make stage-%d` plays it", stage.Number, stage.Number)
+	}
+	known, err := makeTargets(filepath.Join(stage.Dir, "Makefile"))
+	if err != nil {
+		return err
+	}
+	for _, verb := range verbs {
+		if !slices.Contains(known, verb) {
+			return fmt.Errorf("stage %d has no target %q: choose from %s", stage.Number, verb, strings.Join(known, ", "))
+		}
+	}
+	if err := a.ensureTools(cmd.Context(), cmd.OutOrStdout(), toolchain.Default); err != nil {
+		return err
+	}
+	environment, err := a.stageEnvironment(cmd, verbs)
+	if err != nil {
+		return err
+	}
+	relative, err := filepath.Rel(a.repo.Root, stage.Dir)
+	if err != nil {
+		return err
+	}
+	args := append([]string{"-C", relative}, verbs...)
+	fmt.Fprintf(cmd.OutOrStdout(), "$ make %s\n", strings.Join(args, " "))
+	command := exec.CommandContext(cmd.Context(), fromEnvironment("MAKE", "make"), args...)
+	command.Dir = a.repo.Root
+	command.Env = environment
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	// The Makefile's programs get Ctrl-C from the terminal themselves; make then ends.
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	if err := command.Run(); err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return fmt.Errorf("make %s failed", strings.Join(args, " "))
+		}
+		return fmt.Errorf("run make: %w", err)
+	}
+	return nil
+}
+
+// offlineVerbs need no cluster of the classroom: tests start their own.
+var offlineVerbs = []string{"help", "test", "fmt", "vet", "lint", "generate", "manifests", "verify", "build", "docker-build", "docker-push", "docker-buildx", "build-installer"}
+
+// stageEnvironment brings the cluster up for verbs that work on it, such as install.
+func (a *app) stageEnvironment(cmd *cobra.Command, verbs []string) ([]string, error) {
+	needsCluster := slices.ContainsFunc(verbs, func(verb string) bool { return !slices.Contains(offlineVerbs, verb) })
+	if !needsCluster {
+		return append(os.Environ(), "PATH="+a.repo.Bin()+string(os.PathListSeparator)+os.Getenv("PATH")), nil
+	}
+	cluster, err := a.up(cmd.Context(), cmd.OutOrStdout())
+	if err != nil {
+		return nil, err
+	}
+	return append(os.Environ(), classroom.Environment(a.repo, cluster.Kubeconfig())...), nil
+}
+
+// documentedTarget is a line such as "install: manifests ## Install the CRDs."
+var documentedTarget = regexp.MustCompile(`^([a-zA-Z0-9_-]+):[^=]*?## `)
+
+// makeTargets lists the documented targets of a Makefile.
+func makeTargets(path string) ([]string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the stage's targets: %w", err)
+	}
+	defer file.Close()
+	var targets []string
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if match := documentedTarget.FindStringSubmatch(lines.Text()); match != nil {
+			targets = append(targets, match[1])
+		}
+	}
+	return targets, lines.Err()
+}

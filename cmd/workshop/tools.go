@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/internal/toolchain"
+)
+
+func (a *app) toolsCommand() *cobra.Command {
+	var platformFlag string
+	command := &cobra.Command{
+		Use:   "tools [SET...]",
+		Short: "Build the pinned tools that are missing or out of date",
+		Long: "Builds the tools modules below tools/ into bin/: without arguments the control plane and the\n" +
+			"generators, with the name of a folder of tools/ (golangci-lint, prometheus-operator) that one.",
+		RunE: func(cmd *cobra.Command, sets []string) error {
+			platform := toolchain.Host()
+			if platformFlag != "" {
+				parsed, err := toolchain.ParsePlatform(platformFlag)
+				if err != nil {
+					return err
+				}
+				platform = parsed
+			}
+			builder, err := a.builder(cmd.OutOrStdout(), platform)
+			if err != nil {
+				return err
+			}
+			if len(sets) == 0 {
+				sets = []string{toolchain.Default}
+			}
+			for _, name := range sets {
+				set, err := toolchain.LoadSet(cmd.Context(), a.repo.Root, name)
+				if err != nil {
+					return err
+				}
+				built, err := builder.Ensure(cmd.Context(), set)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "bin/ has the %d tools of %s (%d built now).\n", len(set.Components), name, built)
+			}
+			return nil
+		},
+	}
+	command.Flags().StringVar(&platformFlag, "platform", "", "build for another platform, such as darwin/arm64, into bin/OS_ARCH")
+	return command
+}

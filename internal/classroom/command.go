@@ -1,0 +1,117 @@
+package classroom
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"example.com/operator-workshop/internal/repo"
+)
+
+// errInterrupted is what a learner reads after Ctrl-C.
+var errInterrupted = errors.New("interrupted: `make up` goes on from here, `make down` removes what there is")
+
+// runner runs the tools in bin/ and shows each command before it runs.
+type runner struct {
+	repo repo.Repo
+	env  []string
+	out  io.Writer
+	// log receives the tools' own messages; a failure names it. "" keeps none.
+	log string
+}
+
+// run shows and runs a tool. Its messages go to the log.
+func (r runner) run(ctx context.Context, tool string, args ...string) error {
+	fmt.Fprintf(r.out, "$ %s %s\n", tool, quoteAll(args))
+	_, err := r.output(ctx, tool, args...)
+	return err
+}
+
+// output runs a tool without showing it and returns what it prints on its standard output.
+func (r runner) output(ctx context.Context, tool string, args ...string) (string, error) {
+	path := filepath.Join(r.repo.Bin(), tool)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%s is missing: run `make tools`", filepath.Join("bin", tool))
+	}
+	var stdout, messages bytes.Buffer
+	command := exec.CommandContext(ctx, path, args...)
+	command.Dir = r.repo.Root
+	command.Env = append(cleanEnvironment(), r.env...)
+	command.Stdout = io.MultiWriter(&stdout, &messages)
+	command.Stderr = &messages
+	// A group of its own keeps the terminal's Ctrl-C away from the tool: it is ended
+	// by the context instead, at a point this program knows about.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.WaitDelay = time.Second
+	err := command.Run()
+	r.appendLog(tool, args, messages.Bytes())
+	if ctx.Err() != nil {
+		return "", contextError(ctx)
+	}
+	if err != nil {
+		return stdout.String(), fmt.Errorf("%s %s: %s (log: %s)", tool, args[0], lastLine(messages.String(), err), r.log)
+	}
+	return stdout.String(), nil
+}
+
+func contextError(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return errors.New("the time limit is over")
+	}
+	return errInterrupted
+}
+
+func (r runner) appendLog(tool string, args []string, messages []byte) {
+	if r.log == "" {
+		return
+	}
+	file, err := os.OpenFile(r.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	fmt.Fprintf(file, "%s $ %s %s\n%s", time.Now().Format(time.RFC3339), tool, quoteAll(args), messages)
+}
+
+// cleanEnvironment is the caller's environment without settings for kwokctl or
+// kubectl, which would silently change what the classroom is.
+func cleanEnvironment() []string {
+	var clean []string
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, "KWOK_") || name == "KUBECONFIG" {
+			continue
+		}
+		clean = append(clean, entry)
+	}
+	return append(clean, "KUBERC=off")
+}
+
+// lastLine is the most telling line of a tool's messages: the last one that is not empty.
+func lastLine(messages string, err error) string {
+	lines := strings.Split(strings.TrimSpace(messages), "\n")
+	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
+		return last
+	}
+	return err.Error()
+}
+
+// quoteAll writes arguments as a learner would type them.
+func quoteAll(args []string) string {
+	quoted := make([]string, len(args))
+	for i, arg := range args {
+		quoted[i] = arg
+		if arg == "" || strings.ContainsAny(arg, " \t\n'\"$`\\|&;<>(){}*?[]#~") {
+			quoted[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}

@@ -1,0 +1,71 @@
+package classroom
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"sigs.k8s.io/yaml"
+)
+
+// kwokctlConfiguration is the part of kwokctl's configuration that the workshop sets.
+// Source: KwokctlConfiguration in sigs.k8s.io/kwok/pkg/apis/config/v1alpha1.
+type kwokctlConfiguration struct {
+	Kind              string           `json:"kind"`
+	APIVersion        string           `json:"apiVersion"`
+	Options           map[string]any   `json:"options"`
+	ComponentsPatches []componentPatch `json:"componentsPatches"`
+}
+
+type componentPatch struct {
+	Name      string     `json:"name"`
+	ExtraArgs []extraArg `json:"extraArgs"`
+}
+
+type extraArg struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// writeConfig writes the file that `kwokctl create cluster --config` reads.
+func (e *embedded) writeConfig(chosen ports) error {
+	bin := func(name string) string { return filepath.Join(e.options.Repo.Bin(), name) }
+	config := kwokctlConfiguration{
+		Kind:       "KwokctlConfiguration",
+		APIVersion: "config.kwok.x-k8s.io/v1alpha1",
+		Options: map[string]any{
+			"runtime": "binary",
+			// kwokctl's default is every address, and its etcd asks nobody for a password.
+			"bindAddress":                 "127.0.0.1",
+			"disableQPSLimits":            true,
+			"kubeApiserverPort":           chosen.APIServer,
+			"etcdPort":                    chosen.Etcd,
+			"etcdPeerPort":                chosen.EtcdPeer,
+			"kubeControllerManagerPort":   chosen.ControllerManager,
+			"kubeSchedulerPort":           chosen.Scheduler,
+			"kwokControllerPort":          chosen.Kwok,
+			"etcdBinary":                  bin("etcd"),
+			"etcdctlBinary":               bin("etcdctl"),
+			"etcdutlBinary":               bin("etcdutl"),
+			"kubectlBinary":               bin("kubectl"),
+			"kubeApiserverBinary":         bin("kube-apiserver"),
+			"kubeControllerManagerBinary": bin("kube-controller-manager"),
+			"kubeSchedulerBinary":         bin("kube-scheduler"),
+			"kwokControllerBinary":        bin("kwok"),
+		},
+		ComponentsPatches: []componentPatch{{
+			Name: "kube-apiserver",
+			ExtraArgs: []extraArg{
+				// Left to itself the server looks for the machine's outward address, and does
+				// not start on one that has none, such as a laptop without a network.
+				{Key: "advertise-address", Value: "127.0.0.1"},
+				// A loopback address is no valid endpoint for the Service "kubernetes".
+				{Key: "endpoint-reconciler-type", Value: "none"},
+			},
+		}},
+	}
+	content, err := yaml.Marshal(config)
+	if err != nil {
+		return fmt.Errorf("write kwokctl's configuration: %w", err)
+	}
+	return writeFile(e.path(".yaml"), content)
+}

@@ -1,0 +1,133 @@
+package classroom
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
+)
+
+// componentNames are the programs of a running cluster, in the order in which they depend on each other.
+var componentNames = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller"}
+
+// processes finds the cluster's own processes. kwokctl records bare process
+// numbers, and a number may belong to a stranger after a reboot; what counts
+// here is the program's path, which lies in the cluster's own folder.
+func processes(ctx context.Context, clusterDir string) (map[string][]*process.Process, error) {
+	all, err := process.ProcessesWithContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string][]*process.Process{}
+	for _, candidate := range all {
+		if name := componentName(ctx, candidate, clusterDir); name != "" {
+			found[name] = append(found[name], candidate)
+		}
+	}
+	return found, nil
+}
+
+// componentName is the name of the cluster's component that the process runs, or "".
+func componentName(ctx context.Context, candidate *process.Process, clusterDir string) string {
+	args, err := candidate.CmdlineSliceWithContext(ctx)
+	if err != nil || len(args) == 0 || filepath.Dir(args[0]) != filepath.Join(clusterDir, "bin") {
+		return ""
+	}
+	if status, err := candidate.StatusWithContext(ctx); err == nil && slices.Contains(status, process.Zombie) {
+		return ""
+	}
+	return filepath.Base(args[0])
+}
+
+// forgetStalePIDs removes the process numbers that are not this cluster's from
+// kwokctl's records, because kwokctl would signal whatever has the number now.
+// It ends processes of the cluster that kwokctl does not know of, which are left
+// when it is interrupted between starting one and writing down its number.
+func forgetStalePIDs(ctx context.Context, clusterDir string) error {
+	running, err := processes(ctx, clusterDir)
+	if err != nil {
+		return err
+	}
+	records, err := filepath.Glob(filepath.Join(clusterDir, "pids", "*.pid"))
+	if err != nil {
+		return err
+	}
+	recorded := map[int32]bool{}
+	for _, record := range records {
+		name := strings.TrimSuffix(filepath.Base(record), ".pid")
+		content, err := os.ReadFile(record)
+		if err != nil {
+			return err
+		}
+		pid, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 32)
+		ours := slices.ContainsFunc(running[name], func(p *process.Process) bool { return err == nil && p.Pid == int32(pid) })
+		if ours {
+			recorded[int32(pid)] = true
+			continue
+		}
+		if err := os.Remove(record); err != nil {
+			return err
+		}
+	}
+	var strays []*process.Process
+	for _, component := range running {
+		for _, candidate := range component {
+			if !recorded[candidate.Pid] {
+				strays = append(strays, candidate)
+			}
+		}
+	}
+	return end(ctx, clusterDir, strays)
+}
+
+// endAll ends every process of the cluster.
+func endAll(ctx context.Context, clusterDir string) error {
+	running, err := processes(ctx, clusterDir)
+	if err != nil {
+		return err
+	}
+	var all []*process.Process
+	for _, component := range running {
+		all = append(all, component...)
+	}
+	return end(ctx, clusterDir, all)
+}
+
+// end kills processes and waits until they are gone. Each is looked at once more
+// before the signal, so that a number that has changed hands is left alone.
+func end(ctx context.Context, clusterDir string, targets []*process.Process) error {
+	for _, target := range targets {
+		if componentName(ctx, target, clusterDir) == "" {
+			continue
+		}
+		if err := target.KillWithContext(ctx); err != nil && !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+	}
+	return poll(ctx, 10*time.Second, func(ctx context.Context) bool {
+		return !slices.ContainsFunc(targets, func(p *process.Process) bool { return componentName(ctx, p, clusterDir) != "" })
+	})
+}
+
+// poll waits until done reports true.
+func poll(ctx context.Context, limit time.Duration, done func(context.Context) bool) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for !done(limited) {
+		select {
+		case <-limited.Done():
+			return contextError(limited)
+		case <-ticker.C:
+		}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package classroom
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
+)
+
+// Status reports the embedded cluster's processes and what its API server says.
+func (e *embedded) Status(ctx context.Context) (Status, error) {
+	status := Status{Name: e.options.Name, Provider: Embedded, Kubeconfig: e.Kubeconfig()}
+	found, err := readRecord(e.path(".json"))
+	if errors.Is(err, errNoRecord) {
+		status.State, status.Kubeconfig, status.Detail = StateAbsent, "", "`make up` makes it"
+		return status, nil
+	}
+	if err == nil && found.Phase == phaseReady {
+		err = e.checkFiles(found)
+	}
+	if err != nil {
+		status.State, status.Detail = StateBroken, err.Error()
+		return status, nil
+	}
+	alive, err := processes(ctx, e.dir)
+	if err != nil {
+		return status, err
+	}
+	for _, name := range componentNames {
+		status.Components = append(status.Components, measure(ctx, name, alive[name]))
+	}
+	switch down := dead(alive); {
+	case found.Phase == phaseCreating:
+		status.State, status.Detail = StateBroken, "it was left half made: `make up` makes it anew"
+	case len(down) == len(componentNames):
+		status.State, status.Detail = StateStopped, "`make up` starts it"
+	case len(down) > 0:
+		status.State, status.Detail = StateBroken, fmt.Sprintf("%s does not run: `make up` repairs it", down[0])
+	default:
+		status.State = StateRunning
+		describeServer(ctx, &status, e.kubectl)
+	}
+	return status, nil
+}
+
+func measure(ctx context.Context, name string, running []*process.Process) Component {
+	component := Component{Name: name}
+	for _, candidate := range running {
+		component.PID = candidate.Pid
+		if memory, err := candidate.MemoryInfoWithContext(ctx); err == nil {
+			component.Memory += memory.RSS
+		}
+		if times, err := candidate.TimesWithContext(ctx); err == nil {
+			component.CPUSeconds += times.User + times.System
+		}
+		if created, err := candidate.CreateTimeWithContext(ctx); err == nil {
+			component.Started = time.UnixMilli(created)
+		}
+	}
+	return component
+}
+
+// kubectlFunc runs kubectl against one cluster.
+type kubectlFunc func(ctx context.Context, args ...string) (string, error)
+
+// describeServer fills in what only the API server knows. Without an answer the state is broken.
+func describeServer(ctx context.Context, status *Status, kubectl kubectlFunc) {
+	var version struct{ GitVersion string }
+	if err := getJSON(ctx, kubectl, &version, "get", "--raw", "/version", "--request-timeout=5s"); err != nil {
+		status.State, status.Detail = StateBroken, err.Error()
+		return
+	}
+	status.Version = version.GitVersion
+	server, err := kubectl(ctx, "config", "view", "--minify", "--output=jsonpath={.clusters[0].cluster.server}")
+	if err == nil {
+		status.Server = server
+	}
+	var nodes struct {
+		Items []struct {
+			Status struct {
+				Conditions []struct{ Type, Status string }
+			}
+		}
+	}
+	if err := getJSON(ctx, kubectl, &nodes, "get", "nodes", "--output=json", "--request-timeout=5s"); err != nil {
+		status.Detail = err.Error()
+		return
+	}
+	status.Nodes = len(nodes.Items)
+	for _, node := range nodes.Items {
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == "Ready" && condition.Status == "True" {
+				status.ReadyNodes++
+			}
+		}
+	}
+}
+
+func getJSON(ctx context.Context, kubectl kubectlFunc, into any, args ...string) error {
+	out, err := kubectl(ctx, args...)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(out), into)
+}
+
+// Print writes the status for people.
+func (s Status) Print(out io.Writer, now time.Time) {
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	defer table.Flush()
+	fmt.Fprintf(table, "cluster\t%s (%s): %s\n", s.Name, s.Provider, s.State)
+	if s.Detail != "" {
+		fmt.Fprintf(table, "note\t%s\n", s.Detail)
+	}
+	if s.Server != "" {
+		fmt.Fprintf(table, "server\t%s, Kubernetes %s\n", s.Server, s.Version)
+		fmt.Fprintf(table, "nodes\t%d, %d of them ready\n", s.Nodes, s.ReadyNodes)
+	}
+	if s.Kubeconfig != "" {
+		fmt.Fprintf(table, "kubeconfig\t%s\n", s.Kubeconfig)
+	}
+	if len(s.Components) == 0 {
+		return
+	}
+	fmt.Fprintf(table, "memory\t%s\n", megabytes(s.Memory()))
+	fmt.Fprintln(table, "\nCOMPONENT\tPID\tMEMORY\tRUNNING FOR")
+	for _, component := range s.Components {
+		if component.PID == 0 {
+			fmt.Fprintf(table, "%s\t-\t-\tdoes not run\n", component.Name)
+			continue
+		}
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", component.Name, component.PID, megabytes(component.Memory), now.Sub(component.Started).Round(time.Second))
+	}
+}
+
+func megabytes(bytes uint64) string { return fmt.Sprintf("%d MB", bytes/1e6) }

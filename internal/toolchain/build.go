@@ -1,0 +1,229 @@
+package toolchain
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// CacheVariable names the environment variable that moves the cache of finished tools.
+const CacheVariable = "WORKSHOP_CACHE"
+
+// Builder builds sets of tools for one checkout.
+type Builder struct {
+	// Root is the checkout.
+	Root string
+	// Cache is the directory of finished tools, shared by all checkouts of a user.
+	Cache string
+	// Platform is what the tools are built for.
+	Platform Platform
+	// Out receives progress; Terminal says that it can redraw a line.
+	Out      io.Writer
+	Terminal bool
+}
+
+// Host is the platform that this program runs on.
+func Host() Platform { return Platform{OS: runtime.GOOS, Arch: runtime.GOARCH} }
+
+// CacheDir is where finished tools are kept: $WORKSHOP_CACHE, or a folder of the user's cache directory.
+func CacheDir() (string, error) {
+	if dir := os.Getenv(CacheVariable); dir != "" {
+		return filepath.Abs(dir)
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no cache directory (%w): set %s to a directory that you can write", err, CacheVariable)
+	}
+	return filepath.Join(base, "operator-workshop"), nil
+}
+
+// bin is where the tools are linked: bin/, or bin/OS_ARCH for another platform.
+func (b Builder) bin() string {
+	bin := filepath.Join(b.Root, "bin")
+	if b.Platform == Host() {
+		return bin
+	}
+	return filepath.Join(bin, b.Platform.OS+"_"+b.Platform.Arch)
+}
+
+// Ensure makes every component of the set available in bin/. It builds what the
+// cache lacks and returns the number of components built. Builds of the same set
+// started at the same time wait for each other; what an interrupted build had
+// finished is not built again.
+func (b Builder) Ensure(ctx context.Context, set Set) (int, error) {
+	goVersion, err := goVersion(ctx, set.Dir)
+	if err != nil {
+		return 0, err
+	}
+	key, err := set.key(goVersion, b.Platform)
+	if err != nil {
+		return 0, err
+	}
+	store := filepath.Join(b.Cache, "tools", key)
+	if err := makeDirs(store, b.bin()); err != nil {
+		return 0, err
+	}
+	if len(missing(set, store)) > 0 {
+		unlock, err := b.lock(ctx, store+".lock")
+		if err != nil {
+			return 0, err
+		}
+		defer unlock()
+	}
+	// What is missing is looked up again: another build may have made it while this one waited.
+	todo := missing(set, store)
+	if err := b.build(ctx, set, todo, store); err != nil {
+		return 0, err
+	}
+	for _, component := range set.Components {
+		if err := link(filepath.Join(store, component.Name), filepath.Join(b.bin(), component.Name)); err != nil {
+			return len(todo), err
+		}
+	}
+	return len(todo), nil
+}
+
+func missing(set Set, store string) []Component {
+	var todo []Component
+	for _, component := range set.Components {
+		if info, err := os.Stat(filepath.Join(store, component.Name)); err != nil || info.Mode()&0o100 == 0 {
+			todo = append(todo, component)
+		}
+	}
+	return todo
+}
+
+// lock keeps two builds of one set apart. It says so when it has to wait.
+func (b Builder) lock(ctx context.Context, path string) (unlock func(), err error) {
+	lock := flock.New(path)
+	locked, err := lock.TryLock()
+	if err == nil && !locked {
+		fmt.Fprintln(b.Out, "Another build of these tools is running: waiting for it to finish.")
+		locked, err = lock.TryLockContext(ctx, 200*time.Millisecond)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { _ = lock.Close() }, nil
+}
+
+func (b Builder) build(ctx context.Context, set Set, todo []Component, store string) error {
+	if len(todo) == 0 {
+		return nil
+	}
+	fmt.Fprintf(b.Out, "Building %d of the %d pinned tools in %s for %s; this happens once.\n", len(todo), len(set.Components), relative(b.Root, set.Dir), b.Platform)
+	bars := &progress{out: b.Out, terminal: b.Terminal, total: len(todo) + 1, start: time.Now()}
+	packages := make([]string, len(todo))
+	for i, component := range todo {
+		packages[i] = component.Package
+	}
+	err := bars.run(1, "download modules", func() error {
+		return b.goCommand(ctx, set.Dir, filepath.Join(store, "download.log"), append([]string{"list", "-deps"}, packages...)...)
+	})
+	if err != nil {
+		return fmt.Errorf("download the modules of %s: %w", relative(b.Root, set.Dir), err)
+	}
+	for i, component := range todo {
+		err := bars.run(i+2, component.Name, func() error { return b.compile(ctx, set, component, store) })
+		if err != nil {
+			return fmt.Errorf("build %s: %w", component.Name, err)
+		}
+	}
+	return nil
+}
+
+// compile builds into a temporary name: only a finished tool ever carries the tool's own name.
+func (b Builder) compile(ctx context.Context, set Set, component Component, store string) error {
+	target := filepath.Join(store, component.Name)
+	partial := target + ".partial"
+	err := b.goCommand(ctx, set.Dir, target+".log", "build", "-trimpath", "-ldflags", set.linkerFlags(), "-o", partial, component.Package)
+	if err != nil {
+		_ = os.Remove(partial)
+		return err
+	}
+	return os.Rename(partial, target)
+}
+
+// goCommand runs go in a tools module, on its own: outside the workspace, without
+// a C compiler, never switching the platform by the caller's environment.
+// Its output goes to a log that only a failure keeps.
+func (b Builder) goCommand(ctx context.Context, dir, log string, args ...string) error {
+	var output bytes.Buffer
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = dir
+	command.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOOS="+b.Platform.OS, "GOARCH="+b.Platform.Arch)
+	command.Stdout = io.Discard
+	command.Stderr = &output
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = 5 * time.Second
+	err := command.Run()
+	if err == nil {
+		_ = os.Remove(log)
+		return nil
+	}
+	if ctx.Err() != nil {
+		return errors.New("interrupted: run the same command again, it goes on where it stopped")
+	}
+	_ = os.WriteFile(log, output.Bytes(), 0o644)
+	return explain(err, output.Bytes())
+}
+
+func goVersion(ctx context.Context, dir string) (string, error) {
+	command := exec.CommandContext(ctx, "go", "env", "GOVERSION")
+	command.Dir = dir
+	command.Env = append(os.Environ(), "GOWORK=off")
+	out, err := command.Output()
+	if err != nil {
+		return "", explain(err, nil)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func makeDirs(dirs ...string) error {
+	for _, dir := range dirs {
+		err := os.MkdirAll(dir, 0o755)
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, syscall.ENOSPC) {
+			return explain(err, nil)
+		}
+		return fmt.Errorf("cannot write %s (%w): set %s to a directory that you can write", dir, err, CacheVariable)
+	}
+	return nil
+}
+
+// link points bin/NAME at the cached tool; an up-to-date link is left alone.
+func link(target, name string) error {
+	if current, err := os.Readlink(name); err == nil && current == target {
+		return nil
+	}
+	// A link is made beside the old one and renamed over it, so that a tool is never missing.
+	fresh := fmt.Sprintf("%s.%d", name, os.Getpid())
+	_ = os.Remove(fresh)
+	if err := os.Symlink(target, fresh); err != nil {
+		return fmt.Errorf("link %s: %w", name, err)
+	}
+	if err := os.Rename(fresh, name); err != nil {
+		return fmt.Errorf("link %s: %w", name, err)
+	}
+	return nil
+}
+
+func relative(root, dir string) string {
+	if rel, err := filepath.Rel(root, dir); err == nil {
+		return rel
+	}
+	return dir
+}

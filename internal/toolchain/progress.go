@@ -1,0 +1,88 @@
+package toolchain
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// progress reports what is being built: on a terminal the running line counts
+// the seconds, elsewhere each component gets one plain line when it is done.
+type progress struct {
+	out      io.Writer
+	terminal bool
+	total    int
+	start    time.Time
+}
+
+// run does one piece of work while showing it as number n.
+func (p *progress) run(n int, name string, work func() error) error {
+	began := time.Now()
+	stop := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		p.tick(n, name, began, stop)
+	}()
+	err := work()
+	close(stop)
+	<-stopped
+	outcome := "done"
+	if err != nil {
+		outcome = "failed"
+	}
+	p.line(n, name, outcome, began)
+	if p.terminal {
+		fmt.Fprintln(p.out)
+	}
+	return err
+}
+
+func (p *progress) tick(n int, name string, began time.Time, stop <-chan struct{}) {
+	if !p.terminal {
+		return
+	}
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		p.line(n, name, "building", began)
+		select {
+		case <-stop:
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (p *progress) line(n int, name, state string, began time.Time) {
+	width := len(fmt.Sprint(p.total))
+	text := fmt.Sprintf("[%*d/%d] %-26s %-8s %6s   total %s", width, n, p.total, name, state, clock(time.Since(began)), clock(time.Since(p.start)))
+	if p.terminal {
+		fmt.Fprintf(p.out, "\r\x1b[K%s %s", bar(n-1, p.total, state == "done"), text)
+		return
+	}
+	fmt.Fprintln(p.out, text)
+}
+
+// bar draws how many of total components are finished.
+func bar(finished, total int, current bool) string {
+	if current {
+		finished++
+	}
+	const width = 20
+	filled := finished * width / total
+	cells := make([]rune, width)
+	for i := range cells {
+		cells[i] = '·'
+		if i < filled {
+			cells[i] = '█'
+		}
+	}
+	return string(cells)
+}
+
+// clock writes a duration as minutes and seconds, such as "3:07".
+func clock(d time.Duration) string {
+	seconds := int(d.Round(time.Second).Seconds())
+	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
+}

@@ -1,0 +1,172 @@
+// Package toolchain builds the workshop's tools, the control plane among them,
+// from the Go modules pinned under tools/, and links them into bin/.
+//
+// A finished tool is kept in the user's cache directory under a key of all its
+// inputs (module pins, Go version, platform, linker flags), so another clone
+// with the same pins gets it in no time, and a tool that is out of date has a
+// different key and is built again.
+package toolchain
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// Platform is an operating system and architecture by Go's names.
+type Platform struct{ OS, Arch string }
+
+// String is the platform as Go's tools print it, such as "linux/amd64".
+func (p Platform) String() string { return p.OS + "/" + p.Arch }
+
+// ParsePlatform reads "linux/amd64".
+func ParsePlatform(text string) (Platform, error) {
+	goos, arch, found := strings.Cut(text, "/")
+	if !found || goos == "" || arch == "" || strings.Contains(arch, "/") {
+		return Platform{}, fmt.Errorf("platform %q: write it as OS/ARCH, such as darwin/arm64", text)
+	}
+	return Platform{OS: goos, Arch: arch}, nil
+}
+
+// Component is one tool: a command package of a pinned module.
+type Component struct {
+	// Name is the tool's file name in bin/.
+	Name string
+	// Package is the command's import path.
+	Package string
+}
+
+// Set is one tools module: components that share one set of pins.
+type Set struct {
+	// Name is the module's folder below tools/, or "tools" for tools/ itself.
+	Name string
+	// Dir is the module's folder.
+	Dir string
+	// Components in the order of the module's tool directives.
+	Components []Component
+	// versions holds the pinned version of every required module.
+	versions map[string]string
+}
+
+// Default is the set with the control plane and the generators.
+const Default = "tools"
+
+// versionVariables are the linker variables that tell a program its own version;
+// without them a Kubernetes built outside its release process reports v0.0.0.
+var versionVariables = []struct {
+	module    string
+	variables []string
+	trimV     bool
+}{
+	{module: "k8s.io/kubernetes", variables: []string{
+		"k8s.io/component-base/version.gitVersion",
+		"k8s.io/client-go/pkg/version.gitVersion",
+		"sigs.k8s.io/kwok/pkg/consts.KubeVersion",
+	}},
+	{module: "sigs.k8s.io/kwok", variables: []string{"sigs.k8s.io/kwok/pkg/consts.Version"}, trimV: true},
+	{module: "sigs.k8s.io/controller-tools", variables: []string{"sigs.k8s.io/controller-tools/pkg/version.version"}},
+	{module: "sigs.k8s.io/kustomize/kustomize/v5", variables: []string{"sigs.k8s.io/kustomize/api/provenance.version"}},
+	{module: "github.com/golangci/golangci-lint/v2", variables: []string{"main.version"}, trimV: true},
+	{module: "github.com/prometheus-operator/prometheus-operator", variables: []string{"github.com/prometheus/common/version.Version"}, trimV: true},
+}
+
+// renamed gives a better file name to commands whose package is called otherwise.
+var renamed = map[string]string{
+	"go.etcd.io/etcd/server/v3":                                       "etcd",
+	"github.com/prometheus-operator/prometheus-operator/cmd/operator": "prometheus-operator",
+}
+
+var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
+
+// LoadSet reads the tools module of that name below root. The error names the sets there are.
+func LoadSet(ctx context.Context, root, name string) (Set, error) {
+	dir := filepath.Join(root, "tools")
+	if name != Default {
+		dir = filepath.Join(dir, name)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+		return Set{}, fmt.Errorf("there is no tool set %q: choose one of %s", name, strings.Join(setNames(root), ", "))
+	}
+	edit := exec.CommandContext(ctx, "go", "mod", "edit", "-json")
+	edit.Dir = dir
+	out, err := edit.Output()
+	if err != nil {
+		return Set{}, fmt.Errorf("read %s: %w", filepath.Join(dir, "go.mod"), explain(err, nil))
+	}
+	var module struct {
+		Tool    []struct{ Path string }
+		Require []struct{ Path, Version string }
+	}
+	if err := json.Unmarshal(out, &module); err != nil {
+		return Set{}, fmt.Errorf("read %s: %w", filepath.Join(dir, "go.mod"), err)
+	}
+	set := Set{Name: name, Dir: dir, versions: map[string]string{}}
+	for _, tool := range module.Tool {
+		set.Components = append(set.Components, Component{Name: binaryName(tool.Path), Package: tool.Path})
+	}
+	for _, require := range module.Require {
+		set.versions[require.Path] = require.Version
+	}
+	return set, nil
+}
+
+func setNames(root string) []string {
+	names := []string{Default}
+	modules, _ := filepath.Glob(filepath.Join(root, "tools", "*", "go.mod"))
+	for _, module := range modules {
+		names = append(names, filepath.Base(filepath.Dir(module)))
+	}
+	return names
+}
+
+// binaryName is the name `go install` would give, but for the renamed ones.
+func binaryName(pkg string) string {
+	if name, ok := renamed[pkg]; ok {
+		return name
+	}
+	base := path.Base(pkg)
+	if majorVersion.MatchString(base) {
+		base = path.Base(path.Dir(pkg))
+	}
+	return base
+}
+
+// linkerFlags strips symbol tables and stamps the pinned versions.
+func (s Set) linkerFlags() string {
+	flags := []string{"-s", "-w"}
+	for _, stamp := range versionVariables {
+		version, pinned := s.versions[stamp.module]
+		if !pinned {
+			continue
+		}
+		if stamp.trimV {
+			version = strings.TrimPrefix(version, "v")
+		}
+		for _, variable := range stamp.variables {
+			flags = append(flags, "-X", variable+"="+version)
+		}
+	}
+	return strings.Join(flags, " ")
+}
+
+// key identifies everything that goes into the set's binaries.
+func (s Set) key(goVersion string, platform Platform) (string, error) {
+	hash := sha256.New()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(s.Dir, name))
+		if err != nil {
+			return "", fmt.Errorf("read the pins of the tools: %w", err)
+		}
+		fmt.Fprintf(hash, "%s %d\n%s\n", name, len(content), content)
+	}
+	fmt.Fprintf(hash, "%s %s %s", goVersion, platform, s.linkerFlags())
+	return s.Name + "-" + hex.EncodeToString(hash.Sum(nil))[:16], nil
+}
