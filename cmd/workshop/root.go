@@ -39,8 +39,8 @@ func newRootCommand() *cobra.Command {
 		},
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.provider, "cluster", fromEnvironment("CLUSTER", classroom.Embedded), "provider of the cluster: embedded, kind or current")
-	flags.StringVar(&a.name, "name", fromEnvironment("NAME", classroom.DefaultName), "name of the cluster")
+	flags.StringVar(&a.provider, "cluster", fromEnvironment("WORKSHOP_CLUSTER", classroom.Embedded), "provider of the cluster: embedded, kind or current")
+	flags.StringVar(&a.name, "name", fromEnvironment("WORKSHOP_NAME", classroom.DefaultName), "name of the cluster")
 	root.AddCommand(
 		a.toolsCommand(), a.doctorCommand(),
 		a.upCommand(), a.downCommand(), a.statusCommand(), a.resetCommand(),
@@ -50,7 +50,7 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
-// fromEnvironment lets `CLUSTER=kind bin/workshop up` mean the same as with make.
+// fromEnvironment lets the Makefile, and a shell made by it, choose the cluster.
 func fromEnvironment(name, fallback string) string {
 	if value := os.Getenv(name); value != "" {
 		return value
@@ -119,5 +119,5 @@ func (a *app) up(ctx context.Context, out io.Writer) (classroom.Cluster, error) 
 // environment is the caller's environment with bin/ and the cluster.
 func (a *app) environment(kubeconfig string) []string {
 	return append(os.Environ(), append(classroom.Environment(a.repo, kubeconfig),
-		fmt.Sprintf("CLUSTER=%s", a.provider), fmt.Sprintf("NAME=%s", a.name))...)
+		fmt.Sprintf("WORKSHOP_CLUSTER=%s", a.provider), fmt.Sprintf("WORKSHOP_NAME=%s", a.name))...)
 }

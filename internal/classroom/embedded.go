@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/shirou/gopsutil/v4/process"
-
-	"example.com/operator-workshop/internal/toolchain"
 )
 
 const (
@@ -19,6 +16,8 @@ const (
 	startLimit = 3 * time.Minute
 	// createAttempts is how often creation is tried when another program takes a chosen port meanwhile.
 	createAttempts = 3
+	// releaseLimit is how long an ended program's port may take to become free.
+	releaseLimit = 3 * time.Second
 )
 
 // embedded is a control plane of programs from bin/, run by kwokctl on 127.0.0.1.
@@ -35,12 +34,14 @@ func newEmbedded(options Options) *embedded {
 	return &embedded{
 		options: options,
 		state:   state,
-		dir:     filepath.Join(home, "clusters", options.Name),
+		dir:     filepath.Join(home, ".kwok", "clusters", options.Name),
 		runner: runner{
 			repo: options.Repo,
 			out:  options.Out,
 			log:  filepath.Join(state, options.Name+".log"),
-			env:  []string{"KWOK_WORKDIR=" + home, "KUBECACHEDIR=" + filepath.Join(state, "kube-cache")},
+			// kwokctl keeps its files in ~/.kwok. A home of its own moves them here and keeps
+			// the learner's settings out; KWOK_WORKDIR would do so too, but ends at a space.
+			env: []string{"HOME=" + home, "KUBECACHEDIR=" + filepath.Join(state, "kube-cache")},
 		},
 	}
 }
@@ -142,102 +143,24 @@ func (e *embedded) checkFiles(found record) error {
 	return nil
 }
 
-// create makes the cluster from nothing. Creations wait for each other, also
-// those of other checkouts, because two at the same moment can take each other's ports.
-func (e *embedded) create(ctx context.Context) error {
-	cache, err := toolchain.CacheDir()
-	if err != nil {
-		return err
-	}
-	unlock, err := lock(ctx, filepath.Join(cache, "create.lock"))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	for attempt := 1; ; attempt++ {
-		err := e.createOnce(ctx)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		if removeErr := e.remove(ctx); removeErr != nil {
-			return errors.Join(err, removeErr)
-		}
-		if attempt == createAttempts {
-			return err
-		}
-		fmt.Fprintf(e.options.Out, "Attempt %d failed (%v): trying again.\n", attempt, err)
-	}
-}
-
-func (e *embedded) createOnce(ctx context.Context) error {
-	if err := e.remove(ctx); err != nil {
-		return err
-	}
-	chosen, err := e.choosePorts()
-	if err != nil {
-		return err
-	}
-	made := record{Phase: phaseCreating, Root: e.options.Repo.Root, Ports: chosen}
-	if err := made.write(e.path(".json")); err != nil {
-		return err
-	}
-	if err := e.writeConfig(chosen); err != nil {
-		return err
-	}
+// restart starts the components that do not run. What the cluster holds is kept.
+// It looks again when a component ends meanwhile: one that is being killed while
+// `up` looks is still there for a moment.
+func (e *embedded) restart(ctx context.Context, found record) error {
 	limited, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	err = e.runner.run(limited, "kwokctl", "create", "cluster", "--name", e.options.Name,
-		"--config", e.relative(e.path(".yaml")), "--kubeconfig", e.relative(e.Kubeconfig()))
-	if err != nil {
-		return err
+	for attempt := 1; ; attempt++ {
+		err := e.startMissing(limited, found)
+		if err == nil {
+			return e.choose()
+		}
+		if attempt == createAttempts || limited.Err() != nil || !errors.Is(err, errComponentEnded) {
+			return err
+		}
 	}
-	if err := e.waitReady(limited); err != nil {
-		return err
-	}
-	err = e.runner.run(limited, "kwokctl", "scale", "node", "--name", e.options.Name, "--replicas", strconv.Itoa(e.options.Nodes))
-	if err != nil {
-		return err
-	}
-	if err := e.waitUsable(limited); err != nil {
-		return err
-	}
-	err = e.runner.run(limited, "kwokctl", "snapshot", "save", "--name", e.options.Name, "--path", e.relative(e.freshSnapshot()))
-	if err != nil {
-		return err
-	}
-	made.Phase = phaseReady
-	if err := made.write(e.path(".json")); err != nil {
-		return err
-	}
-	return e.choose()
 }
 
-// freshSnapshot is where the state of the new cluster is kept for Reset.
-func (e *embedded) freshSnapshot() string { return filepath.Join(e.dir, "fresh.db") }
-
-// relative shortens a path for the commands that a learner reads.
-func (e *embedded) relative(path string) string {
-	if rel, err := filepath.Rel(e.options.Repo.Root, path); err == nil {
-		return rel
-	}
-	return path
-}
-
-func (e *embedded) choosePorts() (ports, error) {
-	free, err := freePorts(6)
-	if err != nil {
-		return ports{}, err
-	}
-	chosen := ports{APIServer: free[0], Etcd: free[1], EtcdPeer: free[2], ControllerManager: free[3], Scheduler: free[4], Kwok: free[5]}
-	if e.options.Port == 0 {
-		return chosen, nil
-	}
-	chosen.APIServer = e.options.Port
-	return chosen, requirePort(e.options.Port, "kube-apiserver", "choose another with PORT=, or leave PORT out for a free one")
-}
-
-// restart starts the components that do not run. What the cluster holds is kept.
-func (e *embedded) restart(ctx context.Context, found record) error {
+func (e *embedded) startMissing(ctx context.Context, found record) error {
 	if err := forgetStalePIDs(ctx, e.dir); err != nil {
 		return err
 	}
@@ -247,26 +170,23 @@ func (e *embedded) restart(ctx context.Context, found record) error {
 	}
 	down := dead(alive)
 	for _, name := range down {
-		if err := e.requirePorts(found.Ports, name); err != nil {
+		if err := e.requirePorts(ctx, found.Ports, name); err != nil {
 			return err
 		}
 	}
 	fmt.Fprintf(e.options.Out, "Cluster %s does not run as it should: starting %d of its %d components.\n", e.options.Name, len(down), len(componentNames))
-	limited, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	if err := e.runner.run(limited, "kwokctl", "start", "cluster", "--name", e.options.Name); err != nil {
+	if err := e.runner.run(ctx, "kwokctl", "start", "cluster", "--name", e.options.Name); err != nil {
 		return err
 	}
-	if err := e.waitReady(limited); err != nil {
+	if err := e.waitReady(ctx); err != nil {
 		return err
 	}
-	if err := e.waitUsable(limited); err != nil {
-		return err
-	}
-	return e.choose()
+	return e.waitUsable(ctx)
 }
 
-func (e *embedded) requirePorts(chosen ports, component string) error {
+// requirePorts makes sure that a component can have its ports again. A component
+// that has just ended gives them back a moment later.
+func (e *embedded) requirePorts(ctx context.Context, chosen ports, component string) error {
 	const remedy = "end that program and run `make up` again; or give this cluster up with `make down` and make a new one"
 	needed := map[string][]int{
 		"etcd":                    {chosen.Etcd, chosen.EtcdPeer},
@@ -276,61 +196,12 @@ func (e *embedded) requirePorts(chosen ports, component string) error {
 		"kwok-controller":         {chosen.Kwok},
 	}
 	for _, port := range needed[component] {
+		_ = poll(ctx, releaseLimit, func(context.Context) bool { return portFree(port) })
 		if err := requirePort(port, component, remedy); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// waitReady waits for the API server; a component that dies meanwhile ends the wait.
-func (e *embedded) waitReady(ctx context.Context) error {
-	var died error
-	err := poll(ctx, startLimit, func(ctx context.Context) bool {
-		died = e.allAlive(ctx)
-		return died != nil || e.answers(ctx)
-	})
-	if died != nil {
-		return died
-	}
-	if err != nil {
-		return fmt.Errorf("the API server of cluster %s does not answer: %w (its messages: %s)", e.options.Name, err, e.relative(filepath.Join(e.dir, "logs")))
-	}
-	return nil
-}
-
-// allAlive names the first component that has ended. kwokctl reports success for
-// components that die right after their start, for example on a port taken meanwhile.
-func (e *embedded) allAlive(ctx context.Context) error {
-	alive, err := processes(ctx, e.dir)
-	if err != nil {
-		return err
-	}
-	for _, name := range dead(alive) {
-		log := filepath.Join(e.dir, "logs", name+".log")
-		content, _ := os.ReadFile(log)
-		return fmt.Errorf("%s ended: %s (all its messages: %s)", name, lastLine(string(content), errors.New("no message")), e.relative(log))
-	}
-	return nil
-}
-
-// waitUsable waits until nodes are Ready and pods can be created: the controller
-// manager makes the default service account, without which admission refuses them.
-func (e *embedded) waitUsable(ctx context.Context) error {
-	waits := [][]string{
-		{"wait", "--for=condition=Ready", "node", "--all", "--timeout=60s"},
-		{"wait", "--for=create", "serviceaccount/default", "--namespace=default", "--timeout=60s"},
-	}
-	for _, args := range waits {
-		if _, err := e.kubectl(ctx, args...); err != nil {
-			return err
-		}
-	}
-	return e.allAlive(ctx)
-}
-
-func (e *embedded) kubectl(ctx context.Context, args ...string) (string, error) {
-	return e.runner.output(ctx, "kubectl", append([]string{"--kubeconfig", e.Kubeconfig()}, args...)...)
 }
 
 // choose makes this the cluster that .workshop/kubeconfig leads to.

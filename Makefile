@@ -1,0 +1,118 @@
+# The front door of the workshop: `make help` lists what there is.
+# It works with GNU make 3.81, the one that macOS has.
+
+SHELL := /bin/sh
+WORKSHOP := bin/workshop
+STAGES := $(sort $(dir $(wildcard [0-9][0-9]-*/go.mod)))
+MODULES := . $(STAGES)
+
+# The classroom cluster: CLUSTER=embedded|kind|current NAME=… PORT=… NODES=…
+export WORKSHOP_CLUSTER := $(or $(CLUSTER),$(WORKSHOP_CLUSTER))
+# Some systems have a variable NAME of their own: only make's command line counts.
+ifeq ($(origin NAME),command line)
+export WORKSHOP_NAME := $(NAME)
+endif
+
+# `make stage-1 test` is one command of two goals: a stage, and what to do there.
+ifneq (,$(filter stage-%,$(firstword $(MAKECMDGOALS))))
+STAGE_GOAL := $(firstword $(MAKECMDGOALS))
+VERBS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
+.PHONY: $(STAGE_GOAL) $(VERBS)
+$(STAGE_GOAL): bootstrap
+	@$(WORKSHOP) stage $(STAGE_GOAL) $(VERBS)
+ifneq (,$(VERBS))
+$(VERBS): $(STAGE_GOAL) ; @:
+endif
+.PHONY: bootstrap
+bootstrap: ; @tools/bootstrap.sh
+else
+
+.PHONY: help
+help: ## List everything that make can do here
+	@echo "make TARGET [CLUSTER=embedded|kind|current] [NAME=cluster]"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-24s %s\n", $$1, $$2}' Makefile
+	@echo
+	@for chapter in docs/[0-9]*-*.md; do \
+	  number=$${chapter#docs/}; number=$${number%%-*}; \
+	  printf '  %-24s %s\n' "stage-$$number" "play chapter $$number: $$(sed -n 's/^# //p' $$chapter | head -n 1)"; \
+	  for makefile in 0$$number-*/Makefile; do \
+	    [ -f "$$makefile" ] || continue; \
+	    awk -F ':.*## ' -v stage="stage-$$number" '/^[a-zA-Z0-9_-]+:.*## / {printf "  %-24s %s\n", stage " " $$1, $$2}' $$makefile; \
+	  done; \
+	done
+
+.PHONY: bootstrap
+bootstrap: ; @tools/bootstrap.sh
+
+.PHONY: tools
+tools: bootstrap ## Build the control plane and the other pinned tools into bin/
+	@$(WORKSHOP) tools
+
+.PHONY: doctor
+doctor: bootstrap ## Check whether this machine is ready, and say what mends it
+	@$(WORKSHOP) doctor
+
+.PHONY: up
+up: bootstrap ## Make the classroom cluster run (PORT=…, NODES=…)
+	@$(WORKSHOP) up $(if $(PORT),--port $(PORT)) $(if $(NODES),--nodes $(NODES))
+
+.PHONY: down
+down: bootstrap ## Remove the classroom cluster and all it holds
+	@$(WORKSHOP) down
+
+.PHONY: status
+status: bootstrap ## Show components, version, nodes, memory and kubeconfig
+	@$(WORKSHOP) status
+
+.PHONY: reset
+reset: bootstrap ## Take the cluster back to an empty one (STAGE=N)
+	@$(WORKSHOP) reset $(if $(STAGE),--stage $(STAGE))
+
+.PHONY: shell
+shell: bootstrap ## A shell with KUBECONFIG set and bin/ on the PATH
+	@$(WORKSHOP) shell
+
+.PHONY: tour
+tour: bootstrap ## Play all chapters in order
+	@$(WORKSHOP) tour
+
+.PHONY: test
+test: tools ## Run all tests
+	go test ./...
+	@set -e; for stage in $(STAGES); do echo "$(MAKE) -C $$stage test"; $(MAKE) --no-print-directory -C $$stage test; done
+
+.PHONY: bench
+bench: tools ## Measure what docs/benchmarks.md reports
+	@$(WORKSHOP) bench
+
+.PHONY: generate
+generate: tools ## Regenerate everything that is generated
+	$(WORKSHOP) snippets
+	@set -e; for stage in $(STAGES); do \
+	  if grep -q '^generate:' $$stage/Makefile; then $(MAKE) --no-print-directory -C $$stage generate; fi; done
+
+.PHONY: fmt
+fmt: ## Format the Go code
+	gofmt -w $(MODULES)
+
+.PHONY: verify
+verify: generate ## Fail when generated files, formatting or module files are out of date
+	@set -e; for module in $(MODULES); do echo "cd $$module && go mod tidy -diff && go vet ./..."; \
+	  (cd $$module && GOWORK=off go mod tidy -diff && GOWORK=off go vet ./...); done
+	@unformatted=$$(gofmt -l $(MODULES)); [ -z "$$unformatted" ] || { echo "not formatted, run make fmt: $$unformatted"; exit 1; }
+	git diff --exit-code
+	@untracked=$$(git ls-files --others --exclude-standard); [ -z "$$untracked" ] || { echo "untracked files, commit or ignore them: $$untracked"; exit 1; }
+
+.PHONY: lint
+lint: bootstrap ## Run golangci-lint on every module
+	@$(WORKSHOP) tools golangci-lint
+	@set -e; for module in $(MODULES); do echo "cd $$module && golangci-lint run"; (cd $$module && $(CURDIR)/bin/golangci-lint run ./...); done
+
+.PHONY: clean
+clean: ## Remove bin/ (the finished tools stay in the cache)
+	rm -rf bin
+
+.DEFAULT:
+	@echo "make: there is no target $@; \`make help\` lists those there are" >&2; exit 2
+endif

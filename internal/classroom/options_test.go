@@ -1,0 +1,103 @@
+package classroom_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/repo"
+)
+
+func TestOptions(t *testing.T) {
+	valid := classroom.Options{Provider: classroom.Embedded, Name: "demo", Nodes: 1}
+	cases := map[string]struct {
+		change func(*classroom.Options)
+		want   string
+	}{
+		"a provider that does not exist": {func(o *classroom.Options) { o.Provider = "minikube" }, "choose one of embedded, kind, current"},
+		"an empty name":                  {func(o *classroom.Options) { o.Name = "" }, "NAME=demo"},
+		"a name that is a path":          {func(o *classroom.Options) { o.Name = "../x" }, "NAME=demo"},
+		"a name with capitals":           {func(o *classroom.Options) { o.Name = "Demo" }, "NAME=demo"},
+		"a name of 33 letters":           {func(o *classroom.Options) { o.Name = "abcdefghijklmnopqrstuvwxyzabcdefg" }, "NAME=demo"},
+		"a port out of range":            {func(o *classroom.Options) { o.Port = 65536 }, "between 1 and 65535"},
+		"no nodes":                       {func(o *classroom.Options) { o.Nodes = 0 }, "between 1 and 1000"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			options := valid
+			c.change(&options)
+			_, err := classroom.New(options)
+			g.Expect(err).To(MatchError(ContainSubstring(c.want)))
+		})
+	}
+}
+
+func TestCurrent(t *testing.T) {
+	unreachable := `apiVersion: v1
+kind: Config
+current-context: nowhere
+clusters: [{name: nowhere, cluster: {server: "https://127.0.0.1:1"}}]
+contexts: [{name: nowhere, context: {cluster: nowhere, user: nobody}}]
+users: [{name: nobody, user: {}}]
+`
+	cases := map[string]struct{ kubeconfig, want string }{
+		"a kubeconfig that does not exist":      {"", "there is no kubeconfig"},
+		"a kubeconfig that points nowhere":      {unreachable, `the cluster of context "nowhere" does not answer`},
+		"a kubeconfig that chooses no context":  {"apiVersion: v1\nkind: Config\n", "chooses no cluster"},
+		"a kubeconfig that is no YAML whatever": {"\t{", "chooses no cluster"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			path := filepath.Join(t.TempDir(), "config")
+			if c.kubeconfig != "" {
+				g.Expect(os.WriteFile(path, []byte(c.kubeconfig), 0o600)).To(Succeed())
+			}
+			t.Setenv("KUBECONFIG", path)
+			cluster, err := classroom.New(classroom.Options{Repo: checkout(t), Provider: classroom.Current, Name: "any", Nodes: 1, Out: &bytes.Buffer{}})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(cluster.Up(testContext(t))).To(MatchError(ContainSubstring(c.want)))
+		})
+	}
+}
+
+func TestCurrentIsTheLearnersOwn(t *testing.T) {
+	g := NewWithT(t)
+	ctx := testContext(t)
+	r := checkout(t)
+	own, _ := newCluster(t, r, "own")
+	g.Expect(own.Up(ctx)).To(Succeed())
+	t.Setenv("KUBECONFIG", own.Kubeconfig())
+	out := &bytes.Buffer{}
+	cluster, err := classroom.New(classroom.Options{Repo: r, Provider: classroom.Current, Name: "any", Nodes: 1, Out: out})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(cluster.Up(ctx)).To(Succeed())
+	g.Expect(out.String()).To(ContainSubstring("Using your cluster"))
+	g.Expect(cluster.Reset(ctx)).To(MatchError(ContainSubstring("never reset")))
+	g.Expect(cluster.Down(ctx)).To(Succeed())
+	status, err := cluster.Status(ctx)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(status.State).To(Equal(classroom.StateRunning), "down leaves it alone")
+	g.Expect(status.ReadyNodes).To(Equal(2))
+}
+
+func TestKindWithoutDocker(t *testing.T) {
+	g := NewWithT(t)
+	r := checkout(t)
+	t.Setenv("PATH", t.TempDir())
+	cluster, err := classroom.New(classroom.Options{Repo: r, Provider: classroom.Kind, Name: "demo", Nodes: 1, Out: &bytes.Buffer{}})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(cluster.Up(testContext(t))).To(MatchError(ContainSubstring("needs docker")))
+}
+
+func TestEnvironment(t *testing.T) {
+	g := NewWithT(t)
+	t.Setenv("PATH", "/somewhere")
+	environment := classroom.Environment(repo.Repo{Root: "/course"}, "/course/.workshop/kubeconfig")
+	g.Expect(environment).To(ContainElements("PATH=/course/bin:/somewhere", "KUBECONFIG=/course/.workshop/kubeconfig"))
+}
