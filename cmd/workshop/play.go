@@ -1,19 +1,138 @@
 package main
 
 import (
-	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/internal/chapter"
 )
 
+// typingDelay is the time for each typed character: quick, but possible to follow.
+const typingDelay = 8 * time.Millisecond
+
 type playOptions struct {
-	chapters []string
-	quiet    bool
-	step     bool
+	quiet bool
+	step  bool
 }
 
-func (a *app) play(*cobra.Command, playOptions) error { return errors.New("not yet") }
+func (o *playOptions) addFlags(command *cobra.Command) {
+	command.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "show one line for each step")
+	command.Flags().BoolVar(&o.step, "step", false, "wait for Enter before each command")
+}
 
-func (a *app) playCommand() *cobra.Command { return &cobra.Command{Use: "play"} }
-func (a *app) tourCommand() *cobra.Command { return &cobra.Command{Use: "tour"} }
-func (a *app) snippetsCommand() *cobra.Command { return &cobra.Command{Use: "snippets"} }
+func (a *app) playCommand() *cobra.Command {
+	var options playOptions
+	command := &cobra.Command{
+		Use:   "play FILE...",
+		Short: "Play chapters: run their commands and compare the output",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			return a.play(cmd, options, paths)
+		},
+	}
+	options.addFlags(command)
+	return command
+}
+
+func (a *app) tourCommand() *cobra.Command {
+	var options playOptions
+	command := &cobra.Command{
+		Use:   "tour",
+		Short: "Play all chapters in order",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			stages, err := a.repo.Stages()
+			if err != nil {
+				return err
+			}
+			var paths []string
+			for _, stage := range stages {
+				paths = append(paths, stage.Chapter)
+			}
+			return a.play(cmd, options, paths)
+		},
+	}
+	options.addFlags(command)
+	return command
+}
+
+// play reads all chapters before it plays the first: a mistake in the text costs no cluster.
+func (a *app) play(cmd *cobra.Command, options playOptions, paths []string) error {
+	out := cmd.OutOrStdout()
+	var chapters []*chapter.Chapter
+	for _, path := range paths {
+		loaded, err := chapter.Load(a.relative(path))
+		if err != nil {
+			return err
+		}
+		chapters = append(chapters, loaded)
+	}
+	cluster, err := a.up(cmd.Context(), out)
+	if err != nil {
+		return err
+	}
+	player := &chapter.Player{
+		Dir: a.repo.Root, Env: a.environment(cluster.Kubeconfig()), Out: out, Cluster: a.provider,
+		Quiet: options.quiet, Typing: isTerminal(out) && !options.quiet, TypingDelay: typingDelay,
+		Step: options.step, In: cmd.InOrStdin(),
+	}
+	for _, each := range chapters {
+		if _, err := player.Play(cmd.Context(), each); err != nil {
+			return fmt.Errorf("%w\n`make reset` gives you an empty cluster to start again", err)
+		}
+	}
+	return nil
+}
+
+// relative shortens a path for messages, as seen from the working directory.
+func (a *app) relative(path string) string {
+	current, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	if relative, err := filepath.Rel(current, absolute); err == nil {
+		return relative
+	}
+	return path
+}
+
+func (a *app) snippetsCommand() *cobra.Command {
+	var check bool
+	command := &cobra.Command{
+		Use:   "snippets",
+		Short: "Fill the code fences of the Markdown files from the sources they show",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			paths, err := filepath.Glob(filepath.Join(a.repo.Root, "docs", "*.md"))
+			if err != nil {
+				return err
+			}
+			for _, path := range append(paths, filepath.Join(a.repo.Root, "README.md")) {
+				if check {
+					if err := chapter.Check(a.repo.Root, a.relative(path)); err != nil {
+						return err
+					}
+					continue
+				}
+				changed, err := chapter.Fill(a.repo.Root, a.relative(path))
+				if err != nil {
+					return err
+				}
+				if changed {
+					fmt.Fprintf(cmd.OutOrStdout(), "filled %s\n", a.relative(path))
+				}
+			}
+			return nil
+		},
+	}
+	command.Flags().BoolVar(&check, "check", false, "only fail when a fence is out of date")
+	return command
+}

@@ -110,7 +110,7 @@ func (a *app) up(ctx context.Context, out io.Writer) (classroom.Cluster, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := a.ensureTools(ctx, out, toolchain.Default); err != nil {
+	if err := a.ensureTools(ctx, out, toolchain.Main); err != nil {
 		return nil, err
 	}
 	return cluster, cluster.Up(ctx)

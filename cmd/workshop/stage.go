@@ -30,7 +30,7 @@ func (a *app) stageCommand() *cobra.Command {
 				return err
 			}
 			if len(args) == 1 {
-				return a.play(cmd, playOptions{chapters: []string{stage.Chapter}, quiet: false})
+				return a.play(cmd, playOptions{}, []string{stage.Chapter})
 			}
 			return a.runVerbs(cmd, stage, args[1:])
 		},
@@ -51,7 +51,7 @@ func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) err
 			return fmt.Errorf("stage %d has no target %q: choose from %s", stage.Number, verb, strings.Join(known, ", "))
 		}
 	}
-	if err := a.ensureTools(cmd.Context(), cmd.OutOrStdout(), toolchain.Default); err != nil {
+	if err := a.ensureTools(cmd.Context(), cmd.OutOrStdout(), toolchain.Main); err != nil {
 		return err
 	}
 	environment, err := a.stageEnvironment(cmd, verbs)

@@ -29,7 +29,7 @@ func (a *app) toolsCommand() *cobra.Command {
 				return err
 			}
 			if len(sets) == 0 {
-				sets = []string{toolchain.Default}
+				sets = []string{toolchain.Main}
 			}
 			for _, name := range sets {
 				set, err := toolchain.LoadSet(cmd.Context(), a.repo.Root, name)

@@ -56,8 +56,8 @@ type Set struct {
 	versions map[string]string
 }
 
-// Default is the set with the control plane and the generators.
-const Default = "tools"
+// Main is the set with the control plane and the generators.
+const Main = "tools"
 
 // versionVariables are the linker variables that tell a program its own version;
 // without them a Kubernetes built outside its release process reports v0.0.0.
@@ -89,7 +89,7 @@ var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 // LoadSet reads the tools module of that name below root. The error names the sets there are.
 func LoadSet(ctx context.Context, root, name string) (Set, error) {
 	dir := filepath.Join(root, "tools")
-	if name != Default {
+	if name != Main {
 		dir = filepath.Join(dir, name)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
@@ -119,7 +119,7 @@ func LoadSet(ctx context.Context, root, name string) (Set, error) {
 }
 
 func setNames(root string) []string {
-	names := []string{Default}
+	names := []string{Main}
 	modules, _ := filepath.Glob(filepath.Join(root, "tools", "*", "go.mod"))
 	for _, module := range modules {
 		names = append(names, filepath.Base(filepath.Dir(module)))
