@@ -74,8 +74,8 @@ shell: bootstrap ## A shell with KUBECONFIG set and bin/ on the PATH
 	@$(WORKSHOP) shell
 
 .PHONY: tour
-tour: bootstrap ## Play all chapters in order
-	@$(WORKSHOP) tour
+tour: bootstrap ## Play all chapters in order (QUIET=1: a line for each step)
+	@$(WORKSHOP) tour $(if $(QUIET),--quiet)
 
 .PHONY: test
 test: tools ## Run all tests
@@ -83,8 +83,8 @@ test: tools ## Run all tests
 	@set -e; for stage in $(STAGES); do echo "$(MAKE) -C $$stage test"; $(MAKE) --no-print-directory -C $$stage test; done
 
 .PHONY: bench
-bench: tools ## Measure what docs/benchmarks.md reports
-	@$(WORKSHOP) bench
+bench: tools ## Measure what docs/benchmarks.md reports (BUILD=1: a cold build)
+	@$(WORKSHOP) bench $(if $(BUILD),--build)
 
 .PHONY: generate
 generate: tools ## Regenerate everything that is generated

@@ -42,7 +42,7 @@ func newRootCommand() *cobra.Command {
 	flags.StringVar(&a.provider, "cluster", fromEnvironment("WORKSHOP_CLUSTER", classroom.Embedded), "provider of the cluster: embedded, kind or current")
 	flags.StringVar(&a.name, "name", fromEnvironment("WORKSHOP_NAME", classroom.DefaultName), "name of the cluster")
 	root.AddCommand(
-		a.toolsCommand(), a.doctorCommand(),
+		a.toolsCommand(), a.doctorCommand(), a.benchCommand(),
 		a.upCommand(), a.downCommand(), a.statusCommand(), a.resetCommand(),
 		a.shellCommand(), a.envCommand(),
 		a.playCommand(), a.tourCommand(), a.stageCommand(), a.snippetsCommand(),

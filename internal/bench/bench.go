@@ -1,0 +1,231 @@
+// Package bench measures the figures of docs/benchmarks.md: how long the
+// classroom takes to come and go, and what it costs while it idles.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/mem"
+
+	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/repo"
+	"example.com/operator-workshop/internal/toolchain"
+)
+
+const (
+	// crowd is how many clusters are measured side by side.
+	crowd = 5
+	// settle is how long a new cluster is left alone before it counts as idle.
+	settle = 20 * time.Second
+	// idle is how long an idle cluster is watched.
+	idle = 30 * time.Second
+)
+
+// Bench measures one checkout on this machine.
+type Bench struct {
+	Repo repo.Repo
+	// Runs is how often each duration is measured.
+	Runs int
+	// Out receives a Markdown table of the figures, Log what is being done.
+	Out, Log io.Writer
+}
+
+// Build compiles every tool with an empty compiler cache and prints the time of
+// each. Modules that are already downloaded are not downloaded again.
+func (b Bench) Build(ctx context.Context) error {
+	scratch, err := os.MkdirTemp("", "workshop-bench-")
+	if err != nil {
+		return fmt.Errorf("make a scratch directory: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	if err := os.Setenv("GOCACHE", filepath.Join(scratch, "go-build")); err != nil {
+		return err
+	}
+	set, err := toolchain.LoadSet(ctx, b.Repo.Root, toolchain.Main)
+	if err != nil {
+		return err
+	}
+	// A root of its own keeps bin/ as it is.
+	builder := toolchain.Builder{Root: filepath.Join(scratch, "root"), Cache: filepath.Join(scratch, "cache"), Platform: toolchain.Host(), Out: b.Out}
+	_, err = builder.Ensure(ctx, set)
+	return err
+}
+
+// Clusters measures clusters of the embedded provider and prints a table.
+func (b Bench) Clusters(ctx context.Context) error {
+	var clusters []classroom.Cluster
+	for i := range crowd {
+		cluster, err := classroom.New(classroom.Options{
+			Repo: b.Repo, Provider: classroom.Embedded, Name: fmt.Sprintf("bench-%d", i+1), Nodes: 3, Out: b.Log,
+		})
+		if err != nil {
+			return err
+		}
+		clusters = append(clusters, cluster)
+	}
+	defer func() {
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		for _, cluster := range clusters {
+			_ = cluster.Down(cleanup)
+		}
+	}()
+	fmt.Fprintf(b.Out, "| figure | median of %d | range |\n|---|---|---|\n", b.Runs)
+	if err := b.durations(ctx, clusters[0]); err != nil {
+		return err
+	}
+	return b.costs(ctx, clusters)
+}
+
+func (b Bench) durations(ctx context.Context, cluster classroom.Cluster) error {
+	steps := []struct {
+		figure string
+		do     func(context.Context) error
+	}{
+		{figure: "`make up`, tools built, no cluster", do: cluster.Up},
+		{figure: "`make up`, cluster running", do: cluster.Up},
+		{figure: "`make reset`", do: cluster.Reset},
+		{figure: "`make down`", do: cluster.Down},
+	}
+	took := make([][]time.Duration, len(steps))
+	for range b.Runs {
+		for i, step := range steps {
+			began := time.Now()
+			if err := step.do(ctx); err != nil {
+				return fmt.Errorf("%s: %w", step.figure, err)
+			}
+			took[i] = append(took[i], time.Since(began))
+		}
+	}
+	for i, step := range steps {
+		b.row(step.figure, took[i])
+	}
+	return nil
+}
+
+func (b Bench) row(figure string, took []time.Duration) {
+	slices.Sort(took)
+	fmt.Fprintf(b.Out, "| %s | %.2f s | %.2f–%.2f s |\n", figure, took[len(took)/2].Seconds(), took[0].Seconds(), took[len(took)-1].Seconds())
+}
+
+// costs measures memory as what the machine has less afterwards: processes share
+// the pages of their programs, so the sum of their sizes would count those often.
+func (b Bench) costs(ctx context.Context, clusters []classroom.Cluster) error {
+	before, err := usedMemory()
+	if err != nil {
+		return err
+	}
+	var first uint64
+	for i, cluster := range clusters {
+		if err := cluster.Up(ctx); err != nil {
+			return err
+		}
+		if i != 0 && i != len(clusters)-1 {
+			continue
+		}
+		if err := wait(ctx, settle); err != nil {
+			return err
+		}
+		used, err := usedMemory()
+		if err != nil {
+			return err
+		}
+		load, err := idleLoad(ctx, clusters[:i+1])
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			first = used
+			fmt.Fprintf(b.Out, "| memory of one cluster | %d MB | |\n| idle load of one cluster | %.1f %% of a core | |\n", megabytes(used, before), load)
+			continue
+		}
+		fmt.Fprintf(b.Out, "| memory of each further cluster, %d side by side | %d MB | |\n", i+1, megabytes(used, first)/int64(i))
+		fmt.Fprintf(b.Out, "| idle load of %d clusters | %.1f %% of a core | |\n", i+1, load)
+	}
+	return nil
+}
+
+func usedMemory() (uint64, error) {
+	memory, err := mem.VirtualMemory()
+	if err != nil {
+		return 0, fmt.Errorf("read the machine's memory: %w", err)
+	}
+	return memory.Total - memory.Available, nil
+}
+
+func megabytes(now, before uint64) int64 { return (int64(now) - int64(before)) / 1e6 }
+
+// idleLoad is the processor time that all components of the clusters take, in percent of one core.
+func idleLoad(ctx context.Context, clusters []classroom.Cluster) (float64, error) {
+	before, err := processorSeconds(ctx, clusters)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if err := wait(ctx, idle); err != nil {
+		return 0, err
+	}
+	after, err := processorSeconds(ctx, clusters)
+	return 100 * (after - before) / time.Since(began).Seconds(), err
+}
+
+func processorSeconds(ctx context.Context, clusters []classroom.Cluster) (float64, error) {
+	total := 0.0
+	for _, cluster := range clusters {
+		status, err := cluster.Status(ctx)
+		if err != nil {
+			return 0, err
+		}
+		for _, component := range status.Components {
+			total += component.CPUSeconds
+		}
+	}
+	return total, nil
+}
+
+func wait(ctx context.Context, duration time.Duration) error {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// Tests measures the test suite of each stage.
+func (b Bench) Tests(ctx context.Context) error {
+	stages, err := b.Repo.Stages()
+	if err != nil {
+		return err
+	}
+	for _, stage := range stages {
+		if stage.Dir == "" {
+			continue
+		}
+		var took []time.Duration
+		// The first run compiles and does not count.
+		for run := range b.Runs + 1 {
+			command := exec.CommandContext(ctx, "make", fmt.Sprintf("stage-%d", stage.Number), "test")
+			command.Dir = b.Repo.Root
+			command.Stdout, command.Stderr = b.Log, b.Log
+			began := time.Now()
+			if err := command.Run(); err != nil {
+				return fmt.Errorf("make stage-%d test: %w", stage.Number, err)
+			}
+			if run > 0 {
+				took = append(took, time.Since(began))
+			}
+		}
+		b.row(fmt.Sprintf("`make stage-%d test`, compiled", stage.Number), took)
+	}
+	return nil
+}
