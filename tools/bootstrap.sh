@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds bin/workshop, the command behind the Makefile. Prints nothing when all
+# Builds bin/workshop, the command behind the Makefile, outside the workspace: a stage
+# that does not compile must not take the whole front door away. Prints nothing when all
 # is well, and one line that says what to do when it is not.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -18,7 +19,7 @@ explain() {
 	case $1 in
 	*"requires go >="* | *"invalid go version"* | *"requires newer"*) fail "this Go is too old ($(cd / && go env GOVERSION 2>/dev/null)): $install" ;;
 	*"no space left"* | *"quota exceeded"*) fail "the disk is full: free some space (the first build needs about 8 GB) and run the same command again" ;;
-	*"HOME"*"not defined"* | *"HOME"*"are defined"*) fail "Go finds no place for its caches: set HOME, or GOCACHE, GOMODCACHE and WORKSHOP_CACHE, to directories that you can write" ;;
+	*"HOME"*"defined"* | *"module cache not found"*) fail "Go finds no place for its caches: set HOME, or GOCACHE, GOMODCACHE and WORKSHOP_CACHE, to directories that you can write" ;;
 	*"read-only file system"* | *"permission denied"*) fail "Go cannot write its caches or bin/: set GOCACHE, GOMODCACHE and WORKSHOP_CACHE to directories that you can write ($(echo "$1" | grep -E 'read-only|permission' | head -n 1))" ;;
 	*"dial tcp"* | *"no such host"* | *"proxyconnect"* | *"timeout"* | *"connection refused"* | *"network is unreachable"* | *"GOPROXY=off"*) fail "Go modules could not be downloaded: connect to the internet (or set GOPROXY to a module proxy that you reach) and run the same command again" ;;
 	esac
@@ -26,9 +27,9 @@ explain() {
 	fail "bin/workshop could not be built: go's message is above"
 }
 
-have=$(go env GOVERSION 2>&1) || explain "$have"
+have=$(GOWORK=off go env GOVERSION 2>&1) || explain "$have"
 oldest=$(printf '%s\n%s\n' "${have#go}" "$needed" | sort -t. -k1,1n -k2,2n -k3,3n | head -n 1)
 [ "$oldest" = "$needed" ] || [ "${have#go}" = "${needed%.0}" ] || fail "this Go is too old ($have): $install"
 
 [ -x bin/workshop ] || echo "Building bin/workshop with $have (once; its modules are downloaded if need be)."
-message=$(CGO_ENABLED=0 go build -buildvcs=false -o bin/workshop ./cmd/workshop 2>&1) || explain "$message"
+message=$(GOWORK=off CGO_ENABLED=0 go build -buildvcs=false -o bin/workshop ./cmd/workshop 2>&1) || explain "$message"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -126,7 +127,8 @@ func (a *app) shellCommand() *cobra.Command {
 			command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 			if err := command.Run(); err != nil {
 				// A shell ends with the status of its last command, which is nobody's failure.
-				if _, ended := err.(*exec.ExitError); !ended {
+				var ended *exec.ExitError
+				if !errors.As(err, &ended) {
 					return fmt.Errorf("start the shell %s: %w; set SHELL to another", shell, err)
 				}
 			}

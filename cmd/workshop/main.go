@@ -14,15 +14,20 @@ import (
 const interruptedStatus = 130
 
 func main() {
+	os.Exit(run())
+}
+
+// run returns the exit status.
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := newRootCommand().ExecuteContext(ctx)
 	if err == nil {
-		return
+		return 0
 	}
 	fmt.Fprintf(os.Stderr, "workshop: %v\n", err)
 	if ctx.Err() != nil {
-		os.Exit(interruptedStatus)
+		return interruptedStatus
 	}
-	os.Exit(1)
+	return 1
 }

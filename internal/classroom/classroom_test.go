@@ -76,7 +76,7 @@ func testContext(t *testing.T) context.Context {
 }
 
 // pids maps component names to process numbers.
-func pids(g Gomega, ctx context.Context, cluster classroom.Cluster) map[string]int32 {
+func pids(ctx context.Context, g Gomega, cluster classroom.Cluster) map[string]int32 {
 	status, err := cluster.Status(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
 	found := map[string]int32{}
@@ -138,9 +138,9 @@ func TestClusterLifecycle(t *testing.T) {
 
 	t.Run("a second up changes nothing", func(t *testing.T) {
 		g := NewWithT(t)
-		before := pids(g, ctx, cluster)
+		before := pids(ctx, g, cluster)
 		g.Expect(cluster.Up(ctx)).To(Succeed())
-		g.Expect(pids(g, ctx, cluster)).To(Equal(before))
+		g.Expect(pids(ctx, g, cluster)).To(Equal(before))
 	})
 
 	t.Run("the kubeconfig of the cluster brought up last is .workshop/kubeconfig", func(t *testing.T) {
@@ -154,19 +154,19 @@ func TestClusterLifecycle(t *testing.T) {
 
 	t.Run("a cluster of another name lives and ends beside it", func(t *testing.T) {
 		g := NewWithT(t)
-		before := pids(g, ctx, cluster)
+		before := pids(ctx, g, cluster)
 		second, _ := newCluster(t, r, "two")
 		g.Expect(second.Up(ctx)).To(Succeed())
 		g.Expect(kubectl(ctx, r, second, "create", "namespace", "only-in-two")).To(ContainSubstring("created"))
 		g.Expect(kubectl(ctx, r, cluster, "get", "namespace", "only-in-two")).To(ContainSubstring("NotFound"))
 		g.Expect(second.Down(ctx)).To(Succeed())
-		g.Expect(pids(g, ctx, cluster)).To(Equal(before))
+		g.Expect(pids(ctx, g, cluster)).To(Equal(before))
 	})
 
 	t.Run("killed components are started again and nothing is lost", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(kubectl(ctx, r, cluster, "create", "configmap", "kept")).To(ContainSubstring("created"))
-		before := pids(g, ctx, cluster)
+		before := pids(ctx, g, cluster)
 		kill(g, before["kube-scheduler"])
 		kill(g, before["kwok-controller"])
 		g.Eventually(ctx, func(g Gomega) {
@@ -175,7 +175,7 @@ func TestClusterLifecycle(t *testing.T) {
 			g.Expect(status.State).To(Equal(classroom.StateBroken))
 		}).WithTimeout(10 * time.Second).Should(Succeed())
 		g.Expect(cluster.Up(ctx)).To(Succeed())
-		after := pids(g, ctx, cluster)
+		after := pids(ctx, g, cluster)
 		g.Expect(after["etcd"]).To(Equal(before["etcd"]), "what lives is left alone")
 		g.Expect(after["kube-scheduler"]).NotTo(BeZero())
 
@@ -200,7 +200,7 @@ func TestClusterLifecycle(t *testing.T) {
 
 	t.Run("down leaves no process and no file", func(t *testing.T) {
 		g := NewWithT(t)
-		before := pids(g, ctx, cluster)
+		before := pids(ctx, g, cluster)
 		g.Expect(cluster.Down(ctx)).To(Succeed())
 		for name, pid := range before {
 			g.Eventually(func() error { return syscall.Kill(int(pid), 0) }).WithTimeout(10*time.Second).Should(MatchError(syscall.ESRCH), "%s still runs", name)
@@ -250,7 +250,7 @@ func TestStalePIDsOfStrangers(t *testing.T) {
 	r := checkout(t)
 	cluster, _ := newCluster(t, r, "stale")
 	g.Expect(cluster.Up(ctx)).To(Succeed())
-	for _, pid := range pids(g, ctx, cluster) {
+	for _, pid := range pids(ctx, g, cluster) {
 		kill(g, pid)
 	}
 	stranger := exec.CommandContext(ctx, "sleep", "600")
@@ -290,12 +290,12 @@ func TestTwoCheckoutsAtOnce(t *testing.T) {
 	}
 	both.Wait()
 	g.Expect(errs).To(HaveEach(BeNil()))
-	one, two := pids(g, ctx, first), pids(g, ctx, second)
+	one, two := pids(ctx, g, first), pids(ctx, g, second)
 	for name, pid := range one {
 		g.Expect(two[name]).NotTo(Equal(pid))
 	}
 	g.Expect(first.Down(ctx)).To(Succeed())
-	g.Expect(pids(g, ctx, second)).To(Equal(two))
+	g.Expect(pids(ctx, g, second)).To(Equal(two))
 }
 
 func TestTwoUpsAtOnce(t *testing.T) {
@@ -311,7 +311,7 @@ func TestTwoUpsAtOnce(t *testing.T) {
 	}
 	both.Wait()
 	g.Expect(errs).To(HaveEach(BeNil()))
-	g.Expect(pids(g, ctx, first)).To(Equal(pids(g, ctx, second)))
+	g.Expect(pids(ctx, g, first)).To(Equal(pids(ctx, g, second)))
 }
 
 func TestDamagedState(t *testing.T) {
@@ -344,7 +344,7 @@ func TestDamagedState(t *testing.T) {
 	g.Expect(os.Remove(filepath.Join(folder, "kwok.yaml"))).To(Succeed())
 	refused("kwok.yaml is missing")
 
-	g.Expect(pids(g, ctx, cluster)).NotTo(ContainElement(BeZero()), "a refused up leaves everything as it was")
+	g.Expect(pids(ctx, g, cluster)).NotTo(ContainElement(BeZero()), "a refused up leaves everything as it was")
 	g.Expect(cluster.Down(ctx)).To(Succeed())
 	g.Expect(cluster.Up(ctx)).To(Succeed())
 }
@@ -383,7 +383,7 @@ func TestOccupiedPorts(t *testing.T) {
 	g.Expect(cluster.Up(ctx)).To(Succeed())
 	status, err = cluster.Status(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
-	for _, pid := range pids(g, ctx, cluster) {
+	for _, pid := range pids(ctx, g, cluster) {
 		kill(g, pid)
 	}
 	address := strings.TrimPrefix(status.Server, "https://")

@@ -84,7 +84,8 @@ func Print(out io.Writer, checks []Check) {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", mark, check.Name, check.Found, check.Needed)
 	}
-	table.Flush()
+	// The table is a buffer until here: out reports what fails.
+	_ = table.Flush()
 	for _, check := range checks {
 		if !check.OK() {
 			fmt.Fprintf(out, "\n%s: %s\n", check.Name, check.Remedy)

@@ -110,7 +110,7 @@ func (b Builder) lock(ctx context.Context, path string) (unlock func(), err erro
 	locked, err := lock.TryLock()
 	if err == nil && !locked {
 		fmt.Fprintln(b.Out, "Another build of these tools is running: waiting for it to finish.")
-		locked, err = lock.TryLockContext(ctx, 200*time.Millisecond)
+		_, err = lock.TryLockContext(ctx, 200*time.Millisecond)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)

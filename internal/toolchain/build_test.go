@@ -190,7 +190,7 @@ func TestBuildFailures(t *testing.T) {
 			"connect to the internet",
 		},
 		"a cache that cannot be written": {
-			func(t *testing.T, c *course) {
+			func(_ *testing.T, c *course) {
 				c.cache = filepath.Join(c.root, "tools", "go.mod")
 			},
 			"set WORKSHOP_CACHE to a directory that you can write",

@@ -1,0 +1,86 @@
+package chapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	// backgroundOutput bounds what is kept of a background process's output, and backgroundTail what is shown of it.
+	backgroundOutput = 64 << 10
+	backgroundTail   = 20
+)
+
+// background is a process that a block with background= started.
+type background struct {
+	name    string
+	command *Command
+	process *process
+}
+
+// startBackground starts the block's command and waits until its output contains the ready text.
+func (p *play) startBackground(ctx context.Context, block *Block) error {
+	command := &block.Commands[0]
+	output := newCapture(backgroundOutput, p.screen.live())
+	output.awaited = block.Ready
+	process, err := p.session.start(command.Text, output, false)
+	if err != nil {
+		return p.failure(command, err.Error())
+	}
+	b := &background{name: block.Background, command: command, process: process}
+	p.backgrounds = append(p.backgrounds, b)
+	err = p.awaitReady(ctx, b, block)
+	// From here on, the screen belongs to the commands that follow.
+	output.mute()
+	p.screen.endOutput()
+	return err
+}
+
+func (p *play) awaitReady(ctx context.Context, b *background, block *Block) error {
+	limit := p.limit(block)
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-b.process.output.ready:
+		return nil
+	case <-b.process.drained:
+		return p.checkBackgrounds()
+	case <-ctx.Done():
+		return p.interrupted(ctx, b.command)
+	case <-timer.C:
+		headline := fmt.Sprintf("background process %s has not printed %q after %s", b.name, block.Ready, limit)
+		return p.failure(b.command, headline, section("output so far", outputLines(b.process.output.String())))
+	}
+}
+
+// checkBackgrounds reports every background process that has ended by itself, once.
+func (p *play) checkBackgrounds() error {
+	var errs []error
+	p.backgrounds = slices.DeleteFunc(p.backgrounds, func(b *background) bool {
+		if !b.process.ended() {
+			return false
+		}
+		lines := outputLines(b.process.output.String())
+		lines = lines[max(0, len(lines)-backgroundTail):]
+		headline := fmt.Sprintf("background process %s ended by itself with exit status %d", b.name, b.process.status())
+		errs = append(errs, p.failure(b.command, headline, section("its last output", lines)))
+		// Its children may still be there.
+		b.process.stop(p.session.patience)
+		return true
+	})
+	return errors.Join(errs...)
+}
+
+// stopBackground stops the background process of this name. There is none when its block was skipped.
+func (p *play) stopBackground(name string) {
+	for i, b := range p.backgrounds {
+		if b.name == name {
+			b.process.stop(p.session.patience)
+			p.backgrounds = slices.Delete(p.backgrounds, i, i+1)
+			return
+		}
+	}
+}

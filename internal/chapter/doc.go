@@ -1,0 +1,84 @@
+/*
+Package chapter plays the chapters of the workshop: Markdown files whose console fences are run against a cluster, and
+whose written output is compared with the real one. It also fills code fences from the source they show.
+
+This page is the reference for authors. A chapter is checked strictly: whatever can't be understood is an error with
+file and line, and all errors of a file are reported at once.
+
+# Headings
+
+Headings of level 1 to 3 (#, ##, ###) are shown while playing; the console fences up to the next one are its step:
+
+	## 1.3 Columns
+
+# Console fences
+
+	```console
+	$ kubectl get flightticket
+	NAME    FROM   TO    AGE
+	first   ICN    HND   [..]s
+	$ kubectl get flightticket nobody
+	Error from server (NotFound): [..]
+	? 1
+	```
+
+"$ " starts a command. A line ending in \ is continued by the next, from which a leading "> " prompt is removed (so a
+redirection there is written ">file", without a space). Heredocs (<<EOF, <<'EOF', <<-EOF, several on a line) reach to
+their delimiter, with blank lines and anything else in them. A quote can't be left open at the end of a line. Only a
+heredoc may hold a blank line.
+
+The lines up to the next command are the expected output:
+
+  - [..] stands for any text within a line, also for none;
+  - a line ... stands for any number of lines, also for none;
+  - everything else must be printed literally, apart from white space at the end of a line;
+  - without any line, the command must print nothing: write ... when its output does not matter.
+
+Standard output and standard error are one stream. Colours are removed from the real output before it is compared, and
+blank lines at its end. Some lines can't be written literally, because they mean something here: blank lines, ..., and
+those starting with "$ " or "? ". Write [..] for them, or for their beginning.
+
+"? N" behind the output expects exit status N, 0 to 255. Without it, the status must be 0.
+
+# Words behind console
+
+	timeout=DURATION      each command gets so long, such as 30s or 5m, instead of 2 minutes
+	expect=error          each command must fail; "? N" says with which status
+	cluster=NAME[,NAME]   played on these clusters only (embedded, kind, current), skipped and counted on others
+	cleanup               also run, without comparing, when the chapter failed or was interrupted before its end
+	background=NAME ready="TEXT"
+	                      exactly one command, without expected output, that keeps running; the chapter goes on
+	                      when it has printed TEXT, and fails when it has not within the time limit
+	stop=NAME             stop this background process first; the fence may have no command
+
+A background process that ends before it is stopped fails the chapter, before the next command or at the end. Stopping
+is SIGINT, as Ctrl-C, then SIGTERM after 10 seconds, then SIGKILL after 5 more, for all that it started. What still
+runs at the end is stopped. When a chapter fails, its cleanup fences run before that, since deleting may need the
+operator. They run where the chapter stood: what they need must not depend on a cd in a later step.
+
+# The shell
+
+Commands behave as if typed into one POSIX shell: the working directory, variables (exported or not) and $? carry over,
+within a fence and between fences. Functions, aliases, traps, shell options, jobs and $! do not, because each command is an
+sh of its own, in a process group of its own, which can be ended whole. It is sh, not bash: no arrays, no [[. Standard
+input is empty. A child that a command leaves running (&) is ended at the end of the chapter; what it prints after its
+command has ended is not seen. One that leaves its process group, as daemons do, is not found: use background=.
+
+# Fences filled from source
+
+	```go file=01-crd-only/api/types.go symbol=FlightTicket
+	```yaml file=01-crd-only/crd.yaml key=spec.versions[0].schema
+	```makefile file=Makefile
+
+[Fill] writes the body, [Check] fails when it is stale. The file is named from the root of the repository. The symbol is
+a function, a type, a constant, a variable, or a method written Type.Method, and comes with its doc comment. The key is
+cut with the comments directly above it; a part with dots in it is written ["a.b/c"]. Without either, it is the whole file.
+
+# Other fences
+
+Fences start with three or more ` or ~, and may be indented, as in a list; their indentation is removed. They can't start
+on the line of a list marker or in a quotation. A fence for sh, bash or another shell is an error, and so is one without
+a language that has a "$ " line: readers would take it for something that is checked. Use console, or text. Fences in
+other languages are left alone. So are HTML comments, with everything in them.
+*/
+package chapter

@@ -1,0 +1,78 @@
+package chapter
+
+import (
+	"regexp"
+	"strings"
+)
+
+const (
+	anyText  = "[..]"
+	anyLines = "..."
+)
+
+// ansiCode matches what terminals take for colours, cursor movements and titles.
+var ansiCode = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
+
+func stripANSI(text string) string { return ansiCode.ReplaceAllString(text, "") }
+
+// outputLines are the lines of a command's real output as they are compared: without colours and trailing blank lines.
+func outputLines(output string) []string {
+	lines := splitLines(stripANSI(output))
+	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}
+
+// matchOutput compares the expected lines with the real ones. When they differ, it returns the index of the
+// first expected line that can't be found, and that of the real line found in its place; an index behind the last line
+// stands for the end.
+func matchOutput(want, got []string) (wantIndex, gotIndex int, ok bool) {
+	w, g := 0, 0
+	// The last "..." seen, and how far it reaches. Only the last can ever have to reach further.
+	dots, reach := -1, 0
+	for w < len(want) || g < len(got) {
+		switch {
+		case w < len(want) && want[w] == anyLines:
+			dots, reach = w, g
+			w++
+			continue
+		case w < len(want) && g < len(got) && matchLine(want[w], got[g]):
+			w++
+			g++
+			continue
+		}
+		if w > wantIndex || (w == wantIndex && g > gotIndex) {
+			wantIndex, gotIndex = w, g
+		}
+		if dots < 0 || reach >= len(got) {
+			return wantIndex, gotIndex, false
+		}
+		reach++
+		w, g = dots+1, reach
+	}
+	return 0, 0, true
+}
+
+// matchLine compares one line; [..] stands for any text, also for none.
+func matchLine(want, got string) bool {
+	parts := strings.Split(want, anyText)
+	last := len(parts) - 1
+	if last == 0 || parts[last] != "" {
+		// White space at the end can't be seen, so it can't be asked for; before a final [..] it can.
+		got = strings.TrimRight(got, " \t")
+	}
+	if last == 0 {
+		return want == got
+	}
+	got, ok := strings.CutPrefix(got, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1:last] {
+		if _, got, ok = strings.Cut(got, part); !ok {
+			return false
+		}
+	}
+	return strings.HasSuffix(got, parts[last])
+}

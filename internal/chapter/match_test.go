@@ -1,0 +1,79 @@
+package chapter
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestMatchOutput(t *testing.T) {
+	tests := map[string]struct {
+		want, got string // lines separated by |
+		ok        bool
+		wantIndex int // of the lines to be marked
+		gotIndex  int
+	}{
+		"nothing":                            {"", "", true, 0, 0},
+		"equal lines":                        {"a|b", "a|b", true, 0, 0},
+		"a line that differs":                {"a|b|c", "a|x|c", false, 1, 1},
+		"a line too few":                     {"a|b", "a", false, 1, 1},
+		"a line too many":                    {"a", "a|b", false, 1, 1},
+		"output where there must be none":    {"", "a", false, 0, 0},
+		"white space at the end":             {"a", "a \t", true, 0, 0},
+		"white space at the start":           {"a", " a", false, 0, 0},
+		"any text in the middle":             {"a [..] c", "a bb c", true, 0, 0},
+		"any text that is none":              {"a[..]c", "ac", true, 0, 0},
+		"any text at the start":              {"[..]c", "a b c", true, 0, 0},
+		"any text at the end":                {"a [..]", "a ", true, 0, 0},
+		"any text twice":                     {"a[..]b[..]c", "a1b2b3c", true, 0, 0},
+		"any text is within a line":          {"a[..]b", "a|b", false, 0, 0},
+		"any text can't overlap":             {"ab[..]bc", "abc", false, 0, 0},
+		"any text for an empty line":         {"a|[..]|b", "a||b", true, 0, 0},
+		"any lines alone, for none":          {"...", "", true, 0, 0},
+		"any lines alone":                    {"...", "a|b", true, 0, 0},
+		"any lines at the start":             {"...|c", "a|b|c", true, 0, 0},
+		"any lines in the middle":            {"a|...|c", "a|b|b|c", true, 0, 0},
+		"any lines in the middle, for none":  {"a|...|c", "a|c", true, 0, 0},
+		"any lines at the end":               {"a|...", "a|b|c", true, 0, 0},
+		"any lines that must reach further":  {"a|...|b|c", "a|b|x|b|c", true, 0, 0},
+		"any lines, then a last one too few": {"...|b", "a|b|c", false, 2, 2},
+		"any lines that end nowhere":         {"a|...|c", "a|b|b", false, 2, 3},
+		"any lines twice":                    {"...|b|...|d", "a|b|c|d", true, 0, 0},
+		"any lines twice, the second wrong":  {"...|b|...|d|e", "a|b|c|d|x", false, 4, 4},
+		"dots with an indent are literal":    {" ...", "a", false, 0, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			wantIndex, gotIndex, ok := matchOutput(lines(test.want), lines(test.got))
+			g.Expect(ok).To(Equal(test.ok))
+			g.Expect([]int{wantIndex, gotIndex}).To(Equal([]int{test.wantIndex, test.gotIndex}))
+		})
+	}
+}
+
+func lines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "|")
+}
+
+func TestOutputLinesAreWithoutColoursAndBlankLinesAtTheEnd(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(outputLines("\x1b[1;31mred\x1b[0m \x1b]0;title\x07x\x1bM\r\n\nend\n \n\n")).To(Equal([]string{"red x", "", "end"}))
+	g.Expect(outputLines("\n\n")).To(BeEmpty())
+}
+
+func TestAFailureShowsTheLinesAroundTheMark(t *testing.T) {
+	g := NewWithT(t)
+	many := strings.Split(strings.TrimSuffix(strings.Repeat("x\n", 100), "\n"), "\n")
+	many[50] = "here"
+	text := markedSection("got", many, 50)
+	g.Expect(text).To(HavePrefix("got:\n    (30 lines before)\n    x\n"))
+	g.Expect(text).To(ContainSubstring("\n    x\n  > here\n    x\n"))
+	g.Expect(text).To(HaveSuffix("\n    x\n    (30 lines after)"))
+	g.Expect(section("output", many)).To(HavePrefix("output:\n    (60 lines before)\n    x\n"))
+	g.Expect(section("output", nil)).To(Equal("output: nothing"))
+}

@@ -1,0 +1,174 @@
+package chapter
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// testPlayer plays quietly in an empty directory, and does not wait long for what won't end.
+func testPlayer(t *testing.T) *Player {
+	return &Player{
+		Dir:            t.TempDir(),
+		Env:            []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir()},
+		Out:            &bytes.Buffer{},
+		InterruptGrace: 100 * time.Millisecond,
+		TerminateGrace: 5 * time.Second,
+	}
+}
+
+func parse(g Gomega, text string) *Chapter {
+	chapter, err := Parse("c.md", []byte(text))
+	g.Expect(err).NotTo(HaveOccurred())
+	return chapter
+}
+
+// Commands with what they print, as if typed one after the other; played with each shell.
+var shellScripts = map[string][]string{
+	"the directory carries over":                {"$ mkdir -p 'a b/c'", "$ cd 'a b'", "$ cd c", "$ pwd", "[..]/a b/c", "$ cd - >/dev/null", "$ pwd", "[..]/a b"},
+	"an exported variable carries over":         {"$ export A=1", "$ echo $A", "1", "$ sh -c 'echo $A'", "1"},
+	"a plain variable carries over unexported":  {"$ A=1", "$ echo [$A]", "[1]", "$ sh -c 'echo [$A]'", "[]", "$ export A", "$ sh -c 'echo [$A]'", "[1]", "$ A=2", "$ sh -c 'echo [$A]'", "[2]"},
+	"an unset variable stays unset":             {"$ export A=1; B=2", "$ unset A B", "$ echo ${A-none} ${B-none}", "none none"},
+	"an empty variable stays set":               {"$ A=; export B=", "$ echo ${A-none}${B-none}.", "."},
+	"newlines and quotes survive in a variable": {`$ A=$(printf 'a  "b" %s\n\n$HOME \\ ` + "`x`" + `=* \tB=1' "it's")`, "$ export A", "$ :", `$ printf '%s.\n' "$A"`, `a  "b" it's`, "[..]", "$HOME \\ `x`=* \tB=1."},
+	"newlines survive in a plain variable":      {`$ A=$(printf 'a\nB=1\n"C"=2')`, "$ :", `$ echo "$A"; echo ${B-none}`, "a", "B=1", `"C"=2`, "none"},
+	"the status carries over":                   {"$ (exit 4)", "? 4", "$ echo $?", "4", "$ echo $?", "0"},
+	"a command that exits":                      {"$ A=1; exit 3", "? 3", "$ echo $A", "1"},
+	"a command that replaces the shell":         {"$ A=1", "$ A=2; exec echo hi", "hi", "$ echo $A", "1"},
+	"a readonly variable does no harm":          {"$ readonly A=1", "$ echo $A", "1", "$ B=2", "$ echo $A$B", "12"},
+	"shell options do not spoil the state":      {"$ set -eufC; A=1; export B=2; false", "? 1", "$ set -x; C=3", "+ C=3", "$ echo $A$B$C *", "123 *"},
+	"IFS and PATH do not spoil the state":       {"$ IFS=AB; P=$PATH; PATH=/none; A=1; B=2", "$ PATH=$P; echo $A$B", "12"},
+	"a heredoc":                                 {"$ cat <<EOF", "a", "", "$ b", "EOF", "a", "[..]", "[..]b"},
+	"a heredoc before a command":                {"$ cat <<EOF", "a", "EOF", "a", "$ echo b # comment", "b", "$ # comment"},
+	"a continued line":                          {`$ echo a \`, "> b \\", "  c", "a b c"},
+	"output and errors in order":                {"$ echo a >&2; echo b; echo c >&2; echo d", "a", "b", "c", "d"},
+	"nothing on the input":                      {"$ cat; read A", "? 1"},
+	"a message with a line of the command":      {"$ nosuch", "[..]1: nosuch:[..]not found", "? 127"},
+	"a child in the background":                 {"$ sleep 100 & A=$!; echo a", "a", "$ kill -0 $A && echo b", "b"},
+	"a syntax error":                            {"$ A=1", "$ (", "...", "? 2", "$ echo $A", "1"},
+	"a death by a signal":                       {"$ kill -9 $$", "? 137"},
+	"colours are not compared":                  {`$ printf '\033[1ma\033[0m\n\n'`, "a"},
+}
+
+func TestPlayIsLikeOneShell(t *testing.T) {
+	shells := map[string]string{"sh": posixShell}
+	if bash, err := exec.LookPath("bash"); err == nil {
+		// On macOS, /bin/sh is bash, which is POSIX's when called sh.
+		link := filepath.Join(t.TempDir(), "sh")
+		NewWithT(t).Expect(os.Symlink(bash, link)).To(Succeed())
+		shells["bash as sh"] = link
+	}
+	for shellName, shell := range shells {
+		for name, script := range shellScripts {
+			t.Run(shellName+": "+name, func(t *testing.T) {
+				t.Parallel()
+				g := NewWithT(t)
+				player := testPlayer(t)
+				player.shell = shell
+				play, err := player.begin(parse(g, consoleFence("", script...)))
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(play.steps(t.Context())).To(Succeed())
+				g.Expect(play.end()).To(Succeed())
+				g.Expect(play.session.dir).NotTo(BeADirectory())
+			})
+		}
+	}
+}
+
+func TestPlayStopsAtWhatIsNotAsWritten(t *testing.T) {
+	tests := map[string]struct {
+		text string
+		want string
+	}{
+		"wrong output": {
+			consoleFence("", "$ printf 'a\\nx\\n\\nc\\n'", "a", "b", "..."),
+			"c.md:2: the output differs, first in the lines marked with >\n    $ printf 'a\\nx\\n\\nc\\n'\nwant:\n    a\n  > b\n    ...\ngot:\n    a\n  > x\n\n    c",
+		},
+		"missing output": {
+			consoleFence("", "$ echo a", "a", "b"),
+			"c.md:2: the output differs, first in the lines marked with >\n    $ echo a\nwant:\n    a\n  > b\ngot:\n    a\n  > (no more lines)",
+		},
+		"extra output": {
+			consoleFence("", "$ :", "$ echo a", "a", "$ echo a \\", "  && echo b", "a"),
+			"c.md:5: the output differs, first in the lines marked with >\n    $ echo a \\\n      && echo b\nwant:\n    a\n  > (no more lines)\ngot:\n    a\n  > b",
+		},
+		"output where none is written": {
+			consoleFence("", "$ echo a"),
+			"c.md:2: the output differs, first in the lines marked with >\n    $ echo a\nwant:\n  > (no more lines)\ngot:\n  > a",
+		},
+		"a wrong exit status": {
+			consoleFence("", "$ echo a; exit 3", "b", "? 4"),
+			"c.md:2: exit status 3, want 4\n    $ echo a; exit 3\noutput:\n    a",
+		},
+		"an exit status where none is written": {
+			consoleFence("", "$ false"),
+			"c.md:2: exit status 1, want 0\n    $ false\noutput: nothing",
+		},
+		"success where an error is expected": {
+			consoleFence(" expect=error", "$ false", "$ echo a"),
+			"c.md:3: exit status 0, want an error\n    $ echo a\noutput:\n    a",
+		},
+		"too much output": {
+			consoleFence("", "$ head -c 1048577 /dev/zero", "..."),
+			"c.md:2: more than 1048576 bytes of output\n    $ head -c 1048577 /dev/zero",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			_, err := testPlayer(t).Play(t.Context(), parse(g, test.text))
+			g.Expect(err).To(MatchError(test.want))
+		})
+	}
+}
+
+func TestPlayNamesADirectoryThatIsGone(t *testing.T) {
+	g := NewWithT(t)
+	player := testPlayer(t)
+	_, err := player.Play(t.Context(), parse(g, consoleFence("", "$ mkdir a && cd a && rmdir ../a", "$ :")))
+	g.Expect(err).To(MatchError(HavePrefix("c.md:3: go to the directory of the command before: stat " + player.Dir + "/a: no such file")))
+}
+
+func TestPlayCounts(t *testing.T) {
+	g := NewWithT(t)
+	player := testPlayer(t)
+	player.Quiet = true
+	result, err := player.Play(t.Context(), parse(g, "# Title\n## 1.1 A\n"+consoleFence("", "$ :", "$ :")+"## 1.2 B\n"+
+		consoleFence(" cluster=kind background=op ready=a", "$ false")+consoleFence(" cluster=kind,current", "$ false")+
+		"## 1.3 C\n"+consoleFence(" stop=op cluster=embedded", "$ :")+consoleFence(" cluster=kind", "$ false")))
+	g.Expect(err).NotTo(HaveOccurred())
+	result.Elapsed = 9840 * time.Millisecond
+	g.Expect(result.String()).To(Equal("played c.md: 2 steps, 3 commands, 3 blocks skipped (need kind, kind or current), 9.8 s"))
+	output := player.Out.(*bytes.Buffer).String()
+	g.Expect(strings.Split(output, "\n")).To(HaveExactElements(
+		MatchRegexp(`^ok    1\.1 A \(2 commands, \d+\.\d s\)$`),
+		Equal("skip  1.2 B (needs kind)"),
+		MatchRegexp(`^ok    1\.3 C \(1 command, \d+\.\d s\)$`),
+		MatchRegexp(`^played c\.md: 2 steps, 3 commands, 3 blocks skipped \(need kind, kind or current\), \d+\.\d s$`),
+		BeEmpty(),
+	))
+}
+
+func TestPlayChoosesByCluster(t *testing.T) {
+	for cluster, want := range map[string]int{"": 1, ClusterEmbedded: 1, ClusterKind: 2, ClusterCurrent: 1} {
+		t.Run(cluster, func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			player := testPlayer(t)
+			player.Cluster = cluster
+			text := consoleFence(" cluster=kind", "$ :") + consoleFence(" cluster=kind,current", "$ :") + consoleFence(" cluster=embedded", "$ :")
+			result, err := player.Play(context.Background(), parse(g, text))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(result.Commands).To(Equal(want))
+			g.Expect(result.Skipped).To(Equal(3 - want))
+		})
+	}
+}
