@@ -74,8 +74,10 @@ func (a *app) ensureTools(ctx context.Context, out io.Writer, setName string) er
 	if err != nil {
 		return err
 	}
-	_, err = builder.Ensure(ctx, set)
-	return err
+	if _, err := builder.Ensure(ctx, set); err != nil {
+		return err
+	}
+	return builder.Prefetch(ctx)
 }
 
 func (a *app) builder(out io.Writer, platform toolchain.Platform) (toolchain.Builder, error) {

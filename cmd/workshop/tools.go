@@ -42,7 +42,7 @@ func (a *app) toolsCommand() *cobra.Command {
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "bin/ has the %d tools of %s (%d built now).\n", len(set.Components), name, built)
 			}
-			return nil
+			return builder.Prefetch(cmd.Context())
 		},
 	}
 	command.Flags().StringVar(&platformFlag, "platform", "", "build for another platform, such as darwin/arm64, into bin/OS_ARCH")

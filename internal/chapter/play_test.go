@@ -43,7 +43,7 @@ var shellScripts = map[string][]string{
 	"a command that exits":                      {"$ A=1; exit 3", "? 3", "$ echo $A", "1"},
 	"a command that replaces the shell":         {"$ A=1", "$ A=2; exec echo hi", "hi", "$ echo $A", "1"},
 	"a readonly variable does no harm":          {"$ readonly A=1", "$ echo $A", "1", "$ B=2", "$ echo $A$B", "12"},
-	"shell options do not spoil the state":      {"$ set -eufC; A=1; export B=2; false", "? 1", "$ set -x; C=3", "+ C=3", "$ echo $A$B$C *", "123 *"},
+	"shell options do not spoil the state":      {"$ :", "$ set -eufC; A=1; export B=2; false", "? 1", "$ set -x; C=3", "+ C=3", "$ echo $A$B$C *", "123 *"},
 	"IFS and PATH do not spoil the state":       {"$ IFS=AB; P=$PATH; PATH=/none; A=1; B=2", "$ PATH=$P; echo $A$B", "12"},
 	"a heredoc":                                 {"$ cat <<EOF", "a", "", "$ b", "EOF", "a", "[..]", "[..]b"},
 	"a heredoc before a command":                {"$ cat <<EOF", "a", "EOF", "a", "$ echo b # comment", "b", "$ # comment"},

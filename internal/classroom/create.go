@@ -4,20 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
-
-	"example.com/operator-workshop/internal/toolchain"
 )
 
 // create makes the cluster from nothing. Creations wait for each other, also
 // those of other checkouts, because two at the same moment can take each other's ports.
 func (e *embedded) create(ctx context.Context) error {
-	cache, err := toolchain.CacheDir()
-	if err != nil {
-		return err
-	}
-	unlock, err := lock(ctx, filepath.Join(cache, "create.lock"))
+	shared := filepath.Join(os.TempDir(), fmt.Sprintf("operator-workshop-%d", os.Getuid()))
+	unlock, err := lock(ctx, filepath.Join(shared, "create.lock"))
 	if err != nil {
 		return err
 	}

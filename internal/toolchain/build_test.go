@@ -239,3 +239,29 @@ func TestTerminalShowsABarAndTheTime(t *testing.T) {
 	g.Expect(c.out.String()).To(ContainSubstring("building"))
 	g.Expect(c.out.String()).To(MatchRegexp(`█{20} \[2/2\] hammer +done +0:0\d   total 0:0\d\n$`))
 }
+
+func TestPrefetch(t *testing.T) {
+	g := NewWithT(t)
+	c := newCourse(t, "hammer")
+	c.write(t, "go.mod", "module example.com/course\n\ngo 1.26.0\n")
+	c.write(t, "go.sum", "")
+	c.write(t, "course.go", "package course\n")
+	c.write(t, "01-stage/go.mod", "module example.com/course/01-stage\n\ngo 1.26.0\n")
+	c.write(t, "01-stage/go.sum", "")
+	c.write(t, "01-stage/stage.go", "package stage\n")
+	builder := toolchain.Builder{Root: c.root, Cache: c.cache, Platform: toolchain.Host(), Out: c.out}
+	g.Expect(os.Mkdir(filepath.Join(c.root, "bin"), 0o755)).To(Succeed())
+	g.Expect(builder.Prefetch(t.Context())).To(Succeed())
+	g.Expect(c.out.String()).To(ContainSubstring("Downloading"))
+
+	c.out.Reset()
+	g.Expect(builder.Prefetch(t.Context())).To(Succeed())
+	g.Expect(c.out.String()).To(BeEmpty(), "nothing has changed")
+
+	t.Setenv("GOPROXY", "off")
+	t.Setenv("GOMODCACHE", t.TempDir())
+	c.write(t, "01-stage/go.mod", "module example.com/course/01-stage\n\ngo 1.26.0\n\nrequire example.com/other v1.0.0\n")
+	c.write(t, "01-stage/go.sum", "example.com/other v1.0.0 h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\nexample.com/other v1.0.0/go.mod h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n")
+	c.write(t, "01-stage/stage.go", "package stage\n\nimport _ \"example.com/other\"\n")
+	g.Expect(builder.Prefetch(t.Context())).To(MatchError(SatisfyAll(ContainSubstring("01-stage"), ContainSubstring("connect to the internet"))))
+}

@@ -1,0 +1,72 @@
+package toolchain
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// Prefetch downloads the modules that the checkout's own code and tests need, so
+// that everything works without a network once the tools are built. It does so
+// again when a go.mod or go.sum has changed.
+func (b Builder) Prefetch(ctx context.Context) error {
+	modules, err := b.workspaceModules()
+	if err != nil {
+		return err
+	}
+	stamp := filepath.Join(b.bin(), ".modules")
+	key, err := modulesKey(modules)
+	if err != nil {
+		return err
+	}
+	if content, err := os.ReadFile(stamp); err == nil && string(content) == key {
+		return nil
+	}
+	fmt.Fprintln(b.Out, "Downloading the modules that the stages and their tests need.")
+	for _, module := range modules {
+		var output bytes.Buffer
+		command := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "./...")
+		command.Dir = module
+		command.Env = append(os.Environ(), "GOWORK=off")
+		command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+		command.WaitDelay = 5 * time.Second
+		command.Stderr = &output
+		if err := command.Run(); err != nil {
+			return fmt.Errorf("download the modules of %s: %w", relative(b.Root, module), explain(err, output.Bytes()))
+		}
+	}
+	return os.WriteFile(stamp, []byte(key), 0o644)
+}
+
+// workspaceModules are the root and the stages: every folder that go.work uses.
+func (b Builder) workspaceModules() ([]string, error) {
+	stages, err := filepath.Glob(filepath.Join(b.Root, "[0-9][0-9]-*", "go.mod"))
+	if err != nil {
+		return nil, fmt.Errorf("list the stages: %w", err)
+	}
+	modules := []string{b.Root}
+	for _, stage := range stages {
+		modules = append(modules, filepath.Dir(stage))
+	}
+	return modules, nil
+}
+
+func modulesKey(modules []string) (string, error) {
+	hash := sha256.New()
+	for _, module := range modules {
+		for _, name := range []string{"go.mod", "go.sum"} {
+			content, err := os.ReadFile(filepath.Join(module, name))
+			if err != nil {
+				return "", fmt.Errorf("read the pins of a stage: %w", err)
+			}
+			fmt.Fprintf(hash, "%s %d\n%s\n", filepath.Join(filepath.Base(module), name), len(content), content)
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
