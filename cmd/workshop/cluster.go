@@ -123,7 +123,7 @@ func (a *app) shellCommand() *cobra.Command {
 			fmt.Fprintf(cmd.OutOrStdout(), "$ %s   # `exit` brings you back\n", shell)
 			command := exec.Command(shell)
 			command.Dir = a.repo.Root
-			command.Env = a.environment(cluster.Kubeconfig())
+			command.Env = a.environment(cluster)
 			command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 			if err := command.Run(); err != nil {
 				// A shell ends with the status of its last command, which is nobody's failure.
@@ -147,7 +147,7 @@ func (a *app) envCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, setting := range classroom.Environment(a.repo, cluster.Kubeconfig()) {
+			for _, setting := range cluster.Environment() {
 				name, value, _ := strings.Cut(setting, "=")
 				fmt.Fprintf(cmd.OutOrStdout(), "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
 			}

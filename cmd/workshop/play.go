@@ -76,7 +76,7 @@ func (a *app) play(cmd *cobra.Command, options playOptions, paths []string) erro
 		return err
 	}
 	player := &chapter.Player{
-		Dir: a.repo.Root, Env: a.environment(cluster.Kubeconfig()), Out: out, Cluster: a.provider,
+		Dir: a.repo.Root, Env: a.environment(cluster), Out: out, Cluster: a.provider,
 		Quiet: options.quiet, Typing: isTerminal(out) && !options.quiet, TypingDelay: typingDelay,
 		Step: options.step, In: cmd.InOrStdin(),
 	}

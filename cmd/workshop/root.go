@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 
@@ -119,7 +118,6 @@ func (a *app) up(ctx context.Context, out io.Writer) (classroom.Cluster, error) 
 }
 
 // environment is the caller's environment with bin/ and the cluster.
-func (a *app) environment(kubeconfig string) []string {
-	return append(os.Environ(), append(classroom.Environment(a.repo, kubeconfig),
-		fmt.Sprintf("WORKSHOP_CLUSTER=%s", a.provider), fmt.Sprintf("WORKSHOP_NAME=%s", a.name))...)
+func (a *app) environment(cluster classroom.Cluster) []string {
+	return append(os.Environ(), append(cluster.Environment(), "WORKSHOP_CLUSTER="+a.provider, "WORKSHOP_NAME="+a.name)...)
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/operator-workshop/internal/classroom"
 	"example.com/operator-workshop/internal/repo"
 	"example.com/operator-workshop/internal/toolchain"
 )
@@ -93,7 +92,7 @@ func (a *app) stageEnvironment(cmd *cobra.Command, verbs []string) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	return append(os.Environ(), classroom.Environment(a.repo, cluster.Kubeconfig())...), nil
+	return a.environment(cluster), nil
 }
 
 // documentedTarget is a line such as "install: manifests ## Install the CRDs."

@@ -17,7 +17,7 @@ import (
 func testPlayer(t *testing.T) *Player {
 	return &Player{
 		Dir:            t.TempDir(),
-		Env:            []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir()},
+		Env:            []string{"PATH=" + os.Getenv("PATH"), "UID=1000"}, // bash does not let UID be set
 		Out:            &bytes.Buffer{},
 		InterruptGrace: 100 * time.Millisecond,
 		TerminateGrace: 5 * time.Second,

@@ -40,6 +40,8 @@ type Cluster interface {
 	Status(ctx context.Context) (Status, error)
 	// Kubeconfig is the path of the file that gives access to the cluster.
 	Kubeconfig() string
+	// Environment holds the variables, as NAME=value, of a shell that works with the cluster.
+	Environment() []string
 }
 
 // Options choose a cluster.
@@ -82,9 +84,9 @@ func New(options Options) (Cluster, error) {
 	return nil, fmt.Errorf("there is no provider CLUSTER=%s: choose one of %s", options.Provider, strings.Join([]string{Embedded, Kind, Current}, ", "))
 }
 
-// Environment is what a shell needs to work with the cluster: bin/ first on the
-// PATH, the cluster's kubeconfig, and kubectl's own files kept out of the home directory.
-func Environment(r repo.Repo, kubeconfig string) []string {
+// environment is what a shell needs to work with a cluster: bin/ first on the PATH,
+// the cluster's kubeconfig, and kubectl's own files kept out of the home directory.
+func environment(r repo.Repo, kubeconfig string) []string {
 	return []string{
 		"PATH=" + r.Bin() + string(os.PathListSeparator) + os.Getenv("PATH"),
 		"KUBECONFIG=" + kubeconfig,

@@ -152,6 +152,15 @@ func TestClusterLifecycle(t *testing.T) {
 		g.Expect(chosen).To(Equal(own))
 	})
 
+	t.Run("its environment leads etcdctl to its etcd", func(t *testing.T) {
+		g := NewWithT(t)
+		command := exec.CommandContext(ctx, filepath.Join(r.Bin(), "etcdctl"), "get", "/registry/namespaces/default", "--keys-only")
+		command.Env = append(os.Environ(), cluster.Environment()...)
+		out, err := command.CombinedOutput()
+		g.Expect(err).NotTo(HaveOccurred(), string(out))
+		g.Expect(string(out)).To(ContainSubstring("/registry/namespaces/default"))
+	})
+
 	t.Run("a cluster of another name lives and ends beside it", func(t *testing.T) {
 		g := NewWithT(t)
 		before := pids(ctx, g, cluster)

@@ -36,6 +36,9 @@ func (c *current) Kubeconfig() string {
 	return filepath.Join(home, ".kube", "config")
 }
 
+// Environment is what every shell needs.
+func (c *current) Environment() []string { return environment(c.options.Repo, c.Kubeconfig()) }
+
 func (c *current) kubectl(ctx context.Context, args ...string) (string, error) {
 	runner := c.runner
 	runner.env = append(runner.env, "KUBECONFIG="+c.Kubeconfig())

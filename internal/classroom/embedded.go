@@ -53,6 +53,15 @@ func (e *embedded) path(ending string) string {
 // Kubeconfig is .workshop/NAME.kubeconfig.
 func (e *embedded) Kubeconfig() string { return e.path(".kubeconfig") }
 
+// Environment also leads etcdctl to the cluster's etcd.
+func (e *embedded) Environment() []string {
+	variables := environment(e.options.Repo, e.Kubeconfig())
+	if found, err := readRecord(e.path(".json")); err == nil {
+		variables = append(variables, fmt.Sprintf("ETCDCTL_ENDPOINTS=http://127.0.0.1:%d", found.Ports.Etcd))
+	}
+	return variables
+}
+
 // Up creates the cluster, or starts again what of it does not run.
 func (e *embedded) Up(ctx context.Context) error {
 	unlock, err := lock(ctx, e.path(".lock"))

@@ -48,6 +48,9 @@ func (k *kind) Kubeconfig() string {
 	return filepath.Join(k.options.Repo.State(), k.options.Name+".kind.kubeconfig")
 }
 
+// Environment is what every shell needs.
+func (k *kind) Environment() []string { return environment(k.options.Repo, k.Kubeconfig()) }
+
 // Up creates the cluster, or finds it and writes its kubeconfig anew.
 func (k *kind) Up(ctx context.Context) error {
 	unlock, err := k.lock(ctx)

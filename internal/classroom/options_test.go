@@ -98,6 +98,15 @@ func TestKindWithoutDocker(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("PATH", "/somewhere")
-	environment := classroom.Environment(repo.Repo{Root: "/course"}, "/course/.workshop/kubeconfig")
-	g.Expect(environment).To(ContainElements("PATH=/course/bin:/somewhere", "KUBECONFIG=/course/.workshop/kubeconfig"))
+	t.Setenv("KUBECONFIG", "/home/learner/config")
+	r := repo.Repo{Root: t.TempDir()}
+	for provider, kubeconfig := range map[string]string{
+		classroom.Embedded: filepath.Join(r.Root, ".workshop", "demo.kubeconfig"),
+		classroom.Kind:     filepath.Join(r.Root, ".workshop", "demo.kind.kubeconfig"),
+		classroom.Current:  "/home/learner/config",
+	} {
+		cluster, err := classroom.New(classroom.Options{Repo: r, Provider: provider, Name: "demo", Nodes: 1, Out: &bytes.Buffer{}})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(cluster.Environment()).To(ContainElements("PATH="+filepath.Join(r.Root, "bin")+":/somewhere", "KUBECONFIG="+kubeconfig))
+	}
 }
