@@ -18,10 +18,12 @@ func (e *embedded) waitReady(ctx context.Context) error {
 		died = e.allAlive(ctx)
 		return died != nil || e.answers(ctx)
 	})
-	if died != nil {
+	switch {
+	case died != nil:
 		return died
-	}
-	if err != nil {
+	case errors.Is(err, errInterrupted):
+		return err
+	case err != nil:
 		return fmt.Errorf("the API server of cluster %s does not answer: %w (its messages: %s)", e.options.Name, err, e.relative(filepath.Join(e.dir, "logs")))
 	}
 	return nil
