@@ -216,4 +216,3 @@ func TestClusterLifecycle(t *testing.T) {
 		g.Expect(cluster.Down(ctx)).To(Succeed(), "a second down is no error")
 	})
 }
-
