@@ -1,0 +1,124 @@
+package operatortest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// removalTimeout bounds how long the tests' objects may take to vanish from a shared cluster.
+const removalTimeout = 60 * time.Second
+
+// install puts the definitions and webhooks into the cluster through envtest.
+func (c *Cluster) install(ctx context.Context) error {
+	options := envtest.CRDInstallOptions{Scheme: c.Scheme, Paths: c.CRDs, ErrorIfPathMissing: true}
+	if err := envtest.ReadCRDFiles(&options); err != nil {
+		return fmt.Errorf("read the definitions in %v: %w", c.CRDs, err)
+	}
+	if len(c.CRDs) > 0 && len(options.CRDs) == 0 {
+		return fmt.Errorf("%v holds no CustomResourceDefinition", c.CRDs)
+	}
+	for _, definition := range options.CRDs {
+		if definition.Spec.Scope == apiextensionsv1.NamespaceScoped {
+			c.kinds = append(c.kinds, storedKind(definition))
+		}
+		if err := c.noteNew(ctx, definition); err != nil {
+			return err
+		}
+	}
+
+	existing := true // for envtest: it started this one, or somebody else did
+	environment := &envtest.Environment{
+		UseExistingCluster:    &existing,
+		Config:                c.Config,
+		Scheme:                c.Scheme,
+		CRDs:                  options.CRDs,
+		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: c.Webhooks, LocalServingHost: "127.0.0.1"},
+	}
+	_, err := environment.Start()
+	webhooks := environment.WebhookInstallOptions
+	if err != nil {
+		return errors.Join(fmt.Errorf("install the definitions and webhooks: %w", err), webhooks.Cleanup())
+	}
+	for _, webhook := range webhooks.MutatingWebhooks {
+		c.note(webhook)
+	}
+	for _, webhook := range webhooks.ValidatingWebhooks {
+		c.note(webhook)
+	}
+	// envtest keeps the certificates in a folder of its own, which a killed process would leave behind.
+	certificates := filepath.Join(c.dir, "webhook-certificates")
+	if err := os.Rename(webhooks.LocalServingCertDir, certificates); err != nil {
+		return fmt.Errorf("move the webhook certificates: %w", err)
+	}
+	c.Serving = Serving{Host: webhooks.LocalServingHost, Port: webhooks.LocalServingPort, CertDir: certificates}
+	return nil
+}
+
+// storedKind is the kind of a definition in the version that etcd holds.
+func storedKind(definition *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
+	kind := schema.GroupVersionKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}
+	for _, version := range definition.Spec.Versions {
+		if version.Storage {
+			kind.Version = version.Name
+		}
+	}
+	return kind
+}
+
+// note remembers an object that Stop must remove. In a cluster of the test
+// process there is no need to: it goes away as a whole.
+func (c *Cluster) note(object client.Object) {
+	if c.shared {
+		c.leftovers = append(c.leftovers, object)
+	}
+}
+
+// noteNew does the same, unless the cluster has the object already.
+func (c *Cluster) noteNew(ctx context.Context, object client.Object) error {
+	found := object.DeepCopyObject().(client.Object)
+	err := c.admin.Get(ctx, client.ObjectKeyFromObject(object), found)
+	if apierrors.IsNotFound(err) {
+		c.note(object)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for %s: %w", object.GetName(), err)
+	}
+	return nil
+}
+
+// removeLeftovers deletes what the tests made in a shared cluster, the last
+// first, and waits until each is gone.
+func (c *Cluster) removeLeftovers() error {
+	ctx, cancel := context.WithTimeout(context.Background(), removalTimeout)
+	defer cancel()
+	var errs []error
+	for _, object := range slices.Backward(c.leftovers) {
+		errs = append(errs, removeObject(ctx, c.admin, object))
+	}
+	c.leftovers = nil
+	return errors.Join(errs...)
+}
+
+func removeObject(ctx context.Context, writer client.Client, object client.Object) error {
+	gone := func(ctx context.Context) (bool, error) {
+		err := writer.Delete(ctx, object)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	if err := wait.PollUntilContextCancel(ctx, pollInterval, true, gone); err != nil {
+		return fmt.Errorf("remove %s: %w", object.GetName(), err)
+	}
+	return nil
+}

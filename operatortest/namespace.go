@@ -1,0 +1,83 @@
+package operatortest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// namespaceTimeout bounds how long a namespace may take to become usable, and its custom resources to go away.
+const namespaceTimeout = 30 * time.Second
+
+// Namespace creates a namespace for one spec and returns its name.
+//
+// After the spec the custom resources in it are deleted, and the spec fails if
+// one does not go away: a finalizer that nobody removes shows up here. Then the
+// namespace is deleted too. Kubernetes begins to empty a deleted namespace only
+// after 5 seconds, so no spec waits for that; on an existing cluster
+// [Cluster.Stop] does, once for all of them.
+func (c *Cluster) Namespace(ctx context.Context) string {
+	ginkgo.GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
+	gomega.Expect(c.admin.Create(ctx, namespace)).To(gomega.Succeed(), "create a namespace for the spec")
+	c.note(namespace)
+	ginkgo.DeferCleanup(c.deleteNamespace, namespace)
+
+	account := &corev1.ServiceAccount{}
+	key := client.ObjectKey{Namespace: namespace.Name, Name: "default"}
+	gomega.Eventually(c.admin.Get).WithContext(ctx).WithArguments(key, account).
+		WithTimeout(namespaceTimeout).WithPolling(pollInterval).
+		Should(gomega.Succeed(), "pods need the namespace's default service account")
+	return namespace.Name
+}
+
+func (c *Cluster) deleteNamespace(ctx context.Context, namespace *corev1.Namespace) {
+	for _, kind := range c.kinds {
+		gomega.Expect(c.deleteAll(ctx, kind, namespace.Name)).To(gomega.Succeed())
+		gomega.Eventually(c.expectNone).WithContext(ctx).WithArguments(kind, namespace.Name).
+			WithTimeout(namespaceTimeout).WithPolling(pollInterval).
+			Should(gomega.Succeed(), "what a spec made must go away after it")
+	}
+	gomega.Expect(client.IgnoreNotFound(c.admin.Delete(ctx, namespace))).To(gomega.Succeed(), "delete the spec's namespace")
+}
+
+func (c *Cluster) deleteAll(ctx context.Context, kind schema.GroupVersionKind, namespace string) error {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	err := c.admin.DeleteAllOf(ctx, object, client.InNamespace(namespace))
+	if err := ignoreUndefined(err); err != nil {
+		return fmt.Errorf("delete every %s in %s: %w", kind.Kind, namespace, err)
+	}
+	return nil
+}
+
+// expectNone returns an error that names an object which is left, and its finalizers.
+func (c *Cluster) expectNone(ctx context.Context, kind schema.GroupVersionKind, namespace string) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	if err := ignoreUndefined(c.admin.List(ctx, list, client.InNamespace(namespace))); err != nil {
+		return fmt.Errorf("list every %s in %s: %w", kind.Kind, namespace, err)
+	}
+	if len(list.Items) == 0 {
+		return nil
+	}
+	left := list.Items[0]
+	return fmt.Errorf("%s %s is still there, held by its finalizers %q", left.GetKind(), left.GetName(), left.GetFinalizers())
+}
+
+// ignoreUndefined drops the errors of a kind whose definition a spec removed.
+func ignoreUndefined(err error) error {
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	return client.IgnoreNotFound(err)
+}

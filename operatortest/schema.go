@@ -1,0 +1,192 @@
+package operatortest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// fieldOwner is the name under which the kit applies definitions.
+const fieldOwner = client.FieldOwner("operatortest")
+
+// strict makes the API server refuse fields that are unknown or written twice.
+const strict = client.FieldValidation(metav1.FieldValidationStrict)
+
+// DescribeSchema generates the specs of the schema behaviour: the definitions
+// are sound, every sample is accepted, every invalid sample is refused for the
+// reason it names. Call it inside a Describe; the cluster is started by then or
+// in a BeforeSuite.
+func DescribeSchema(operator Operator, cluster *Cluster) {
+	for _, path := range operator.CRDs {
+		describeFiles("finds sound", path, cluster.checkDefinitions)
+	}
+	describeFiles("accepts", operator.Samples, cluster.checkSample)
+	describeFiles("refuses", operator.InvalidSamples, cluster.checkInvalidSample)
+}
+
+// describeFiles makes one spec of each file, and a failing one where there is none.
+func describeFiles(verb, path string, check func(ctx context.Context, file string) error) {
+	files, err := filesOf(path)
+	if err != nil {
+		ginkgo.It(fmt.Sprintf("%s the files in %q", verb, path), func() { ginkgo.Fail(err.Error()) })
+	}
+	for _, file := range files {
+		ginkgo.It(verb+" "+filepath.ToSlash(file), func(ctx ginkgo.SpecContext) {
+			gomega.Expect(check(ctx, file)).To(gomega.Succeed())
+		})
+	}
+}
+
+func filesOf(path string) ([]string, error) {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return []string{path}, nil
+	}
+	return sampleFiles(path)
+}
+
+// checkDefinitions returns an error if a definition in the file holds a field
+// the API server does not know, or is not served, or has a schema that is not structural.
+func (c *Cluster) checkDefinitions(ctx context.Context, file string) error {
+	objects, err := readObjects(file)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		// Go types drop what they don't know, so only a raw object shows a misspelt field. Apply is always strict.
+		raw := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
+		if err := c.admin.Apply(ctx, raw, fieldOwner, client.ForceOwnership, client.DryRunAll); err != nil {
+			return fmt.Errorf("%s: the API server refuses %s: %w", file, object.GetName(), err)
+		}
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.admin.Get(ctx, client.ObjectKeyFromObject(object), definition); err != nil {
+			return fmt.Errorf("get the definition %s: %w", object.GetName(), err)
+		}
+		if err := checkConditions(definition); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// checkConditions reads what the API server says about a definition.
+func checkConditions(definition *apiextensionsv1.CustomResourceDefinition) error {
+	wanted := map[apiextensionsv1.CustomResourceDefinitionConditionType]apiextensionsv1.ConditionStatus{
+		apiextensionsv1.NamesAccepted:       apiextensionsv1.ConditionTrue,
+		apiextensionsv1.Established:         apiextensionsv1.ConditionTrue,
+		apiextensionsv1.NonStructuralSchema: apiextensionsv1.ConditionFalse,
+	}
+	found := map[apiextensionsv1.CustomResourceDefinitionConditionType]apiextensionsv1.CustomResourceDefinitionCondition{
+		// The API server leaves this condition out while it does not apply.
+		apiextensionsv1.NonStructuralSchema: {Status: apiextensionsv1.ConditionFalse},
+	}
+	for _, condition := range definition.Status.Conditions {
+		found[condition.Type] = condition
+	}
+	for kind, status := range wanted {
+		if got := found[kind]; got.Status != status {
+			return fmt.Errorf("%s: condition %s is %q, not %q: %s", definition.Name, kind, got.Status, status, got.Message)
+		}
+	}
+	return nil
+}
+
+// checkSample returns an error if an object in the file is refused, tried out or created.
+func (c *Cluster) checkSample(ctx context.Context, file string) error {
+	objects, err := readObjects(file)
+	if err != nil {
+		return err
+	}
+	namespace := c.Namespace(ctx)
+	for _, object := range objects {
+		if err := c.place(object, namespace); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if err := c.admin.Create(ctx, object.DeepCopy(), strict, client.DryRunAll); err != nil {
+			return fmt.Errorf("%s must be accepted, but the API server refuses it: %w", file, err)
+		}
+		if err := c.create(ctx, object); err != nil {
+			return fmt.Errorf("%s passes a dry run, but the API server refuses it: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// checkInvalidSample returns an error if the last object of the file is
+// accepted, or refused for another reason than the file names. The objects
+// before it are accepted; one of the same name is what the last one changes, so
+// that a file can show a change that is refused.
+func (c *Cluster) checkInvalidSample(ctx context.Context, file string) error {
+	message, err := refusal(file)
+	if err != nil {
+		return err
+	}
+	objects, err := readObjects(file)
+	if err != nil {
+		return err
+	}
+	namespace := c.Namespace(ctx)
+	last := len(objects) - 1
+	before := map[string]*unstructured.Unstructured{}
+	for i, object := range objects {
+		if err := c.place(object, namespace); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if i == last {
+			break
+		}
+		if err := c.create(ctx, object); err != nil {
+			return fmt.Errorf("%s: only its last object may be refused: %w", file, err)
+		}
+		before[identity(object)] = object
+	}
+	if earlier, found := before[identity(objects[last])]; found {
+		objects[last].SetResourceVersion(earlier.GetResourceVersion())
+		err = c.admin.Update(ctx, objects[last], strict)
+	} else {
+		err = c.create(ctx, objects[last])
+	}
+	if err == nil {
+		return fmt.Errorf("%s must be refused with %q, but the API server accepts it: is the rule missing from the definition?", file, message)
+	}
+	if !strings.Contains(err.Error(), message) {
+		return fmt.Errorf("%s must be refused with %q, but the API server says: %w", file, message, err)
+	}
+	return nil
+}
+
+// identity tells objects of a file apart.
+func identity(object *unstructured.Unstructured) string {
+	return object.GroupVersionKind().GroupKind().String() + "/" + object.GetName()
+}
+
+// place puts a namespaced object into the spec's namespace.
+func (c *Cluster) place(object *unstructured.Unstructured, namespace string) error {
+	namespaced, err := c.admin.IsObjectNamespaced(object)
+	if err != nil {
+		return fmt.Errorf("find the kind %s: %w", object.GetKind(), err)
+	}
+	if namespaced {
+		object.SetNamespace(namespace)
+	}
+	return nil
+}
+
+// create makes the object, and removes it after the spec if no namespace takes it along.
+func (c *Cluster) create(ctx context.Context, object *unstructured.Unstructured) error {
+	if err := c.admin.Create(ctx, object, strict); err != nil {
+		return err
+	}
+	if object.GetNamespace() == "" {
+		ginkgo.DeferCleanup(func(ctx context.Context) error { return removeObject(ctx, c.admin, object) })
+	}
+	return nil
+}

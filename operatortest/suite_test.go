@@ -1,0 +1,70 @@
+package operatortest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// roleVariable makes a copy of the test program play a part in a test of the
+// original: the suite of a broken operator, or a test process that gets killed.
+const (
+	roleVariable = "OPERATORTEST_ROLE"
+	roleBroken   = "broken"
+	roleKilled   = "killed"
+)
+
+// specTimeout bounds what a spec waits for.
+const specTimeout = 30 * time.Second
+
+var cluster = &Cluster{CRDs: []string{"testdata/crd"}, Webhooks: []string{"testdata/webhooks"}}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(roleVariable) == roleKilled {
+		hang()
+	}
+	os.Exit(m.Run())
+}
+
+func TestOperatortest(t *testing.T) {
+	RegisterFailHandler(Fail)
+	log.SetLogger(GinkgoLogr)
+	suite, reporter := GinkgoConfiguration()
+	suite.LabelFilter = "!" + roleBroken
+	if os.Getenv(roleVariable) == roleBroken {
+		cluster.CRDs, cluster.Webhooks = []string{"testdata/broken/crd"}, nil
+		suite.LabelFilter = roleBroken
+	}
+	RunSpecs(t, "operatortest", suite, reporter)
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	DeferCleanup(func() error { return cluster.Stop() })
+	Expect(cluster.Start(ctx)).To(Succeed())
+})
+
+// hang starts a cluster, prints its folder and waits for its end.
+func hang() {
+	hung := &Cluster{}
+	if err := hung.Start(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(hung.dir)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// actor is a copy of this test program in a role.
+func actor(ctx context.Context, role string, env ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestOperatortest$", "-test.count=1", "-ginkgo.no-color")
+	command.Env = append(append(os.Environ(), roleVariable+"="+role), env...)
+	return command
+}
