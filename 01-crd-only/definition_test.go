@@ -1,0 +1,107 @@
+package crdonly
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A definition of a few lines, to which each spec adds its mistake.
+const smallDefinition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: mistakes.flights.com}
+spec:
+  group: flights.com
+  scope: Namespaced
+  names: {kind: Mistake, listKind: MistakeList, plural: mistakes, singular: mistake}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}}
+`
+
+var strict = client.FieldValidation("Strict")
+
+var _ = Describe("the classic mistakes in a definition", func() {
+	It("of a schema above the versions is refused", func(ctx SpecContext) {
+		definition := parse(smallDefinition)
+		version := field(definition, "spec", "versions").([]any)[0].(map[string]any)
+		set(definition, version["schema"], "spec", "schema")
+		delete(version, "schema")
+		Expect(cluster.Client.Create(ctx, definition.DeepCopy(), client.DryRunAll, strict)).
+			To(MatchError(ContainSubstring(`unknown field "spec.schema"`)))
+		Expect(cluster.Client.Create(ctx, definition, client.DryRunAll)).
+			To(MatchError(ContainSubstring("spec.versions[0].schema.openAPIV3Schema: Required value")))
+	}, SpecTimeout(specTimeout))
+
+	It("of shortnames with a small n is refused, or dropped without a word", func(ctx SpecContext) {
+		definition := parse(smallDefinition)
+		set(definition, []any{"ms"}, "spec", "names", "shortnames")
+		Expect(cluster.Client.Create(ctx, definition.DeepCopy(), client.DryRunAll, strict)).
+			To(MatchError(ContainSubstring(`unknown field "spec.names.shortnames"`)))
+		Expect(cluster.Client.Create(ctx, definition, client.DryRunAll)).To(Succeed())
+		Expect(field(definition, "spec", "names")).NotTo(Or(HaveKey("shortnames"), HaveKey("shortNames")))
+	}, SpecTimeout(specTimeout))
+
+	It("of no required fields lets an empty object in", func(ctx SpecContext) {
+		install(ctx, parse(smallDefinition))
+		empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "flights.com/v1", "kind": "Mistake"}}
+		empty.SetNamespace(cluster.Namespace(ctx))
+		empty.SetName("empty")
+		Expect(cluster.Client.Create(ctx, empty, strict)).To(Succeed())
+	}, SpecTimeout(specTimeout))
+})
+
+var _ = Describe("a rule that is added later", func() {
+	It("lets an old ticket that breaks it change elsewhere", func(ctx SpecContext) {
+		definition := copyDefinition("ratchet.flights.com")
+		install(ctx, definition)
+		ticket := ticketOf(cluster.Namespace(ctx), "old", "ratchet.flights.com/v1",
+			map[string]any{"from": "ZRH", "to": "FCO", "number": int64(9)})
+		Expect(cluster.Client.Create(ctx, ticket)).To(Succeed())
+
+		v1 := field(definition, "spec", "versions").([]any)[0].(map[string]any)
+		Expect(unstructured.SetNestedField(v1, int64(4), "schema", "openAPIV3Schema", "properties", "spec", "properties", "number", "maximum")).To(Succeed())
+		Expect(cluster.Client.Update(ctx, definition)).To(Succeed())
+		Eventually(func() error {
+			fresh := ticketOf(ticket.GetNamespace(), "fresh", "ratchet.flights.com/v1", map[string]any{"from": "ZRH", "to": "FCO", "number": int64(9)})
+			return cluster.Client.Create(ctx, fresh, client.DryRunAll)
+		}).WithContext(ctx).Should(MatchError(ContainSubstring("should be less than or equal to 4")), "a new ticket must keep the rule")
+
+		set(ticket, "first", "spec", "class")
+		Expect(cluster.Client.Update(ctx, ticket)).To(Succeed(), "the old ticket may keep its number")
+		set(ticket, int64(8), "spec", "number")
+		Expect(cluster.Client.Update(ctx, ticket)).
+			To(MatchError(ContainSubstring("should be less than or equal to 4")), "but not choose another bad one")
+	}, SpecTimeout(specTimeout))
+})
+
+// copyDefinition is the stage's definition under another group, which a spec may change.
+func copyDefinition(group string) *unstructured.Unstructured {
+	GinkgoHelper()
+	definition := readDefinition()
+	definition.SetName("flighttickets." + group)
+	set(definition, group, "spec", "group")
+	// Two kinds of one short name would get in each other's way.
+	unstructured.RemoveNestedField(definition.Object, "spec", "names", "shortNames")
+	unstructured.RemoveNestedField(definition.Object, "spec", "names", "categories")
+	return definition
+}
+
+// install creates a definition for one spec and waits until its objects are served.
+func install(ctx context.Context, definition *unstructured.Unstructured) {
+	GinkgoHelper()
+	Expect(cluster.Client.Create(ctx, definition)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(client.IgnoreNotFound(cluster.Client.Delete(ctx, definition))).To(Succeed())
+	})
+	list := &unstructured.UnstructuredList{Object: map[string]any{
+		"apiVersion": field(definition, "spec", "group").(string) + "/v1",
+		"kind":       field(definition, "spec", "names", "listKind"),
+	}}
+	Eventually(cluster.Client.List).WithContext(ctx).WithArguments(list).Should(Succeed())
+	// The last write to the definition was the API server's.
+	Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(definition), definition)).To(Succeed())
+}

@@ -1,0 +1,88 @@
+package crdonly
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var _ = Describe("the fields of a ticket", func() {
+	It("get their defaults when they are left out", func(ctx SpecContext) {
+		ticket := reread(ctx, createTicket(ctx, "plain"), "flights.com/v1")
+		Expect(field(ticket, "spec", "class")).To(Equal("economy"))
+		Expect(field(ticket, "spec", "booked")).To(BeFalse())
+	}, SpecTimeout(specTimeout))
+
+	It("keep what the traveller chose instead of a default", func(ctx SpecContext) {
+		ticket := newTicket(cluster.Namespace(ctx), "chosen")
+		set(ticket, "first", "spec", "class")
+		Expect(cluster.Client.Create(ctx, ticket)).To(Succeed())
+		Expect(field(reread(ctx, ticket, "flights.com/v1"), "spec", "class")).To(Equal("first"))
+	}, SpecTimeout(specTimeout))
+
+	It("get the default instead of null, unless they are nullable", func(ctx SpecContext) {
+		ticket := newTicket(cluster.Namespace(ctx), "nothing")
+		set(ticket, nil, "spec", "class")
+		set(ticket, nil, "spec", "returnDate")
+		Expect(cluster.Client.Create(ctx, ticket)).To(Succeed())
+		spec := field(reread(ctx, ticket, "flights.com/v1"), "spec")
+		Expect(spec).To(HaveKeyWithValue("class", "economy"))
+		Expect(spec).To(HaveKeyWithValue("returnDate", BeNil()), "null is a value of its own: an open return")
+	}, SpecTimeout(specTimeout))
+
+	It("stay away when they are optional and left out", func(ctx SpecContext) {
+		ticket := reread(ctx, createTicket(ctx, "one-way"), "flights.com/v1")
+		Expect(field(ticket, "spec")).NotTo(HaveKey("returnDate"))
+		Expect(field(ticket, "spec")).NotTo(HaveKey("preferences"))
+	}, SpecTimeout(specTimeout))
+
+	It("are dropped silently when the schema does not know them", func(ctx SpecContext) {
+		ticket := newTicket(cluster.Namespace(ctx), "pruned")
+		set(ticket, "12A", "spec", "seat")
+		Expect(cluster.Client.Create(ctx, ticket)).To(Succeed())
+		Expect(field(reread(ctx, ticket, "flights.com/v1"), "spec")).NotTo(HaveKey("seat"))
+	}, SpecTimeout(specTimeout))
+
+	It("are refused under strict validation when the schema does not know them", func(ctx SpecContext) {
+		ticket := newTicket(cluster.Namespace(ctx), "strict")
+		set(ticket, "12A", "spec", "seat")
+		Expect(cluster.Client.Create(ctx, ticket, client.FieldValidation("Strict"))).
+			To(MatchError(ContainSubstring(`strict decoding error: unknown field "spec.seat"`)))
+	}, SpecTimeout(specTimeout))
+
+	It("are kept whatever their name inside preferences", func(ctx SpecContext) {
+		ticket := newTicket(cluster.Namespace(ctx), "kept")
+		wishes := map[string]any{"meal": "vegetarian", "seat": map[string]any{"row": int64(12)}}
+		set(ticket, wishes, "spec", "preferences")
+		Expect(cluster.Client.Create(ctx, ticket, client.FieldValidation("Strict"))).To(Succeed())
+		Expect(field(reread(ctx, ticket, "flights.com/v1"), "spec", "preferences")).To(Equal(wishes))
+	}, SpecTimeout(specTimeout))
+
+	DescribeTable("accept the limits of their rules",
+		func(ctx SpecContext, name string, value any) {
+			ticket := newTicket(cluster.Namespace(ctx), "limit")
+			set(ticket, value, "spec", name)
+			Expect(cluster.Client.Create(ctx, ticket, client.FieldValidation("Strict"))).To(Succeed())
+		},
+		Entry("the smallest number", "number", int64(1), SpecTimeout(specTimeout)),
+		Entry("the largest number", "number", int64(10), SpecTimeout(specTimeout)),
+		Entry("the first class", "class", "first", SpecTimeout(specTimeout)),
+		Entry("the business class", "class", "business", SpecTimeout(specTimeout)),
+		Entry("a leap day", "returnDate", "2028-02-29", SpecTimeout(specTimeout)),
+	)
+
+	It("may change until the ticket is booked, and the route not after that", func(ctx SpecContext) {
+		ticket := createTicket(ctx, "changing")
+		set(ticket, "OSL", "spec", "to")
+		Expect(cluster.Client.Update(ctx, ticket)).To(Succeed(), "a ticket that is not booked may change its route")
+		set(ticket, true, "spec", "booked")
+		set(ticket, "LIS", "spec", "to")
+		Expect(cluster.Client.Update(ctx, ticket)).To(Succeed(), "the rule reads the ticket before the change")
+
+		set(ticket, int64(5), "spec", "number")
+		Expect(cluster.Client.Update(ctx, ticket)).To(Succeed(), "only the route is fixed")
+		set(ticket, "BCN", "spec", "from")
+		Expect(cluster.Client.Update(ctx, ticket)).
+			To(MatchError(ContainSubstring("the route of a booked ticket is fixed")))
+	}, SpecTimeout(specTimeout))
+})

@@ -1,0 +1,131 @@
+package crdonly
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// tableFormat asks the API server for the rows and columns that kubectl get prints.
+const tableFormat = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+func getTable(ctx context.Context, namespace string) *metav1.Table {
+	GinkgoHelper()
+	clientset, err := kubernetes.NewForConfig(cluster.Config)
+	Expect(err).NotTo(HaveOccurred())
+	body, err := clientset.RESTClient().Get().
+		AbsPath("/apis/flights.com/v1/namespaces", namespace, "flighttickets").
+		SetHeader("Accept", tableFormat).Do(ctx).Raw()
+	Expect(err).NotTo(HaveOccurred())
+	table := &metav1.Table{}
+	Expect(json.Unmarshal(body, table)).To(Succeed())
+	return table
+}
+
+// columns maps the name of each column of one priority to its value in the first row.
+func columns(table *metav1.Table, priority int32) map[string]any {
+	GinkgoHelper()
+	Expect(table.Rows).NotTo(BeEmpty())
+	values := map[string]any{}
+	for i, column := range table.ColumnDefinitions {
+		if column.Priority == priority {
+			values[column.Name] = table.Rows[0].Cells[i]
+		}
+	}
+	return values
+}
+
+var _ = Describe("reading tickets", func() {
+	It("shows the columns of the definition", func(ctx SpecContext) {
+		ticket := createTicket(ctx, "shown")
+		set(ticket, int64(1), "status", "confirmedSeats")
+		Expect(cluster.Client.Status().Update(ctx, ticket)).To(Succeed())
+
+		table := getTable(ctx, ticket.GetNamespace())
+		Expect(columns(table, 0)).To(And(
+			HaveLen(7),
+			HaveKeyWithValue("Name", "shown"),
+			HaveKeyWithValue("From", "ZRH"),
+			HaveKeyWithValue("To", "FCO"),
+			HaveKeyWithValue("Seats", BeEquivalentTo(2)),
+			HaveKeyWithValue("Class", "economy"),
+			HaveKeyWithValue("Booked", false),
+			HaveKeyWithValue("Age", MatchRegexp(`^\d+s$`)),
+		))
+		Expect(columns(table, 1)).To(Equal(map[string]any{"Confirmed": 1.0}), "shown by -o wide only")
+	}, SpecTimeout(specTimeout))
+
+	It("works by short name and category", func(ctx SpecContext) {
+		ticket := createTicket(ctx, "found")
+		for _, name := range []string{"ft", "flightticket", "flighttickets.v1.flights.com", "travel"} {
+			Expect(cluster.Kubectl(ctx, "get", name, "-n", ticket.GetNamespace(), "-o", "name")).
+				To(Equal("flightticket.flights.com/found\n"), name)
+		}
+	}, SpecTimeout(specTimeout))
+
+	DescribeTable("filters by the selectable fields",
+		func(ctx SpecContext, selector string, names ...string) {
+			namespace := cluster.Namespace(ctx)
+			for name, spec := range map[string]map[string]any{
+				"one": {"from": "ZRH", "to": "FCO", "number": int64(1)},
+				"two": {"from": "ZRH", "to": "OSL", "number": int64(1), "class": "first"},
+				"six": {"from": "LHR", "to": "OSL", "number": int64(6)},
+			} {
+				Expect(cluster.Client.Create(ctx, ticketOf(namespace, name, "flights.com/v1", spec))).To(Succeed())
+			}
+			output, err := cluster.Kubectl(ctx, "get", "flighttickets.v1.flights.com", "-n", namespace, "--field-selector", selector, "-o", "name")
+			Expect(err).NotTo(HaveOccurred())
+			found := regexp.MustCompile(`(?m)/(.*)$`).FindAllStringSubmatch(output, -1)
+			var got []string
+			for _, match := range found {
+				got = append(got, match[1])
+			}
+			Expect(got).To(ConsistOf(names))
+		},
+		Entry("one field", "spec.from=ZRH", "one", "two", SpecTimeout(specTimeout)),
+		Entry("two fields", "spec.from=ZRH,spec.to=OSL", "two", SpecTimeout(specTimeout)),
+		Entry("a default", "spec.class=economy", "one", "six", SpecTimeout(specTimeout)),
+		Entry("everything but", "spec.to!=OSL", "one", SpecTimeout(specTimeout)),
+	)
+
+	It("refuses to filter by any other field", func(ctx SpecContext) {
+		_, err := cluster.Kubectl(ctx, "get", "ft", "--field-selector", "spec.number=2")
+		Expect(err).To(MatchError(ContainSubstring("field label not supported: spec.number")))
+	}, SpecTimeout(specTimeout))
+
+	It("explains every field by its description", func(ctx SpecContext) {
+		for path, text := range map[string]string{
+			"ft":                       "request for seats on a flight between two airports",
+			"ft.spec.number":           "How many seats are wanted, 1 to 10.",
+			"ft.spec.booked":           "From then on its route is fixed.",
+			"ft.spec":                  "-required-",
+			"ft.status.confirmedSeats": "How many seats the airline has confirmed.",
+		} {
+			// The API server publishes the schema a moment after it serves the kind.
+			Eventually(cluster.Kubectl).WithContext(ctx).WithArguments("explain", path).
+				Should(ContainSubstring(text), path)
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("finds no field without a description", func() {
+		for _, version := range field(readDefinition(), "spec", "versions").([]any) {
+			schema := version.(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"]
+			expectDescribed(schema.(map[string]any), version.(map[string]any)["name"].(string))
+		}
+	})
+})
+
+// expectDescribed walks through a schema.
+func expectDescribed(schema map[string]any, path string) {
+	GinkgoHelper()
+	Expect(schema).To(HaveKeyWithValue("description", HaveSuffix(".")), path)
+	properties, _ := schema["properties"].(map[string]any)
+	for name, property := range properties {
+		expectDescribed(property.(map[string]any), path+"."+name)
+	}
+}
