@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/internal/repo"
+)
+
+// runMake runs make in the repository's root and returns what it prints and its exit status.
+func runMake(t *testing.T, args ...string) (string, int) {
+	t.Helper()
+	r, err := repo.Find(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), "make", args...)
+	command.Dir = r.Root
+	// A make that runs this test must not hand its own goals and flags down.
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); name != "MAKEFLAGS" && name != "MAKELEVEL" && name != "MFLAGS" {
+			command.Env = append(command.Env, entry)
+		}
+	}
+	out, _ := command.CombinedOutput()
+	return string(out), command.ProcessState.ExitCode()
+}
+
+func TestMakeHelpListsEverything(t *testing.T) {
+	g := NewWithT(t)
+	out, status := runMake(t, "help")
+	g.Expect(status).To(BeZero())
+	for _, target := range []string{"up", "down", "status", "doctor", "shell", "reset", "tour", "test", "bench", "generate", "verify", "lint", "stage-0", "stage-1", "stage-1 install", "stage-1 test"} {
+		g.Expect(out).To(MatchRegexp(`(?m)^  ` + target + ` +\S`))
+	}
+}
+
+func TestMakeRefusesWhatDoesNotExist(t *testing.T) {
+	cases := map[string]struct {
+		args []string
+		want string
+	}{
+		"a stage":                    {[]string{"stage-9"}, `there is no stage "stage-9": choose one of 0, 1`},
+		"a stage before a verb":      {[]string{"stage-9", "test"}, `there is no stage "stage-9": choose one of 0, 1`},
+		"a stage that is no number":  {[]string{"stage-one"}, `there is no stage "stage-one"`},
+		"a verb":                     {[]string{"stage-1", "tests"}, `stage 1 has no target "tests": choose from help, install`},
+		"a verb of a chapter only":   {[]string{"stage-0", "install"}, "stage 0 has a chapter only"},
+		"a target":                   {[]string{"upp"}, "there is no target upp"},
+		"a stage to reset to":        {[]string{"reset", "STAGE=9"}, `there is no stage "9"`},
+		"a provider":                 {[]string{"up", "CLUSTER=minikube"}, "choose one of embedded, kind, current"},
+		"a name with capitals":       {[]string{"up", "NAME=Demo"}, `cluster name "Demo"`},
+		"a port that is no number":   {[]string{"up", "PORT=https"}, "https"},
+		"a kubeconfig for current":   {[]string{"up", "CLUSTER=current", "KUBECONFIG=/nowhere/config"}, "there is no kubeconfig /nowhere/config"},
+		"a number of nodes under 1":  {[]string{"up", "NODES=-1"}, "-1 nodes"},
+		"a stage's cluster provider": {[]string{"stage-1", "CLUSTER=minikube"}, "choose one of embedded, kind, current"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			out, status := runMake(t, c.args...)
+			g.Expect(status).NotTo(BeZero(), out)
+			g.Expect(out).To(ContainSubstring(c.want))
+			g.Expect(out).NotTo(ContainSubstring("goroutine"))
+		})
+	}
+}
+
+func TestMakeTargets(t *testing.T) {
+	g := NewWithT(t)
+	path := filepath.Join(t.TempDir(), "Makefile")
+	g.Expect(os.WriteFile(path, []byte("VERSION := 1\ninstall: manifests ## Install the CRDs.\nmanifests:\n\techo\ndocker-build: ## Build.\nIMG ?= a:b ## no target\n"), 0o644)).To(Succeed())
+	g.Expect(makeTargets(path)).To(Equal([]string{"install", "docker-build"}))
+	_, err := makeTargets(filepath.Join(t.TempDir(), "Makefile"))
+	g.Expect(err).To(HaveOccurred())
+}
+
+func TestEnvPrintsWhatAShellCanEvaluate(t *testing.T) {
+	g := NewWithT(t)
+	out := &bytes.Buffer{}
+	command := newRootCommand()
+	command.SetArgs([]string{"env", "--name", "demo"})
+	command.SetOut(out)
+	g.Expect(command.ExecuteContext(t.Context())).To(Succeed())
+	shell := exec.CommandContext(t.Context(), "sh", "-c", out.String()+`printf %s "$KUBECONFIG"`)
+	printed, err := shell.Output()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(printed)).To(HaveSuffix(filepath.Join(".workshop", "demo.kubeconfig")))
+}
