@@ -53,15 +53,11 @@ func (k *kind) Environment() []string { return environment(k.options.Repo, k.Kub
 
 // Up creates the cluster, or finds it and writes its kubeconfig anew.
 func (k *kind) Up(ctx context.Context) error {
-	unlock, err := k.lock(ctx)
+	unlock, exists, err := k.find(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	exists, err := k.exists(ctx)
-	if err != nil {
-		return err
-	}
 	if !exists {
 		return k.create(ctx)
 	}
@@ -103,15 +99,11 @@ func (k *kind) create(ctx context.Context) error {
 
 // Down removes the cluster's containers and its kubeconfig.
 func (k *kind) Down(ctx context.Context) error {
-	unlock, err := k.lock(ctx)
+	unlock, exists, err := k.find(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	exists, err := k.exists(ctx)
-	if err != nil {
-		return err
-	}
 	if !exists {
 		fmt.Fprintf(k.options.Out, "There is no kind cluster %s.\n", k.cluster)
 		return nil
@@ -134,15 +126,11 @@ func (k *kind) Reset(ctx context.Context) error {
 // Status reports what the cluster's API server says.
 func (k *kind) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: k.cluster, Provider: Kind, Kubeconfig: k.Kubeconfig(), State: StateRunning}
-	unlock, err := k.lock(ctx)
+	unlock, exists, err := k.find(ctx)
 	if err != nil {
 		return status, err
 	}
 	defer unlock()
-	exists, err := k.exists(ctx)
-	if err != nil {
-		return status, err
-	}
 	if !exists {
 		status.State, status.Kubeconfig, status.Detail = StateAbsent, "", "`make up CLUSTER=kind` makes it"
 		return status, nil
@@ -151,8 +139,18 @@ func (k *kind) Status(ctx context.Context) (Status, error) {
 	return status, nil
 }
 
-func (k *kind) lock(ctx context.Context) (func(), error) {
-	return lock(ctx, filepath.Join(k.options.Repo.State(), k.options.Name+".kind.lock"))
+// find locks the cluster and tells whether it exists.
+func (k *kind) find(ctx context.Context) (unlock func(), exists bool, err error) {
+	unlock, err = lock(ctx, filepath.Join(k.options.Repo.State(), k.options.Name+".kind.lock"))
+	if err != nil {
+		return nil, false, err
+	}
+	exists, err = k.exists(ctx)
+	if err != nil {
+		unlock()
+		return nil, false, err
+	}
+	return unlock, exists, nil
 }
 
 // exists asks kind, after making sure that a container engine answers.

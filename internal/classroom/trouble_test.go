@@ -84,18 +84,23 @@ func TestStalePIDsOfStrangers(t *testing.T) {
 	g.Expect(left.State).To(Equal(classroom.StateAbsent))
 }
 
+// upAtOnce brings clusters up at the same moment.
+func upAtOnce(ctx context.Context, g Gomega, clusters ...classroom.Cluster) {
+	var all sync.WaitGroup
+	errs := make([]error, len(clusters))
+	for i, cluster := range clusters {
+		all.Go(func() { errs[i] = cluster.Up(ctx) })
+	}
+	all.Wait()
+	g.Expect(errs).To(HaveEach(BeNil()))
+}
+
 func TestTwoCheckoutsAtOnce(t *testing.T) {
 	g := NewWithT(t)
 	ctx := testContext(t)
 	first, _ := newCluster(t, checkout(t), "same")
 	second, _ := newCluster(t, checkout(t), "same")
-	var both sync.WaitGroup
-	errs := make([]error, 2)
-	for i, cluster := range []classroom.Cluster{first, second} {
-		both.Go(func() { errs[i] = cluster.Up(ctx) })
-	}
-	both.Wait()
-	g.Expect(errs).To(HaveEach(BeNil()))
+	upAtOnce(ctx, g, first, second)
 	one, two := pids(ctx, g, first), pids(ctx, g, second)
 	for name, pid := range one {
 		g.Expect(two[name]).NotTo(Equal(pid))
@@ -110,13 +115,7 @@ func TestTwoUpsAtOnce(t *testing.T) {
 	r := checkout(t)
 	first, _ := newCluster(t, r, "once")
 	second, _ := newCluster(t, r, "once")
-	var both sync.WaitGroup
-	errs := make([]error, 2)
-	for i, cluster := range []classroom.Cluster{first, second} {
-		both.Go(func() { errs[i] = cluster.Up(ctx) })
-	}
-	both.Wait()
-	g.Expect(errs).To(HaveEach(BeNil()))
+	upAtOnce(ctx, g, first, second)
 	g.Expect(pids(ctx, g, first)).To(Equal(pids(ctx, g, second)))
 }
 
