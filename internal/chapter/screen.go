@@ -11,7 +11,7 @@ import (
 
 const (
 	// typingLimit bounds how long one command is typed, so that a long heredoc does not bore.
-	typingLimit = 1500 * time.Millisecond
+	typingLimit = 600 * time.Millisecond
 	bold        = "\x1b[1m"
 	normal      = "\x1b[0m"
 )
