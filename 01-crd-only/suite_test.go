@@ -43,7 +43,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(cluster.Start(ctx)).To(Succeed())
 })
 
-var _ = Describe("the schema", func() {
+var _ = Describe("the definition", func() {
 	operatortest.DescribeSchema(operator, cluster)
 })
 

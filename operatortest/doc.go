@@ -17,7 +17,7 @@
 //		Expect(cluster.Start(ctx)).To(Succeed())
 //	})
 //
-//	var _ = Describe("the schema", func() {
+//	var _ = Describe("my operator", func() {
 //		operatortest.DescribeSchema(operator, cluster)
 //	})
 //

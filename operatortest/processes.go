@@ -13,12 +13,16 @@ import (
 
 // watchdogScript waits until its standard input ends, which happens when the
 // test process closes it or dies in whatever way, kill -9 included. Then it
-// kills every program of the cluster and removes the cluster's folder. Each
-// program leads a process group of its own, so a process id that was given to
-// a stranger since is not mistaken for it unless the stranger leads a group too.
+// kills every program of the cluster and removes the cluster's folder. A process
+// id may belong to a stranger by then, so the program is looked at first: the
+// cluster's own name that folder in their arguments. Each leads a process group.
 const watchdogScript = `trap '' HUP INT TERM
 cat >/dev/null
-[ ! -f "$1/pids" ] || while read -r pid; do kill -s KILL -- "-$pid" 2>/dev/null; done <"$1/pids"
+[ ! -f "$1/pids" ] || while read -r pid; do
+	if [ -r "/proc/$pid/cmdline" ]; then args=$(tr '\0' ' ' <"/proc/$pid/cmdline")
+	else args=$(ps -ww -o args= -p "$pid"); fi 2>/dev/null
+	case $args in *"$1"*) kill -s KILL -- "-$pid" 2>/dev/null ;; esac
+done <"$1/pids"
 rm -rf "$1" 2>/dev/null || { sleep 1; rm -rf "$1"; }
 `
 

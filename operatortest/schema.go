@@ -23,14 +23,24 @@ const strict = client.FieldValidation(metav1.FieldValidationStrict)
 
 // DescribeSchema generates the specs of the schema behaviour: the definitions
 // are sound, every sample is accepted, every invalid sample is refused for the
-// reason it names. Call it inside a Describe; the cluster is started by then or
-// in a BeforeSuite.
+// reason it names. Call it where a Describe may stand, with a cluster that the
+// suite starts in its BeforeSuite.
 func DescribeSchema(operator Operator, cluster *Cluster) {
-	for _, path := range operator.CRDs {
-		describeFiles("finds sound", path, cluster.checkDefinitions)
-	}
-	describeFiles("accepts", operator.Samples, cluster.checkSample)
-	describeFiles("refuses", operator.InvalidSamples, cluster.checkInvalidSample)
+	// The specs take turns in one namespace, for Kubernetes has much to do for each.
+	ginkgo.Describe("the schema", ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
+		var namespace string
+		ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) { namespace = cluster.Namespace(ctx) })
+
+		for _, path := range operator.CRDs {
+			describeFiles("finds sound", path, cluster.checkDefinitions)
+		}
+		describeFiles("accepts", operator.Samples, func(ctx context.Context, file string) error {
+			return cluster.checkSample(ctx, file, namespace)
+		})
+		describeFiles("refuses", operator.InvalidSamples, func(ctx context.Context, file string) error {
+			return cluster.checkInvalidSample(ctx, file, namespace)
+		})
+	})
 }
 
 // describeFiles makes one spec of each file, and a failing one where there is none.
@@ -100,12 +110,11 @@ func checkConditions(definition *apiextensionsv1.CustomResourceDefinition) error
 }
 
 // checkSample returns an error if an object in the file is refused, tried out or created.
-func (c *Cluster) checkSample(ctx context.Context, file string) error {
+func (c *Cluster) checkSample(ctx context.Context, file, namespace string) error {
 	objects, err := readObjects(file)
 	if err != nil {
 		return err
 	}
-	namespace := c.Namespace(ctx)
 	for _, object := range objects {
 		if err := c.place(object, namespace); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
@@ -124,7 +133,7 @@ func (c *Cluster) checkSample(ctx context.Context, file string) error {
 // accepted, or refused for another reason than the file names. The objects
 // before it are accepted; one of the same name is what the last one changes, so
 // that a file can show a change that is refused.
-func (c *Cluster) checkInvalidSample(ctx context.Context, file string) error {
+func (c *Cluster) checkInvalidSample(ctx context.Context, file, namespace string) error {
 	message, err := refusal(file)
 	if err != nil {
 		return err
@@ -133,7 +142,6 @@ func (c *Cluster) checkInvalidSample(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	namespace := c.Namespace(ctx)
 	last := len(objects) - 1
 	before := map[string]*unstructured.Unstructured{}
 	for i, object := range objects {
@@ -180,13 +188,11 @@ func (c *Cluster) place(object *unstructured.Unstructured, namespace string) err
 	return nil
 }
 
-// create makes the object, and removes it after the spec if no namespace takes it along.
+// create makes the object, and removes it after the spec.
 func (c *Cluster) create(ctx context.Context, object *unstructured.Unstructured) error {
 	if err := c.admin.Create(ctx, object, strict); err != nil {
 		return err
 	}
-	if object.GetNamespace() == "" {
-		ginkgo.DeferCleanup(func(ctx context.Context) error { return removeObject(ctx, c.admin, object) })
-	}
+	ginkgo.DeferCleanup(func(ctx context.Context) error { return removeObject(ctx, c.admin, object) })
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("the schema of a sound operator", func() {
+var _ = Describe("a sound operator", func() {
 	DescribeSchema(Operator{
 		CRDs:           []string{"testdata/crd"},
 		Samples:        "testdata/samples",
@@ -14,7 +14,7 @@ var _ = Describe("the schema of a sound operator", func() {
 })
 
 // These specs fail, which is what the next test looks for.
-var _ = Describe("the schema of a broken operator", Label(roleBroken), func() {
+var _ = Describe("a broken operator", Label(roleBroken), func() {
 	DescribeSchema(Operator{
 		CRDs:           []string{"testdata/broken/crd", "testdata/crd"},
 		Samples:        "testdata/broken/samples",

@@ -93,7 +93,7 @@ func TestAFailedStartLeavesNothingBehind(t *testing.T) {
 		g := NewWithT(t)
 		t.Setenv("TMPDIR", t.TempDir())
 		// This API server never gets ready.
-		t.Setenv(assetsVariable, assetsWith(t, "kube-apiserver", `[ "$1" = --help ] || exec sleep 600`))
+		t.Setenv(assetsVariable, assetsWith(t, "kube-apiserver", `[ "$1" = --help ] || { sleep 600; exit 1; }`))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		before := time.Now()
