@@ -241,7 +241,8 @@ func (e *embedded) Down(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(e.options.Out, "Cluster %s is removed.\n", e.options.Name)
-	return nil
+	// The lock stays: removing it while another command waits for it would let both in.
+	return os.RemoveAll(e.runner.log)
 }
 
 // remove leaves nothing of the cluster: no process, no file.
