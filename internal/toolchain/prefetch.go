@@ -30,18 +30,29 @@ func (b Builder) Prefetch(ctx context.Context) error {
 	}
 	fmt.Fprintln(b.Out, "Downloading the modules that the stages and their tests need.")
 	for _, module := range modules {
-		var output bytes.Buffer
-		command := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "./...")
-		command.Dir = module
-		command.Env = append(os.Environ(), "GOWORK=off")
-		command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-		command.WaitDelay = 5 * time.Second
-		command.Stderr = &output
-		if err := command.Run(); err != nil {
-			return fmt.Errorf("download the modules of %s: %w", relative(b.Root, module), explain(err, output.Bytes()))
+		// A module alone and the same module in the workspace may need different ones.
+		for _, workspace := range []string{"GOWORK=off", "GOWORK="} {
+			if err := download(ctx, module, workspace); err != nil {
+				return fmt.Errorf("download the modules of %s: %w", relative(b.Root, module), err)
+			}
 		}
 	}
 	return os.WriteFile(stamp, []byte(key), 0o644)
+}
+
+// download makes go load everything that the module and its tests are built from.
+func download(ctx context.Context, module, workspace string) error {
+	var output bytes.Buffer
+	command := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "./...")
+	command.Dir = module
+	command.Env = append(os.Environ(), workspace)
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = 5 * time.Second
+	command.Stderr = &output
+	if err := command.Run(); err != nil {
+		return explain(err, output.Bytes())
+	}
+	return nil
 }
 
 // workspaceModules are the root and the stages: every folder that go.work uses.
