@@ -108,6 +108,9 @@ func (c *Cluster) tryPlane() error {
 	}
 	// envtest switches service accounts off because nothing would create them; here the controller manager does.
 	c.plane.APIServer.Configure().Disable("disable-admission-plugins")
+	// Left to itself the server looks for the machine's outward address, and ends on a machine without a network.
+	// A loopback address is no endpoint that the Service "kubernetes" may have.
+	c.plane.APIServer.Configure().Set("advertise-address", "127.0.0.1").Set("endpoint-reconciler-type", "none")
 	if err := c.plane.Start(); err != nil {
 		return fmt.Errorf("start etcd and kube-apiserver: %w", err)
 	}
