@@ -52,16 +52,18 @@ func (e *embedded) writeConfig(chosen ports) error {
 			"kubeSchedulerBinary":         bin("kube-scheduler"),
 			"kwokControllerBinary":        bin("kwok"),
 		},
-		ComponentsPatches: []componentPatch{{
-			Name: "kube-apiserver",
-			ExtraArgs: []extraArg{
+		ComponentsPatches: []componentPatch{
+			{Name: "kube-apiserver", ExtraArgs: []extraArg{
 				// Left to itself the server looks for the machine's outward address, and does
 				// not start on one that has none, such as a laptop without a network.
 				{Key: "advertise-address", Value: "127.0.0.1"},
 				// A loopback address is no valid endpoint for the Service "kubernetes".
 				{Key: "endpoint-reconciler-type", Value: "none"},
-			},
-		}},
+			}},
+			// There is one of each, so an election only costs: seconds at the start, and a write every 2 s.
+			{Name: "kube-controller-manager", ExtraArgs: []extraArg{{Key: "leader-elect", Value: "false"}}},
+			{Name: "kube-scheduler", ExtraArgs: []extraArg{{Key: "leader-elect", Value: "false"}}},
+		},
 	}
 	content, err := yaml.Marshal(config)
 	if err != nil {

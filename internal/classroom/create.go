@@ -55,11 +55,12 @@ func (e *embedded) createOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := e.waitReady(limited); err != nil {
-		return err
-	}
+	// The server serves already; it takes the nodes while it gets everything else ready.
 	err = e.runner.run(limited, "kwokctl", "scale", "node", "--name", e.options.Name, "--replicas", strconv.Itoa(e.options.Nodes))
 	if err != nil {
+		return err
+	}
+	if err := e.waitReady(limited); err != nil {
 		return err
 	}
 	if err := e.waitUsable(limited); err != nil {

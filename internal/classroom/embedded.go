@@ -14,6 +14,8 @@ import (
 const (
 	// startLimit bounds the start of a control plane, which takes about 3 s on an idle machine.
 	startLimit = 3 * time.Minute
+	// usableLimit bounds the wait for nodes and the default service account once the server is ready.
+	usableLimit = time.Minute
 	// createAttempts is how often creation is tried when another program takes a chosen port meanwhile.
 	createAttempts = 3
 	// releaseLimit is how long an ended program's port may take to become free.
@@ -119,11 +121,8 @@ func dead(alive map[string][]*process.Process) []string {
 	return names
 }
 
-// answers asks without leaving a trace in the log: it is asked again and again.
 func (e *embedded) answers(ctx context.Context) bool {
-	quiet := e.runner
-	quiet.log = ""
-	_, err := quiet.output(ctx, "kubectl", "--kubeconfig", e.Kubeconfig(), "get", "--raw", "/readyz", "--request-timeout=5s")
+	_, err := e.quietKubectl(ctx, "get", "--raw", "/readyz", "--request-timeout=5s")
 	return err == nil
 }
 

@@ -44,19 +44,61 @@ func (e *embedded) allAlive(ctx context.Context) error {
 	return nil
 }
 
-// waitUsable waits until nodes are Ready and pods can be created: the controller
-// manager makes the default service account, without which admission refuses them.
+// waitUsable waits until pods can be created and find a node: the controller
+// manager makes the default service account, without which admission refuses pods,
+// and takes off the taint that every new node starts with.
 func (e *embedded) waitUsable(ctx context.Context) error {
-	waits := [][]string{
-		{"wait", "--for=condition=Ready", "node", "--all", "--timeout=60s"},
-		{"wait", "--for=create", "serviceaccount/default", "--namespace=default", "--timeout=60s"},
+	var died error
+	missing := "nodes"
+	err := poll(ctx, usableLimit, func(ctx context.Context) bool {
+		died = e.allAlive(ctx)
+		missing = e.missing(ctx)
+		return died != nil || missing == ""
+	})
+	switch {
+	case died != nil:
+		return died
+	case errors.Is(err, errInterrupted):
+		return err
+	case err != nil:
+		return fmt.Errorf("cluster %s does not become usable: %w, and it has no %s yet", e.options.Name, err, missing)
 	}
-	for _, args := range waits {
-		if _, err := e.kubectl(ctx, args...); err != nil {
-			return err
+	return nil
+}
+
+// missing says what a pod would still lack, or "".
+func (e *embedded) missing(ctx context.Context) string {
+	var found struct {
+		Items []struct {
+			Kind     string
+			Metadata struct{ Name string }
+			Spec     struct{ Taints []struct{ Key string } }
+			Status   struct{ Conditions []condition }
 		}
 	}
-	return e.allAlive(ctx)
+	if err := getJSON(ctx, e.quietKubectl, &found, "get", "nodes,serviceaccounts", "--namespace=default", "--output=json", "--request-timeout=5s"); err != nil {
+		return "answering API server"
+	}
+	account := false
+	for _, item := range found.Items {
+		switch {
+		case item.Kind == "ServiceAccount" && item.Metadata.Name == "default":
+			account = true
+		case item.Kind == "Node" && (!isReady(item.Status.Conditions) || len(item.Spec.Taints) > 0):
+			return "ready node " + item.Metadata.Name
+		}
+	}
+	if !account {
+		return "default service account"
+	}
+	return ""
+}
+
+// quietKubectl leaves no trace in the log, for what is asked again and again.
+func (e *embedded) quietKubectl(ctx context.Context, args ...string) (string, error) {
+	quiet := e.runner
+	quiet.log = ""
+	return quiet.output(ctx, "kubectl", append([]string{"--kubeconfig", e.Kubeconfig()}, args...)...)
 }
 
 func (e *embedded) kubectl(ctx context.Context, args ...string) (string, error) {

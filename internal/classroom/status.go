@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -82,9 +83,7 @@ func describeServer(ctx context.Context, status *Status, kubectl kubectlFunc) {
 	}
 	var nodes struct {
 		Items []struct {
-			Status struct {
-				Conditions []struct{ Type, Status string }
-			}
+			Status struct{ Conditions []condition }
 		}
 	}
 	if err := getJSON(ctx, kubectl, &nodes, "get", "nodes", "--output=json", "--request-timeout=5s"); err != nil {
@@ -93,12 +92,17 @@ func describeServer(ctx context.Context, status *Status, kubectl kubectlFunc) {
 	}
 	status.Nodes = len(nodes.Items)
 	for _, node := range nodes.Items {
-		for _, condition := range node.Status.Conditions {
-			if condition.Type == "Ready" && condition.Status == "True" {
-				status.ReadyNodes++
-			}
+		if isReady(node.Status.Conditions) {
+			status.ReadyNodes++
 		}
 	}
+}
+
+// condition is an entry of a node's status.conditions.
+type condition struct{ Type, Status string }
+
+func isReady(conditions []condition) bool {
+	return slices.Contains(conditions, condition{Type: "Ready", Status: "True"})
 }
 
 func getJSON(ctx context.Context, kubectl kubectlFunc, into any, args ...string) error {

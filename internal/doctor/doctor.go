@@ -16,7 +16,7 @@ import (
 // What the workshop was measured to need; docs/benchmarks.md has the figures.
 const (
 	// buildSpace is the disk space of a first build, in bytes: modules, compiler cache and tools.
-	buildSpace = 8e9
+	buildSpace = 7e9
 	// runSpace is the disk space of a cluster and its tests once the tools are built, in bytes.
 	runSpace = 1e9
 	// memoryNeeded is what the largest compiler process and a cluster take, in bytes.

@@ -15,7 +15,7 @@ var causes = []struct {
 }{
 	{
 		signs:  []string{"no space left on device", "disk quota exceeded"},
-		remedy: "the disk is full: free some space (the first build needs about 8 GB) and run the same command again, it goes on where it stopped",
+		remedy: "the disk is full: free some space (the first build needs about 7 GB) and run the same command again, it goes on where it stopped",
 	},
 	{
 		signs: []string{"module lookup disabled by GOPROXY=off", "dial tcp", "no such host", "proxyconnect", "i/o timeout",
