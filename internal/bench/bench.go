@@ -118,6 +118,10 @@ func (b Bench) row(figure string, took []time.Duration) {
 // costs measures memory as what the machine has less afterwards: processes share
 // the pages of their programs, so the sum of their sizes would count those often.
 func (b Bench) costs(ctx context.Context, clusters []classroom.Cluster) error {
+	// The memory of the last cluster takes a moment to come back.
+	if err := wait(ctx, settle); err != nil {
+		return err
+	}
 	before, err := usedMemory()
 	if err != nil {
 		return err
