@@ -54,8 +54,8 @@ func Examine(ctx context.Context, r repo.Repo, kind bool) []Check {
 	}
 	if runtime.GOOS == "linux" {
 		checks = append(checks,
-			checkInotify("max_user_instances", inotifyInstances, kind),
-			checkInotify("max_user_watches", inotifyWatches, kind))
+			checkInotify("max_user_instances", inotifyInstances),
+			checkInotify("max_user_watches", inotifyWatches))
 	}
 	return append(checks, checkDocker(ctx, kind))
 }

@@ -134,8 +134,9 @@ func checkTools(ctx context.Context, r repo.Repo) Check {
 	return check
 }
 
-func checkInotify(name string, needed int, required bool) Check {
-	check := Check{Name: "inotify " + name, Needed: strconv.Itoa(needed) + " for kind", Optional: !required}
+// checkInotify is a recommendation: small kind clusters work with less.
+func checkInotify(name string, needed int) Check {
+	check := Check{Name: "inotify " + name, Needed: strconv.Itoa(needed) + " for kind", Optional: true}
 	content, err := os.ReadFile("/proc/sys/fs/inotify/" + name)
 	if err != nil {
 		check.Found, check.Remedy = "unknown", "cat /proc/sys/fs/inotify/"+name
