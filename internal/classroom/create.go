@@ -50,7 +50,7 @@ func (e *embedded) createOnce(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	err = e.runner.run(limited, "kwokctl", "create", "cluster", "--name", e.options.Name,
+	err = e.start(limited, "create", "cluster", "--name", e.options.Name,
 		"--config", e.relative(e.path(".yaml")), "--kubeconfig", e.relative(e.Kubeconfig()))
 	if err != nil {
 		return err
@@ -63,7 +63,12 @@ func (e *embedded) createOnce(ctx context.Context) error {
 	if err := e.waitReady(limited); err != nil {
 		return err
 	}
-	if err := e.waitUsable(limited); err != nil {
+	err = e.waitUsable(limited)
+	if errors.Is(err, errComponentEnded) {
+		// On a slow machine the controller manager gives up before the API server is ready.
+		err = e.restart(limited, made)
+	}
+	if err != nil {
 		return err
 	}
 	err = e.runner.run(limited, "kwokctl", "snapshot", "save", "--name", e.options.Name, "--path", e.relative(e.freshSnapshot()))

@@ -183,7 +183,7 @@ func (e *embedded) startMissing(ctx context.Context, found record) error {
 		}
 	}
 	fmt.Fprintf(e.options.Out, "Cluster %s does not run as it should: starting %d of its %d components.\n", e.options.Name, len(down), len(componentNames))
-	if err := e.runner.run(ctx, "kwokctl", "start", "cluster", "--name", e.options.Name); err != nil {
+	if err := e.start(ctx, "start", "cluster", "--name", e.options.Name); err != nil {
 		return err
 	}
 	if err := e.waitReady(ctx); err != nil {

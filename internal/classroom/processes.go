@@ -55,24 +55,14 @@ func forgetStalePIDs(ctx context.Context, clusterDir string) error {
 	if err != nil {
 		return err
 	}
-	records, err := filepath.Glob(filepath.Join(clusterDir, "pids", "*.pid"))
-	if err != nil {
-		return err
-	}
 	recorded := map[int32]bool{}
-	for _, record := range records {
-		name := strings.TrimSuffix(filepath.Base(record), ".pid")
-		content, err := os.ReadFile(record)
-		if err != nil {
-			return err
-		}
-		pid, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 32)
-		ours := slices.ContainsFunc(running[name], func(p *process.Process) bool { return err == nil && p.Pid == int32(pid) })
+	for name, pid := range recordedPIDs(clusterDir) {
+		ours := slices.ContainsFunc(running[name], func(p *process.Process) bool { return p.Pid == pid })
 		if ours {
-			recorded[int32(pid)] = true
+			recorded[pid] = true
 			continue
 		}
-		if err := os.Remove(record); err != nil {
+		if err := os.Remove(filepath.Join(clusterDir, "pids", name+".pid")); err != nil {
 			return err
 		}
 	}
@@ -85,6 +75,32 @@ func forgetStalePIDs(ctx context.Context, clusterDir string) error {
 		}
 	}
 	return end(ctx, clusterDir, strays)
+}
+
+// recordedPIDs is what kwokctl wrote down: process numbers by component, 0 for one that cannot be read.
+func recordedPIDs(clusterDir string) map[string]int32 {
+	recorded := map[string]int32{}
+	for _, name := range componentNames {
+		content, err := os.ReadFile(filepath.Join(clusterDir, "pids", name+".pid"))
+		if err != nil {
+			continue
+		}
+		pid, _ := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 32)
+		recorded[name] = int32(pid)
+	}
+	return recorded
+}
+
+// ended names a component among those asked for that was started and does not run any more, or "".
+func ended(ctx context.Context, clusterDir string, names ...string) string {
+	recorded := recordedPIDs(clusterDir)
+	for _, name := range names {
+		pid, started := recorded[name]
+		if started && componentName(ctx, &process.Process{Pid: pid}, clusterDir) != name {
+			return name
+		}
+	}
+	return ""
 }
 
 // endAll ends every process of the cluster.

@@ -6,16 +6,44 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 // errComponentEnded marks errors about a component that does not run any more.
 var errComponentEnded = errors.New("ended")
 
-// waitReady waits for the API server; a component that dies meanwhile ends the wait.
+// essential are the components without which no request is answered.
+var essential = []string{"etcd", "kube-apiserver"}
+
+// start runs a kwokctl command that starts components, and ends it as soon as an
+// essential one of them has ended. kwokctl would wait two minutes for an answer then.
+func (e *embedded) start(ctx context.Context, args ...string) error {
+	watched, giveUp := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		var died error
+		_ = poll(watched, startLimit, func(ctx context.Context) bool {
+			died = e.checkAlive(ctx, essential...)
+			return died != nil
+		})
+		if died != nil {
+			giveUp(died)
+		}
+	})
+	err := e.runner.run(watched, "kwokctl", args...)
+	if cause := context.Cause(watched); cause != nil && ctx.Err() == nil {
+		err = cause
+	}
+	giveUp(nil)
+	watching.Wait()
+	return err
+}
+
+// waitReady waits for the API server.
 func (e *embedded) waitReady(ctx context.Context) error {
 	var died error
 	err := poll(ctx, startLimit, func(ctx context.Context) bool {
-		died = e.allAlive(ctx)
+		died = e.checkAlive(ctx, essential...)
 		return died != nil || e.answers(ctx)
 	})
 	switch {
@@ -29,19 +57,17 @@ func (e *embedded) waitReady(ctx context.Context) error {
 	return nil
 }
 
-// allAlive names the first component that has ended. kwokctl reports success for
-// components that die right after their start, for example on a port taken meanwhile.
-func (e *embedded) allAlive(ctx context.Context) error {
-	alive, err := processes(ctx, e.dir)
-	if err != nil {
-		return err
+// checkAlive fails when one of the components was started and has ended. kwokctl
+// reports success for those that end right after their start, for example on a
+// port taken meanwhile.
+func (e *embedded) checkAlive(ctx context.Context, names ...string) error {
+	name := ended(context.WithoutCancel(ctx), e.dir, names...)
+	if name == "" {
+		return nil
 	}
-	for _, name := range dead(alive) {
-		log := filepath.Join(e.dir, "logs", name+".log")
-		content, _ := os.ReadFile(log)
-		return fmt.Errorf("%s %w: %s (all its messages: %s)", name, errComponentEnded, lastLine(string(content), errors.New("no message")), e.relative(log))
-	}
-	return nil
+	log := filepath.Join(e.dir, "logs", name+".log")
+	content, _ := os.ReadFile(log)
+	return fmt.Errorf("%s %w: %s (all its messages: %s)", name, errComponentEnded, lastLine(string(content), errors.New("no message")), e.relative(log))
 }
 
 // waitUsable waits until pods can be created and find a node: the controller
@@ -51,7 +77,7 @@ func (e *embedded) waitUsable(ctx context.Context) error {
 	var died error
 	missing := "nodes"
 	err := poll(ctx, usableLimit, func(ctx context.Context) bool {
-		died = e.allAlive(ctx)
+		died = e.checkAlive(ctx, componentNames...)
 		missing = e.missing(ctx)
 		return died != nil || missing == ""
 	})

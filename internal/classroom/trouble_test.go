@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -197,4 +198,44 @@ func TestOccupiedPorts(t *testing.T) {
 	g.Expect(cluster.Up(ctx)).To(MatchError(SatisfyAll(ContainSubstring("(kube-apiserver) is taken"), ContainSubstring("make up"))))
 	g.Expect(intruder.Close()).To(Succeed())
 	g.Expect(cluster.Up(ctx)).To(Succeed(), "once the port is free the cluster comes back")
+}
+
+func TestComponentEndsDuringCreation(t *testing.T) {
+	for _, name := range []string{"etcd", "kube-controller-manager"} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			ctx := testContext(t)
+			r := checkout(t)
+			cluster, _ := newCluster(t, r, "weak")
+			record := filepath.Join(r.State(), "embedded", ".kwok", "clusters", "weak", "pids", name+".pid")
+			killed := make(chan error, 1)
+			go func() { killed <- killRecorded(ctx, record) }()
+			// Without care kwokctl alone would wait two minutes for an API server without etcd.
+			quick, cancel := context.WithTimeout(ctx, 90*time.Second)
+			defer cancel()
+			g.Expect(cluster.Up(quick)).To(Succeed())
+			g.Expect(killed).To(Receive(BeNil()), "the component must have been killed for this test to say anything")
+			g.Expect(pids(ctx, g, cluster)).NotTo(ContainElement(BeZero()))
+		})
+	}
+}
+
+// killRecorded waits until kwokctl has written down a process number, and kills that process.
+func killRecorded(ctx context.Context, record string) error {
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if content, err := os.ReadFile(record); err == nil && len(content) > 0 {
+			pid, err := strconv.Atoi(string(content))
+			if err != nil {
+				return err
+			}
+			return syscall.Kill(pid, syscall.SIGKILL)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
 }
