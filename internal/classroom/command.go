@@ -19,6 +19,9 @@ import (
 // errInterrupted is what a learner reads after Ctrl-C.
 var errInterrupted = errors.New("interrupted: `make up` goes on from here, `make down` removes what there is")
 
+// errTimeLimit marks a wait that took longer than it may.
+var errTimeLimit = errors.New("the time limit is over")
+
 // runner runs the tools in bin/ and shows each command before it runs.
 type runner struct {
 	repo repo.Repo
@@ -41,35 +44,35 @@ func (r runner) output(ctx context.Context, tool string, args ...string) (string
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("%s is missing: run `make tools`", filepath.Join("bin", tool))
 	}
-	var stdout, messages bytes.Buffer
+	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, path, args...)
 	command.Dir = r.repo.Root
 	command.Env = append(cleanEnvironment(), r.env...)
-	command.Stdout = io.MultiWriter(&stdout, &messages)
-	command.Stderr = &messages
+	command.Stdout, command.Stderr = &stdout, &stderr
 	// A group of its own keeps the terminal's Ctrl-C away from the tool: it is ended
 	// by the context instead, at a point this program knows about.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.WaitDelay = time.Second
 	err := command.Run()
-	r.appendLog(tool, args, messages.Bytes())
+	messages := stdout.String() + stderr.String()
+	r.appendLog(tool, args, messages)
 	if ctx.Err() != nil {
 		return "", contextError(ctx)
 	}
 	if err != nil {
-		return stdout.String(), fmt.Errorf("%s %s: %s (log: %s)", tool, args[0], lastLine(messages.String(), err), r.log)
+		return stdout.String(), fmt.Errorf("%s %s: %s (log: %s)", tool, args[0], lastLine(messages, err), r.log)
 	}
 	return stdout.String(), nil
 }
 
 func contextError(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return errors.New("the time limit is over")
+		return errTimeLimit
 	}
 	return errInterrupted
 }
 
-func (r runner) appendLog(tool string, args []string, messages []byte) {
+func (r runner) appendLog(tool string, args []string, messages string) {
 	if r.log == "" {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 )
 
 // errComponentEnded marks errors about a component that does not run any more.
@@ -21,13 +22,9 @@ func (e *embedded) start(ctx context.Context, args ...string) error {
 	watched, giveUp := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		var died error
-		_ = poll(watched, startLimit, func(ctx context.Context) bool {
-			died = e.checkAlive(ctx, essential...)
-			return died != nil
-		})
-		if died != nil {
-			giveUp(died)
+		never := func(context.Context) bool { return false }
+		if err := e.await(watched, startLimit, never, essential...); errors.Is(err, errComponentEnded) {
+			giveUp(err)
 		}
 	})
 	err := e.runner.run(watched, "kwokctl", args...)
@@ -39,22 +36,26 @@ func (e *embedded) start(ctx context.Context, args ...string) error {
 	return err
 }
 
+// await waits until done, or until one of the components has ended.
+func (e *embedded) await(ctx context.Context, limit time.Duration, done func(context.Context) bool, names ...string) error {
+	var died error
+	err := poll(ctx, limit, func(ctx context.Context) bool {
+		died = e.checkAlive(ctx, names...)
+		return died != nil || done(ctx)
+	})
+	if died != nil {
+		return died
+	}
+	return err
+}
+
 // waitReady waits for the API server.
 func (e *embedded) waitReady(ctx context.Context) error {
-	var died error
-	err := poll(ctx, startLimit, func(ctx context.Context) bool {
-		died = e.checkAlive(ctx, essential...)
-		return died != nil || e.answers(ctx)
-	})
-	switch {
-	case died != nil:
-		return died
-	case errors.Is(err, errInterrupted):
-		return err
-	case err != nil:
+	err := e.await(ctx, startLimit, e.answers, essential...)
+	if errors.Is(err, errTimeLimit) {
 		return fmt.Errorf("the API server of cluster %s does not answer: %w (its messages: %s)", e.options.Name, err, e.relative(filepath.Join(e.dir, "logs")))
 	}
-	return nil
+	return err
 }
 
 // checkAlive fails when one of the components was started and has ended. kwokctl
@@ -74,22 +75,15 @@ func (e *embedded) checkAlive(ctx context.Context, names ...string) error {
 // manager makes the default service account, without which admission refuses pods,
 // and takes off the taint that every new node starts with.
 func (e *embedded) waitUsable(ctx context.Context) error {
-	var died error
 	missing := "nodes"
-	err := poll(ctx, usableLimit, func(ctx context.Context) bool {
-		died = e.checkAlive(ctx, componentNames...)
+	err := e.await(ctx, usableLimit, func(ctx context.Context) bool {
 		missing = e.missing(ctx)
-		return died != nil || missing == ""
-	})
-	switch {
-	case died != nil:
-		return died
-	case errors.Is(err, errInterrupted):
-		return err
-	case err != nil:
+		return missing == ""
+	}, componentNames...)
+	if errors.Is(err, errTimeLimit) {
 		return fmt.Errorf("cluster %s does not become usable: %w, and it has no %s yet", e.options.Name, err, missing)
 	}
-	return nil
+	return err
 }
 
 // missing says what a pod would still lack, or "".
