@@ -53,6 +53,11 @@ func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) err
 	if err := a.ensureTools(cmd.Context(), cmd.OutOrStdout(), toolchain.Main); err != nil {
 		return err
 	}
+	if slices.Contains(verbs, "lint") {
+		if err := a.ensureTools(cmd.Context(), cmd.OutOrStdout(), "golangci-lint"); err != nil {
+			return err
+		}
+	}
 	environment, err := a.stageEnvironment(cmd, verbs)
 	if err != nil {
 		return err
