@@ -223,20 +223,3 @@ func TestStopEndsAProcessThatObeys(t *testing.T) {
 	g.Expect(p.groupLives()).To(BeFalse())
 	g.Expect(p.status()).To(Equal(130))
 }
-
-func TestAGroupOfDeadProcessesDoesNotLive(t *testing.T) {
-	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("no /proc here")
-	}
-	g := NewWithT(t)
-	cmd := exec.Command("sleep", "1000")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	g.Expect(cmd.Start()).To(Succeed())
-	p := &process{cmd: cmd}
-	g.Expect(p.groupLives()).To(BeTrue())
-	g.Expect(cmd.Process.Kill()).To(Succeed())
-	// It stays in the process table until the Wait below.
-	g.Eventually(p.groupLives, "5s", "5ms").Should(BeFalse())
-	g.Expect(syscall.Kill(-cmd.Process.Pid, 0)).To(Succeed())
-	g.Expect(cmd.Wait()).NotTo(Succeed())
-}

@@ -1,0 +1,24 @@
+package chapter
+
+import (
+	"os/exec"
+	"syscall"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// It needs /proc, so it stands in a file that only Linux compiles.
+func TestAGroupOfDeadProcessesDoesNotLive(t *testing.T) {
+	g := NewWithT(t)
+	cmd := exec.Command("sleep", "1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	g.Expect(cmd.Start()).To(Succeed())
+	p := &process{cmd: cmd}
+	g.Expect(p.groupLives()).To(BeTrue())
+	g.Expect(cmd.Process.Kill()).To(Succeed())
+	// It stays in the process table until the Wait below.
+	g.Eventually(p.groupLives, "5s", "5ms").Should(BeFalse())
+	g.Expect(syscall.Kill(-cmd.Process.Pid, 0)).To(Succeed())
+	g.Expect(cmd.Wait()).NotTo(Succeed())
+}
