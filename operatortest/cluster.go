@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -61,7 +62,8 @@ type Cluster struct {
 	shared bool
 	// kinds are the namespaced ones among the definitions.
 	kinds []schema.GroupVersionKind
-	// leftovers are what Stop removes from a shared cluster.
+	// leftovers are what Stop removes from a shared cluster, guarded by mu.
+	mu        sync.Mutex
 	leftovers []client.Object
 }
 

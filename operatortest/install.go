@@ -78,9 +78,11 @@ func storedKind(definition *apiextensionsv1.CustomResourceDefinition) schema.Gro
 }
 
 // note remembers an object that Stop must remove. In a cluster of the test
-// process there is no need to: it goes away as a whole.
+// process there is no need to: it goes away as a whole. Trials run side by side.
 func (c *Cluster) note(object client.Object) {
 	if c.shared {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.leftovers = append(c.leftovers, object)
 	}
 }

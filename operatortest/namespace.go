@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -27,17 +28,31 @@ const namespaceTimeout = 30 * time.Second
 // [Cluster.Stop] does, once for all of them.
 func (c *Cluster) Namespace(ctx context.Context) string {
 	ginkgo.GinkgoHelper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
-	gomega.Expect(c.admin.Create(ctx, namespace)).To(gomega.Succeed(), "create a namespace for the spec")
-	c.note(namespace)
+	namespace, err := c.createNamespace(ctx)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	ginkgo.DeferCleanup(c.deleteNamespace, namespace)
+	return namespace.Name
+}
 
+// createNamespace returns when pods can be created in the new namespace.
+func (c *Cluster) createNamespace(ctx context.Context) (*corev1.Namespace, error) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
+	if err := c.admin.Create(ctx, namespace); err != nil {
+		return nil, fmt.Errorf("create a namespace for the spec: %w", err)
+	}
+	c.note(namespace)
+	ctx, cancel := context.WithTimeout(ctx, namespaceTimeout)
+	defer cancel()
 	account := &corev1.ServiceAccount{}
 	key := client.ObjectKey{Namespace: namespace.Name, Name: "default"}
-	gomega.Eventually(c.admin.Get).WithContext(ctx).WithArguments(key, account).
-		WithTimeout(namespaceTimeout).WithPolling(pollInterval).
-		Should(gomega.Succeed(), "pods need the namespace's default service account")
-	return namespace.Name
+	exists := func(ctx context.Context) (bool, error) {
+		err := c.admin.Get(ctx, key, account)
+		return err == nil, client.IgnoreNotFound(err)
+	}
+	if err := wait.PollUntilContextCancel(ctx, pollInterval, true, exists); err != nil {
+		return nil, fmt.Errorf("wait for the default service account of namespace %s, which pods need: %w", namespace.Name, err)
+	}
+	return namespace, nil
 }
 
 func (c *Cluster) deleteNamespace(ctx context.Context, namespace *corev1.Namespace) {

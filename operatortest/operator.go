@@ -1,7 +1,18 @@
 package operatortest
 
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
 // Operator describes an operator to the kit. Paths are relative to the folder
-// the tests run in, which is that of the test files.
+// the tests run in, which is that of the test files. [DescribeSchema] needs the
+// first group of fields only.
 type Operator struct {
 	// CRDs are files and folders with the operator's CustomResourceDefinitions.
 	CRDs []string
@@ -9,4 +20,117 @@ type Operator struct {
 	Samples string
 	// InvalidSamples is the folder of objects that it must refuse.
 	InvalidSamples string
+
+	// Run runs the operator against the API server of the configuration, until
+	// the context ends and what was begun is finished. It must be possible to run
+	// several at once in one process. Listen nowhere, or on free ports.
+	Run func(ctx context.Context, config *rest.Config, options RunOptions) error
+	// Roles are files with the Roles and ClusterRoles of the operator. It runs with
+	// their permissions and no others; a Role holds in LeaderElection.Namespace.
+	Roles []string
+	// Sample is the file of the custom resource that the behaviours are tried on,
+	// one that can be met. Only its first object is used; Prepare makes what else it needs.
+	Sample string
+	// Prepare makes what the sample refers to, such as a ConfigMap, in a new namespace. Nil if it needs nothing.
+	Prepare func(ctx context.Context, writer client.Client, namespace string) error
+	// Condition is the type of the condition that is True while the resource is as
+	// it should be; "Ready" if empty.
+	Condition string
+	// Children are the objects that the operator makes for a resource.
+	Children []Child
+	// MaxWrites is how many write requests of the operator may take effect from a new
+	// resource to a converged one. Events, leases and refused writes do not count.
+	MaxWrites int
+	// Values gives sensible values of spec fields, by their path such as
+	// "spec.image". Without them, values are made from the field's schema.
+	Values map[string][]any
+	// Immutable are the paths of the spec fields that the API server lets nobody change.
+	Immutable []string
+	// Unmeetable are specs that the API server accepts and the operator can't meet.
+	Unmeetable []Unmeetable
+	// Normalize removes from a copy of an object what differs between two
+	// resources of the same spec, such as generated names and random content.
+	// Metadata, other objects' status, the namespace's name, UIDs and times are normalised already.
+	Normalize func(object *unstructured.Unstructured)
+	// External is the world outside Kubernetes in which the operator makes something. Nil if there is none.
+	External External
+	// Timeout bounds each wait for the operator; a minute if zero.
+	Timeout time.Duration
+}
+
+// RunOptions is what the kit asks of an operator that it runs.
+type RunOptions struct {
+	// Namespace is the only one to look at; never empty.
+	Namespace string
+	// Resync is how often the informers hand all objects to the handlers once more; zero for the operator's default.
+	Resync time.Duration
+	// LeaderElection is nil for an operator that works without it.
+	LeaderElection *LeaderElection
+}
+
+// LeaderElection says by which Lease, and how quickly, a leader is elected.
+type LeaderElection struct {
+	// Namespace is where the Lease lies, Identity the name of this candidate in it.
+	Namespace, Identity string
+	// LeaseDuration is how long others wait for a leader that is silent,
+	// RenewDeadline how long a leader tries to renew before it gives up, and
+	// RetryPeriod the pause between two tries.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+}
+
+// Child is one object that the operator makes for a resource and controls.
+type Child struct {
+	Kind schema.GroupVersionKind
+	// Name is the object's name for a resource; the resource's own if nil. An
+	// empty name says that a resource of this spec has no such child.
+	Name func(resource *unstructured.Unstructured) string
+	// Drift are JSON merge patches that the operator must undo, by what they do.
+	Drift map[string]string
+	// Foreign are JSON merge patches of fields that belong to others, which the
+	// operator must leave alone. A label and an annotation are tried always.
+	Foreign map[string]string
+}
+
+// Unmeetable is a spec that can't be met, and how to get there.
+type Unmeetable struct {
+	// Name completes "a resource whose …", such as "Deployment belongs to somebody else".
+	Name string
+	// Patch is the JSON merge patch that makes a resource unmeetable.
+	Patch string
+	// Prepare makes in the namespace what stands in the way. Nil if nothing is needed.
+	Prepare func(ctx context.Context, writer client.Client, namespace string) error
+}
+
+// External is the world outside Kubernetes, such as a cloud's emulator.
+type External interface {
+	// Snapshot describes what exists there for the resources of a namespace, and is
+	// empty when nothing does. It leaves out what differs between two resources of the same spec.
+	Snapshot(ctx context.Context, namespace string) (string, error)
+	// Fail makes every call fail until the returned function is called.
+	Fail(namespace string) (restore func())
+}
+
+// defaultTimeout bounds each wait for an operator; a wait that succeeds takes far less.
+const defaultTimeout = time.Minute
+
+func (o Operator) timeout() time.Duration {
+	if o.Timeout == 0 {
+		return defaultTimeout
+	}
+	return o.Timeout
+}
+
+func (o Operator) condition() string {
+	if o.Condition == "" {
+		return "Ready"
+	}
+	return o.Condition
+}
+
+// nameFor is empty when the resource has no such child.
+func (c Child) nameFor(resource *unstructured.Unstructured) string {
+	if c.Name == nil {
+		return resource.GetName()
+	}
+	return c.Name(resource)
 }

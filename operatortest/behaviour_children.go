@@ -1,0 +1,277 @@
+package operatortest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// foreignPatch is what anybody may write to any object.
+const foreignPatch = `{"metadata":{"labels":{"somebody-else.example.com/label":"kept"},"annotations":{"somebody-else.example.com/annotation":"kept"}}}`
+
+var drift = behaviour{
+	name:    "drift",
+	promise: "brings back what others delete or change of its children, and leaves alone what is theirs",
+	advice: "the watch on the children, and how they are compared: every field the operator sets must be compared, and only those written; " +
+		"an update that sends a new object instead of the changed old one wipes out others' fields",
+	check: func(ctx context.Context, lab *lab) error {
+		var cases []driftCase
+		for i, child := range lab.operator.Children {
+			cases = append(cases, driftCase{child: i, what: "deleted"})
+			for _, what := range slices.Sorted(maps.Keys(child.Drift)) {
+				cases = append(cases, driftCase{child: i, what: what, patch: child.Drift[what]})
+			}
+		}
+		wanted, err := lab.fresh(ctx, nil)
+		if err != nil {
+			return err
+		}
+		return each(ctx, len(cases), func(ctx context.Context, i int) error {
+			return lab.try(ctx, func(ctx context.Context, trial *trial) error { return trial.drift(ctx, cases[i], wanted) })
+		})
+	},
+}
+
+// driftCase is one disturbance of one declared child: a patch, or its deletion.
+type driftCase struct {
+	child       int
+	what, patch string
+}
+
+func (t *trial) drift(ctx context.Context, disturbance driftCase, wanted state) error {
+	resource := t.resource(nil)
+	if _, err := t.settle(ctx, t.start(RunOptions{}), resource); err != nil {
+		return err
+	}
+	declared := t.operator.Children[disturbance.child]
+	child, err := t.child(ctx, declared, resource)
+	if err != nil || child == nil {
+		return err
+	}
+	what := fmt.Sprintf("%s %s to come back after it was changed: %s", child.GetKind(), child.GetName(), disturbance.what)
+	if disturbance.patch == "" {
+		if err := t.remove(ctx, child); err != nil {
+			return err
+		}
+		return t.convergeTo(ctx, resource, wanted, what)
+	}
+	foreign := append([]string{foreignPatch}, slices.Collect(maps.Values(declared.Foreign))...)
+	for _, patch := range append(foreign, disturbance.patch) {
+		if err := t.patch(ctx, child, patch); err != nil {
+			return err
+		}
+	}
+	wanted, err = wanted.with(child, foreign)
+	if err != nil {
+		return err
+	}
+	return t.convergeTo(ctx, resource, wanted, what+"; and what others wrote to it to stay")
+}
+
+// with returns the state with patches applied to one of its objects.
+func (s state) with(object *unstructured.Unstructured, patches []string) (state, error) {
+	key := object.GetKind() + "/" + object.GetName()
+	content, err := json.Marshal(s[key])
+	if err != nil {
+		return nil, fmt.Errorf("write %s as JSON: %w", key, err)
+	}
+	for _, patch := range patches {
+		if content, err = jsonpatch.MergePatch(content, []byte(patch)); err != nil {
+			return nil, fmt.Errorf("apply %s to %s: %w", patch, key, err)
+		}
+	}
+	var changed any
+	if err := json.Unmarshal(content, &changed); err != nil {
+		return nil, fmt.Errorf("read %s from JSON: %w", key, err)
+	}
+	result := maps.Clone(s)
+	result[key] = changed
+	return result, nil
+}
+
+var collision = behaviour{
+	name:    "collision",
+	promise: "leaves an object alone that has the name of a child but belongs to somebody else, and reports it",
+	advice: "metav1.IsControlledBy before every write to a child: it compares the UID, where a kind or a name is not enough; " +
+		"for what is not ours, a condition that names the object and one Warning event, and no retry at full speed",
+	check: func(ctx context.Context, lab *lab) error {
+		var cases []collisionCase
+		for i := range lab.operator.Children {
+			cases = append(cases, collisionCase{child: i}, collisionCase{child: i, owned: true})
+		}
+		wanted, err := lab.fresh(ctx, nil)
+		if err != nil {
+			return err
+		}
+		return each(ctx, len(cases), func(ctx context.Context, i int) error { return lab.collide(ctx, cases[i], wanted) })
+	},
+}
+
+// collisionCase is a foreign object in the place of a declared child, with a
+// controller of its own or without any.
+type collisionCase struct {
+	child int
+	owned bool
+}
+
+func (l *lab) collide(ctx context.Context, collision collisionCase, wanted state) error {
+	template, err := l.template(ctx, l.operator.Children[collision.child])
+	if err != nil || template == nil {
+		return err
+	}
+	return l.try(ctx, func(ctx context.Context, trial *trial) error {
+		foreign, err := trial.makeForeign(ctx, template, collision.owned)
+		if err != nil {
+			return err
+		}
+		operator := trial.start(RunOptions{})
+		resource := l.resource(nil)
+		if err := trial.create(ctx, resource); err != nil {
+			return err
+		}
+		if err := trial.reported(ctx, resource, foreign); err != nil {
+			return err
+		}
+		if err := trial.rest(ctx, operator); err != nil {
+			return err
+		}
+		if err := trial.untouched(ctx, operator, foreign); err != nil {
+			return err
+		}
+		if err := trial.remove(ctx, foreign); err != nil {
+			return err
+		}
+		return trial.convergeTo(ctx, resource, wanted, "the operator to go on once the other object is gone")
+	})
+}
+
+// template is a child as the operator makes it, to be put in its way elsewhere.
+func (l *lab) template(ctx context.Context, declared Child) (*unstructured.Unstructured, error) {
+	var template *unstructured.Unstructured
+	err := l.try(ctx, func(ctx context.Context, trial *trial) error {
+		resource := l.resource(nil)
+		if _, err := trial.settle(ctx, trial.start(RunOptions{}), resource); err != nil {
+			return err
+		}
+		child, err := trial.child(ctx, declared, resource)
+		template = child
+		return err
+	})
+	return template, err
+}
+
+// makeForeign creates an object like the child that is not the operator's.
+func (t *trial) makeForeign(ctx context.Context, template *unstructured.Unstructured, owned bool) (*unstructured.Unstructured, error) {
+	foreign := template.DeepCopy()
+	delete(foreign.Object, "status")
+	foreign.Object["metadata"] = map[string]any{
+		"name": template.GetName(), "annotations": map[string]any{"somebody-else.example.com/annotation": "mine"},
+	}
+	if template.GetKind() == "Service" {
+		normalizeService(foreign)
+	}
+	if owned {
+		owner := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+		owner.SetName("somebody-else")
+		if err := t.create(ctx, owner); err != nil {
+			return nil, err
+		}
+		t.theirs[owner.GetUID()] = true
+		foreign.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, owner.GroupVersionKind())})
+	}
+	if err := t.create(ctx, foreign); err != nil {
+		return nil, err
+	}
+	t.theirs[foreign.GetUID()] = true
+	return foreign, nil
+}
+
+// untouched returns an error if the operator wrote to the object.
+func (t *trial) untouched(ctx context.Context, operator *instance, foreign *unstructured.Unstructured) error {
+	now := foreign.DeepCopy()
+	if err := t.reread(ctx, now); err != nil {
+		return fmt.Errorf("expected the operator to leave %s %s alone\nfound: %w", foreign.GetKind(), foreign.GetName(), err)
+	}
+	mine := func(object *unstructured.Unstructured) map[string]any {
+		annotations := object.GetAnnotations()
+		delete(annotations, revisionAnnotation)
+		return map[string]any{
+			"uid": object.GetUID(), "labels": object.GetLabels(), "annotations": annotations, "ownerReferences": object.GetOwnerReferences(),
+			"finalizers": object.GetFinalizers(), "generation": object.GetGeneration(),
+		}
+	}
+	if difference := cmp.Diff(mine(foreign), mine(now)); difference != "" {
+		return fmt.Errorf("expected the operator to leave %s %s alone, which is not its own\nfound changes (+):\n%s",
+			foreign.GetKind(), foreign.GetName(), difference)
+	}
+	kind := foreign.GroupVersionKind()
+	mapping, err := t.cluster.admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return fmt.Errorf("find the resource of kind %s: %w", kind.Kind, err)
+	}
+	for _, request := range operator.writes() {
+		// A create can't change what is there.
+		if request.Resource == mapping.Resource.Resource && request.Name == foreign.GetName() && request.Verb != "create" {
+			return fmt.Errorf("expected no write to %s %s, which is not the operator's own\nfound: %s", kind.Kind, foreign.GetName(), request)
+		}
+	}
+	return nil
+}
+
+// reported waits until a condition and exactly one Warning event tell of the foreign object.
+func (t *trial) reported(ctx context.Context, resource, foreign *unstructured.Unstructured) error {
+	return t.eventually(ctx, fmt.Sprintf("the resource to tell of %s %s by a condition and one Warning event", foreign.GetKind(), foreign.GetName()),
+		func(ctx context.Context) error {
+			if err := t.reread(ctx, resource); err != nil {
+				return err
+			}
+			conditions, err := conditionsOf(resource)
+			if err != nil {
+				return err
+			}
+			names := func(condition metav1.Condition) bool { return strings.Contains(condition.Message, foreign.GetName()) }
+			if !slices.ContainsFunc(slices.Collect(maps.Values(conditions)), names) {
+				return fmt.Errorf("no condition has a message that names it; the conditions are %v", conditions)
+			}
+			if condition := conditions[t.operator.condition()]; condition.Status == metav1.ConditionTrue {
+				return fmt.Errorf("condition %s is True all the same", condition.Type)
+			}
+			return t.warnedOnce(ctx, resource, foreign)
+		})
+}
+
+func (t *trial) warnedOnce(ctx context.Context, resource, foreign *unstructured.Unstructured) error {
+	events := &eventsv1.EventList{}
+	if err := t.cluster.admin.List(ctx, events, client.InNamespace(t.namespace)); err != nil {
+		return fmt.Errorf("list the events: %w", err)
+	}
+	var notes []string
+	for _, event := range events.Items {
+		if event.Regarding.UID != resource.GetUID() || event.Type != corev1.EventTypeWarning || !strings.Contains(event.Note, foreign.GetName()) {
+			continue
+		}
+		times := 1
+		if event.Series != nil {
+			times = int(event.Series.Count)
+		}
+		notes = append(notes, fmt.Sprintf("%s (%d times): %s", event.Reason, times, event.Note))
+		if times > 1 {
+			return fmt.Errorf("the same warning was given again and again: %s", notes)
+		}
+	}
+	if len(notes) != 1 {
+		return fmt.Errorf("%d Warning events about the resource name it: %q", len(notes), notes)
+	}
+	return nil
+}

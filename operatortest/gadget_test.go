@@ -1,0 +1,204 @@
+package operatortest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// gadgetFinalizer keeps a deleted gadget until its parcel is gone from the warehouse.
+const gadgetFinalizer = "test.example.com/parcel"
+
+var gadgetKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Gadget"}
+
+// flaw is one way in which an operator can be broken. The zero value is a sound one.
+type flaw string
+
+// gadgetReconciler is a small operator that has every behaviour, unless it has a
+// flaw: it keeps a ConfigMap for each Gadget, and a parcel in a warehouse.
+type gadgetReconciler struct {
+	client.Client
+	recorder  events.EventRecorder
+	warehouse *warehouse
+	flaw      flaw
+}
+
+func newGadget() *unstructured.Unstructured {
+	gadget := &unstructured.Unstructured{}
+	gadget.SetGroupVersionKind(gadgetKind)
+	return gadget
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *gadgetReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	gadget := newGadget()
+	if err := r.Get(ctx, request.NamespacedName, gadget); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if gadget.GetDeletionTimestamp() != nil {
+		return reconcile.Result{}, r.finalize(ctx, gadget)
+	}
+	if err := r.addFinalizer(ctx, gadget); err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.warehouse.store(gadget); err != nil {
+		return reconcile.Result{}, err
+	}
+	refusal, err := r.applyConfigMap(ctx, gadget)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if refusal == "" {
+		if err := r.removeRenamed(ctx, gadget); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	return reconcile.Result{}, r.writeStatus(ctx, gadget, refusal)
+}
+
+func (r *gadgetReconciler) finalize(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if !controllerutil.ContainsFinalizer(gadget, gadgetFinalizer) {
+		return nil
+	}
+	err := r.warehouse.remove(gadget, r.flaw)
+	if err != nil && r.flaw != forgetsOnError {
+		return err
+	}
+	if r.flaw == keepsFinalizer {
+		return nil
+	}
+	return r.patchGadget(ctx, gadget, func() { controllerutil.RemoveFinalizer(gadget, gadgetFinalizer) })
+}
+
+func (r *gadgetReconciler) addFinalizer(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if controllerutil.ContainsFinalizer(gadget, gadgetFinalizer) {
+		return nil
+	}
+	return r.patchGadget(ctx, gadget, func() { controllerutil.AddFinalizer(gadget, gadgetFinalizer) })
+}
+
+func (r *gadgetReconciler) patchGadget(ctx context.Context, gadget *unstructured.Unstructured, change func()) error {
+	before := gadget.DeepCopy()
+	change()
+	// Finalizers are a list that a merge patch replaces as a whole, so it must not be an outdated one.
+	lock := client.MergeFromWithOptimisticLock{}
+	return client.IgnoreNotFound(r.Patch(ctx, gadget, client.MergeFromWithOptions(before, lock)))
+}
+
+// applyConfigMap makes the gadget's ConfigMap like desired. It returns why it may not.
+func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructured.Unstructured) (refusal string, err error) {
+	desired := desiredConfigMap(gadget)
+	found := &corev1.ConfigMap{}
+	err = r.Get(ctx, client.ObjectKeyFromObject(desired), found)
+	if apierrors.IsNotFound(err) {
+		return "", r.Create(ctx, desired)
+	}
+	if err != nil {
+		return "", err
+	}
+	if r.flaw == adopts || r.flaw == overwrites {
+		return "", r.Update(ctx, desired)
+	}
+	if !metav1.IsControlledBy(found, gadget) {
+		return fmt.Sprintf("ConfigMap %s belongs to somebody else", found.Name), nil
+	}
+	changed := found.DeepCopy()
+	if changed.Data == nil {
+		changed.Data = map[string]string{}
+	}
+	for _, key := range []string{"size", "colour"} {
+		delete(changed.Data, key)
+	}
+	maps.Copy(changed.Data, desired.Data)
+	if maps.Equal(changed.Data, found.Data) {
+		return "", nil
+	}
+	return "", r.Patch(ctx, changed, client.MergeFrom(found))
+}
+
+func desiredConfigMap(gadget *unstructured.Unstructured) *corev1.ConfigMap {
+	spec, _, _ := unstructured.NestedMap(gadget.Object, "spec")
+	desired := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: gadget.GetNamespace(), Name: fmt.Sprint(spec["configMapName"])},
+		Data:       map[string]string{"size": fmt.Sprint(spec["size"])},
+	}
+	if colour, found := spec["colour"]; found {
+		desired.Data["colour"] = fmt.Sprint(colour)
+	}
+	desired.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(gadget, gadgetKind)}
+	return desired
+}
+
+// removeRenamed deletes the ConfigMap of an earlier name.
+func (r *gadgetReconciler) removeRenamed(ctx context.Context, gadget *unstructured.Unstructured) error {
+	list := &corev1.ConfigMapList{}
+	if err := r.List(ctx, list, client.InNamespace(gadget.GetNamespace())); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		made := &list.Items[i]
+		if metav1.IsControlledBy(made, gadget) && made.Name != desiredConfigMap(gadget).Name {
+			if err := client.IgnoreNotFound(r.Delete(ctx, made, client.Preconditions{UID: &made.UID})); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *gadgetReconciler) writeStatus(ctx context.Context, gadget *unstructured.Unstructured, refusal string) error {
+	conditions, err := conditionList(gadget)
+	if err != nil {
+		return err
+	}
+	ready := metav1.Condition{
+		Type: "Ready", Status: metav1.ConditionTrue, Reason: "ConfigMapMade", Message: "the ConfigMap is there",
+		ObservedGeneration: gadget.GetGeneration(),
+	}
+	if r.flaw == forgetsGeneration {
+		ready.ObservedGeneration = 0
+	}
+	if r.flaw == writesInSteps && len(conditions) == 0 {
+		ready.Status, ready.Reason = metav1.ConditionFalse, "Working"
+		meta.SetStatusCondition(&conditions, ready)
+		if err := r.patchStatus(ctx, gadget, conditions); err != nil {
+			return err
+		}
+		ready.Status, ready.Reason = metav1.ConditionTrue, "ConfigMapMade"
+	}
+	if refusal != "" {
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "ErrResourceExists", refusal
+	}
+	warn := refusal != "" && !meta.IsStatusConditionFalse(conditions, ready.Type)
+	if !meta.SetStatusCondition(&conditions, ready) && r.flaw != writesAlways && r.flaw != warnsAlways {
+		return nil
+	}
+	if err := r.patchStatus(ctx, gadget, conditions); err != nil {
+		return err
+	}
+	if warn || r.flaw == warnsAlways {
+		r.recorder.Eventf(gadget, nil, corev1.EventTypeWarning, ready.Reason, "Reconcile", "%s", refusal)
+	}
+	return nil
+}
+
+func (r *gadgetReconciler) patchStatus(ctx context.Context, gadget *unstructured.Unstructured, conditions []metav1.Condition) error {
+	before := gadget.DeepCopy()
+	if err := setStatus(gadget, conditions); err != nil {
+		return err
+	}
+	// The cache may be older than our own last write; the API server then refuses this one.
+	lock := client.MergeFromWithOptimisticLock{}
+	return client.IgnoreNotFound(r.Status().Patch(ctx, gadget, client.MergeFromWithOptions(before, lock)))
+}

@@ -1,0 +1,210 @@
+package operatortest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/rest"
+)
+
+// parallelTrials is how many trials of one behaviour run side by side. They
+// mostly wait for the cluster, so it is more than there are cores.
+const parallelTrials = 4
+
+// lab is where one operator is tried: its cluster, its sample and its user.
+type lab struct {
+	operator Operator
+	cluster  *Cluster
+	sample   *unstructured.Unstructured
+	// user has the operator's permissions, those of its Roles in the namespace leases.
+	user   string
+	leases string
+	rules  []rule
+
+	mu sync.Mutex
+	// ends holds what a fresh resource of a spec ends like, by the spec in JSON.
+	ends map[string]*end
+}
+
+type end struct {
+	once  sync.Once
+	state state
+	err   error
+}
+
+// rule is one of an operator's roles, as it was written.
+type rule struct {
+	file string
+	rbacv1.PolicyRule
+}
+
+func newLab(ctx context.Context, operator Operator, cluster *Cluster) (*lab, error) {
+	made := &lab{operator: operator, cluster: cluster, ends: map[string]*end{}}
+	if operator.Run == nil || operator.Sample == "" || len(operator.Roles) == 0 {
+		return nil, errors.New("describe the operator's Run, Sample and Roles, or its behaviours can't be tried")
+	}
+	objects, err := readObjects(operator.Sample)
+	if err != nil {
+		return nil, err
+	}
+	made.sample = objects[0]
+	namespace, err := cluster.createNamespace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	made.leases = namespace.Name
+	made.user = "operator-" + utilrand.String(8)
+	for _, file := range operator.Roles {
+		if err := made.grant(ctx, file); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// grant gives the operator's user the permissions of a file with roles.
+func (l *lab) grant(ctx context.Context, file string) error {
+	objects, err := readObjects(file)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if object.GroupVersionKind().Group != rbacv1.GroupName {
+			continue
+		}
+		if err := l.grantRole(ctx, file, object); err != nil {
+			return fmt.Errorf("%s: grant %s %s: %w", file, object.GetKind(), object.GetName(), err)
+		}
+	}
+	if !slices.ContainsFunc(l.rules, func(rule rule) bool { return rule.file == file }) {
+		return fmt.Errorf("%s holds no Role and no ClusterRole", file)
+	}
+	return nil
+}
+
+func (l *lab) grantRole(ctx context.Context, file string, object *unstructured.Unstructured) error {
+	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: l.user}}
+	meta := metav1.ObjectMeta{Name: l.user + "-" + object.GetName()}
+	reference := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: object.GetKind(), Name: meta.Name}
+	switch object.GetKind() {
+	case "ClusterRole":
+		role := &rbacv1.ClusterRole{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
+			return err
+		}
+		l.addRules(file, role.Rules)
+		made := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: role.Rules}
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: reference, Subjects: subjects}
+		defer l.cluster.note(made)
+		defer l.cluster.note(binding)
+		return errors.Join(l.cluster.admin.Create(ctx, made), l.cluster.admin.Create(ctx, binding))
+	case "Role":
+		role := &rbacv1.Role{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
+			return err
+		}
+		l.addRules(file, role.Rules)
+		meta.Namespace = l.leases // goes away with it
+		made := &rbacv1.Role{ObjectMeta: meta, Rules: role.Rules}
+		binding := &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: reference, Subjects: subjects}
+		return errors.Join(l.cluster.admin.Create(ctx, made), l.cluster.admin.Create(ctx, binding))
+	}
+	return nil // bindings name the operator's own account
+}
+
+func (l *lab) addRules(file string, rules []rbacv1.PolicyRule) {
+	for _, granted := range rules {
+		l.rules = append(l.rules, rule{file: file, PolicyRule: granted})
+	}
+}
+
+// config connects as the operator's user.
+func (l *lab) config() *rest.Config {
+	config := rest.CopyConfig(l.cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: l.user, Groups: []string{"system:authenticated"}}
+	return config
+}
+
+// childKinds are the kinds of all declared children, each once.
+func (l *lab) childKinds() []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for _, child := range l.operator.Children {
+		if !slices.Contains(kinds, child.Kind) {
+			kinds = append(kinds, child.Kind)
+		}
+	}
+	return kinds
+}
+
+// resource is a new one like the sample, with another spec unless that is nil.
+func (l *lab) resource(spec map[string]any) *unstructured.Unstructured {
+	made := l.sample.DeepCopy()
+	made.SetNamespace("")
+	if spec != nil {
+		made.Object["spec"] = runtime.DeepCopyJSON(spec)
+	}
+	return made
+}
+
+// fresh is what a new resource of a spec ends like. It is found out once.
+func (l *lab) fresh(ctx context.Context, spec map[string]any) (state, error) {
+	key, err := json.Marshal(l.resource(spec).Object["spec"])
+	if err != nil {
+		return nil, fmt.Errorf("write a spec as JSON: %w", err)
+	}
+	l.mu.Lock()
+	known, found := l.ends[string(key)]
+	if !found {
+		known = &end{}
+		l.ends[string(key)] = known
+	}
+	l.mu.Unlock()
+	known.once.Do(func() {
+		known.err = l.try(ctx, func(ctx context.Context, trial *trial) error {
+			known.state, known.err = trial.settle(ctx, trial.start(RunOptions{}), l.resource(spec))
+			return known.err
+		})
+	})
+	if known.err != nil {
+		return nil, fmt.Errorf("see what a new resource of the same spec ends like: %w", known.err)
+	}
+	return known.state, nil
+}
+
+// each runs a function for 0 to n-1, several side by side, and returns the
+// error of the lowest number that failed.
+func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	errs := make([]error, n)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelTrials)
+	for i := range n {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return nil // another one failed
+			}
+			errs[i] = do(ctx, i)
+			return errs[i]
+		})
+	}
+	first := group.Wait()
+	if first == nil {
+		return nil
+	}
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
+	return first
+}

@@ -1,0 +1,156 @@
+package traffic
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Request is one request to the API server, described by the attributes that
+// RBAC decides on, with what became of it.
+type Request struct {
+	// Verb is that of a role's rule: get, list, watch, create, update, patch, delete or deletecollection.
+	Verb string
+	// Group, Version and Resource are empty for what is no resource, such as /version.
+	Group, Version, Resource, Subresource string
+	// Namespace and Name are empty where the request names none. A created object's name is that in its body.
+	Namespace, Name string
+	// Path is the URL's path.
+	Path string
+
+	// At is when the request was made, counted from the Tap's beginning.
+	At time.Duration
+	// Status is that of the HTTP reply, and 0 as long as there is none.
+	Status int
+	// Note says what the Tap did to the request, or why it got no reply.
+	Note string
+	// Canceled tells that the operator gave the request up before its reply.
+	Canceled bool
+	// Done tells that the request has ended. A watch has when its reply begins.
+	Done bool
+}
+
+// IsWrite tells whether the request changes what the API server stores. A
+// review is created too, but only asks a question.
+func (r Request) IsWrite() bool {
+	switch r.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return r.Resource != "" && !strings.HasSuffix(r.Resource, "reviews")
+	}
+	return false
+}
+
+// IsEvent tells whether the request is about events, of either API group.
+func (r Request) IsEvent() bool { return r.Resource == "events" }
+
+// IsLease tells whether the request is about leases, as leader election's are.
+func (r Request) IsLease() bool { return r.Resource == "leases" && r.Group == "coordination.k8s.io" }
+
+// Kind names the verb and the resource, such as "patch foos.example.com/status".
+func (r Request) Kind() string {
+	if r.Resource == "" {
+		return r.Verb + " " + r.Path
+	}
+	resource := r.Resource
+	if r.Group != "" {
+		resource += "." + r.Group
+	}
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	return r.Verb + " " + resource
+}
+
+// String is a line of a request log.
+func (r Request) String() string {
+	target := r.Name
+	if r.Namespace != "" {
+		target = r.Namespace + "/" + r.Name
+	}
+	result := "no reply yet"
+	if r.Status != 0 {
+		result = fmt.Sprint(r.Status)
+	}
+	if r.Note != "" {
+		result += ", " + r.Note
+	}
+	return fmt.Sprintf("%7.3fs  %s %s: %s", r.At.Seconds(), r.Kind(), target, result)
+}
+
+// parse describes an HTTP request to the API server. It reads the body of a
+// create, for the name in it, and puts it back.
+func parse(request *http.Request) (Request, error) {
+	parsed := Request{Path: request.URL.Path}
+	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		parsed.Version, parts = parts[1], parts[2:]
+	case len(parts) > 3 && parts[0] == "apis":
+		parsed.Group, parsed.Version, parts = parts[1], parts[2], parts[3:]
+	default:
+		parsed.Verb = strings.ToLower(request.Method)
+		return parsed, nil
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		parsed.Namespace, parts = parts[1], parts[2:]
+	}
+	parsed.Resource = parts[0]
+	if len(parts) > 1 {
+		parsed.Name = parts[1]
+	}
+	if len(parts) > 2 {
+		parsed.Subresource = strings.Join(parts[2:], "/")
+	}
+	parsed.Verb = verbOf(request, parsed.Name != "")
+	if parsed.Verb != "create" || parsed.Name != "" {
+		return parsed, nil
+	}
+	name, err := nameInBody(request)
+	parsed.Name = name
+	return parsed, err
+}
+
+func verbOf(request *http.Request, named bool) string {
+	watch := request.URL.Query().Get("watch")
+	switch {
+	case request.Method == http.MethodGet && (watch == "true" || watch == "1"):
+		return "watch"
+	case request.Method == http.MethodGet && named:
+		return "get"
+	case request.Method == http.MethodGet:
+		return "list"
+	case request.Method == http.MethodDelete && !named:
+		return "deletecollection"
+	case request.Method == http.MethodPost:
+		return "create"
+	case request.Method == http.MethodPut:
+		return "update"
+	}
+	return strings.ToLower(request.Method)
+}
+
+func nameInBody(request *http.Request) (string, error) {
+	if request.Body == nil {
+		return "", nil
+	}
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return "", fmt.Errorf("read the body of a request: %w", err)
+	}
+	_ = request.Body.Close()
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	var object struct {
+		Metadata struct{ Name, GenerateName string }
+	}
+	if err := json.Unmarshal(body, &object); err != nil {
+		return "", nil // not JSON: the log does without the name
+	}
+	if object.Metadata.Name == "" && object.Metadata.GenerateName != "" {
+		return object.Metadata.GenerateName + "*", nil
+	}
+	return object.Metadata.Name, nil
+}

@@ -1,0 +1,161 @@
+// Package traffic watches and disturbs the requests of one operator. A [Tap] is
+// put around the operator's rest.Config and needs nothing from its code: it
+// writes down every request, and by a [Rule] it answers, delays, drops or loses
+// some of them, holds watch events back, or makes the operator's process look
+// killed between two requests.
+//
+//	tap := traffic.New()
+//	config = tap.Config(config)
+//	tap.SetRule(func(request traffic.Request) traffic.Action {
+//		if request.Verb == "create" {
+//			return traffic.Action{Lose: io.ErrUnexpectedEOF}
+//		}
+//		return traffic.Action{}
+//	})
+package traffic
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+)
+
+// ErrKilled is the error of every request after [Tap.Kill].
+var ErrKilled = errors.New("the operator's process is dead (killed by the test)")
+
+// Rule decides what happens to a request before it is sent. Calls never overlap.
+type Rule func(Request) Action
+
+// Action is what a Rule does with a request. The zero value lets it pass.
+type Action struct {
+	// Hold delays the request until the channel is closed; what follows applies then.
+	Hold <-chan struct{}
+	// Answer replies in place of the API server, which does not see the request.
+	Answer *Answer
+	// Drop fails the request, and the API server does not see it.
+	Drop error
+	// Lose lets the request take effect and fails it nevertheless: its reply got lost.
+	Lose error
+	// Kill lets nothing pass from now on, this request's reply included. With Drop
+	// the operator dies right before the request, without it right after.
+	Kill bool
+}
+
+// Tap stands between one operator and the API server. Make it with New.
+type Tap struct {
+	began time.Time
+
+	mu   sync.Mutex
+	log  []*Request
+	rule Rule
+	dead bool
+	// watches are the open ones, holds the matches that keep their events back.
+	watches map[*watch]struct{}
+	holds   map[*hold]struct{}
+}
+
+// New returns a Tap that lets everything pass.
+func New() *Tap {
+	return &Tap{began: time.Now(), watches: map[*watch]struct{}{}, holds: map[*hold]struct{}{}}
+}
+
+// Config returns a copy of the configuration whose requests go through the Tap.
+// They are in JSON, which the Tap reads.
+func (t *Tap) Config(config *rest.Config) *rest.Config {
+	tapped := rest.CopyConfig(config)
+	tapped.ContentType = runtime.ContentTypeJSON
+	tapped.AcceptContentTypes = runtime.ContentTypeJSON
+	tapped.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{tap: t, next: next} })
+	return tapped
+}
+
+// SetRule replaces the rule; nil lets everything pass.
+func (t *Tap) SetRule(rule Rule) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rule = rule
+}
+
+// Kill makes the operator's process look dead: no request passes any more, no
+// reply comes back. What the operator still does inside the test's process has no effect outside.
+func (t *Tap) Kill() {
+	t.mu.Lock()
+	t.dead = true
+	t.mu.Unlock()
+	t.CutWatches()
+}
+
+// Killed tells whether the Tap was killed, by a rule or by Kill.
+func (t *Tap) Killed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.dead
+}
+
+// Requests returns all requests so far, in the order they were made.
+func (t *Tap) Requests() []Request {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	requests := make([]Request, len(t.log))
+	for i, request := range t.log {
+		requests[i] = *request
+	}
+	return requests
+}
+
+// Now is the time as the log of requests counts it.
+func (t *Tap) Now() time.Duration { return time.Since(t.began) }
+
+// begin writes a request down and decides about it.
+func (t *Tap) begin(parsed Request) (*Request, Action) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	parsed.At = t.Now()
+	entry := &parsed
+	t.log = append(t.log, entry)
+	if t.dead {
+		return entry, Action{Drop: ErrKilled}
+	}
+	if t.rule == nil {
+		return entry, Action{}
+	}
+	action := t.rule(parsed)
+	if action.Kill && action.Drop != nil {
+		t.dead = true
+		action.Drop = ErrKilled
+	}
+	return entry, action
+}
+
+// end writes down what became of the request, and returns what the operator gets to see.
+func (t *Tap) end(entry *Request, action Action, response *http.Response, err error) (*http.Response, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	entry.Done = true
+	if response != nil {
+		entry.Status = response.StatusCode
+	}
+	t.dead = t.dead || action.Kill
+	lost := action.Lose
+	if t.dead {
+		lost = ErrKilled
+	}
+	switch {
+	case err == nil && lost == nil:
+		return response, nil
+	case errors.Is(err, context.Canceled):
+		entry.Canceled, entry.Note = true, "given up by the operator"
+		return response, err
+	case err != nil:
+		entry.Note = err.Error()
+		return response, err
+	}
+	entry.Note = "its reply was lost: " + lost.Error()
+	_ = response.Body.Close()
+	return nil, lost
+}

@@ -1,0 +1,92 @@
+package traffic
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Answer is a reply that the API server might give.
+type Answer struct {
+	// Code is the HTTP status, such as 409.
+	Code int
+	// Reason is the machine-readable one, such as metav1.StatusReasonConflict.
+	Reason metav1.StatusReason
+	// RetryAfter is sent in the header of that name, in whole seconds; none if zero.
+	// client-go repeats a request with such an answer by itself.
+	RetryAfter time.Duration
+}
+
+type transport struct {
+	tap  *Tap
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context()) // a RoundTripper must leave the caller's request alone
+	parsed, err := parse(request)
+	if err != nil {
+		return nil, err
+	}
+	entry, action := t.tap.begin(parsed)
+	if action.Hold != nil {
+		select {
+		case <-action.Hold:
+		case <-request.Context().Done():
+			return t.tap.end(entry, Action{}, nil, request.Context().Err())
+		}
+	}
+	if action.Drop != nil {
+		return t.tap.end(entry, action, nil, action.Drop)
+	}
+	if action.Answer != nil {
+		response, err := action.Answer.response(request)
+		return t.tap.end(entry, action, response, err)
+	}
+	response, err := t.next.RoundTrip(request)
+	response, err = t.tap.end(entry, action, response, err)
+	if err != nil || parsed.Verb != "watch" || response.StatusCode != http.StatusOK {
+		return response, err
+	}
+	if media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); media != runtime.ContentTypeJSON {
+		_ = response.Body.Close()
+		return nil, fmt.Errorf("the reply to %s is %s: the test kit reads JSON only, so use the rest.Config as it is given", parsed.Kind(), media)
+	}
+	response.Body = t.tap.openWatch(parsed, response.Body)
+	return response, nil
+}
+
+func (a Answer) response(request *http.Request) (*http.Response, error) {
+	body, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure,
+		Code:     int32(a.Code),
+		Reason:   a.Reason,
+		Message:  "injected by the test",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("write an injected answer: %w", err)
+	}
+	header := http.Header{"Content-Type": {runtime.ContentTypeJSON}}
+	if a.RetryAfter > 0 {
+		header.Set("Retry-After", strconv.Itoa(int(a.RetryAfter.Round(time.Second)/time.Second)))
+	}
+	return &http.Response{
+		Status:     strconv.Itoa(a.Code) + " " + http.StatusText(a.Code),
+		StatusCode: a.Code,
+		Proto:      "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header:        header,
+		Body:          io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)),
+		Request:       request,
+	}, nil
+}

@@ -1,0 +1,238 @@
+package traffic
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+)
+
+// hold keeps back the events of matching watches.
+type hold struct{ match func(Request) bool }
+
+// Release says how held events are delivered.
+type Release int
+
+const (
+	// Late delivers all of them, in order.
+	Late Release = iota
+	// Latest delivers one event for each object, with its latest state, as if the
+	// operator had been cut off meanwhile. What came and went is never seen.
+	Latest
+)
+
+// Hold keeps back the events of matching watches, of those already open too,
+// until the returned function is called.
+func (t *Tap) Hold(match func(Request) bool) (release func(Release)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	held := &hold{match: match}
+	t.holds[held] = struct{}{}
+	return func(how Release) {
+		t.mu.Lock()
+		delete(t.holds, held)
+		var open []*watch
+		for watch := range t.watches {
+			if held.match(watch.request) {
+				open = append(open, watch)
+			}
+		}
+		t.mu.Unlock()
+		for _, watch := range open {
+			watch.release(how)
+		}
+	}
+}
+
+// CutWatches ends every open watch in the middle, as a broken connection does.
+func (t *Tap) CutWatches() {
+	t.mu.Lock()
+	open := t.watches
+	t.watches = map[*watch]struct{}{}
+	t.mu.Unlock()
+	for watch := range open {
+		watch.fail(io.ErrUnexpectedEOF)
+	}
+}
+
+func (t *Tap) held(request Request) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for held := range t.holds {
+		if held.match(request) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Tap) openWatch(request Request, body io.ReadCloser) io.ReadCloser {
+	opened := &watch{tap: t, request: request, body: body}
+	opened.changed = sync.NewCond(&opened.mu)
+	t.mu.Lock()
+	t.watches[opened] = struct{}{}
+	t.mu.Unlock()
+	go opened.pump()
+	return opened
+}
+
+func (t *Tap) closeWatch(closed *watch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.watches, closed)
+}
+
+// watch is the body of a watch's reply, through which events pass one by one.
+type watch struct {
+	tap     *Tap
+	request Request
+	body    io.ReadCloser
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	// pending are events that may be held, ready is what the operator can read.
+	pending []json.RawMessage
+	ready   bytes.Buffer
+	err     error
+}
+
+// pump takes the events from the server as they come.
+func (w *watch) pump() {
+	events := json.NewDecoder(w.body)
+	for {
+		var event json.RawMessage
+		if err := events.Decode(&event); err != nil {
+			w.fail(err)
+			return
+		}
+		w.mu.Lock()
+		w.pending = append(w.pending, event)
+		w.mu.Unlock()
+		w.release(Late)
+	}
+}
+
+func (w *watch) deliver(event json.RawMessage) {
+	w.ready.Write(event)
+	w.ready.WriteByte('\n')
+	w.changed.Broadcast()
+}
+
+// release lets the held events go, unless another hold keeps them.
+func (w *watch) release(how Release) {
+	if w.tap.held(w.request) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if how == Latest {
+		w.pending = latest(w.pending)
+	}
+	for _, event := range w.pending {
+		w.deliver(event)
+	}
+	w.pending = nil
+}
+
+// fail ends the reading side. The first reason counts.
+func (w *watch) fail(err error) {
+	_ = w.body.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = err
+	}
+	w.changed.Broadcast()
+}
+
+// Read implements io.Reader.
+func (w *watch) Read(buffer []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.ready.Len() == 0 && w.err == nil {
+		w.changed.Wait()
+	}
+	if w.ready.Len() > 0 {
+		return w.ready.Read(buffer)
+	}
+	return 0, w.err
+}
+
+// Close implements io.Closer.
+func (w *watch) Close() error {
+	w.tap.closeWatch(w)
+	w.fail(io.EOF)
+	return nil
+}
+
+// latest keeps the last event of each object, and makes of it what somebody
+// would see who had not seen those before it.
+func latest(events []json.RawMessage) []json.RawMessage {
+	type state struct {
+		first, last apiwatch.EventType
+		raw         json.RawMessage
+	}
+	states := map[string]*state{}
+	var order []string
+	for _, raw := range events {
+		kind, key := describe(raw)
+		known, found := states[key]
+		if !found {
+			known = &state{first: kind}
+			states[key] = known
+			order = append(order, key)
+		}
+		known.last, known.raw = kind, raw
+	}
+	var kept []json.RawMessage
+	for _, key := range order {
+		known := states[key]
+		isNew := known.first == apiwatch.Added
+		gone := known.last == apiwatch.Deleted
+		switch {
+		case isNew && gone:
+			continue
+		case isNew:
+			kept = append(kept, retype(known.raw, apiwatch.Added))
+		case known.last == apiwatch.Added: // deleted and made again
+			kept = append(kept, retype(known.raw, apiwatch.Modified))
+		default:
+			kept = append(kept, known.raw)
+		}
+	}
+	return kept
+}
+
+type frame struct {
+	Type   apiwatch.EventType `json:"type"`
+	Object json.RawMessage    `json:"object"`
+}
+
+// describe returns an event's type and a key for its object: bookmarks and
+// errors are about none, and share one.
+func describe(raw json.RawMessage) (apiwatch.EventType, string) {
+	var event struct {
+		Type   apiwatch.EventType
+		Object metav1.PartialObjectMetadata
+	}
+	if json.Unmarshal(raw, &event) != nil || event.Type == apiwatch.Bookmark || event.Type == apiwatch.Error {
+		return event.Type, string(event.Type)
+	}
+	return event.Type, event.Object.Namespace + "/" + event.Object.Name
+}
+
+func retype(raw json.RawMessage, kind apiwatch.EventType) json.RawMessage {
+	var event frame
+	if json.Unmarshal(raw, &event) != nil {
+		return raw
+	}
+	event.Type = kind
+	changed, err := json.Marshal(event)
+	if err != nil {
+		return raw
+	}
+	return changed
+}

@@ -1,0 +1,216 @@
+package operatortest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// quiet is how long an operator must have written nothing to count as done.
+const quiet = 400 * time.Millisecond
+
+// trial is one experiment in a namespace of its own.
+type trial struct {
+	*lab
+	namespace string
+	// theirs are the objects that are not the operator's work.
+	theirs    map[types.UID]bool
+	instances []*instance
+}
+
+// try runs an experiment and clears up after it. The request logs of all
+// operators that it ran are part of its error.
+func (l *lab) try(ctx context.Context, experiment func(context.Context, *trial) error) (err error) {
+	namespace, err := l.cluster.createNamespace(ctx)
+	if err != nil {
+		return err
+	}
+	tried := &trial{lab: l, namespace: namespace.Name, theirs: map[types.UID]bool{}}
+	defer func() {
+		if err != nil {
+			err = &failure{cause: err, logs: tried.logs()}
+		}
+		err = errors.Join(err, tried.clear(namespace))
+	}()
+	if l.operator.Prepare != nil {
+		if err := l.operator.Prepare(ctx, l.cluster.admin, namespace.Name); err != nil {
+			return fmt.Errorf("prepare the namespace: %w", err)
+		}
+	}
+	if err := tried.noteTheirs(ctx); err != nil {
+		return err
+	}
+	return experiment(ctx, tried)
+}
+
+// noteTheirs takes all that the namespace holds now as somebody else's.
+func (t *trial) noteTheirs(ctx context.Context) error {
+	for _, kind := range t.childKinds() {
+		objects, err := t.list(ctx, kind)
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			t.theirs[object.GetUID()] = true
+		}
+	}
+	return nil
+}
+
+// clear ends the operators and gives the namespace up. The verdict is known, so
+// finalizers that hold a resource now are taken off.
+func (t *trial) clear(namespace *corev1.Namespace) error {
+	ctx, cancel := context.WithTimeout(context.Background(), namespaceTimeout)
+	defer cancel()
+	var errs []error
+	for _, instance := range t.instances {
+		errs = append(errs, instance.kill())
+	}
+	resources, err := t.list(ctx, t.sample.GroupVersionKind())
+	errs = append(errs, err)
+	for _, resource := range resources {
+		if len(resource.GetFinalizers()) > 0 {
+			none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			errs = append(errs, client.IgnoreNotFound(t.cluster.admin.Patch(ctx, resource, none)))
+		}
+	}
+	return errors.Join(append(errs, client.IgnoreNotFound(t.cluster.admin.Delete(ctx, namespace)))...)
+}
+
+// create makes an object in the trial's namespace on behalf of a user.
+func (t *trial) create(ctx context.Context, object *unstructured.Unstructured) error {
+	object.SetNamespace(t.namespace)
+	if err := t.cluster.admin.Create(ctx, object, strict); err != nil {
+		return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return nil
+}
+
+// patch changes an object by a JSON merge patch, on behalf of a user.
+func (t *trial) patch(ctx context.Context, object *unstructured.Unstructured, patch string) error {
+	if err := t.cluster.admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		return fmt.Errorf("patch %s %s with %s: %w", object.GetKind(), object.GetName(), patch, err)
+	}
+	return nil
+}
+
+// remove deletes an object on behalf of a user; the garbage collector takes what it owns.
+func (t *trial) remove(ctx context.Context, object *unstructured.Unstructured) error {
+	if err := t.cluster.admin.Delete(ctx, object); err != nil {
+		return fmt.Errorf("delete %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return nil
+}
+
+// reread gets an object as it is stored now.
+func (t *trial) reread(ctx context.Context, object *unstructured.Unstructured) error {
+	if err := t.cluster.admin.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return fmt.Errorf("get %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return nil
+}
+
+// settle creates a resource and returns what it ends like.
+func (t *trial) settle(ctx context.Context, operator *instance, resource *unstructured.Unstructured) (state, error) {
+	if err := t.create(ctx, resource); err != nil {
+		return nil, err
+	}
+	if err := t.converge(ctx, resource); err != nil {
+		return nil, err
+	}
+	if err := t.rest(ctx, operator); err != nil {
+		return nil, err
+	}
+	return t.state(ctx)
+}
+
+// eventually looks until the condition holds, and returns what it said last otherwise.
+func (t *trial) eventually(ctx context.Context, what string, condition func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, t.operator.timeout())
+	defer cancel()
+	var last error
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		if err := t.ended(); err != nil {
+			return false, err
+		}
+		err := condition(ctx)
+		if err == nil || ctx.Err() == nil {
+			last = err
+		}
+		return err == nil, nil
+	})
+	if err == nil {
+		return nil
+	}
+	if last == nil || !wait.Interrupted(err) {
+		last = err
+	}
+	return fmt.Errorf("expected %s\nfound, after %s at most: %w", what, t.operator.timeout(), last)
+}
+
+// throughout looks for a while at what must hold all the time.
+func (t *trial) throughout(ctx context.Context, duration time.Duration, what string, condition func(context.Context) error) error {
+	watch, cancel := context.WithTimeout(ctx, duration)
+	defer cancel()
+	err := wait.PollUntilContextCancel(watch, pollInterval, true, func(context.Context) (bool, error) {
+		if err := t.ended(); err != nil {
+			return false, err
+		}
+		return false, condition(ctx)
+	})
+	if ctx.Err() != nil {
+		return fmt.Errorf("expected %s\nfound: the time of the spec is up: %w", what, context.Cause(ctx))
+	}
+	if wait.Interrupted(err) {
+		return nil
+	}
+	return fmt.Errorf("expected %s\nfound: %w", what, err)
+}
+
+// rest waits until the operator has written nothing for a while.
+func (t *trial) rest(ctx context.Context, operator *instance) error {
+	return t.eventually(ctx, fmt.Sprintf("the operator to rest: no write request for %s", quiet), func(context.Context) error {
+		writes := operator.writes()
+		if len(writes) == 0 {
+			return nil
+		}
+		last := writes[len(writes)-1]
+		if age := operator.tap.Now() - last.At; age < quiet || !last.Done {
+			return fmt.Errorf("it goes on writing, %d requests so far; the last one: %s", len(writes), last)
+		}
+		return nil
+	})
+}
+
+// logs are the requests of every operator of the trial.
+func (t *trial) logs() [][]traffic.Request {
+	var logs [][]traffic.Request
+	for _, instance := range t.instances {
+		logs = append(logs, instance.tap.Requests())
+	}
+	return logs
+}
+
+// ended returns an error if an operator ended that nobody stopped.
+func (t *trial) ended() error {
+	for i, instance := range t.instances {
+		if instance.stopped {
+			continue
+		}
+		select {
+		case <-instance.done:
+			return fmt.Errorf("operator %d ended on its own: %v", i+1, instance.err)
+		default:
+		}
+	}
+	return nil
+}
