@@ -135,10 +135,10 @@ func (t *trial) settle(ctx context.Context, operator *instance, resource *unstru
 
 // eventually looks until the condition holds, and returns what it said last otherwise.
 func (t *trial) eventually(ctx context.Context, what string, condition func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, t.operator.timeout())
+	bounded, cancel := context.WithTimeout(ctx, t.operator.timeout())
 	defer cancel()
 	var last error
-	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(bounded, pollInterval, true, func(ctx context.Context) (bool, error) {
 		if err := t.ended(); err != nil {
 			return false, err
 		}
@@ -150,6 +150,9 @@ func (t *trial) eventually(ctx context.Context, what string, condition func(cont
 	})
 	if err == nil {
 		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("expected %s\nfound, when the time of the spec was up: %w: %w", what, last, ctx.Err())
 	}
 	if last == nil || !wait.Interrupted(err) {
 		last = err
@@ -168,7 +171,7 @@ func (t *trial) throughout(ctx context.Context, duration time.Duration, what str
 		return false, condition(ctx)
 	})
 	if ctx.Err() != nil {
-		return fmt.Errorf("expected %s\nfound: the time of the spec is up: %w", what, context.Cause(ctx))
+		return fmt.Errorf("expected %s\nfound: the time of the spec is up: %w", what, ctx.Err())
 	}
 	if wait.Interrupted(err) {
 		return nil
