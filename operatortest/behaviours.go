@@ -30,6 +30,9 @@ var behaviours = []behaviour{
 	drift,
 	collision,
 	deletion,
+	leastPrivilege,
+	failover,
+	shutdown,
 }
 
 // DescribeBehaviours makes a spec of each behaviour that every operator must

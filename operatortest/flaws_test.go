@@ -18,6 +18,9 @@ func expectCaught(ctx context.Context, lacking behaviour, flaw flaw, report stri
 	GinkgoHelper()
 	operator := gadgetOperator(flaw)
 	operator.Timeout = catchTimeout
+	if flaw == overwrites || flaw == adopts {
+		operator.Roles = []string{"testdata/gadget/role-generous.yaml"}
+	}
 	expectReport(ctx, lacking, operator, report)
 }
 

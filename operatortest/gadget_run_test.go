@@ -31,7 +31,7 @@ func gadgetOperator(flaw flaw) Operator {
 		Sample:  "testdata/gadget/samples/gadget.yaml",
 		Roles:   []string{"testdata/gadget/role.yaml"},
 		Run: func(ctx context.Context, config *rest.Config, options RunOptions) error {
-			return runGadgets(ctx, config, options, stock, flaw)
+			return runFlawed(ctx, config, options, stock, flaw)
 		},
 		Children: []Child{{
 			Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"),
@@ -79,7 +79,7 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options RunOptions
 		return err
 	}
 	reconciler := &gadgetReconciler{
-		Client: manager.GetClient(), recorder: manager.GetEventRecorder("gadget-operator"), warehouse: stock, flaw: flaw,
+		Client: manager.GetClient(), live: manager.GetAPIReader(), recorder: manager.GetEventRecorder("gadget-operator"), warehouse: stock, flaw: flaw,
 	}
 	builder := ctrl.NewControllerManagedBy(manager).Named("gadget").For(newGadget())
 	if flaw != ignoresChildren {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,9 @@ import (
 // gadgetFinalizer keeps a deleted gadget until its parcel is gone from the warehouse.
 const gadgetFinalizer = "test.example.com/parcel"
 
+// drainTimeout bounds how long a reconcile may go on after the manager was told to end.
+const drainTimeout = 10 * time.Second
+
 var gadgetKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Gadget"}
 
 // flaw is one way in which an operator can be broken. The zero value is a sound one.
@@ -29,6 +33,7 @@ type flaw string
 // flaw: it keeps a ConfigMap for each Gadget, and a parcel in a warehouse.
 type gadgetReconciler struct {
 	client.Client
+	live      client.Reader // past the cache
 	recorder  events.EventRecorder
 	warehouse *warehouse
 	flaw      flaw
@@ -42,6 +47,15 @@ func newGadget() *unstructured.Unstructured {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *gadgetReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if r.flaw != givesUp {
+		// The manager's end cancels ctx: what was begun is finished all the same.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+		defer cancel()
+	}
+	if r.flaw == readsSecrets {
+		_ = r.live.List(ctx, &corev1.SecretList{}, client.InNamespace(request.Namespace))
+	}
 	gadget := newGadget()
 	if err := r.Get(ctx, request.NamespacedName, gadget); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)

@@ -8,13 +8,11 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// stopTimeout bounds how long an operator may take to end after it was told to.
-const stopTimeout = 30 * time.Second
-
 // instance is one running operator.
 type instance struct {
-	tap    *traffic.Tap
-	cancel context.CancelFunc
+	tap     *traffic.Tap
+	cancel  context.CancelFunc
+	timeout time.Duration
 	// stopped tells that the kit ended it.
 	stopped bool
 	// done is closed when Run has returned; err is what it returned.
@@ -28,7 +26,7 @@ func (t *trial) start(options RunOptions) *instance { return t.startOn(traffic.N
 // startOn does the same behind a tap that is set up already.
 func (t *trial) startOn(tap *traffic.Tap, options RunOptions) *instance {
 	ctx, cancel := context.WithCancel(context.Background())
-	started := &instance{tap: tap, cancel: cancel, done: make(chan struct{})}
+	started := &instance{tap: tap, cancel: cancel, timeout: t.operator.timeout(), done: make(chan struct{})}
 	options.Namespace = t.namespace
 	go func() {
 		defer close(started.done)
@@ -44,8 +42,8 @@ func (i *instance) stop() error {
 	i.cancel()
 	select {
 	case <-i.done:
-	case <-time.After(stopTimeout):
-		return fmt.Errorf("expected the operator to end within %s after it was told to\nfound: its Run has not returned", stopTimeout)
+	case <-time.After(i.timeout):
+		return fmt.Errorf("expected the operator to end within %s after it was told to\nfound: its Run has not returned", i.timeout)
 	}
 	if i.err != nil && !i.tap.Killed() {
 		return fmt.Errorf("expected the operator to end without an error\nfound: its Run returned %w", i.err)

@@ -27,10 +27,10 @@ type lab struct {
 	operator Operator
 	cluster  *Cluster
 	sample   *unstructured.Unstructured
-	// user has the operator's permissions, those of its Roles in the namespace leases.
-	user   string
-	leases string
-	rules  []rule
+	// user has the permissions of the operator's ClusterRoles, and where a trial grants them those of its Roles.
+	user  string
+	roles []*rbacv1.Role
+	rules []rule
 
 	mu sync.Mutex
 	// ends holds what a fresh resource of a spec ends like, by the spec in JSON.
@@ -59,11 +59,6 @@ func newLab(ctx context.Context, operator Operator, cluster *Cluster) (*lab, err
 		return nil, err
 	}
 	made.sample = objects[0]
-	namespace, err := cluster.createNamespace(ctx)
-	if err != nil {
-		return nil, err
-	}
-	made.leases = namespace.Name
 	made.user = "operator-" + utilrand.String(8)
 	for _, file := range operator.Roles {
 		if err := made.grant(ctx, file); err != nil {
@@ -115,10 +110,7 @@ func (l *lab) grantRole(ctx context.Context, file string, object *unstructured.U
 			return err
 		}
 		l.addRules(file, role.Rules)
-		meta.Namespace = l.leases // goes away with it
-		made := &rbacv1.Role{ObjectMeta: meta, Rules: role.Rules}
-		binding := &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: reference, Subjects: subjects}
-		return errors.Join(l.cluster.admin.Create(ctx, made), l.cluster.admin.Create(ctx, binding))
+		l.roles = append(l.roles, &rbacv1.Role{ObjectMeta: meta, Rules: role.Rules})
 	}
 	return nil // bindings name the operator's own account
 }
@@ -155,6 +147,12 @@ func (l *lab) resource(spec map[string]any) *unstructured.Unstructured {
 		made.Object["spec"] = runtime.DeepCopyJSON(spec)
 	}
 	return made
+}
+
+// sampleSpec is a copy of the sample's spec.
+func (l *lab) sampleSpec() map[string]any {
+	spec, _, _ := unstructured.NestedMap(l.sample.Object, "spec")
+	return spec
 }
 
 // fresh is what a new resource of a spec ends like. It is found out once.

@@ -26,7 +26,8 @@ type Operator struct {
 	// several at once in one process. Listen nowhere, or on free ports.
 	Run func(ctx context.Context, config *rest.Config, options RunOptions) error
 	// Roles are files with the Roles and ClusterRoles of the operator. It runs with
-	// their permissions and no others; a Role holds in LeaderElection.Namespace.
+	// their permissions and no others; a Role holds in the namespace of each trial,
+	// where the Lease is too.
 	Roles []string
 	// Sample is the file of the custom resource that the behaviours are tried on,
 	// one that can be met. Only its first object is used; Prepare makes what else it needs.
@@ -41,6 +42,9 @@ type Operator struct {
 	// MaxWrites is how many write requests of the operator may take effect from a new
 	// resource to a converged one. Events, leases and refused writes do not count.
 	MaxWrites int
+	// Drains tells that the operator works off its queue before it ends. client-go's
+	// queue can; controller-runtime's drops what is queued, and the next start makes up for it.
+	Drains bool
 	// Values gives sensible values of spec fields, by their path such as
 	// "spec.image". Without them, values are made from the field's schema.
 	Values map[string][]any

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -23,7 +26,9 @@ type trial struct {
 	*lab
 	namespace string
 	// theirs are the objects that are not the operator's work.
-	theirs    map[types.UID]bool
+	theirs map[types.UID]bool
+	// obstacles are the unmeetable specs whose way was prepared.
+	obstacles map[string]bool
 	instances []*instance
 }
 
@@ -34,13 +39,16 @@ func (l *lab) try(ctx context.Context, experiment func(context.Context, *trial) 
 	if err != nil {
 		return err
 	}
-	tried := &trial{lab: l, namespace: namespace.Name, theirs: map[types.UID]bool{}}
+	tried := &trial{lab: l, namespace: namespace.Name, theirs: map[types.UID]bool{}, obstacles: map[string]bool{}}
 	defer func() {
 		if err != nil {
 			err = &failure{cause: err, logs: tried.logs()}
 		}
 		err = errors.Join(err, tried.clear(namespace))
 	}()
+	if err := tried.grantRoles(ctx); err != nil {
+		return err
+	}
 	if l.operator.Prepare != nil {
 		if err := l.operator.Prepare(ctx, l.cluster.admin, namespace.Name); err != nil {
 			return fmt.Errorf("prepare the namespace: %w", err)
@@ -52,15 +60,47 @@ func (l *lab) try(ctx context.Context, experiment func(context.Context, *trial) 
 	return experiment(ctx, tried)
 }
 
-// noteTheirs takes all that the namespace holds now as somebody else's.
+// grantRoles lets the operator use the permissions of its Roles in the trial's namespace.
+func (t *trial) grantRoles(ctx context.Context) error {
+	for _, role := range t.roles {
+		granted := role.DeepCopy()
+		granted.Namespace = t.namespace
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: *granted.ObjectMeta.DeepCopy(),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: granted.Name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: t.user}},
+		}
+		if err := errors.Join(t.cluster.admin.Create(ctx, granted), t.cluster.admin.Create(ctx, binding)); err != nil {
+			return fmt.Errorf("grant role %s: %w", granted.Name, err)
+		}
+	}
+	return nil
+}
+
+// election lets the operator take part in an election in the trial's namespace.
+func (t *trial) election(candidate string) *LeaderElection {
+	return &LeaderElection{
+		Namespace: t.namespace, Identity: candidate,
+		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
+	}
+}
+
+// noteTheirs takes all that the namespace holds now as somebody else's, but for the children of resources.
 func (t *trial) noteTheirs(ctx context.Context) error {
+	resources, err := t.list(ctx, t.sample.GroupVersionKind())
+	if err != nil {
+		return err
+	}
 	for _, kind := range t.childKinds() {
 		objects, err := t.list(ctx, kind)
 		if err != nil {
 			return err
 		}
 		for _, object := range objects {
-			t.theirs[object.GetUID()] = true
+			ours := func(resource *unstructured.Unstructured) bool { return metav1.IsControlledBy(object, resource) }
+			if !slices.ContainsFunc(resources, ours) {
+				t.theirs[object.GetUID()] = true
+			}
 		}
 	}
 	return nil
@@ -84,39 +124,6 @@ func (t *trial) clear(namespace *corev1.Namespace) error {
 		}
 	}
 	return errors.Join(append(errs, client.IgnoreNotFound(t.cluster.admin.Delete(ctx, namespace)))...)
-}
-
-// create makes an object in the trial's namespace on behalf of a user.
-func (t *trial) create(ctx context.Context, object *unstructured.Unstructured) error {
-	object.SetNamespace(t.namespace)
-	if err := t.cluster.admin.Create(ctx, object, strict); err != nil {
-		return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), err)
-	}
-	return nil
-}
-
-// patch changes an object by a JSON merge patch, on behalf of a user.
-func (t *trial) patch(ctx context.Context, object *unstructured.Unstructured, patch string) error {
-	if err := t.cluster.admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		return fmt.Errorf("patch %s %s with %s: %w", object.GetKind(), object.GetName(), patch, err)
-	}
-	return nil
-}
-
-// remove deletes an object on behalf of a user; the garbage collector takes what it owns.
-func (t *trial) remove(ctx context.Context, object *unstructured.Unstructured) error {
-	if err := t.cluster.admin.Delete(ctx, object); err != nil {
-		return fmt.Errorf("delete %s %s: %w", object.GetKind(), object.GetName(), err)
-	}
-	return nil
-}
-
-// reread gets an object as it is stored now.
-func (t *trial) reread(ctx context.Context, object *unstructured.Unstructured) error {
-	if err := t.cluster.admin.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-		return fmt.Errorf("get %s %s: %w", object.GetKind(), object.GetName(), err)
-	}
-	return nil
 }
 
 // settle creates a resource and returns what it ends like.

@@ -19,6 +19,8 @@ type Request struct {
 	Group, Version, Resource, Subresource string
 	// Namespace and Name are empty where the request names none. A created object's name is that in its body.
 	Namespace, Name string
+	// Lists tells of a watch that begins with all objects there are, in place of a list.
+	Lists bool
 	// Path is the URL's path.
 	Path string
 
@@ -106,6 +108,7 @@ func parse(request *http.Request) (Request, error) {
 		parsed.Subresource = strings.Join(parts[2:], "/")
 	}
 	parsed.Verb = verbOf(request, parsed.Name != "")
+	parsed.Lists = parsed.Verb == "watch" && request.URL.Query().Get("sendInitialEvents") == "true"
 	if parsed.Verb != "create" || parsed.Name != "" {
 		return parsed, nil
 	}

@@ -108,6 +108,9 @@ func (t *Tap) Requests() []Request {
 	return requests
 }
 
+// Began is when the Tap was made, from which its log of requests counts.
+func (t *Tap) Began() time.Time { return t.began }
+
 // Now is the time as the log of requests counts it.
 func (t *Tap) Now() time.Duration { return time.Since(t.began) }
 
