@@ -26,7 +26,7 @@ func (e *embedded) create(ctx context.Context) error {
 		if removeErr := e.remove(ctx); removeErr != nil {
 			return errors.Join(err, removeErr)
 		}
-		if attempt == createAttempts {
+		if attempt == createAttempts || errors.Is(err, errPortTaken) {
 			return err
 		}
 		fmt.Fprintf(e.options.Out, "Attempt %d failed (%v): trying again.\n", attempt, err)

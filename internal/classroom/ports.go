@@ -45,10 +45,13 @@ func portFree(port int) bool {
 	return true
 }
 
+// errPortTaken marks errors about a port that has to be used: another try finds it taken as well.
+var errPortTaken = errors.New("is taken by another program")
+
 // requirePort fails when a port that has to be used is taken.
 func requirePort(port int, purpose, remedy string) error {
 	if portFree(port) {
 		return nil
 	}
-	return fmt.Errorf("port %d (%s) is taken by another program: %s", port, purpose, remedy)
+	return fmt.Errorf("port %d (%s) %w: %s", port, purpose, errPortTaken, remedy)
 }
