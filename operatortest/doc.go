@@ -2,24 +2,8 @@
 // control plane for the tests of one process and generates the specs that every
 // operator must pass, from one value that describes the operator.
 //
-// A suite uses it with Ginkgo, in three steps:
-//
-//	var operator = operatortest.Operator{
-//		CRDs:           []string{"config/crd"},
-//		Samples:        "config/samples",
-//		InvalidSamples: "config/samples/invalid",
-//	}
-//
-//	var cluster = &operatortest.Cluster{CRDs: operator.CRDs}
-//
-//	var _ = BeforeSuite(func(ctx SpecContext) {
-//		DeferCleanup(cluster.Stop)
-//		Expect(cluster.Start(ctx)).To(Succeed())
-//	})
-//
-//	var _ = Describe("my operator", func() {
-//		operatortest.DescribeSchema(operator, cluster)
-//	})
+// A suite uses it with Ginkgo, in three steps: describe the operator, start a
+// cluster, generate the specs. The package's example does all three.
 //
 // # The cluster
 //
@@ -55,4 +39,44 @@
 // reason than its author had in mind:
 //
 //	# refused: number in body should be less than or equal to 10
+//
+// # Behaviours
+//
+// [DescribeBehaviours] runs the operator inside the test process, many times, as
+// [Operator.Run] says, and makes a spec of each behaviour:
+//
+//	converges        a resource gets its children, and a status that says so: conditions
+//	                 with observedGeneration, Current by kstatus
+//	silent           once converged, no write: not on resyncs, after others' changes, after a restart
+//	frugal           no more than MaxWrites writes for a new resource
+//	drift            a child that is deleted or changed comes back; fields of others stay
+//	collision        an object with a child's name that belongs to somebody else is left alone
+//	                 and reported, and its end heals the resource
+//	update           each field of the spec, changed alone, takes effect; renames leave nothing behind
+//	transitions      whatever specs came before, the end is that of a fresh resource; so it is after a
+//	                 spec that can't be met
+//	deletion         a deleted resource goes, with its children and what it had outside
+//	crash            killed before and after each of its writes, a new start ends the same
+//	faults           conflicts, throttling, errors, timeouts, lost replies and broken watches delay it only
+//	stale            an old view of the cluster leads to no duplicate and no lost change
+//	least-privilege  it runs under its own roles, and needs each of their rules
+//	failover         with leader election a second replica takes over, and two never write at once
+//	shutdown         told to end, it finishes what it has begun and leaves no goroutine
+//
+// Each has a label of that name: go test -ginkgo.label-filter=crash tries one.
+//
+// Every trial has a namespace of its own, to which the operator is confined, so
+// that trials run side by side. The operator runs with the permissions of
+// [Operator.Roles] and no others. A Tap of
+// package traffic around its rest.Config writes
+// its requests down and disturbs them: the operator's code needs nothing for
+// that. A killed operator is one whose requests all fail from then on; what is
+// left of it in the process can do nothing any more.
+//
+// Ends are compared as a whole: all resources and children in the namespace and
+// the world outside, without names, UIDs and times that differ every time. What
+// else differs is taken out by [Operator.Normalize].
+//
+// A failure tells what was expected, what was found, the requests of each
+// operator up to then, and what to look at in the code.
 package operatortest

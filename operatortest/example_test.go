@@ -4,8 +4,77 @@ import (
 	"context"
 	"fmt"
 
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
 	"example.com/operator-workshop/operatortest"
 )
+
+// This is how an operator of your own is described, one that makes a ConfigMap
+// for each Widget. In a suite the variables and the two calls stand outside a function.
+func Example() {
+	operator := operatortest.Operator{
+		CRDs:           []string{"config/crd/bases"},
+		Samples:        "config/samples",
+		InvalidSamples: "config/samples/invalid",
+		Sample:         "config/samples/example_v1_widget.yaml",
+		Roles:          []string{"config/rbac/role.yaml", "config/rbac/leader_election_role.yaml"},
+		Run:            runManager,
+		Children: []operatortest.Child{{
+			Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+			Name: func(widget *unstructured.Unstructured) string { return widget.GetName() + "-settings" },
+			Drift: map[string]string{
+				"a key changed": `{"data":{"size":"99"}}`,
+				"a key removed": `{"data":{"size":null}}`,
+			},
+			Foreign: map[string]string{"a key of another program": `{"data":{"theirs":"kept"}}`},
+		}},
+		MaxWrites: 2, // the ConfigMap, the status
+		Values:    map[string][]any{"spec.image": {"registry.example.com/widget:1", "registry.example.com/widget:2"}},
+	}
+	cluster := &operatortest.Cluster{CRDs: operator.CRDs}
+
+	BeforeSuite(func(ctx SpecContext) {
+		DeferCleanup(cluster.Stop)
+		Expect(cluster.Start(ctx)).To(Succeed())
+	})
+	Describe("the Widget operator", func() {
+		operatortest.DescribeSchema(operator, cluster)
+		operatortest.DescribeBehaviours(operator, cluster)
+	})
+}
+
+// runManager is main's way to run the operator, with the kit's wishes.
+func runManager(ctx context.Context, restConfig *rest.Config, wishes operatortest.RunOptions) error {
+	many := true // the kit runs several in one process
+	options := ctrl.Options{
+		Metrics:    server.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{wishes.Namespace: {}}},
+		Controller: config.Controller{SkipNameValidation: &many},
+	}
+	if wishes.Resync > 0 {
+		options.Cache.SyncPeriod = &wishes.Resync
+	}
+	if election := wishes.LeaderElection; election != nil {
+		options.LeaderElection, options.LeaderElectionID = true, "widgets.example.com"
+		options.LeaderElectionNamespace = election.Namespace
+		options.LeaderElectionReleaseOnCancel = true
+		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = &election.LeaseDuration, &election.RenewDeadline, &election.RetryPeriod
+	}
+	manager, err := ctrl.NewManager(restConfig, options)
+	if err != nil {
+		return fmt.Errorf("make a manager: %w", err)
+	}
+	// Here the controllers are added to the manager.
+	return manager.Start(ctx)
+}
 
 // A suite calls Start in its BeforeSuite and Stop after it; so can any other program.
 func ExampleCluster() {

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest"
+)
+
+// operator describes the stage to the test kit.
+var described = operatortest.Operator{
+	CRDs:           []string{"config/crd/bases"},
+	Samples:        "config/samples",
+	InvalidSamples: "config/samples/invalid",
+	Sample:         "config/samples/example_v1alpha1_foo_full.yaml",
+	Roles:          []string{"config/rbac/role.yaml"},
+	Run:            runForKit,
+	Children: []operatortest.Child{{
+		Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"),
+		Name: func(foo *unstructured.Unstructured) string {
+			name, _, _ := unstructured.NestedString(foo.Object, "spec", "deploymentName")
+			return name
+		},
+		Drift: map[string]string{
+			"scaled by hand":        `{"spec":{"replicas":1}}`,
+			"another image":         `{"spec":{"template":{"spec":{"containers":[{"name":"foo","image":"somebody/else:1"}]}}}}`,
+			"a label of ours taken": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
+			"privileges asked for":  `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
+		},
+		Foreign: map[string]string{
+			"pods restarted by kubectl": `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2026-11-01T00:00:00Z"}}}}}`,
+			"a slower rollout":          `{"spec":{"minReadySeconds":1}}`,
+		},
+	}},
+	// The Deployment, and a status for each number of its three replicas that are available.
+	MaxWrites: 5,
+	Drains:    true,
+	Values: map[string][]any{
+		"spec.deploymentName": {"web", "shop", "blog"},
+		"spec.image":          {"nginxinc/nginx-unprivileged:1.29.1-alpine", "nginxinc/nginx-unprivileged:1.29.1"},
+	},
+	Unmeetable: []operatortest.Unmeetable{{
+		Name:    "Deployment belongs to somebody else",
+		Patch:   `{"spec":{"deploymentName":"taken"}}`,
+		Prepare: takeName,
+	}},
+}
+
+// runForKit translates the kit's wishes into the controller's options.
+func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.RunOptions) error {
+	options := testOptions(wishes.Namespace)
+	if wishes.Resync > 0 {
+		options.resyncPeriod = wishes.Resync
+	}
+	if election := wishes.LeaderElection; election != nil {
+		options.leaderElection = leaderElectionOptions{
+			enabled:       true,
+			namespace:     election.Namespace,
+			identity:      election.Identity,
+			leaseDuration: election.LeaseDuration,
+			renewDeadline: election.RenewDeadline,
+			retryPeriod:   election.RetryPeriod,
+		}
+	}
+	return run(ctx, config, options)
+}
+
+// takeName creates a Deployment that is no Foo's.
+func takeName(ctx context.Context, writer client.Client, namespace string) error {
+	deployment := newDeployment(newFoo(namespace, "somebody-else", "taken"))
+	deployment.OwnerReferences = nil
+	deployment.Spec.Template.Spec.Containers[0].Image = "somebody/else:1"
+	return writer.Create(ctx, deployment)
+}
+
+var _ = Describe("a controller of Foos", func() {
+	operatortest.DescribeBehaviours(described, cluster)
+})

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	kubeinformers "k8s.io/client-go/informers"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
+	informers "example.com/operator-workshop/02-clientgo-foo/pkg/generated/informers/externalversions"
+	listers "example.com/operator-workshop/02-clientgo-foo/pkg/generated/listers/example/v1alpha1"
+)
+
+const (
+	// queueName is the label of the queue's metrics.
+	queueName = "foo"
+	// After its n-th failure in a row a Foo waits firstRetry * 2^(n-1), at most lastRetry.
+	firstRetry = 5 * time.Millisecond
+	lastRetry  = 30 * time.Second
+	// cacheTimeout bounds how long the caches may take to fill; without the right to list they never do.
+	cacheTimeout = 2 * time.Minute
+)
+
+// The rights of the informers below.
+// +kubebuilder:rbac:groups=example.com,resources=foos,verbs=list;watch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch
+
+// controller brings Foos up to date. Informers fill its caches, event handlers
+// put the keys of Foos into its queue, and workers take them out.
+type controller struct {
+	clients  *clients
+	workers  int
+	drain    time.Duration
+	recorder events.EventRecorder
+
+	fooInformers  informers.SharedInformerFactory
+	kubeInformers kubeinformers.SharedInformerFactory
+	stopInformers context.CancelFunc
+	handlers      []cache.DoneChecker
+
+	foos             listers.FooLister
+	deployments      appslisters.DeploymentLister
+	fooIndex         cache.Indexer
+	deploymentIndex  cache.Indexer
+	queue            workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	supersededStatus superseded
+}
+
+// newController wires the parts up. Nothing runs yet but the queue, which stop ends.
+func newController(clients *clients, options options) (*controller, error) {
+	fooInformers := informers.NewSharedInformerFactoryWithOptions(clients.foo, options.resyncPeriod,
+		informers.WithNamespace(options.namespace), informers.WithTransform(stripManagedFields))
+	// A resync of the Foos looks at their Deployments too, so that the latter need none of their own.
+	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.kube, 0,
+		kubeinformers.WithNamespace(options.namespace), kubeinformers.WithTransform(stripManagedFields))
+	fooInformer := fooInformers.Example().V1alpha1().Foos()
+	deploymentInformer := kubeInformers.Apps().V1().Deployments()
+	if err := fooInformer.Informer().AddIndexers(cache.Indexers{byDeploymentName: indexByDeploymentName}); err != nil {
+		return nil, fmt.Errorf("index the Foos: %w", err)
+	}
+	if err := deploymentInformer.Informer().AddIndexers(cache.Indexers{byOwner: indexByOwner}); err != nil {
+		return nil, fmt.Errorf("index the Deployments: %w", err)
+	}
+
+	c := &controller{
+		clients:         clients,
+		workers:         options.workers,
+		drain:           options.drainTimeout,
+		fooInformers:    fooInformers,
+		kubeInformers:   kubeInformers,
+		stopInformers:   func() {},
+		foos:            fooInformer.Lister(),
+		deployments:     deploymentInformer.Lister(),
+		fooIndex:        fooInformer.Informer().GetIndexer(),
+		deploymentIndex: deploymentInformer.Informer().GetIndexer(),
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
+			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: queueName}),
+	}
+	if err := c.handleEvents(fooInformer.Informer(), deploymentInformer.Informer()); err != nil {
+		c.queue.ShutDown()
+		return nil, err
+	}
+	return c, nil
+}
+
+// stripManagedFields saves memory: nothing here reads who owns which field.
+func stripManagedFields(object any) (any, error) {
+	if accessor, err := meta.Accessor(object); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// start fills the caches. They outlive ctx, for they must stay current while the queue is drained.
+func (c *controller) start(ctx context.Context) error {
+	var informing context.Context
+	informing, c.stopInformers = context.WithCancel(context.WithoutCancel(ctx))
+	c.fooInformers.StartWithContext(informing)
+	c.kubeInformers.StartWithContext(informing)
+
+	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
+	defer cancel()
+	if !cache.WaitFor(ctx, "", c.handlers...) { // with a name it would log the handlers' Go names
+		return fmt.Errorf("fill the caches: not done after %s: look for \"forbidden\" in the log", cacheTimeout)
+	}
+	return nil
+}
+
+// synced tells whether the caches are filled and every object in them has been queued.
+func (c *controller) synced() bool {
+	for _, handler := range c.handlers {
+		if !cache.IsDone(handler) {
+			return false
+		}
+	}
+	return true
+}
+
+// stop ends the informers and waits for their goroutines.
+func (c *controller) stop() {
+	c.queue.ShutDown()
+	c.stopInformers()
+	c.fooInformers.Shutdown()
+	c.kubeInformers.Shutdown()
+}
+
+// work runs the workers until ctx ends, and then until the queue is empty.
+// Requests in progress are not cut off by that; what cuts them off is the end of
+// leading, at once, and that of the drain timeout, with an error.
+func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {
+	c.recorder = recorder
+	working, abort := context.WithCancel(leading)
+	defer abort()
+	var workers sync.WaitGroup
+	for range c.workers {
+		workers.Go(func() {
+			for c.processNext(working) {
+			}
+		})
+	}
+
+	select {
+	case <-ctx.Done():
+	case <-leading.Done():
+	}
+	// From here on the queue ignores new keys, and workers that find it empty end.
+	c.queue.ShutDown()
+	timeout := time.AfterFunc(c.drain, abort)
+	workers.Wait()
+	if timeout.Stop() || leading.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("work was still in progress %s after the signal to stop: the next start goes on with it, --drain-timeout gives it longer", c.drain)
+}
+
+// processNext works on one key of the queue. It returns false when there is
+// nothing more to do. The queue never hands one key to two workers at a time.
+func (c *controller) processNext(ctx context.Context) bool {
+	key, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(key)
+	if ctx.Err() != nil {
+		return false
+	}
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "foo", key)
+	begun := time.Now()
+	err := c.sync(klog.NewContext(ctx, logger), key)
+	if err == nil {
+		observeSync(resultSuccess, begun)
+		c.queue.Forget(key)
+		return true
+	}
+	c.queue.AddRateLimited(key)
+	if ctx.Err() != nil || isExpected(err) {
+		observeSync(resultRetry, begun)
+		logger.V(4).Info("Trying again", "reason", err)
+		return true
+	}
+	observeSync(resultError, begun)
+	logger.Error(err, "Sync failed, trying again")
+	return true
+}
+
+const (
+	// byDeploymentName finds the Foos that want a Deployment, by its namespace and name.
+	byDeploymentName = "deploymentName"
+	// byOwner finds the Deployments that a Foo controls, by the Foo's UID.
+	byOwner = "owner"
+)
+
+func indexByDeploymentName(object any) ([]string, error) {
+	foo, ok := object.(*examplev1alpha1.Foo)
+	if !ok {
+		return nil, fmt.Errorf("index a Foo: got %T", object)
+	}
+	return []string{cache.NewObjectName(foo.Namespace, foo.Spec.DeploymentName).String()}, nil
+}
+
+func indexByOwner(object any) ([]string, error) {
+	deployment, ok := object.(*appsv1.Deployment)
+	if !ok {
+		return nil, fmt.Errorf("index a Deployment: got %T", object)
+	}
+	owner := controllingFoo(deployment)
+	if owner == nil {
+		return nil, nil
+	}
+	return []string{string(owner.UID)}, nil
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
+)
+
+// containerName is the name of the one container that a Foo asks for.
+const containerName = "foo"
+
+// fooKind is what owner references to Foos hold.
+var fooKind = examplev1alpha1.SchemeGroupVersion.WithKind("Foo")
+
+// selectorLabels find the pods of a Foo's Deployment. They can't change during
+// the Deployment's life, so they hold nothing that can: its name does not, and is
+// unique in the namespace.
+func selectorLabels(foo *examplev1alpha1.Foo) map[string]string {
+	return map[string]string{
+		"app.kubernetes.io/name":     "foo",
+		"app.kubernetes.io/instance": foo.Spec.DeploymentName,
+	}
+}
+
+// newDeployment returns the Deployment that a Foo asks for. Its pods pass the
+// strictest of Kubernetes' pod security standards, "restricted".
+func newDeployment(foo *examplev1alpha1.Foo) *appsv1.Deployment {
+	labels := selectorLabels(foo)
+	labels["app.kubernetes.io/managed-by"] = programName
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       foo.Namespace,
+			Name:            foo.Spec.DeploymentName,
+			Labels:          labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(foo, fooKind)},
+		},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(foo.Spec.Replicas),
+			Selector: &metav1.LabelSelector{MatchLabels: selectorLabels(foo)},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels)},
+				Spec: corev1.PodSpec{
+					AutomountServiceAccountToken: new(false), // the pods have no business with the API server
+					SecurityContext: &corev1.PodSecurityContext{
+						RunAsNonRoot:   new(true),
+						SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+					},
+					Containers: []corev1.Container{{
+						Name:  containerName,
+						Image: foo.Spec.Image,
+						SecurityContext: &corev1.SecurityContext{
+							AllowPrivilegeEscalation: new(false),
+							Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+						},
+						Resources: corev1.ResourceRequirements{
+							Requests: resources("10m", "32Mi"),
+							Limits:   resources("500m", "128Mi"),
+						},
+					}},
+				},
+			},
+		},
+	}
+}
+
+func resources(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse(cpu),
+		corev1.ResourceMemory: resource.MustParse(memory),
+	}
+}
+
+// newPatch returns a strategic merge patch that makes the fields of found that
+// Foos own as they are wanted, nil if they are so already.
+//
+// A patch, because it holds nothing but the fields that differ: annotations,
+// sidecars and whatever else others have set stays, even if the cache does not
+// show it yet. An update would send the cached object and take all that back.
+// The UID in it makes the API server refuse the patch if the Deployment was
+// meanwhile deleted and another one has its name.
+func newPatch(found, wanted *appsv1.Deployment) ([]byte, error) {
+	changed := found.DeepCopy()
+	setOwnedFields(changed, wanted)
+	if equality.Semantic.DeepEqual(found, changed) {
+		return nil, nil
+	}
+	base := found.DeepCopy()
+	base.UID = "" // so that the UID counts as a difference
+	before, err := json.Marshal(base)
+	if err != nil {
+		return nil, fmt.Errorf("encode Deployment %s: %w", found.Name, err)
+	}
+	after, err := json.Marshal(changed)
+	if err != nil {
+		return nil, fmt.Errorf("encode Deployment %s: %w", found.Name, err)
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, appsv1.Deployment{})
+	if err != nil {
+		return nil, fmt.Errorf("compute the patch of Deployment %s: %w", found.Name, err)
+	}
+	return patch, nil
+}
+
+// setOwnedFields copies what newDeployment sets into a Deployment, and nothing
+// else. The selector is left out: it can't be changed.
+func setOwnedFields(deployment, wanted *appsv1.Deployment) {
+	deployment.Labels = merge(deployment.Labels, wanted.Labels)
+	deployment.Spec.Replicas = wanted.Spec.Replicas
+	template := &deployment.Spec.Template
+	template.Labels = merge(template.Labels, wanted.Spec.Template.Labels)
+	setOwnedPodFields(&template.Spec, &wanted.Spec.Template.Spec)
+}
+
+func setOwnedPodFields(pod, wanted *corev1.PodSpec) {
+	pod.AutomountServiceAccountToken = wanted.AutomountServiceAccountToken
+	if pod.SecurityContext == nil {
+		pod.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	pod.SecurityContext.RunAsNonRoot = wanted.SecurityContext.RunAsNonRoot
+	pod.SecurityContext.SeccompProfile = wanted.SecurityContext.SeccompProfile
+
+	container := containerOf(pod)
+	container.Image = wanted.Containers[0].Image
+	container.Resources = wanted.Containers[0].Resources
+	if container.SecurityContext == nil {
+		container.SecurityContext = &corev1.SecurityContext{}
+	}
+	container.SecurityContext.AllowPrivilegeEscalation = wanted.Containers[0].SecurityContext.AllowPrivilegeEscalation
+	container.SecurityContext.Capabilities = wanted.Containers[0].SecurityContext.Capabilities
+}
+
+// containerOf returns the pod's container of the Foo, added if it is missing.
+func containerOf(pod *corev1.PodSpec) *corev1.Container {
+	for i := range pod.Containers {
+		if pod.Containers[i].Name == containerName {
+			return &pod.Containers[i]
+		}
+	}
+	pod.Containers = append(pod.Containers, corev1.Container{Name: containerName})
+	return &pod.Containers[len(pod.Containers)-1]
+}
+
+// merge returns the labels with those that are wanted among them.
+func merge(labels, wanted map[string]string) map[string]string {
+	merged := map[string]string{}
+	maps.Copy(merged, labels)
+	maps.Copy(merged, wanted)
+	return merged
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
+)
+
+// handleEvents makes every change of a Foo or of its Deployment queue the Foo's
+// key. What has changed is left out on purpose: a worker looks at everything, so
+// that it does not matter whether events are merged, repeated or missed.
+func (c *controller) handleEvents(foos, deployments cache.SharedIndexInformer) error {
+	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
+		foos: {
+			AddFunc: c.fooChanged,
+			// Resyncs come as updates too: they make up for whatever went unnoticed.
+			UpdateFunc: func(_, foo any) { c.fooChanged(foo) },
+			DeleteFunc: c.fooChanged,
+		},
+		deployments: {
+			AddFunc:    c.deploymentChanged,
+			UpdateFunc: c.deploymentUpdated,
+			DeleteFunc: c.deploymentChanged,
+		},
+	}
+	for informer, handler := range handlers {
+		registration, err := informer.AddEventHandler(handler)
+		if err != nil {
+			return fmt.Errorf("register an event handler: %w", err)
+		}
+		c.handlers = append(c.handlers, registration.HasSyncedChecker())
+	}
+	return nil
+}
+
+func (c *controller) fooChanged(object any) {
+	if foo := objectOf[*examplev1alpha1.Foo](object); foo != nil {
+		c.queue.Add(cache.MetaObjectToName(foo))
+	}
+}
+
+// deploymentUpdated drops updates that change nothing: they come from resyncs,
+// and from the new list that follows a broken watch.
+func (c *controller) deploymentUpdated(before, after any) {
+	older, newer := objectOf[*appsv1.Deployment](before), objectOf[*appsv1.Deployment](after)
+	if older == nil || newer == nil || older.ResourceVersion == newer.ResourceVersion {
+		return
+	}
+	c.deploymentChanged(older) // its owner may have been another one
+	c.deploymentChanged(newer)
+}
+
+// deploymentChanged queues the Foo that controls the Deployment, and those that
+// want one of its name: a Foo that found the name taken goes on when it is free.
+func (c *controller) deploymentChanged(object any) {
+	deployment := objectOf[*appsv1.Deployment](object)
+	if deployment == nil {
+		return
+	}
+	if foo := c.fooOf(deployment); foo != nil {
+		c.queue.Add(cache.MetaObjectToName(foo))
+	}
+	waiting, err := c.fooIndex.ByIndex(byDeploymentName, cache.MetaObjectToName(deployment).String())
+	if err != nil {
+		utilruntime.HandleError(fmt.Errorf("find the Foos that want Deployment %s: %w", deployment.Name, err))
+		return
+	}
+	for _, foo := range waiting {
+		c.fooChanged(foo)
+	}
+}
+
+// fooOf returns the Foo that controls the Deployment, nil if there is none. The
+// UID tells it from a former Foo of the same name.
+func (c *controller) fooOf(deployment *appsv1.Deployment) *examplev1alpha1.Foo {
+	owner := controllingFoo(deployment)
+	if owner == nil {
+		return nil
+	}
+	foo, err := c.foos.Foos(deployment.Namespace).Get(owner.Name)
+	if err != nil || foo.UID != owner.UID {
+		return nil
+	}
+	return foo
+}
+
+// controllingFoo returns the owner reference to the Foo that controls the
+// Deployment, nil if something else or nothing does. Any version of the group counts.
+func controllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {
+	owner := metav1.GetControllerOfNoCopy(deployment)
+	if owner == nil || owner.Kind != "Foo" {
+		return nil
+	}
+	version, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil || version.Group != examplev1alpha1.GroupName {
+		return nil
+	}
+	return owner
+}
+
+// objectOf returns what an event is about, nil if that is no T. When a watch
+// missed a deletion, the last known state comes wrapped in a tombstone.
+func objectOf[T any](object any) T {
+	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = tombstone.Obj
+	}
+	typed, ok := object.(T)
+	if !ok {
+		utilruntime.HandleError(fmt.Errorf("an event brought %T instead of %T", object, typed))
+	}
+	return typed
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
+	listers "example.com/operator-workshop/02-clientgo-foo/pkg/generated/listers/example/v1alpha1"
+)
+
+// newHandlers is a controller with the caches and the queue that event handlers
+// use. It knows the Foos front, which controls the Deployment web, and waiting, which wants one named web too.
+func newHandlers(t *testing.T) *controller {
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
+		byDeploymentName:     indexByDeploymentName,
+		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
+	})
+	waiting := storedFoo()
+	waiting.Name, waiting.UID = "waiting", "uid-of-waiting"
+	elsewhere := storedFoo()
+	elsewhere.Namespace, elsewhere.UID = "bank", "uid-of-elsewhere"
+	for _, foo := range []*examplev1alpha1.Foo{storedFoo(), waiting, elsewhere} {
+		NewWithT(t).Expect(index.Add(foo)).To(Succeed())
+	}
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
+	t.Cleanup(queue.ShutDown)
+	return &controller{fooIndex: index, foos: listers.NewFooLister(index), queue: queue}
+}
+
+func TestHandlers(t *testing.T) {
+	changed := func(change func(*appsv1.Deployment)) *appsv1.Deployment {
+		deployment := storedDeployment()
+		deployment.ResourceVersion = "2"
+		change(deployment)
+		return deployment
+	}
+	unchanged := func(*appsv1.Deployment) {}
+	renamed := func(deployment *appsv1.Deployment) { deployment.Name = "former" }
+	owner := func(change func(*metav1.OwnerReference)) func(*appsv1.Deployment) {
+		return func(deployment *appsv1.Deployment) {
+			renamed(deployment)
+			change(&deployment.OwnerReferences[0])
+		}
+	}
+	tests := map[string]struct {
+		event func(*controller)
+		want  []string
+	}{
+		"a Foo changes": {
+			event: func(c *controller) { c.fooChanged(storedFoo()) },
+			want:  []string{"front"},
+		},
+		"a Foo's deletion was missed": {
+			event: func(c *controller) { c.fooChanged(cache.DeletedFinalStateUnknown{Key: "shop/front", Obj: storedFoo()}) },
+			want:  []string{"front"},
+		},
+		"something else arrives": {
+			event: func(c *controller) { c.fooChanged("nonsense"); c.deploymentChanged(nil); c.deploymentUpdated(nil, 1) },
+		},
+		"a Deployment changes": {
+			event: func(c *controller) { c.deploymentChanged(changed(unchanged)) },
+			want:  []string{"front", "waiting"},
+		},
+		"a Deployment's deletion was missed": {
+			event: func(c *controller) { c.deploymentChanged(cache.DeletedFinalStateUnknown{Obj: changed(unchanged)}) },
+			want:  []string{"front", "waiting"},
+		},
+		"a Deployment of a former name changes": {
+			event: func(c *controller) { c.deploymentChanged(changed(renamed)) },
+			want:  []string{"front"},
+		},
+		"a Deployment without owner, whose name is wanted, goes": {
+			event: func(c *controller) {
+				c.deploymentChanged(changed(func(deployment *appsv1.Deployment) { deployment.OwnerReferences = nil }))
+			},
+			want: []string{"front", "waiting"},
+		},
+		"a Deployment of a Foo that was made anew": {
+			event: func(c *controller) {
+				c.deploymentChanged(changed(owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-former" })))
+			},
+		},
+		"a Deployment of a Foo of another group": {
+			event: func(c *controller) {
+				c.deploymentChanged(changed(owner(func(reference *metav1.OwnerReference) { reference.APIVersion = "example.org/v1" })))
+			},
+		},
+		"a Deployment of another kind": {
+			event: func(c *controller) {
+				c.deploymentChanged(changed(owner(func(reference *metav1.OwnerReference) { reference.Kind = "Bar" })))
+			},
+		},
+		"a resync of a Deployment": {
+			event: func(c *controller) { c.deploymentUpdated(changed(unchanged), changed(unchanged)) },
+		},
+		"a Deployment loses its owner": {
+			event: func(c *controller) {
+				after := changed(renamed)
+				after.OwnerReferences, after.ResourceVersion = nil, "3"
+				c.deploymentUpdated(changed(renamed), after)
+			},
+			want: []string{"front"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := newHandlers(t)
+			test.event(c)
+			c.queue.ShutDown()
+			var queued []string
+			for key, shutdown := c.queue.Get(); !shutdown; key, shutdown = c.queue.Get() {
+				g.Expect(key.Namespace).To(Equal("shop"))
+				queued = append(queued, key.Name)
+				c.queue.Done(key)
+			}
+			g.Expect(queued).To(ConsistOf(test.want), "the Foos that a worker looks at, see handlers.go")
+		})
+	}
+}

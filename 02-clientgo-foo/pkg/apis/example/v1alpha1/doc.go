@@ -1,0 +1,11 @@
+// Package v1alpha1 is the API example.com/v1alpha1: the kind Foo, whose
+// controller keeps one Deployment running for each Foo.
+//
+// The comments that begin with a plus sign are tags. Those of this file hold for
+// the whole package: every type gets a DeepCopy function, and the group is
+// called example.com. hack/update-codegen.sh runs the generators that read them.
+//
+// +k8s:deepcopy-gen=package
+// +groupName=example.com
+// +kubebuilder:object:generate=true
+package v1alpha1

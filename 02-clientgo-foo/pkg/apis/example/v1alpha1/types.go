@@ -1,0 +1,109 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ConditionReady is the type of a Foo's only condition: True while all replicas
+// of the Foo's Deployment are up to date and available.
+const ConditionReady = "Ready"
+
+// Reasons of the condition Ready.
+const (
+	// ReasonDeploymentAvailable goes with True: the Deployment has rolled out.
+	ReasonDeploymentAvailable = "DeploymentAvailable"
+	// ReasonDeploymentProgressing goes with False: the Deployment is rolling out, or going away to be made anew.
+	ReasonDeploymentProgressing = "DeploymentProgressing"
+	// ReasonDeploymentStalled goes with False: the Deployment itself reports that it makes no progress.
+	ReasonDeploymentStalled = "DeploymentStalled"
+	// ReasonDeploymentRefused goes with False: the API server refuses the Deployment, for a quota or a policy.
+	ReasonDeploymentRefused = "DeploymentRefused"
+	// ReasonErrResourceExists goes with False: a Deployment of that name exists that this Foo doesn't manage.
+	ReasonErrResourceExists = "ErrResourceExists"
+)
+
+// Foo asks for a Deployment.
+//
+// +genclient
+// +kubebuilder:object:root=true
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:resource:path=foos,singular=foo,categories=workshop
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.availableReplicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name="Deployment",type=string,JSONPath=`.spec.deploymentName`
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Foo struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is wanted. Written by users.
+	// +required
+	Spec FooSpec `json:"spec"`
+	// Status is what was found. Written by the controller.
+	// +optional
+	Status FooStatus `json:"status,omitempty"`
+}
+
+// FooSpec is the Deployment that a Foo asks for.
+type FooSpec struct {
+	// DeploymentName is the name of the Deployment, in the Foo's namespace. After
+	// a change the controller makes the new Deployment first and removes the old one then.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	DeploymentName string `json:"deploymentName"`
+
+	// Replicas is the number of pods, 1 to 10.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// Image is the container image. It must run without being root.
+	// +optional
+	// +kubebuilder:default="nginxinc/nginx-unprivileged:1.29.1"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^\S+$`
+	Image string `json:"image,omitempty"`
+}
+
+// FooStatus is what the controller found.
+type FooStatus struct {
+	// AvailableReplicas is the number of the Deployment's pods that are available.
+	// +optional
+	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
+
+	// Selector finds the Deployment's pods. Autoscalers read it through the scale subresource.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// ObservedGeneration is the metadata.generation that the rest of the status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions holds the condition Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// FooList is a list of Foos.
+//
+// +kubebuilder:object:root=true
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type FooList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// Items are the Foos.
+	Items []Foo `json:"items"`
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
+	applyv1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/generated/applyconfiguration/example/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups=example.com,resources=foos/status,verbs=patch
+
+// observedStatus returns the status of a Foo whose Deployment exists.
+func observedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) *examplev1alpha1.FooStatus {
+	status := newStatus(foo)
+	if isUndecided(foo, deployment) {
+		return status
+	}
+	available, wanted := deployment.Status.AvailableReplicas, foo.Spec.Replicas
+	status.AvailableReplicas = available
+	if isRolledOut(deployment, wanted) {
+		setReady(status, metav1.ConditionTrue, examplev1alpha1.ReasonDeploymentAvailable,
+			fmt.Sprintf("Deployment %q has %d of %d replicas available", deployment.Name, available, wanted))
+		return status
+	}
+	if problem := stalled(deployment); problem != "" {
+		setReady(status, metav1.ConditionFalse, examplev1alpha1.ReasonDeploymentStalled,
+			fmt.Sprintf("Deployment %q makes no progress: %s", deployment.Name, problem))
+		return status
+	}
+	setReady(status, metav1.ConditionFalse, examplev1alpha1.ReasonDeploymentProgressing,
+		fmt.Sprintf("Deployment %q is rolling out, %d of %d replicas are available", deployment.Name, available, wanted))
+	return status
+}
+
+// isUndecided tells whether the Foo is ready as far as anybody knows: nothing
+// has changed in it, and the Deployment controller has not seen the Deployment's
+// last change yet, which need not concern the pods: even an annotation makes a
+// new generation. Its next status brings us here again.
+func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
+	observed := deployment.Status.ObservedGeneration
+	return 0 < observed && observed < deployment.Generation && foo.Status.ObservedGeneration == foo.Generation &&
+		meta.IsStatusConditionTrue(foo.Status.Conditions, examplev1alpha1.ConditionReady)
+}
+
+// obstructedStatus returns the status of a Foo that can't have its Deployment.
+func obstructedStatus(foo *examplev1alpha1.Foo, obstacle *obstacle) *examplev1alpha1.FooStatus {
+	status := newStatus(foo)
+	status.AvailableReplicas = 0
+	setReady(status, metav1.ConditionFalse, obstacle.reason, obstacle.message)
+	return status
+}
+
+// newStatus is a copy of the Foo's status, so that conditions keep the time of
+// their last transition, with all that depends on the spec alone.
+func newStatus(foo *examplev1alpha1.Foo) *examplev1alpha1.FooStatus {
+	status := foo.Status.DeepCopy()
+	status.ObservedGeneration = foo.Generation
+	status.Selector = labels.FormatLabels(selectorLabels(foo))
+	return status
+}
+
+func setReady(status *examplev1alpha1.FooStatus, ready metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type:               examplev1alpha1.ConditionReady,
+		Status:             ready,
+		Reason:             reason,
+		Message:            message,
+		ObservedGeneration: status.ObservedGeneration,
+	})
+}
+
+// isRolledOut tells whether all pods are of the newest template and available.
+// While the Deployment controller has not seen a change yet, its status speaks of the former state.
+func isRolledOut(deployment *appsv1.Deployment, replicas int32) bool {
+	status := deployment.Status
+	return status.ObservedGeneration >= deployment.Generation &&
+		status.UpdatedReplicas == replicas && status.Replicas == replicas && status.AvailableReplicas == replicas
+}
+
+// stalled returns what the Deployment controller says about a rollout that is stuck, "" if it is not.
+func stalled(deployment *appsv1.Deployment) string {
+	if deployment.Status.ObservedGeneration < deployment.Generation {
+		return ""
+	}
+	for _, condition := range deployment.Status.Conditions {
+		failed := condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue
+		late := condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse
+		if failed || late {
+			return condition.Message
+		}
+	}
+	return ""
+}
+
+// reportObstacle puts the obstacle into the status. It returns an error if that
+// fails, or if only another try can tell that the obstacle is gone.
+func (c *controller) reportObstacle(ctx context.Context, foo *examplev1alpha1.Foo, obstacle *obstacle) error {
+	if err := c.updateStatus(ctx, foo, obstructedStatus(foo, obstacle)); err != nil {
+		return err
+	}
+	return obstacle.cause
+}
+
+// updateStatus writes the status if it differs from the one that the Foo has, and
+// announces what it changes.
+//
+// Server-side apply sends our fields only, so that conditions of other
+// controllers stay. The resource version makes the API server refuse a status
+// that was computed from a Foo which has changed since.
+func (c *controller) updateStatus(ctx context.Context, foo *examplev1alpha1.Foo, status *examplev1alpha1.FooStatus) error {
+	if equality.Semantic.DeepEqual(&foo.Status, status) {
+		return nil
+	}
+	ready := meta.FindStatusCondition(status.Conditions, examplev1alpha1.ConditionReady)
+	desired := applyv1alpha1.Foo(foo.Name, foo.Namespace).
+		WithUID(foo.UID).
+		WithResourceVersion(foo.ResourceVersion).
+		WithStatus(applyv1alpha1.FooStatus().
+			WithAvailableReplicas(status.AvailableReplicas).
+			WithSelector(status.Selector).
+			WithObservedGeneration(status.ObservedGeneration).
+			WithConditions(applymetav1.Condition().
+				WithType(ready.Type).
+				WithStatus(ready.Status).
+				WithReason(ready.Reason).
+				WithMessage(ready.Message).
+				WithObservedGeneration(ready.ObservedGeneration).
+				WithLastTransitionTime(ready.LastTransitionTime)))
+	applied, err := c.clients.foo.ExampleV1alpha1().Foos(foo.Namespace).
+		ApplyStatus(ctx, desired, metav1.ApplyOptions{FieldManager: programName, Force: true})
+	if err != nil {
+		return fmt.Errorf("apply the status of Foo %s: %w", klog.KObj(foo), err)
+	}
+	c.supersededStatus.note(foo, applied)
+	c.announce(foo, ready)
+	return nil
+}
+
+// announce emits an event if the condition has changed in a way that people
+// wait for. Resyncs and restarts change nothing, and so are silent.
+func (c *controller) announce(foo *examplev1alpha1.Foo, ready *metav1.Condition) {
+	before := meta.FindStatusCondition(foo.Status.Conditions, examplev1alpha1.ConditionReady)
+	if before != nil && before.Status == ready.Status && before.Reason == ready.Reason {
+		return
+	}
+	switch ready.Reason {
+	case examplev1alpha1.ReasonDeploymentAvailable:
+		c.recorder.Eventf(foo, nil, corev1.EventTypeNormal, eventSynced, actionSync, "%s", ready.Message)
+	case examplev1alpha1.ReasonErrResourceExists, examplev1alpha1.ReasonDeploymentRefused, examplev1alpha1.ReasonDeploymentStalled:
+		c.recorder.Eventf(foo, nil, corev1.EventTypeWarning, ready.Reason, actionSync, "%s", ready.Message)
+	}
+}
+
+// superseded remembers, for each Foo, the resource version that our last status
+// write replaced. As long as the cache shows that version it does not show the
+// write: working from it would write the same again, and announce it twice. The
+// event that brings the newer version queues the Foo again.
+type superseded struct {
+	mutex    sync.Mutex
+	versions map[cache.ObjectName]string
+}
+
+func (s *superseded) note(before, after *examplev1alpha1.Foo) {
+	if before.ResourceVersion == after.ResourceVersion {
+		return
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.versions == nil {
+		s.versions = map[cache.ObjectName]string{}
+	}
+	s.versions[cache.MetaObjectToName(before)] = before.ResourceVersion
+}
+
+func (s *superseded) has(foo *examplev1alpha1.Foo) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.versions[cache.MetaObjectToName(foo)] == foo.ResourceVersion
+}
+
+func (s *superseded) forget(key cache.ObjectName) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.versions, key)
+}

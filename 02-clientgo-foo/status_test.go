@@ -1,0 +1,183 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+
+	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
+)
+
+func TestObservedStatus(t *testing.T) {
+	rolledOut := appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}
+	tests := map[string]struct {
+		change     func(*appsv1.DeploymentStatus)
+		wantReason string
+	}{
+		"all replicas are new and available": {
+			change:     func(*appsv1.DeploymentStatus) {},
+			wantReason: examplev1alpha1.ReasonDeploymentAvailable,
+		},
+		"the Deployment controller has not seen the change yet": {
+			change:     func(status *appsv1.DeploymentStatus) { status.ObservedGeneration = 1 },
+			wantReason: examplev1alpha1.ReasonDeploymentProgressing,
+		},
+		"a replica is not available": {
+			change:     func(status *appsv1.DeploymentStatus) { status.AvailableReplicas = 2 },
+			wantReason: examplev1alpha1.ReasonDeploymentProgressing,
+		},
+		"a replica is of the former template": {
+			change:     func(status *appsv1.DeploymentStatus) { status.UpdatedReplicas = 2 },
+			wantReason: examplev1alpha1.ReasonDeploymentProgressing,
+		},
+		"an old replica is available in place of a new one": {
+			change:     func(status *appsv1.DeploymentStatus) { status.Replicas = 4 },
+			wantReason: examplev1alpha1.ReasonDeploymentProgressing,
+		},
+		"the deadline of the rollout is over": {
+			change: func(status *appsv1.DeploymentStatus) {
+				status.AvailableReplicas = 0
+				status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse}}
+				status.Conditions[0].Message = "timed out"
+			},
+			wantReason: examplev1alpha1.ReasonDeploymentStalled,
+		},
+		"pods can't be created": {
+			change: func(status *appsv1.DeploymentStatus) {
+				status.AvailableReplicas = 0
+				status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "quota"}}
+			},
+			wantReason: examplev1alpha1.ReasonDeploymentStalled,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			deployment := storedDeployment()
+			deployment.Status = rolledOut
+			test.change(&deployment.Status)
+			status := observedStatus(storedFoo(), deployment)
+			ready := meta.FindStatusCondition(status.Conditions, examplev1alpha1.ConditionReady)
+			g.Expect(ready.Reason).To(Equal(test.wantReason))
+			g.Expect(ready.Status == metav1.ConditionTrue).To(Equal(test.wantReason == examplev1alpha1.ReasonDeploymentAvailable))
+			g.Expect(ready.ObservedGeneration).To(BeEquivalentTo(3))
+			g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
+			g.Expect(status.AvailableReplicas).To(Equal(deployment.Status.AvailableReplicas))
+			g.Expect(status.Selector).To(Equal("app.kubernetes.io/instance=web,app.kubernetes.io/name=foo"))
+		})
+	}
+}
+
+func TestObservedStatusIsStable(t *testing.T) {
+	g := NewWithT(t)
+	deployment := storedDeployment()
+	foo := storedFoo()
+	foo.Status = *observedStatus(foo, deployment)
+	foo.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
+	g.Expect(observedStatus(foo, deployment)).To(HaveValue(Equal(foo.Status)), "the same observation must not become a write")
+
+	foo.Status.Conditions = append(foo.Status.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue})
+	g.Expect(observedStatus(foo, deployment)).To(HaveValue(Equal(foo.Status)), "conditions of other controllers stay")
+}
+
+func TestObservedStatusWaitsForTheDeploymentController(t *testing.T) {
+	tests := map[string]struct {
+		change func(*examplev1alpha1.Foo, *appsv1.Deployment)
+		want   metav1.ConditionStatus
+	}{
+		"somebody annotates the Deployment": {
+			change: func(_ *examplev1alpha1.Foo, deployment *appsv1.Deployment) { deployment.Generation = 3 },
+			want:   metav1.ConditionTrue,
+		},
+		"the Deployment was made anew": {
+			change: func(_ *examplev1alpha1.Foo, deployment *appsv1.Deployment) {
+				deployment.Status = appsv1.DeploymentStatus{}
+			},
+			want: metav1.ConditionFalse,
+		},
+		"the Foo has changed": {
+			change: func(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) {
+				foo.Generation, deployment.Generation = 4, 3
+			},
+			want: metav1.ConditionFalse,
+		},
+		"a replica is lost": {
+			change: func(_ *examplev1alpha1.Foo, deployment *appsv1.Deployment) { deployment.Status.AvailableReplicas = 2 },
+			want:   metav1.ConditionFalse,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			foo, deployment := storedFoo(), storedDeployment()
+			deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}
+			foo.Status = *observedStatus(foo, deployment)
+			test.change(foo, deployment)
+			status := observedStatus(foo, deployment)
+			g.Expect(status.Conditions).To(ConsistOf(HaveField("Status", test.want)), "see isUndecided in status.go")
+		})
+	}
+}
+
+func TestObstructedStatus(t *testing.T) {
+	g := NewWithT(t)
+	foo := storedFoo()
+	foo.Status.AvailableReplicas = 3
+	status := obstructedStatus(foo, &obstacle{reason: "SomeReason", message: "what to do"})
+	g.Expect(status.AvailableReplicas).To(BeZero(), "pods of somebody else's Deployment don't count")
+	g.Expect(status.Conditions).To(ConsistOf(And(
+		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "SomeReason"), HaveField("Message", "what to do"))))
+}
+
+func TestAnnounce(t *testing.T) {
+	available := &metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: examplev1alpha1.ReasonDeploymentAvailable, Message: "all there"}
+	progressing := &metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: examplev1alpha1.ReasonDeploymentProgressing}
+	taken := &metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: examplev1alpha1.ReasonErrResourceExists, Message: "taken"}
+	tests := map[string]struct {
+		before, after *metav1.Condition
+		// want is the event; "" for none.
+		want string
+	}{
+		"a new Foo is progressing":     {after: progressing},
+		"a Foo becomes ready":          {before: progressing, after: available, want: "Normal Synced all there"},
+		"a ready Foo stays ready":      {before: available, after: available},
+		"a ready Foo rolls out":        {before: available, after: progressing},
+		"a name turns out to be taken": {after: taken, want: "Warning ErrResourceExists taken"},
+		"a name stays taken":           {before: taken, after: taken},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			recorder := events.NewFakeRecorder(1)
+			foo := storedFoo()
+			if test.before != nil {
+				foo.Status.Conditions = []metav1.Condition{*test.before}
+			}
+			(&controller{recorder: recorder}).announce(foo, test.after)
+			if test.want == "" {
+				g.Expect(recorder.Events).To(BeEmpty())
+				return
+			}
+			g.Expect(recorder.Events).To(Receive(Equal(test.want)))
+		})
+	}
+}
+
+func TestSuperseded(t *testing.T) {
+	g := NewWithT(t)
+	var writes superseded
+	before, after := storedFoo(), storedFoo()
+	after.ResourceVersion = "31"
+	g.Expect(writes.has(before)).To(BeFalse())
+	writes.note(before, before)
+	g.Expect(writes.has(before)).To(BeFalse(), "no newer version follows a write that changed nothing")
+	writes.note(before, after)
+	g.Expect(writes.has(before)).To(BeTrue(), "the cache lags behind")
+	g.Expect(writes.has(after)).To(BeFalse(), "the cache shows our write")
+}

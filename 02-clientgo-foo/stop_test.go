@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
+)
+
+var _ = Describe("the end of a run", func() {
+	It("comes after the work in progress, and the release of the Lease after that", func(ctx SpecContext) {
+		slow := newSlowCreates()
+		namespace := cluster.Namespace(ctx)
+		stop, ended := runWith(slow.wrap, electing(testOptions(namespace)))
+		foo := newFoo(namespace, "slow", "slow")
+		Expect(cluster.Client.Create(ctx, foo)).To(Succeed())
+		Eventually(slow.begun).WithContext(ctx).Should(Receive())
+
+		stop()
+		Consistently(ended).WithContext(ctx).WithTimeout(quietTime/2).ShouldNot(Receive(), "run waits for its workers, see work in controller.go")
+		Expect(leaseHolder(ctx, namespace)).NotTo(BeEmpty(), "another replica must not begin yet, see run in run.go")
+		close(slow.proceed)
+		Eventually(ended).WithContext(ctx).Should(Receive(BeNil()))
+		_, err := getDeployment(ctx, namespace, "slow")
+		Expect(err).NotTo(HaveOccurred(), "a request in progress is not cut off")
+		expectReason(ctx, foo, examplev1alpha1.ReasonDeploymentProgressing)
+		Expect(leaseHolder(ctx, namespace)).To(BeEmpty(), "another replica can begin at once, see release in lease.go")
+	}, SpecTimeout(specTimeout))
+
+	It("is an error when the work takes too long", func(ctx SpecContext) {
+		slow := newSlowCreates()
+		namespace := cluster.Namespace(ctx)
+		options := testOptions(namespace)
+		options.drainTimeout = 100 * time.Millisecond
+		stop, ended := runWith(slow.wrap, options)
+		Expect(cluster.Client.Create(ctx, newFoo(namespace, "stuck", "stuck"))).To(Succeed())
+		Eventually(slow.begun).WithContext(ctx).Should(Receive())
+
+		stop()
+		var err error
+		Eventually(ended).WithContext(ctx).Should(Receive(&err))
+		Expect(err).To(MatchError(ContainSubstring("work was still in progress 100ms after the signal to stop")))
+	}, SpecTimeout(specTimeout))
+
+	It("comes at once when the Lease is lost", func(ctx SpecContext) {
+		slow := newSlowCreates()
+		var unreachable atomic.Bool
+		wrap := func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(request *http.Request) (*http.Response, error) {
+				if unreachable.Load() && strings.Contains(request.URL.Path, "/leases") {
+					return nil, errors.New("the network is down")
+				}
+				return slow.wrap(next).RoundTrip(request)
+			})
+		}
+		namespace := cluster.Namespace(ctx)
+		options := electing(testOptions(namespace))
+		options.drainTimeout = time.Hour // nothing is drained without the Lease
+		_, ended := runWith(wrap, options)
+		Expect(cluster.Client.Create(ctx, newFoo(namespace, "lost", "lost"))).To(Succeed())
+		Eventually(slow.begun).WithContext(ctx).Should(Receive())
+
+		unreachable.Store(true)
+		var err error
+		Eventually(ended).WithContext(ctx).WithTimeout(convergeTimeout).Should(Receive(&err), "see work in controller.go")
+		Expect(err).To(MatchError(errLeaseLost))
+		_, err = getDeployment(ctx, namespace, "lost")
+		Expect(client.IgnoreNotFound(err)).To(Succeed())
+		Expect(err).To(HaveOccurred(), "the request in progress is cut off, for another replica may work by now")
+	}, SpecTimeout(specTimeout))
+
+	It("is possible while waiting for the Lease", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		stopLeader, leaderEnded := runWith(nil, electing(testOptions(namespace)))
+		Eventually(leaseHolder).WithContext(ctx).WithArguments(namespace).Should(Not(BeEmpty()))
+		leader := leaseHolder(ctx, namespace)
+		stopStandby, standbyEnded := runWith(nil, electing(testOptions(namespace)))
+		Consistently(standbyEnded).WithContext(ctx).WithTimeout(quietTime / 2).ShouldNot(Receive())
+
+		stopStandby()
+		Eventually(standbyEnded).WithContext(ctx).Should(Receive(BeNil()))
+		Expect(leaseHolder(ctx, namespace)).To(Equal(leader), "a standby must not release what it does not hold")
+		stopLeader()
+		Eventually(leaderEnded).WithContext(ctx).Should(Receive(BeNil()))
+	}, SpecTimeout(specTimeout))
+})
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// slowCreates holds up the creation of Deployments.
+type slowCreates struct {
+	begun   chan struct{}
+	proceed chan struct{}
+}
+
+func newSlowCreates() *slowCreates {
+	return &slowCreates{begun: make(chan struct{}, 1), proceed: make(chan struct{})}
+}
+
+func (s *slowCreates) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if request.Method != http.MethodPost || !strings.HasSuffix(request.URL.Path, "/deployments") {
+			return next.RoundTrip(request)
+		}
+		s.begun <- struct{}{}
+		select {
+		case <-s.proceed:
+			return next.RoundTrip(request)
+		case <-request.Context().Done():
+			return nil, request.Context().Err()
+		}
+	})
+}
+
+// runWith runs a controller whose requests go through wrap, if that is given. It
+// ends when stop is called, at the latest when the spec ends.
+func runWith(wrap func(http.RoundTripper) http.RoundTripper, options options) (stop func(), ended chan error) {
+	config := rest.CopyConfig(cluster.Config)
+	if wrap != nil {
+		config.Wrap(wrap)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended = make(chan error, 1)
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		ended <- run(ctx, config, options)
+	}()
+	DeferCleanup(func(ctx SpecContext) {
+		stop()
+		Eventually(returned).WithContext(ctx).Should(BeClosed())
+	}, NodeTimeout(specTimeout))
+	return stop, ended
+}
+
+// electing switches leader election on, with a Lease in the same namespace that is lost within a second.
+func electing(options options) options {
+	options.leaderElection = leaderElectionOptions{
+		enabled:       true,
+		namespace:     options.namespace,
+		leaseDuration: 2 * time.Second,
+		renewDeadline: time.Second,
+		retryPeriod:   200 * time.Millisecond,
+	}
+	return options
+}
+
+// leaseHolder is the identity of the replica that works, "" if there is none.
+func leaseHolder(ctx context.Context, namespace string) string {
+	lease := &coordinationv1.Lease{}
+	err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: leaseName}, lease)
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
+)
+
+// errOutdated says that the cached Foo is not the one that the API server has.
+var errOutdated = errors.New("the cached Foo is out of date")
+
+// +kubebuilder:rbac:groups=example.com,resources=foos,verbs=get
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create;patch;delete
+
+// sync brings one Foo up to date. It reads the caches, writes only what differs,
+// and may be called any number of times.
+func (c *controller) sync(ctx context.Context, key cache.ObjectName) error {
+	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
+	if apierrors.IsNotFound(err) {
+		c.supersededStatus.forget(key)
+		return nil // the garbage collector removes the Deployment, for it has an owner reference
+	}
+	if err != nil {
+		return fmt.Errorf("get Foo %s: %w", key, err)
+	}
+	if foo.DeletionTimestamp != nil || c.supersededStatus.has(foo) {
+		return nil
+	}
+	deployment, err := c.ensureDeployment(ctx, foo)
+	if obstacle, found := errors.AsType[*obstacle](err); found {
+		return c.reportObstacle(ctx, foo, obstacle)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.removeRenamed(ctx, foo); err != nil {
+		return err
+	}
+	return c.updateStatus(ctx, foo, observedStatus(foo, deployment))
+}
+
+// obstacle is why a Foo has no Deployment now, in the words of its condition.
+type obstacle struct {
+	reason, message string
+	// cause is the error that is worth another try; nil if an event will tell when the obstacle is gone.
+	cause error
+}
+
+func (o *obstacle) Error() string { return o.message }
+
+// ensureDeployment returns the Foo's Deployment after creating or repairing it.
+// The error is an obstacle if the Foo can't have it now.
+func (c *controller) ensureDeployment(ctx context.Context, foo *examplev1alpha1.Foo) (*appsv1.Deployment, error) {
+	wanted := newDeployment(foo)
+	found, err := c.deployments.Deployments(wanted.Namespace).Get(wanted.Name)
+	if apierrors.IsNotFound(err) {
+		return c.createDeployment(ctx, wanted)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get Deployment %s: %w", klog.KObj(wanted), err)
+	}
+	if obstacle := findObstacle(foo, found, wanted); obstacle != nil {
+		return nil, obstacle
+	}
+	return c.repairDeployment(ctx, found, wanted)
+}
+
+// findObstacle returns why the Deployment found can't become the one that is
+// wanted, nil if it can. One that the Foo does not control is never touched: it
+// may be somebody's production.
+func findObstacle(foo *examplev1alpha1.Foo, found, wanted *appsv1.Deployment) *obstacle {
+	owner := controllingFoo(found)
+	controlled := owner != nil && owner.UID == foo.UID
+	// Only one Foo of a name exists at a time: the owner is a former one, and its Deployment about to be collected.
+	leftover := owner != nil && !controlled && owner.Name == foo.Name
+	switch {
+	case leftover, controlled && found.DeletionTimestamp != nil:
+		return &obstacle{
+			reason:  examplev1alpha1.ReasonDeploymentProgressing,
+			message: fmt.Sprintf("Deployment %q is being removed; a new one follows", found.Name),
+		}
+	case !controlled:
+		return &obstacle{
+			reason:  examplev1alpha1.ReasonErrResourceExists,
+			message: fmt.Sprintf("Deployment %q exists and is not managed by this Foo: delete it, or choose another spec.deploymentName", found.Name),
+		}
+	case !equality.Semantic.DeepEqual(found.Spec.Selector, wanted.Spec.Selector):
+		// A selector can't be changed, and this one is not from here. Deleting pods that serve is the user's decision.
+		return &obstacle{
+			reason:  examplev1alpha1.ReasonErrResourceExists,
+			message: fmt.Sprintf("Deployment %q has a selector that is not this Foo's and can't be changed: delete it, and a new one follows", found.Name),
+		}
+	}
+	return nil
+}
+
+func (c *controller) createDeployment(ctx context.Context, wanted *appsv1.Deployment) (*appsv1.Deployment, error) {
+	created, err := c.clients.kube.AppsV1().Deployments(wanted.Namespace).Create(ctx, wanted, metav1.CreateOptions{FieldManager: programName})
+	if isRefusal(err) {
+		return nil, newRefusal(wanted, err)
+	}
+	if err != nil {
+		// It may exist already when the cache lags behind. Its event is on the way and settles whose it is.
+		return nil, fmt.Errorf("create Deployment %s: %w", klog.KObj(wanted), err)
+	}
+	klog.FromContext(ctx).Info("Created the Deployment", "deployment", klog.KObj(created))
+	return created, nil
+}
+
+// repairDeployment undoes what others did to the fields that Foos own, and applies changes of the Foo.
+func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1.Deployment) (*appsv1.Deployment, error) {
+	patch, err := newPatch(found, wanted)
+	if err != nil || patch == nil {
+		return found, err
+	}
+	patched, err := c.clients.kube.AppsV1().Deployments(found.Namespace).
+		Patch(ctx, found.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: programName})
+	if isRefusal(err) {
+		return nil, newRefusal(wanted, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("patch Deployment %s: %w", klog.KObj(found), err)
+	}
+	klog.FromContext(ctx).Info("Patched the Deployment", "deployment", klog.KObj(patched))
+	return patched, nil
+}
+
+// removeRenamed deletes the Deployments that the Foo made under other names.
+// It is called when the Deployment of the present name exists.
+func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo) error {
+	owned, err := c.deploymentIndex.ByIndex(byOwner, string(foo.UID))
+	if err != nil {
+		return fmt.Errorf("find the Deployments of Foo %s: %w", klog.KObj(foo), err)
+	}
+	for _, object := range owned {
+		deployment := object.(*appsv1.Deployment)
+		if deployment.Name == foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
+			continue
+		}
+		if err := c.removeDeployment(ctx, foo, deployment); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeDeployment deletes a Deployment that the Foo no longer names. Nothing
+// takes that back, so it does not trust the cache, which may show the Foo as it
+// was before its name was changed.
+func (c *controller) removeDeployment(ctx context.Context, foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) error {
+	current, err := c.clients.foo.ExampleV1alpha1().Foos(foo.Namespace).Get(ctx, foo.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get Foo %s: %w", klog.KObj(foo), err)
+	}
+	if current.UID != foo.UID || current.Generation != foo.Generation {
+		return fmt.Errorf("delete Deployment %s: %w", klog.KObj(deployment), errOutdated)
+	}
+	background := metav1.DeletePropagationBackground
+	err = c.clients.kube.AppsV1().Deployments(deployment.Namespace).Delete(ctx, deployment.Name, metav1.DeleteOptions{
+		Preconditions:     metav1.NewUIDPreconditions(string(deployment.UID)),
+		PropagationPolicy: &background,
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete Deployment %s: %w", klog.KObj(deployment), err)
+	}
+	klog.FromContext(ctx).Info("Deleted the Deployment of the former name", "deployment", klog.KObj(deployment))
+	return nil
+}
+
+// newRefusal is the obstacle of a Deployment that the API server does not take.
+func newRefusal(wanted *appsv1.Deployment, err error) *obstacle {
+	return &obstacle{
+		reason:  examplev1alpha1.ReasonDeploymentRefused,
+		message: fmt.Sprintf("the API server refuses Deployment %q: %v", wanted.Name, err),
+		cause:   fmt.Errorf("write Deployment %s: %w", klog.KObj(wanted), err),
+	}
+}
+
+// isRefusal tells whether the request can't succeed before something else changes: a quota, a policy, a role.
+func isRefusal(err error) bool {
+	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !isNamespaceGoing(err) && !isUIDMismatch(err)
+}
+
+// isUIDMismatch tells whether a patch met another object than it was made for, of the same name.
+func isUIDMismatch(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	isUID := func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" }
+	return slices.ContainsFunc(status.Status().Details.Causes, isUID)
+}
+
+// isNamespaceGoing tells whether a create came too late: the Foo is about to be deleted as well.
+func isNamespaceGoing(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// isExpected tells whether the error is part of a normal life: the cache lags
+// behind, or somebody else was faster. Another try settles it.
+func isExpected(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
+		isNamespaceGoing(err) || isUIDMismatch(err) || errors.Is(err, errOutdated)
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/cache"
+
+	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
+)
+
+// A controller without clients: any request to the API server would panic.
+func TestSyncHasNothingToDo(t *testing.T) {
+	now := metav1.Now()
+	tests := map[string]struct {
+		prepare func(*controller, *examplev1alpha1.Foo)
+	}{
+		"the Foo is gone": {
+			prepare: func(c *controller, foo *examplev1alpha1.Foo) { _ = c.fooIndex.Delete(foo) },
+		},
+		"the Foo is being deleted": {
+			prepare: func(_ *controller, foo *examplev1alpha1.Foo) { foo.DeletionTimestamp = &now },
+		},
+		"the cache does not show our last write yet": {
+			prepare: func(c *controller, foo *examplev1alpha1.Foo) {
+				newer := foo.DeepCopy()
+				newer.ResourceVersion = "31"
+				c.supersededStatus.note(foo, newer)
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := newHandlers(t)
+			foo := storedFoo()
+			g.Expect(c.fooIndex.Update(foo)).To(Succeed())
+			test.prepare(c, foo)
+			g.Expect(c.sync(t.Context(), cache.MetaObjectToName(foo))).To(Succeed())
+		})
+	}
+}
+
+func TestErrorsOfTheAPIServer(t *testing.T) {
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	invalid := func(path string) error {
+		return apierrors.NewInvalid(kind, "web", field.ErrorList{field.Invalid(field.NewPath(path), "", "wrong")})
+	}
+	going := apierrors.NewForbidden(deployments, "web", errors.New("the namespace is being terminated"))
+	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	tests := map[string]struct {
+		err error
+		// wantExpected: tried again without a word. wantRefusal: reported in the status. Neither: logged.
+		wantExpected, wantRefusal bool
+	}{
+		"somebody else was faster":              {err: apierrors.NewConflict(deployments, "web", errors.New("changed")), wantExpected: true},
+		"the cache does not show it yet":        {err: apierrors.NewAlreadyExists(deployments, "web"), wantExpected: true},
+		"the cache still shows it":              {err: apierrors.NewNotFound(deployments, "web"), wantExpected: true},
+		"the cached Foo is old":                 {err: errOutdated, wantExpected: true},
+		"the namespace is going":                {err: going, wantExpected: true},
+		"a patch meets another object":          {err: invalid("metadata.uid"), wantExpected: true},
+		"a policy forbids it":                   {err: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantRefusal: true},
+		"a field is not valid":                  {err: invalid("spec.template"), wantRefusal: true},
+		"the API server has a problem":          {err: apierrors.NewInternalError(errors.New("etcd"))},
+		"the API server can't be reached":       {err: errors.New("connection refused")},
+		"the API server asks to try again soon": {err: apierrors.NewTooManyRequests("busy", 1)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			wrapped := fmt.Errorf("patch Deployment shop/web: %w", test.err)
+			g.Expect(isExpected(wrapped)).To(Equal(test.wantExpected), "see isExpected in sync.go")
+			g.Expect(isRefusal(wrapped)).To(Equal(test.wantRefusal), "see isRefusal in sync.go")
+		})
+	}
+}
