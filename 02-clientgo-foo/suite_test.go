@@ -31,12 +31,6 @@ const (
 	quietTime = time.Second
 )
 
-var operator = operatortest.Operator{
-	CRDs:           []string{"config/crd/bases"},
-	Samples:        "config/samples",
-	InvalidSamples: "config/samples/invalid",
-}
-
 var cluster = &operatortest.Cluster{CRDs: operator.CRDs, Scheme: newScheme()}
 
 func TestFoo(t *testing.T) {
@@ -49,10 +43,6 @@ func TestFoo(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(cluster.Stop)
 	Expect(cluster.Start(ctx)).To(Succeed())
-})
-
-var _ = Describe("the definition", func() {
-	operatortest.DescribeSchema(operator, cluster)
 })
 
 func newScheme() *runtime.Scheme {

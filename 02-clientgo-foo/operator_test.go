@@ -12,8 +12,8 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// operator describes the stage to the test kit.
-var described = operatortest.Operator{
+// operator describes the stage to the test kit. Sample has three replicas, so that its rollout has steps.
+var operator = operatortest.Operator{
 	CRDs:           []string{"config/crd/bases"},
 	Samples:        "config/samples",
 	InvalidSamples: "config/samples/invalid",
@@ -78,6 +78,7 @@ func takeName(ctx context.Context, writer client.Client, namespace string) error
 	return writer.Create(ctx, deployment)
 }
 
-var _ = Describe("a controller of Foos", func() {
-	operatortest.DescribeBehaviours(described, cluster)
+var _ = Describe("the shared tests", func() {
+	operatortest.DescribeSchema(operator, cluster)
+	operatortest.DescribeBehaviours(operator, cluster)
 })
