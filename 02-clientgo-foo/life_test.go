@@ -5,7 +5,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	. "github.com/onsi/gomega/gstruct"
 	appsv1 "k8s.io/api/apps/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,10 +21,8 @@ var _ = Describe("the controller", func() {
 		foo.Spec.Replicas = 2
 		Expect(cluster.Client.Create(ctx, foo)).To(Succeed())
 		expectReason(ctx, foo, examplev1alpha1.ReasonDeploymentAvailable)
-		Expect(foo.Status).To(MatchFields(IgnoreExtras, Fields{
-			"AvailableReplicas": BeEquivalentTo(2),
-			"Selector":          Equal("app.kubernetes.io/instance=web,app.kubernetes.io/name=foo"),
-		}))
+		Expect(foo.Status.AvailableReplicas).To(BeEquivalentTo(2))
+		Expect(foo.Status.Selector).To(Equal("app.kubernetes.io/instance=web,app.kubernetes.io/name=foo"))
 		expectEvents(ctx, foo, eventSynced)
 
 		stop()
