@@ -197,23 +197,10 @@ func (t *trial) makeForeign(ctx context.Context, template *unstructured.Unstruct
 	return foreign, nil
 }
 
-// untouched returns an error if the operator wrote to the object.
+// untouched returns an error if the operator wrote to the object, or tried to.
 func (t *trial) untouched(ctx context.Context, operator *instance, foreign *unstructured.Unstructured) error {
-	now := foreign.DeepCopy()
-	if err := t.reread(ctx, now); err != nil {
-		return fmt.Errorf("expected the operator to leave %s %s alone\nfound: %w", foreign.GetKind(), foreign.GetName(), err)
-	}
-	mine := func(object *unstructured.Unstructured) map[string]any {
-		annotations := object.GetAnnotations()
-		delete(annotations, revisionAnnotation)
-		return map[string]any{
-			"uid": object.GetUID(), "labels": object.GetLabels(), "annotations": annotations, "ownerReferences": object.GetOwnerReferences(),
-			"finalizers": object.GetFinalizers(), "generation": object.GetGeneration(),
-		}
-	}
-	if difference := cmp.Diff(mine(foreign), mine(now)); difference != "" {
-		return fmt.Errorf("expected the operator to leave %s %s alone, which is not its own\nfound changes (+):\n%s",
-			foreign.GetKind(), foreign.GetName(), difference)
+	if err := t.unchanged(ctx, foreign); err != nil {
+		return err
 	}
 	kind := foreign.GroupVersionKind()
 	mapping, err := t.cluster.admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
@@ -227,6 +214,35 @@ func (t *trial) untouched(ctx context.Context, operator *instance, foreign *unst
 		}
 	}
 	return nil
+}
+
+// unchanged returns an error if somebody else's object is no longer what it was.
+func (t *trial) unchanged(ctx context.Context, foreign *unstructured.Unstructured) error {
+	now := foreign.DeepCopy()
+	if err := t.reread(ctx, now); err != nil {
+		return fmt.Errorf("expected the operator to leave %s %s alone\nfound: %w", foreign.GetKind(), foreign.GetName(), err)
+	}
+	mine := func(object *unstructured.Unstructured) map[string]any {
+		annotations := object.GetAnnotations()
+		delete(annotations, revisionAnnotation)
+		return map[string]any{
+			"uid": object.GetUID(), "labels": object.GetLabels(), "annotations": annotations, "ownerReferences": object.GetOwnerReferences(),
+			"finalizers": object.GetFinalizers(), "content": content(object),
+		}
+	}
+	if difference := cmp.Diff(mine(foreign), mine(now)); difference != "" {
+		return fmt.Errorf("expected the operator to leave %s %s alone, which is not its own\nfound changes (+):\n%s",
+			foreign.GetKind(), foreign.GetName(), difference)
+	}
+	return nil
+}
+
+// content is what an object's owner decides on: all but the metadata and the status.
+func content(object *unstructured.Unstructured) map[string]any {
+	fields := maps.Clone(object.Object)
+	delete(fields, "metadata")
+	delete(fields, "status")
+	return fields
 }
 
 // reported waits until a condition and exactly one Warning event tell of the foreign object.

@@ -42,6 +42,9 @@ type Cluster struct {
 	Scheme *runtime.Scheme
 	// Nodes is the number of simulated nodes, 2 if zero. An existing cluster keeps its own.
 	Nodes int
+	// APIServerFlags are further flags of kube-apiserver, by their names without
+	// dashes, such as those of its audit log. An existing cluster keeps its own.
+	APIServerFlags map[string]string
 
 	// Config connects as an administrator. Set by Start, like all that follows.
 	Config *rest.Config

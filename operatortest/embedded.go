@@ -111,6 +111,9 @@ func (c *Cluster) tryPlane() error {
 	// Left to itself the server looks for the machine's outward address, and ends on a machine without a network.
 	// A loopback address is no endpoint that the Service "kubernetes" may have.
 	c.plane.APIServer.Configure().Set("advertise-address", "127.0.0.1").Set("endpoint-reconciler-type", "none")
+	for flag, value := range c.APIServerFlags {
+		c.plane.APIServer.Configure().Set(flag, value)
+	}
 	if err := c.plane.Start(); err != nil {
 		return fmt.Errorf("start etcd and kube-apiserver: %w", err)
 	}

@@ -56,6 +56,8 @@ func runFlawed(ctx context.Context, config *rest.Config, options RunOptions, sto
 		go leaveRunning()
 	case neverEnds:
 		ctx = late(ctx)
+	case endsOnError, endsWithWatch, endsAtStart:
+		ctx, config = runMortal(ctx, config, flaw)
 	case keepsWriting:
 		return runTwice(ctx, config, options, stock)
 	}

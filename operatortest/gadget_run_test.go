@@ -24,8 +24,11 @@ import (
 
 // gadgetOperator describes the reference operator, with a flaw or without.
 func gadgetOperator(flaw flaw) Operator {
-	stock := &warehouse{parcels: map[types.NamespacedName]string{}, closed: map[string]bool{}}
-	return Operator{
+	stock := &warehouse{
+		parcels: map[types.NamespacedName]string{}, closed: map[string]bool{},
+		begin: map[string]func(string) (func() error, error){},
+	}
+	return chaoticOperator(flaw, Operator{
 		CRDs:    []string{"testdata/gadget/gadgets.yaml"},
 		Samples: "testdata/gadget/samples",
 		Sample:  "testdata/gadget/samples/gadget.yaml",
@@ -52,7 +55,7 @@ func gadgetOperator(flaw flaw) Operator {
 			},
 		}},
 		External: stock,
-	}
+	})
 }
 
 // runGadgets runs the reference operator.
@@ -86,7 +89,7 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options RunOptions
 		builder = builder.Owns(&corev1.ConfigMap{}).
 			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(reconciler.waitingFor))
 	}
-	if err := builder.Complete(reconciler); err != nil {
+	if err := builder.Complete(careless(reconciler)); err != nil {
 		return err
 	}
 	return manager.Start(ctx)
@@ -96,7 +99,7 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options RunOptions
 func (r *gadgetReconciler) waitingFor(ctx context.Context, configMap client.Object) []reconcile.Request {
 	gadgets := &unstructured.UnstructuredList{}
 	gadgets.SetGroupVersionKind(gadgetKind.GroupVersion().WithKind("GadgetList"))
-	if r.List(ctx, gadgets, client.InNamespace(configMap.GetNamespace())) != nil {
+	if r.flaw == missesRemoval || r.List(ctx, gadgets, client.InNamespace(configMap.GetNamespace())) != nil {
 		return nil
 	}
 	var requests []reconcile.Request
@@ -136,6 +139,8 @@ type warehouse struct {
 	mu      sync.Mutex
 	parcels map[types.NamespacedName]string
 	closed  map[string]bool
+	// begin is called before each change in a namespace; what it returns is called after it.
+	begin map[string]func(call string) (end func() error, err error)
 }
 
 var errClosed = errors.New("the warehouse is closed")
@@ -146,9 +151,28 @@ func (w *warehouse) store(gadget *unstructured.Unstructured) error {
 	if w.closed[gadget.GetNamespace()] {
 		return errClosed
 	}
+	key := client.ObjectKeyFromObject(gadget)
 	size, _, _ := unstructured.NestedInt64(gadget.Object, "spec", "size")
-	w.parcels[client.ObjectKeyFromObject(gadget)] = fmt.Sprintf("size %d", size)
-	return nil
+	parcel := fmt.Sprintf("size %d", size)
+	if w.parcels[key] == parcel {
+		return nil
+	}
+	return w.change(key, "store a parcel", func() { w.parcels[key] = parcel })
+}
+
+// change lets the kit come between the operator and the warehouse.
+func (w *warehouse) change(key types.NamespacedName, call string, effect func()) error {
+	begin, interrupted := w.begin[key.Namespace]
+	if !interrupted {
+		effect()
+		return nil
+	}
+	end, err := begin(call)
+	if err != nil {
+		return err
+	}
+	effect()
+	return end()
 }
 
 func (w *warehouse) remove(gadget *unstructured.Unstructured, flaw flaw) error {
@@ -157,10 +181,11 @@ func (w *warehouse) remove(gadget *unstructured.Unstructured, flaw flaw) error {
 	if w.closed[gadget.GetNamespace()] {
 		return errClosed
 	}
-	if flaw != leaksParcel {
-		delete(w.parcels, client.ObjectKeyFromObject(gadget))
+	key := client.ObjectKeyFromObject(gadget)
+	if _, stored := w.parcels[key]; !stored || flaw == leaksParcel {
+		return nil
 	}
-	return nil
+	return w.change(key, "remove a parcel", func() { delete(w.parcels, key) })
 }
 
 // Snapshot implements External.
@@ -185,5 +210,17 @@ func (w *warehouse) Fail(namespace string) (restore func()) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.closed, namespace)
+	}
+}
+
+// Interrupt implements Interrupter.
+func (w *warehouse) Interrupt(namespace string, begin func(string) (func() error, error)) (restore func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begin[namespace] = begin
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.begin, namespace)
 	}
 }

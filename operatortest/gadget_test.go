@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,7 @@ type gadgetReconciler struct {
 	recorder  events.EventRecorder
 	warehouse *warehouse
 	flaw      flaw
+	memory    sync.Map // what some flaws keep between two reconciles
 }
 
 func newGadget() *unstructured.Unstructured {
@@ -63,27 +65,46 @@ func (r *gadgetReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	if gadget.GetDeletionTimestamp() != nil {
 		return reconcile.Result{}, r.finalize(ctx, gadget)
 	}
+	if r.flaw == staysRefused && isRefused(gadget) {
+		return reconcile.Result{}, nil
+	}
+	if body, found := chaotic[r.flaw]; found {
+		return reconcile.Result{}, body(r, ctx, gadget)
+	}
+	if err := r.begin(ctx, gadget); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.keepConfigMap(ctx, gadget)
+}
+
+// begin does what comes before the ConfigMap.
+func (r *gadgetReconciler) begin(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.addFinalizer(ctx, gadget); err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
-	if err := r.warehouse.store(gadget); err != nil {
-		return reconcile.Result{}, err
-	}
+	return r.warehouse.store(gadget)
+}
+
+// keepConfigMap looks after the ConfigMap, and says so in the status.
+func (r *gadgetReconciler) keepConfigMap(ctx context.Context, gadget *unstructured.Unstructured) error {
 	refusal, err := r.applyConfigMap(ctx, gadget)
 	if err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
-	if refusal == "" {
+	if refusal == "" && r.flaw != leaksRenamed {
 		if err := r.removeRenamed(ctx, gadget); err != nil {
-			return reconcile.Result{}, err
+			return err
 		}
 	}
-	return reconcile.Result{}, r.writeStatus(ctx, gadget, refusal)
+	return r.writeStatus(ctx, gadget, refusal)
 }
 
 func (r *gadgetReconciler) finalize(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if !controllerutil.ContainsFinalizer(gadget, gadgetFinalizer) {
 		return nil
+	}
+	if r.flaw == letsGoFirst {
+		return r.letGo(ctx, gadget)
 	}
 	err := r.warehouse.remove(gadget, r.flaw)
 	if err != nil && r.flaw != forgetsOnError {
@@ -113,6 +134,9 @@ func (r *gadgetReconciler) patchGadget(ctx context.Context, gadget *unstructured
 // applyConfigMap makes the gadget's ConfigMap like desired. It returns why it may not.
 func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructured.Unstructured) (refusal string, err error) {
 	desired := desiredConfigMap(gadget)
+	if r.flaw == ignoresColour {
+		delete(desired.Data, "colour")
+	}
 	found := &corev1.ConfigMap{}
 	err = r.Get(ctx, client.ObjectKeyFromObject(desired), found)
 	if apierrors.IsNotFound(err) {
@@ -127,18 +151,23 @@ func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructu
 	if !metav1.IsControlledBy(found, gadget) {
 		return fmt.Sprintf("ConfigMap %s belongs to somebody else", found.Name), nil
 	}
+	if r.flaw == actsOnCreate {
+		return "", nil
+	}
 	changed := found.DeepCopy()
 	if changed.Data == nil {
 		changed.Data = map[string]string{}
 	}
 	for _, key := range []string{"size", "colour"} {
-		delete(changed.Data, key)
+		if r.flaw != keepsColour {
+			delete(changed.Data, key)
+		}
 	}
 	maps.Copy(changed.Data, desired.Data)
 	if maps.Equal(changed.Data, found.Data) {
 		return "", nil
 	}
-	return "", r.Patch(ctx, changed, client.MergeFrom(found))
+	return "", r.patchConfigMap(ctx, changed, found)
 }
 
 func desiredConfigMap(gadget *unstructured.Unstructured) *corev1.ConfigMap {
@@ -191,7 +220,10 @@ func (r *gadgetReconciler) writeStatus(ctx context.Context, gadget *unstructured
 		}
 		ready.Status, ready.Reason = metav1.ConditionTrue, "ConfigMapMade"
 	}
-	if refusal != "" {
+	if refusal != "" && r.flaw == keepsStatus {
+		return nil
+	}
+	if refusal != "" && r.flaw != claimsSuccess {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "ErrResourceExists", refusal
 	}
 	warn := refusal != "" && !meta.IsStatusConditionFalse(conditions, ready.Type)

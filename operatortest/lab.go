@@ -35,6 +35,15 @@ type lab struct {
 	mu sync.Mutex
 	// ends holds what a fresh resource of a spec ends like, by the spec in JSON.
 	ends map[string]*end
+
+	// specsOnce guards what the definition of the sample's kind says, and drafts,
+	// the namespace in which specs are tried out without being stored.
+	specsOnce  sync.Once
+	knownSpecs *specs
+	specsErr   error
+	drafts     string
+	// seed is what everything random is drawn from; Ginkgo's if zero.
+	seed int64
 }
 
 type end struct {
@@ -175,6 +184,11 @@ func (l *lab) fresh(ctx context.Context, spec map[string]any) (state, error) {
 		})
 	})
 	if known.err != nil {
+		if ctx.Err() != nil { // it was cut short, and says nothing about the spec
+			l.mu.Lock()
+			delete(l.ends, string(key))
+			l.mu.Unlock()
+		}
 		return nil, fmt.Errorf("see what a new resource of the same spec ends like: %w", known.err)
 	}
 	return known.state, nil

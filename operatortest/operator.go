@@ -114,6 +114,18 @@ type External interface {
 	Fail(namespace string) (restore func())
 }
 
+// Interrupter is an External at whose calls an operator can be killed. An
+// External that is none may still be changed by an operator that is dead.
+type Interrupter interface {
+	External
+	// Interrupt has begin called right before each call that changes what exists
+	// for the resources of a namespace, with words for the call, until the returned
+	// function is called; and it has end called right after the call took effect.
+	// If begin returns an error, the call must have no effect. Either error is what
+	// the operator gets in place of a result. Calls that change nothing are let pass.
+	Interrupt(namespace string, begin func(call string) (end func() error, err error)) (restore func())
+}
+
 // defaultTimeout bounds each wait for an operator; a wait that succeeds takes far less.
 const defaultTimeout = time.Minute
 

@@ -56,9 +56,11 @@ func (t *trial) state(ctx context.Context) (state, error) {
 		if t.theirs[object.GetUID()] || object.GetName() == clusterCertificate {
 			continue
 		}
-		if found[object.GetKind()+"/"+object.GetName()], err = t.normalize(object, names); err != nil {
+		key, content, err := t.normalize(object, names)
+		if err != nil {
 			return nil, err
 		}
+		found.add(key, content)
 	}
 	if t.operator.External != nil {
 		external, err := t.operator.External.Snapshot(ctx, t.namespace)
@@ -68,6 +70,15 @@ func (t *trial) state(ctx context.Context) (state, error) {
 		found[outside] = external
 	}
 	return found, nil
+}
+
+// add keeps apart what has the same name once it is normalised, as two objects of generated names may.
+func (s state) add(name string, content any) {
+	key := name
+	for i := 2; s[key] != nil; i++ {
+		key = fmt.Sprintf("%s (%d)", name, i)
+	}
+	s[key] = content
 }
 
 func (t *trial) list(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
@@ -83,12 +94,13 @@ func (t *trial) list(ctx context.Context, kind schema.GroupVersionKind) ([]*unst
 	return objects, nil
 }
 
-// normalize returns an object's content without what is different every time.
-func (t *trial) normalize(object *unstructured.Unstructured, names *strings.Replacer) (any, error) {
+// normalize returns an object's kind and name, and its content, without what is different every time.
+func (t *trial) normalize(object *unstructured.Unstructured, names *strings.Replacer) (name string, content any, err error) {
 	normal := object.DeepCopy()
 	if t.operator.Normalize != nil {
 		t.operator.Normalize(normal)
 	}
+	name = normal.GetKind() + "/" + normal.GetName()
 	annotations := normal.GetAnnotations()
 	delete(annotations, revisionAnnotation)
 	generation := normal.GetGeneration()
@@ -107,7 +119,8 @@ func (t *trial) normalize(object *unstructured.Unstructured, names *strings.Repl
 	if normal.GetKind() == "Service" {
 		normalizeService(normal)
 	}
-	return replaceNames(normal, names)
+	content, err = replaceNames(normal, names)
+	return name, content, err
 }
 
 // normalizeStatus keeps of the times nothing, and of the generations whether they are current.

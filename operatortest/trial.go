@@ -30,6 +30,9 @@ type trial struct {
 	// obstacles are the unmeetable specs whose way was prepared.
 	obstacles map[string]bool
 	instances []*instance
+	// attend looks after the operators before each look at the cluster. It is an
+	// error there if one ended on its own; some trials start another in its place.
+	attend func() error
 }
 
 // try runs an experiment and clears up after it. The request logs of all
@@ -40,6 +43,7 @@ func (l *lab) try(ctx context.Context, experiment func(context.Context, *trial) 
 		return err
 	}
 	tried := &trial{lab: l, namespace: namespace.Name, theirs: map[types.UID]bool{}, obstacles: map[string]bool{}}
+	tried.attend = tried.ended
 	defer func() {
 		if err != nil {
 			err = &failure{cause: err, logs: tried.logs()}
@@ -146,7 +150,7 @@ func (t *trial) eventually(ctx context.Context, what string, condition func(cont
 	defer cancel()
 	var last error
 	err := wait.PollUntilContextCancel(bounded, pollInterval, true, func(ctx context.Context) (bool, error) {
-		if err := t.ended(); err != nil {
+		if err := t.attend(); err != nil {
 			return false, err
 		}
 		err := condition(ctx)
@@ -172,7 +176,7 @@ func (t *trial) throughout(ctx context.Context, duration time.Duration, what str
 	watch, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
 	err := wait.PollUntilContextCancel(watch, pollInterval, true, func(context.Context) (bool, error) {
-		if err := t.ended(); err != nil {
+		if err := t.attend(); err != nil {
 			return false, err
 		}
 		return false, condition(ctx)

@@ -72,14 +72,8 @@ func (t *trial) respec(ctx context.Context, resource *unstructured.Unstructured,
 
 // obstruct gives a resource a spec that can't be met, and waits until its status says so.
 func (t *trial) obstruct(ctx context.Context, resource *unstructured.Unstructured, unmeetable Unmeetable) error {
-	if unmeetable.Prepare != nil && !t.obstacles[unmeetable.Name] {
-		if err := unmeetable.Prepare(ctx, t.cluster.admin, t.namespace); err != nil {
-			return fmt.Errorf("prepare a resource whose %s: %w", unmeetable.Name, err)
-		}
-		if err := t.noteTheirs(ctx); err != nil {
-			return err
-		}
-		t.obstacles[unmeetable.Name] = true
+	if err := t.putUp(ctx, unmeetable); err != nil {
+		return err
 	}
 	if err := t.patch(ctx, resource, unmeetable.Patch); err != nil {
 		return err
@@ -87,6 +81,18 @@ func (t *trial) obstruct(ctx context.Context, resource *unstructured.Unstructure
 	return t.eventually(ctx, "the status to say that it can't be met: a resource whose "+unmeetable.Name, func(ctx context.Context) error {
 		return t.unmet(ctx, resource)
 	})
+}
+
+// putUp makes what stands in the way of a spec, once.
+func (t *trial) putUp(ctx context.Context, unmeetable Unmeetable) error {
+	if unmeetable.Prepare == nil || t.obstacles[unmeetable.Name] {
+		return nil
+	}
+	if err := unmeetable.Prepare(ctx, t.cluster.admin, t.namespace); err != nil {
+		return fmt.Errorf("prepare a resource whose %s: %w", unmeetable.Name, err)
+	}
+	t.obstacles[unmeetable.Name] = true
+	return t.noteTheirs(ctx)
 }
 
 // unmet returns an error unless the status says of the present spec that it is not met.

@@ -39,6 +39,8 @@ type Action struct {
 	Answer *Answer
 	// Drop fails the request, and the API server does not see it.
 	Drop error
+	// CutWatches breaks the open watches, as [Tap.CutWatches] does, before the request is sent.
+	CutWatches bool
 	// Lose lets the request take effect and fails it nevertheless: its reply got lost.
 	Lose error
 	// Kill lets nothing pass from now on, this request's reply included. With Drop

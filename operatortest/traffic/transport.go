@@ -45,6 +45,9 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 			return t.tap.end(entry, Action{}, nil, request.Context().Err())
 		}
 	}
+	if action.CutWatches {
+		t.tap.CutWatches()
+	}
 	if action.Drop != nil {
 		return t.tap.end(entry, action, nil, action.Drop)
 	}

@@ -1,0 +1,129 @@
+package operatortest
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// An operator decides by its caches, which always show a past. The cases are the
+// three ways in which that misleads, after the paper on Sieve (OSDI 2022):
+//   - an intermediate state: the operator has done a part of its work and does not see it yet;
+//   - a stale state: what it sees was true, and somebody has changed it since;
+//   - an unobserved state: something came and went, and it sees only what followed.
+//
+// What is held back from the operator is its watches. What it reads from the API server is up to date.
+var stale = behaviour{
+	name:    "stale",
+	promise: "does no harm while its caches are out of date, and gets there once they are not",
+	advice: "what a write relies on: give a child a name that follows from the resource, so that it can't be created twice; send the resourceVersion or UID of what was read " +
+		"with a patch or a delete, so that it can't hit something else; put into observedGeneration the generation of the spec that was read, not the newest; " +
+		"know a resource by its UID and not by its name",
+	check: func(ctx context.Context, lab *lab) error {
+		past, err := lab.past(ctx)
+		if err != nil {
+			return err
+		}
+		cases := past.cases()
+		return each(ctx, len(cases), func(ctx context.Context, i int) error {
+			err := lab.try(ctx, func(ctx context.Context, trial *trial) error {
+				blind, err := trial.blind(past)
+				if err != nil {
+					return err
+				}
+				return cases[i].play(ctx, blind)
+			})
+			if err != nil {
+				return fmt.Errorf("%s:\n%w", cases[i].what, err)
+			}
+			return nil
+		})
+	},
+}
+
+// past is what the cases of the behaviour have in common.
+type past struct {
+	made state
+	// change is a spec with which the children keep their names, and changed what a
+	// fresh resource of it ends like. Nil if there is none; what needs it is left out then.
+	change  map[string]any
+	changed state
+	// hasChildren tells that the sample has any.
+	hasChildren bool
+}
+
+func (l *lab) past(ctx context.Context) (*past, error) {
+	made, err := l.fresh(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	found := &past{made: made, hasChildren: len(l.childNames(nil)) > 0}
+	if found.change, err = l.changeInPlace(ctx); err != nil || found.change == nil {
+		return found, err
+	}
+	found.changed, err = l.fresh(ctx, found.change)
+	return found, err
+}
+
+type staleCase struct {
+	what string
+	play func(context.Context, *blind) error
+}
+
+func (p *past) cases() []staleCase {
+	cases := []staleCase{
+		{"the operator does not see its own writes to the resource", ownWritesUnseen},
+	}
+	if p.hasChildren {
+		cases = append(cases, staleCase{"the operator does not see the children it has made", childrenUnseen})
+	}
+	if p.change == nil {
+		return cases
+	}
+	cases = append(cases, staleCase{"the resource was deleted and made again, with another spec, while the operator saw nothing", recreationUnseen})
+	if p.hasChildren {
+		cases = append(cases,
+			staleCase{"others wrote to the children, and the operator sees only that the spec has changed", foreignWritesUnseen},
+			staleCase{"the spec has changed, and the operator sees only that a child is gone", changeUnseen},
+			staleCase{"somebody else has put an object in the place of a child, and the operator sees only that the spec has changed", replacementUnseen},
+		)
+	}
+	return cases
+}
+
+// blind is a trial whose operator can be kept from seeing what happens.
+type blind struct {
+	*trial
+	*past
+	tap      *traffic.Tap
+	operator *instance
+	resource *unstructured.Unstructured
+	// ofResources and ofChildren tell which watches are which.
+	ofResources, ofChildren func(traffic.Request) bool
+}
+
+func (t *trial) blind(past *past) (*blind, error) {
+	resources, err := t.requestsFor(t.sample.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	children, err := t.requestsFor(t.childKinds()...)
+	return &blind{
+		trial: t, past: past, tap: traffic.New(), resource: t.resource(nil), ofResources: resources, ofChildren: children,
+	}, err
+}
+
+// begin brings a resource to rest, with an operator that sees all.
+func (b *blind) begin(ctx context.Context) error {
+	b.operator = b.startOn(b.tap, RunOptions{})
+	_, err := b.settle(ctx, b.operator, b.resource)
+	return err
+}
+
+// pause gives the operator time to do what it must not do.
+func (b *blind) pause(ctx context.Context) error {
+	return b.throughout(ctx, quiet, "the operator to run on", func(context.Context) error { return nil })
+}

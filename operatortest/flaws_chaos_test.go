@@ -1,0 +1,57 @@
+package operatortest
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// Flaws that show when an operator dies, requests fail, or caches are out of date.
+const (
+	namesAnew     flaw = "gives its ConfigMap a random name, and writes that down afterwards"
+	marksFirst    flaw = "takes its finalizer for a proof that the parcel is stored"
+	letsGoFirst   flaw = "takes its finalizer off before it removes the parcel"
+	remembersName flaw = "keeps in memory which ConfigMap it has made"
+
+	swallows       flaw = "logs an error, and does not try again"
+	conflictIsFine flaw = "takes a conflict for a success"
+	endsOnError    flaw = "ends when a write fails"
+	endsWithWatch  flaw = "ends when a watch breaks"
+	endsAtStart    flaw = "ends when a read fails before the first write, which is allowed"
+
+	ordersAnew       flaw = "orders a parcel as long as it does not see that it has one"
+	picksAnotherName flaw = "gives its ConfigMap another name if the first is taken"
+	overwritesOld    flaw = "sends the whole ConfigMap as it knows it, without its resourceVersion"
+	knowsByName      flaw = "knows a gadget by its name and generation"
+	claimsNewest     flaw = "writes the newest generation into the status, whichever spec it acted on"
+	patchesByName    flaw = "patches whatever ConfigMap has the name"
+)
+
+var _ = DescribeTable("an operator that can't be killed at any time is caught", expectCaught,
+	Entry(nil, crash, namesAnew, "ConfigMap/generated (2)"),
+	Entry(nil, crash, marksFirst, "outside Kubernetes"),
+	Entry(nil, crash, letsGoFirst, "left behind"),
+	Entry(nil, crash, remembersName, "ConfigMap/settings"),
+)
+
+var _ = DescribeTable("an operator that can't stand failing requests is caught", expectCaught,
+	Entry(nil, faults, swallows, "expected Gadget gadget to converge"),
+	Entry(nil, faults, conflictIsFine, "while others write at the same time (409 Conflict):"),
+	Entry(nil, faults, namesAnew, "while requests take effect, but their replies get lost:"),
+	Entry(nil, faults, endsOnError, "ended on its own"),
+	Entry(nil, faults, endsWithWatch, "ended on its own"),
+)
+
+var _ = It("an operator that ends before its first write is started again", func(ctx SpecContext) {
+	lab, err := newLab(ctx, gadgetOperator(endsAtStart), cluster)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(faults.try(ctx, lab)).To(Succeed())
+})
+
+var _ = DescribeTable("an operator that trusts its caches too much is caught", expectCaught,
+	Entry(nil, stale, ordersAnew, "the operator does not see its own writes to the resource:"),
+	Entry(nil, stale, picksAnotherName, "ConfigMap/settings-2"),
+	Entry(nil, stale, overwritesOld, "others wrote to the children, and the operator sees only that the spec has changed:"),
+	Entry(nil, stale, knowsByName, "expected Gadget gadget to converge"),
+	Entry(nil, stale, claimsNewest, "expected the status not to say that the new spec is met before it is"),
+	Entry(nil, stale, patchesByName, "expected the operator to leave ConfigMap settings alone"),
+)
