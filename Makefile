@@ -83,8 +83,8 @@ test: tools ## Run all tests
 	@set -e; for stage in $(STAGES); do echo "$(MAKE) -C $$stage test"; $(MAKE) --no-print-directory -C $$stage test; done
 
 .PHONY: bench
-bench: tools ## Measure what docs/benchmarks.md reports (BUILD=1: a cold build)
-	@$(WORKSHOP) bench $(if $(BUILD),--build)
+bench: tools ## Measure what docs/benchmarks.md reports (BUILD=1: a cold build; LOAD=1 STAGE=2 N=100,500: load)
+	@$(WORKSHOP) bench $(if $(BUILD),--build) $(if $(LOAD),--load) $(if $(STAGE),--stage $(STAGE)) $(if $(N),--resources $(N)) $(if $(IDLE),--idle $(IDLE))
 
 .PHONY: generate
 generate: tools ## Regenerate everything that is generated

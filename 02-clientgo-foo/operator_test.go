@@ -34,7 +34,7 @@ var operator = operatortest.Operator{
 		},
 		Foreign: map[string]string{
 			"pods restarted by kubectl": `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2026-11-01T00:00:00Z"}}}}}`,
-			"a slower rollout":          `{"spec":{"minReadySeconds":1}}`,
+			"a longer deadline":         `{"spec":{"progressDeadlineSeconds":900}}`,
 		},
 	}},
 	// The Deployment, and a status for each number of its three replicas that are available.

@@ -131,7 +131,8 @@ func (c *Cluster) startSimulation() error {
 			"--kubeconfig="+c.Kubeconfig, "--leader-elect=false", "--secure-port=0",
 			"--kube-api-qps=1000", "--kube-api-burst=2000"),
 		c.processes.start(c.assets, "kwok",
-			"--kubeconfig="+c.Kubeconfig, "--config="+config, "--manage-all-nodes=true"),
+			"--kubeconfig="+c.Kubeconfig, "--config="+config, "--manage-all-nodes=true",
+			"--node-lease-duration-seconds=40"), // a node whose lease is not renewed is taken for lost
 	)
 }
 

@@ -1,0 +1,59 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/internal/repo"
+)
+
+// checkout makes a repository with a stage that can be measured, 2, and one that can't, 1.
+func checkout(t *testing.T) repo.Repo {
+	t.Helper()
+	root := t.TempDir()
+	for _, name := range []string{"docs/0-a.md", "docs/1-b.md", "docs/2-c.md", "01-b/go.mod", "02-c/go.mod", "02-c/config/bench/load.yaml"} {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return repo.Repo{Root: root}
+}
+
+func TestParseResources(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(ParseResources("100, 500,1000")).To(Equal([]int{100, 500, 1000}))
+}
+
+func TestCheckLoad(t *testing.T) {
+	for name, test := range map[string]struct {
+		load   Load
+		wanted string
+	}{
+		"all stages":                         {load: Load{Resources: "100,500", Idle: time.Second}},
+		"one stage":                          {load: Load{Stage: "2", Resources: "1", Idle: time.Second}},
+		"no number":                          {load: Load{Resources: "", Idle: time.Second}, wanted: "--resources=: give positive numbers"},
+		"a number that is none":              {load: Load{Resources: "100,many", Idle: time.Second}, wanted: "--resources=100,many: give positive numbers"},
+		"no resources at all":                {load: Load{Resources: "0", Idle: time.Second}, wanted: "--resources=0: give positive numbers"},
+		"no time":                            {load: Load{Resources: "1"}, wanted: "--idle=0s: give a positive duration"},
+		"a stage that there is not":          {load: Load{Stage: "9", Resources: "1", Idle: time.Second}, wanted: `there is no stage "9"`},
+		"a stage without a controller":       {load: Load{Stage: "1", Resources: "1", Idle: time.Second}, wanted: "stage 1 has no config/bench/load.yaml, so its load can't be measured; those that have it: 2"},
+		"a chapter that has no stage at all": {load: Load{Stage: "0", Resources: "1", Idle: time.Second}, wanted: "stage 0 has no config/bench/load.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := Bench{Repo: checkout(t)}.CheckLoad(test.load)
+			if test.wanted == "" {
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.wanted)))
+		})
+	}
+}

@@ -1,0 +1,147 @@
+package load
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// auditPolicy has the API server write down the requests of one user and no
+// others, without their bodies. A watch is written down when it begins and again when it ends.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  users: [%q]
+`
+
+// request is one that the API server has answered; that of a watch, when it began.
+type request struct {
+	traffic.Request
+	// received is when the API server got it, by its own clock, which is this machine's.
+	received time.Time
+}
+
+// auditEvent is what is read of a line of the audit log.
+type auditEvent struct {
+	AuditID                  string    `json:"auditID"`
+	Verb                     string    `json:"verb"`
+	RequestURI               string    `json:"requestURI"`
+	RequestReceivedTimestamp time.Time `json:"requestReceivedTimestamp"`
+	ObjectRef                struct {
+		APIGroup    string `json:"apiGroup"`
+		APIVersion  string `json:"apiVersion"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	ResponseStatus struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+}
+
+// auditLog reads the API server's audit log while it grows.
+type auditLog struct {
+	path     string
+	offset   int64
+	seen     sets.Set[string]
+	requests []request
+}
+
+func newAuditLog(path string) *auditLog { return &auditLog{path: path, seen: sets.New[string]()} }
+
+// read takes in what was written since the last time. A line that is being written waits for the next.
+func (l *auditLog) read() error {
+	file, err := os.Open(l.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // it is made with the first line
+	}
+	if err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(l.offset, io.SeekStart); err != nil {
+		return fmt.Errorf("read the audit log: %w", err)
+	}
+	lines := bufio.NewReader(file)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the audit log: %w", err)
+		}
+		l.offset += int64(len(line))
+		if err := l.add(line); err != nil {
+			return err
+		}
+	}
+}
+
+// add takes in one line, unless it is the second one of a watch.
+func (l *auditLog) add(line []byte) error {
+	var event auditEvent
+	if err := json.Unmarshal(line, &event); err != nil {
+		return fmt.Errorf("read a line of the audit log: %w", err)
+	}
+	if l.seen.Has(event.AuditID) {
+		return nil
+	}
+	l.seen.Insert(event.AuditID)
+	path, query, _ := strings.Cut(event.RequestURI, "?")
+	object := event.ObjectRef
+	l.requests = append(l.requests, request{
+		received: event.RequestReceivedTimestamp,
+		Request: traffic.Request{
+			Verb: event.Verb, Path: path, Status: event.ResponseStatus.Code, Done: true,
+			Group: object.APIGroup, Version: object.APIVersion, Resource: object.Resource, Subresource: object.Subresource,
+			Namespace: object.Namespace, Name: object.Name,
+			Lists: event.Verb == "watch" && strings.Contains(query, "sendInitialEvents=true"),
+		},
+	})
+	return nil
+}
+
+// between are the requests that the API server got from one time to another.
+func (l *auditLog) between(from, to time.Time) []request {
+	var found []request
+	for _, each := range l.requests {
+		if !each.received.Before(from) && each.received.Before(to) {
+			found = append(found, each)
+		}
+	}
+	return found
+}
+
+// watches tells whether a watch of a resource has begun since a time.
+func (l *auditLog) watches(group, resource string, since time.Time) bool {
+	for _, each := range l.requests {
+		if each.Verb == "watch" && each.Group == group && each.Resource == resource && each.Status < 300 && !each.received.Before(since) {
+			return true
+		}
+	}
+	return false
+}
+
+// last is when the newest request came; the zero time if there is none.
+func (l *auditLog) last() time.Time {
+	var newest time.Time
+	for _, each := range l.requests {
+		if each.received.After(newest) {
+			newest = each.received
+		}
+	}
+	return newest
+}

@@ -1,0 +1,69 @@
+package load
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/yaml"
+)
+
+// gauge is a resource of generation 2 with a status in YAML.
+func gauge(t *testing.T, status string) *unstructured.Unstructured {
+	t.Helper()
+	made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.example.com/v1", "kind": "Gauge"}}
+	if err := yaml.Unmarshal([]byte(status), &made.Object); err != nil {
+		t.Fatal(err)
+	}
+	made.SetName("gauge-1")
+	made.SetGeneration(2)
+	// As the API server's answers are read: whole numbers are int64.
+	content, err := made.MarshalJSON()
+	if err == nil {
+		err = made.UnmarshalJSON(content)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func TestUnmet(t *testing.T) {
+	for name, test := range map[string]struct{ status, wanted string }{
+		"ready":                      {status: "status: {conditions: [{type: Ready, status: 'True', observedGeneration: 2}]}"},
+		"available":                  {status: "status: {conditions: [{type: Available, status: 'True', observedGeneration: 2}]}"},
+		"ready of no generation":     {status: "status: {conditions: [{type: Ready, status: 'True'}]}"},
+		"no status yet":              {status: "{}", wanted: "no condition Ready or Available"},
+		"another condition":          {status: "status: {conditions: [{type: Synced, status: 'True'}]}", wanted: "no condition Ready or Available"},
+		"not ready":                  {status: "status: {conditions: [{type: Ready, status: 'False', message: wait}]}", wanted: "InProgress"},
+		"not available":              {status: "status: {conditions: [{type: Available, status: 'False'}]}", wanted: "no condition Ready or Available"},
+		"ready of an older spec":     {status: "status: {conditions: [{type: Ready, status: 'True', observedGeneration: 1}]}", wanted: "for its present generation"},
+		"a status of an older spec":  {status: "status: {observedGeneration: 1, conditions: [{type: Ready, status: 'True'}]}", wanted: "InProgress"},
+		"ready, and yet reconciling": {status: "status: {conditions: [{type: Ready, status: 'True'}, {type: Reconciling, status: 'True'}]}", wanted: "InProgress"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			missing := unmet(gauge(t, test.status))
+			if test.wanted == "" {
+				NewWithT(t).Expect(missing).To(BeEmpty())
+				return
+			}
+			NewWithT(t).Expect(missing).To(ContainSubstring(test.wanted))
+		})
+	}
+}
+
+func TestConvergenceTakesTheFirstTime(t *testing.T) {
+	g := NewWithT(t)
+	ready := gauge(t, "status: {conditions: [{type: Ready, status: 'True'}]}")
+	seen := &convergence{converged: map[string]time.Time{}, missing: map[string]string{}}
+	g.Expect(seen.take(watch.Event{Type: watch.Bookmark, Object: ready})).To(BeFalse(), "a bookmark is no object")
+	g.Expect(seen.take(watch.Event{Type: watch.Added, Object: gauge(t, "{}")})).To(BeFalse())
+	g.Expect(seen.stalled()).To(MatchError(ContainSubstring("gauge-1 is not: no condition Ready or Available")))
+	g.Expect(seen.take(watch.Event{Type: watch.Modified, Object: ready})).To(BeTrue())
+	first := seen.converged["gauge-1"]
+	g.Expect(seen.take(watch.Event{Type: watch.Modified, Object: ready})).To(BeFalse(), "it had converged before")
+	g.Expect(seen.converged).To(HaveKeyWithValue("gauge-1", first))
+	g.Expect(seen.missing).To(BeEmpty())
+}

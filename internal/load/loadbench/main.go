@@ -1,0 +1,48 @@
+// Command loadbench measures the controller of one stage under load. It is a
+// program apart from bin/workshop, which starts it: what it is linked with would
+// make everybody's first command wait for a minute of compiling.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"example.com/operator-workshop/internal/bench"
+	"example.com/operator-workshop/internal/load"
+)
+
+func main() {
+	os.Exit(run())
+}
+
+// run returns the exit status.
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	// What envtest logs about a control plane that comes and goes is no news.
+	log.SetLogger(logr.Discard())
+	measure := load.Bench{Out: os.Stdout, Log: os.Stderr}
+	// Libraries put flags of their own into the default set.
+	flags := flag.NewFlagSet("loadbench", flag.ExitOnError)
+	resources := flags.String("resources", "100,500,1000", "the `numbers` of resources, each on a control plane of its own")
+	flags.StringVar(&measure.Stage, "stage", "", "the stage's `folder`")
+	flags.DurationVar(&measure.Idle, "idle", time.Minute, "how long a converged controller is watched")
+	_ = flags.Parse(os.Args[1:]) // it exits after a mistake
+	var err error
+	if measure.Resources, err = bench.ParseResources(*resources); err == nil {
+		err = measure.Run(ctx)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "loadbench: %v\n", err)
+		return 1
+	}
+	return 0
+}

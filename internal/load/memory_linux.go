@@ -1,0 +1,34 @@
+package load
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// peakWhileRunning is the most memory that a process has had, in bytes. What
+// getrusage says after its end is no use on Linux: for a moment a new process
+// lives in the memory of the one that starts it, and that one's peak counts too.
+func peakWhileRunning(pid int) (int64, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	return parsePeak(string(content))
+}
+
+// parsePeak reads the line "VmHWM: 1234 kB" of a process's status, see proc_pid_status(5).
+func parsePeak(status string) (int64, error) {
+	for line := range strings.Lines(status) {
+		fields := strings.Fields(line)
+		if len(fields) == 3 && fields[0] == "VmHWM:" && fields[2] == "kB" {
+			kibibytes, err := strconv.ParseInt(fields[1], 10, 64)
+			return kibibytes << 10, err
+		}
+	}
+	return 0, fmt.Errorf("the process's status has no VmHWM in kB")
+}
+
+// peakAfterEnd knows nothing more.
+func peakAfterEnd(*os.ProcessState) int64 { return 0 }

@@ -1,0 +1,149 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
+)
+
+const (
+	// resyncPeriod is how often the controller's caches hand over all objects again.
+	resyncPeriod = 10 * time.Second
+	// startTimeout bounds how long the controller may take until it watches its resources.
+	startTimeout = 30 * time.Second
+	// stopTimeout bounds how long it may take to end after SIGTERM.
+	stopTimeout = 30 * time.Second
+	// pollInterval is how often a wait looks again. It reads local files only.
+	pollInterval = 50 * time.Millisecond
+	// shownLines is how much of a controller's log an error shows.
+	shownLines = 5
+)
+
+// operator is the controller's process.
+type operator struct {
+	command *exec.Cmd
+	log     string
+	// peak is the most memory it has had, in bytes, known after stop.
+	peak int64
+	// ended is closed when the process has ended.
+	ended chan struct{}
+}
+
+// startOperator runs the controller until stop, with its log in a file.
+func startOperator(program, kubeconfig, log string, args []string) (*operator, error) {
+	output, err := os.Create(log)
+	if err != nil {
+		return nil, fmt.Errorf("create the controller's log: %w", err)
+	}
+	defer output.Close() // the process holds its own descriptor
+	flags := []string{
+		"--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0",
+		"--resync-period=" + resyncPeriod.String(),
+	}
+	started := &operator{command: exec.Command(program, append(flags, args...)...), log: log, ended: make(chan struct{})}
+	started.command.Env = operatorEnvironment(os.Environ())
+	started.command.Dir = filepath.Dir(log)
+	started.command.Stdout, started.command.Stderr = output, output
+	// In a group of its own it does not get the terminal's Ctrl-C, but is ended in order.
+	started.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := started.command.Start(); err != nil {
+		return nil, fmt.Errorf("start the controller: %w", err)
+	}
+	go func() {
+		defer close(started.ended)
+		_ = started.command.Wait() // how it ended is in its log
+	}()
+	return started, nil
+}
+
+// operatorEnvironment leaves no way to another cluster, and switches off what package load does not measure.
+func operatorEnvironment(environment []string) []string {
+	kept := slices.DeleteFunc(slices.Clone(environment), func(setting string) bool {
+		return strings.HasPrefix(setting, "KUBECONFIG=")
+	})
+	return append(kept, "ENABLE_WEBHOOKS=false")
+}
+
+// failed returns an error if the process has ended on its own.
+func (o *operator) failed() error {
+	select {
+	case <-o.ended:
+		return fmt.Errorf("the controller ended on its own (%s); its last lines:\n%s", o.command.ProcessState, o.lastLines())
+	default:
+		return nil
+	}
+}
+
+// lastLines is the end of its log, for errors.
+func (o *operator) lastLines() string {
+	content, err := os.ReadFile(o.log)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	return strings.Join(lines[max(0, len(lines)-shownLines):], "\n")
+}
+
+// wait returns when a condition holds, with an error if the process or the context ends before.
+func (o *operator) wait(ctx context.Context, holds func() (bool, error)) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		held, err := holds()
+		if held || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-o.ended:
+			return o.failed()
+		case <-ticker.C:
+		}
+	}
+}
+
+// processorTime is what the process has used so far.
+func (o *operator) processorTime() (time.Duration, error) {
+	running, err := process.NewProcess(int32(o.command.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("find the controller's process: %w", err)
+	}
+	times, err := running.Times()
+	if err != nil {
+		return 0, fmt.Errorf("read the controller's processor time: %w", err)
+	}
+	return time.Duration((times.User + times.System) * float64(time.Second)), nil
+}
+
+// stop ends the process as a cluster does, with SIGTERM. Calling it again does nothing.
+func (o *operator) stop() error {
+	select {
+	case <-o.ended:
+		return nil
+	default:
+	}
+	peak, err := peakWhileRunning(o.command.Process.Pid)
+	if err != nil {
+		err = fmt.Errorf("read the controller's memory: %w", err)
+	}
+	_ = o.command.Process.Signal(syscall.SIGTERM) // it may have ended meanwhile
+	select {
+	case <-o.ended:
+	case <-time.After(stopTimeout):
+		_ = o.command.Process.Kill()
+		<-o.ended
+		return errors.Join(err, fmt.Errorf("the controller was still running %s after SIGTERM and was killed; its last lines:\n%s", stopTimeout, o.lastLines()))
+	}
+	o.peak = max(peak, peakAfterEnd(o.command.ProcessState))
+	return err
+}
