@@ -47,7 +47,7 @@ var crash = behaviour{
 
 // crashAt plays a story in which one operator dies right before a write, the
 // next one right after its first write, which most likely is the same, and a third one
-// finishes the work. It tells whether it came to that write.
+// finishes the work: one trial for each write. It tells whether it came to that write.
 func (l *lab) crashAt(ctx context.Context, story *story, write int) (reached bool, err error) {
 	before, after := &reaper{write: write, before: true}, &reaper{write: 1}
 	err = l.try(ctx, func(ctx context.Context, trial *trial) error {
@@ -61,7 +61,7 @@ func (l *lab) crashAt(ctx context.Context, story *story, write int) (reached boo
 		}
 		return nil
 	})
-	return before.victim != "", err
+	return before.String() != "", err
 }
 
 // lineage are operators of which one follows the other when it dies.

@@ -122,7 +122,8 @@ func foreignWritesUnseen(ctx context.Context, b *blind) error {
 	if err := b.actOnChange(ctx, releaseResources); err != nil {
 		return err
 	}
-	releaseChildren(traffic.Late)
+	// Only the latest: the version that others wrote would let the operator put back what it has wiped out.
+	releaseChildren(traffic.Latest)
 	return b.convergeTo(ctx, b.resource, wanted, "the children to be changed, and what others wrote to them to stay")
 }
 

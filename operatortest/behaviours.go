@@ -30,6 +30,7 @@ var behaviours = []behaviour{
 	drift,
 	collision,
 	update,
+	transitions,
 	deletion,
 	crash,
 	faults,

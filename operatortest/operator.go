@@ -23,7 +23,8 @@ type Operator struct {
 
 	// Run runs the operator against the API server of the configuration, until
 	// the context ends and what was begun is finished. It must be possible to run
-	// several at once in one process. Listen nowhere, or on free ports.
+	// several at once in one process. Listen nowhere, or on free ports. An error may
+	// end it before its first write, when the API server does not answer: it is started again then.
 	Run func(ctx context.Context, config *rest.Config, options RunOptions) error
 	// Roles are files with the Roles and ClusterRoles of the operator. It runs with
 	// their permissions and no others; a Role holds in the namespace of each trial,

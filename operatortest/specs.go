@@ -48,6 +48,9 @@ func (l *lab) readSpecs(ctx context.Context) (*specs, error) {
 		return nil, err
 	}
 	for path, values := range l.operator.Values {
+		if !declares(made.schema, path) {
+			return nil, fmt.Errorf("operator.Values names %s, which %s does not have", path, key.Name)
+		}
 		if made.values[path], err = asJSON(values); err != nil {
 			return nil, fmt.Errorf("operator.Values of %s: %w", path, err)
 		}
@@ -72,6 +75,38 @@ func specSchema(definition *apiextensionsv1.CustomResourceDefinition, kind schem
 		}
 	}
 	return nil, fmt.Errorf("the definition %s has no spec in version %s: there is nothing to change", definition.Name, kind.Version)
+}
+
+// declares tells whether the schema of spec has a field of that path, or keeps fields of any name there.
+func declares(schema *apiextensionsv1.JSONSchemaProps, path string) bool {
+	rest, found := strings.CutPrefix(path, "spec")
+	for found && rest != "" {
+		if schema.XPreserveUnknownFields != nil && len(schema.Properties) == 0 {
+			return true
+		}
+		schema, rest = enter(schema, rest)
+		found = schema != nil
+	}
+	return found
+}
+
+// enter goes one step down a path, and returns nil if there is no such field.
+func enter(schema *apiextensionsv1.JSONSchemaProps, path string) (inner *apiextensionsv1.JSONSchemaProps, rest string) {
+	if rest, items := strings.CutPrefix(path, "[]"); items {
+		return itemSchema(schema), rest
+	}
+	if rest, values := strings.CutPrefix(path, ".*"); values {
+		return valueSchema(schema), rest
+	}
+	name := strings.TrimPrefix(path, ".")
+	if end := strings.IndexAny(name, ".["); end >= 0 {
+		name = name[:end]
+	}
+	property, declared := schema.Properties[name]
+	if !declared {
+		return nil, ""
+	}
+	return &property, strings.TrimPrefix(strings.TrimPrefix(path, "."), name)
 }
 
 // asJSON turns values into the types that an unstructured object is made of.

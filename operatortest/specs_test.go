@@ -190,3 +190,29 @@ func TestChangesOfASpec(t *testing.T) {
 		})
 	}
 }
+
+func TestDeclares(t *testing.T) {
+	schema := `{type: object, properties: {image: {type: string}, pools: {type: array, items: {type: object, properties: {size: {type: integer}}}},
+		labels: {type: object, additionalProperties: {type: string}}, any: {type: object, x-kubernetes-preserve-unknown-fields: true}}}`
+	cases := map[string]struct {
+		path string
+		want bool
+	}{
+		"the whole spec":            {"spec", true},
+		"a field":                   {"spec.image", true},
+		"a field that is misspelt":  {"spec.imgae", false},
+		"another object's field":    {"status.image", false},
+		"a list's items":            {"spec.pools[]", true},
+		"a field of a list's items": {"spec.pools[].size", true},
+		"a list's items, forgotten": {"spec.pools.size", false},
+		"a map's values":            {"spec.labels.*", true},
+		"a field below a string":    {"spec.image.tag", false},
+		"anything goes":             {"spec.any.thing", true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(declares(specsOf(g, schema, "{}").schema, c.path)).To(Equal(c.want))
+		})
+	}
+}

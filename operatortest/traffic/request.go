@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/fields"
 )
 
 // Request is one request to the API server, described by the attributes that
@@ -17,7 +19,8 @@ type Request struct {
 	Verb string
 	// Group, Version and Resource are empty for what is no resource, such as /version.
 	Group, Version, Resource, Subresource string
-	// Namespace and Name are empty where the request names none. A created object's name is that in its body.
+	// Namespace and Name are empty where the request names none. A created object's
+	// name is that in its body, a selected one's that in its field selector.
 	Namespace, Name string
 	// Lists tells of a watch that begins with all objects there are, in place of a list.
 	Lists bool
@@ -97,7 +100,8 @@ func parse(request *http.Request) (Request, error) {
 		parsed.Verb = strings.ToLower(request.Method)
 		return parsed, nil
 	}
-	if len(parts) > 2 && parts[0] == "namespaces" {
+	// A namespace has subresources too, and they are not resources in it.
+	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] != "status" && parts[2] != "finalize" {
 		parsed.Namespace, parts = parts[1], parts[2:]
 	}
 	parsed.Resource = parts[0]
@@ -105,10 +109,13 @@ func parse(request *http.Request) (Request, error) {
 		parsed.Name = parts[1]
 	}
 	if len(parts) > 2 {
-		parsed.Subresource = strings.Join(parts[2:], "/")
+		parsed.Subresource = parts[2] // what follows is a path inside of it, as of a proxy
 	}
 	parsed.Verb = verbOf(request, parsed.Name != "")
 	parsed.Lists = parsed.Verb == "watch" && request.URL.Query().Get("sendInitialEvents") == "true"
+	if parsed.Name == "" && parsed.Verb != "create" {
+		parsed.Name = selectedName(request)
+	}
 	if parsed.Verb != "create" || parsed.Name != "" {
 		return parsed, nil
 	}
@@ -134,6 +141,17 @@ func verbOf(request *http.Request, named bool) string {
 		return "update"
 	}
 	return strings.ToLower(request.Method)
+}
+
+// selectedName is the name that a list, watch or deletecollection is restricted
+// to. A role may allow these for one name.
+func selectedName(request *http.Request) string {
+	selector, err := fields.ParseSelector(request.URL.Query().Get("fieldSelector"))
+	if err != nil {
+		return "" // the API server refuses it
+	}
+	name, _ := selector.RequiresExactMatch("metadata.name")
+	return name
 }
 
 func nameInBody(request *http.Request) (string, error) {

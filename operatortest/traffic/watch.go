@@ -32,19 +32,29 @@ func (t *Tap) Hold(match func(Request) bool) (release func(Release)) {
 	held := &hold{match: match}
 	t.holds[held] = struct{}{}
 	return func(how Release) {
+		// What comes while this one lets go is held too, so that it can't push out the events before it.
+		for _, watch := range t.openWatches(match) {
+			watch.release(how, held)
+		}
 		t.mu.Lock()
 		delete(t.holds, held)
-		var open []*watch
-		for watch := range t.watches {
-			if held.match(watch.request) {
-				open = append(open, watch)
-			}
-		}
 		t.mu.Unlock()
-		for _, watch := range open {
-			watch.release(how)
+		for _, watch := range t.openWatches(match) {
+			watch.release(Late, nil)
 		}
 	}
+}
+
+func (t *Tap) openWatches(match func(Request) bool) []*watch {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var open []*watch
+	for watch := range t.watches {
+		if match(watch.request) {
+			open = append(open, watch)
+		}
+	}
+	return open
 }
 
 // CutWatches ends every open watch in the middle, as a broken connection does.
@@ -58,11 +68,12 @@ func (t *Tap) CutWatches() {
 	}
 }
 
-func (t *Tap) held(request Request) bool {
+// held tells whether a hold other than one keeps the events of a watch back.
+func (t *Tap) held(request Request, other *hold) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for held := range t.holds {
-		if held.match(request) {
+		if held != other && held.match(request) {
 			return true
 		}
 	}
@@ -74,7 +85,12 @@ func (t *Tap) openWatch(request Request, body io.ReadCloser) io.ReadCloser {
 	opened.changed = sync.NewCond(&opened.mu)
 	t.mu.Lock()
 	t.watches[opened] = struct{}{}
+	dead := t.dead
 	t.mu.Unlock()
+	if dead { // killed since the reply came
+		opened.fail(ErrKilled)
+		return opened
+	}
 	go opened.pump()
 	return opened
 }
@@ -111,7 +127,7 @@ func (w *watch) pump() {
 		w.mu.Lock()
 		w.pending = append(w.pending, event)
 		w.mu.Unlock()
-		w.release(Late)
+		w.release(Late, nil)
 	}
 }
 
@@ -121,9 +137,9 @@ func (w *watch) deliver(event json.RawMessage) {
 	w.changed.Broadcast()
 }
 
-// release lets the held events go, unless another hold keeps them.
-func (w *watch) release(how Release) {
-	if w.tap.held(w.request) {
+// release lets the held events go, unless another hold than the given one keeps them.
+func (w *watch) release(how Release, held *hold) {
+	if w.tap.held(w.request, held) {
 		return
 	}
 	w.mu.Lock()
@@ -169,38 +185,32 @@ func (w *watch) Close() error {
 }
 
 // latest keeps the last event of each object, and makes of it what somebody
-// would see who had not seen those before it.
+// would see who had not seen those before it. Bookmarks and errors stay.
 func latest(events []json.RawMessage) []json.RawMessage {
-	type state struct {
-		first, last apiwatch.EventType
-		raw         json.RawMessage
-	}
-	states := map[string]*state{}
-	var order []string
-	for _, raw := range events {
+	first := map[string]apiwatch.EventType{}
+	last := map[string]int{}
+	for i, raw := range events {
 		kind, key := describe(raw)
-		known, found := states[key]
-		if !found {
-			known = &state{first: kind}
-			states[key] = known
-			order = append(order, key)
+		if _, known := first[key]; !known {
+			first[key] = kind
 		}
-		known.last, known.raw = kind, raw
+		last[key] = i
 	}
 	var kept []json.RawMessage
-	for _, key := range order {
-		known := states[key]
-		isNew := known.first == apiwatch.Added
-		gone := known.last == apiwatch.Deleted
+	for i, raw := range events {
+		kind, key := describe(raw)
+		isNew, gone := first[key] == apiwatch.Added, kind == apiwatch.Deleted
 		switch {
-		case isNew && gone:
+		case key == "":
+			kept = append(kept, raw)
+		case last[key] != i || isNew && gone:
 			continue
 		case isNew:
-			kept = append(kept, retype(known.raw, apiwatch.Added))
-		case known.last == apiwatch.Added: // deleted and made again
-			kept = append(kept, retype(known.raw, apiwatch.Modified))
+			kept = append(kept, retype(raw, apiwatch.Added))
+		case kind == apiwatch.Added: // deleted and made again
+			kept = append(kept, retype(raw, apiwatch.Modified))
 		default:
-			kept = append(kept, known.raw)
+			kept = append(kept, raw)
 		}
 	}
 	return kept
@@ -211,15 +221,15 @@ type frame struct {
 	Object json.RawMessage    `json:"object"`
 }
 
-// describe returns an event's type and a key for its object: bookmarks and
-// errors are about none, and share one.
+// describe returns an event's type and a key for its object, which is empty for
+// bookmarks and errors: they are about none.
 func describe(raw json.RawMessage) (apiwatch.EventType, string) {
 	var event struct {
 		Type   apiwatch.EventType
 		Object metav1.PartialObjectMetadata
 	}
 	if json.Unmarshal(raw, &event) != nil || event.Type == apiwatch.Bookmark || event.Type == apiwatch.Error {
-		return event.Type, string(event.Type)
+		return event.Type, ""
 	}
 	return event.Type, event.Object.Namespace + "/" + event.Object.Name
 }

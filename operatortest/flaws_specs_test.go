@@ -1,0 +1,50 @@
+package operatortest
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Flaws of an operator whose spec changes.
+const (
+	actsOnCreate  flaw = "never changes a ConfigMap that it has made"
+	ignoresColour flaw = "does nothing with the colour"
+	keepsColour   flaw = "leaves the colour in the ConfigMap when it is gone from the spec"
+	leaksRenamed  flaw = "leaves the ConfigMap of a former name behind"
+	staysRefused  flaw = "gives a resource up once it was refused"
+	missesRemoval flaw = "does not notice that a foreign ConfigMap is gone"
+	keepsStatus   flaw = "leaves the status as it was when it refuses a spec"
+	claimsSuccess flaw = "says of a refused spec that it is met"
+)
+
+// changeTimeout bounds the waits for a broken operator; some flaws need many.
+const changeTimeout = 3 * time.Second
+
+func isRefused(gadget *unstructured.Unstructured) bool {
+	conditions, err := conditionList(gadget)
+	return err == nil && meta.FindStatusCondition(conditions, "Ready") != nil && !meta.IsStatusConditionTrue(conditions, "Ready")
+}
+
+var _ = DescribeTable("an operator that does not follow its spec is caught", expectCaught,
+	Entry(nil, update, actsOnCreate, "expected the same end as that of a new resource with that spec"),
+	Entry(nil, update, ignoresColour, "expected a change of spec.colour to have an effect\nfound none"),
+	Entry(nil, update, keepsColour, `after the change of spec.colour from "green" to nothing`),
+	Entry(nil, update, leaksRenamed, `after the change of spec.configMapName from "settings" to "options"`),
+)
+
+var _ = DescribeTable("a spec that is described wrongly is noticed", func(ctx SpecContext, change func(*Operator), report string) {
+	operator := gadgetOperator("")
+	operator.Timeout = changeTimeout
+	change(&operator)
+	expectReport(ctx, update, operator, report)
+},
+	Entry("a field without a second value", func(operator *Operator) { operator.Values = nil },
+		"found none for spec.configMapName, whose schema doesn't tell enough: declare Operator.Values"),
+	Entry("values that are all refused", func(operator *Operator) { operator.Values["spec.size"] = []any{9} },
+		"expected a change of spec.size that the API server accepts"),
+	Entry("a field that can be changed, and should not", func(operator *Operator) { operator.Immutable = []string{"spec.size"} },
+		"expected the API server to refuse a change of spec.size from 2 to 1"),
+)

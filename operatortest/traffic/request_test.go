@@ -1,0 +1,172 @@
+package traffic
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+const configMaps = "/api/v1/namespaces/here/configmaps"
+
+func TestParse(t *testing.T) {
+	tests := map[string]struct {
+		method, url, body string
+		want              Request
+	}{
+		"a get in the core group": {
+			method: http.MethodGet, url: configMaps + "/settings",
+			want: Request{Verb: "get", Version: "v1", Resource: "configmaps", Namespace: "here", Name: "settings"},
+		},
+		"a get in another group": {
+			method: http.MethodGet, url: "/apis/apps/v1/namespaces/here/deployments/web",
+			want: Request{Verb: "get", Group: "apps", Version: "v1", Resource: "deployments", Namespace: "here", Name: "web"},
+		},
+		"a list in all namespaces": {
+			method: http.MethodGet, url: "/apis/apps/v1/deployments",
+			want: Request{Verb: "list", Group: "apps", Version: "v1", Resource: "deployments"},
+		},
+		"a list of one name": {
+			method: http.MethodGet, url: configMaps + "?fieldSelector=metadata.name%3Dsettings",
+			want: Request{Verb: "list", Version: "v1", Resource: "configmaps", Namespace: "here", Name: "settings"},
+		},
+		"a list by a selector that nobody understands": {
+			method: http.MethodGet, url: configMaps + "?fieldSelector=metadata.name",
+			want: Request{Verb: "list", Version: "v1", Resource: "configmaps", Namespace: "here"},
+		},
+		"a watch": {
+			method: http.MethodGet, url: configMaps + "?watch=true&resourceVersion=7",
+			want: Request{Verb: "watch", Version: "v1", Resource: "configmaps", Namespace: "here"},
+		},
+		"a watch that begins with a list": {
+			method: http.MethodGet, url: configMaps + "?watch=1&sendInitialEvents=true",
+			want: Request{Verb: "watch", Version: "v1", Resource: "configmaps", Namespace: "here", Lists: true},
+		},
+		"a create, whose name is in the body": {
+			method: http.MethodPost, url: configMaps, body: `{"metadata":{"name":"settings"}}`,
+			want: Request{Verb: "create", Version: "v1", Resource: "configmaps", Namespace: "here", Name: "settings"},
+		},
+		"a create with a generated name": {
+			method: http.MethodPost, url: configMaps, body: `{"metadata":{"generateName":"settings-"}}`,
+			want: Request{Verb: "create", Version: "v1", Resource: "configmaps", Namespace: "here", Name: "settings-*"},
+		},
+		"a create whose body is not JSON": {
+			method: http.MethodPost, url: configMaps, body: "k8s\x00\x0a",
+			want: Request{Verb: "create", Version: "v1", Resource: "configmaps", Namespace: "here"},
+		},
+		"a create of a subresource": {
+			method: http.MethodPost, url: "/api/v1/namespaces/here/pods/web-0/eviction", body: `{"metadata":{"name":"other"}}`,
+			want: Request{Verb: "create", Version: "v1", Resource: "pods", Subresource: "eviction", Namespace: "here", Name: "web-0"},
+		},
+		"an update of a status": {
+			method: http.MethodPut, url: "/apis/example.com/v1/namespaces/here/foos/foo/status",
+			want: Request{Verb: "update", Group: "example.com", Version: "v1", Resource: "foos", Subresource: "status", Namespace: "here", Name: "foo"},
+		},
+		"a patch of what has no namespace": {
+			method: http.MethodPatch, url: "/apis/rbac.authorization.k8s.io/v1/clusterroles/reader",
+			want: Request{Verb: "patch", Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles", Name: "reader"},
+		},
+		"a delete": {
+			method: http.MethodDelete, url: configMaps + "/settings",
+			want: Request{Verb: "delete", Version: "v1", Resource: "configmaps", Namespace: "here", Name: "settings"},
+		},
+		"a delete of a collection": {
+			method: http.MethodDelete, url: configMaps,
+			want: Request{Verb: "deletecollection", Version: "v1", Resource: "configmaps", Namespace: "here"},
+		},
+		"a namespace": {
+			method: http.MethodGet, url: "/api/v1/namespaces/here",
+			want: Request{Verb: "get", Version: "v1", Resource: "namespaces", Name: "here"},
+		},
+		"a subresource of a namespace": {
+			method: http.MethodPut, url: "/api/v1/namespaces/here/finalize",
+			want: Request{Verb: "update", Version: "v1", Resource: "namespaces", Subresource: "finalize", Name: "here"},
+		},
+		"a path inside of a subresource": {
+			method: http.MethodGet, url: "/api/v1/namespaces/here/pods/web-0/proxy/metrics/all",
+			want: Request{Verb: "get", Version: "v1", Resource: "pods", Subresource: "proxy", Namespace: "here", Name: "web-0"},
+		},
+		"the discovery of a group": {method: http.MethodGet, url: "/apis/apps/v1", want: Request{Verb: "get"}},
+		"the version":              {method: http.MethodGet, url: "/version", want: Request{Verb: "get"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			request, err := http.NewRequest(test.method, "https://127.0.0.1"+test.url, strings.NewReader(test.body))
+			g.Expect(err).NotTo(HaveOccurred())
+			test.want.Path = request.URL.Path
+
+			parsed, err := parse(request)
+
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(parsed).To(Equal(test.want))
+			g.Expect(io.ReadAll(request.Body)).To(BeEquivalentTo(test.body), "the body must still be there for the API server")
+		})
+	}
+}
+
+func TestWhatARequestIs(t *testing.T) {
+	tests := map[string]struct {
+		request                 Request
+		isWrite, isEvent, lease bool
+		kind                    string
+	}{
+		"a status patch": {
+			request: Request{Verb: "patch", Group: "example.com", Resource: "foos", Subresource: "status"},
+			isWrite: true, kind: "patch foos.example.com/status",
+		},
+		"a list":    {request: Request{Verb: "list", Resource: "pods"}, kind: "list pods"},
+		"a watch":   {request: Request{Verb: "watch", Resource: "pods"}, kind: "watch pods"},
+		"discovery": {request: Request{Verb: "get", Path: "/apis"}, kind: "get /apis"},
+		"a question about permissions": {
+			request: Request{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews"},
+			kind:    "create subjectaccessreviews.authorization.k8s.io",
+		},
+		"an event of the old group": {request: Request{Verb: "create", Resource: "events"}, isWrite: true, isEvent: true, kind: "create events"},
+		"an event of the new group": {
+			request: Request{Verb: "patch", Group: "events.k8s.io", Resource: "events"},
+			isWrite: true, isEvent: true, kind: "patch events.events.k8s.io",
+		},
+		"a lease": {
+			request: Request{Verb: "update", Group: "coordination.k8s.io", Resource: "leases"},
+			isWrite: true, lease: true, kind: "update leases.coordination.k8s.io",
+		},
+		"a lease of somebody's own group": {
+			request: Request{Verb: "update", Group: "example.com", Resource: "leases"}, isWrite: true, kind: "update leases.example.com",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(test.request.IsWrite()).To(Equal(test.isWrite), "IsWrite")
+			g.Expect(test.request.IsEvent()).To(Equal(test.isEvent), "IsEvent")
+			g.Expect(test.request.IsLease()).To(Equal(test.lease), "IsLease")
+			g.Expect(test.request.Kind()).To(Equal(test.kind), "Kind")
+		})
+	}
+}
+
+func TestLineOfALog(t *testing.T) {
+	tests := map[string]struct {
+		request Request
+		want    string
+	}{
+		"a reply": {
+			request: Request{Verb: "create", Resource: "configmaps", Namespace: "here", Name: "settings", At: 1500 * time.Millisecond, Status: 201},
+			want:    "  1.500s  create configmaps here/settings: 201",
+		},
+		"no reply": {
+			request: Request{Verb: "get", Resource: "nodes", Name: "one"}, want: "  0.000s  get nodes one: no reply yet",
+		},
+		"a note": {
+			request: Request{Verb: "list", Resource: "pods", Namespace: "here", Status: 200, Note: "its reply was lost: unexpected EOF"},
+			want:    "  0.000s  list pods here/: 200, its reply was lost: unexpected EOF",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(test.request.String()).To(Equal(test.want)) })
+	}
+}

@@ -1,0 +1,266 @@
+package traffic
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+)
+
+// event is a line of a watch: the type, the object's name and its resourceVersion.
+func event(kind apiwatch.EventType, name string, version int) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(
+		`{"type":%q,"object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"here","name":%q,"resourceVersion":"%d"}}}`, kind, name, version))
+}
+
+func TestLatest(t *testing.T) {
+	initialEnd := json.RawMessage(`{"type":"BOOKMARK","object":{"kind":"ConfigMap","metadata":{"resourceVersion":"2","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
+	expired := json.RawMessage(`{"type":"ERROR","object":{"kind":"Status","code":410}}`)
+	tests := map[string]struct{ events, want []json.RawMessage }{
+		"nothing": {},
+		"one change": {
+			events: []json.RawMessage{event("MODIFIED", "a", 1)},
+			want:   []json.RawMessage{event("MODIFIED", "a", 1)},
+		},
+		"many changes": {
+			events: []json.RawMessage{event("MODIFIED", "a", 1), event("MODIFIED", "a", 2), event("MODIFIED", "a", 3)},
+			want:   []json.RawMessage{event("MODIFIED", "a", 3)},
+		},
+		"made and changed": {
+			events: []json.RawMessage{event("ADDED", "a", 1), event("MODIFIED", "a", 2)},
+			want:   []json.RawMessage{event("ADDED", "a", 2)},
+		},
+		"made and deleted, as if it had never been": {
+			events: []json.RawMessage{event("ADDED", "a", 1), event("MODIFIED", "a", 2), event("DELETED", "a", 3)},
+		},
+		"changed and deleted": {
+			events: []json.RawMessage{event("MODIFIED", "a", 1), event("DELETED", "a", 2)},
+			want:   []json.RawMessage{event("DELETED", "a", 2)},
+		},
+		"deleted and made again, as if it had changed": {
+			events: []json.RawMessage{event("DELETED", "a", 1), event("ADDED", "a", 2)},
+			want:   []json.RawMessage{event("MODIFIED", "a", 2)},
+		},
+		"deleted, made again and changed": {
+			events: []json.RawMessage{event("DELETED", "a", 1), event("ADDED", "a", 2), event("MODIFIED", "a", 3)},
+			want:   []json.RawMessage{event("MODIFIED", "a", 3)},
+		},
+		"deleted, made again and deleted": {
+			events: []json.RawMessage{event("DELETED", "a", 1), event("ADDED", "a", 2), event("DELETED", "a", 3)},
+			want:   []json.RawMessage{event("DELETED", "a", 3)},
+		},
+		"several objects, in the order of their last events": {
+			events: []json.RawMessage{event("MODIFIED", "a", 1), event("ADDED", "b", 2), event("MODIFIED", "a", 3)},
+			want:   []json.RawMessage{event("ADDED", "b", 2), event("MODIFIED", "a", 3)},
+		},
+		"bookmarks stay: one of them says that the initial events are complete": {
+			events: []json.RawMessage{event("ADDED", "a", 1), initialEnd, event("MODIFIED", "a", 3), event("BOOKMARK", "", 4)},
+			want:   []json.RawMessage{initialEnd, event("ADDED", "a", 3), event("BOOKMARK", "", 4)},
+		},
+		"an error stays": {
+			events: []json.RawMessage{event("MODIFIED", "a", 1), expired},
+			want:   []json.RawMessage{event("MODIFIED", "a", 1), expired},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			kept := latest(test.events)
+			g.Expect(kept).To(HaveLen(len(test.want)), "%s", kept)
+			for i := range kept {
+				g.Expect(kept[i]).To(MatchJSON(test.want[i]))
+			}
+		})
+	}
+}
+
+// stream is an API server whose watches send what a test gives them.
+type stream struct {
+	config *rest.Config
+	events chan json.RawMessage
+}
+
+func newStream(t *testing.T) *stream {
+	made := &stream{events: make(chan json.RawMessage)}
+	listening := httptest.NewServer(http.HandlerFunc(func(reply http.ResponseWriter, request *http.Request) {
+		reply.Header().Set("Content-Type", "application/json")
+		flush := reply.(http.Flusher).Flush
+		flush()
+		for {
+			select {
+			case event := <-made.events:
+				_, _ = reply.Write(append(event, '\n'))
+				flush()
+			case <-request.Context().Done():
+				return
+			}
+		}
+	}))
+	t.Cleanup(listening.Close)
+	made.config = &rest.Config{Host: listening.URL, QPS: -1}
+	return made
+}
+
+// watching begins a watch as an operator would, of ConfigMaps.
+func watching(t *testing.T, tap *Tap, config *rest.Config) apiwatch.Interface {
+	g := NewWithT(t)
+	begun, err := newClient(g, tap, config).CoreV1().ConfigMaps("here").Watch(t.Context(), metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(begun.Stop)
+	return begun
+}
+
+// next is the next event that the operator sees, as "MODIFIED a 2".
+func next(g Gomega, seen apiwatch.Interface) string {
+	var got apiwatch.Event
+	g.EventuallyWithOffset(1, seen.ResultChan()).WithTimeout(patience).Should(Receive(&got))
+	object, err := meta.Accessor(got.Object)
+	g.ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	return fmt.Sprintf("%s %s %s", got.Type, object.GetName(), object.GetResourceVersion())
+}
+
+func ofConfigMaps(request Request) bool { return request.Resource == "configmaps" }
+
+// pendingIn waits until the Tap has so many events that the operator does not see.
+func pendingIn(g Gomega, tap *Tap, count int) {
+	g.EventuallyWithOffset(1, func() int {
+		pending := 0
+		for _, open := range tap.openWatches(ofConfigMaps) {
+			open.mu.Lock()
+			pending += len(open.pending)
+			open.mu.Unlock()
+		}
+		return pending
+	}).WithTimeout(patience).Should(Equal(count))
+}
+
+func TestHold(t *testing.T) {
+	tests := map[string]struct {
+		how  Release
+		want []string
+	}{
+		"late, all of them":         {how: Late, want: []string{"MODIFIED a 2", "MODIFIED a 3", "ADDED b 4"}},
+		"the latest of each object": {how: Latest, want: []string{"MODIFIED a 3", "ADDED b 4"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g, server, tap := NewWithT(t), newStream(t), New()
+			seen := watching(t, tap, server.config)
+			server.events <- event("ADDED", "a", 1)
+			g.Expect(next(g, seen)).To(Equal("ADDED a 1"))
+
+			release := tap.Hold(ofConfigMaps)
+			server.events <- event("MODIFIED", "a", 2)
+			server.events <- event("MODIFIED", "a", 3)
+			server.events <- event("ADDED", "b", 4)
+			pendingIn(g, tap, 3)
+			g.Expect(seen.ResultChan()).NotTo(Receive(), "held events must not be seen")
+
+			release(test.how)
+			for _, want := range test.want {
+				g.Expect(next(g, seen)).To(Equal(want))
+			}
+			server.events <- event("MODIFIED", "b", 5)
+			g.Expect(next(g, seen)).To(Equal("MODIFIED b 5"), "what follows is not held")
+		})
+	}
+}
+
+func TestHoldsOverlap(t *testing.T) {
+	g, server, tap := NewWithT(t), newStream(t), New()
+	first := tap.Hold(ofConfigMaps)
+	seen := watching(t, tap, server.config) // a hold is for watches that begin later too
+	second := tap.Hold(ofConfigMaps)
+	server.events <- event("ADDED", "a", 1)
+	pendingIn(g, tap, 1)
+
+	first(Latest)
+	pendingIn(g, tap, 1)
+	g.Expect(seen.ResultChan()).NotTo(Receive(), "the second hold still keeps it")
+
+	second(Late)
+	g.Expect(next(g, seen)).To(Equal("ADDED a 1"))
+}
+
+func TestHoldOfOtherWatches(t *testing.T) {
+	g, server, tap := NewWithT(t), newStream(t), New()
+	release := tap.Hold(func(request Request) bool { return request.Resource == "secrets" })
+	defer release(Late)
+	seen := watching(t, tap, server.config)
+	server.events <- event("ADDED", "a", 1)
+	g.Expect(next(g, seen)).To(Equal("ADDED a 1"))
+}
+
+func TestEndOfWatches(t *testing.T) {
+	tests := map[string]struct {
+		end func(g Gomega, tap *Tap, config *rest.Config)
+		// again tells whether a new watch can be begun.
+		again bool
+	}{
+		"cut":           {end: func(_ Gomega, tap *Tap, _ *rest.Config) { tap.CutWatches() }, again: true},
+		"cut by a rule": {end: cutByRule, again: true},
+		"killed":        {end: func(_ Gomega, tap *Tap, _ *rest.Config) { tap.Kill() }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g, server, tap := NewWithT(t), newStream(t), New()
+			seen := watching(t, tap, server.config)
+			server.events <- event("ADDED", "a", 1)
+			g.Expect(next(g, seen)).To(Equal("ADDED a 1"))
+
+			test.end(g, tap, newServer(t).config)
+
+			g.Eventually(seen.ResultChan()).WithTimeout(patience).Should(BeClosed())
+			if !test.again {
+				_, err := newClient(g, tap, server.config).CoreV1().ConfigMaps("here").Watch(t.Context(), metav1.ListOptions{})
+				g.Expect(err).To(MatchError(ErrKilled))
+				return
+			}
+			another := watching(t, tap, server.config)
+			server.events <- event("MODIFIED", "a", 2)
+			g.Expect(next(g, another)).To(Equal("MODIFIED a 2"))
+		})
+	}
+}
+
+// cutByRule breaks the watches at a write, which takes effect all the same.
+func cutByRule(g Gomega, tap *Tap, config *rest.Config) {
+	tap.SetRule(func(request Request) Action { return Action{CutWatches: request.IsWrite()} })
+	clients := newClient(g, tap, config)
+	_, err := clients.CoreV1().ConfigMaps("here").Patch(context.Background(), "settings", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+}
+
+// An operator may die between the reply to a watch and its first event.
+func TestWatchOfTheDead(t *testing.T) {
+	g, tap := NewWithT(t), New()
+	tap.Kill()
+	body := tap.openWatch(Request{Verb: "watch"}, io.NopCloser(strings.NewReader(string(event("ADDED", "a", 1)))))
+	_, err := io.ReadAll(body)
+	g.Expect(err).To(MatchError(ErrKilled))
+}
+
+func TestWatchThatIsNotJSON(t *testing.T) {
+	g, tap := NewWithT(t), New()
+	listening := httptest.NewServer(http.HandlerFunc(func(reply http.ResponseWriter, _ *http.Request) {
+		reply.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch")
+		_, _ = io.Copy(reply, strings.NewReader("k8s"))
+	}))
+	defer listening.Close()
+	transport := &transport{tap: tap, next: http.DefaultTransport}
+	request, err := http.NewRequest(http.MethodGet, listening.URL+configMaps+"?watch=true", nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = transport.RoundTrip(request)
+	g.Expect(err).To(MatchError(ContainSubstring("the test kit reads JSON only, so use the rest.Config as it is given")))
+}
