@@ -155,8 +155,11 @@ func (c *controller) work(ctx, leading context.Context, recorder events.EventRec
 	}
 	// From here on the queue ignores new keys, and workers that find it empty end.
 	c.queue.ShutDown()
+	logger := klog.FromContext(ctx)
+	logger.Info("Stopping", "queued", c.queue.Len())
 	timeout := time.AfterFunc(c.drain, abort)
 	workers.Wait()
+	logger.Info("Stopped")
 	if timeout.Stop() || leading.Err() != nil {
 		return nil
 	}

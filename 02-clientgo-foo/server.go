@@ -62,6 +62,8 @@ func (s *servers) start(ctx context.Context, flag, address string, handler http.
 	if err != nil {
 		return fmt.Errorf("%s=%s: %w: choose another address, or 0 to do without", flag, address, err)
 	}
+	// With port 0 the system chooses one, which only the log tells.
+	klog.FromContext(ctx).Info("Serving", "flag", flag, "address", listener.Addr().String())
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: readHeaderTimeout}
 	s.list = append(s.list, server)
 	s.running.Go(func() {
