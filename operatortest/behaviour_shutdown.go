@@ -48,7 +48,7 @@ func (t *trial) shutDown(ctx context.Context) error {
 	returned := func(context.Context) error {
 		select {
 		case <-operator.done:
-			return fmt.Errorf("its Run has returned: %v", operator.err)
+			return errors.Join(errors.New("its Run has returned"), operator.err)
 		default:
 			return nil
 		}

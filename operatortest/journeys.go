@@ -183,7 +183,7 @@ func (s *travels) verdict(ctx context.Context, journey journey) error {
 			return err // not a matter of what was before
 		}
 	}
-	err := s.lab.try(ctx, func(ctx context.Context, trial *trial) error {
+	err := s.try(ctx, func(ctx context.Context, trial *trial) error {
 		operator := trial.start(RunOptions{})
 		resource := trial.resource(journey.specs[0])
 		if err := s.follow(ctx, trial, resource, journey, ends, 0); err != nil {

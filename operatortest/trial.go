@@ -222,7 +222,7 @@ func (t *trial) ended() error {
 		}
 		select {
 		case <-instance.done:
-			return fmt.Errorf("operator %d ended on its own: %v", i+1, instance.err)
+			return errors.Join(fmt.Errorf("operator %d ended on its own", i+1), instance.err)
 		default:
 		}
 	}

@@ -31,11 +31,11 @@ func Main(run func(ctx context.Context, cluster Cluster, arguments []string) err
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	config, err := restConfig(*kubeconfig)
 	if err == nil {
 		err = run(ctx, Cluster{Config: config, Namespace: *namespace}, flag.Args())
 	}
+	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
 		os.Exit(1)
