@@ -146,6 +146,7 @@ func TestAnswerIsTheAPIServers(t *testing.T) {
 			answer := Answer{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, RetryAfter: test.retryAfter}
 			response, err := answer.response(&http.Request{})
 			g.Expect(err).NotTo(HaveOccurred())
+			defer response.Body.Close()
 			g.Expect(response.Header.Get("Retry-After")).To(Equal(test.want))
 			g.Expect(response.Header.Get("Content-Type")).To(Equal("application/json"))
 			body, err := io.ReadAll(response.Body)
@@ -216,8 +217,16 @@ func TestUnreadableBody(t *testing.T) {
 	transport := &transport{tap: tap, next: http.DefaultTransport}
 	request, err := http.NewRequest(http.MethodPost, server.config.Host+configMaps, io.MultiReader(strings.NewReader("{"), &brokenReader{}))
 	g.Expect(err).NotTo(HaveOccurred())
-	_, err = transport.RoundTrip(request)
-	g.Expect(err).To(And(MatchError(errBroken), MatchError(ContainSubstring("read the body of a request"))))
+	g.Expect(failure(transport, request)).To(And(MatchError(errBroken), MatchError(ContainSubstring("read the body of a request"))))
+}
+
+// failure is the error of a request, which is expected to fail.
+func failure(transport http.RoundTripper, request *http.Request) error {
+	response, err := transport.RoundTrip(request)
+	if response != nil {
+		_ = response.Body.Close()
+	}
+	return err
 }
 
 type brokenReader struct{}

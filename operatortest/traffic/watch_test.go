@@ -261,6 +261,5 @@ func TestWatchThatIsNotJSON(t *testing.T) {
 	transport := &transport{tap: tap, next: http.DefaultTransport}
 	request, err := http.NewRequest(http.MethodGet, listening.URL+configMaps+"?watch=true", nil)
 	g.Expect(err).NotTo(HaveOccurred())
-	_, err = transport.RoundTrip(request)
-	g.Expect(err).To(MatchError(ContainSubstring("the test kit reads JSON only, so use the rest.Config as it is given")))
+	g.Expect(failure(transport, request)).To(MatchError(ContainSubstring("the test kit reads JSON only, so use the rest.Config as it is given")))
 }
