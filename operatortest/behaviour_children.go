@@ -146,6 +146,10 @@ func (l *lab) collide(ctx context.Context, collision collisionCase, wanted state
 		if err := trial.rest(ctx, operator); err != nil {
 			return err
 		}
+		// A warning of each reconcile may come only after the first was seen.
+		if err := trial.reported(ctx, resource, foreign); err != nil {
+			return err
+		}
 		if err := trial.untouched(ctx, operator, foreign); err != nil {
 			return err
 		}
