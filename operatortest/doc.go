@@ -56,7 +56,8 @@
 //	transitions      whatever specs came before, the end is that of a fresh resource; so it is after a
 //	                 spec that can't be met
 //	deletion         a deleted resource goes, with its children and what it had outside
-//	crash            killed before and after each of its writes, a new start ends the same
+//	crash            killed before and after each of its writes, a new start ends the same;
+//	                 it may end with an error before its first write, and is started again
 //	faults           conflicts, throttling, errors, timeouts, lost replies and broken watches delay it only
 //	stale            an old view of the cluster leads to no duplicate and no lost change
 //	least-privilege  it runs under its own roles, and needs each of their rules
@@ -76,6 +77,17 @@
 // Ends are compared as a whole: all resources and children in the namespace and
 // the world outside, without names, UIDs and times that differ every time. What
 // else differs is taken out by [Operator.Normalize].
+//
+// Specs are made from the schema of the definition: bounds, enums, defaults,
+// optional fields, lists. CEL rules are left to the API server: a spec that it
+// refuses is dropped. For strings whose form the schema does not say,
+// [Operator.Values] names sensible ones, by paths such as spec.image,
+// spec.pools[].size or spec.labels.*. Sequences of specs are drawn from Ginkgo's
+// seed; one that fails is shortened, and the report says how to draw it again.
+//
+// An operator with something outside Kubernetes describes that as an [External].
+// If that is an [Interrupter] too, the operator is also killed before and after
+// each call that has an effect there.
 //
 // A failure tells what was expected, what was found, the requests of each
 // operator up to then, and what to look at in the code.
