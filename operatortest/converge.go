@@ -23,7 +23,7 @@ func (t *trial) converge(ctx context.Context, resource *unstructured.Unstructure
 // convergeTo waits until the namespace is in a state that was seen before.
 func (t *trial) convergeTo(ctx context.Context, resource *unstructured.Unstructured, wanted state, what string) error {
 	if err := t.converge(ctx, resource); err != nil {
-		return err
+		return fmt.Errorf("waiting for %s:\n%w", what, err)
 	}
 	return t.eventually(ctx, what, func(ctx context.Context) error {
 		found, err := t.state(ctx)
