@@ -79,7 +79,7 @@ tour: bootstrap ## Play all chapters in order (QUIET=1: a line for each step)
 
 .PHONY: test
 test: tools ## Run all tests
-	go test ./...
+	go test -timeout 30m ./...
 	@set -e; for stage in $(STAGES); do echo "$(MAKE) -C $$stage test"; $(MAKE) --no-print-directory -C $$stage test; done
 
 .PHONY: bench
