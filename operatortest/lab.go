@@ -178,9 +178,9 @@ func (l *lab) fresh(ctx context.Context, spec map[string]any) (state, error) {
 	}
 	l.mu.Unlock()
 	known.once.Do(func() {
-		known.err = l.try(ctx, func(ctx context.Context, trial *trial) error {
-			known.state, known.err = trial.settle(ctx, trial.start(RunOptions{}), l.resource(spec))
-			return known.err
+		known.err = l.try(ctx, func(ctx context.Context, trial *trial) (err error) {
+			known.state, err = trial.settle(ctx, trial.start(RunOptions{}), l.resource(spec))
+			return err
 		})
 	})
 	if known.err != nil {
