@@ -1,0 +1,144 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ConditionReady is the type of a Guestbook's only condition: True while exactly
+// the pods that are wanted exist, made from the present settings, and are ready.
+const ConditionReady = "Ready"
+
+// Reasons of the condition Ready.
+const (
+	// ReasonAvailable goes with True.
+	ReasonAvailable = "Available"
+	// ReasonProgressing goes with False: pods are being made, replaced or removed.
+	ReasonProgressing = "Progressing"
+	// ReasonStalled goes with False: the Deployment reports that it makes no progress.
+	ReasonStalled = "Stalled"
+	// ReasonConfigMapNotFound goes with False: there is no ConfigMap of the name in
+	// spec.configMapName. Pods that run already go on as they are.
+	ReasonConfigMapNotFound = "ConfigMapNotFound"
+	// ReasonDeploymentTaken goes with False: a Deployment of the Guestbook's name belongs to somebody else.
+	ReasonDeploymentTaken = "DeploymentTaken"
+	// ReasonServiceTaken goes with False: a Service of the Guestbook's name belongs to somebody else.
+	ReasonServiceTaken = "ServiceTaken"
+	// ReasonRefused goes with False: the API server refuses the Deployment or the Service, for a quota or a policy.
+	ReasonRefused = "Refused"
+)
+
+// Alias is what visitors sign a Guestbook with.
+//
+// +kubebuilder:validation:Enum=Phone;Address;Name
+type Alias string
+
+// The aliases that there are.
+const (
+	AliasPhone   Alias = "Phone"
+	AliasAddress Alias = "Address"
+	AliasName    Alias = "Name"
+)
+
+// GuestbookSpec is the page that is wanted.
+type GuestbookSpec struct {
+	// Size is the number of pods that serve the page, 1 to 10.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	Size int32 `json:"size,omitempty"`
+
+	// ConfigMapName is the name of the ConfigMap with the page's settings, in the
+	// Guestbook's namespace. Each of its keys that ends in ".template" is rendered
+	// when a pod starts, so a change of the content replaces the pods.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	ConfigMapName string `json:"configMapName"`
+
+	// Alias is what visitors sign with; the page's templates find it in ${GUESTBOOK_ALIAS}.
+	// +optional
+	// +kubebuilder:default=Name
+	Alias Alias `json:"alias,omitempty"`
+}
+
+// GuestbookStatus is what the controller found.
+type GuestbookStatus struct {
+	// Active is the name of the pod that has been ready for longest.
+	// +optional
+	Active string `json:"active,omitempty"`
+
+	// Standby are the names of the other ready pods; the first is the next to become active.
+	// +optional
+	// +listType=atomic
+	Standby []string `json:"standby,omitempty"`
+
+	// ReadyReplicas is the number of pods that are ready: the active one and those on standby.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+
+	// Selector finds the Guestbook's pods. Autoscalers read it through the scale subresource.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// ObservedGeneration is the metadata.generation that the rest of the status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions holds the condition Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Guestbook asks for a page that visitors can sign, served by some pods.
+//
+// The Deployment and the Service that it gets have its name, and names of
+// Services are at most 63 characters and begin with a letter.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:categories=workshop
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.readyReplicas,selectorpath=.status.selector
+// +kubebuilder:selectablefield:JSONPath=.spec.configMapName
+// +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Active",type=string,JSONPath=`.status.active`
+// +kubebuilder:printcolumn:name="Alias",type=string,priority=1,JSONPath=`.spec.alias`
+// +kubebuilder:printcolumn:name="Settings",type=string,priority=1,JSONPath=`.spec.configMapName`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name must be at most 63 lower case letters, digits and '-', and begin with a letter: it is also the name of a Service"
+type Guestbook struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// Spec is what is wanted. Written by users.
+	// +required
+	Spec GuestbookSpec `json:"spec"`
+	// Status is what was found. Written by the controller.
+	// +optional
+	Status GuestbookStatus `json:"status,omitzero"`
+}
+
+// GuestbookList is a list of Guestbooks.
+//
+// +kubebuilder:object:root=true
+type GuestbookList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	// Items are the Guestbooks.
+	Items []Guestbook `json:"items"`
+}
+
+func init() {
+	SchemeBuilder.Register(func(scheme *runtime.Scheme) error {
+		scheme.AddKnownTypes(SchemeGroupVersion, &Guestbook{}, &GuestbookList{})
+		return nil
+	})
+}

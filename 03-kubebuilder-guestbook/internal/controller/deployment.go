@@ -1,0 +1,162 @@
+package controller
+
+import (
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
+)
+
+const (
+	// image runs nginx without being root. Its start script renders templates.
+	image = "nginxinc/nginx-unprivileged:1.29.1-alpine"
+	// containerName is the one container of a pod.
+	containerName = "page"
+	// portName is the port that the container serves the page on, 8080, and the Service, 80.
+	portName = "http"
+
+	instanceLabel  = "app.kubernetes.io/instance"
+	managedByLabel = "app.kubernetes.io/managed-by"
+	// revisionAnnotation has, on pods and their template, the digest of what they are made from.
+	revisionAnnotation = "webapp.my.domain/revision"
+)
+
+// The volumes of a pod, and where it sees them. Its root file system is read-only.
+const (
+	settingsVolume = "settings"
+	pagesVolume    = "pages"
+	scratchVolume  = "scratch"
+
+	settingsPath = "/etc/nginx/templates"  // what the start script renders
+	pagesPath    = "/usr/share/nginx/html" // where it puts the result
+	scratchPath  = "/tmp"                  // what nginx itself writes
+)
+
+// selectorLabels find the pods of a Guestbook. A Deployment's selector can't
+// change, so they hold nothing that can.
+func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
+	return map[string]string{
+		"app.kubernetes.io/name": "guestbook",
+		instanceLabel:            guestbook.Name,
+		managedByLabel:           controllerName,
+	}
+}
+
+// newRevision is the digest of all that the pods are made from: the template and the settings.
+func newRevision(guestbook *webappv1.Guestbook, settings string) string {
+	template := corev1.PodTemplateSpec{}
+	setTemplate(&template, guestbook)
+	return digest(template, settings)
+}
+
+// revisionOf is the revision that a pod was made from.
+func revisionOf(pod *corev1.Pod) string { return pod.Annotations[revisionAnnotation] }
+
+// setDeployment makes a Deployment the Guestbook's. A new revision makes the
+// Deployment controller replace the pods, a few at a time.
+func setDeployment(deployment *appsv1.Deployment, guestbook *webappv1.Guestbook, revision string) {
+	deployment.Labels = merge(deployment.Labels, selectorLabels(guestbook))
+	deployment.Spec.Replicas = new(guestbook.Spec.Size)
+	if deployment.Spec.Selector == nil {
+		deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: selectorLabels(guestbook)}
+	}
+	setTemplate(&deployment.Spec.Template, guestbook)
+	deployment.Spec.Template.Annotations = merge(deployment.Spec.Template.Annotations, map[string]string{revisionAnnotation: revision})
+}
+
+// setTemplate makes pods that pass the strictest of Kubernetes' pod security standards, "restricted".
+func setTemplate(template *corev1.PodTemplateSpec, guestbook *webappv1.Guestbook) {
+	template.Labels = merge(template.Labels, selectorLabels(guestbook))
+	pod := &template.Spec
+	pod.AutomountServiceAccountToken = new(false) // the pods have no business with the API server
+	if pod.SecurityContext == nil {
+		pod.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	pod.SecurityContext.RunAsNonRoot = new(true)
+	pod.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+	setVolumes(pod, guestbook)
+	setContainer(named(&pod.Containers, containerName, func(c *corev1.Container) *string { return &c.Name }), guestbook)
+}
+
+func setVolumes(pod *corev1.PodSpec, guestbook *webappv1.Guestbook) {
+	volume := func(name string) *corev1.VolumeSource {
+		return &named(&pod.Volumes, name, func(v *corev1.Volume) *string { return &v.Name }).VolumeSource
+	}
+	*volume(settingsVolume) = corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: guestbook.Spec.ConfigMapName},
+		DefaultMode:          new(int32(0o644)),
+	}}
+	*volume(pagesVolume) = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("16Mi"))}}
+	*volume(scratchVolume) = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("64Mi"))}}
+}
+
+func setContainer(container *corev1.Container, guestbook *webappv1.Guestbook) {
+	container.Image = image
+	container.Resources = corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
+		Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
+	}
+	if container.SecurityContext == nil {
+		container.SecurityContext = &corev1.SecurityContext{}
+	}
+	container.SecurityContext.AllowPrivilegeEscalation = new(false)
+	container.SecurityContext.ReadOnlyRootFilesystem = new(true)
+	container.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+
+	port := named(&container.Ports, portName, func(p *corev1.ContainerPort) *string { return &p.Name })
+	port.ContainerPort, port.Protocol = 8080, corev1.ProtocolTCP
+	if container.ReadinessProbe == nil {
+		container.ReadinessProbe = &corev1.Probe{}
+	}
+	container.ReadinessProbe.ProbeHandler = corev1.ProbeHandler{
+		HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromString(portName), Scheme: corev1.URISchemeHTTP},
+	}
+	variable := func(name, value string) {
+		*named(&container.Env, name, func(e *corev1.EnvVar) *string { return &e.Name }) = corev1.EnvVar{Name: name, Value: value}
+	}
+	variable("GUESTBOOK_ALIAS", string(guestbook.Spec.Alias))
+	variable("NGINX_ENVSUBST_OUTPUT_DIR", pagesPath)
+	mount := func(volume, path string, readOnly bool) {
+		mounted := named(&container.VolumeMounts, volume, func(m *corev1.VolumeMount) *string { return &m.Name })
+		mounted.MountPath, mounted.ReadOnly = path, readOnly
+	}
+	mount(settingsVolume, settingsPath, true)
+	mount(pagesVolume, pagesPath, false)
+	mount(scratchVolume, scratchPath, false)
+}
+
+// setService makes a Service the Guestbook's: port 80 of all ready pods.
+func setService(service *corev1.Service, guestbook *webappv1.Guestbook) {
+	service.Labels = merge(service.Labels, selectorLabels(guestbook))
+	service.Spec.Type = corev1.ServiceTypeClusterIP
+	service.Spec.Selector = selectorLabels(guestbook)
+	port := named(&service.Spec.Ports, portName, func(p *corev1.ServicePort) *string { return &p.Name })
+	port.Port, port.TargetPort, port.Protocol = 80, intstr.FromString(portName), corev1.ProtocolTCP
+}
+
+// named returns the element of the list that has the name, added if it is
+// missing. So whatever others have added to the list stays.
+func named[T any](list *[]T, name string, nameOf func(*T) *string) *T {
+	for i := range *list {
+		if *nameOf(&(*list)[i]) == name {
+			return &(*list)[i]
+		}
+	}
+	var added T
+	*nameOf(&added) = name
+	*list = append(*list, added)
+	return &(*list)[len(*list)-1]
+}
+
+// merge returns the map with what is wanted in it.
+func merge(present, wanted map[string]string) map[string]string {
+	merged := map[string]string{}
+	maps.Copy(merged, present)
+	maps.Copy(merged, wanted)
+	return merged
+}

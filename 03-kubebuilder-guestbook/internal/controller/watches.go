@@ -1,0 +1,101 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
+)
+
+// byConfigMap is the index that finds Guestbooks by the name of their settings.
+const byConfigMap = "spec.configMapName"
+
+// SetupWithManager says which events make a worker look at which Guestbook.
+func (r *GuestbookReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), &webappv1.Guestbook{}, byConfigMap, configMapOf)
+	if err != nil {
+		return fmt.Errorf("index the Guestbooks: %w", err)
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(controllerName).
+		For(&webappv1.Guestbook{}).
+		Owns(&appsv1.Deployment{}).
+		Owns(&corev1.Service{}).
+		// Objects of somebody else that stand in a Guestbook's way: they have its name.
+		Watches(&appsv1.Deployment{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(uncontrolled)).
+		Watches(&corev1.Service{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(uncontrolled)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.guestbooksWith), builder.WithPredicates(contentChanged)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(guestbookOf), builder.WithPredicates(readinessChanged)).
+		Complete(r)
+}
+
+// CacheByObject says what of which objects the manager's cache keeps.
+func CacheByObject() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&corev1.ConfigMap{}: {Transform: keepDigest},
+		&corev1.Pod{}:       {Transform: keepReadiness, Label: labels.SelectorFromSet(labels.Set{managedByLabel: controllerName})},
+	}
+}
+
+func configMapOf(object client.Object) []string {
+	guestbook, ok := object.(*webappv1.Guestbook)
+	if !ok {
+		return nil
+	}
+	return []string{guestbook.Spec.ConfigMapName}
+}
+
+// guestbooksWith are those that take their settings from a ConfigMap.
+func (r *GuestbookReconciler) guestbooksWith(ctx context.Context, settings client.Object) []reconcile.Request {
+	guestbooks := &webappv1.GuestbookList{}
+	err := r.List(ctx, guestbooks, client.InNamespace(settings.GetNamespace()), client.MatchingFields{byConfigMap: settings.GetName()})
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Failed to find the Guestbooks of a ConfigMap", "configMap", client.ObjectKeyFromObject(settings))
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range guestbooks.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&guestbooks.Items[i])})
+	}
+	return requests
+}
+
+// guestbookOf is the one that a pod belongs to. The pod's controller is a
+// ReplicaSet, and that one's the Deployment, so its label is the shorter way.
+func guestbookOf(_ context.Context, pod client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
+}
+
+// uncontrolled lets the events of objects through that no Guestbook controls: Owns is for the others.
+var uncontrolled = predicate.NewPredicateFuncs(func(object client.Object) bool {
+	return !isGuestbook(metav1.GetControllerOf(object))
+})
+
+// contentChanged keeps changes of labels, annotations and the like away.
+var contentChanged = predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
+	before, wasConfigMap := change.ObjectOld.(*corev1.ConfigMap)
+	after, isConfigMap := change.ObjectNew.(*corev1.ConfigMap)
+	return wasConfigMap && isConfigMap && digestOf(before) != digestOf(after)
+}}
+
+// readinessChanged keeps changes away that no status shows.
+var readinessChanged = predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
+	before, wasPod := change.ObjectOld.(*corev1.Pod)
+	after, isPod := change.ObjectNew.(*corev1.Pod)
+	return wasPod && isPod && (isReady(before) != isReady(after) || isEnding(before) != isEnding(after) || revisionOf(before) != revisionOf(after))
+}}
