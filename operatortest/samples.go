@@ -19,7 +19,10 @@ import (
 // refusedPrefix starts the first line of an invalid sample; the rest of the line is the message to expect.
 const refusedPrefix = "# refused:"
 
-// sampleFiles lists the YAML files of a folder. A folder without any is an
+// kustomization is the file that tells kustomize about a folder. It is no object.
+const kustomization = "kustomization.yaml"
+
+// sampleFiles lists the YAML files of a folder, but for kustomize's. A folder without any is an
 // error: a suite that checks no sample must not pass.
 func sampleFiles(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
@@ -28,7 +31,7 @@ func sampleFiles(dir string) ([]string, error) {
 	}
 	var files []string
 	for _, entry := range entries {
-		if !entry.IsDir() && slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(entry.Name())) {
+		if !entry.IsDir() && entry.Name() != kustomization && slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(entry.Name())) {
 			files = append(files, filepath.Join(dir, entry.Name()))
 		}
 	}
