@@ -111,6 +111,8 @@ func (c *Cluster) tryPlane() error {
 	// Left to itself the server looks for the machine's outward address, and ends on a machine without a network.
 	// A loopback address is no endpoint that the Service "kubernetes" may have.
 	c.plane.APIServer.Configure().Set("advertise-address", "127.0.0.1").Set("endpoint-reconciler-type", "none")
+	// The range that kubeadm chooses. The server's own has room for 254 Services.
+	c.plane.APIServer.Configure().Set("service-cluster-ip-range", "10.96.0.0/16")
 	for flag, value := range c.APIServerFlags {
 		c.plane.APIServer.Configure().Set(flag, value)
 	}

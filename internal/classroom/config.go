@@ -65,6 +65,8 @@ func (e *embedded) writeConfig(chosen ports) error {
 				{Key: "advertise-address", Value: "127.0.0.1"},
 				// A loopback address is no valid endpoint for the Service "kubernetes".
 				{Key: "endpoint-reconciler-type", Value: "none"},
+				// The range that kubeadm chooses. The server's own has room for 254 Services.
+				{Key: "service-cluster-ip-range", Value: "10.96.0.0/16"},
 			}, ExtraEnvs: []extraEnv{
 				// A tighter garbage collector: what a class of clusters on one host needs is memory.
 				{Name: "GOGC", Value: "50"},
