@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -116,6 +117,12 @@ func (o *Options) Validate() error {
 }
 
 // ForManager translates the options into those of a manager that is started with ctx.
+//
+// Its client reads from the cache, and waits there until the cache shows what it
+// has written itself: a reconcile right after a write would otherwise work from
+// the state before it, and be refused. controller-runtime v0.25.2 can't do that
+// for a cache of several namespaces, which has an informer for each; there such a
+// reconcile is refused, and tried again.
 func (o *Options) ForManager(ctx context.Context, scheme *runtime.Scheme) ctrl.Options {
 	return ctrl.Options{
 		Scheme: scheme,
@@ -128,6 +135,7 @@ func (o *Options) ForManager(ctx context.Context, scheme *runtime.Scheme) ctrl.O
 		NewCache: func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 			return newCache(ctx, config, options)
 		},
+		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(len(o.Namespaces) <= 1)}},
 		Metrics:                       o.Metrics.forServer(),
 		HealthProbeBindAddress:        o.HealthProbeBindAddress,
 		LeaderElection:                o.LeaderElect,
