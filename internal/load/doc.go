@@ -14,7 +14,7 @@
 //
 //	make build                       makes bin/manager
 //	config/crd/bases/                holds the definitions
-//	config/rbac/*role.yaml           hold the roles
+//	config/rbac/role.yaml            holds the roles; so may leader_election_role.yaml beside it
 //	config/bench/load.yaml           says what to create; a stage without it is not measured
 //
 // The program runs with ENABLE_WEBHOOKS=false, the switch of kubebuilder's layout, and these flags:

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -141,13 +142,12 @@ func (g *ground) grant(ctx context.Context, stage string) error {
 	if err := g.create(ctx, made); err != nil {
 		return err
 	}
-	pattern := filepath.Join(stage, "config", "rbac", "*role.yaml")
-	files, err := filepath.Glob(pattern)
-	if err != nil {
-		return fmt.Errorf("find the roles: %w", err)
-	}
 	granted := 0
-	for _, file := range files {
+	for _, name := range []string{"role.yaml", "leader_election_role.yaml"} {
+		file := filepath.Join(stage, "config", "rbac", name)
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		roles, err := readRoles(file)
 		if err != nil {
 			return err
@@ -160,7 +160,7 @@ func (g *ground) grant(ctx context.Context, stage string) error {
 		}
 	}
 	if granted == 0 {
-		return fmt.Errorf("%s holds no role: the controller could do nothing", pattern)
+		return fmt.Errorf("%s holds no role: the controller could do nothing", filepath.Join(stage, "config", "rbac"))
 	}
 	return nil
 }
