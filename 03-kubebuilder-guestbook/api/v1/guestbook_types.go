@@ -97,7 +97,7 @@ type GuestbookStatus struct {
 // Guestbook asks for a page that visitors can sign, served by some pods.
 //
 // The Deployment and the Service that it gets have its name, and names of
-// Services are at most 63 characters and begin with a letter.
+// Services are at most 63 characters and, before Kubernetes 1.36, begin with a letter.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=workshop

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -83,7 +84,9 @@ func (r *GuestbookReconciler) reconcile(ctx context.Context, guestbook *webappv1
 // isExpected tells whether the error is part of a normal life: the cache lags
 // behind, or somebody else was faster. Another try settles it.
 func isExpected(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+	// Not found can also mean that the API server has no such resource, and then never will.
+	gone := apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	return gone || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
 // isNamespaceGoing tells whether a create came too late: the Guestbook is about to be deleted as well.
