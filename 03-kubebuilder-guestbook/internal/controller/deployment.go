@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,7 +23,7 @@ const (
 
 	instanceLabel  = "app.kubernetes.io/instance"
 	managedByLabel = "app.kubernetes.io/managed-by"
-	// revisionAnnotation has, on pods and their template, the digest of what they are made from.
+	// revisionAnnotation tells, on pods and their template, what they are made from.
 	revisionAnnotation = "webapp.my.domain/revision"
 )
 
@@ -47,11 +48,13 @@ func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
 	}
 }
 
-// newRevision is the digest of all that the pods are made from: the template and the settings.
+// newRevision tells all that the pods are made from: the Guestbook's UID, and the
+// digest of the template and the settings. By the UID a new Guestbook does not
+// take the pods of a former one of its name, which are about to go, for its own.
 func newRevision(guestbook *webappv1.Guestbook, settings string) string {
 	template := corev1.PodTemplateSpec{}
 	setTemplate(&template, guestbook)
-	return digest(template, settings)
+	return fmt.Sprintf("%s.%s", guestbook.UID, digest(template, settings))
 }
 
 // revisionOf is the revision that a pod was made from.

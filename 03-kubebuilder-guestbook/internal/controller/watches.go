@@ -97,5 +97,6 @@ var contentChanged = predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) 
 var readinessChanged = predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
 	before, wasPod := change.ObjectOld.(*corev1.Pod)
 	after, isPod := change.ObjectNew.(*corev1.Pod)
-	return wasPod && isPod && (isReady(before) != isReady(after) || isEnding(before) != isEnding(after) || revisionOf(before) != revisionOf(after))
+	return wasPod && isPod && (isReady(before) != isReady(after) || isEnding(before) != isEnding(after) || revisionOf(before) != revisionOf(after) ||
+		!readySince(before).Time.Equal(readySince(after).Time)) // a cache that missed events shows only that it was not ready for a while
 }}

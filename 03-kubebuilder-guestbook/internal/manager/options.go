@@ -8,6 +8,8 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -112,6 +114,19 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("--resync-period=%s: give a positive duration", o.ResyncPeriod)
 	case o.Metrics.CertPath != "" && !o.Metrics.Secure:
 		return errors.New("--metrics-cert-path is for TLS: leave --metrics-secure=false out")
+	case o.Metrics.CertPath != "":
+		return o.Metrics.findCertificate()
+	}
+	return nil
+}
+
+// findCertificate returns an error if a file is missing, for which the server
+// would make up with a certificate of its own.
+func (m *MetricsOptions) findCertificate() error {
+	for _, file := range []string{m.CertName, m.KeyName} {
+		if _, err := os.Stat(filepath.Join(m.CertPath, file)); err != nil {
+			return fmt.Errorf("--metrics-cert-path=%s: %w", m.CertPath, err)
+		}
 	}
 	return nil
 }

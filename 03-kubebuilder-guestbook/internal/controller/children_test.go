@@ -1,0 +1,115 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
+)
+
+// storedChild is the Deployment of storedGuestbook, as apply finds it.
+func storedChild() child {
+	deployment := newDeployment(storedGuestbook())
+	deployment.UID = "uid-of-deployment"
+	deployment.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(storedGuestbook(), webappv1.SchemeGroupVersion.WithKind("Guestbook")),
+	}
+	return child{kind: "Deployment", object: deployment, taken: webappv1.ReasonDeploymentTaken}
+}
+
+func TestFindObstacle(t *testing.T) {
+	now := metav1.Now()
+	owner := func(change func(*metav1.OwnerReference)) func(child) {
+		return func(found child) {
+			references := found.object.GetOwnerReferences()
+			change(&references[0])
+			found.object.SetOwnerReferences(references)
+		}
+	}
+	nobodys := func(found child) { found.object.SetOwnerReferences(nil) }
+	tests := map[string]struct {
+		change     func(child)
+		wantReason string
+	}{
+		"the Guestbook's own":                   {change: func(child) {}},
+		"the Guestbook's own, being deleted":    {change: func(found child) { found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonProgressing},
+		"nobody's":                              {change: nobodys, wantReason: webappv1.ReasonDeploymentTaken},
+		"nobody's, being deleted":               {change: func(found child) { nobodys(found); found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonDeploymentTaken},
+		"owned, but not controlled":             {change: owner(func(reference *metav1.OwnerReference) { reference.Controller = nil }), wantReason: webappv1.ReasonDeploymentTaken},
+		"a former Guestbook's of the same name": {change: owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-former" }), wantReason: webappv1.ReasonProgressing},
+		"another Guestbook's": {change: owner(func(reference *metav1.OwnerReference) {
+			reference.UID, reference.Name = "uid-of-other", "other"
+		}), wantReason: webappv1.ReasonDeploymentTaken},
+		"another kind's with the same name": {change: owner(func(reference *metav1.OwnerReference) {
+			reference.UID, reference.Kind = "uid-of-other", "Page"
+		}), wantReason: webappv1.ReasonDeploymentTaken},
+		"a Guestbook's of another group": {change: owner(func(reference *metav1.OwnerReference) {
+			reference.UID, reference.APIVersion = "uid-of-other", "example.org/v1"
+		}), wantReason: webappv1.ReasonDeploymentTaken},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			found := storedChild()
+			test.change(found)
+			obstacle := findObstacle(storedGuestbook(), found)
+			if test.wantReason == "" {
+				g.Expect(obstacle).NotTo(HaveOccurred(), "see findObstacle in children.go")
+				return
+			}
+			g.Expect(obstacle).To(HaveOccurred(), "the Deployment must be left alone, see findObstacle in children.go")
+			g.Expect(obstacle.reason).To(Equal(test.wantReason), obstacle.message)
+			g.Expect(obstacle.message).To(ContainSubstring(`Deployment "web"`), "the message names the object")
+			g.Expect(obstacle.cause).NotTo(HaveOccurred(), "no retries: an event tells when the obstacle is gone")
+			g.Expect(obstacle.condition()).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", test.wantReason)))
+		})
+	}
+}
+
+func TestErrorsOfTheAPIServer(t *testing.T) {
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	going := apierrors.NewForbidden(deployments, "web", errors.New("the namespace is being terminated"))
+	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	invalid := apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "web",
+		field.ErrorList{field.Invalid(field.NewPath("spec", "template"), "", "wrong")})
+	tests := map[string]struct {
+		err error
+		// wantRefused: reported in the status. wantExpected: tried again soon, without a word.
+		// wantGoing: given up. None of them: logged, and tried again less and less often.
+		wantRefused, wantExpected, wantGoing bool
+	}{
+		"somebody else was faster":               {err: apierrors.NewConflict(deployments, "web", errors.New("changed")), wantExpected: true},
+		"the cache does not show it yet":         {err: apierrors.NewAlreadyExists(deployments, "web"), wantExpected: true},
+		"the cache still shows it":               {err: apierrors.NewNotFound(deployments, "web"), wantExpected: true},
+		"the namespace is going":                 {err: going, wantGoing: true},
+		"a policy or a quota forbids it":         {err: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantRefused: true},
+		"a field is not valid":                   {err: invalid, wantRefused: true},
+		"it is too large":                        {err: apierrors.NewRequestEntityTooLargeError("limit is 3145728"), wantRefused: true},
+		"the API server has a problem":           {err: apierrors.NewInternalError(errors.New("etcd"))},
+		"the API server asks to try again later": {err: apierrors.NewTooManyRequests("busy", 1)},
+		"the API server can't be reached":        {err: errors.New("connection refused")},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			wrapped := fmt.Errorf("patch Deployment shop/web: %w", test.err)
+			g.Expect(isExpected(wrapped)).To(Equal(test.wantExpected), "see isExpected in guestbook_controller.go")
+			g.Expect(isNamespaceGoing(wrapped)).To(Equal(test.wantGoing), "see isNamespaceGoing in guestbook_controller.go")
+			refusal, refused := errors.AsType[*obstacle](orRefusal(storedChild(), wrapped))
+			g.Expect(refused).To(Equal(test.wantRefused), "see orRefusal in children.go")
+			if refused {
+				g.Expect(refusal.reason).To(Equal(webappv1.ReasonRefused))
+				g.Expect(refusal.message).To(ContainSubstring(test.err.Error()), "people need the API server's words")
+				g.Expect(refusal.cause).To(MatchError(test.err), "nobody tells when a policy has changed, so it is tried again")
+			}
+		})
+	}
+}

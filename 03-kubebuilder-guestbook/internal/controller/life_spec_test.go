@@ -1,0 +1,114 @@
+package controller_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
+)
+
+var _ = Describe("a Guestbook", func() {
+	It("is announced once, however often the manager starts", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		stop := startManager(cluster.Config, testOptions(namespace))
+		guestbook := newGuestbook(namespace, "announced", 2)
+		create(ctx, newSettings(namespace, "page-settings", "Welcome"), guestbook)
+		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+		expectEvents(ctx, guestbook, "Normal Available")
+
+		stop()
+		startManager(cluster.Config, testOptions(namespace))
+		second := newGuestbook(namespace, "second", 1) // shows that the new manager works
+		create(ctx, second)
+		expectReason(ctx, second, webappv1.ReasonAvailable)
+		expectEvents(ctx, second, "Normal Available")
+		Expect(eventsOf(ctx, Default, guestbook)).To(ConsistOf("Normal Available"), "a start changes nothing, see announce in status.go")
+	}, SpecTimeout(specTimeout))
+
+	It("says that its Deployment is refused, and gets it when it is not any more", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		quota := forbidDeployments(ctx, namespace)
+		guestbook := newGuestbook(namespace, "refused", 1)
+		create(ctx, newSettings(namespace, "page-settings", "Welcome"), guestbook)
+		expectReason(ctx, guestbook, webappv1.ReasonRefused)
+		Expect(readyCondition(ctx, Default, guestbook).Message).To(ContainSubstring("exceeded quota: no-deployments"), "people need the API server's words")
+		expectEvents(ctx, guestbook, "Warning Refused")
+
+		Expect(cluster.Client.Delete(ctx, quota)).To(Succeed())
+		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+		expectEvents(ctx, guestbook, "Warning Refused", "Normal Available")
+	}, SpecTimeout(specTimeout))
+
+	It("leaves a Service that is not its own alone, until that goes away", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		guestbook := newGuestbook(namespace, "taken", 1)
+		foreign := newService(guestbook)
+		foreign.Spec = corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "mail", Port: 25}}}
+		create(ctx, foreign, newSettings(namespace, "page-settings", "Welcome"), guestbook)
+		expectReason(ctx, guestbook, webappv1.ReasonServiceTaken)
+		expectEvents(ctx, guestbook, "Warning ServiceTaken")
+		found := newService(guestbook)
+		Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(found), found)).To(Succeed())
+		Expect(found.ResourceVersion).To(Equal(foreign.ResourceVersion), "what belongs to somebody else stays as it is, see findObstacle in children.go")
+
+		Expect(cluster.Client.Delete(ctx, foreign)).To(Succeed())
+		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+		expectEvents(ctx, guestbook, "Warning ServiceTaken", "Normal Available")
+	}, SpecTimeout(specTimeout))
+
+	It("made anew gets children of its own", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		former := newGuestbook(namespace, "again", 1)
+		create(ctx, newSettings(namespace, "page-settings", "Welcome"), former)
+		expectReason(ctx, former, webappv1.ReasonAvailable)
+		formerPods := named(former)
+
+		Expect(cluster.Client.Delete(ctx, former)).To(Succeed())
+		guestbook := newGuestbook(namespace, "again", 1)
+		create(ctx, guestbook)
+		eventually(ctx, func(g Gomega) {
+			g.Expect(metav1.IsControlledBy(getDeployment(ctx, g, guestbook), guestbook)).To(BeTrue(), "the former Deployment goes and a new one comes, see findObstacle in children.go")
+		})
+		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+		expectPodsNamed(ctx, guestbook)
+		Expect(named(guestbook)).NotTo(ContainElement(BeElementOf(formerPods)))
+		expectEvents(ctx, guestbook, "Normal Available")
+	}, SpecTimeout(specTimeout))
+})
+
+// forbidDeployments returns when the API server refuses every new Deployment in the namespace.
+func forbidDeployments(ctx context.Context, namespace string) *corev1.ResourceQuota {
+	GinkgoHelper()
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "no-deployments"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")}},
+	}
+	create(ctx, quota)
+	probe := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "probe"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "probe"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: "probe:1"}}},
+			},
+		},
+	}
+	eventually(ctx, func(g Gomega) {
+		err := cluster.Client.Create(ctx, probe.DeepCopy(), client.DryRunAll)
+		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the quota is not in effect yet: %v", err)
+		g.Expect(err).To(MatchError(ContainSubstring("exceeded quota")), "the quota controller has not counted yet")
+	})
+	return quota
+}

@@ -1,0 +1,102 @@
+package controller_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest"
+)
+
+// operator describes the stage to the test kit. Sample has two pods, so that one is on standby.
+var operator = operatortest.Operator{
+	CRDs:           []string{"../../config/crd/bases"},
+	Samples:        "../../config/samples",
+	InvalidSamples: "../../config/samples/invalid",
+	Sample:         "../../config/samples/webapp_v1_guestbook_full.yaml",
+	Roles:          []string{"../../config/rbac/role.yaml", "../../config/rbac/leader_election_role.yaml"},
+	Run:            runForKit,
+	Prepare:        makeSettings,
+	Children: []operatortest.Child{{
+		Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"),
+		Drift: map[string]string{
+			"scaled by hand":        `{"spec":{"replicas":7}}`,
+			"another image":         `{"spec":{"template":{"spec":{"containers":[{"name":"page","image":"somebody/else:1"}]}}}}`,
+			"a label of ours taken": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
+			"privileges asked for":  `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
+			"pods of old settings":  `{"spec":{"template":{"metadata":{"annotations":{"webapp.my.domain/revision":"old"}}}}}`,
+		},
+		Foreign: map[string]string{
+			"pods restarted by kubectl": `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2026-11-01T00:00:00Z"}}}}}`,
+			"a longer deadline":         `{"spec":{"progressDeadlineSeconds":900}}`,
+		},
+	}, {
+		Kind: corev1.SchemeGroupVersion.WithKind("Service"),
+		Drift: map[string]string{
+			"opened to the outside": `{"spec":{"type":"NodePort"}}`,
+			"no pods behind it":     `{"spec":{"selector":{"app.kubernetes.io/instance":"nobody"}}}`,
+			"another target":        `{"spec":{"ports":[{"name":"http","port":80,"targetPort":1}]}}`,
+		},
+		Foreign: map[string]string{
+			"addresses of pods that are not ready": `{"spec":{"publishNotReadyAddresses":true}}`,
+		},
+	}},
+	// The Deployment, the Service, and a status for each number of its two pods that are ready.
+	MaxWrites: 5,
+	Values: map[string][]any{
+		"spec.configMapName": {"page-settings", "other-settings"},
+	},
+	Unmeetable: []operatortest.Unmeetable{{
+		Name:  "settings do not exist",
+		Patch: `{"spec":{"configMapName":"missing"}}`,
+	}},
+	Normalize: hidePodNames,
+}
+
+// hidePodNames puts the number of pods in place of their names, which are made at random.
+func hidePodNames(object *unstructured.Unstructured) {
+	status, found := object.Object["status"].(map[string]any)
+	if !found || object.GetKind() != "Guestbook" {
+		return
+	}
+	if _, found := status["active"]; found {
+		status["active"] = "a pod"
+	}
+	if standby, found := status["standby"].([]any); found {
+		status["standby"] = int64(len(standby))
+	}
+}
+
+// makeSettings creates the ConfigMaps that the kit's Guestbooks refer to.
+func makeSettings(ctx context.Context, writer client.Client, namespace string) error {
+	for _, name := range []string{"page-settings", "other-settings"} {
+		if err := writer.Create(ctx, newSettings(namespace, name, "This is "+name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runForKit translates the kit's wishes into the manager's options.
+func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.RunOptions) error {
+	options := testOptions(wishes.Namespace)
+	if wishes.Resync > 0 {
+		options.ResyncPeriod = wishes.Resync
+	}
+	setup := options.ForManager(ctx, scheme)
+	if election := wishes.LeaderElection; election != nil {
+		setup.LeaderElection, setup.LeaderElectionNamespace = true, election.Namespace
+		setup.LeaseDuration, setup.RenewDeadline, setup.RetryPeriod = &election.LeaseDuration, &election.RenewDeadline, &election.RetryPeriod
+	}
+	return runManager(ctx, config, setup)
+}
+
+var _ = Describe("the shared tests", func() {
+	operatortest.DescribeSchema(operator, cluster)
+	operatortest.DescribeBehaviours(operator, cluster)
+})

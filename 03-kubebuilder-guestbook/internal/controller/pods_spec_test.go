@@ -1,0 +1,104 @@
+package controller_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
+)
+
+var _ = Describe("the pods", func() {
+	It("are named in the order in which they take over", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		guestbook := newGuestbook(namespace, "ordered", 3)
+		create(ctx, newSettings(namespace, "page-settings", "Welcome"), guestbook)
+		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+		expectPodsNamed(ctx, guestbook)
+		active, standby := guestbook.Status.Active, guestbook.Status.Standby
+		Expect(standby).To(HaveLen(2))
+		waitForNextSecond(ctx, guestbook)
+
+		Expect(cluster.Client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: active}})).To(Succeed())
+		eventually(ctx, func(g Gomega) {
+			readyCondition(ctx, g, guestbook)
+			g.Expect(named(guestbook)).To(HaveLen(3))
+			g.Expect(named(guestbook)).NotTo(ContainElement(active))
+		})
+		Expect(named(guestbook)[:2]).To(Equal(standby), "the next in line takes over and the new pod comes last, see readyNames in pods.go")
+		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+		expectPodsNamed(ctx, guestbook)
+	}, SpecTimeout(specTimeout))
+
+	It("are as many as the scale subresource asks for, within bounds", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		guestbook := newGuestbook(namespace, "scaled", 1)
+		create(ctx, newSettings(namespace, "page-settings", "Welcome"), guestbook)
+		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+		revision := revisionOf(ctx, Default, guestbook)
+
+		Expect(scale(ctx, guestbook, 3)).To(Succeed())
+		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+		expectPodsNamed(ctx, guestbook)
+		found := &autoscalingv1.Scale{}
+		Expect(cluster.Client.SubResource("scale").Get(ctx, guestbook, found)).To(Succeed())
+		Expect(found.Spec.Replicas).To(BeEquivalentTo(3))
+		Expect(found.Status.Replicas).To(BeEquivalentTo(3), "an autoscaler divides by what status.readyReplicas says")
+		Expect(found.Status.Selector).To(Equal(guestbook.Status.Selector), "an autoscaler finds the pods by it")
+
+		for _, refused := range []int32{0, 11} {
+			err := scale(ctx, guestbook, refused)
+			Expect(apierrors.IsInvalid(err)).To(BeTrue(), "a size of %d must be refused, found: %v", refused, err)
+		}
+		Expect(scale(ctx, guestbook, 2)).To(Succeed())
+		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+		expectPodsNamed(ctx, guestbook)
+		Expect(revisionOf(ctx, Default, guestbook)).To(Equal(revision), "another size is no reason to replace pods, see newRevision in deployment.go")
+	}, SpecTimeout(specTimeout))
+})
+
+func scale(ctx context.Context, guestbook *webappv1.Guestbook, size int32) error {
+	wanted := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: size}}
+	if err := cluster.Client.SubResource("scale").Update(ctx, guestbook.DeepCopy(), client.WithSubResourceBody(wanted)); err != nil {
+		return err
+	}
+	return cluster.Client.Get(ctx, client.ObjectKeyFromObject(guestbook), guestbook)
+}
+
+// expectPodsNamed waits until the status names exactly the pods that exist, as many as are wanted.
+func expectPodsNamed(ctx context.Context, guestbook *webappv1.Guestbook) {
+	GinkgoHelper()
+	eventually(ctx, func(g Gomega) {
+		readyCondition(ctx, g, guestbook)
+		var existing []string
+		for _, pod := range podsOf(ctx, g, guestbook) {
+			existing = append(existing, pod.Name)
+		}
+		g.Expect(existing).To(HaveLen(int(guestbook.Spec.Size)))
+		g.Expect(named(guestbook)).To(ConsistOf(existing), "status.active and status.standby name the pods, see newStatus in status.go")
+		g.Expect(guestbook.Status.ReadyReplicas).To(Equal(guestbook.Spec.Size))
+	})
+}
+
+// waitForNextSecond waits until a new pod can only be ready later than those there are: times are whole seconds.
+func waitForNextSecond(ctx context.Context, guestbook *webappv1.Guestbook) {
+	GinkgoHelper()
+	var last time.Time
+	for _, pod := range podsOf(ctx, Default, guestbook) {
+		for _, condition := range pod.Status.Conditions {
+			if condition.LastTransitionTime.After(last) {
+				last = condition.LastTransitionTime.Time
+			}
+		}
+	}
+	eventually(ctx, func(g Gomega) { g.Expect(time.Now()).To(BeTemporally(">=", last.Add(time.Second))) })
+}

@@ -1,0 +1,146 @@
+package controller
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// noon is a time to count from.
+var noon = time.Date(2026, time.November, 1, 12, 0, 0, 0, time.UTC)
+
+// storedPod is a pod of storedGuestbook that has been ready since some seconds after noon.
+func storedPod(name string, readySince int) corev1.Pod {
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: "uid-of-pod", ResourceVersion: "40",
+			Labels:      selectorLabels(storedGuestbook()),
+			Annotations: map[string]string{revisionAnnotation: "present"},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(time.Duration(readySince) * time.Second))},
+		}},
+	}
+}
+
+func unready(pod corev1.Pod) corev1.Pod {
+	pod.Status.Conditions[1].Status = corev1.ConditionFalse
+	return pod
+}
+
+func TestReadyNames(t *testing.T) {
+	starting := storedPod("starting", 0)
+	starting.Status.Conditions = nil
+	tests := map[string]struct {
+		pods []corev1.Pod
+		want []string
+	}{
+		"there are no pods":                      {},
+		"the pod that was ready first is first":  {pods: []corev1.Pod{storedPod("a", 9), storedPod("b", 3), storedPod("c", 6)}, want: []string{"b", "c", "a"}},
+		"of pods of one second the name decides": {pods: []corev1.Pod{storedPod("c", 3), storedPod("a", 3), storedPod("b", 3)}, want: []string{"a", "b", "c"}},
+		"a pod that is not ready is not named":   {pods: []corev1.Pod{unready(storedPod("a", 1)), storedPod("b", 2)}, want: []string{"b"}},
+		"a pod without the condition is not":     {pods: []corev1.Pod{starting, storedPod("b", 2)}, want: []string{"b"}},
+		"no pod is ready":                        {pods: []corev1.Pod{starting, unready(storedPod("b", 2))}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(readyNames(test.pods)).To(Equal(test.want), "see readyNames in pods.go")
+			slices.Reverse(test.pods)
+			reversed := slices.Clone(test.pods)
+			g.Expect(readyNames(test.pods)).To(Equal(test.want), "the order in which the cache lists the pods must not matter")
+			g.Expect(test.pods).To(Equal(reversed), "the caller's list stays as it is")
+		})
+	}
+}
+
+func TestIsEnding(t *testing.T) {
+	now := metav1.Now()
+	tests := map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"it runs":          {change: func(*corev1.Pod) {}},
+		"it waits":         {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodPending }},
+		"it is not ready":  {change: func(pod *corev1.Pod) { *pod = unready(*pod) }},
+		"it is deleted":    {change: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, want: true},
+		"it has succeeded": {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }, want: true},
+		"it was evicted":   {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			pod := storedPod("a", 1)
+			test.change(&pod)
+			g.Expect(isEnding(&pod)).To(Equal(test.want), "see isEnding in pods.go")
+		})
+	}
+}
+
+func TestKeepReadiness(t *testing.T) {
+	now := metav1.NewTime(noon)
+	tests := map[string]func(*corev1.Pod){
+		"a ready pod":               func(*corev1.Pod) {},
+		"a pod that is not ready":   func(pod *corev1.Pod) { *pod = unready(*pod) },
+		"a pod without conditions":  func(pod *corev1.Pod) { pod.Status.Conditions = nil },
+		"a pod without annotations": func(pod *corev1.Pod) { pod.Annotations = nil },
+		"an evicted pod":            func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed },
+		"a pod that is deleted":     func(pod *corev1.Pod) { pod.DeletionTimestamp, pod.Finalizers = &now, []string{"example.com/hold"} },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			pod := detailedPod()
+			change(pod)
+			whole := pod.DeepCopy()
+
+			transformed, err := keepReadiness(pod)
+
+			g.Expect(err).NotTo(HaveOccurred())
+			kept, isPod := transformed.(*corev1.Pod)
+			g.Expect(isPod).To(BeTrue())
+			g.Expect(kept.Namespace+"/"+kept.Name).To(Equal("shop/web-1"), "the key in the cache")
+			g.Expect(kept.ResourceVersion).To(Equal(whole.ResourceVersion), "the informer compares versions")
+			g.Expect(isEnding(kept)).To(Equal(isEnding(whole)))
+			g.Expect(isReady(kept)).To(Equal(isReady(whole)))
+			g.Expect(readySince(kept)).To(Equal(readySince(whole)))
+			g.Expect(revisionOf(kept)).To(Equal(revisionOf(whole)))
+			g.Expect(labels.SelectorFromSet(selectorLabels(storedGuestbook())).Matches(labels.Set(kept.Labels))).To(BeTrue())
+			g.Expect(guestbookOf(t.Context(), kept)).To(Equal(guestbookOf(t.Context(), whole)))
+
+			g.Expect(kept.Spec).To(BeZero(), "nothing reads the spec")
+			g.Expect(kept.ManagedFields).To(BeEmpty())
+			g.Expect(kept.OwnerReferences).To(BeEmpty())
+			g.Expect(kept.Annotations).NotTo(HaveKey("note"))
+			g.Expect(len(kept.Status.Conditions)).To(BeNumerically("<=", 1), "one condition is read")
+			g.Expect(kept.Status.ContainerStatuses).To(BeEmpty())
+
+			again, err := keepReadiness(kept.DeepCopy())
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(again).To(Equal(kept), "the informer may hand over again what it got")
+		})
+	}
+}
+
+func TestKeepReadinessLeavesOthersAlone(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(keepReadiness(storedSettings())).To(Equal(storedSettings()))
+}
+
+// detailedPod is a ready pod with more than the controller reads.
+func detailedPod() *corev1.Pod {
+	pod := storedPod("web-1", 1)
+	pod.Annotations["note"] = "of a user"
+	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web"}}
+	pod.Spec.NodeName = "node-1"
+	pod.Status.PodIP = "10.0.0.1"
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, Ready: true}}
+	return &pod
+}

@@ -1,0 +1,131 @@
+package controller_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+var _ = Describe("the settings", func() {
+	It("roll the pods of every Guestbook that uses them when their content changes", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		settings := newSettings(namespace, "page-settings", "Welcome")
+		guestbooks := []*webappv1.Guestbook{newGuestbook(namespace, "first", 2), newGuestbook(namespace, "second", 1)}
+		create(ctx, settings, guestbooks[0], guestbooks[1])
+		former := map[string]string{}
+		reasons := map[string]<-chan string{}
+		for _, guestbook := range guestbooks {
+			expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+			former[guestbook.Name] = revisionOf(ctx, Default, guestbook)
+			reasons[guestbook.Name] = watchReasons(ctx, guestbook)
+		}
+
+		changePage(ctx, settings, "Hello")
+		for _, guestbook := range guestbooks {
+			Eventually(reasons[guestbook.Name]).WithContext(ctx).WithTimeout(convergeTimeout).Should(Receive(Equal(webappv1.ReasonProgressing)),
+				"Ready is False while the pods are replaced, see guestbooksWith in watches.go")
+			expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+			revision := revisionOf(ctx, Default, guestbook)
+			Expect(revision).NotTo(Equal(former[guestbook.Name]))
+			Expect(podsOf(ctx, Default, guestbook)).To(And(
+				HaveLen(int(guestbook.Spec.Size)), HaveEach(HaveField("Annotations", HaveKeyWithValue(revisionAnnotation, revision)))),
+				"Ready is True only when no pod of the former settings is left, see observedCondition in status.go")
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("cause nothing when only their labels change", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		tap := traffic.New()
+		startManager(tap.Config(cluster.Config), testOptions(namespace))
+		settings, guestbook := newSettings(namespace, "page-settings", "Welcome"), newGuestbook(namespace, "labelled", 1)
+		create(ctx, settings, guestbook)
+		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+		expectEvents(ctx, guestbook, "Normal Available")
+		before, revision := len(tap.Requests()), revisionOf(ctx, Default, guestbook)
+
+		change := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"shop"},"annotations":{"note":"new"}}}`))
+		Expect(cluster.Client.Patch(ctx, settings, change)).To(Succeed())
+		consistently(ctx, func(g Gomega) {
+			g.Expect(tap.Requests()[before:]).To(BeEmpty(), "see contentChanged in watches.go and digestOf in settings.go")
+			g.Expect(revisionOf(ctx, g, guestbook)).To(Equal(revision))
+		})
+	}, SpecTimeout(specTimeout))
+
+	It("are asked for once while they are missing, and waited for", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		tap := traffic.New()
+		startManager(tap.Config(cluster.Config), testOptions(namespace))
+		guestbook := newGuestbook(namespace, "waiting", 1)
+		create(ctx, guestbook)
+		expectReason(ctx, guestbook, webappv1.ReasonConfigMapNotFound)
+		Expect(meta.FindStatusCondition(guestbook.Status.Conditions, webappv1.ConditionReady).Message).To(ContainSubstring(`ConfigMap "page-settings" does not exist`))
+		expectEvents(ctx, guestbook, "Warning ConfigMapNotFound")
+		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(guestbook), newService(guestbook))
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "pods without settings would never start, so nothing is made")
+
+		before := len(tap.Requests())
+		consistently(ctx, func(g Gomega) {
+			g.Expect(tap.Requests()[before:]).To(BeEmpty(), "an event tells when the settings are there, so nothing is tried until then, see getSettings in settings.go")
+		})
+		create(ctx, newSettings(namespace, "page-settings", "Welcome"))
+		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+		expectEvents(ctx, guestbook, "Warning ConfigMapNotFound", "Normal Available")
+	}, SpecTimeout(specTimeout))
+
+	It("may go: the pods that run stay", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		settings, guestbook := newSettings(namespace, "page-settings", "Welcome"), newGuestbook(namespace, "left", 2)
+		create(ctx, settings, guestbook)
+		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+		names := named(guestbook)
+
+		Expect(cluster.Client.Delete(ctx, settings)).To(Succeed())
+		expectReason(ctx, guestbook, webappv1.ReasonConfigMapNotFound)
+		create(ctx, newSettings(namespace, "page-settings", "Welcome"))
+		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+		Expect(named(guestbook)).To(Equal(names), "the same content makes the same revision: no pod is replaced")
+		Expect(podsOf(ctx, Default, guestbook)).To(HaveEach(HaveField("Name", BeElementOf(names))))
+		expectEvents(ctx, guestbook, "Normal Available", "Warning ConfigMapNotFound", "Normal Available")
+	}, SpecTimeout(specTimeout))
+})
+
+// watchReasons hands out the reasons of the Guestbook's condition Ready, from the present one on, until the spec ends.
+func watchReasons(ctx context.Context, guestbook *webappv1.Guestbook) <-chan string {
+	GinkgoHelper()
+	watcher, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	watch, err := watcher.Watch(ctx, &webappv1.GuestbookList{}, client.InNamespace(guestbook.Namespace), client.MatchingFields{"metadata.name": guestbook.Name})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(watch.Stop)
+	reasons := make(chan string, 100)
+	go func() {
+		for event := range watch.ResultChan() {
+			changed, isGuestbook := event.Object.(*webappv1.Guestbook)
+			if !isGuestbook {
+				continue
+			}
+			if ready := meta.FindStatusCondition(changed.Status.Conditions, webappv1.ConditionReady); ready != nil {
+				reasons <- ready.Reason
+			}
+		}
+	}()
+	return reasons
+}
+
+// newService is an object of the name that the Guestbook's Service has.
+func newService(guestbook *webappv1.Guestbook) *corev1.Service {
+	service := &corev1.Service{}
+	service.Namespace, service.Name = guestbook.Namespace, guestbook.Name
+	return service
+}

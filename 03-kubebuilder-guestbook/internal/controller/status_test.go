@@ -1,0 +1,158 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+
+	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
+)
+
+// late is what a Deployment reports whose rollout takes too long.
+var late = appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: "took too long"}
+
+func TestObservedCondition(t *testing.T) {
+	outdated := func(pod corev1.Pod) corev1.Pod {
+		pod.Annotations = map[string]string{revisionAnnotation: "former"}
+		return pod
+	}
+	tests := map[string]struct {
+		pods       []corev1.Pod
+		deployment appsv1.DeploymentStatus
+		wantReason string
+	}{
+		"all pods are ready and new":                  {pods: []corev1.Pod{storedPod("a", 1), storedPod("b", 2)}, wantReason: webappv1.ReasonAvailable},
+		"the Deployment is late to notice":            {pods: []corev1.Pod{storedPod("a", 1), storedPod("b", 2)}, deployment: appsv1.DeploymentStatus{ObservedGeneration: 5, Conditions: []appsv1.DeploymentCondition{late}}, wantReason: webappv1.ReasonAvailable},
+		"there are no pods":                           {wantReason: webappv1.ReasonProgressing},
+		"a pod is missing":                            {pods: []corev1.Pod{storedPod("a", 1)}, wantReason: webappv1.ReasonProgressing},
+		"a pod is not ready":                          {pods: []corev1.Pod{storedPod("a", 1), unready(storedPod("b", 2))}, wantReason: webappv1.ReasonProgressing},
+		"a pod is too many":                           {pods: []corev1.Pod{storedPod("a", 1), storedPod("b", 2), storedPod("c", 3)}, wantReason: webappv1.ReasonProgressing},
+		"a pod that is not ready is too many":         {pods: []corev1.Pod{storedPod("a", 1), storedPod("b", 2), unready(storedPod("c", 3))}, wantReason: webappv1.ReasonProgressing},
+		"a pod is of a former revision":               {pods: []corev1.Pod{storedPod("a", 1), outdated(storedPod("b", 2))}, wantReason: webappv1.ReasonProgressing},
+		"all pods are of a former revision":           {pods: []corev1.Pod{outdated(storedPod("a", 1)), outdated(storedPod("b", 2))}, wantReason: webappv1.ReasonProgressing},
+		"a pod is missing, and the rollout is stuck":  {pods: []corev1.Pod{storedPod("a", 1)}, deployment: appsv1.DeploymentStatus{ObservedGeneration: 5, Conditions: []appsv1.DeploymentCondition{late}}, wantReason: webappv1.ReasonStalled},
+		"a pod is missing, and a former one is stuck": {pods: []corev1.Pod{storedPod("a", 1)}, deployment: appsv1.DeploymentStatus{ObservedGeneration: 4, Conditions: []appsv1.DeploymentCondition{late}}, wantReason: webappv1.ReasonProgressing},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			deployment := newDeployment(storedGuestbook())
+			deployment.Generation, deployment.Status = 5, test.deployment
+			ready := observedCondition(storedGuestbook(), deployment, test.pods, "present")
+			g.Expect(ready.Type).To(Equal(webappv1.ConditionReady))
+			g.Expect(ready.Reason).To(Equal(test.wantReason), "see observedCondition in status.go")
+			isTrue := ready.Status == metav1.ConditionTrue
+			g.Expect(isTrue).To(Equal(test.wantReason == webappv1.ReasonAvailable))
+			g.Expect(ready.Message).NotTo(BeEmpty())
+		})
+	}
+}
+
+func TestStalled(t *testing.T) {
+	tests := map[string]struct {
+		observed   int64
+		conditions []appsv1.DeploymentCondition
+		want       string
+	}{
+		"nothing is reported":            {observed: 5},
+		"the deadline is over":           {observed: 5, conditions: []appsv1.DeploymentCondition{late}, want: "took too long"},
+		"it was, for a former template":  {observed: 4, conditions: []appsv1.DeploymentCondition{late}},
+		"the rollout goes on":            {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Message: "going on"}}},
+		"pods can't be created":          {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "quota"}}, want: "quota"},
+		"pods could not be created once": {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionFalse, Message: "quota"}}},
+		"too few pods are available":     {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "minimum"}}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			deployment := newDeployment(storedGuestbook())
+			deployment.Generation = 5
+			deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: test.observed, Conditions: test.conditions}
+			g.Expect(stalled(deployment)).To(Equal(test.want), "see stalled in status.go")
+		})
+	}
+}
+
+func TestNewStatus(t *testing.T) {
+	g := NewWithT(t)
+	guestbook := storedGuestbook()
+	pods := []corev1.Pod{storedPod("late", 9), storedPod("first", 1), unready(storedPod("starting", 2)), storedPod("second", 5)}
+	available := newCondition(metav1.ConditionTrue, webappv1.ReasonAvailable, "all there")
+	status := newStatus(guestbook, pods, available)
+	g.Expect(guestbook).To(Equal(storedGuestbook()), "the Guestbook is the cache's and stays as it is")
+	g.Expect(status.Active).To(Equal("first"))
+	g.Expect(status.Standby).To(Equal([]string{"second", "late"}))
+	g.Expect(status.ReadyReplicas).To(BeEquivalentTo(3))
+	g.Expect(status.Selector).To(Equal("app.kubernetes.io/instance=web,app.kubernetes.io/managed-by=guestbook-controller,app.kubernetes.io/name=guestbook"))
+	g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
+	g.Expect(status.Conditions).To(ConsistOf(And(
+		HaveField("Reason", webappv1.ReasonAvailable), HaveField("ObservedGeneration", BeEquivalentTo(3)), HaveField("LastTransitionTime", Not(BeZero())))))
+
+	guestbook.Status = *status
+	status = newStatus(guestbook, nil, newCondition(metav1.ConditionFalse, webappv1.ReasonConfigMapNotFound, "no settings"))
+	g.Expect(status.Active).To(BeEmpty(), "what was true before must not stay")
+	g.Expect(status.Standby).To(BeNil())
+	g.Expect(status.ReadyReplicas).To(BeZero())
+	g.Expect(status.Conditions).To(ConsistOf(And(
+		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", webappv1.ReasonConfigMapNotFound), HaveField("Message", "no settings"))))
+}
+
+func TestNewStatusIsStable(t *testing.T) {
+	g := NewWithT(t)
+	guestbook := storedGuestbook()
+	pods := []corev1.Pod{storedPod("a", 1), storedPod("b", 2)}
+	available := newCondition(metav1.ConditionTrue, webappv1.ReasonAvailable, "all there")
+	guestbook.Status = *newStatus(guestbook, pods, available)
+	guestbook.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon)
+	g.Expect(newStatus(guestbook, pods, available)).To(HaveValue(Equal(guestbook.Status)), "the same observation must not become a write")
+
+	audited := metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue}
+	guestbook.Status.Conditions = append(guestbook.Status.Conditions, audited)
+	status := newStatus(guestbook, pods, newCondition(metav1.ConditionFalse, webappv1.ReasonProgressing, "rolling"))
+	g.Expect(status.Conditions).To(ContainElement(audited), "conditions of other controllers stay")
+	ready := meta.FindStatusCondition(status.Conditions, webappv1.ConditionReady)
+	g.Expect(ready.LastTransitionTime.After(noon.Add(time.Hour))).To(BeTrue(), "the time is that of the change from True to False")
+}
+
+func TestAnnounce(t *testing.T) {
+	available := newCondition(metav1.ConditionTrue, webappv1.ReasonAvailable, "all there")
+	progressing := newCondition(metav1.ConditionFalse, webappv1.ReasonProgressing, "rolling")
+	missing := newCondition(metav1.ConditionFalse, webappv1.ReasonConfigMapNotFound, "100% missing")
+	taken := newCondition(metav1.ConditionFalse, webappv1.ReasonDeploymentTaken, "taken")
+	renamed := missing
+	renamed.Message = "another one is missing"
+	tests := map[string]struct {
+		before []metav1.Condition
+		after  metav1.Condition
+		// want is the event; "" for none.
+		want string
+	}{
+		"a new Guestbook is progressing":        {after: progressing},
+		"a new Guestbook has no settings":       {after: missing, want: "Warning ConfigMapNotFound 100% missing"},
+		"a Guestbook becomes ready":             {before: []metav1.Condition{progressing}, after: available, want: "Normal Available all there"},
+		"a ready Guestbook stays ready":         {before: []metav1.Condition{available}, after: available},
+		"a ready Guestbook rolls its pods":      {before: []metav1.Condition{available}, after: progressing},
+		"a problem stays, in other words":       {before: []metav1.Condition{missing}, after: renamed},
+		"a problem follows another":             {before: []metav1.Condition{missing}, after: taken, want: "Warning DeploymentTaken taken"},
+		"a problem is being solved":             {before: []metav1.Condition{taken}, after: progressing},
+		"somebody else's condition is not ours": {before: []metav1.Condition{{Type: "Audited", Reason: webappv1.ReasonAvailable}}, after: available, want: "Normal Available all there"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			recorder := events.NewFakeRecorder(1)
+			(&GuestbookReconciler{Recorder: recorder}).announce(storedGuestbook(), test.before, test.after)
+			if test.want == "" {
+				g.Expect(recorder.Events).To(BeEmpty(), "see announce in status.go")
+				return
+			}
+			g.Expect(recorder.Events).To(Receive(Equal(test.want)))
+		})
+	}
+}

@@ -1,0 +1,115 @@
+package controller
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func TestContentChanged(t *testing.T) {
+	tests := map[string]struct {
+		change func(*corev1.ConfigMap)
+		want   bool
+	}{
+		"a resync":                     {change: func(*corev1.ConfigMap) {}},
+		"a label changes":              {change: func(settings *corev1.ConfigMap) { settings.Labels["team"], settings.ResourceVersion = "bank", "21" }},
+		"a text changes":               {change: func(settings *corev1.ConfigMap) { settings.Data["index.html.template"] = "Hello" }, want: true},
+		"something binary changes":     {change: func(settings *corev1.ConfigMap) { settings.BinaryData = nil }, want: true},
+		"a key that no page uses goes": {change: func(settings *corev1.ConfigMap) { delete(settings.Data, "about.html.template") }, want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			after := storedSettings()
+			test.change(after)
+			g.Expect(contentChanged.Update(event.UpdateEvent{ObjectOld: storedSettings(), ObjectNew: after})).To(Equal(test.want), "see contentChanged in watches.go")
+			before, cached := cachedSettings(g, storedSettings()), cachedSettings(g, after)
+			g.Expect(contentChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: cached})).To(Equal(test.want), "the same for what the cache keeps of them")
+		})
+	}
+}
+
+func cachedSettings(g Gomega, settings *corev1.ConfigMap) client.Object {
+	cached, err := keepDigest(settings.DeepCopy())
+	g.Expect(err).NotTo(HaveOccurred())
+	return cached.(client.Object)
+}
+
+func TestReadinessChanged(t *testing.T) {
+	now := metav1.Now()
+	tests := map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"a resync":                       {change: func(*corev1.Pod) {}},
+		"an annotation changes":          {change: func(pod *corev1.Pod) { pod.Annotations["note"], pod.ResourceVersion = "new", "41" }},
+		"its address changes":            {change: func(pod *corev1.Pod) { pod.Status.PodIP = "10.0.0.2" }},
+		"it is ready no more":            {change: func(pod *corev1.Pod) { *pod = unready(*pod) }, want: true},
+		"it is another time ready since": {change: func(pod *corev1.Pod) { *pod = storedPod("web-1", 9) }, want: true},
+		"it is deleted":                  {change: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, want: true},
+		"it was evicted":                 {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, want: true},
+		"it is taken for another's":      {change: func(pod *corev1.Pod) { pod.Annotations[revisionAnnotation] = "other" }, want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			before, after := storedPod("web-1", 1), storedPod("web-1", 1)
+			test.change(&after)
+			g.Expect(readinessChanged.Update(event.UpdateEvent{ObjectOld: &before, ObjectNew: &after})).To(Equal(test.want), "see readinessChanged in watches.go")
+		})
+	}
+}
+
+func TestPredicatesLetArrivalsAndDeparturesThrough(t *testing.T) {
+	pod := storedPod("web-1", 1)
+	tests := map[string]struct {
+		predicate predicate.Predicate
+		object    client.Object
+	}{
+		"settings":             {predicate: contentChanged, object: storedSettings()},
+		"pods":                 {predicate: readinessChanged, object: &pod},
+		"somebody else's work": {predicate: uncontrolled, object: newDeployment(storedGuestbook())},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(test.predicate.Create(event.CreateEvent{Object: test.object})).To(BeTrue())
+			g.Expect(test.predicate.Delete(event.DeleteEvent{Object: test.object})).To(BeTrue())
+		})
+	}
+}
+
+func TestUncontrolled(t *testing.T) {
+	g := NewWithT(t)
+	owned, foreign := storedChild().object, newService(storedGuestbook())
+	g.Expect(uncontrolled.Create(event.CreateEvent{Object: owned})).To(BeFalse(), "Owns sees to it")
+	g.Expect(uncontrolled.Update(event.UpdateEvent{ObjectOld: owned, ObjectNew: newDeployment(storedGuestbook())})).To(BeTrue(), "its owner was taken away")
+	foreign.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: "Guestbook", Name: "web", UID: "uid-of-web", Controller: new(true)}}
+	g.Expect(uncontrolled.Delete(event.DeleteEvent{Object: foreign})).To(BeTrue(), "a kind of another group is somebody else")
+}
+
+func TestWhoseObjectsTheyAre(t *testing.T) {
+	g := NewWithT(t)
+	pod := storedPod("web-1", 1)
+	g.Expect(guestbookOf(t.Context(), &pod)).To(ConsistOf(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}))
+	g.Expect(configMapOf(storedGuestbook())).To(ConsistOf("page-settings"), "the index by which a ConfigMap finds its Guestbooks")
+	g.Expect(configMapOf(&pod)).To(BeEmpty())
+}
+
+func TestCacheByObject(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(CacheByObject()).To(HaveLen(2))
+	for object, settings := range CacheByObject() {
+		g.Expect(settings.Transform).NotTo(BeNil(), "%T", object)
+		if _, isPod := object.(*corev1.Pod); isPod {
+			g.Expect(settings.Label.String()).To(Equal("app.kubernetes.io/managed-by=guestbook-controller"), "pods of others are not kept at all")
+		}
+	}
+}
