@@ -57,6 +57,11 @@ var _ = Describe("a Guestbook", func() {
 		create(ctx, foreign, newSettings(namespace, "page-settings", "Welcome"), guestbook)
 		expectReason(ctx, guestbook, webappv1.ReasonServiceTaken)
 		expectEvents(ctx, guestbook, "Warning ServiceTaken")
+		eventually(ctx, func(g Gomega) { // until all is quiet: from now on only the Service can be the cause
+			g.Expect(getDeployment(ctx, g, guestbook).Status.AvailableReplicas).To(BeEquivalentTo(1))
+			readyCondition(ctx, g, guestbook)
+			g.Expect(named(guestbook)).To(HaveLen(1), "the pods serve nobody yet, but the status names them")
+		})
 		found := newService(guestbook)
 		Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(found), found)).To(Succeed())
 		Expect(found.ResourceVersion).To(Equal(foreign.ResourceVersion), "what belongs to somebody else stays as it is, see findObstacle in children.go")

@@ -50,6 +50,8 @@ var operator = operatortest.Operator{
 	MaxWrites: 5,
 	Values: map[string][]any{
 		"spec.configMapName": {"page-settings", "other-settings"},
+		// Not the 10 that the schema allows: more pods take longer, and show nothing more.
+		"spec.size": {int64(1), int64(2), int64(3)},
 	},
 	Unmeetable: []operatortest.Unmeetable{{
 		Name:  "settings do not exist",

@@ -28,8 +28,9 @@ func (r *GuestbookReconciler) listPods(ctx context.Context, guestbook *webappv1.
 
 // readyNames returns the names of the ready pods, the one that has been ready
 // for longest first. The rule depends on the pods alone, so that every replica
-// of the controller, and each new start, names the same ones; and it leaves the
-// active pod active for as long as it is ready.
+// of the controller, and each new start, names the same ones. A pod that becomes
+// ready later comes after those that are; within one second, which is as fine as
+// the API tells time, the names decide.
 func readyNames(pods []corev1.Pod) []string {
 	ready := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !isReady(&pod) })
 	slices.SortFunc(ready, func(a, b corev1.Pod) int {

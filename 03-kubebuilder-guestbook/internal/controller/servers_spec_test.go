@@ -92,7 +92,7 @@ var _ = Describe("the probes", func() {
 
 var _ = Describe("the end", func() {
 	It("comes although the API server does not answer while the caches fill", func(ctx SpecContext) {
-		tap, listing, proceed := holdLists("services")
+		tap, listing, proceed := holdLists("guestbooks") // the first cache that a manager fills
 		DeferCleanup(func() { close(proceed) })
 		stop := startManager(tap.Config(cluster.Config), testOptions(cluster.Namespace(ctx)))
 		Eventually(listing).WithContext(ctx).WithTimeout(convergeTimeout).Should(BeClosed())

@@ -6,11 +6,15 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
 
 func TestContentChanged(t *testing.T) {
@@ -101,6 +105,21 @@ func TestWhoseObjectsTheyAre(t *testing.T) {
 	g.Expect(guestbookOf(t.Context(), &pod)).To(ConsistOf(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}))
 	g.Expect(configMapOf(storedGuestbook())).To(ConsistOf("page-settings"), "the index by which a ConfigMap finds its Guestbooks")
 	g.Expect(configMapOf(&pod)).To(BeEmpty())
+}
+
+func TestGuestbooksWith(t *testing.T) {
+	g := NewWithT(t)
+	kinds := runtime.NewScheme()
+	g.Expect(webappv1.AddToScheme(kinds)).To(Succeed())
+	second, elsewhere, otherwise := storedGuestbook(), storedGuestbook(), storedGuestbook()
+	second.Name, elsewhere.Namespace, otherwise.Name, otherwise.Spec.ConfigMapName = "second", "bank", "otherwise", "other-settings"
+	reader := fake.NewClientBuilder().WithScheme(kinds).WithIndex(&webappv1.Guestbook{}, byConfigMap, configMapOf).
+		WithObjects(storedGuestbook(), second, elsewhere, otherwise).Build()
+	requests := (&GuestbookReconciler{Client: reader}).guestbooksWith(t.Context(), storedSettings())
+	g.Expect(requests).To(ConsistOf(
+		reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
+		reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "second"}},
+	), "those of the ConfigMap's namespace that name it, see guestbooksWith in watches.go")
 }
 
 func TestCacheByObject(t *testing.T) {
