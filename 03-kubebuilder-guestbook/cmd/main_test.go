@@ -55,7 +55,7 @@ func TestRunRefuses(t *testing.T) {
 			args: []string{reachable, "--health-probe-bind-address=" + occupied},
 			want: "listen tcp " + occupied + ": bind: address already in use",
 		},
-		"a cluster that is not there":    {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + kubeconfigFor(t, freeAddress(t))}, want: "connection refused"},
+		"a cluster that is not there":    {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + kubeconfigFor(t, "127.0.0.1:1")}, want: "connection refused"},
 		"a cluster without Guestbooks":   {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + kubeconfigFor(t, apiServer{unknown: webappv1.SchemeGroupVersion.Group}.start(t))}, want: "the cluster does not know Guestbooks: install them with `make install`"},
 		"no namespace to elect a leader": {args: []string{"--health-probe-bind-address=0", "--leader-elect", reachable}, want: "unable to find leader election namespace"},
 	}
