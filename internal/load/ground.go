@@ -142,13 +142,13 @@ func (g *ground) grant(ctx context.Context, stage string) error {
 	if err := g.create(ctx, made); err != nil {
 		return err
 	}
+	folder := filepath.Join(stage, "config", "rbac")
 	granted := 0
 	for _, name := range []string{"role.yaml", "leader_election_role.yaml"} {
-		file := filepath.Join(stage, "config", "rbac", name)
-		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		roles, err := readRoles(filepath.Join(folder, name))
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		roles, err := readRoles(file)
 		if err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (g *ground) grant(ctx context.Context, stage string) error {
 		}
 	}
 	if granted == 0 {
-		return fmt.Errorf("%s holds no role: the controller could do nothing", filepath.Join(stage, "config", "rbac"))
+		return fmt.Errorf("%s holds no role: the controller could do nothing", folder)
 	}
 	return nil
 }
