@@ -106,9 +106,13 @@ var collision = behaviour{
 	advice: "metav1.IsControlledBy before every write to a child: it compares the UID, where a kind or a name is not enough; " +
 		"for what is not ours, a condition that names the object and one Warning event, and no retry at full speed",
 	check: func(ctx context.Context, lab *lab) error {
+		templates, err := lab.templates(ctx)
+		if err != nil {
+			return err
+		}
 		var cases []collisionCase
-		for i := range lab.operator.Children {
-			cases = append(cases, collisionCase{child: i}, collisionCase{child: i, owned: true})
+		for _, template := range templates {
+			cases = append(cases, collisionCase{template: template}, collisionCase{template: template, owned: true})
 		}
 		wanted, err := lab.fresh(ctx, nil)
 		if err != nil {
@@ -121,17 +125,13 @@ var collision = behaviour{
 // collisionCase is a foreign object in the place of a declared child, with a
 // controller of its own or without any.
 type collisionCase struct {
-	child int
-	owned bool
+	template *unstructured.Unstructured
+	owned    bool
 }
 
 func (l *lab) collide(ctx context.Context, collision collisionCase, wanted state) error {
-	template, err := l.template(ctx, l.operator.Children[collision.child])
-	if err != nil || template == nil {
-		return err
-	}
 	return l.try(ctx, func(ctx context.Context, trial *trial) error {
-		foreign, err := trial.makeForeign(ctx, template, collision.owned)
+		foreign, err := trial.makeForeign(ctx, collision.template, collision.owned)
 		if err != nil {
 			return err
 		}
@@ -160,19 +160,25 @@ func (l *lab) collide(ctx context.Context, collision collisionCase, wanted state
 	})
 }
 
-// template is a child as the operator makes it, to be put in its way elsewhere.
-func (l *lab) template(ctx context.Context, declared Child) (*unstructured.Unstructured, error) {
-	var template *unstructured.Unstructured
-	err := l.try(ctx, func(ctx context.Context, trial *trial) error {
+// templates are the sample's children as the operator makes them, to be put in its way elsewhere.
+func (l *lab) templates(ctx context.Context) (templates []*unstructured.Unstructured, err error) {
+	err = l.try(ctx, func(ctx context.Context, trial *trial) error {
 		resource := l.resource(nil)
 		if _, err := trial.settle(ctx, trial.start(RunOptions{}), resource); err != nil {
 			return err
 		}
-		child, err := trial.child(ctx, declared, resource)
-		template = child
-		return err
+		for _, declared := range l.operator.Children {
+			child, err := trial.child(ctx, declared, resource)
+			if err != nil {
+				return err
+			}
+			if child != nil {
+				templates = append(templates, child)
+			}
+		}
+		return nil
 	})
-	return template, err
+	return templates, err
 }
 
 // makeForeign creates an object like the child that is not the operator's.

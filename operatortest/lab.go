@@ -20,7 +20,7 @@ import (
 
 // parallelTrials is how many trials of one behaviour run side by side. They
 // mostly wait for the cluster, so it is more than there are cores.
-const parallelTrials = 4
+const parallelTrials = 8
 
 // lab is where one operator is tried: its cluster, its sample and its user.
 type lab struct {

@@ -30,7 +30,7 @@ const (
 	convergeTimeout = 20 * time.Second
 	pollInterval    = 20 * time.Millisecond
 	// quietTime is how long a spec looks for something that must not happen.
-	quietTime = 700 * time.Millisecond
+	quietTime = 400 * time.Millisecond
 
 	revisionAnnotation = "webapp.my.domain/revision"
 )
