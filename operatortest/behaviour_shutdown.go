@@ -19,6 +19,10 @@ var shutdown = behaviour{
 	advice: "the context of a reconcile: the one that ends with SIGTERM must not cancel its requests (context.WithoutCancel and a time limit); " +
 		"then what Run waits for before it returns: workers, informers, the broadcaster of events, servers",
 	check: func(ctx context.Context, lab *lab) error {
+		// Goroutines of the whole process are counted.
+		if err := lab.allEnded(ctx); err != nil {
+			return err
+		}
 		return lab.try(ctx, func(ctx context.Context, trial *trial) error { return trial.shutDown(ctx) })
 	},
 }

@@ -163,6 +163,12 @@ func recreationUnseen(ctx context.Context, b *blind) error {
 	}
 	if len(old.GetFinalizers()) > 0 {
 		releaseResources(traffic.Latest)
+		if err := b.pause(ctx); err != nil {
+			return err
+		}
+		if b.reread(ctx, old) == nil { // its finalizer waits for what the operator must see first: the children's end
+			releaseChildren(traffic.Latest)
+		}
 	}
 	if err := b.gone(ctx, old, "the operator does not see its children"); err != nil {
 		return err

@@ -13,6 +13,8 @@ type instance struct {
 	tap     *traffic.Tap
 	cancel  context.CancelFunc
 	timeout time.Duration
+	// outside tells that it has calls to make that no tap sees.
+	outside bool
 	// stopped tells that the kit ended it.
 	stopped bool
 	// done is closed when Run has returned; err is what it returned.
@@ -26,13 +28,14 @@ func (t *trial) start(options RunOptions) *instance { return t.startOn(traffic.N
 // startOn does the same behind a tap that is set up already.
 func (t *trial) startOn(tap *traffic.Tap, options RunOptions) *instance {
 	ctx, cancel := context.WithCancel(context.Background())
-	started := &instance{tap: tap, cancel: cancel, timeout: t.operator.timeout(), done: make(chan struct{})}
+	started := &instance{tap: tap, cancel: cancel, timeout: t.operator.timeout(), outside: t.operator.External != nil, done: make(chan struct{})}
 	options.Namespace = t.namespace
 	go func() {
 		defer close(started.done)
 		started.err = t.operator.Run(ctx, tap.Config(t.config()), options)
 	}()
 	t.instances = append(t.instances, started)
+	t.noteRun(started.done)
 	return started
 }
 
@@ -52,9 +55,16 @@ func (i *instance) stop() error {
 }
 
 // kill ends the operator as kill -9 does: nothing it does from now on has an effect.
+// A reconcile may be waiting for what it will never see now, until its time is up. Nobody
+// waits for that, unless the operator could still do something outside.
 func (i *instance) kill() error {
 	i.tap.Kill()
-	return i.stop()
+	if i.outside {
+		return i.stop()
+	}
+	i.stopped = true
+	i.cancel()
+	return nil
 }
 
 // writes are the write requests so far, without those of leader election.

@@ -33,6 +33,8 @@ type lab struct {
 	rules []rule
 
 	mu sync.Mutex
+	// runs holds what is closed when an operator's Run has returned, of all that were started.
+	runs []<-chan struct{}
 	// ends holds what a fresh resource of a spec ends like, by the spec in JSON.
 	ends map[string]*end
 
@@ -135,6 +137,27 @@ func (l *lab) config() *rest.Config {
 	config := rest.CopyConfig(l.cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: l.user, Groups: []string{"system:authenticated"}}
 	return config
+}
+
+func (l *lab) noteRun(ended <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.runs = append(l.runs, ended)
+}
+
+// allEnded waits until no operator runs any more, neither one that was killed.
+func (l *lab) allEnded(ctx context.Context) error {
+	l.mu.Lock()
+	runs := slices.Clone(l.runs)
+	l.mu.Unlock()
+	for _, ended := range runs {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the end of operators that were killed: %w", ctx.Err())
+		}
+	}
+	return nil
 }
 
 // childKinds are the kinds of all declared children, each once.
