@@ -1,0 +1,158 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Finalizer keeps a deleted Memcached until its pods have ended, so that who
+// waits for its deletion knows that no client can reach it any more.
+const Finalizer = "cache.example.com/finalizer"
+
+// Types of the conditions.
+const (
+	// ConditionAvailable is True while enough pods are ready: all but a quarter of
+	// them, rounded down, which is how many a Deployment may take away at a time.
+	// It is False while the name of a child is somebody else's, for clients would find that one.
+	ConditionAvailable = "Available"
+	// ConditionProgressing is True while pods are being made, replaced or removed.
+	ConditionProgressing = "Progressing"
+	// ConditionDegraded is True while the Memcached is not what its spec asks for,
+	// and nothing under way will change that: somebody has to look.
+	ConditionDegraded = "Degraded"
+)
+
+// Reasons of the conditions.
+const (
+	// ReasonEnoughPods: enough pods are ready.
+	ReasonEnoughPods = "EnoughPods"
+	// ReasonTooFewPods: too few pods are ready.
+	ReasonTooFewPods = "TooFewPods"
+	// ReasonRollingOut: pods are being made, replaced or removed.
+	ReasonRollingOut = "RollingOut"
+	// ReasonRolledOut: all pods are there and are as the spec asks.
+	ReasonRolledOut = "RolledOut"
+	// ReasonNameTaken: an object with the name of a child belongs to somebody else.
+	ReasonNameTaken = "NameTaken"
+	// ReasonRefused: the API server refuses a child, for a quota or a policy.
+	ReasonRefused = "Refused"
+	// ReasonStalled: the Deployment reports that it makes no progress.
+	ReasonStalled = "Stalled"
+	// ReasonPodsFailing: a pod's container can't start, or ends again and again.
+	ReasonPodsFailing = "PodsFailing"
+	// ReasonAsExpected: nothing is wrong.
+	ReasonAsExpected = "AsExpected"
+)
+
+// MemcachedSpec is the cache that is wanted.
+type MemcachedSpec struct {
+	// Size is the number of pods, 1 to 5. Clients spread their keys over the pods,
+	// so each change of it makes a part of the keys move, and be forgotten.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=5
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Size",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
+	Size int32 `json:"size"`
+
+	// ContainerPort is the port that memcached listens on, 1024 to 65535: ports below are for root.
+	// +optional
+	// +kubebuilder:default=11211
+	// +kubebuilder:validation:Minimum=1024
+	// +kubebuilder:validation:Maximum=65535
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Port",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	ContainerPort int32 `json:"containerPort,omitempty"`
+
+	// MemoryMegabytes is how much memory each pod may fill with items, 8 to 65536.
+	// The pod may use a quarter and 32 MiB more, for connections and the program itself.
+	// +optional
+	// +kubebuilder:default=64
+	// +kubebuilder:validation:Minimum=8
+	// +kubebuilder:validation:Maximum=65536
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Memory in MB",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	MemoryMegabytes int32 `json:"memoryMegabytes,omitempty"`
+
+	// Image is the container image, with a tag, a digest, both or neither. Without it, it is the operator's own choice.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^\S+$`
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Image",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Image string `json:"image,omitempty"`
+}
+
+// MemcachedStatus is what the operator found.
+type MemcachedStatus struct {
+	// Nodes are the names of the pods that are ready, sorted.
+	// +optional
+	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Nodes"
+	Nodes []string `json:"nodes,omitempty"`
+
+	// ReadyReplicas is the number of pods that are ready.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready pods",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+
+	// Selector finds the pods. Autoscalers read it through the scale subresource.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Selector",xDescriptors={"urn:alm:descriptor:text"}
+	Selector string `json:"selector,omitempty"`
+
+	// ObservedGeneration is the metadata.generation that the rest of the status speaks of.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions holds the conditions Available, Progressing and Degraded.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Memcached asks for some pods with memcached, and a Service by whose name
+// clients find all of them.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:categories=workshop
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.readyReplicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
+// +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].status`
+// +kubebuilder:printcolumn:name="Degraded",type=string,JSONPath=`.status.conditions[?(@.type=="Degraded")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name must be at most 63 lower case letters, digits and '-', and begin with a letter: it is also the name of a Service"
+// +operator-sdk:csv:customresourcedefinitions:displayName="Memcached",resources={{Deployment,v1,""},{Service,v1,""},{PodDisruptionBudget,v1,""},{Pod,v1,""}}
+type Memcached struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// Spec is what is wanted. Written by users.
+	// +required
+	Spec MemcachedSpec `json:"spec"`
+	// Status is what was found. Written by the operator.
+	// +optional
+	Status MemcachedStatus `json:"status,omitzero"`
+}
+
+// MemcachedList is a list of Memcacheds.
+//
+// +kubebuilder:object:root=true
+type MemcachedList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	// Items are the Memcacheds.
+	Items []Memcached `json:"items"`
+}
+
+func init() {
+	SchemeBuilder.Register(func(scheme *runtime.Scheme) error {
+		scheme.AddKnownTypes(SchemeGroupVersion, &Memcached{}, &MemcachedList{})
+		return nil
+	})
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+)
+
+// gadgetFlags are the flags of the tests that have others in mind.
+var gadgetFlags = []string{"--version=0.1.0", "--channels=candidate,fast", "--default-channel=fast"}
+
+// gadgetManifests are those of an operator for Gadgets.
+func gadgetManifests(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile("testdata/manifests.yaml")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return string(content)
+}
+
+// readFolder returns the contents of all files in a folder by their paths there.
+func readFolder(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	contents := map[string]string{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join(dir, path))
+		contents[path] = string(content)
+		return err
+	})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return contents
+}
+
+func TestRunWritesTheBundle(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir()
+	stale := filepath.Join(dir, "bundle", "manifests", "stale.yaml")
+	g.Expect(os.MkdirAll(filepath.Dir(stale), 0o755)).To(Succeed())
+	g.Expect(os.WriteFile(stale, nil, 0o644)).To(Succeed())
+
+	g.Expect(run(gadgetFlags, strings.NewReader(gadgetManifests(t)), dir)).To(Succeed())
+	written := readFolder(t, dir)
+	g.Expect(slices.Sorted(maps.Keys(written))).To(Equal([]string{
+		"bundle.Dockerfile",
+		"bundle/manifests/gadget-operator.clusterserviceversion.yaml",
+		"bundle/manifests/metrics_v1_service.yaml",
+		"bundle/manifests/read_rbac.authorization.k8s.io_v1_rolebinding.yaml",
+		"bundle/manifests/reader_v1_serviceaccount.yaml",
+		"bundle/manifests/toys.example.com_gadgets.yaml",
+		"bundle/manifests/work_rbac.authorization.k8s.io_v1_role.yaml",
+		"bundle/metadata/annotations.yaml",
+	}), "the operator's own roles and account are OLM's to make, a namespace its user's, and stale.yaml must be gone")
+	g.Expect(written["bundle/manifests/metrics_v1_service.yaml"]).NotTo(ContainSubstring("namespace"), "OLM chooses the namespace")
+
+	g.Expect(run(gadgetFlags, strings.NewReader(gadgetManifests(t)), dir)).To(Succeed())
+	g.Expect(readFolder(t, dir)).To(Equal(written), "a second run must change nothing")
+}
+
+func TestClusterServiceVersion(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir()
+	g.Expect(run(gadgetFlags, strings.NewReader(gadgetManifests(t)), dir)).To(Succeed())
+	content, err := os.ReadFile(filepath.Join(dir, "bundle/manifests/gadget-operator.clusterserviceversion.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	var csv struct {
+		Metadata map[string]any
+		Spec     map[string]any
+	}
+	g.Expect(yaml.Unmarshal(content, &csv)).To(Succeed())
+
+	g.Expect(csv.Metadata).To(HaveKeyWithValue("name", "gadget-operator.v0.1.0"))
+	g.Expect(csv.Metadata).To(HaveKeyWithValue("annotations", HaveKeyWithValue("containerImage", "registry.example.com:5000/gadget-operator:v1")))
+	g.Expect(csv.Metadata["annotations"]).To(HaveKeyWithValue("alm-examples", And(
+		MatchJSON(`[{"apiVersion": "toys.example.com/v1", "kind": "Gadget", "metadata": {"name": "sample"}, "spec": {"text": "1 < 2"}}]`),
+		ContainSubstring("1 < 2"))), "people read the examples")
+	g.Expect(csv.Spec).To(HaveKeyWithValue("displayName", "Gadgets"), "what people wrote stays")
+	g.Expect(csv.Spec).To(HaveKeyWithValue("version", "0.1.0"))
+	g.Expect(yaml.Marshal(csv.Spec["customresourcedefinitions"])).To(MatchYAML(`
+owned:
+- name: gadgets.toys.example.com
+  version: v1
+  kind: Gadget
+  description: Gadget is a toy.
+  specDescriptors:
+  - {path: text, description: Text is printed on it.}
+  - {path: paint.color, description: "Any color, so long as it is black."}
+  statusDescriptors:
+  - {path: ready, description: Ready says whether it can be played with.}
+`), "descriptions come from the CRD, unless people wrote others")
+	g.Expect(yaml.Marshal(csv.Spec["relatedImages"])).To(MatchYAML(`
+- {name: manager, image: "registry.example.com:5000/gadget-operator:v1"}
+- {name: front-end, image: "registry.example.com:5000/front@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}
+`))
+	install := csv.Spec["install"].(map[string]any)
+	g.Expect(install).To(HaveKeyWithValue("strategy", "deployment"))
+	strategy := install["spec"].(map[string]any)
+	g.Expect(yaml.Marshal(strategy["permissions"])).To(MatchYAML(`
+- serviceAccountName: manager
+  rules:
+  - {apiGroups: [apps], resources: [deployments], verbs: [patch]}
+`), "what a RoleBinding grants, be it a ClusterRole")
+	g.Expect(yaml.Marshal(strategy["clusterPermissions"])).To(MatchYAML(`
+- serviceAccountName: manager
+  rules:
+  - {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}
+`), "what a ClusterRoleBinding grants")
+	g.Expect(strategy["deployments"]).To(ConsistOf(And(
+		HaveKeyWithValue("name", "manager"),
+		HaveKeyWithValue("label", HaveKeyWithValue("app", "gadgets")),
+		HaveKeyWithValue("spec", HaveKeyWithValue("replicas", BeNumerically("==", 1))),
+	)))
+}
+
+func TestLabels(t *testing.T) {
+	g := NewWithT(t)
+	made := makeLabels("gadget-operator", options{channels: []string{"candidate", "fast"}}, false)
+	g.Expect(string(made.annotations())).To(And(ContainSubstring("channels.v1: candidate,fast\n"),
+		Not(ContainSubstring("channel.default")), Not(ContainSubstring("scorecard"))))
+	g.Expect(string(made.dockerfile())).To(And(ContainSubstring("channels.v1=candidate,fast\n"),
+		Not(ContainSubstring("channel.default")), Not(ContainSubstring("scorecard"))), "an image without tests must not promise any")
+}

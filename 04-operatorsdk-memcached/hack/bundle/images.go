@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// imageVariable ends the name of an environment variable that holds an image.
+const imageVariable = "_IMAGE"
+
+// relatedImage is an image that the operator needs, under a name that is free to choose.
+type relatedImage struct {
+	Name  string `json:"name"`
+	Image string `json:"image"`
+}
+
+// images lists the images of the containers, the operator's own first, and
+// those that variables hold: what a cluster without access to the internet has to copy.
+func (m *manifests) images() ([]relatedImage, error) {
+	containers, err := m.containers()
+	if err != nil {
+		return nil, err
+	}
+	var images []relatedImage
+	for _, container := range containers {
+		images = append(images, relatedImage{Name: container.Name, Image: container.Image})
+	}
+	for _, container := range containers {
+		images = append(images, variableImages(container.Env)...)
+	}
+	for _, image := range images {
+		if !isPinned(image.Image) {
+			return nil, fmt.Errorf("the image %q of %s may be another tomorrow: name a tag other than latest, or a digest", image.Image, image.Name)
+		}
+	}
+	return images, nil
+}
+
+// variableImages finds the images that variables hold: MEMCACHED_IMAGE holds that of the name memcached.
+func variableImages(variables []corev1.EnvVar) []relatedImage {
+	var images []relatedImage
+	for _, variable := range variables {
+		name, isImage := strings.CutSuffix(variable.Name, imageVariable)
+		if isImage {
+			name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+			images = append(images, relatedImage{Name: name, Image: variable.Value})
+		}
+	}
+	return images
+}
+
+func (m *manifests) containers() ([]corev1.Container, error) {
+	var deployment appsv1.Deployment
+	if err := convert(m.deployment, &deployment); err != nil {
+		return nil, err
+	}
+	pod := deployment.Spec.Template.Spec
+	if len(pod.Containers) == 0 {
+		return nil, fmt.Errorf("the Deployment %s has no container", m.deployment.GetName())
+	}
+	return slices.Concat(pod.Containers, pod.InitContainers), nil
+}
+
+// isPinned reports whether the image has a digest, or a tag other than latest.
+func isPinned(image string) bool {
+	if _, digest, found := strings.Cut(image, "@"); found {
+		return strings.HasPrefix(digest, "sha256:")
+	}
+	_, tag, found := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	return found && tag != "" && tag != "latest"
+}

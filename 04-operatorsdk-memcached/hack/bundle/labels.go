@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// The labels of the bundle's image say what is where in it. They stand in
+// metadata/annotations.yaml too, for who has the folder and no image.
+const (
+	bundleLabel    = "operators.operatorframework.io.bundle."
+	scorecardLabel = "operators.operatorframework.io.test."
+)
+
+type label struct{ key, value string }
+
+type labels struct {
+	bundle []label
+	// scorecard is empty in a bundle without tests.
+	scorecard []label
+}
+
+func makeLabels(packageName string, chosen options, scorecard bool) labels {
+	made := labels{bundle: []label{
+		{bundleLabel + "mediatype.v1", "registry+v1"},
+		{bundleLabel + "manifests.v1", "manifests/"},
+		{bundleLabel + "metadata.v1", "metadata/"},
+		{bundleLabel + "package.v1", packageName},
+		{bundleLabel + "channels.v1", strings.Join(chosen.channels, ",")},
+	}}
+	if chosen.defaultChannel != "" {
+		made.bundle = append(made.bundle, label{bundleLabel + "channel.default.v1", chosen.defaultChannel})
+	}
+	if scorecard {
+		made.scorecard = []label{
+			{scorecardLabel + "mediatype.v1", "scorecard+v1"},
+			{scorecardLabel + "config.v1", "tests/scorecard/"},
+		}
+	}
+	return made
+}
+
+func (l labels) annotations() []byte {
+	var text bytes.Buffer
+	fmt.Fprintln(&text, "annotations:\n  # Where what is, and who is offered it.")
+	for _, label := range l.bundle {
+		fmt.Fprintf(&text, "  %s: %s\n", label.key, label.value)
+	}
+	if len(l.scorecard) > 0 {
+		fmt.Fprintln(&text, "\n  # What `operator-sdk scorecard` tries.")
+	}
+	for _, label := range l.scorecard {
+		fmt.Fprintf(&text, "  %s: %s\n", label.key, label.value)
+	}
+	return text.Bytes()
+}
+
+func (l labels) dockerfile() []byte {
+	var text bytes.Buffer
+	fmt.Fprintln(&text, "# An image that holds files and no program.\nFROM scratch\n\n# Where what is, and who is offered it.")
+	for _, label := range l.bundle {
+		fmt.Fprintf(&text, "LABEL %s=%s\n", label.key, label.value)
+	}
+	if len(l.scorecard) > 0 {
+		fmt.Fprintln(&text, "\n# What `operator-sdk scorecard` tries.")
+	}
+	for _, label := range l.scorecard {
+		fmt.Fprintf(&text, "LABEL %s=%s\n", label.key, label.value)
+	}
+	fmt.Fprintf(&text, "\nCOPY %[1]s/manifests /manifests/\nCOPY %[1]s/metadata /metadata/\n", bundleFolder)
+	if len(l.scorecard) > 0 {
+		fmt.Fprintf(&text, "COPY %s/tests/scorecard /tests/scorecard/\n", bundleFolder)
+	}
+	return text.Bytes()
+}

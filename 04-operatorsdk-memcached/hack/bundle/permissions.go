@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const rbac = rbacv1.GroupName
+
+// permissions are what the operator's service account may do.
+type permissions struct {
+	account string
+	// namespaced are the rules that RoleBindings grant: OLM grants them in each
+	// namespace that the operator looks after, and in its own.
+	namespaced []any
+	// cluster are the rules that ClusterRoleBindings grant: everywhere.
+	cluster []any
+	// others are the roles, bindings and service accounts of somebody else.
+	others []*unstructured.Unstructured
+}
+
+// grants sorts roles and bindings by whether they are the operator's.
+func (m *manifests) grants() (permissions, error) {
+	granted, err := m.account()
+	if err != nil {
+		return granted, err
+	}
+	bound := map[*unstructured.Unstructured]bool{}
+	for _, object := range m.bindings {
+		var binding rbacv1.ClusterRoleBinding // a RoleBinding has the same fields
+		if err := convert(object, &binding); err != nil {
+			return granted, err
+		}
+		own, err := granted.isOwn(&binding)
+		if err != nil {
+			return granted, err
+		}
+		if !own {
+			granted.others = append(granted.others, object)
+			continue
+		}
+		role := m.role(binding.RoleRef)
+		if role == nil {
+			return granted, fmt.Errorf("%s %s grants the %s %s, which config/ does not have: a bundle holds each rule itself", binding.Kind, binding.Name, binding.RoleRef.Kind, binding.RoleRef.Name)
+		}
+		bound[role] = true
+		rules, _, err := unstructured.NestedSlice(role.Object, "rules")
+		if err != nil {
+			return granted, fmt.Errorf("read %s %s: %w", role.GetKind(), role.GetName(), err)
+		}
+		if binding.Kind == "ClusterRoleBinding" {
+			granted.cluster = append(granted.cluster, rules...)
+		} else {
+			granted.namespaced = append(granted.namespaced, rules...)
+		}
+	}
+	for _, role := range m.roles {
+		if !bound[role] {
+			granted.others = append(granted.others, role)
+		}
+	}
+	return granted, nil
+}
+
+// account finds the operator's service account.
+func (m *manifests) account() (permissions, error) {
+	var granted permissions
+	if m.deployment == nil {
+		return granted, errors.New("there is no Deployment: config/default must have the manager's")
+	}
+	name, _, err := unstructured.NestedString(m.deployment.Object, "spec", "template", "spec", "serviceAccountName")
+	if err != nil || name == "" {
+		return granted, fmt.Errorf("the Deployment %s names no service account: without one nobody can tell which rules are the operator's", m.deployment.GetName())
+	}
+	granted.account = name
+	for _, account := range m.accounts {
+		if account.GetName() != name {
+			granted.others = append(granted.others, account)
+		}
+	}
+	return granted, nil
+}
+
+// isOwn reports whether the binding is for the operator alone.
+func (p *permissions) isOwn(binding *rbacv1.ClusterRoleBinding) (bool, error) {
+	own := 0
+	for _, subject := range binding.Subjects {
+		if subject.Kind == rbacv1.ServiceAccountKind && subject.Name == p.account {
+			own++
+		}
+	}
+	if own > 0 && own < len(binding.Subjects) {
+		return false, fmt.Errorf("%s %s is for the service account %s and for others: give the others a binding of their own", binding.Kind, binding.Name, p.account)
+	}
+	return own > 0, nil
+}
+
+// role returns nil if there is none.
+func (m *manifests) role(reference rbacv1.RoleRef) *unstructured.Unstructured {
+	for _, role := range m.roles {
+		if role.GetKind() == reference.Kind && role.GetName() == reference.Name {
+			return role
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"example.com/operator-workshop/04-operatorsdk-memcached/internal/controller"
+	"example.com/operator-workshop/04-operatorsdk-memcached/internal/manager"
+)
+
+func TestTheBundleIsThatOfTheConfiguration(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir()
+	flags := []string{"--version=" + makeVariable(t, "VERSION"), "--channels=" + makeVariable(t, "CHANNELS"), "--default-channel=" + makeVariable(t, "DEFAULT_CHANNEL")}
+	g.Expect(run(flags, strings.NewReader(buildManifests(t)), dir)).To(Succeed())
+
+	made := readFolder(t, dir)
+	present := map[string]string{"bundle.Dockerfile": readFile(t, "bundle.Dockerfile")}
+	for path, content := range readFolder(t, filepath.Join(stageRoot, bundleFolder)) {
+		present[bundleFolder+"/"+path] = content
+	}
+	const hint = "the bundle is out of date: run `make bundle`"
+	g.Expect(slices.Sorted(maps.Keys(present))).To(Equal(slices.Sorted(maps.Keys(made))), hint)
+	for path, content := range made {
+		g.Expect(present[path]).To(Equal(content), "%s: %s", path, hint)
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(stageRoot, path))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return string(content)
+}
+
+func TestThePermissionsAreThoseOfTheRoles(t *testing.T) {
+	g := NewWithT(t)
+	install := readVersion(t).Spec.Install.Spec
+	rulesOf := func(name string) []rbacv1.PolicyRule {
+		var role rbacv1.ClusterRole
+		readYAML(t, "config/rbac/"+name, &role)
+		g.Expect(role.Rules).NotTo(BeEmpty(), name)
+		return role.Rules
+	}
+	account := install.Deployments[0].Spec.Template.Spec.ServiceAccountName
+	namespaced := slices.Concat(rulesOf("role.yaml"), rulesOf("leader_election_role.yaml"))
+	g.Expect(install.Permissions).To(HaveLen(1))
+	g.Expect(install.Permissions[0].ServiceAccountName).To(Equal(account))
+	g.Expect(install.Permissions[0].Rules).To(ConsistOf(namespaced), "granted in the namespaces that the operator looks after")
+	g.Expect(install.ClusterPermissions).To(HaveLen(1))
+	g.Expect(install.ClusterPermissions[0].ServiceAccountName).To(Equal(account))
+	g.Expect(install.ClusterPermissions[0].Rules).To(ConsistOf(rulesOf("metrics_auth_role.yaml")), "granted everywhere: only what has no namespace")
+}
+
+func TestEachFieldHasADescriptor(t *testing.T) {
+	owned := readVersion(t).Spec.CustomResourceDefinitions.Owned
+	NewWithT(t).Expect(owned).To(HaveLen(1))
+	for part, descriptors := range map[string][]descriptor{"spec": owned[0].SpecDescriptors, "status": owned[0].StatusDescriptors} {
+		t.Run(part, func(t *testing.T) {
+			g := NewWithT(t)
+			var paths []string
+			for _, descriptor := range descriptors {
+				paths = append(paths, descriptor.Path)
+				g.Expect(descriptor.DisplayName).NotTo(BeEmpty(), descriptor.Path)
+				g.Expect(descriptor.Description).To(HaveSuffix("."), "%s: what a form says about it", descriptor.Path)
+			}
+			g.Expect(paths).To(ConsistOf(sets.List(fieldsOf(t, part))), "one for each field of the %s in the CRD: write them in config/manifests/bases", part)
+		})
+	}
+}
+
+// That the API server accepts the samples is tested with the controller.
+func TestTheExamplesAreTheSamples(t *testing.T) {
+	g := NewWithT(t)
+	var examples []any
+	g.Expect(json.Unmarshal([]byte(readVersion(t).Annotations["alm-examples"]), &examples)).To(Succeed())
+	var kustomization struct{ Resources []string }
+	readYAML(t, "config/samples/kustomization.yaml", &kustomization)
+	var samples []any
+	for _, name := range kustomization.Resources {
+		var sample any
+		readYAML(t, "config/samples/"+name, &sample)
+		samples = append(samples, sample)
+	}
+	g.Expect(samples).NotTo(BeEmpty())
+	g.Expect(examples).To(ConsistOf(samples))
+}
+
+func TestTheImageSaysWhatTheAnnotationsSay(t *testing.T) {
+	g := NewWithT(t)
+	labels := map[string]string{}
+	for _, match := range regexp.MustCompile(`(?m)^LABEL ([^=]+)=(.+)$`).FindAllStringSubmatch(readFile(t, "bundle.Dockerfile"), -1) {
+		labels[match[1]] = match[2]
+	}
+	g.Expect(labels).To(Equal(readAnnotations(t)))
+	for _, match := range regexp.MustCompile(`(?m)^COPY (\S+) /(\S+)$`).FindAllStringSubmatch(readFile(t, "bundle.Dockerfile"), -1) {
+		g.Expect(filepath.Join(stageRoot, match[1])).To(BeADirectory())
+		g.Expect(slices.Collect(maps.Values(labels))).To(ContainElement(match[2]), "a folder that no label names")
+	}
+}
+
+func TestTheIconIsAPicture(t *testing.T) {
+	g := NewWithT(t)
+	icons := readVersion(t).Spec.Icon
+	g.Expect(icons).To(HaveLen(1))
+	g.Expect(icons[0].MediaType).To(Equal("image/svg+xml"))
+	picture, err := base64.StdEncoding.DecodeString(icons[0].Base64Data)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(picture)).To(Equal(readFile(t, "hack/bundle/icon.svg")), "base64 -w0 hack/bundle/icon.svg gives the text for config/manifests/bases")
+
+	decoder := xml.NewDecoder(strings.NewReader(string(picture)))
+	var outermost string
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		g.Expect(err).NotTo(HaveOccurred())
+		if element, begins := token.(xml.StartElement); begins && outermost == "" {
+			outermost = element.Name.Space + " " + element.Name.Local
+		}
+	}
+	g.Expect(outermost).To(Equal("http://www.w3.org/2000/svg svg"))
+}
+
+func TestTheOperatorLearnsItsNamespaces(t *testing.T) {
+	g := NewWithT(t)
+	csv := readVersion(t)
+	modes := map[string]bool{}
+	for _, mode := range csv.Spec.InstallModes {
+		modes[mode.Type] = mode.Supported
+	}
+	g.Expect(modes).To(Equal(map[string]bool{"OwnNamespace": true, "SingleNamespace": true, "MultiNamespace": true, "AllNamespaces": true}))
+	variables := map[string]corev1.EnvVar{}
+	for _, variable := range csv.Spec.Install.Spec.Deployments[0].Spec.Template.Spec.Containers[0].Env {
+		variables[variable.Name] = variable
+	}
+	g.Expect(variables).To(HaveKey("WATCH_NAMESPACE"))
+	source := variables["WATCH_NAMESPACE"].ValueFrom
+	g.Expect(source.FieldRef.FieldPath).To(Equal("metadata.annotations['olm.targetNamespaces']"), "where OLM writes them")
+	g.Expect(variables).To(HaveKeyWithValue("MEMCACHED_IMAGE", HaveField("Value", controller.DefaultImage)), "the one that is built in")
+
+	options := manager.Default()
+	g.Expect(options.ReadEnvironment(func(name string) string {
+		if name == "WATCH_NAMESPACE" {
+			return "a,b"
+		}
+		return variables[name].Value
+	})).To(Succeed())
+	g.Expect(options.Namespaces).To(Equal([]string{"a", "b"}), "so OLM divides them")
+	g.Expect(options.Image).To(Equal(controller.DefaultImage))
+}

@@ -1,0 +1,154 @@
+package controller
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
+)
+
+const (
+	// DefaultImage is that of a Memcached whose spec names none, unless the operator is told otherwise.
+	DefaultImage = "docker.io/library/memcached:1.6.39-alpine"
+	// containerName is the one container of a pod.
+	containerName = "memcached"
+	// portName is the port that memcached listens on, in the pods and in the Service.
+	portName = "memcached"
+	// user is that of the official image, by its number: a name can't be checked against root.
+	user = 11211
+
+	// revisionAnnotation is on the pods, and tells what they were made from.
+	revisionAnnotation = "cache.example.com/revision"
+
+	instanceLabel  = "app.kubernetes.io/instance"
+	managedByLabel = "app.kubernetes.io/managed-by"
+)
+
+// selectorLabels find the pods of a Memcached. A Deployment's selector can't
+// change, so they hold nothing that can, such as a version.
+func selectorLabels(memcached *cachev1alpha1.Memcached) map[string]string {
+	return map[string]string{
+		"app.kubernetes.io/name": "memcached",
+		instanceLabel:            memcached.Name,
+		managedByLabel:           controllerName,
+	}
+}
+
+// setDeployment makes a Deployment the Memcached's.
+func setDeployment(deployment *appsv1.Deployment, memcached *cachev1alpha1.Memcached, image string) {
+	deployment.Labels = merge(deployment.Labels, selectorLabels(memcached))
+	deployment.Spec.Replicas = new(memcached.Spec.Size)
+	if deployment.Spec.Selector == nil {
+		deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: selectorLabels(memcached)}
+	}
+	template := &deployment.Spec.Template
+	setTemplate(template, memcached, image)
+	template.Annotations = merge(template.Annotations, map[string]string{revisionAnnotation: newRevision(memcached, image)})
+}
+
+// setTemplate makes the pods pass the strictest of Kubernetes' pod security standards, "restricted".
+func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memcached, image string) {
+	template.Labels = merge(template.Labels, selectorLabels(memcached))
+	pod := &template.Spec
+	pod.AutomountServiceAccountToken = new(false) // the pods have no business with the API server
+	if pod.SecurityContext == nil {
+		pod.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	pod.SecurityContext.RunAsNonRoot, pod.SecurityContext.RunAsUser = new(true), new(int64(user))
+	pod.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+	setContainer(named(&pod.Containers, containerName, func(c *corev1.Container) *string { return &c.Name }), memcached, image)
+}
+
+// newRevision returns 16 hexadecimal digits that differ when what the operator sets in a template does.
+func newRevision(memcached *cachev1alpha1.Memcached, image string) string {
+	template := &corev1.PodTemplateSpec{}
+	setTemplate(template, memcached, image)
+	content, _ := json.Marshal(template) // Kubernetes' own types can always be encoded, with sorted keys
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:8])
+}
+
+func setContainer(container *corev1.Container, memcached *cachev1alpha1.Memcached, image string) {
+	container.Image = image
+	// The API server would choose by the image of the moment, and keep its choice when the image changes.
+	container.ImagePullPolicy = corev1.PullIfNotPresent
+	container.Args = []string{
+		fmt.Sprintf("--port=%d", memcached.Spec.ContainerPort),
+		fmt.Sprintf("--memory-limit=%d", memcached.Spec.MemoryMegabytes),
+	}
+	container.Resources = resourcesOf(memcached)
+	if container.SecurityContext == nil {
+		container.SecurityContext = &corev1.SecurityContext{}
+	}
+	container.SecurityContext.AllowPrivilegeEscalation = new(false)
+	container.SecurityContext.ReadOnlyRootFilesystem = new(true)
+	container.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+
+	port := named(&container.Ports, portName, func(p *corev1.ContainerPort) *string { return &p.Name })
+	port.ContainerPort, port.Protocol = memcached.Spec.ContainerPort, corev1.ProtocolTCP
+	if container.ReadinessProbe == nil {
+		container.ReadinessProbe = &corev1.Probe{}
+	}
+	container.ReadinessProbe.ProbeHandler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(portName)}}
+}
+
+// resourcesOf leaves the program a quarter of its items' memory and 32 MiB more.
+// Request and limit are the same: memcached fills what it may have.
+func resourcesOf(memcached *cachev1alpha1.Memcached) corev1.ResourceRequirements {
+	items := int64(memcached.Spec.MemoryMegabytes) << 20
+	memory := *resource.NewQuantity(items+items/4+32<<20, resource.BinarySI)
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: memory},
+		Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: memory},
+	}
+}
+
+// setService makes a Service the Memcached's. It is headless: its name stands
+// for the addresses of all ready pods, for clients choose the pod by the key.
+func setService(service *corev1.Service, memcached *cachev1alpha1.Memcached) {
+	service.Labels = merge(service.Labels, selectorLabels(memcached))
+	service.Spec.Type = corev1.ServiceTypeClusterIP
+	service.Spec.ClusterIP = corev1.ClusterIPNone
+	service.Spec.Selector = selectorLabels(memcached)
+	port := named(&service.Spec.Ports, portName, func(p *corev1.ServicePort) *string { return &p.Name })
+	port.Port, port.TargetPort, port.Protocol = memcached.Spec.ContainerPort, intstr.FromString(portName), corev1.ProtocolTCP
+}
+
+// setBudget makes a PodDisruptionBudget the Memcached's: draining nodes may take one pod at a time.
+func setBudget(budget *policyv1.PodDisruptionBudget, memcached *cachev1alpha1.Memcached) {
+	budget.Labels = merge(budget.Labels, selectorLabels(memcached))
+	budget.Spec.MinAvailable, budget.Spec.MaxUnavailable = nil, new(intstr.FromInt32(1))
+	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: selectorLabels(memcached)}
+}
+
+// named returns the element of the list that has the name, added if it is
+// missing. So whatever others have added to the list stays.
+func named[T any](list *[]T, name string, nameOf func(*T) *string) *T {
+	for i := range *list {
+		if *nameOf(&(*list)[i]) == name {
+			return &(*list)[i]
+		}
+	}
+	var added T
+	*nameOf(&added) = name
+	*list = append(*list, added)
+	return &(*list)[len(*list)-1]
+}
+
+// merge returns the map with what is wanted in it.
+func merge(present, wanted map[string]string) map[string]string {
+	merged := map[string]string{}
+	maps.Copy(merged, present)
+	maps.Copy(merged, wanted)
+	return merged
+}

@@ -1,0 +1,80 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
+)
+
+// Reasons of the events of a deletion.
+const (
+	eventStopping = "Stopping"
+	eventStopped  = "Stopped"
+)
+
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=delete
+
+// addFinalizer makes a deletion wait for finalize. It comes before anything is
+// made that finalize has to clean up.
+func (r *MemcachedReconciler) addFinalizer(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
+	return r.patchFinalizers(ctx, memcached, func() bool { return controllerutil.AddFinalizer(memcached, cachev1alpha1.Finalizer) })
+}
+
+// finalize ends the pods of a Memcached that is being deleted, and lets go of it
+// when none is left. It may be called any number of times. The Service and the
+// PodDisruptionBudget have an owner reference and go with the Memcached.
+func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
+	if !controllerutil.ContainsFinalizer(memcached, cachev1alpha1.Finalizer) {
+		return nil // somebody else's finalizer holds it
+	}
+	deployment := &appsv1.Deployment{}
+	err := r.Get(ctx, client.ObjectKeyFromObject(memcached), deployment)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get Deployment %s: %w", client.ObjectKeyFromObject(memcached), err)
+	}
+	if ownDeployment(memcached, deployment) != nil {
+		return r.stop(ctx, memcached, deployment) // the event of the Deployment's end brings us here again
+	}
+	err = r.patchFinalizers(ctx, memcached, func() bool { return controllerutil.RemoveFinalizer(memcached, cachev1alpha1.Finalizer) })
+	if err != nil {
+		return err
+	}
+	r.Recorder.Eventf(memcached, nil, corev1.EventTypeNormal, eventStopped, actionReconcile, "All pods have ended")
+	return nil
+}
+
+// stop deletes the Deployment in the foreground: it goes after the last of its
+// pods. The precondition makes the API server refuse to delete another one that
+// meanwhile has its name.
+func (r *MemcachedReconciler) stop(ctx context.Context, memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) error {
+	if deployment.DeletionTimestamp != nil {
+		return nil
+	}
+	err := r.Delete(ctx, deployment, client.Preconditions{UID: &deployment.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	if err != nil {
+		return fmt.Errorf("delete Deployment %s: %w", client.ObjectKeyFromObject(deployment), err)
+	}
+	r.Recorder.Eventf(memcached, deployment, corev1.EventTypeNormal, eventStopping, actionReconcile, "Ending the pods of Deployment %q", deployment.Name)
+	return nil
+}
+
+// patchFinalizers writes the finalizers if change returns that it has changed
+// them. They are a list that a merge patch replaces as a whole, so the lock makes
+// the API server refuse an outdated one.
+func (r *MemcachedReconciler) patchFinalizers(ctx context.Context, memcached *cachev1alpha1.Memcached, change func() bool) error {
+	before := memcached.DeepCopy()
+	if !change() {
+		return nil
+	}
+	if err := r.Patch(ctx, memcached, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patch the finalizers of Memcached %s: %w", client.ObjectKeyFromObject(memcached), err)
+	}
+	return nil
+}

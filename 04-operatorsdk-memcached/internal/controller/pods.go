@@ -1,0 +1,116 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+
+// failures say what is wrong with a container that waits for one of these
+// reasons, which are the kubelet's. Some of them take turns, and then share a text.
+var failures = map[string]string{
+	"CrashLoopBackOff":           "its container ends again and again",
+	"RunContainerError":          "its container can't be started",
+	"CreateContainerError":       "its container can't be created",
+	"CreateContainerConfigError": "its container can't be created",
+	"InvalidImageName":           "its image can't be pulled",
+	"ErrImagePull":               "its image can't be pulled",
+	"ImagePullBackOff":           "its image can't be pulled",
+	"ErrImageNeverPull":          "its image can't be pulled",
+}
+
+// listPods returns the Deployment's pods without those that are ending; none if there is no Deployment.
+func (r *MemcachedReconciler) listPods(ctx context.Context, deployment *appsv1.Deployment) ([]corev1.Pod, error) {
+	if deployment == nil {
+		return nil, nil
+	}
+	pods := &corev1.PodList{}
+	err := r.List(ctx, pods, client.InNamespace(deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels))
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of Deployment %s: %w", client.ObjectKeyFromObject(deployment), err)
+	}
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return isEnding(&pod) }), nil
+}
+
+// readyNames are the names of the ready pods, sorted, so that the same pods always make the same list.
+func readyNames(pods []corev1.Pod) []string {
+	var names []string
+	for i := range pods {
+		if isReady(&pods[i]) {
+			names = append(names, pods[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// failureOf says why one of the pods can't run, "" if none has failed. A pod of
+// an older revision does not count: it is about to be replaced.
+func failureOf(pods []corev1.Pod, revision string) string {
+	var found []string
+	for i := range pods {
+		if failure := failure(&pods[i]); failure != "" && revisionOf(&pods[i]) == revision {
+			found = append(found, failure)
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return slices.Min(found)
+}
+
+// failure says why a pod can't run, "" if it has not failed.
+func failure(pod *corev1.Pod) string {
+	for _, container := range pod.Status.ContainerStatuses {
+		if container.Name == containerName && container.State.Waiting != nil {
+			return failures[container.State.Waiting.Reason]
+		}
+	}
+	return ""
+}
+
+// revisionOf is what the pod was made from.
+func revisionOf(pod *corev1.Pod) string { return pod.Annotations[revisionAnnotation] }
+
+func isEnding(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func isReady(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// keepEssentials removes from a pod, on the way into the cache, what nothing here reads.
+func keepEssentials(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	kept := corev1.PodStatus{Phase: pod.Status.Phase}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			kept.Conditions = []corev1.PodCondition{{Type: condition.Type, Status: condition.Status}}
+		}
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == containerName && status.State.Waiting != nil {
+			waiting := &corev1.ContainerStateWaiting{Reason: status.State.Waiting.Reason}
+			kept.ContainerStatuses = []corev1.ContainerStatus{{Name: status.Name, State: corev1.ContainerState{Waiting: waiting}}}
+		}
+	}
+	pod.Annotations = map[string]string{revisionAnnotation: revisionOf(pod)}
+	pod.ManagedFields, pod.OwnerReferences, pod.Finalizers = nil, nil, nil
+	pod.Spec, pod.Status = corev1.PodSpec{}, kept
+	return pod, nil
+}

@@ -1,0 +1,73 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
+)
+
+// SetupWithManager says which events make a worker look at which Memcached.
+func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	// Without the definition the manager would wait for it, for two minutes.
+	kind := cachev1alpha1.SchemeGroupVersion.WithKind("Memcached")
+	if _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+		return fmt.Errorf("find the kind Memcached: %w", err)
+	}
+	// Objects of somebody else that stand in a Memcached's way have its name.
+	inTheWay := &handler.EnqueueRequestForObject{}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(controllerName).
+		WithOptions(options).
+		For(&cachev1alpha1.Memcached{}).
+		Owns(&appsv1.Deployment{}).
+		Owns(&corev1.Service{}).
+		Owns(&policyv1.PodDisruptionBudget{}).
+		Watches(&appsv1.Deployment{}, inTheWay, builder.WithPredicates(uncontrolled)).
+		Watches(&corev1.Service{}, inTheWay, builder.WithPredicates(uncontrolled)).
+		Watches(&policyv1.PodDisruptionBudget{}, inTheWay, builder.WithPredicates(uncontrolled)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(memcachedOf), builder.WithPredicates(visiblyChanged)).
+		Complete(r)
+}
+
+// CacheByObject says what of which objects the manager's cache keeps.
+func CacheByObject() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&corev1.Pod{}: {Transform: keepEssentials, Label: labels.SelectorFromSet(labels.Set{managedByLabel: controllerName})},
+	}
+}
+
+// memcachedOf is the one that a pod belongs to. The pod's controller is a
+// ReplicaSet, and that one's the Deployment, so its label is the shorter way.
+func memcachedOf(_ context.Context, pod client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
+}
+
+// uncontrolled lets the events of objects through that no Memcached controls: Owns is for the others.
+var uncontrolled = predicate.NewPredicateFuncs(func(object client.Object) bool {
+	return !isMemcached(metav1.GetControllerOf(object))
+})
+
+// visiblyChanged keeps changes away that no status shows.
+var visiblyChanged = predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
+	before, wasPod := change.ObjectOld.(*corev1.Pod)
+	after, isPod := change.ObjectNew.(*corev1.Pod)
+	return wasPod && isPod && (isReady(before) != isReady(after) || isEnding(before) != isEnding(after) ||
+		failure(before) != failure(after) || revisionOf(before) != revisionOf(after))
+}}

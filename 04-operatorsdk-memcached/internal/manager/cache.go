@@ -1,0 +1,32 @@
+package manager
+
+import (
+	"context"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// endingCache is a cache that nobody waits for any more once the process is to end.
+//
+// Without it a manager of controller-runtime v0.25.2 that is told to end while
+// its caches fill goes on waiting, with one processor busy, until the API server
+// answers: see github.com/kubernetes-sigs/controller-runtime/pull/3440.
+type endingCache struct {
+	cache.Cache
+	process context.Context
+}
+
+func newCache(process context.Context, config *rest.Config, options cache.Options) (cache.Cache, error) {
+	wrapped, err := cache.New(config, options)
+	return endingCache{Cache: wrapped, process: process}, err
+}
+
+// WaitForCacheSync returns true when the cache is filled, and when the process is to end.
+func (c endingCache) WaitForCacheSync(ctx context.Context) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(c.process, cancel)
+	defer stop()
+	return c.Cache.WaitForCacheSync(ctx) || c.process.Err() != nil
+}
