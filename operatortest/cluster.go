@@ -42,6 +42,10 @@ type Cluster struct {
 	Scheme *runtime.Scheme
 	// Nodes is the number of simulated nodes, 2 if zero. An existing cluster keeps its own.
 	Nodes int
+	// Stages are files with further rules of how simulated pods behave, in kwok's
+	// kind Stage: such as that those with a certain image never get ready. One with
+	// a weight goes before the kit's own, which have none. An existing cluster keeps its own.
+	Stages []string
 	// APIServerFlags are further flags of kube-apiserver, by their names without
 	// dashes, such as those of its audit log. An existing cluster keeps its own.
 	APIServerFlags map[string]string

@@ -45,6 +45,22 @@ var _ = Describe("the cluster", func() {
 		}).WithContext(ctx).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 
+	It("lets pods behave as the suite's own stages say", func(ctx SpecContext) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "stuck", Namespace: cluster.Namespace(ctx)}, Spec: podTemplate(corev1.RestartPolicyAlways).Spec}
+		pod.Spec.Containers[0].Image = "example.com/stuck:1.0"
+		Expect(cluster.Client.Create(ctx, pod)).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
+			g.Expect(pod.Status.Conditions).To(ContainElement(HaveField("Reason", "Stuck")), "see Cluster.Stages")
+		}).WithContext(ctx).Should(Succeed())
+		Expect(pod.Status.Phase).To(Equal(corev1.PodRunning))
+	}, SpecTimeout(specTimeout))
+
+	It("does not start without a file of stages that it is told to read", func() {
+		missing := &Cluster{Stages: []string{"testdata/missing.yaml"}}
+		Expect(missing.writeStages("unused")).To(MatchError("read the stages: open testdata/missing.yaml: no such file or directory"))
+	})
+
 	It("runs a Job to its end", func(ctx SpecContext) {
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "once", Namespace: cluster.Namespace(ctx)}}
 		job.Spec.Template = podTemplate(corev1.RestartPolicyNever)

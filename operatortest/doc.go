@@ -19,6 +19,9 @@
 // on free ports, keeps its files in one temporary folder and is ended by
 // [Cluster.Stop]. If the test process is killed instead, a watchdog ends it.
 //
+// A pod that is bound to a node becomes ready at once, with whatever image.
+// [Cluster.Stages] adds rules for pods that are to behave in other ways.
+//
 // Custom resource definitions given in [Cluster.CRDs] are installed before the
 // controller manager starts, so that its garbage collector knows them at once.
 // Of a definition installed later it learns within about 30 seconds; until then

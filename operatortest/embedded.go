@@ -1,6 +1,7 @@
 package operatortest
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -125,8 +126,8 @@ func (c *Cluster) tryPlane() error {
 // startSimulation runs what turns a bound pod into a running one.
 func (c *Cluster) startSimulation() error {
 	config := filepath.Join(c.dir, "kwok.yaml")
-	if err := os.WriteFile(config, stages, 0o600); err != nil {
-		return fmt.Errorf("write kwok's configuration: %w", err)
+	if err := c.writeStages(config); err != nil {
+		return err
 	}
 	return errors.Join(
 		c.processes.start(c.assets, "kube-scheduler",
@@ -136,6 +137,22 @@ func (c *Cluster) startSimulation() error {
 			"--kubeconfig="+c.Kubeconfig, "--config="+config, "--manage-all-nodes=true",
 			"--node-lease-duration-seconds=40"), // a node whose lease is not renewed is taken for lost
 	)
+}
+
+// writeStages writes the kit's stages and the suite's own into one file.
+func (c *Cluster) writeStages(path string) error {
+	documents := [][]byte{stages}
+	for _, file := range c.Stages {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("read the stages: %w", err)
+		}
+		documents = append(documents, content)
+	}
+	if err := os.WriteFile(path, bytes.Join(documents, []byte("\n---\n")), 0o600); err != nil {
+		return fmt.Errorf("write kwok's configuration: %w", err)
+	}
+	return nil
 }
 
 // startControllers runs the controllers of Kubernetes itself.

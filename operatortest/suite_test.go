@@ -25,7 +25,11 @@ const (
 // specTimeout bounds what a spec waits for.
 const specTimeout = 30 * time.Second
 
-var cluster = &Cluster{CRDs: []string{"testdata/crd", "testdata/gadget/gadgets.yaml"}, Webhooks: []string{"testdata/webhooks"}}
+var cluster = &Cluster{
+	CRDs:     []string{"testdata/crd", "testdata/gadget/gadgets.yaml"},
+	Webhooks: []string{"testdata/webhooks"},
+	Stages:   []string{"testdata/stages/stuck.yaml"},
+}
 
 func TestMain(m *testing.M) {
 	if os.Getenv(roleVariable) == roleKilled {

@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(restConfig, options.ForManager(ctx, scheme))
+	mgr, err := ctrl.NewManager(restConfig, options.ForManager(scheme))
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}

@@ -13,7 +13,7 @@ const Finalizer = "cache.example.com/finalizer"
 const (
 	// ConditionAvailable is True while enough pods are ready: all but a quarter of
 	// them, rounded down, which is how many a Deployment may take away at a time.
-	// It is False while the name of a child is somebody else's, for clients would find that one.
+	// It is also False while the name of a child is somebody else's: what people find there is not this Memcached.
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while pods are being made, replaced or removed.
 	ConditionProgressing = "Progressing"

@@ -62,7 +62,7 @@ func (r *MemcachedReconciler) imageOf(memcached *cachev1alpha1.Memcached) string
 }
 
 // removeBudget deletes the budget of a Memcached that has a single pod now: it
-// would let nobody drain that pod's node.
+// would protect nothing any more.
 func (r *MemcachedReconciler) removeBudget(ctx context.Context, memcached *cachev1alpha1.Memcached, budget *policyv1.PodDisruptionBudget) error {
 	key := client.ObjectKeyFromObject(budget)
 	err := r.Get(ctx, key, budget)

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -42,12 +43,28 @@ func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1al
 	if ownDeployment(memcached, deployment) != nil {
 		return r.stop(ctx, memcached, deployment) // the event of the Deployment's end brings us here again
 	}
+	if apierrors.IsNotFound(err) { // otherwise the pods are those of somebody else's Deployment
+		if left, err := r.hasPods(ctx, memcached); left || err != nil {
+			return err // the event of a pod's end brings us here again
+		}
+	}
 	err = r.patchFinalizers(ctx, memcached, func() bool { return controllerutil.RemoveFinalizer(memcached, cachev1alpha1.Finalizer) })
 	if err != nil {
 		return err
 	}
 	r.Recorder.Eventf(memcached, nil, corev1.EventTypeNormal, eventStopped, actionReconcile, "All pods have ended")
 	return nil
+}
+
+// hasPods tells whether a pod is left, ending or not. That can be after the end of the
+// Deployment too: if somebody else has deleted it, its pods end after it.
+func (r *MemcachedReconciler) hasPods(ctx context.Context, memcached *cachev1alpha1.Memcached) (bool, error) {
+	pods := &corev1.PodList{}
+	err := r.List(ctx, pods, client.InNamespace(memcached.Namespace), client.MatchingLabels(selectorLabels(memcached)))
+	if err != nil {
+		return false, fmt.Errorf("list the pods of Memcached %s: %w", client.ObjectKeyFromObject(memcached), err)
+	}
+	return len(pods.Items) > 0, nil
 }
 
 // stop deletes the Deployment in the foreground: it goes after the last of its

@@ -12,10 +12,13 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
+// crashing says what is wrong with a container that has ended more than once.
+const crashing = "its container ends again and again"
+
 // failures say what is wrong with a container that waits for one of these
 // reasons, which are the kubelet's. Some of them take turns, and then share a text.
 var failures = map[string]string{
-	"CrashLoopBackOff":           "its container ends again and again",
+	"CrashLoopBackOff":           crashing,
 	"RunContainerError":          "its container can't be started",
 	"CreateContainerError":       "its container can't be created",
 	"CreateContainerConfigError": "its container can't be created",
@@ -65,11 +68,16 @@ func failureOf(pods []corev1.Pod, revision string) string {
 	return slices.Min(found)
 }
 
-// failure says why a pod can't run, "" if it has not failed.
+// failure says why a pod can't run, "" if it has not failed. Between two waits a container
+// that crashes runs for a moment. That is no recovery, unless it gets ready.
 func failure(pod *corev1.Pod) string {
 	for _, container := range pod.Status.ContainerStatuses {
-		if container.Name == containerName && container.State.Waiting != nil {
+		switch {
+		case container.Name != containerName:
+		case container.State.Waiting != nil && failures[container.State.Waiting.Reason] != "":
 			return failures[container.State.Waiting.Reason]
+		case container.RestartCount > 1 && !container.Ready:
+			return crashing
 		}
 	}
 	return ""
@@ -104,10 +112,14 @@ func keepEssentials(object any) (any, error) {
 		}
 	}
 	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == containerName && status.State.Waiting != nil {
-			waiting := &corev1.ContainerStateWaiting{Reason: status.State.Waiting.Reason}
-			kept.ContainerStatuses = []corev1.ContainerStatus{{Name: status.Name, State: corev1.ContainerState{Waiting: waiting}}}
+		if status.Name != containerName {
+			continue
 		}
+		container := corev1.ContainerStatus{Name: status.Name, Ready: status.Ready, RestartCount: status.RestartCount}
+		if status.State.Waiting != nil {
+			container.State.Waiting = &corev1.ContainerStateWaiting{Reason: status.State.Waiting.Reason}
+		}
+		kept.ContainerStatuses = []corev1.ContainerStatus{container}
 	}
 	pod.Annotations = map[string]string{revisionAnnotation: revisionOf(pod)}
 	pod.ManagedFields, pod.OwnerReferences, pod.Finalizers = nil, nil, nil

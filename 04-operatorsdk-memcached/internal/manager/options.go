@@ -16,7 +16,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -153,14 +152,14 @@ func (m *MetricsOptions) findCertificate() error {
 	return nil
 }
 
-// ForManager translates the options into those of a manager that is started with ctx.
+// ForManager translates the options into those of a manager.
 //
 // Its client reads from the cache, and waits there until the cache shows what it
 // has written itself: a reconcile right after a write would otherwise work from
 // the state before it, and be refused. controller-runtime v0.25.2 can't do that
 // for a cache of several namespaces, which has an informer for each; there such a
 // reconcile is refused, and tried again.
-func (o *Options) ForManager(ctx context.Context, scheme *runtime.Scheme) ctrl.Options {
+func (o *Options) ForManager(scheme *runtime.Scheme) ctrl.Options {
 	return ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{
@@ -168,9 +167,6 @@ func (o *Options) ForManager(ctx context.Context, scheme *runtime.Scheme) ctrl.O
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			ByObject:          controller.CacheByObject(),
 			SyncPeriod:        &o.ResyncPeriod,
-		},
-		NewCache: func(config *rest.Config, options cache.Options) (cache.Cache, error) {
-			return newCache(ctx, config, options)
 		},
 		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(len(o.Namespaces) <= 1)}},
 		Metrics:                       o.Metrics.forServer(),

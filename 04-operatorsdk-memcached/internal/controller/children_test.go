@@ -1,0 +1,127 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
+)
+
+// storedChild is the Deployment of storedMemcached, as apply finds it.
+func storedChild() child {
+	deployment := newDeployment(storedMemcached())
+	deployment.UID = "uid-of-deployment"
+	deployment.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(storedMemcached(), cachev1alpha1.SchemeGroupVersion.WithKind("Memcached")),
+	}
+	return child{kind: "Deployment", object: deployment}
+}
+
+func TestFindObstacle(t *testing.T) {
+	now := metav1.Now()
+	owner := func(change func(*metav1.OwnerReference)) func(child) {
+		return func(found child) {
+			references := found.object.GetOwnerReferences()
+			change(&references[0])
+			found.object.SetOwnerReferences(references)
+		}
+	}
+	nobodys := func(found child) { found.object.SetOwnerReferences(nil) }
+	tests := map[string]struct {
+		change     func(child)
+		wantReason string
+	}{
+		"the Memcached's own":                   {change: func(child) {}},
+		"the Memcached's own, being deleted":    {change: func(found child) { found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonRollingOut},
+		"nobody's":                              {change: nobodys, wantReason: cachev1alpha1.ReasonNameTaken},
+		"nobody's, being deleted":               {change: func(found child) { nobodys(found); found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonNameTaken},
+		"owned, but not controlled":             {change: owner(func(reference *metav1.OwnerReference) { reference.Controller = nil }), wantReason: cachev1alpha1.ReasonNameTaken},
+		"a former Memcached's of the same name": {change: owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-former" }), wantReason: cachev1alpha1.ReasonRollingOut},
+		"another Memcached's": {change: owner(func(reference *metav1.OwnerReference) {
+			reference.UID, reference.Name = "uid-of-other", "other"
+		}), wantReason: cachev1alpha1.ReasonNameTaken},
+		"another kind's with the same name": {change: owner(func(reference *metav1.OwnerReference) {
+			reference.UID, reference.Kind = "uid-of-other", "Cache"
+		}), wantReason: cachev1alpha1.ReasonNameTaken},
+		"a Memcached's of another group": {change: owner(func(reference *metav1.OwnerReference) {
+			reference.UID, reference.APIVersion = "uid-of-other", "example.org/v1"
+		}), wantReason: cachev1alpha1.ReasonNameTaken},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			found := storedChild()
+			test.change(found)
+			obstacle := findObstacle(storedMemcached(), found)
+			if test.wantReason == "" {
+				g.Expect(obstacle).NotTo(HaveOccurred(), "see findObstacle in children.go")
+				return
+			}
+			g.Expect(obstacle).To(HaveOccurred(), "the Deployment must be left alone, see findObstacle in children.go")
+			g.Expect(obstacle.reason).To(Equal(test.wantReason), obstacle.message)
+			g.Expect(obstacle.message).To(ContainSubstring(`Deployment "sessions"`), "the message names the object")
+			g.Expect(obstacle.cause).NotTo(HaveOccurred(), "no retries: an event tells when the obstacle is gone")
+		})
+	}
+}
+
+func TestOwnDeployment(t *testing.T) {
+	g := NewWithT(t)
+	deployment := storedChild().object.(*appsv1.Deployment)
+	g.Expect(ownDeployment(storedMemcached(), deployment)).To(BeIdenticalTo(deployment))
+	g.Expect(ownDeployment(storedMemcached(), newDeployment(storedMemcached()))).To(BeNil(), "it was not found, or never created")
+	unsaved := deployment.DeepCopy()
+	unsaved.UID = ""
+	g.Expect(ownDeployment(storedMemcached(), unsaved)).To(BeNil(), "its creation was refused: it has an owner, but does not exist")
+	deployment.OwnerReferences[0].UID = "uid-of-former"
+	g.Expect(ownDeployment(storedMemcached(), deployment)).To(BeNil(), "it is a former Memcached's")
+}
+
+func TestErrorsOfTheAPIServer(t *testing.T) {
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	going := apierrors.NewForbidden(deployments, "sessions", errors.New("the namespace is being terminated"))
+	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	invalid := apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "sessions",
+		field.ErrorList{field.Invalid(field.NewPath("spec", "template"), "", "wrong")})
+	tests := map[string]struct {
+		err error
+		// wantRefused: reported in the status. wantExpected: tried again soon, without a word.
+		// wantGoing: given up. None of them: logged, and tried again less and less often.
+		wantRefused, wantExpected, wantGoing bool
+	}{
+		"somebody else was faster":               {err: apierrors.NewConflict(deployments, "sessions", errors.New("changed")), wantExpected: true},
+		"the cache does not show it yet":         {err: apierrors.NewAlreadyExists(deployments, "sessions"), wantExpected: true},
+		"the cache still shows it":               {err: apierrors.NewNotFound(deployments, "sessions"), wantExpected: true},
+		"the namespace is going":                 {err: going, wantGoing: true},
+		"a policy or a quota forbids it":         {err: apierrors.NewForbidden(deployments, "sessions", errors.New("quota")), wantRefused: true},
+		"a field is not valid":                   {err: invalid, wantRefused: true},
+		"it is too large":                        {err: apierrors.NewRequestEntityTooLargeError("limit is 3145728"), wantRefused: true},
+		"the API server has a problem":           {err: apierrors.NewInternalError(errors.New("etcd"))},
+		"the API server asks to try again later": {err: apierrors.NewTooManyRequests("busy", 1)},
+		"the API server can't be reached":        {err: errors.New("connection refused")},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			wrapped := fmt.Errorf("patch Deployment shop/sessions: %w", test.err)
+			g.Expect(isExpected(wrapped)).To(Equal(test.wantExpected), "see isExpected in memcached_controller.go")
+			g.Expect(isNamespaceGoing(wrapped)).To(Equal(test.wantGoing), "see isNamespaceGoing in memcached_controller.go")
+			refusal, refused := errors.AsType[*obstacle](orRefusal(storedChild(), wrapped))
+			g.Expect(refused).To(Equal(test.wantRefused), "see orRefusal in children.go")
+			if refused {
+				g.Expect(refusal.reason).To(Equal(cachev1alpha1.ReasonRefused))
+				g.Expect(refusal.message).To(ContainSubstring(test.err.Error()), "people need the API server's words")
+				g.Expect(refusal.cause).To(MatchError(test.err), "nobody tells when a policy has changed, so it is tried again")
+			}
+		})
+	}
+}

@@ -1,0 +1,230 @@
+package controller_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// holdFinalizer keeps an object that is deleted until the spec takes it off.
+const holdFinalizer = "test.example.com/hold"
+
+var _ = Describe("a deleted Memcached", func() {
+	It("goes after its last pod, and says so", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		tap := traffic.New()
+		startManager(tap.Config(cluster.Config), testOptions(namespace))
+		memcached := newMemcached(namespace, "held", 2)
+		create(ctx, memcached)
+		expectConditions(ctx, memcached, converged)
+		pods := podsOf(ctx, Default, memcached)
+		patch(ctx, &pods[0], `{"metadata":{"finalizers":[%q]}}`, holdFinalizer)
+		before := len(tap.Requests())
+
+		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
+		expectGone(ctx, &pods[1])
+		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopping")
+		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed(), "somebody is impatient")
+		patch(ctx, memcached, `{"metadata":{"annotations":{"note":"still here"}}}`)
+		consistently(ctx, func(g Gomega) {
+			g.Expect(exists(ctx, g, memcached)).To(BeTrue(), "a pod has not ended yet, see finalize in finalizer.go")
+			g.Expect(getDeployment(ctx, g, memcached).DeletionTimestamp).NotTo(BeNil())
+		})
+
+		patch(ctx, &pods[0], `{"metadata":{"finalizers":null}}`)
+		expectGone(ctx, memcached)
+		Expect(exists(ctx, Default, &pods[0])).To(BeFalse())
+		Expect(exists(ctx, Default, &appsv1.Deployment{ObjectMeta: nameOf(memcached)})).To(BeFalse())
+		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopping", "Normal Stopped")
+		Expect(writesSince(tap, before)).To(Equal([]string{"delete deployments.apps", "patch memcacheds.cache.example.com"}), "the finalizer comes off last, and nothing is made anew")
+		expectGone(ctx, &corev1.Service{ObjectMeta: nameOf(memcached)})
+		expectGone(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached)})
+	}, SpecTimeout(specTimeout))
+
+	It("goes after its last pod if it is deleted in the foreground, too", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		memcached := newMemcached(namespace, "foreground", 1)
+		create(ctx, memcached)
+		expectConditions(ctx, memcached, converged)
+		pod := &podsOf(ctx, Default, memcached)[0]
+		patch(ctx, pod, `{"metadata":{"finalizers":[%q]}}`, holdFinalizer)
+
+		Expect(cluster.Client.Delete(ctx, memcached, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
+		eventually(ctx, func(g Gomega) {
+			g.Expect(exists(ctx, g, pod)).To(BeTrue())
+			g.Expect(pod.DeletionTimestamp).NotTo(BeNil())
+		})
+		consistently(ctx, func(g Gomega) { g.Expect(exists(ctx, g, memcached)).To(BeTrue(), "a pod has not ended yet") })
+		patch(ctx, pod, `{"metadata":{"finalizers":null}}`)
+		expectGone(ctx, memcached)
+	}, SpecTimeout(specTimeout))
+
+	It("goes after its last pod if somebody else has deleted the Deployment, too", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		stop := startManager(cluster.Config, testOptions(namespace))
+		memcached := newMemcached(namespace, "headless", 1)
+		create(ctx, memcached)
+		expectConditions(ctx, memcached, converged)
+		pod := &podsOf(ctx, Default, memcached)[0]
+		patch(ctx, pod, `{"metadata":{"finalizers":[%q]}}`, holdFinalizer)
+
+		stop()
+		deployment := getDeployment(ctx, Default, memcached)
+		Expect(cluster.Client.Delete(ctx, deployment)).To(Succeed())
+		expectGone(ctx, deployment)
+		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
+		startManager(cluster.Config, testOptions(namespace))
+		consistently(ctx, func(g Gomega) {
+			g.Expect(exists(ctx, g, memcached)).To(BeTrue(), "a pod has not ended yet, see hasPods in finalizer.go")
+		})
+		patch(ctx, pod, `{"metadata":{"finalizers":null}}`)
+		expectGone(ctx, memcached)
+		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopped")
+	}, SpecTimeout(specTimeout))
+
+	It("for which nothing was made yet goes at once", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		memcached := newMemcached(namespace, "early", 1)
+		memcached.Finalizers = []string{cachev1alpha1.Finalizer}
+		create(ctx, memcached)
+		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
+		tap := traffic.New()
+		startManager(tap.Config(cluster.Config), testOptions(namespace))
+		expectGone(ctx, memcached)
+		expectEvents(ctx, memcached, "Normal Stopped")
+		Expect(writesSince(tap, 0)).To(Equal([]string{"patch memcacheds.cache.example.com"}), "it gets no children any more")
+	}, SpecTimeout(specTimeout))
+
+	It("gets no finalizer any more", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		memcached := newMemcached(namespace, "late", 1)
+		memcached.Finalizers = []string{holdFinalizer}
+		create(ctx, memcached)
+		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
+		tap := traffic.New()
+		startManager(tap.Config(cluster.Config), testOptions(namespace))
+		witness := newMemcached(namespace, "witness", 1) // shows that the manager works
+		create(ctx, witness)
+		expectConditions(ctx, witness, converged)
+		for _, request := range tap.Requests() {
+			Expect(request.IsWrite() && request.Name == memcached.Name).To(BeFalse(), "the deletion comes before all else, see reconcile in memcached_controller.go: %s", request)
+		}
+		letGo(ctx, memcached)
+	}, SpecTimeout(specTimeout))
+
+	It("leaves somebody else's Deployment alone, and its pods", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		memcached := newMemcached(namespace, "taken", 1)
+		foreign := newForeign(memcached)
+		create(ctx, foreign, memcached)
+		expectConditions(ctx, memcached, broken("False NameTaken", "NameTaken"))
+		var pods []corev1.Pod
+		eventually(ctx, func(g Gomega) {
+			pods = podsOf(ctx, g, memcached)
+			g.Expect(pods).To(HaveLen(1))
+		})
+		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
+		expectGone(ctx, memcached)
+		expectEvents(ctx, memcached, "Warning NameTaken", "Normal Stopped")
+		expectUntouched(ctx, foreign) // see ownDeployment in children.go
+		expectUntouched(ctx, &pods[0])
+	}, SpecTimeout(specTimeout))
+
+	It("that another finalizer holds gets nothing back", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		tap := traffic.New()
+		startManager(tap.Config(cluster.Config), testOptions(namespace))
+		memcached := newMemcached(namespace, "shared", 2)
+		memcached.Finalizers = []string{holdFinalizer}
+		create(ctx, memcached)
+		expectConditions(ctx, memcached, converged)
+		Expect(memcached.Finalizers).To(ConsistOf(holdFinalizer, cachev1alpha1.Finalizer), "see patchFinalizers in finalizer.go")
+
+		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
+		eventually(ctx, func(g Gomega) {
+			g.Expect(exists(ctx, g, memcached)).To(BeTrue())
+			g.Expect(memcached.Finalizers).To(ConsistOf(holdFinalizer), "ours goes, somebody else's stays")
+		})
+		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopping", "Normal Stopped")
+		before := len(tap.Requests())
+		Expect(cluster.Client.Delete(ctx, &corev1.Service{ObjectMeta: nameOf(memcached)})).To(Succeed())
+		patch(ctx, memcached, `{"spec":{"size":3}}`)
+		consistently(ctx, func(g Gomega) {
+			g.Expect(tap.Requests()[before:]).To(BeEmpty(), "it is over: nothing is made, and nothing is reported")
+		})
+		letGo(ctx, memcached)
+	}, SpecTimeout(specTimeout))
+
+	It("may come back under its name", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		former := newMemcached(namespace, "again", 2)
+		create(ctx, former)
+		expectConditions(ctx, former, converged)
+		service := &corev1.Service{ObjectMeta: nameOf(former)}
+		patch(ctx, service, `{"metadata":{"finalizers":[%q]}}`, holdFinalizer)
+		Expect(cluster.Client.Delete(ctx, former)).To(Succeed())
+		expectGone(ctx, former)
+
+		memcached := newMemcached(namespace, "again", 2)
+		create(ctx, memcached)
+		expectConditions(ctx, memcached, rolling) // while the former Service is there
+		patch(ctx, service, `{"metadata":{"finalizers":null}}`)
+		expectConditions(ctx, memcached, converged)
+		for _, child := range []client.Object{
+			&appsv1.Deployment{ObjectMeta: nameOf(memcached)}, &corev1.Service{ObjectMeta: nameOf(memcached)}, &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached)},
+		} {
+			Expect(exists(ctx, Default, child)).To(BeTrue(), "%T", child)
+			Expect(metav1.IsControlledBy(child, memcached)).To(BeTrue(), "the former %T goes and a new one comes, see findObstacle in children.go", child)
+		}
+		Expect(memcached.Status.Nodes).NotTo(ContainElement(BeElementOf(former.Status.Nodes)))
+		expectEvents(ctx, memcached, "Normal EnoughPods")
+	}, SpecTimeout(specTimeout))
+})
+
+// writesSince are the kinds of the requests that have changed something, without events, in their order.
+func writesSince(tap *traffic.Tap, index int) []string {
+	var writes []string
+	for _, request := range tap.Requests()[index:] {
+		if request.IsWrite() && !request.IsEvent() && request.Status < 300 {
+			writes = append(writes, request.Kind())
+		}
+	}
+	return writes
+}
+
+// letGo takes the spec's own finalizer off, and waits for the end.
+func letGo(ctx context.Context, memcached *cachev1alpha1.Memcached) {
+	GinkgoHelper()
+	patch(ctx, memcached, `{"metadata":{"finalizers":null}}`)
+	expectGone(ctx, memcached)
+}
+
+// newForeign is a Deployment that the Memcached does not control, although its
+// pods have the Memcached's labels: such as one that was left behind on purpose (kubectl delete --cascade=orphan).
+func newForeign(memcached *cachev1alpha1.Memcached) *appsv1.Deployment {
+	labels := map[string]string{
+		"app.kubernetes.io/name": "memcached", "app.kubernetes.io/instance": memcached.Name, "app.kubernetes.io/managed-by": "memcached-operator",
+	}
+	return &appsv1.Deployment{
+		ObjectMeta: nameOf(memcached),
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "foreign", Image: "foreign:1"}}},
+			},
+		},
+	}
+}

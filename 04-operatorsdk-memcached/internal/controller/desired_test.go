@@ -1,0 +1,299 @@
+package controller
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
+)
+
+// storedMemcached is a Memcached as the API server returns it.
+func storedMemcached() *cachev1alpha1.Memcached {
+	return &cachev1alpha1.Memcached{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "sessions", UID: "uid-of-sessions", Generation: 3, ResourceVersion: "30",
+			Finalizers: []string{cachev1alpha1.Finalizer},
+		},
+		Spec: cachev1alpha1.MemcachedSpec{Size: 2, ContainerPort: 11211, MemoryMegabytes: 64},
+	}
+}
+
+// newDeployment is the Deployment that the operator makes for the Memcached.
+func newDeployment(memcached *cachev1alpha1.Memcached) *appsv1.Deployment {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}}
+	setDeployment(deployment, memcached, DefaultImage)
+	return deployment
+}
+
+func newService(memcached *cachev1alpha1.Memcached) *corev1.Service {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}}
+	setService(service, memcached)
+	return service
+}
+
+func newBudget(memcached *cachev1alpha1.Memcached) *policyv1.PodDisruptionBudget {
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}}
+	setBudget(budget, memcached)
+	return budget
+}
+
+func TestSetDeployment(t *testing.T) {
+	g := NewWithT(t)
+	memcached := storedMemcached()
+	deployment := newDeployment(memcached)
+	g.Expect(memcached).To(Equal(storedMemcached()), "the Memcached is the cache's and stays as it is")
+
+	template := deployment.Spec.Template
+	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
+	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(selector.Matches(labels.Set(template.Labels))).To(BeTrue(), "the selector must match the pods")
+	g.Expect(template.Labels).To(HaveKeyWithValue(managedByLabel, controllerName), "the cache holds only pods with this label, see CacheByObject")
+	g.Expect(template.Annotations).To(Equal(map[string]string{revisionAnnotation: newRevision(memcached, DefaultImage)}))
+
+	g.Expect(template.Spec.Containers).To(HaveLen(1))
+	container := template.Spec.Containers[0]
+	g.Expect(container.Image).To(Equal(DefaultImage))
+	g.Expect(container.Args).To(Equal([]string{"--port=11211", "--memory-limit=64"}), "what memcached's own manual page lists")
+	g.Expect(container.Ports).To(ConsistOf(corev1.ContainerPort{Name: portName, ContainerPort: 11211, Protocol: corev1.ProtocolTCP}))
+	g.Expect(container.ReadinessProbe.TCPSocket.Port.String()).To(Equal(portName))
+
+	memcached.Spec.Size = 5
+	deployment.Labels["extra"] = "label"
+	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "the Deployment must not share memory with the cached Memcached")
+	g.Expect(deployment.Spec.Template.Labels).NotTo(HaveKey("extra"), "the two sets of labels must not share memory")
+	g.Expect(deployment.Spec.Selector.MatchLabels).NotTo(HaveKey("extra"))
+}
+
+// What the pod security standard "restricted" asks of a pod.
+func TestPodsAreRestricted(t *testing.T) {
+	g := NewWithT(t)
+	pod := newDeployment(storedMemcached()).Spec.Template.Spec
+	g.Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
+	g.Expect(pod.SecurityContext.RunAsNonRoot).To(HaveValue(BeTrue()))
+	g.Expect(pod.SecurityContext.RunAsUser).To(HaveValue(BeNumerically(">", 0)))
+	g.Expect(pod.SecurityContext.SeccompProfile.Type).To(Equal(corev1.SeccompProfileTypeRuntimeDefault))
+	g.Expect(pod.Containers).To(HaveEach(HaveField("SecurityContext", And(
+		HaveField("AllowPrivilegeEscalation", HaveValue(BeFalse())),
+		HaveField("ReadOnlyRootFilesystem", HaveValue(BeTrue())),
+		HaveField("Capabilities", HaveValue(Equal(corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}))),
+	))), "see setContainer in desired.go")
+}
+
+func TestImages(t *testing.T) {
+	for _, image := range []string{
+		"memcached",
+		"memcached:1.6.39-alpine",
+		"registry.test:5000/team/memcached",
+		"registry.test:5000/team/memcached:1.6.39@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+	} {
+		t.Run(image, func(t *testing.T) {
+			g := NewWithT(t)
+			memcached := storedMemcached()
+			reconciler := &MemcachedReconciler{Image: "operators/choice:1"}
+			g.Expect(reconciler.imageOf(memcached)).To(Equal("operators/choice:1"), "the Memcached names none")
+			memcached.Spec.Image = image
+			g.Expect(reconciler.imageOf(memcached)).To(Equal(image), "see imageOf in children.go")
+			deployment := newDeployment(memcached)
+			setDeployment(deployment, memcached, image)
+			container := deployment.Spec.Template.Spec.Containers[0]
+			g.Expect(container.Image).To(Equal(image), "it is used as it is")
+			g.Expect(container.ImagePullPolicy).To(Equal(corev1.PullIfNotPresent), "the same for each image, or the API server's first choice would stay")
+		})
+	}
+}
+
+func TestSetDeploymentLeavesTheRest(t *testing.T) {
+	tests := map[string]func(*appsv1.Deployment){
+		"nothing was changed": func(*appsv1.Deployment) {},
+		"labels and annotations were added": func(deployment *appsv1.Deployment) {
+			deployment.Labels["team"], deployment.Annotations = "shop", map[string]string{"note": "of a user"}
+			deployment.Spec.Template.Labels["team"] = "shop"
+			deployment.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] = "now"
+		},
+		"the selector is that of an older version": func(deployment *appsv1.Deployment) {
+			deployment.Spec.Selector.MatchLabels = map[string]string{instanceLabel: "sessions"}
+		},
+		"a sidecar was added, before memcached": func(deployment *appsv1.Deployment) {
+			pod := &deployment.Spec.Template.Spec
+			pod.Containers = append([]corev1.Container{{Name: "exporter", Image: "exporter:1"}}, pod.Containers...)
+			pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "scratch"})
+		},
+		"the container got more than it asks for": func(deployment *appsv1.Deployment) {
+			container := &deployment.Spec.Template.Spec.Containers[0]
+			container.Env = append(container.Env, corev1.EnvVar{Name: "MODE", Value: "test"})
+			container.Ports = append(container.Ports, corev1.ContainerPort{Name: "debug", ContainerPort: 9000})
+			container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "scratch", MountPath: "/tmp"})
+			container.ReadinessProbe.PeriodSeconds = 30
+			container.SecurityContext.RunAsGroup = new(int64(101))
+			deployment.Spec.Template.Spec.SecurityContext.FSGroup = new(int64(101))
+		},
+		"the rollout was made slower": func(deployment *appsv1.Deployment) {
+			deployment.Spec.MinReadySeconds, deployment.Spec.ProgressDeadlineSeconds = 5, new(int32(900))
+		},
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			deployment := newDeployment(storedMemcached())
+			change(deployment)
+			before := deployment.DeepCopy()
+			setDeployment(deployment, storedMemcached(), DefaultImage)
+			g.Expect(deployment).To(Equal(before), "what others have added stays, and what is there is not written again")
+		})
+	}
+}
+
+func TestSetDeploymentUndoes(t *testing.T) {
+	container := func(change func(*corev1.Container)) func(*appsv1.Deployment) {
+		return func(deployment *appsv1.Deployment) { change(&deployment.Spec.Template.Spec.Containers[0]) }
+	}
+	pod := func(change func(*corev1.PodSpec)) func(*appsv1.Deployment) {
+		return func(deployment *appsv1.Deployment) { change(&deployment.Spec.Template.Spec) }
+	}
+	tests := map[string]func(*appsv1.Deployment){
+		"other replicas": func(deployment *appsv1.Deployment) { deployment.Spec.Replicas = nil },
+		"another revision": func(deployment *appsv1.Deployment) {
+			deployment.Spec.Template.Annotations[revisionAnnotation] = "former"
+		},
+		"a label that is missing": func(deployment *appsv1.Deployment) { delete(deployment.Labels, managedByLabel) },
+		"a pod's label that is":   func(deployment *appsv1.Deployment) { deployment.Spec.Template.Labels[instanceLabel] = "other" },
+		"another image":           container(func(c *corev1.Container) { c.Image = "other:1" }),
+		"an image that is always pulled": container(func(c *corev1.Container) {
+			c.ImagePullPolicy = corev1.PullAlways
+		}),
+		"other arguments":     container(func(c *corev1.Container) { c.Args = append(c.Args, "--disable-cas") }),
+		"more memory":         container(func(c *corev1.Container) { c.Resources.Limits[corev1.ResourceMemory] = resource.MustParse("9Gi") }),
+		"no request":          container(func(c *corev1.Container) { c.Resources.Requests = nil }),
+		"another port":        container(func(c *corev1.Container) { c.Ports[0].ContainerPort = 80 }),
+		"another protocol":    container(func(c *corev1.Container) { c.Ports[0].Protocol = corev1.ProtocolUDP }),
+		"another probe":       container(func(c *corev1.Container) { c.ReadinessProbe.TCPSocket.Port = intstr.FromInt32(1) }),
+		"two kinds of probe":  container(func(c *corev1.Container) { c.ReadinessProbe.Exec = &corev1.ExecAction{Command: []string{"true"}} }),
+		"no probe":            container(func(c *corev1.Container) { c.ReadinessProbe = nil }),
+		"no security context": container(func(c *corev1.Container) { c.SecurityContext = nil }),
+		"more privileges":     container(func(c *corev1.Container) { c.SecurityContext.AllowPrivilegeEscalation = new(true) }),
+		"a writable file system": container(func(c *corev1.Container) {
+			c.SecurityContext.ReadOnlyRootFilesystem = new(false)
+		}),
+		"a capability":               container(func(c *corev1.Container) { c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"} }),
+		"a token for the API server": pod(func(pod *corev1.PodSpec) { pod.AutomountServiceAccountToken = nil }),
+		"root allowed":               pod(func(pod *corev1.PodSpec) { pod.SecurityContext.RunAsNonRoot = new(false) }),
+		"root":                       pod(func(pod *corev1.PodSpec) { pod.SecurityContext.RunAsUser = new(int64(0)) }),
+		"no pod security context":    pod(func(pod *corev1.PodSpec) { pod.SecurityContext = nil }),
+		"every system call allowed": pod(func(pod *corev1.PodSpec) {
+			pod.SecurityContext.SeccompProfile.Type = corev1.SeccompProfileTypeUnconfined
+		}),
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			deployment := newDeployment(storedMemcached())
+			change(deployment)
+			g.Expect(deployment).NotTo(Equal(newDeployment(storedMemcached())), "the change changes something")
+			setDeployment(deployment, storedMemcached(), DefaultImage)
+			g.Expect(deployment).To(Equal(newDeployment(storedMemcached())), "see setDeployment in desired.go")
+		})
+	}
+}
+
+func TestSetDeploymentRestoresTheContainer(t *testing.T) {
+	g := NewWithT(t)
+	deployment := newDeployment(storedMemcached())
+	deployment.Spec.Template.Spec.Containers[0].Name = "renamed"
+	setDeployment(deployment, storedMemcached(), DefaultImage)
+	g.Expect(deployment.Spec.Template.Spec.Containers).To(ConsistOf(
+		HaveField("Name", "renamed"), Equal(newDeployment(storedMemcached()).Spec.Template.Spec.Containers[0])))
+}
+
+func TestSetService(t *testing.T) {
+	tests := map[string]struct {
+		change func(*corev1.Service)
+		// stays tells whether the change is none of the operator's business.
+		stays bool
+	}{
+		"nothing was changed": {change: func(*corev1.Service) {}, stays: true},
+		"another port, labels and annotations were added": {change: func(service *corev1.Service) {
+			service.Spec.Ports = append([]corev1.ServicePort{{Name: "debug", Port: 9000}}, service.Spec.Ports...)
+			service.Labels["team"], service.Annotations = "shop", map[string]string{"note": "of a user"}
+			service.Spec.PublishNotReadyAddresses = true
+		}, stays: true},
+		"a label is missing":          {change: func(service *corev1.Service) { delete(service.Labels, managedByLabel) }},
+		"it is open to the outside":   {change: func(service *corev1.Service) { service.Spec.Type = corev1.ServiceTypeNodePort }},
+		"it has an address":           {change: func(service *corev1.Service) { service.Spec.ClusterIP = "10.0.0.9" }},
+		"it selects other pods":       {change: func(service *corev1.Service) { service.Spec.Selector[instanceLabel] = "other" }},
+		"it selects fewer pods":       {change: func(service *corev1.Service) { service.Spec.Selector["role"] = "front" }},
+		"its port is another one":     {change: func(service *corev1.Service) { service.Spec.Ports[0].Port = 8080 }},
+		"its port leads elsewhere":    {change: func(service *corev1.Service) { service.Spec.Ports[0].TargetPort = intstr.FromInt32(1) }},
+		"its port speaks another way": {change: func(service *corev1.Service) { service.Spec.Ports[0].Protocol = corev1.ProtocolUDP }},
+		"its port is gone":            {change: func(service *corev1.Service) { service.Spec.Ports = nil }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			service := newService(storedMemcached())
+			test.change(service)
+			want := newService(storedMemcached())
+			if test.stays {
+				want = service.DeepCopy()
+			}
+			setService(service, storedMemcached())
+			g.Expect(service).To(Equal(want), "see setService in desired.go")
+		})
+	}
+}
+
+func TestSetBudget(t *testing.T) {
+	tests := map[string]struct {
+		change func(*policyv1.PodDisruptionBudget)
+		// stays tells whether the change is none of the operator's business.
+		stays bool
+	}{
+		"nothing was changed": {change: func(*policyv1.PodDisruptionBudget) {}, stays: true},
+		"labels, annotations and a policy were added": {change: func(budget *policyv1.PodDisruptionBudget) {
+			budget.Labels["team"], budget.Annotations = "shop", map[string]string{"note": "of a user"}
+			budget.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
+		}, stays: true},
+		"a label is missing": {change: func(budget *policyv1.PodDisruptionBudget) { delete(budget.Labels, managedByLabel) }},
+		"all pods may be taken": {change: func(budget *policyv1.PodDisruptionBudget) {
+			budget.Spec.MaxUnavailable = new(intstr.FromString("100%"))
+		}},
+		"it counts another way": {change: func(budget *policyv1.PodDisruptionBudget) {
+			budget.Spec.MaxUnavailable, budget.Spec.MinAvailable = nil, new(intstr.FromInt32(1))
+		}},
+		"it selects other pods": {change: func(budget *policyv1.PodDisruptionBudget) { budget.Spec.Selector.MatchLabels[instanceLabel] = "other" }},
+		"it selects no pods":    {change: func(budget *policyv1.PodDisruptionBudget) { budget.Spec.Selector = nil }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			budget := newBudget(storedMemcached())
+			test.change(budget)
+			want := newBudget(storedMemcached())
+			if test.stays {
+				want = budget.DeepCopy()
+			}
+			setBudget(budget, storedMemcached())
+			g.Expect(budget).To(Equal(want), "see setBudget in desired.go")
+		})
+	}
+}
+
+func TestServiceAndBudgetFindThePods(t *testing.T) {
+	g := NewWithT(t)
+	memcached := storedMemcached()
+	memcached.Spec.ContainerPort = 12000
+	service, budget, template := newService(memcached), newBudget(memcached), newDeployment(memcached).Spec.Template
+	g.Expect(service.Spec.ClusterIP).To(Equal(corev1.ClusterIPNone), "clients need every pod's address")
+	g.Expect(labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(template.Labels))).To(BeTrue())
+	g.Expect(template.Spec.Containers[0].Ports).To(ContainElement(HaveField("Name", service.Spec.Ports[0].TargetPort.String())))
+	g.Expect(service.Spec.Ports[0].Port).To(BeEquivalentTo(12000), "there is no address that could translate ports")
+	g.Expect(budget.Spec.Selector.MatchLabels).To(Equal(service.Spec.Selector))
+}

@@ -1,0 +1,138 @@
+package controller_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
+)
+
+var _ = Describe("a Memcached", func() {
+	It("has as many pods as the scale subresource asks for, within bounds", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		memcached := newMemcached(namespace, "scaled", 1)
+		create(ctx, memcached)
+		expectConditions(ctx, memcached, converged)
+		revision, first := revisionOf(ctx, Default, memcached), memcached.Status.Nodes
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached)}
+		Expect(exists(ctx, Default, budget)).To(BeFalse(), "the budget of a single pod would let nobody drain its node")
+
+		Expect(scale(ctx, memcached, 3)).To(Succeed())
+		expectConditions(ctx, memcached, converged)
+		Expect(memcached.Status.Nodes).To(And(HaveLen(3), ContainElements(first)))
+		Expect(exists(ctx, Default, budget)).To(BeTrue(), "see applyChildren in children.go")
+		found := &autoscalingv1.Scale{}
+		Expect(cluster.Client.SubResource("scale").Get(ctx, memcached, found)).To(Succeed())
+		Expect(found.Spec.Replicas).To(BeEquivalentTo(3))
+		Expect(found.Status.Replicas).To(BeEquivalentTo(3), "an autoscaler divides by what status.readyReplicas says")
+		Expect(found.Status.Selector).To(Equal(memcached.Status.Selector), "an autoscaler finds the pods by it")
+
+		for _, refused := range []int32{0, 6} {
+			err := scale(ctx, memcached, refused)
+			Expect(apierrors.IsInvalid(err)).To(BeTrue(), "a size of %d must be refused, found: %v", refused, err)
+		}
+		Expect(scale(ctx, memcached, 1)).To(Succeed())
+		expectConditions(ctx, memcached, converged)
+		Expect(memcached.Status.Nodes).To(HaveLen(1))
+		expectGone(ctx, budget) // see removeBudget in children.go
+		Expect(revisionOf(ctx, Default, memcached)).To(Equal(revision), "another size is no reason to replace pods, see newRevision in desired.go")
+	}, SpecTimeout(specTimeout))
+
+	It("leaves a Service that is not its own alone, until that goes away", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		memcached := newMemcached(namespace, "taken", 1)
+		foreign := &corev1.Service{ObjectMeta: nameOf(memcached), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "mail", Port: 25}}}}
+		create(ctx, foreign, memcached)
+		expectConditions(ctx, memcached, broken("False NameTaken", "NameTaken"))
+		Expect(problemOf(memcached)).To(ContainSubstring(`Service "taken" exists and is not managed by this Memcached`))
+		eventually(ctx, func(g Gomega) {
+			g.Expect(conditionsOf(ctx, g, memcached)).To(Equal(broken("False NameTaken", "NameTaken")), "clients would find the other one")
+			g.Expect(memcached.Status.Nodes).To(HaveLen(1), "the pod serves nobody yet, but the status names it")
+		})
+		expectUntouched(ctx, foreign)
+
+		Expect(cluster.Client.Delete(ctx, foreign)).To(Succeed())
+		expectConditions(ctx, memcached, converged)
+		expectEvents(ctx, memcached, "Warning NameTaken", "Normal EnoughPods")
+	}, SpecTimeout(specTimeout))
+
+	It("minds a budget that is not its own only when it wants one", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		memcached := newMemcached(namespace, "budgeted", 1)
+		foreign := &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached), Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: new(intstr.FromInt32(9)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "foreign"}},
+		}}
+		create(ctx, foreign, memcached)
+		expectConditions(ctx, memcached, converged)
+		expectUntouched(ctx, foreign) // see removeBudget in children.go
+
+		Expect(scale(ctx, memcached, 2)).To(Succeed())
+		expectConditions(ctx, memcached, broken("False NameTaken", "NameTaken"))
+		expectUntouched(ctx, foreign)
+		Expect(scale(ctx, memcached, 1)).To(Succeed())
+		expectConditions(ctx, memcached, converged)
+		Expect(scale(ctx, memcached, 2)).To(Succeed())
+		expectConditions(ctx, memcached, broken("False NameTaken", "NameTaken"))
+		Expect(cluster.Client.Delete(ctx, foreign)).To(Succeed())
+		expectConditions(ctx, memcached, converged)
+		Expect(exists(ctx, Default, &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached)})).To(BeTrue())
+	}, SpecTimeout(specTimeout))
+
+	It("takes the operator's image if it names none, and follows it", func(ctx SpecContext) {
+		needSimulatedPods() // nobody can pull these images
+		namespace := cluster.Namespace(ctx)
+		stop := startManager(cluster.Config, testOptions(namespace))
+		following, choosy := newMemcached(namespace, "following", 1), newMemcached(namespace, "choosy", 1)
+		choosy.Spec.Image = "registry.test/choice:1"
+		create(ctx, following, choosy)
+		expectConditions(ctx, following, converged)
+		expectConditions(ctx, choosy, converged)
+		expectEvents(ctx, choosy, "Normal EnoughPods")
+		chosen := choosy.Status.Nodes
+
+		stop()
+		Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(choosy), choosy)).To(Succeed())
+		version := choosy.ResourceVersion
+		options := testOptions(namespace)
+		options.Image = "registry.test/memcached:2"
+		startManager(cluster.Config, options)
+		eventually(ctx, func(g Gomega) {
+			g.Expect(podsOf(ctx, g, following)).To(And(HaveLen(1), HaveEach(HaveField("Spec.Containers", ConsistOf(HaveField("Image", "registry.test/memcached:2"))))),
+				"see imageOf in children.go")
+		})
+		expectConditions(ctx, following, converged)
+		expectConditions(ctx, choosy, converged)
+		Expect(choosy.Status.Nodes).To(Equal(chosen), "who names an image keeps it")
+		Expect(choosy.ResourceVersion).To(Equal(version), "a start of the operator is none of its business")
+		Expect(eventsOf(ctx, Default, choosy)).To(ConsistOf("Normal EnoughPods"), "a start is no news, see announce in status.go")
+	}, SpecTimeout(specTimeout))
+})
+
+func scale(ctx context.Context, memcached *cachev1alpha1.Memcached, size int32) error {
+	wanted := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: size}}
+	return cluster.Client.SubResource("scale").Update(ctx, memcached.DeepCopy(), client.WithSubResourceBody(wanted))
+}
+
+// expectUntouched compares what somebody else's object says, without its status, with what it said when it was made.
+func expectUntouched(ctx context.Context, foreign client.Object) {
+	GinkgoHelper()
+	found := foreign.DeepCopyObject().(client.Object)
+	Expect(exists(ctx, Default, found)).To(BeTrue(), "what belongs to somebody else stays")
+	Expect(found.GetUID()).To(Equal(foreign.GetUID()))
+	Expect(found.GetGeneration()).To(Equal(foreign.GetGeneration()), "see findObstacle in children.go")
+	Expect(found.GetLabels()).To(Equal(foreign.GetLabels()))
+	Expect(found.GetOwnerReferences()).To(Equal(foreign.GetOwnerReferences()))
+	Expect(found.GetDeletionTimestamp()).To(BeNil())
+}

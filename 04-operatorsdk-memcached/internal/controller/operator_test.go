@@ -1,0 +1,103 @@
+package controller_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"example.com/operator-workshop/operatortest"
+)
+
+// operator describes the stage to the test kit. Sample has every field, and two pods, so that it has a budget.
+var operator = operatortest.Operator{
+	CRDs:           []string{"../../config/crd/bases"},
+	Samples:        "../../config/samples",
+	InvalidSamples: "../../config/samples/invalid",
+	Sample:         "../../config/samples/cache_v1alpha1_memcached_full.yaml",
+	Roles:          []string{"../../config/rbac/role.yaml", "../../config/rbac/leader_election_role.yaml"},
+	Run:            runForKit,
+	Condition:      "Available",
+	Children: []operatortest.Child{{
+		Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"),
+		Drift: map[string]string{
+			"scaled by hand":        `{"spec":{"replicas":7}}`,
+			"another image":         `{"spec":{"template":{"spec":{"containers":[{"name":"memcached","image":"somebody/else:1"}]}}}}`,
+			"a label of ours taken": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
+			"privileges asked for":  `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
+		},
+		Foreign: map[string]string{
+			"pods restarted by kubectl": `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2026-11-01T00:00:00Z"}}}}}`,
+			"a longer deadline":         `{"spec":{"progressDeadlineSeconds":900}}`,
+		},
+	}, {
+		Kind: corev1.SchemeGroupVersion.WithKind("Service"),
+		Drift: map[string]string{
+			"no pods behind it": `{"spec":{"selector":{"app.kubernetes.io/instance":"nobody"}}}`,
+			"another target":    `{"spec":{"ports":[{"name":"memcached","port":12000,"targetPort":1}]}}`,
+		},
+		Foreign: map[string]string{
+			"addresses of pods that are not ready": `{"spec":{"publishNotReadyAddresses":true}}`,
+		},
+	}, {
+		Kind: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
+		Name: budgetName,
+		Drift: map[string]string{
+			"all pods may be taken":  `{"spec":{"maxUnavailable":"100%"}}`,
+			"for the pods of nobody": `{"spec":{"selector":{"matchLabels":{"app.kubernetes.io/instance":"nobody"}}}}`,
+		},
+		Foreign: map[string]string{
+			"pods that are not ready may be taken": `{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}`,
+		},
+	}},
+	// The finalizer, three children, and a status for each number of its two pods that are ready.
+	MaxWrites: 7,
+	Values: map[string][]any{
+		"spec.image":           {"docker.io/library/memcached:1.6.39-alpine", "registry.test:5000/memcached@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "memcached"},
+		"spec.size":            {int64(1), int64(2), int64(3)},
+		"spec.memoryMegabytes": {int64(8), int64(64), int64(128)}, // 65536 fit into no simulated node
+	},
+	Normalize: hidePodNames,
+}
+
+// budgetName is "" for a Memcached that gets no budget.
+func budgetName(memcached *unstructured.Unstructured) string {
+	if size, _, _ := unstructured.NestedInt64(memcached.Object, "spec", "size"); size < 2 {
+		return ""
+	}
+	return memcached.GetName()
+}
+
+// hidePodNames puts the number of pods in place of their names, which are made at random.
+func hidePodNames(object *unstructured.Unstructured) {
+	status, found := object.Object["status"].(map[string]any)
+	if !found || object.GetKind() != "Memcached" {
+		return
+	}
+	if nodes, found := status["nodes"].([]any); found {
+		status["nodes"] = int64(len(nodes))
+	}
+}
+
+// runForKit translates the kit's wishes into the manager's options.
+func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.RunOptions) error {
+	options := testOptions(wishes.Namespace)
+	if wishes.Resync > 0 {
+		options.ResyncPeriod = wishes.Resync
+	}
+	setup := options.ForManager(scheme)
+	if election := wishes.LeaderElection; election != nil {
+		setup.LeaderElection, setup.LeaderElectionNamespace = true, election.Namespace
+		setup.LeaseDuration, setup.RenewDeadline, setup.RetryPeriod = &election.LeaseDuration, &election.RenewDeadline, &election.RetryPeriod
+	}
+	return runManager(ctx, config, setup, options)
+}
+
+var _ = Describe("the shared tests", func() {
+	operatortest.DescribeSchema(operator, cluster)
+	operatortest.DescribeBehaviours(operator, cluster)
+})

@@ -1,0 +1,260 @@
+package controller
+
+import (
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// storedPod is a ready pod of storedMemcached.
+func storedPod(name string) corev1.Pod {
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: "uid-of-pod", ResourceVersion: "40",
+			Labels:      selectorLabels(storedMemcached()),
+			Annotations: map[string]string{revisionAnnotation: newRevision(storedMemcached(), DefaultImage)},
+		},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning,
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+			},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: containerName, Ready: true}},
+		},
+	}
+}
+
+func unready(pod corev1.Pod) corev1.Pod {
+	pod = *pod.DeepCopy()
+	pod.Status.Conditions[1].Status = corev1.ConditionFalse
+	return pod
+}
+
+func outdated(pod corev1.Pod) corev1.Pod {
+	pod.Annotations = map[string]string{revisionAnnotation: "former"}
+	return pod
+}
+
+// waiting is a pod whose container waits for a reason.
+func waiting(pod corev1.Pod, reason string) corev1.Pod {
+	pod = *pod.DeepCopy()
+	pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: reason, Message: "back-off 5m0s"}
+	return unready(pod)
+}
+
+func TestReadyNames(t *testing.T) {
+	starting := storedPod("starting")
+	starting.Status.Conditions = nil
+	tests := map[string]struct {
+		pods []corev1.Pod
+		want []string
+	}{
+		"there are no pods":                    {},
+		"the names are sorted":                 {pods: []corev1.Pod{storedPod("b"), storedPod("c"), storedPod("a")}, want: []string{"a", "b", "c"}},
+		"a pod that is not ready is not named": {pods: []corev1.Pod{unready(storedPod("a")), storedPod("b")}, want: []string{"b"}},
+		"a pod without the condition is not":   {pods: []corev1.Pod{starting, storedPod("b")}, want: []string{"b"}},
+		"no pod is ready":                      {pods: []corev1.Pod{starting, unready(storedPod("b"))}},
+		"an outdated pod serves clients too":   {pods: []corev1.Pod{outdated(storedPod("a"))}, want: []string{"a"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			before := slices.Clone(test.pods)
+			g.Expect(readyNames(test.pods)).To(Equal(test.want), "see readyNames in pods.go")
+			g.Expect(test.pods).To(Equal(before), "the caller's list stays as it is")
+			slices.Reverse(test.pods)
+			g.Expect(readyNames(test.pods)).To(Equal(test.want), "the order in which the cache lists the pods must not matter")
+		})
+	}
+}
+
+// The kubelet's reasons and what is said about them. A test of its own list, so
+// that a reason that is lost from failures shows up.
+func TestFailure(t *testing.T) {
+	const again, pull = "its container ends again and again", "its image can't be pulled"
+	const start, made = "its container can't be started", "its container can't be created"
+	tests := map[string]string{
+		"CrashLoopBackOff": again, "RunContainerError": start,
+		"CreateContainerError": made, "CreateContainerConfigError": made,
+		"InvalidImageName": pull, "ErrImagePull": pull, "ImagePullBackOff": pull, "ErrImageNeverPull": pull,
+		"ContainerCreating": "", "PodInitializing": "", "": "",
+	}
+	for reason, want := range tests {
+		t.Run("waiting for "+reason, func(t *testing.T) {
+			g := NewWithT(t)
+			pod := waiting(storedPod("a"), reason)
+			g.Expect(failure(&pod)).To(Equal(want), "see failures in pods.go")
+		})
+	}
+	for reason := range failures {
+		NewWithT(t).Expect(tests).To(HaveKey(reason), "a reason that no test knows")
+	}
+}
+
+func TestFailureIsTheContainers(t *testing.T) {
+	g := NewWithT(t)
+	pod := storedPod("a")
+	g.Expect(failure(&pod)).To(BeEmpty(), "it runs")
+	pod.Status.ContainerStatuses = nil
+	g.Expect(failure(&pod)).To(BeEmpty(), "nothing is known of it yet")
+	exporter := waiting(storedPod("a"), "CrashLoopBackOff").Status.ContainerStatuses[0]
+	exporter.Name = "exporter"
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{exporter, {Name: containerName, Ready: true}}
+	g.Expect(failure(&pod)).To(BeEmpty(), "a sidecar is its author's concern")
+	pod = waiting(storedPod("a"), "CrashLoopBackOff")
+	pod.Status.ContainerStatuses = append([]corev1.ContainerStatus{{Name: "exporter", Ready: true}}, pod.Status.ContainerStatuses...)
+	g.Expect(failure(&pod)).NotTo(BeEmpty(), "it need not be the first one")
+}
+
+func TestFailureBetweenCrashes(t *testing.T) {
+	tests := map[string]struct {
+		pod  corev1.Pod
+		want string
+	}{
+		"it was started again, and is not ready yet": {pod: crashed(storedPod("a"), 1)},
+		"it has ended twice, and is not ready":       {pod: crashed(storedPod("a"), 2), want: crashing},
+		"it has ended twice, and waits for its turn": {pod: waiting(crashed(storedPod("a"), 2), "CrashLoopBackOff"), want: crashing},
+		"its next image can't be pulled":             {pod: waiting(crashed(storedPod("a"), 2), "ErrImagePull"), want: failures["ErrImagePull"]},
+		"it has recovered": {pod: func() corev1.Pod {
+			pod := crashed(storedPod("a"), 9)
+			pod.Status.ContainerStatuses[0].Ready = true
+			return pod
+		}()},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(failure(&test.pod)).To(Equal(test.want), "see failure in pods.go")
+		})
+	}
+}
+
+// crashed is the pod between two ends of its container.
+func crashed(pod corev1.Pod, restarts int32) corev1.Pod {
+	pod = unready(pod)
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: containerName, RestartCount: restarts, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+	}}
+	return pod
+}
+
+func TestFailureOf(t *testing.T) {
+	const pull, again = "its image can't be pulled", "its container ends again and again"
+	revision := newRevision(storedMemcached(), DefaultImage)
+	tests := map[string]struct {
+		pods []corev1.Pod
+		want string
+	}{
+		"there are no pods":                {},
+		"all pods run":                     {pods: []corev1.Pod{storedPod("a"), unready(storedPod("b"))}},
+		"one pod fails":                    {pods: []corev1.Pod{storedPod("a"), waiting(storedPod("b"), "ErrImagePull")}, want: pull},
+		"a pod of a former revision fails": {pods: []corev1.Pod{storedPod("a"), outdated(waiting(storedPod("b"), "ErrImagePull"))}},
+		"pods fail for two reasons":        {pods: []corev1.Pod{waiting(storedPod("a"), "ErrImagePull"), waiting(storedPod("b"), "CrashLoopBackOff")}, want: again},
+		"the kubelet says it in turns":     {pods: []corev1.Pod{waiting(storedPod("a"), "ErrImagePull"), waiting(storedPod("b"), "ImagePullBackOff")}, want: pull},
+		"a failing pod says no revision":   {pods: []corev1.Pod{{Status: waiting(storedPod("a"), "ErrImagePull").Status}}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(failureOf(test.pods, revision)).To(Equal(test.want), "see failureOf in pods.go")
+			slices.Reverse(test.pods)
+			g.Expect(failureOf(test.pods, revision)).To(Equal(test.want), "the order in which the cache lists the pods must not matter")
+		})
+	}
+}
+
+func TestIsEnding(t *testing.T) {
+	now := metav1.Now()
+	tests := map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"it runs":          {change: func(*corev1.Pod) {}},
+		"it waits":         {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodPending }},
+		"it is not ready":  {change: func(pod *corev1.Pod) { *pod = unready(*pod) }},
+		"it is deleted":    {change: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, want: true},
+		"it has succeeded": {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }, want: true},
+		"it was evicted":   {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			pod := storedPod("a")
+			test.change(&pod)
+			g.Expect(isEnding(&pod)).To(Equal(test.want), "see isEnding in pods.go")
+		})
+	}
+}
+
+func TestKeepEssentials(t *testing.T) {
+	now := metav1.Now()
+	tests := map[string]func(*corev1.Pod){
+		"a ready pod":               func(*corev1.Pod) {},
+		"a pod that is not ready":   func(pod *corev1.Pod) { *pod = unready(*pod) },
+		"a pod that fails":          func(pod *corev1.Pod) { *pod = waiting(*pod, "CrashLoopBackOff") },
+		"a pod that crashes":        func(pod *corev1.Pod) { *pod = crashed(*pod, 2) },
+		"a pod that waits":          func(pod *corev1.Pod) { *pod = waiting(*pod, "ContainerCreating") },
+		"a pod without conditions":  func(pod *corev1.Pod) { pod.Status.Conditions = nil },
+		"a pod without annotations": func(pod *corev1.Pod) { pod.Annotations = nil },
+		"an evicted pod":            func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed },
+		"a pod that is deleted":     func(pod *corev1.Pod) { pod.DeletionTimestamp, pod.Finalizers = &now, []string{"example.com/hold"} },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			pod := detailedPod()
+			change(pod)
+			whole := pod.DeepCopy()
+
+			transformed, err := keepEssentials(pod)
+
+			g.Expect(err).NotTo(HaveOccurred())
+			kept, isPod := transformed.(*corev1.Pod)
+			g.Expect(isPod).To(BeTrue())
+			g.Expect(kept.Namespace+"/"+kept.Name).To(Equal("shop/sessions-1"), "the key in the cache")
+			g.Expect(kept.ResourceVersion).To(Equal(whole.ResourceVersion), "the informer compares versions")
+			g.Expect(isEnding(kept)).To(Equal(isEnding(whole)))
+			g.Expect(isReady(kept)).To(Equal(isReady(whole)))
+			g.Expect(failure(kept)).To(Equal(failure(whole)))
+			g.Expect(revisionOf(kept)).To(Equal(revisionOf(whole)))
+			g.Expect(labels.SelectorFromSet(selectorLabels(storedMemcached())).Matches(labels.Set(kept.Labels))).To(BeTrue())
+			g.Expect(memcachedOf(t.Context(), kept)).To(Equal(memcachedOf(t.Context(), whole)))
+
+			g.Expect(kept.Spec).To(BeZero(), "nothing reads the spec")
+			g.Expect(kept.ManagedFields).To(BeEmpty())
+			g.Expect(kept.OwnerReferences).To(BeEmpty())
+			g.Expect(kept.Finalizers).To(BeEmpty())
+			g.Expect(kept.Annotations).NotTo(HaveKey("note"))
+			g.Expect(kept.Status.PodIP).To(BeEmpty())
+			g.Expect(len(kept.Status.Conditions)).To(BeNumerically("<=", 1), "one condition is read")
+			for _, status := range kept.Status.ContainerStatuses {
+				g.Expect(status.State.Running).To(BeNil(), "only waits are read")
+				g.Expect(status.State.Waiting).To(Or(BeNil(), HaveField("Message", BeEmpty())), "only the reason of a wait is read")
+			}
+
+			again, err := keepEssentials(kept.DeepCopy())
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(again).To(Equal(kept), "the informer may hand over again what it got")
+		})
+	}
+}
+
+func TestKeepEssentialsLeavesOthersAlone(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(keepEssentials(newService(storedMemcached()))).To(Equal(newService(storedMemcached())))
+}
+
+// detailedPod is a ready pod with more than the operator reads.
+func detailedPod() *corev1.Pod {
+	pod := storedPod("sessions-1")
+	pod.Annotations["note"] = "of a user"
+	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
+	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "sessions"}}
+	pod.Spec.NodeName = "node-1"
+	pod.Status.PodIP = "10.0.0.1"
+	return &pod
+}

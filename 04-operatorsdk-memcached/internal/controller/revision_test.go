@@ -1,0 +1,60 @@
+package controller
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
+)
+
+func TestNewRevision(t *testing.T) {
+	tests := map[string]struct {
+		change func(*cachev1alpha1.Memcached)
+		image  string
+		// differs tells whether the pods must be replaced.
+		differs bool
+	}{
+		"nothing changes":  {change: func(*cachev1alpha1.Memcached) {}},
+		"the size changes": {change: func(memcached *cachev1alpha1.Memcached) { memcached.Spec.Size = 5 }},
+		"labels change": {change: func(memcached *cachev1alpha1.Memcached) {
+			memcached.Labels, memcached.Generation = map[string]string{"team": "shop"}, 4
+		}},
+		"the status changes":  {change: func(memcached *cachev1alpha1.Memcached) { memcached.Status.ReadyReplicas = 1 }},
+		"the port changes":    {change: func(memcached *cachev1alpha1.Memcached) { memcached.Spec.ContainerPort = 12000 }, differs: true},
+		"the memory changes":  {change: func(memcached *cachev1alpha1.Memcached) { memcached.Spec.MemoryMegabytes = 65 }, differs: true},
+		"the image changes":   {change: func(*cachev1alpha1.Memcached) {}, image: "memcached:2", differs: true},
+		"the name is another": {change: func(memcached *cachev1alpha1.Memcached) { memcached.Name = "other" }, differs: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			memcached, image := storedMemcached(), "memcached:1"
+			test.change(memcached)
+			if test.image != "" {
+				image = test.image
+			}
+			present := newRevision(storedMemcached(), "memcached:1")
+			g.Expect(present).To(MatchRegexp("^[0-9a-f]{16}$"))
+			differs := newRevision(memcached, image) != present
+			g.Expect(differs).To(Equal(test.differs), "see newRevision in desired.go")
+		})
+	}
+}
+
+func TestResourcesOf(t *testing.T) {
+	for megabytes, want := range map[int32]string{8: "42Mi", 64: "112Mi", 128: "192Mi", 1024: "1312Mi", 65536: "81952Mi"} {
+		t.Run(want, func(t *testing.T) {
+			g := NewWithT(t)
+			memcached := storedMemcached()
+			memcached.Spec.MemoryMegabytes = megabytes
+			resources := resourcesOf(memcached)
+			memory := resources.Limits[corev1.ResourceMemory]
+			g.Expect(memory.Cmp(resource.MustParse(want))).To(BeZero(), "a quarter and 32 MiB more than the items, found %s", &memory)
+			g.Expect(resources.Requests.Memory().Cmp(memory)).To(BeZero(), "a node that promises less may have to end the pod")
+			g.Expect(resources.Requests.Cpu().Cmp(*resources.Limits.Cpu())).To(Equal(-1))
+		})
+	}
+}

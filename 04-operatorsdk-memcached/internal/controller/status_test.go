@@ -1,0 +1,228 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+
+	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
+)
+
+// late is what a Deployment reports whose rollout takes too long.
+var late = appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: "took too long"}
+
+// foundDeployment is the Deployment of storedMemcached with a status.
+func foundDeployment(observed int64, conditions ...appsv1.DeploymentCondition) *appsv1.Deployment {
+	deployment := newDeployment(storedMemcached())
+	deployment.Generation = 5
+	deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: observed, Conditions: conditions}
+	return deployment
+}
+
+// conditionTest is one line of the table of conditions. What is wanted is
+// written as the status and the reason.
+type conditionTest struct {
+	size                                         int32
+	found                                        findings
+	wantAvailable, wantProgressing, wantDegraded string
+}
+
+const (
+	enoughPods = "True EnoughPods"
+	tooFewPods = "False TooFewPods"
+	rollingOut = "True RollingOut"
+	rolledOut  = "False RolledOut"
+	asExpected = "False AsExpected"
+)
+
+// conditionTests are all the ways in which a Memcached can be found.
+func conditionTests() map[string]conditionTest {
+	deployment := foundDeployment(5)
+	a, b, c, d := storedPod("a"), storedPod("b"), storedPod("c"), storedPod("d")
+	failing := func(pod corev1.Pod) corev1.Pod { return waiting(pod, "ErrImagePull") }
+	obstructed := func(reason string, pods ...corev1.Pod) findings {
+		return findings{deployment: deployment, pods: pods, obstacle: &obstacle{reason: reason, message: "in the way"}}
+	}
+	of := func(deployment *appsv1.Deployment, pods ...corev1.Pod) findings {
+		return findings{deployment: deployment, pods: pods}
+	}
+	return map[string]conditionTest{
+		"all pods are ready and new":            {2, of(deployment, a, b), enoughPods, rolledOut, asExpected},
+		"there are no pods yet":                 {2, of(deployment), tooFewPods, rollingOut, asExpected},
+		"one of two pods is missing":            {2, of(deployment, a), tooFewPods, rollingOut, asExpected},
+		"one of two pods is not ready":          {2, of(deployment, a, unready(b)), tooFewPods, rollingOut, asExpected},
+		"one of three pods is not ready":        {3, of(deployment, a, b, unready(c)), tooFewPods, rollingOut, asExpected},
+		"one of four pods is not ready":         {4, of(deployment, a, b, c, unready(d)), enoughPods, rollingOut, asExpected},
+		"two of four pods are not ready":        {4, of(deployment, a, b, unready(c), unready(d)), tooFewPods, rollingOut, asExpected},
+		"one of five pods is missing":           {5, of(deployment, a, b, c, d), enoughPods, rollingOut, asExpected},
+		"a pod is too many":                     {2, of(deployment, a, b, c), enoughPods, rollingOut, asExpected},
+		"a pod that is not ready is too many":   {2, of(deployment, a, b, unready(c)), enoughPods, rollingOut, asExpected},
+		"a pod is of a former revision":         {2, of(deployment, a, outdated(b)), enoughPods, rollingOut, asExpected},
+		"all pods are of a former revision":     {2, of(deployment, outdated(a), outdated(b)), enoughPods, rollingOut, asExpected},
+		"a new pod fails, the old ones serve":   {2, of(deployment, outdated(a), outdated(b), failing(c)), enoughPods, "False PodsFailing", "True PodsFailing"},
+		"an old pod fails, a new one is made":   {1, of(deployment, outdated(failing(a)), unready(b)), tooFewPods, rollingOut, asExpected},
+		"all pods fail":                         {2, of(deployment, failing(a), failing(b)), tooFewPods, "False PodsFailing", "True PodsFailing"},
+		"the rollout is stuck":                  {2, of(foundDeployment(5, late), a), tooFewPods, "False Stalled", "True Stalled"},
+		"a former rollout was stuck":            {2, of(foundDeployment(4, late), a), tooFewPods, rollingOut, asExpected},
+		"a stuck rollout has a failing pod":     {2, of(foundDeployment(5, late), a, failing(b)), tooFewPods, "False PodsFailing", "True PodsFailing"},
+		"a child is being removed":              {2, obstructed(cachev1alpha1.ReasonRollingOut, a, b), enoughPods, rollingOut, asExpected},
+		"the Deployment is being removed":       {2, findings{obstacle: &obstacle{reason: cachev1alpha1.ReasonRollingOut, message: "in the way"}}, tooFewPods, rollingOut, asExpected},
+		"the Deployment's name is taken":        {2, findings{obstacle: &obstacle{reason: cachev1alpha1.ReasonNameTaken, message: "in the way"}}, "False NameTaken", "False NameTaken", "True NameTaken"},
+		"the Service's name is taken":           {2, obstructed(cachev1alpha1.ReasonNameTaken, a, b), "False NameTaken", "False NameTaken", "True NameTaken"},
+		"the Deployment is refused":             {2, findings{obstacle: &obstacle{reason: cachev1alpha1.ReasonRefused, message: "in the way"}}, tooFewPods, "False Refused", "True Refused"},
+		"a change of the Deployment is refused": {2, obstructed(cachev1alpha1.ReasonRefused, a, b), enoughPods, "False Refused", "True Refused"},
+	}
+}
+
+func TestConditions(t *testing.T) {
+	for name, test := range conditionTests() {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			memcached := storedMemcached()
+			memcached.Spec.Size = test.size
+			conditions := test.found.conditions(memcached)
+			found := map[string]string{}
+			for _, condition := range conditions {
+				found[condition.Type] = string(condition.Status) + " " + condition.Reason
+				g.Expect(condition.Message).NotTo(BeEmpty())
+			}
+			g.Expect(conditions).To(HaveLen(3))
+			g.Expect(found).To(Equal(map[string]string{
+				cachev1alpha1.ConditionAvailable: test.wantAvailable, cachev1alpha1.ConditionProgressing: test.wantProgressing, cachev1alpha1.ConditionDegraded: test.wantDegraded,
+			}), "see conditions in status.go")
+			if obstacle := test.found.obstacle; obstacle != nil {
+				g.Expect(conditions).To(ContainElement(HaveField("Message", obstacle.message)), "people need to know what is in the way")
+			}
+		})
+	}
+}
+
+// A reason that nothing uses would be a promise that is not kept.
+func TestEveryReasonIsUsed(t *testing.T) {
+	g := NewWithT(t)
+	found := map[string]bool{}
+	for _, test := range conditionTests() {
+		memcached := storedMemcached()
+		memcached.Spec.Size = test.size
+		for _, condition := range test.found.conditions(memcached) {
+			found[condition.Reason], found[condition.Type+" "+string(condition.Status)] = true, true
+		}
+	}
+	g.Expect(declaredReasons(t)).NotTo(BeEmpty())
+	for _, reason := range declaredReasons(t) {
+		g.Expect(found).To(HaveKey(reason), "a reason of api/v1alpha1/memcached_types.go that no finding leads to")
+	}
+	for _, kind := range []string{cachev1alpha1.ConditionAvailable, cachev1alpha1.ConditionProgressing, cachev1alpha1.ConditionDegraded} {
+		g.Expect(found).To(And(HaveKey(kind+" True"), HaveKey(kind+" False")))
+	}
+}
+
+func TestStalled(t *testing.T) {
+	tests := map[string]struct {
+		observed   int64
+		conditions []appsv1.DeploymentCondition
+		want       string
+	}{
+		"nothing is reported":            {observed: 5},
+		"the deadline is over":           {observed: 5, conditions: []appsv1.DeploymentCondition{late}, want: "took too long"},
+		"it was, for a former template":  {observed: 4, conditions: []appsv1.DeploymentCondition{late}},
+		"the rollout goes on":            {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Message: "going on"}}},
+		"pods can't be created":          {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "quota"}}, want: "quota"},
+		"pods could not be created once": {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionFalse, Message: "quota"}}},
+		"too few pods are available":     {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "minimum"}}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(stalled(foundDeployment(test.observed, test.conditions...))).To(Equal(test.want), "see stalled in status.go")
+		})
+	}
+}
+
+func TestNewStatus(t *testing.T) {
+	g := NewWithT(t)
+	memcached := storedMemcached()
+	found := findings{deployment: foundDeployment(5), pods: []corev1.Pod{storedPod("b"), unready(storedPod("starting")), storedPod("a")}}
+	status := newStatus(memcached, found)
+	g.Expect(memcached).To(Equal(storedMemcached()), "the Memcached is the cache's and stays as it is")
+	g.Expect(status.Nodes).To(Equal([]string{"a", "b"}))
+	g.Expect(status.ReadyReplicas).To(BeEquivalentTo(2))
+	g.Expect(status.Selector).To(Equal("app.kubernetes.io/instance=sessions,app.kubernetes.io/managed-by=memcached-operator,app.kubernetes.io/name=memcached"))
+	g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
+	g.Expect(status.Conditions).To(And(HaveLen(3), HaveEach(And(
+		HaveField("ObservedGeneration", BeEquivalentTo(3)), HaveField("LastTransitionTime", Not(BeZero()))))))
+
+	memcached.Status = *status
+	status = newStatus(memcached, findings{obstacle: &obstacle{reason: cachev1alpha1.ReasonNameTaken, message: "taken"}})
+	g.Expect(status.Nodes).To(BeNil(), "what was true before must not stay")
+	g.Expect(status.ReadyReplicas).To(BeZero())
+	g.Expect(meta.IsStatusConditionTrue(status.Conditions, cachev1alpha1.ConditionDegraded)).To(BeTrue())
+	g.Expect(meta.IsStatusConditionFalse(status.Conditions, cachev1alpha1.ConditionAvailable)).To(BeTrue())
+}
+
+func TestNewStatusIsStable(t *testing.T) {
+	g := NewWithT(t)
+	memcached := storedMemcached()
+	noon := metav1.NewTime(time.Date(2026, time.November, 1, 12, 0, 0, 0, time.UTC))
+	found := findings{deployment: foundDeployment(5), pods: []corev1.Pod{storedPod("a"), storedPod("b")}}
+	memcached.Status = *newStatus(memcached, found)
+	for i := range memcached.Status.Conditions {
+		memcached.Status.Conditions[i].LastTransitionTime = noon
+	}
+	g.Expect(newStatus(memcached, found)).To(HaveValue(Equal(memcached.Status)), "the same findings must not become a write")
+
+	audited := metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue}
+	memcached.Status.Conditions = append(memcached.Status.Conditions, audited)
+	found.pods = []corev1.Pod{storedPod("a"), unready(storedPod("b"))}
+	status := newStatus(memcached, found)
+	g.Expect(status.Conditions).To(ContainElement(audited), "conditions of other controllers stay")
+	since := func(kind string) time.Time {
+		return meta.FindStatusCondition(status.Conditions, kind).LastTransitionTime.Time
+	}
+	g.Expect(since(cachev1alpha1.ConditionAvailable)).To(BeTemporally(">", noon.Time), "the time is that of the change from True to False")
+	g.Expect(since(cachev1alpha1.ConditionDegraded)).To(BeTemporally("==", noon.Time), "what has not changed keeps its time")
+}
+
+func TestAnnounce(t *testing.T) {
+	available := newCondition(cachev1alpha1.ConditionAvailable, true, cachev1alpha1.ReasonEnoughPods, "enough")
+	unavailable := newCondition(cachev1alpha1.ConditionAvailable, false, cachev1alpha1.ReasonTooFewPods, "too few")
+	rolling := newCondition(cachev1alpha1.ConditionProgressing, true, cachev1alpha1.ReasonRollingOut, "rolling")
+	fine := degraded(nil)
+	failing := degraded(&obstacle{reason: cachev1alpha1.ReasonPodsFailing, message: "100% failing"})
+	reworded := degraded(&obstacle{reason: cachev1alpha1.ReasonPodsFailing, message: "another failure"})
+	stuck := degraded(&obstacle{reason: cachev1alpha1.ReasonStalled, message: "stuck"})
+	type conditions = []metav1.Condition
+	tests := map[string]struct {
+		before, after conditions
+		want          []string
+	}{
+		"a new Memcached has no pods yet":           {after: conditions{unavailable, rolling, fine}},
+		"a new Memcached can't have its pods":       {after: conditions{unavailable, failing}, want: []string{"Warning PodsFailing 100% failing"}},
+		"a Memcached becomes available":             {before: conditions{unavailable, fine}, after: conditions{available, fine}, want: []string{"Normal EnoughPods enough"}},
+		"it stays available":                        {before: conditions{available, fine}, after: conditions{available, rolling, fine}},
+		"it is available no more":                   {before: conditions{available, fine}, after: conditions{unavailable, fine}},
+		"a problem stays, in other words":           {before: conditions{unavailable, failing}, after: conditions{unavailable, reworded}},
+		"a problem follows another":                 {before: conditions{unavailable, failing}, after: conditions{unavailable, stuck}, want: []string{"Warning Stalled stuck"}},
+		"a problem is solved":                       {before: conditions{available, failing}, after: conditions{available, fine}},
+		"it becomes available and degraded at once": {before: conditions{unavailable, fine}, after: conditions{available, failing}, want: []string{"Normal EnoughPods enough", "Warning PodsFailing 100% failing"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			recorder := events.NewFakeRecorder(9)
+			(&MemcachedReconciler{Recorder: recorder}).announce(storedMemcached(), test.before, test.after)
+			close(recorder.Events)
+			var found []string
+			for event := range recorder.Events {
+				found = append(found, event)
+			}
+			g.Expect(found).To(Equal(test.want), "see announce in status.go")
+		})
+	}
+}

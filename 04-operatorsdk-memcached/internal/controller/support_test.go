@@ -1,0 +1,247 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+
+	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
+	"example.com/operator-workshop/04-operatorsdk-memcached/internal/controller"
+	"example.com/operator-workshop/04-operatorsdk-memcached/internal/manager"
+)
+
+const (
+	// specTimeout bounds each spec; most take about a second.
+	specTimeout = time.Minute
+	// convergeTimeout bounds how long the operator and the cluster may take for one change.
+	convergeTimeout = 20 * time.Second
+	pollInterval    = 20 * time.Millisecond
+	// quietTime is how long a spec looks for something that must not happen.
+	quietTime = 400 * time.Millisecond
+
+	revisionAnnotation = "cache.example.com/revision"
+)
+
+// testOptions are those of a manager for some namespaces, without servers.
+func testOptions(namespaces ...string) manager.Options {
+	options := manager.Default()
+	options.Namespaces = namespaces
+	options.HealthProbeBindAddress = "0"
+	return options
+}
+
+// runManager runs the operator as cmd/main.go does, until the context ends.
+func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, options manager.Options) error {
+	setup.Logger = GinkgoLogr
+	setup.Controller.SkipNameValidation = new(true) // controller-runtime wants one controller of a name in a process; here are many
+	mgr, err := ctrl.NewManager(config, setup)
+	if err != nil {
+		return err
+	}
+	reconciler := &controller.MemcachedReconciler{
+		Client:   mgr.GetClient(),
+		Scheme:   mgr.GetScheme(),
+		Recorder: mgr.GetEventRecorder("memcached-operator"),
+		Image:    options.Image,
+	}
+	if err := reconciler.SetupWithManager(mgr, ctrlcontroller.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles}); err != nil {
+		return err
+	}
+	if err := manager.AddProbes(mgr); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// startManager runs a manager until the function it returns is called, at the
+// latest until the spec ends. Before that the spec's Memcacheds go: somebody has to take the finalizers off.
+func startManager(config *rest.Config, options manager.Options) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- runManager(ctx, config, options.ForManager(scheme), options) }()
+	stopped := false
+	stop = func() {
+		GinkgoHelper()
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "the manager ends without an error after the signal to stop")
+	}
+	DeferCleanup(stop)
+	DeferCleanup(func(ctx SpecContext) {
+		if !stopped {
+			deleteMemcacheds(ctx, options.Namespaces)
+		}
+	}, NodeTimeout(specTimeout))
+	return stop
+}
+
+func deleteMemcacheds(ctx context.Context, namespaces []string) {
+	GinkgoHelper()
+	for _, namespace := range namespaces {
+		Expect(cluster.Client.DeleteAllOf(ctx, &cachev1alpha1.Memcached{}, client.InNamespace(namespace))).To(Succeed())
+		eventually(ctx, func(g Gomega) {
+			left := &cachev1alpha1.MemcachedList{}
+			g.Expect(cluster.Client.List(ctx, left, client.InNamespace(namespace))).To(Succeed())
+			g.Expect(left.Items).To(BeEmpty(), "see finalize in finalizer.go")
+		})
+	}
+}
+
+// newMemcached is a valid Memcached that is not created yet.
+func newMemcached(namespace, name string, size int32) *cachev1alpha1.Memcached {
+	return &cachev1alpha1.Memcached{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       cachev1alpha1.MemcachedSpec{Size: size},
+	}
+}
+
+func create(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		Expect(cluster.Client.Create(ctx, object)).To(Succeed())
+	}
+}
+
+// patch changes an object by a merge patch.
+func patch(ctx context.Context, object client.Object, format string, values ...any) {
+	GinkgoHelper()
+	change := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, values...))
+	Expect(cluster.Client.Patch(ctx, object, change)).To(Succeed())
+}
+
+// eventually tries until the expectations hold.
+func eventually(ctx context.Context, expectations func(Gomega)) {
+	GinkgoHelper()
+	Eventually(expectations).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).Should(Succeed())
+}
+
+// consistently looks for a while at what must hold all the time.
+func consistently(ctx context.Context, expectations func(Gomega)) {
+	GinkgoHelper()
+	Consistently(expectations).WithContext(ctx).WithTimeout(quietTime).WithPolling(pollInterval).Should(Succeed())
+}
+
+// conditions are a Memcached's, each as its status and its reason.
+type conditions struct{ available, progressing, degraded string }
+
+// The states that most specs are about.
+var (
+	converged = conditions{"True EnoughPods", "False RolledOut", "False AsExpected"}
+	starting  = conditions{"False TooFewPods", "True RollingOut", "False AsExpected"}
+	rolling   = conditions{"True EnoughPods", "True RollingOut", "False AsExpected"}
+)
+
+// broken are the conditions for a reason that somebody must look at.
+func broken(available, reason string) conditions {
+	return conditions{available, "False " + reason, "True " + reason}
+}
+
+// expectConditions waits until the conditions are those given and speak of the Memcached's present generation.
+func expectConditions(ctx context.Context, memcached *cachev1alpha1.Memcached, want conditions) {
+	GinkgoHelper()
+	eventually(ctx, func(g Gomega) {
+		g.Expect(conditionsOf(ctx, g, memcached)).To(Equal(want), "see conditions in status.go")
+		g.Expect(memcached.Status.Conditions).To(HaveEach(HaveField("ObservedGeneration", memcached.Generation)))
+		g.Expect(memcached.Status.ObservedGeneration).To(Equal(memcached.Generation))
+	})
+}
+
+// conditionsOf fetches the Memcached.
+func conditionsOf(ctx context.Context, g Gomega, memcached *cachev1alpha1.Memcached) conditions {
+	g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(memcached), memcached)).To(Succeed())
+	return summarize(memcached)
+}
+
+func summarize(memcached *cachev1alpha1.Memcached) conditions {
+	words := func(kind string) string {
+		if condition := meta.FindStatusCondition(memcached.Status.Conditions, kind); condition != nil {
+			return fmt.Sprintf("%s %s", condition.Status, condition.Reason)
+		}
+		return ""
+	}
+	return conditions{words(cachev1alpha1.ConditionAvailable), words(cachev1alpha1.ConditionProgressing), words(cachev1alpha1.ConditionDegraded)}
+}
+
+// problemOf is the message of the condition Degraded.
+func problemOf(memcached *cachev1alpha1.Memcached) string {
+	return meta.FindStatusCondition(memcached.Status.Conditions, cachev1alpha1.ConditionDegraded).Message
+}
+
+// nameOf is the name that all of a Memcached's children have.
+func nameOf(memcached *cachev1alpha1.Memcached) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}
+}
+
+func getDeployment(ctx context.Context, g Gomega, memcached *cachev1alpha1.Memcached) *appsv1.Deployment {
+	deployment := &appsv1.Deployment{}
+	g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(memcached), deployment)).To(Succeed())
+	return deployment
+}
+
+// revisionOf is what the Memcached's pods are to be made from.
+func revisionOf(ctx context.Context, g Gomega, memcached *cachev1alpha1.Memcached) string {
+	return getDeployment(ctx, g, memcached).Spec.Template.Annotations[revisionAnnotation]
+}
+
+// podsOf are the Memcached's pods that nobody has deleted.
+func podsOf(ctx context.Context, g Gomega, memcached *cachev1alpha1.Memcached) []corev1.Pod {
+	pods := &corev1.PodList{}
+	g.Expect(cluster.Client.List(ctx, pods, client.InNamespace(memcached.Namespace), client.MatchingLabels{"app.kubernetes.io/instance": memcached.Name})).To(Succeed())
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+}
+
+// exists tells whether the API server has the object, which it fetches.
+func exists(ctx context.Context, g Gomega, object client.Object) bool {
+	err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+	g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+	return err == nil
+}
+
+// expectGone waits until the API server has the object no more.
+func expectGone(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	eventually(ctx, func(g Gomega) {
+		g.Expect(exists(ctx, g, object)).To(BeFalse(), "%T %s is still there, with the finalizers %q", object, object.GetName(), object.GetFinalizers())
+	})
+}
+
+// expectEvents waits until the events about the Memcached are those given, such as "Warning Refused", each as often as it is named.
+func expectEvents(ctx context.Context, memcached *cachev1alpha1.Memcached, want ...string) {
+	GinkgoHelper()
+	eventually(ctx, func(g Gomega) {
+		g.Expect(eventsOf(ctx, g, memcached)).To(ConsistOf(want), "see announce in status.go, finalize and stop in finalizer.go")
+	})
+}
+
+func eventsOf(ctx context.Context, g Gomega, memcached *cachev1alpha1.Memcached) []string {
+	list := &eventsv1.EventList{}
+	g.Expect(cluster.Client.List(ctx, list, client.InNamespace(memcached.Namespace))).To(Succeed())
+	var found []string
+	for _, event := range list.Items {
+		if event.Regarding.UID != memcached.UID {
+			continue
+		}
+		found = append(found, fmt.Sprintf("%s %s", event.Type, event.Reason))
+		if event.Series != nil {
+			found = append(found, fmt.Sprintf("%s, %d times", event.Reason, event.Series.Count))
+		}
+	}
+	return found
+}

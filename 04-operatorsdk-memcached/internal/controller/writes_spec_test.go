@@ -1,0 +1,51 @@
+package controller_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+const statusPatch = "patch memcacheds.cache.example.com/status"
+
+var _ = Describe("the writes", func() {
+	It("are five at most for a new Memcached with one pod", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		tap := traffic.New()
+		startManager(tap.Config(cluster.Config), testOptions(namespace))
+		memcached := newMemcached(namespace, "frugal", 1)
+		create(ctx, memcached)
+		expectConditions(ctx, memcached, converged)
+		consistently(ctx, func(g Gomega) { // the rest is silence
+			writes := writesSince(tap, 0)
+			g.Expect(writes[:3]).To(Equal([]string{"patch memcacheds.cache.example.com", "create deployments.apps", "create services"}), "the finalizer first")
+			g.Expect(writes[3:]).To(HaveEach(statusPatch))
+			g.Expect(len(writes)).To(BeNumerically("<=", 5), "a status for the children, and one for the pod that is ready: %q", writes)
+		})
+	}, SpecTimeout(specTimeout))
+
+	It("of a status each show something new while the pods are replaced", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		tap := traffic.New()
+		startManager(tap.Config(cluster.Config), testOptions(namespace))
+		memcached := newMemcached(namespace, "rolling", 2)
+		create(ctx, memcached)
+		expectConditions(ctx, memcached, converged)
+		versions, before := watchVersions(ctx, memcached), len(tap.Requests())
+
+		patch(ctx, memcached, `{"spec":{"memoryMegabytes":128}}`)
+		expectConditions(ctx, memcached, converged)
+		seen, changes := versionsUpTo(ctx, versions, memcached), 0
+		for i := range seen[1:] {
+			if !equality.Semantic.DeepEqual(seen[i].Status, seen[i+1].Status) {
+				changes++
+			}
+		}
+		writes := writesSince(tap, before)
+		Expect(writes[0]).To(Equal("patch deployments.apps"))
+		Expect(writes[1:]).To(And(HaveLen(changes), HaveEach(statusPatch)), "a patch that changes nothing is a request too many, see updateStatus in status.go")
+		Expect(changes).To(BeNumerically("<=", 6), "one when it begins, two for each new pod and one for the end at most")
+	}, SpecTimeout(specTimeout))
+})
