@@ -135,7 +135,7 @@ func TestDefaultIsSafe(t *testing.T) {
 }
 
 // forManager are a manager's options after a change of the defaults.
-func forManager(t *testing.T, change func(*manager.Options)) ctrl.Options {
+func forManager(change func(*manager.Options)) ctrl.Options {
 	options := manager.Default()
 	change(&options)
 	return options.ForManager(runtime.NewScheme())
@@ -154,7 +154,7 @@ func TestForManagerNamespaces(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			made := forManager(t, func(options *manager.Options) { options.Namespaces = test.namespaces })
+			made := forManager(func(options *manager.Options) { options.Namespaces = test.namespaces })
 			g.Expect(made.Cache.DefaultNamespaces).To(HaveLen(len(test.namespaces)), "see cachedNamespaces in options.go")
 			for _, namespace := range test.namespaces {
 				g.Expect(made.Cache.DefaultNamespaces).To(HaveKey(namespace))
@@ -166,8 +166,8 @@ func TestForManagerNamespaces(t *testing.T) {
 
 func TestForManagerLeaderElection(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(forManager(t, func(*manager.Options) {}).LeaderElection).To(BeFalse())
-	made := forManager(t, func(options *manager.Options) { options.LeaderElect, options.LeaderElectionNamespace = true, "shop" })
+	g.Expect(forManager(func(*manager.Options) {}).LeaderElection).To(BeFalse())
+	made := forManager(func(options *manager.Options) { options.LeaderElect, options.LeaderElectionNamespace = true, "shop" })
 	g.Expect(made.LeaderElection).To(BeTrue())
 	g.Expect(made.LeaderElectionNamespace).To(Equal("shop"))
 	g.Expect(made.LeaderElectionReleaseOnCancel).To(BeTrue(), "another replica need not wait for the Lease to run out")
@@ -176,7 +176,7 @@ func TestForManagerLeaderElection(t *testing.T) {
 
 func TestForManagerRest(t *testing.T) {
 	g := NewWithT(t)
-	made := forManager(t, func(options *manager.Options) {
+	made := forManager(func(options *manager.Options) {
 		options.ResyncPeriod, options.HealthProbeBindAddress = time.Hour, ":8081"
 	})
 	g.Expect(made.Cache.SyncPeriod).To(HaveValue(Equal(time.Hour)))
@@ -188,7 +188,7 @@ func TestForManagerRest(t *testing.T) {
 
 func TestForManagerMetrics(t *testing.T) {
 	g := NewWithT(t)
-	made := forManager(t, func(options *manager.Options) {
+	made := forManager(func(options *manager.Options) {
 		options.Metrics.BindAddress, options.Metrics.CertPath = ":8443", "certs"
 	}).Metrics
 	g.Expect(made.BindAddress).To(Equal(":8443"))
@@ -201,9 +201,9 @@ func TestForManagerMetrics(t *testing.T) {
 	}
 	g.Expect(config.NextProtos).To(Equal([]string{"http/1.1"}), "HTTP/2 is off")
 
-	made = forManager(t, func(options *manager.Options) { options.Metrics.EnableHTTP2 = true }).Metrics
+	made = forManager(func(options *manager.Options) { options.Metrics.EnableHTTP2 = true }).Metrics
 	g.Expect(made.TLSOpts).To(BeEmpty(), "HTTP/2 is what the server offers by itself")
-	made = forManager(t, func(options *manager.Options) { options.Metrics.Secure = false }).Metrics
+	made = forManager(func(options *manager.Options) { options.Metrics.Secure = false }).Metrics
 	g.Expect(made.SecureServing).To(BeFalse())
 	g.Expect(made.FilterProvider).To(BeNil(), "a token must not be asked for in the clear")
 }
