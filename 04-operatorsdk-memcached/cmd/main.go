@@ -60,10 +60,11 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	}
 
 	err = (&controller.MemcachedReconciler{
-		Client:   mgr.GetClient(),
-		Scheme:   mgr.GetScheme(),
-		Recorder: mgr.GetEventRecorder("memcached-operator"),
-		Image:    options.Image,
+		Client:    mgr.GetClient(),
+		APIReader: mgr.GetAPIReader(),
+		Scheme:    mgr.GetScheme(),
+		Recorder:  mgr.GetEventRecorder("memcached-operator"),
+		Image:     options.Image,
 	}).SetupWithManager(mgr, ctrlcontroller.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles})
 	if meta.IsNoMatchError(err) {
 		return errors.New("the cluster does not know Memcacheds: install them with `make install`")

@@ -20,7 +20,7 @@ const (
 	eventStopped  = "Stopped"
 )
 
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=delete
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;delete
 
 // addFinalizer makes a deletion wait for finalize. It comes before anything is
 // made that finalize has to clean up.
@@ -36,7 +36,8 @@ func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1al
 		return nil // somebody else's finalizer holds it
 	}
 	deployment := &appsv1.Deployment{}
-	err := r.Get(ctx, client.ObjectKeyFromObject(memcached), deployment)
+	// Not from the cache: what it does not show yet would never be cleaned up.
+	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(memcached), deployment)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("get Deployment %s: %w", client.ObjectKeyFromObject(memcached), err)
 	}

@@ -33,9 +33,11 @@ const (
 
 // MemcachedReconciler brings Memcacheds up to date.
 type MemcachedReconciler struct {
+	// Client reads from the cache, APIReader from the API server.
 	client.Client
-	Scheme   *runtime.Scheme
-	Recorder events.EventRecorder
+	APIReader client.Reader
+	Scheme    *runtime.Scheme
+	Recorder  events.EventRecorder
 	// Image is that of a Memcached whose spec names none.
 	Image string
 }

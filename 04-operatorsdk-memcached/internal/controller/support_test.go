@@ -53,10 +53,11 @@ func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, op
 		return err
 	}
 	reconciler := &controller.MemcachedReconciler{
-		Client:   mgr.GetClient(),
-		Scheme:   mgr.GetScheme(),
-		Recorder: mgr.GetEventRecorder("memcached-operator"),
-		Image:    options.Image,
+		Client:    mgr.GetClient(),
+		APIReader: mgr.GetAPIReader(),
+		Scheme:    mgr.GetScheme(),
+		Recorder:  mgr.GetEventRecorder("memcached-operator"),
+		Image:     options.Image,
 	}
 	if err := reconciler.SetupWithManager(mgr, ctrlcontroller.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles}); err != nil {
 		return err
