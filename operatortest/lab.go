@@ -218,28 +218,39 @@ func (l *lab) fresh(ctx context.Context, spec map[string]any) (state, error) {
 }
 
 // each runs a function for 0 to n-1, several side by side, and returns the
-// error of the lowest number that failed.
+// error of the lowest number that fails. One that fails ends those above it
+// only, so that the same number is reported whichever is quicker.
 func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
-	errs := make([]error, n)
-	group, ctx := errgroup.WithContext(ctx)
+	var mu sync.Mutex
+	lowest, first := n, error(nil)
+	cancels := make([]context.CancelFunc, n)
+	contexts := make([]context.Context, n)
+	for i := range n {
+		contexts[i], cancels[i] = context.WithCancel(ctx)
+		defer cancels[i]()
+	}
+	group := &errgroup.Group{}
 	group.SetLimit(parallelTrials)
 	for i := range n {
 		group.Go(func() error {
-			if ctx.Err() != nil {
-				return nil // another one failed
+			if contexts[i].Err() != nil {
+				return ctx.Err() // a lower one failed, or the time is up
 			}
-			errs[i] = do(ctx, i)
-			return errs[i]
+			err := do(contexts[i], i)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil || i > lowest {
+				return nil
+			}
+			lowest, first = i, err
+			for _, cancel := range cancels[i+1:] {
+				cancel()
+			}
+			return nil
 		})
 	}
-	first := group.Wait()
-	if first == nil {
-		return nil
-	}
-	for _, err := range errs {
-		if err != nil && !errors.Is(err, context.Canceled) {
-			return err
-		}
+	if err := group.Wait(); err != nil && first == nil {
+		return err
 	}
 	return first
 }
