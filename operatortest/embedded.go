@@ -164,6 +164,8 @@ func (c *Cluster) startControllers() error {
 	return c.processes.start(c.assets, "kube-controller-manager",
 		"--kubeconfig="+c.Kubeconfig, "--leader-elect=false", "--secure-port=0",
 		"--root-ca-file="+ca, // published in every namespace, where pods look for it
+		// Each controller by its own name, as in other clusters: admission rules can tell them from people.
+		"--use-service-account-credentials=true",
 		"--kube-api-qps=1000", "--kube-api-burst=2000")
 }
 

@@ -72,7 +72,11 @@ func (e *embedded) writeConfig(chosen ports) error {
 				{Name: "GOGC", Value: "50"},
 			}},
 			// There is one of each, so an election only costs: seconds at the start, and a write every 2 s.
-			{Name: "kube-controller-manager", ExtraArgs: []extraArg{{Key: "leader-elect", Value: "false"}}},
+			{Name: "kube-controller-manager", ExtraArgs: []extraArg{
+				{Key: "leader-elect", Value: "false"},
+				// Each controller by its own name, as in other clusters: admission rules can tell them from people.
+				{Key: "use-service-account-credentials", Value: "true"},
+			}},
 			{Name: "kube-scheduler", ExtraArgs: []extraArg{{Key: "leader-elect", Value: "false"}}},
 		},
 	}
