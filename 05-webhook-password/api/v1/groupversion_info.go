@@ -1,0 +1,24 @@
+// Package v1 is the present version of the API group secret.example.com: the one
+// that is stored, and that others are converted to.
+//
+// +kubebuilder:object:generate=true
+// +groupName=secret.example.com
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	// SchemeGroupVersion is the group and version of the types in this package.
+	SchemeGroupVersion = schema.GroupVersion{Group: "secret.example.com", Version: "v1"}
+	// SchemeBuilder collects what adds the types to a scheme.
+	SchemeBuilder = runtime.NewSchemeBuilder(func(scheme *runtime.Scheme) error {
+		metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
+		return nil
+	})
+	// AddToScheme makes a scheme know the types.
+	AddToScheme = SchemeBuilder.AddToScheme
+)

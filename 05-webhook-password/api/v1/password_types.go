@@ -1,0 +1,231 @@
+package v1
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+const (
+	// PasswordKey is the key of the Secret that holds the password.
+	PasswordKey = "password"
+	// ProtectionAnnotation on a Password makes the webhook refuse to delete it while its value is ProtectionEnabled.
+	ProtectionAnnotation = "secret.example.com/deletion-protection"
+	// ProtectionEnabled is the value of ProtectionAnnotation that protects.
+	ProtectionEnabled = "enabled"
+)
+
+// PasswordSpec says what password is wanted, and where.
+type PasswordSpec struct {
+	// SecretName is the Secret that holds the password, under the key "password". It can't be
+	// changed, for nobody would tell those who read it. If it is left out, it is the Password's name:
+	// the defaulting webhook writes that down, and the operator takes it so without.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="spec.secretName must be a DNS subdomain: lower case letters, digits, '-' and '.'"
+	SecretName string `json:"secretName,omitempty"`
+
+	// Policy is what the password must be like. Another policy makes another password.
+	// +optional
+	// +kubebuilder:default={}
+	Policy PasswordPolicy `json:"policy,omitzero"`
+
+	// Rotation says when another password takes its place; never if it is left out.
+	// +optional
+	Rotation *Rotation `json:"rotation,omitempty"`
+}
+
+// PasswordPolicy is what a password must be like.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.require) || !has(self.length) || self.require.map(r, r.count).sum() <= self.length",message="the counts of spec.policy.require together must not be more than spec.policy.length"
+type PasswordPolicy struct {
+	// Length is the number of characters, 8 to 128.
+	// +optional
+	// +kubebuilder:default=20
+	// +kubebuilder:validation:Minimum=8
+	// +kubebuilder:validation:Maximum=128
+	Length int32 `json:"length,omitempty"`
+
+	// Require says how many characters are of a class. All others are letters.
+	// +optional
+	// +listType=map
+	// +listMapKey=class
+	// +kubebuilder:default={{class: Digit, count: 5}}
+	// +kubebuilder:validation:MaxItems=2
+	Require []Requirement `json:"require,omitzero"`
+
+	// Case says which letters there are.
+	// +optional
+	// +kubebuilder:default=Mixed
+	// +kubebuilder:validation:Enum=Mixed;Lower
+	Case LetterCase `json:"case,omitempty"`
+
+	// Repeat says whether a character may be there twice. Forbidding it makes a password weaker, but some systems ask for it.
+	// +optional
+	// +kubebuilder:default=Allowed
+	// +kubebuilder:validation:Enum=Allowed;Forbidden
+	Repeat Repetition `json:"repeat,omitempty"`
+}
+
+// Requirement asks for a number of characters of a class.
+type Requirement struct {
+	// Class is the class of the characters.
+	// +required
+	// +kubebuilder:validation:Enum=Digit;Symbol
+	Class CharacterClass `json:"class"`
+	// Count is how many of them there are, 0 to 128.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=128
+	Count int32 `json:"count"`
+}
+
+// CharacterClass is a set of characters that are no letters.
+type CharacterClass string
+
+// The classes of characters.
+const (
+	// ClassDigit is 0 to 9.
+	ClassDigit CharacterClass = "Digit"
+	// ClassSymbol is the 30 printable characters of ASCII that the generator takes for symbols.
+	ClassSymbol CharacterClass = "Symbol"
+)
+
+// LetterCase is which letters a password may have.
+type LetterCase string
+
+// The choices of letters.
+const (
+	// CaseMixed allows capital and small letters.
+	CaseMixed LetterCase = "Mixed"
+	// CaseLower allows small letters only, for systems that don't tell them apart.
+	CaseLower LetterCase = "Lower"
+)
+
+// Repetition is whether a character may be in a password twice.
+type Repetition string
+
+// The choices of repetition.
+const (
+	// RepeatAllowed lets chance decide.
+	RepeatAllowed Repetition = "Allowed"
+	// RepeatForbidden uses each character once at most.
+	RepeatForbidden Repetition = "Forbidden"
+)
+
+// Rotation says when a new password is due.
+type Rotation struct {
+	// After is the age at which a password is replaced, a minute or more, such as "720h".
+	// +required
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="spec.rotation.after must be at least 1m"
+	After metav1.Duration `json:"after"`
+}
+
+// ConditionReady is True while the Secret holds a password as the policy asks.
+const ConditionReady = "Ready"
+
+// The reasons of the condition Ready.
+const (
+	// ReasonGenerated: the Secret holds a password as the policy asks.
+	ReasonGenerated = "Generated"
+	// ReasonImpossible: no password is like the policy asks. Only another spec helps.
+	ReasonImpossible = "Impossible"
+	// ReasonNameTaken: a Secret of that name belongs to somebody else.
+	ReasonNameTaken = "NameTaken"
+	// ReasonRefused: the API server refuses the Secret, because of a quota or a policy of the cluster.
+	ReasonRefused = "Refused"
+	// ReasonReplacing: a Secret that was the Password's is being removed, and a new one follows.
+	ReasonReplacing = "Replacing"
+)
+
+// The states of a Password.
+const (
+	// StateReady: the Secret holds a password as the policy asks.
+	StateReady = "Ready"
+	// StatePending: it is being made, or something will be tried again.
+	StatePending = "Pending"
+	// StateFailed: somebody has to change the Password, or to remove what stands in its way.
+	StateFailed = "Failed"
+)
+
+// PasswordStatus is what the operator found and did.
+type PasswordStatus struct {
+	// State sums the conditions up, for people.
+	// +optional
+	State string `json:"state,omitempty"`
+
+	// ObservedGeneration is the metadata.generation that the rest of the status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// SecretName is the Secret that holds the password now.
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+
+	// LastRotated is when the present password was made.
+	// +optional
+	LastRotated *metav1.Time `json:"lastRotated,omitempty"`
+
+	// NextRotation is when the present password will be replaced, if no other reason comes before.
+	// +optional
+	NextRotation *metav1.Time `json:"nextRotation,omitempty"`
+
+	// Fingerprint changes with the password. Nothing about the password can be learnt from it.
+	// +optional
+	Fingerprint string `json:"fingerprint,omitempty"`
+
+	// Conditions holds the condition Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Password asks for a Secret with a password that nobody has chosen.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=workshop
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Secret",type=string,JSONPath=`.status.secretName`
+// +kubebuilder:printcolumn:name="Rotated",type=date,JSONPath=`.status.lastRotated`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Password struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// Spec is what is wanted. Written by users.
+	// +optional
+	// +kubebuilder:default={}
+	Spec PasswordSpec `json:"spec,omitzero"`
+	// Status is what was found. Written by the operator.
+	// +optional
+	Status PasswordStatus `json:"status,omitzero"`
+}
+
+// EffectiveSecretName is the name of the Secret that the Password asks for: its own, if it names none.
+func (p *Password) EffectiveSecretName() string {
+	return cmp.Or(p.Spec.SecretName, p.Name)
+}
+
+// PasswordList is a list of Passwords.
+//
+// +kubebuilder:object:root=true
+type PasswordList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	// Items are the Passwords.
+	Items []Password `json:"items"`
+}
+
+func init() {
+	SchemeBuilder.Register(func(scheme *runtime.Scheme) error {
+		scheme.AddKnownTypes(SchemeGroupVersion, &Password{}, &PasswordList{})
+		return nil
+	})
+}

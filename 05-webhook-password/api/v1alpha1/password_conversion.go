@@ -1,0 +1,153 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/conversion"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+)
+
+// An object is converted from one version to the other and back many times in
+// its life, and must come back as it was. What the other version can't say travels
+// with it in an annotation: the whole spec, and only if it would not come back without.
+const (
+	// hubSpecAnnotation is on objects of this version, and holds a spec of v1.
+	hubSpecAnnotation = "secret.example.com/v1-spec"
+	// spokeSpecAnnotation is on objects of v1, and holds a spec of this version.
+	spokeSpecAnnotation = "secret.example.com/v1alpha1-spec"
+)
+
+var _ conversion.Convertible = (*Password)(nil)
+
+// ConvertTo makes a Password of v1 of this one. It returns an error for an object of another type only.
+func (p *Password) ConvertTo(hub conversion.Hub) error {
+	converted, ok := hub.(*secretv1.Password)
+	if !ok {
+		return fmt.Errorf("convert Password %s: %T is no Password of v1", p.Name, hub)
+	}
+	source := p.DeepCopy()
+	converted.ObjectMeta = source.ObjectMeta
+	converted.Status = secretv1.PasswordStatus(source.Status)
+	converted.Spec = hubSpec(source.Spec)
+	if travelled, found := unpack[secretv1.PasswordSpec](converted, hubSpecAnnotation); found {
+		// Whoever uses this version changes only what it can say. Unless that has happened, all is as it was.
+		converted.Spec.SecretName, converted.Spec.Rotation = travelled.SecretName, travelled.Rotation
+		if equality.Semantic.DeepEqual(spokeSpec(travelled), source.Spec) {
+			converted.Spec = travelled
+		}
+	}
+	if equality.Semantic.DeepEqual(spokeSpec(converted.Spec), source.Spec) {
+		return nil
+	}
+	return pack(converted, spokeSpecAnnotation, source.Spec)
+}
+
+// ConvertFrom makes this Password of one of v1. It returns an error for an object of another type only.
+func (p *Password) ConvertFrom(hub conversion.Hub) error {
+	original, ok := hub.(*secretv1.Password)
+	if !ok {
+		return fmt.Errorf("convert a Password from v1: %T is no Password of v1", hub)
+	}
+	source := original.DeepCopy()
+	p.ObjectMeta = source.ObjectMeta
+	p.Status = PasswordStatus(source.Status)
+	p.Spec = spokeSpec(source.Spec)
+	if travelled, found := unpack[PasswordSpec](p, spokeSpecAnnotation); found {
+		if equality.Semantic.DeepEqual(hubSpec(travelled).Policy, source.Spec.Policy) {
+			p.Spec = travelled
+		}
+	}
+	if equality.Semantic.DeepEqual(hubSpec(p.Spec), source.Spec) {
+		return nil
+	}
+	return pack(p, hubSpecAnnotation, source.Spec)
+}
+
+// hubSpec says in v1 what a spec says.
+func hubSpec(spec PasswordSpec) secretv1.PasswordSpec {
+	// The list is empty, not nil: one that is left out gets the default.
+	policy := secretv1.PasswordPolicy{Length: spec.Length, Require: []secretv1.Requirement{}, Repeat: secretv1.RepeatAllowed}
+	if spec.DisallowRepeat {
+		policy.Repeat = secretv1.RepeatForbidden
+	}
+	if spec.CaseSensitive != nil {
+		policy.Case = secretv1.CaseLower
+		if *spec.CaseSensitive {
+			policy.Case = secretv1.CaseMixed
+		}
+	}
+	require := func(class secretv1.CharacterClass, count *int32) {
+		if count != nil && *count != 0 {
+			policy.Require = append(policy.Require, secretv1.Requirement{Class: class, Count: *count})
+		}
+	}
+	require(secretv1.ClassDigit, spec.Digits)
+	require(secretv1.ClassSymbol, spec.Symbols)
+	return secretv1.PasswordSpec{Policy: policy}
+}
+
+// spokeSpec says in this version what a spec of v1 says, as far as it can. The
+// counts are always written: left out, they would be defaults.
+func spokeSpec(spec secretv1.PasswordSpec) PasswordSpec {
+	count := func(class secretv1.CharacterClass) *int32 {
+		for _, requirement := range spec.Policy.Require {
+			if requirement.Class == class {
+				return new(requirement.Count)
+			}
+		}
+		return new(int32(0))
+	}
+	converted := PasswordSpec{
+		Length:         spec.Policy.Length,
+		Digits:         count(secretv1.ClassDigit),
+		Symbols:        count(secretv1.ClassSymbol),
+		DisallowRepeat: spec.Policy.Repeat == secretv1.RepeatForbidden,
+	}
+	if spec.Policy.Case != "" {
+		converted.CaseSensitive = new(spec.Policy.Case == secretv1.CaseMixed)
+	}
+	return converted
+}
+
+// annotated is an object with annotations.
+type annotated interface {
+	GetAnnotations() map[string]string
+	SetAnnotations(map[string]string)
+}
+
+// pack puts a spec into an annotation.
+func pack(object annotated, name string, spec any) error {
+	content, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("write the annotation %s: %w", name, err)
+	}
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[name] = string(content)
+	object.SetAnnotations(annotations)
+	return nil
+}
+
+// unpack takes a spec out of an annotation. What can't be read was written by somebody
+// else, and is dropped: an object that can't be converted could not even be deleted.
+func unpack[T any](object annotated, name string) (spec T, found bool) {
+	annotations := object.GetAnnotations()
+	content, found := annotations[name]
+	if !found {
+		return spec, false
+	}
+	delete(annotations, name)
+	if len(annotations) == 0 {
+		object.SetAnnotations(nil)
+	}
+	if err := json.Unmarshal([]byte(content), &spec); err != nil {
+		var none T
+		return none, false
+	}
+	return spec, true
+}

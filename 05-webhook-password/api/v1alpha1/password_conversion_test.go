@@ -1,0 +1,81 @@
+package v1alpha1
+
+import (
+	"math/rand"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/randfill"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+)
+
+// FuzzSpokeRoundTrip converts a Password of this version to v1 and back.
+func FuzzSpokeRoundTrip(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, seed int64) {
+		before, hub, after := &Password{}, &secretv1.Password{}, &Password{}
+		fill(seed, before)
+		mustConvert(t, before.DeepCopy().ConvertTo(hub))
+		mustConvert(t, after.ConvertFrom(hub))
+		expectSame(t, before, after)
+	})
+}
+
+// FuzzHubRoundTrip converts a Password of v1 to this version and back.
+func FuzzHubRoundTrip(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, seed int64) {
+		before, spoke, after := &secretv1.Password{}, &Password{}, &secretv1.Password{}
+		fill(seed, before)
+		mustConvert(t, spoke.ConvertFrom(before.DeepCopy()))
+		mustConvert(t, spoke.ConvertTo(after))
+		expectSame(t, before, after)
+	})
+}
+
+// seed makes `go test` try some objects without -fuzz.
+func seed(f *testing.F) {
+	for seed := range int64(300) {
+		f.Add(seed)
+	}
+}
+
+// fill makes any object that Go can hold, and so also those that the API server refuses.
+func fill(seed int64, object any) {
+	randfill.New().RandSource(rand.NewSource(seed)).NilChance(0.3).NumElements(0, 3).Funcs(
+		func(meta *metav1.TypeMeta, _ randfill.Continue) { *meta = metav1.TypeMeta{} },
+		func(fields *metav1.FieldsV1, _ randfill.Continue) { fields.SetRawBytes([]byte("{}")) },
+		func(at *metav1.Time, c randfill.Continue) { *at = metav1.Unix(c.Int63n(1<<32), 0) },
+		func(choice *secretv1.LetterCase, c randfill.Continue) {
+			*choice = []secretv1.LetterCase{secretv1.CaseMixed, secretv1.CaseLower, "", "Other"}[c.Intn(4)]
+		},
+		func(choice *secretv1.Repetition, c randfill.Continue) {
+			*choice = []secretv1.Repetition{secretv1.RepeatAllowed, secretv1.RepeatForbidden, "", "Other"}[c.Intn(4)]
+		},
+		func(class *secretv1.CharacterClass, c randfill.Continue) {
+			*class = []secretv1.CharacterClass{secretv1.ClassDigit, secretv1.ClassSymbol, "", "Other"}[c.Intn(4)]
+		},
+		func(requirement *secretv1.Requirement, c randfill.Continue) {
+			c.FillNoCustom(requirement)
+			requirement.Count = int32(c.Intn(4))
+		},
+	).Fill(object)
+}
+
+func mustConvert(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("a Password that can't be converted can't be read or deleted either: %v", err)
+	}
+}
+
+func expectSame(t *testing.T, before, after runtime.Object) {
+	t.Helper()
+	if !equality.Semantic.DeepEqual(before, after) {
+		t.Errorf("something was lost (-) or added (+) on the way there and back, see password_conversion.go:\n%s", cmp.Diff(before, after))
+	}
+}

@@ -1,0 +1,115 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// PasswordSpec says what password is wanted.
+//
+// The rule asks whether the fields are there because the API server also checks
+// the default of the spec, {}, by it: at that time they have no defaults yet.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.digits) || !has(self.symbols) || !has(self.length) || self.digits + self.symbols <= self.length",message="spec.digits and spec.symbols together must not be more than spec.length"
+type PasswordSpec struct {
+	// Length is the number of characters, 8 to 128.
+	// +optional
+	// +kubebuilder:default=20
+	// +kubebuilder:validation:Minimum=8
+	// +kubebuilder:validation:Maximum=128
+	Length int32 `json:"length,omitempty"`
+
+	// Digits is how many of them are digits, 0 to 128.
+	// +optional
+	// +kubebuilder:default=5
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=128
+	Digits *int32 `json:"digits,omitempty"`
+
+	// Symbols is how many of them are symbols, 0 to 128.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=128
+	Symbols *int32 `json:"symbols,omitempty"`
+
+	// CaseSensitive allows capital letters beside small ones.
+	// +optional
+	// +kubebuilder:default=true
+	CaseSensitive *bool `json:"caseSensitive,omitempty"`
+
+	// DisallowRepeat lets no character be there twice.
+	// +optional
+	DisallowRepeat bool `json:"disallowRepeat,omitempty"`
+}
+
+// PasswordStatus is what the operator found and did.
+type PasswordStatus struct {
+	// State sums the conditions up, for people.
+	// +optional
+	State string `json:"state,omitempty"`
+
+	// ObservedGeneration is the metadata.generation that the rest of the status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// SecretName is the Secret that holds the password now.
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+
+	// LastRotated is when the present password was made.
+	// +optional
+	LastRotated *metav1.Time `json:"lastRotated,omitempty"`
+
+	// NextRotation is when the present password will be replaced, if no other reason comes before.
+	// +optional
+	NextRotation *metav1.Time `json:"nextRotation,omitempty"`
+
+	// Fingerprint changes with the password. Nothing about the password can be learnt from it.
+	// +optional
+	Fingerprint string `json:"fingerprint,omitempty"`
+
+	// Conditions holds the condition Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Password asks for a Secret with a password that nobody has chosen.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Password struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// Spec is what is wanted. Written by users.
+	// +optional
+	// +kubebuilder:default={}
+	Spec PasswordSpec `json:"spec,omitzero"`
+	// Status is what was found. Written by the operator.
+	// +optional
+	Status PasswordStatus `json:"status,omitzero"`
+}
+
+// PasswordList is a list of Passwords.
+//
+// +kubebuilder:object:root=true
+type PasswordList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	// Items are the Passwords.
+	Items []Password `json:"items"`
+}
+
+func init() {
+	SchemeBuilder.Register(func(scheme *runtime.Scheme) error {
+		scheme.AddKnownTypes(SchemeGroupVersion, &Password{}, &PasswordList{})
+		return nil
+	})
+}

@@ -1,0 +1,127 @@
+// Package generator makes passwords, and says of a policy whether that is
+// possible, and whether it is wise. It knows nothing of Kubernetes' API server:
+// the webhook and the controller ask it the same questions.
+package generator
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sethvargo/go-password/password"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+)
+
+// weakBits is the entropy, in bits, below which a password can be guessed with
+// money and patience: somebody who tries 10^12 a second needs half a year for 64 bits.
+const weakBits = 64
+
+// Generate makes a password as the policy asks, of characters that crypto/rand
+// has chosen. It returns an error if Check does.
+func Generate(policy secretv1.PasswordPolicy) (string, error) {
+	if problems := Check(policy, field.NewPath("spec", "policy")); len(problems) > 0 {
+		return "", problems.ToAggregate()
+	}
+	generated, err := password.Generate(int(policy.Length), count(policy, secretv1.ClassDigit), count(policy, secretv1.ClassSymbol),
+		policy.Case == secretv1.CaseLower, policy.Repeat != secretv1.RepeatForbidden)
+	if err != nil {
+		return "", errors.New("the generator failed: " + err.Error())
+	}
+	return generated, nil
+}
+
+// Check says what makes the policy impossible; nothing if it is possible. The fields lie below path.
+func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
+	var problems field.ErrorList
+	letters := int(policy.Length) - count(policy, secretv1.ClassDigit) - count(policy, secretv1.ClassSymbol)
+	if letters < 0 {
+		required := int(policy.Length) - letters
+		problems = append(problems, field.Invalid(path.Child("require"), required,
+			fmt.Sprintf("the counts together must be at most the length, %d", policy.Length)))
+	}
+	if policy.Repeat != secretv1.RepeatForbidden {
+		return problems
+	}
+	for i, requirement := range policy.Require {
+		if available := len(charactersOf(requirement.Class)); int(requirement.Count) > available {
+			problems = append(problems, field.Invalid(path.Child("require").Index(i).Child("count"), requirement.Count,
+				fmt.Sprintf("must be at most %d, for there are no more of class %s, and none may be there twice", available, requirement.Class)))
+		}
+	}
+	if available := len(lettersOf(policy)); letters > available {
+		problems = append(problems, field.Invalid(path.Child("length"), policy.Length,
+			fmt.Sprintf("leaves %d characters for letters, must be at most %d, for none may be there twice", letters, available)))
+	}
+	return problems
+}
+
+// Describe says in one line what the policy asks for. Two policies that ask for the same have the same description.
+func Describe(policy secretv1.PasswordPolicy) string {
+	return fmt.Sprintf("length=%d digits=%d symbols=%d case=%s repeat=%s",
+		policy.Length, count(policy, secretv1.ClassDigit), count(policy, secretv1.ClassSymbol), policy.Case, policy.Repeat)
+}
+
+// Warnings says what is unwise about a policy.
+func Warnings(policy secretv1.PasswordPolicy) []string {
+	bits := Bits(policy)
+	if bits >= weakBits {
+		return nil
+	}
+	return []string{fmt.Sprintf("spec.policy promises passwords of only %d bits, which can be guessed: ask for a greater length (%d bits are hard to guess)", bits, weakBits)}
+}
+
+// strength is how much a character adds to a password, in hundredths of a bit.
+type strength struct {
+	mixed, lower, digit, symbol int
+}
+
+var (
+	// repeated are binary logarithms of the sizes of the alphabets, rounded down.
+	repeated = strength{mixed: 570, lower: 470, digit: 332, symbol: 490}
+	// once is for characters that are there once: each leaves fewer for the next. That makes a curve,
+	// and these lines are below it, by at most 8 bits, as far as it matters: up to 64 bits.
+	once = strength{mixed: 550, lower: 420, digit: 217, symbol: 450}
+)
+
+// Bits is how hard a password is to guess for somebody who knows the policy, and where in the
+// password there are letters, digits and symbols: below weakBits it is never more than the truth,
+// and where it is weakBits or more, so is the truth. It takes no more than whole numbers, so that
+// config/policies/password_strength.yaml can say the same.
+func Bits(policy secretv1.PasswordPolicy) int {
+	each := repeated
+	if policy.Repeat == secretv1.RepeatForbidden {
+		each = once
+	}
+	letter := each.mixed
+	if policy.Case == secretv1.CaseLower {
+		letter = each.lower
+	}
+	digits, symbols := count(policy, secretv1.ClassDigit), count(policy, secretv1.ClassSymbol)
+	letters := int(policy.Length) - digits - symbols
+	return (letters*letter + digits*each.digit + symbols*each.symbol) / 100
+}
+
+// count is how many characters of a class the policy asks for.
+func count(policy secretv1.PasswordPolicy, class secretv1.CharacterClass) int {
+	for _, requirement := range policy.Require {
+		if requirement.Class == class {
+			return int(requirement.Count)
+		}
+	}
+	return 0
+}
+
+func charactersOf(class secretv1.CharacterClass) string {
+	if class == secretv1.ClassDigit {
+		return password.Digits
+	}
+	return password.Symbols
+}
+
+func lettersOf(policy secretv1.PasswordPolicy) string {
+	if policy.Case == secretv1.CaseLower {
+		return password.LowerLetters
+	}
+	return password.LowerLetters + password.UpperLetters
+}
