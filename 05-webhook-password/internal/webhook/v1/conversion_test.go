@@ -1,0 +1,141 @@
+package v1_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
+)
+
+// Nobody is asked in this namespace, so that nothing but the conversion changes the objects.
+var _ = Describe("the conversion of a Password", func() {
+	It("turns a v1alpha1 into a v1", func(ctx SpecContext) {
+		created := alpha("from-alpha", 24, 4, 2, alphaOnce, alphaLower)
+		created.Namespace = byNobody
+		createAndForget(ctx, created)
+
+		var read secretv1.Password
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(created), &read)).To(Succeed())
+		Expect(read.Spec).To(Equal(password("", policy(24, 4, 2), lower, once).Spec))
+		table, err := env.Kubectl(ctx, "get", "passwords.v1alpha1.secret.example.com", "-n", byNobody, "from-alpha", "--no-headers")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(table).To(HavePrefix("from-alpha"))
+		form, err := env.Kubectl(ctx, "get", "passwords.v1alpha1.secret.example.com", "-n", byNobody, "from-alpha", "-o", "jsonpath={.spec.digits} {.spec.disallowRepeat}")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(form).To(Equal("4 true"))
+	}, SpecTimeout(patience))
+
+	It("takes no digits for no digits", func(ctx SpecContext) {
+		created := alpha("letters", 24, 0, 0)
+		created.Namespace = byNobody
+		createAndForget(ctx, created)
+		var read secretv1.Password
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(created), &read)).To(Succeed())
+		Expect(read.Spec.Policy.Require).To(BeEmpty(), "the API server fills in the default, 5 digits, where the converted object has no field")
+	}, SpecTimeout(patience))
+
+	It("keeps an empty list of requirements when somebody writes the other version", func(ctx SpecContext) {
+		hub := password("no-requirement", secretName("login"))
+		hub.Namespace = byNobody
+		createAndForget(ctx, hub)
+		Expect(env.Client.Patch(ctx, hub, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"policy":{"require":[]}}}`)))).To(Succeed())
+		patchAlpha(ctx, hub, `{"metadata":{"labels":{"team":"red"}}}`)
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(hub), hub)).To(Succeed())
+		Expect(hub.Spec.Policy.Require).To(BeEmpty())
+		Expect(hub.Spec.SecretName).To(Equal("login"))
+	}, SpecTimeout(patience))
+
+	It("keeps the status", func(ctx SpecContext) {
+		hub := password("with-status")
+		hub.Namespace = byNobody
+		createAndForget(ctx, hub)
+		hub.Status = secretv1.PasswordStatus{
+			State: secretv1.StateReady, ObservedGeneration: 1, SecretName: "with-status", Fingerprint: "abc",
+			LastRotated: new(metav1.Unix(1700000000, 0)), NextRotation: new(metav1.Unix(1800000000, 0)),
+			Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Generated", LastTransitionTime: metav1.Unix(1700000000, 0)}},
+		}
+		Expect(env.Client.Status().Update(ctx, hub)).To(Succeed())
+		var spoke secretv1alpha1.Password
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(hub), &spoke)).To(Succeed())
+		Expect(secretv1.PasswordStatus(spoke.Status)).To(Equal(hub.Status))
+	}, SpecTimeout(patience))
+
+	It("keeps what only the other version can say when one is patched", func(ctx SpecContext) {
+		hub := password("patched", secretName("login"), symbolsFirst(24, 2, 4), rotation)
+		hub.Namespace = byNobody
+		createAndForget(ctx, hub)
+
+		patchAlpha(ctx, hub, `{"spec":{"length":25}}`)
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(hub), hub)).To(Succeed())
+		Expect(hub.Spec.Policy.Length).To(BeEquivalentTo(25))
+		Expect(hub.Spec.SecretName).To(Equal("login"))
+		Expect(hub.Spec.Rotation).To(HaveValue(HaveField("After.Duration", time.Hour)))
+
+		Expect(env.Client.Patch(ctx, hub, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"rotation":{"after":"2h"}}}`)))).To(Succeed())
+		var spoke secretv1alpha1.Password
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(hub), &spoke)).To(Succeed())
+		Expect(spoke.Spec).To(Equal(alpha("", 25, 4, 2).Spec))
+		Expect(hub.Spec.Rotation.After.Duration).To(Equal(2 * time.Hour))
+		Expect(hub.Spec.SecretName).To(Equal("login"))
+	}, SpecTimeout(patience))
+
+	// An update that changes nothing writes nothing, unless the object is stored in another form than it would be now.
+	It("rewrites an object that was stored as v1alpha1", func(ctx SpecContext) {
+		hub := password("migrated", secretName("login"), policy(24, 4, 2), rotation)
+		hub.Namespace = byNobody
+		createAndForget(ctx, hub)
+		wanted := hub.DeepCopy().Spec
+		DeferCleanup(store, "v1")
+		for _, version := range []string{"v1alpha1", "v1"} {
+			store(ctx, version)
+			Eventually(func() bool { return rewritten(ctx, hub) }).WithContext(ctx).WithTimeout(patience).WithPolling(pollInterval).
+				Should(BeTrue(), "it is stored as %s from now on", version)
+			Expect(rewritten(ctx, hub)).To(BeFalse(), "once is enough")
+			Expect(hub.Spec).To(Equal(wanted))
+			Expect(hub.Annotations).To(BeEmpty(), "what v1alpha1 can't say travels in an annotation that users of v1 never see")
+		}
+		var definition apiextensionsv1.CustomResourceDefinition
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(env.definition), &definition)).To(Succeed())
+		Expect(definition.Status.StoredVersions).To(ConsistOf("v1", "v1alpha1"), "whoever has rewritten all objects may now take v1alpha1 out of this list")
+	}, SpecTimeout(2*patience))
+})
+
+func createAndForget(ctx SpecContext, object client.Object) {
+	GinkgoHelper()
+	Expect(env.Client.Create(ctx, object)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, object)).To(Succeed()) })
+}
+
+// patchAlpha patches an object through v1alpha1.
+func patchAlpha(ctx SpecContext, object client.Object, patch string) {
+	GinkgoHelper()
+	spoke := &secretv1alpha1.Password{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}}
+	Expect(env.Client.Patch(ctx, spoke, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
+}
+
+// store makes the API server store Passwords in a version.
+func store(ctx SpecContext, version string) {
+	GinkgoHelper()
+	var definition apiextensionsv1.CustomResourceDefinition
+	Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(env.definition), &definition)).To(Succeed())
+	for i := range definition.Spec.Versions {
+		definition.Spec.Versions[i].Storage = definition.Spec.Versions[i].Name == version
+	}
+	Expect(env.Client.Update(ctx, &definition)).To(Succeed())
+}
+
+// rewritten tells whether an update without a change has been written, and reads the object.
+func rewritten(ctx SpecContext, object *secretv1.Password) bool {
+	GinkgoHelper()
+	Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
+	before := object.ResourceVersion
+	Expect(env.Client.Update(ctx, object)).To(Succeed())
+	return object.ResourceVersion != before
+}

@@ -1,0 +1,125 @@
+package v1_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
+)
+
+var servedPaths = []string{webhookv1.MutatePath, webhookv1.ValidatePath, webhookv1.ConvertPath}
+
+// FuzzAdmission sends anything to what the webhook server serves. Nothing makes it
+// panic, nothing passes that should not, and no patch goes beyond spec.secretName.
+func FuzzAdmission(f *testing.F) {
+	log.SetLogger(logr.Discard()) // controller-runtime tells of each bad request
+	handlers, err := newHandlers()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, body := range seeds(NewWithT(f)) {
+		for path := range servedPaths {
+			f.Add(uint8(path), jsonType, body)
+		}
+	}
+	f.Add(uint8(1), "application/json; charset=utf-8", []byte("{}"))
+	f.Fuzz(func(t *testing.T, path uint8, contentType string, body []byte) {
+		served := servedPaths[int(path)%len(servedPaths)]
+		answer := post(handlers, served, contentType, body)
+		text := answer.Body.String()
+		if strings.Contains(text, "panic") || strings.Contains(text, "internal error occurred") {
+			t.Fatalf("%s panics, and recovers: %s", served, text)
+		}
+		if answer.Code != http.StatusOK {
+			return
+		}
+		if served == webhookv1.ConvertPath {
+			expectConversion(t, body, answer.Body.Bytes())
+			return
+		}
+		expectVerdict(t, answer.Body.Bytes(), mayAllow(contentType, body, served == webhookv1.ValidatePath))
+	})
+}
+
+// seeds are the requests of all cases, a conversion in each direction, and things that are nearly a request.
+func seeds(g Gomega) [][]byte {
+	bodies := [][]byte{nil, []byte("{}"), []byte("null"), []byte("[]"), []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`)}
+	add := func(object any) {
+		body, err := json.Marshal(object)
+		g.Expect(err).NotTo(HaveOccurred())
+		bodies = append(bodies, body)
+	}
+	admissionReview := metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}
+	for _, c := range cases() {
+		request := requestOf(g, c)
+		add(admissionv1.AdmissionReview{TypeMeta: admissionReview, Request: request})
+		request.Kind.Kind = "Secret"
+		add(admissionv1.AdmissionReview{TypeMeta: admissionReview, Request: request})
+	}
+	add(admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1beta1", Kind: "AdmissionReview"}, Request: requestOf(g, cases()["the defaults"])})
+	for _, pair := range [][2]string{{"v1", "v1alpha1"}, {"v1alpha1", "v1"}, {"v1", "v1"}} {
+		object := fmt.Sprintf(`{"apiVersion":"secret.example.com/%s","kind":"Password","metadata":{"name":"login","annotations":{"secret.example.com/v1-spec":"{}"}},"spec":{"length":9,"policy":{"length":9}}}`, pair[0])
+		bodies = append(bodies, fmt.Appendf(nil, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"1","desiredAPIVersion":"secret.example.com/%s","objects":[%s]}}`, pair[1], object))
+	}
+	return bodies
+}
+
+func expectVerdict(t *testing.T, answer []byte, mayAllow bool) {
+	t.Helper()
+	var answered admissionv1.AdmissionReview
+	if err := json.Unmarshal(answer, &answered); err != nil || answered.Response == nil {
+		t.Fatalf("no AdmissionReview comes back (%v): %s", err, answer)
+	}
+	if answered.Response.Allowed && !mayAllow {
+		t.Fatalf("this should not pass, see oracle_test.go: %s", answer)
+	}
+	if len(answered.Response.Patch) == 0 {
+		return
+	}
+	var operations []operation
+	if err := json.Unmarshal(answered.Response.Patch, &operations); err != nil {
+		t.Fatalf("the patch can't be read (%v): %s", err, answered.Response.Patch)
+	}
+	for _, operation := range operations {
+		if operation.Path != "/spec/secretName" || operation.Op == "remove" {
+			t.Fatalf("the patch may fill in spec.secretName only: %s", answered.Response.Patch)
+		}
+	}
+}
+
+// expectConversion wants all objects converted, or an error.
+func expectConversion(t *testing.T, body, answer []byte) {
+	t.Helper()
+	var asked, answered apiextensionsv1.ConversionReview
+	if err := json.Unmarshal(answer, &answered); err != nil || answered.Response == nil {
+		t.Fatalf("no ConversionReview comes back (%v): %s", err, answer)
+	}
+	if answered.Response.Result.Status != metav1.StatusSuccess {
+		return
+	}
+	if err := json.Unmarshal(body, &asked); err != nil || asked.Request == nil {
+		return // something follows the review that the handler does not read
+	}
+	if len(answered.Response.ConvertedObjects) != len(asked.Request.Objects) {
+		t.Fatalf("%d objects became %d", len(asked.Request.Objects), len(answered.Response.ConvertedObjects))
+	}
+	for _, object := range answered.Response.ConvertedObjects {
+		var found metav1.TypeMeta
+		if err := json.Unmarshal(object.Raw, &found); err != nil {
+			t.Fatalf("a converted object can't be read: %v", err)
+		}
+		if found.APIVersion != asked.Request.DesiredAPIVersion || found.Kind != "Password" {
+			t.Fatalf("%s was asked for, and %s came", asked.Request.DesiredAPIVersion, found)
+		}
+	}
+}

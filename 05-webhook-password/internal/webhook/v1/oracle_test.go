@@ -1,0 +1,128 @@
+package v1_test
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// review is what the oracle reads of an AdmissionReview: with types of its own, so
+// that it doesn't share a mistake with the code.
+type review struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Request    *struct {
+		Kind        reviewedKind `json:"kind"`
+		SubResource string       `json:"subResource"`
+		Operation   string       `json:"operation"`
+		Object      *reviewed    `json:"object"`
+		OldObject   *reviewed    `json:"oldObject"`
+	} `json:"request"`
+}
+
+type reviewedKind struct {
+	Group   string `json:"group"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+}
+
+type reviewed struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name        string            `json:"name"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		SecretName string         `json:"secretName"`
+		Policy     reviewedPolicy `json:"policy"`
+	} `json:"spec"`
+}
+
+type reviewedPolicy struct {
+	Length  int64                `json:"length"`
+	Require []reviewedCharacters `json:"require"`
+	Case    string               `json:"case"`
+	Repeat  string               `json:"repeat"`
+}
+
+type reviewedCharacters struct {
+	Class string `json:"class"`
+	Count int64  `json:"count"`
+}
+
+// mayAllow tells whether a webhook may let a request pass.
+func mayAllow(contentType string, body []byte, validating bool) bool {
+	var asked review
+	if contentType != "application/json" || json.Unmarshal(body, &asked) != nil || !asked.isAboutPassword() || !asked.hasObjects() {
+		return false
+	}
+	object, old := asked.Request.Object, asked.Request.OldObject
+	switch {
+	case !validating:
+		return true // the defaulting webhook refuses nothing
+	case asked.Request.Operation == "CREATE":
+		return object.Spec.Policy.isPossible()
+	case asked.Request.Operation == "UPDATE":
+		return object.mayFollow(old)
+	default:
+		return old.Metadata.Annotations["secret.example.com/deletion-protection"] != "enabled"
+	}
+}
+
+// hasObjects is true if the objects are there that go with the operation.
+func (r *review) hasObjects() bool {
+	switch r.Request.Operation {
+	case "CREATE":
+		return r.Request.Object.isPassword()
+	case "UPDATE":
+		return r.Request.Object.isPassword() && r.Request.OldObject.isPassword()
+	case "DELETE":
+		return r.Request.OldObject.isPassword()
+	}
+	return false
+}
+
+func (r *review) isAboutPassword() bool {
+	return r.APIVersion == "admission.k8s.io/v1" && r.Kind == "AdmissionReview" && r.Request != nil &&
+		r.Request.Kind == reviewedKind{Group: "secret.example.com", Version: "v1", Kind: "Password"} && r.Request.SubResource == ""
+}
+
+func (r *reviewed) isPassword() bool {
+	return r != nil && r.APIVersion == "secret.example.com/v1" && r.Kind == "Password"
+}
+
+func (r *reviewed) mayFollow(old *reviewed) bool {
+	return r.secretName() == old.secretName() && (r.Spec.Policy.same(old.Spec.Policy) || r.Spec.Policy.isPossible())
+}
+
+func (r *reviewed) secretName() string {
+	if r.Spec.SecretName == "" {
+		return r.Metadata.Name
+	}
+	return r.Spec.SecretName
+}
+
+func (p reviewedPolicy) same(other reviewedPolicy) bool {
+	return p.Length == other.Length && p.Case == other.Case && p.Repeat == other.Repeat && slices.Equal(p.Require, other.Require)
+}
+
+// isPossible is true of what the schema refuses: that is not the webhook's business.
+func (p reviewedPolicy) isPossible() bool {
+	available := map[string]int64{"Digit": 10, "Symbol": 30}
+	letters, alphabet := p.Length, int64(52)
+	if p.Case == "Lower" {
+		alphabet = 26
+	}
+	enough := true
+	for _, required := range p.Require {
+		most, known := available[required.Class]
+		if !known || required.Count < 0 || required.Count > 128 {
+			return true
+		}
+		delete(available, required.Class) // twice is more than the schema allows
+		letters -= required.Count
+		enough = enough && required.Count <= most
+	}
+	return letters >= 0 && (p.Repeat != "Forbidden" || enough && letters <= alphabet)
+}

@@ -1,0 +1,139 @@
+// Package v1 holds the admission webhooks of the kind Password: what they fill
+// in, and what they refuse. They see every request in version v1, for the API
+// server converts it first (matchPolicy Equivalent).
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"gomodules.xyz/jsonpatch/v2"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+	"example.com/operator-workshop/05-webhook-password/internal/generator"
+)
+
+// The paths at which the webhooks are served. kubebuilder makes them of group, version and kind.
+const (
+	// MutatePath is that of the defaulting webhook.
+	MutatePath = "/mutate-secret-example-com-v1-password"
+	// ValidatePath is that of the validating webhook.
+	ValidatePath = "/validate-secret-example-com-v1-password"
+	// ConvertPath is that of the conversion webhook.
+	ConvertPath = "/convert"
+)
+
+// SetupPasswordWebhookWithManager makes the manager's webhook server serve the
+// webhooks of Passwords. The conversion webhook is among them because v1 is a hub.
+func SetupPasswordWebhookWithManager(mgr ctrl.Manager) error {
+	mgr.GetWebhookServer().Register(MutatePath, &admission.Webhook{Handler: &PasswordDefaulter{}})
+	err := ctrl.NewWebhookManagedBy(mgr, &secretv1.Password{}).
+		WithValidator(&PasswordCustomValidator{}).
+		Complete()
+	if err != nil {
+		return fmt.Errorf("set the webhooks of Passwords up: %w", err)
+	}
+	return nil
+}
+
+// failurePolicy=ignore: nothing depends on what this webhook fills in, for the operator takes a
+// Password without a secretName in the same way. A second is ample, and the user is waiting.
+//
+// +kubebuilder:webhook:path=/mutate-secret-example-com-v1-password,mutating=true,failurePolicy=ignore,sideEffects=None,groups=secret.example.com,resources=passwords,verbs=create;update,versions=v1,name=mpassword-v1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=1,reinvocationPolicy=IfNeeded
+
+// PasswordDefaulter fills in what a default of the CRD can't: a value that depends on another field.
+//
+// It is no admission.Defaulter, which kubebuilder would make: that one answers with the whole
+// object as Go writes it. A required number that the user forgot would come back as 0,
+// and the schema, which the API server looks at afterwards, would find nothing wrong.
+type PasswordDefaulter struct{}
+
+var _ admission.Handler = (*PasswordDefaulter)(nil)
+
+// Handle names the Secret like the Password. One with a generateName has no name
+// yet: names are made after admission. It stays without a secretName.
+func (*PasswordDefaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
+	var password struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+		Spec *struct {
+			SecretName string `json:"secretName"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(request.Object.Raw, &password); err != nil {
+		return admission.Allowed("") // the schema says better what is wrong
+	}
+	if password.Metadata.Name == "" || password.Spec == nil || password.Spec.SecretName != "" {
+		return admission.Allowed("")
+	}
+	logf.FromContext(ctx).V(1).Info("Naming the Secret like the Password")
+	return admission.Patched("", jsonpatch.NewOperation("add", "/spec/secretName", password.Metadata.Name))
+}
+
+// failurePolicy=fail: a check that is left out when the server is down is no check.
+// sideEffects=None lets the API server ask for a dry run as well.
+//
+// +kubebuilder:webhook:path=/validate-secret-example-com-v1-password,mutating=false,failurePolicy=fail,sideEffects=None,groups=secret.example.com,resources=passwords,verbs=create;update;delete,versions=v1,name=vpassword-v1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=5
+
+// PasswordCustomValidator refuses what the schema of the CRD can't: it knows the
+// generator's alphabets, the name that a Secret really has, and deletions.
+type PasswordCustomValidator struct{}
+
+var _ admission.Validator[*secretv1.Password] = (*PasswordCustomValidator)(nil)
+
+// ValidateCreate refuses a policy that no password meets, and warns of one whose passwords can be guessed.
+func (*PasswordCustomValidator) ValidateCreate(_ context.Context, password *secretv1.Password) (admission.Warnings, error) {
+	return generator.Warnings(password.Spec.Policy), asInvalid(password, generator.Check(password.Spec.Policy, policyPath))
+}
+
+// ValidateUpdate refuses to move the password to another Secret, and a new policy
+// that no password meets. A policy that stays is not looked at: what was stored
+// when the rules were other ones, or nobody checked them, can still be labelled, say.
+func (*PasswordCustomValidator) ValidateUpdate(_ context.Context, before, password *secretv1.Password) (admission.Warnings, error) {
+	problems := checkSecretName(before, password)
+	if equality.Semantic.DeepEqual(before.Spec.Policy, password.Spec.Policy) {
+		return nil, asInvalid(password, problems)
+	}
+	problems = append(problems, generator.Check(password.Spec.Policy, policyPath)...)
+	return generator.Warnings(password.Spec.Policy), asInvalid(password, problems)
+}
+
+// ValidateDelete refuses to delete a Password that an annotation protects.
+func (*PasswordCustomValidator) ValidateDelete(_ context.Context, password *secretv1.Password) (admission.Warnings, error) {
+	if password.Annotations[secretv1.ProtectionAnnotation] != secretv1.ProtectionEnabled {
+		return nil, nil
+	}
+	return nil, apierrors.NewForbidden(secretv1.SchemeGroupVersion.WithResource("passwords").GroupResource(), password.Name,
+		field.Forbidden(field.NewPath("metadata", "annotations").Key(secretv1.ProtectionAnnotation),
+			fmt.Sprintf("it is %q: remove the annotation first", secretv1.ProtectionEnabled)))
+}
+
+var (
+	policyPath     = field.NewPath("spec", "policy")
+	secretNamePath = field.NewPath("spec", "secretName")
+)
+
+// checkSecretName compares the names that the Secret really has: writing down the one that it had by default changes nothing.
+func checkSecretName(before, password *secretv1.Password) field.ErrorList {
+	if before.EffectiveSecretName() == password.EffectiveSecretName() {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(secretNamePath, password.Spec.SecretName,
+		fmt.Sprintf("can't be changed from %q: make another Password", before.EffectiveSecretName()))}
+}
+
+// asInvalid is nil if there are no problems, else the error that the API server itself would give.
+func asInvalid(password *secretv1.Password, problems field.ErrorList) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(secretv1.SchemeGroupVersion.WithKind("Password").GroupKind(), password.Name, problems)
+}

@@ -1,0 +1,88 @@
+package v1_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var _ = Describe("the samples", func() {
+	accepted, invalid, refused := samples("."), samples("invalid"), samples("refused-by-webhook")
+	It("are there", func() {
+		Expect(accepted).NotTo(BeEmpty())
+		Expect(invalid).NotTo(BeEmpty())
+		Expect(refused).NotTo(BeEmpty())
+	})
+	for _, namespace := range []string{byWebhooks, byPolicies} {
+		// What is refused by the schema still is when something has been filled in.
+		for _, file := range slices.Concat(refused, invalid) {
+			It("are refused by "+namespace+": "+file, func(ctx SpecContext) {
+				message, err := createSample(ctx, namespace, file)
+				Expect(message).NotTo(BeEmpty(), "the first line of the file says why it is refused")
+				if namespace == byWebhooks && file == wrongType {
+					message = "cannot unmarshal string into Go struct field"
+				}
+				Expect(err).To(MatchError(ContainSubstring(message)))
+			}, SpecTimeout(patience))
+		}
+		for _, file := range accepted {
+			It("are accepted by "+namespace+": "+file, func(ctx SpecContext) {
+				_, err := createSample(ctx, namespace, file)
+				Expect(err).NotTo(HaveOccurred())
+			}, SpecTimeout(patience))
+		}
+	}
+	for _, file := range refused {
+		It("are accepted by nobody: "+file, func(ctx SpecContext) {
+			_, err := createSample(ctx, byNobody, file)
+			Expect(err).NotTo(HaveOccurred(), "a sample that the schema refuses belongs into config/samples/invalid")
+		}, SpecTimeout(patience))
+	}
+})
+
+const (
+	sampleFolder = "../../../config/samples"
+	// wrongType is converted for the defaulting webhook before the schema is looked at, and Go's types have no room for it.
+	wrongType = "invalid/v1alpha1-case-sensitive-no-boolean.yaml"
+)
+
+// samples lists the files with objects in a folder of the samples.
+func samples(folder string) []string {
+	files, err := filepath.Glob(filepath.Join(sampleFolder, folder, "*.yaml"))
+	if err != nil {
+		panic(err) // the pattern is wrong
+	}
+	var found []string
+	for _, file := range files {
+		if name := filepath.Base(file); name != "kustomization.yaml" {
+			found = append(found, filepath.Join(folder, name))
+		}
+	}
+	return found
+}
+
+// createSample creates the object of a file, and returns the message that its first line announces.
+func createSample(ctx SpecContext, namespace, file string) (string, error) {
+	GinkgoHelper()
+	content, err := os.ReadFile(filepath.Join(sampleFolder, file))
+	Expect(err).NotTo(HaveOccurred())
+	converted, err := utilyaml.ToJSON(content)
+	Expect(err).NotTo(HaveOccurred())
+	object := &unstructured.Unstructured{}
+	Expect(object.UnmarshalJSON(converted)).To(Succeed())
+	object.SetNamespace(namespace)
+	first, _, _ := strings.Cut(string(content), "\n")
+	message, found := strings.CutPrefix(first, "# refused: ")
+	if !found {
+		message = ""
+	}
+	return message, env.Client.Create(ctx, object, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+}

@@ -1,0 +1,60 @@
+package v1_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+var env = newEnvironment()
+
+func TestAdmission(t *testing.T) {
+	RegisterFailHandler(Fail)
+	log.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	RunSpecs(t, "Admission")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	DeferCleanup(env.stop)
+	Expect(env.start(ctx)).To(Succeed())
+	// Before anybody is asked: some of these would be refused.
+	for _, namespace := range []string{byWebhooks, byPolicies} {
+		for _, c := range cases() {
+			storeOld(ctx, namespace, c)
+		}
+	}
+	Expect(env.askWebhooksAndPolicies(ctx)).To(Succeed())
+	awaitAdmission(ctx)
+}, NodeTimeout(2*patience))
+
+func storeOld(ctx SpecContext, namespace string, c admissionCase) {
+	GinkgoHelper()
+	if c.old == nil {
+		return
+	}
+	object := c.old.DeepCopyObject().(client.Object)
+	object.SetNamespace(namespace)
+	Expect(env.Client.Create(ctx, object)).To(Succeed(), "two cases may not use one name")
+}
+
+// awaitAdmission returns when all rules are in force. The API server takes up to a
+// second for a new webhook or policy.
+func awaitAdmission(ctx SpecContext) {
+	GinkgoHelper()
+	all := cases()
+	for _, namespace := range []string{byWebhooks, byPolicies} {
+		for _, name := range []string{"the defaults", "11 digits once", "8 letters", "another name", "a protected one"} {
+			Eventually(func(g Gomega) {
+				c := all[name]
+				found, err := env.try(ctx, namespace, c)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(c.differs(found)).To(BeEmpty(), "the case %q, by %s", name, namespace)
+			}).WithContext(ctx).WithTimeout(patience).WithPolling(pollInterval).Should(Succeed(), "rules take effect within seconds")
+		}
+	}
+}
