@@ -1,0 +1,177 @@
+package serving_test
+
+import (
+	"cmp"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"example.com/operator-workshop/05-webhook-password/internal/serving"
+)
+
+// fault is a way in which a webhook server fails, and why the API server says that
+// the call has failed. URL, PORT, TIME and UID stand for what differs each time.
+type fault struct {
+	// host is what the API server calls, 127.0.0.1 if empty, and certified what the certificate is for, host if empty.
+	host, certified string
+	age             time.Duration // of the certificate, which is valid for a day
+	otherCA         bool          // is the one that the API server knows
+	plain           bool          // the server talks no TLS
+	down            bool          // there is no server
+	answer          http.HandlerFunc
+
+	// admission and conversion are the same for most faults: then conversion is empty.
+	admission, conversion string
+}
+
+var faults = map[string]fault{
+	"the certificate has expired": {
+		age:       2 * day,
+		admission: `Post "URL": tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time TIME is after TIME`,
+	},
+	"another CA has signed the certificate": {
+		otherCA:   true,
+		admission: `Post "URL": tls: failed to verify certificate: x509: certificate signed by unknown authority`,
+	},
+	"the certificate is for another name": {
+		host: "localhost", certified: "webhook.example.com",
+		admission: `Post "URL": tls: failed to verify certificate: x509: certificate is valid for webhook.example.com, not localhost`,
+	},
+	"the certificate is for a name, and the URL has an address": {
+		certified: "webhook.example.com",
+		admission: `Post "URL": tls: failed to verify certificate: x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs`,
+	},
+	"the server talks no TLS": {
+		plain:     true,
+		admission: `Post "URL": http: server gave HTTP response to HTTPS client`,
+	},
+	"nobody listens": {
+		down:      true,
+		admission: `Post "URL": dial tcp 127.0.0.1:PORT: connect: connection refused`,
+	},
+	"the answer comes too late": {
+		answer:    hang,
+		admission: `Post "URL": context deadline exceeded`,
+	},
+	"the server has no such path": {
+		answer:    http.NotFound,
+		admission: `the server could not find the requested resource`,
+	},
+	"the handler fails": {
+		answer:    fail,
+		admission: `an error on the server ("no more memory") has prevented the request from succeeding`,
+	},
+	"the answer is no JSON": {
+		answer: say("<html>It works!</html>"),
+		admission: `couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type ` +
+			`struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }`,
+	},
+	"the answer says nothing": {
+		answer:     say("{}"),
+		admission:  `received invalid webhook response: webhook response was absent`,
+		conversion: `expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /, Kind=`,
+	},
+	"the answer is that to another question": {
+		answer:     answerAnother,
+		admission:  `received invalid webhook response: expected response.uid="UID", got "another"`,
+		conversion: `expected response.uid="UID", got "another"`,
+	},
+}
+
+func say(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, text) }
+}
+
+func fail(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "no more memory", http.StatusInternalServerError)
+}
+
+// hang goes on until the API server has given up.
+func hang(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() }
+
+func answerAnother(w http.ResponseWriter, request *http.Request) {
+	review := map[string]any{}
+	if err := json.NewDecoder(request.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	delete(review, "request")
+	review["response"] = map[string]any{"uid": "another", "allowed": true, "result": map[string]any{"status": "Success"}}
+	if err := json.NewEncoder(w).Encode(review); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+// serve runs the server until the spec ends, and returns the URL and the bundle to register.
+func (f fault) serve() (url string, bundle []byte) {
+	GinkgoHelper()
+	host := cmp.Or(f.host, "127.0.0.1")
+	born := testingclock.NewFakePassiveClock(time.Now().Add(-f.age))
+	authority := mustMake(cmp.Or(f.certified, host), born)
+	bundle = authority.Bundle()
+	if f.otherCA {
+		bundle = mustMake(host, testingclock.NewFakePassiveClock(born.Now().Add(time.Second))).Bundle()
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	Expect(err).NotTo(HaveOccurred())
+	url = "https://" + net.JoinHostPort(host, port) + "/webhook"
+	if f.down {
+		Expect(listener.Close()).To(Succeed())
+		return url, bundle
+	}
+	if !f.plain {
+		listener = tls.NewListener(listener, &tls.Config{GetCertificate: authority.GetCertificate})
+	}
+	server := &http.Server{Handler: f.answer, ReadHeaderTimeout: patience}
+	go func() {
+		defer GinkgoRecover()
+		Expect(server.Serve(listener)).To(MatchError(http.ErrServerClosed))
+	}()
+	DeferCleanup(server.Close)
+	return url, bundle
+}
+
+func mustMake(host string, now clock.PassiveClock) *serving.Authority {
+	GinkgoHelper()
+	authority, err := serving.NewAuthority(host, day, now)
+	Expect(err).NotTo(HaveOccurred())
+	return authority
+}
+
+var variables = []struct {
+	pattern     *regexp.Regexp
+	replacement string
+}{
+	{regexp.MustCompile(`"https://[^"]+"`), `"URL"`},
+	{regexp.MustCompile(`127\.0\.0\.1:[0-9]+`), "127.0.0.1:PORT"},
+	{regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|[-+][0-9:]+)`), "TIME"},
+	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
+	{regexp.MustCompile(`/spec-[a-z0-9]+/`), "/NAMESPACE/"},
+	{regexp.MustCompile(`revision=[0-9]+`), "revision=REVISION"},
+	// One timeout, and three places of net/http that may notice it first, each with words of its own.
+	{regexp.MustCompile(`(net/http: request canceled|context deadline exceeded) \(Client\.Timeout exceeded while awaiting headers\)`), "context deadline exceeded"},
+}
+
+// normalise replaces what differs each time.
+func normalise(err error) string {
+	if err == nil {
+		return "no error"
+	}
+	text := err.Error()
+	for _, variable := range variables {
+		text = variable.pattern.ReplaceAllString(text, variable.replacement)
+	}
+	return strings.TrimSpace(text)
+}

@@ -1,0 +1,113 @@
+package serving_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"example.com/operator-workshop/05-webhook-password/internal/serving"
+	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
+)
+
+// The names of the deployed webhook configurations.
+const (
+	deployedMutating   = "password-operator-mutating-webhook-configuration"
+	deployedValidating = "password-operator-validating-webhook-configuration"
+)
+
+var _ = Describe("rotated webhooks", func() {
+	It("are served as soon as the certificates are mounted", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "webhook-server-cert"}}
+		Expect(api.Create(ctx, secret)).To(Succeed())
+		rotated := newProcess()
+		deploy(ctx, rotated.address)
+		folder := GinkgoT().TempDir()
+
+		host, port, err := net.SplitHostPort(rotated.address)
+		Expect(err).NotTo(HaveOccurred())
+		number, err := strconv.Atoi(port)
+		Expect(err).NotTo(HaveOccurred())
+		calls := make(chan struct{}, 1)
+		rotated.start(ctx, ctrlwebhook.Options{Host: host, Port: number, CertDir: folder}, func(mgr ctrl.Manager) error {
+			return serving.Rotated{
+				Secret:  client.ObjectKeyFromObject(secret),
+				CertDir: folder, CertName: "tls.crt", KeyName: "tls.key",
+				DNSNames:   []string{"localhost", "password-operator-webhook-service." + namespace + ".svc"},
+				Validating: deployedValidating, Mutating: deployedMutating,
+			}.SetupWithManager(mgr, func(mgr ctrl.Manager) error {
+				calls <- struct{}{}
+				return webhookv1.SetupPasswordWebhookWithManager(mgr)
+			})
+		})
+
+		Eventually(func(ctx context.Context) (map[string][]byte, error) {
+			return secret.Data, api.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(polling).Should(And(HaveKey("tls.crt"), HaveKey("tls.key"), HaveKey("ca.crt")), "the library must fill the Secret")
+		Expect(rotated.ready(ctx)).To(MatchError(ContainSubstring("500")), "nothing is mounted yet")
+		Expect(calls).NotTo(Receive(), "a server that finds no files ends the process")
+
+		mount(secret, folder)
+		rotated.waitReady(ctx)
+		Expect(calls).To(Receive())
+		Eventually(served).WithContext(ctx).WithArguments(namespace).WithTimeout(patience).WithPolling(polling).Should(Succeed())
+		rotated.stop(ctx)
+	}, SpecTimeout(specTimeout))
+})
+
+// mount writes the files as a kubelet does.
+func mount(secret *corev1.Secret, folder string) {
+	GinkgoHelper()
+	for _, name := range []string{"ca.crt", "tls.key", "tls.crt"} {
+		Expect(os.WriteFile(filepath.Join(folder, name), secret.Data[name], 0o600)).To(Succeed())
+	}
+}
+
+// deploy creates what a deployment has created before its pods start: without a CA,
+// and by a name that leads to the test process, for it is behind no Service.
+func deploy(ctx context.Context, address string) {
+	GinkgoHelper()
+	_, port, err := net.SplitHostPort(address)
+	Expect(err).NotTo(HaveOccurred())
+	base := "https://localhost:" + port
+	setConversion(ctx, converter(base+webhookv1.ConvertPath, nil))
+
+	rules := []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"secret.example.com"}, APIVersions: []string{"v1"}, Resources: []string{"passwords"}},
+	}}
+	none, versions := admissionregistrationv1.SideEffectClassNone, []string{"v1"}
+	configurations := []client.Object{
+		&admissionregistrationv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: deployedMutating},
+			Webhooks: []admissionregistrationv1.MutatingWebhook{{
+				Name: "mpassword-v1.kb.io", Rules: rules, SideEffects: &none, AdmissionReviewVersions: versions,
+				ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new(base + webhookv1.MutatePath)},
+			}},
+		},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: deployedValidating},
+			Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+				Name: "vpassword-v1.kb.io", Rules: rules, SideEffects: &none, AdmissionReviewVersions: versions,
+				ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new(base + webhookv1.ValidatePath)},
+			}},
+		},
+	}
+	for _, configuration := range configurations {
+		Expect(api.Create(ctx, configuration)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(api.Delete(ctx, configuration))).To(Succeed())
+		})
+	}
+}

@@ -1,0 +1,231 @@
+package serving_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
+	"example.com/operator-workshop/05-webhook-password/internal/serving"
+	"example.com/operator-workshop/05-webhook-password/internal/webhook"
+	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
+	"example.com/operator-workshop/operatortest"
+)
+
+// patience is how long a wait goes on, and checkInterval how often a process looks after its registration.
+const (
+	patience      = 20 * time.Second
+	polling       = 20 * time.Millisecond
+	checkInterval = 250 * time.Millisecond
+)
+
+var (
+	scheme = newScheme()
+	// The kit would set a converter up for the versions that it knew the types of.
+	cluster = &operatortest.Cluster{CRDs: []string{"../../config/crd/bases"}}
+	// api reads and writes as an administrator, in both versions.
+	api client.Client
+)
+
+func TestServing(t *testing.T) {
+	RegisterFailHandler(Fail)
+	log.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	RunSpecs(t, "Serving")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	DeferCleanup(cluster.Stop)
+	Expect(cluster.Start(ctx)).To(Succeed())
+	var err error
+	api, err = client.New(cluster.Config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+})
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	utilruntime.Must(secretv1.AddToScheme(scheme))
+	utilruntime.Must(secretv1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// process is a manager like that of the program, in a goroutine of the test.
+type process struct {
+	address string
+	health  string
+	cancel  context.CancelFunc
+	// ended is closed when the manager has ended, and err is what it returned then.
+	ended chan struct{}
+	err   error
+	dead  atomic.Bool
+	// meddle answers requests in the API server's place, if it returns an answer.
+	meddle   func(*http.Request) (*http.Response, error)
+	requests requests
+}
+
+// startLocal runs a process that serves its webhooks itself, until the spec ends.
+func startLocal(ctx context.Context, validity time.Duration) *process {
+	GinkgoHelper()
+	local := newProcess()
+	local.startLocal(ctx, validity)
+	return local
+}
+
+func newProcess() *process {
+	return &process{address: freeAddress(), health: freeAddress(), ended: make(chan struct{})}
+}
+
+func (p *process) startLocal(ctx context.Context, validity time.Duration) {
+	GinkgoHelper()
+	server, err := serving.NewLocal(serving.LocalOptions{Address: p.address, Validity: validity, CheckInterval: checkInterval})
+	Expect(err).NotTo(HaveOccurred())
+	p.start(ctx, server.ServerOptions(), func(mgr ctrl.Manager) error {
+		return errors.Join(server.SetupWithManager(mgr), webhookv1.SetupPasswordWebhookWithManager(mgr))
+	})
+}
+
+func (p *process) start(ctx context.Context, options ctrlwebhook.Options, setup func(ctrl.Manager) error) {
+	GinkgoHelper()
+	options.TLSOpts = append(options.TLSOpts, func(config *tls.Config) { config.NextProtos = []string{"http/1.1"} })
+	restConfig := rest.CopyConfig(cluster.Config)
+	restConfig.Wrap(p.transport)
+	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
+		Scheme:                 scheme,
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: p.health,
+		WebhookServer:          webhook.Strict(hangingUp{ctrlwebhook.NewServer(options)}),
+		Controller:             config.Controller{SkipNameValidation: new(true)},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(setup(mgr)).To(Succeed())
+
+	// Its context is not the spec's step: it outlives that, and ends with the spec.
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p.cancel = cancel
+	go func() {
+		defer close(p.ended)
+		p.err = mgr.Start(running)
+	}()
+	DeferCleanup(func(ctx SpecContext) {
+		cancel()
+		Eventually(p.ended).WithContext(ctx).WithTimeout(patience).Should(BeClosed(), "the process must end when it is told to")
+	})
+}
+
+// hangingUp is a server that closes every connection after one request. So the API
+// server has to look at the present certificate each time.
+type hangingUp struct{ ctrlwebhook.Server }
+
+func (h hangingUp) Register(path string, hook http.Handler) {
+	h.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		w.Header().Set("Connection", "close")
+		hook.ServeHTTP(w, request)
+	}))
+}
+
+// stop ends the process as a signal does.
+func (p *process) stop(ctx context.Context) {
+	GinkgoHelper()
+	p.cancel()
+	Eventually(p.ended).WithContext(ctx).WithTimeout(patience).Should(BeClosed(), "the process must end when it is told to")
+	Expect(p.err).NotTo(HaveOccurred())
+}
+
+// kill ends the process as a kill does: from now on nothing that it does reaches the API server.
+func (p *process) kill() {
+	p.dead.Store(true)
+	p.cancel()
+}
+
+func (p *process) transport(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if p.dead.Load() {
+			return nil, errors.New("the process is dead")
+		}
+		p.requests.count(request)
+		if p.meddle != nil {
+			if response, err := p.meddle(request); response != nil || err != nil {
+				return response, err
+			}
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+// requests counts what a process asks the API server.
+type requests struct{ gets, others atomic.Int64 }
+
+func (r *requests) count(request *http.Request) {
+	if request.Method == http.MethodGet {
+		r.gets.Add(1)
+		return
+	}
+	r.others.Add(1)
+}
+
+func (r *requests) reads() int64  { return r.gets.Load() }
+func (r *requests) writes() int64 { return r.others.Load() }
+
+func (r *requests) reset() {
+	r.gets.Store(0)
+	r.others.Store(0)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// ready asks the process as a kubelet does.
+func (p *process) ready(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.health+"/readyz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET /readyz of the process: %s", response.Status)
+	}
+	return nil
+}
+
+func (p *process) waitReady(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(p.ready).WithContext(ctx).WithTimeout(patience).WithPolling(polling).Should(Succeed(), "the process must get ready")
+}
+
+// freeAddress was free a moment ago.
+func freeAddress() string {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	defer listener.Close()
+	return listener.Addr().String()
+}

@@ -1,0 +1,122 @@
+package serving_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
+	"example.com/operator-workshop/05-webhook-password/internal/serving"
+)
+
+// The names of the local webhook configurations.
+const (
+	mutatingName   = "password-operator-local-mutating-webhook-configuration"
+	validatingName = "password-operator-local-validating-webhook-configuration"
+)
+
+func newPassword(namespace, name string) *secretv1.Password {
+	return &secretv1.Password{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+func newAlphaPassword(namespace, name string) *secretv1alpha1.Password {
+	return &secretv1alpha1.Password{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// newImpossible is what only the validating webhook refuses: there are ten digits.
+func newImpossible(namespace string) *secretv1.Password {
+	password := newPassword(namespace, "impossible")
+	password.Spec.Policy = secretv1.PasswordPolicy{
+		Length: 20, Repeat: secretv1.RepeatForbidden, Require: []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: 11}},
+	}
+	return password
+}
+
+func mutating(ctx context.Context) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	return configuration, api.Get(ctx, client.ObjectKey{Name: mutatingName}, configuration)
+}
+
+func validating(ctx context.Context) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	return configuration, api.Get(ctx, client.ObjectKey{Name: validatingName}, configuration)
+}
+
+func definition(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
+	found := &apiextensionsv1.CustomResourceDefinition{}
+	return found, api.Get(ctx, client.ObjectKey{Name: serving.Definition}, found)
+}
+
+// setConversion changes the stanza of the CustomResourceDefinition as somebody else does, and gives it back after the spec.
+func setConversion(ctx context.Context, conversion *apiextensionsv1.CustomResourceConversion) {
+	GinkgoHelper()
+	found, err := definition(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	before := found.Spec.Conversion
+	change := func(ctx context.Context, conversion *apiextensionsv1.CustomResourceConversion) {
+		GinkgoHelper()
+		Eventually(func(ctx context.Context) error {
+			found, err := definition(ctx)
+			if err != nil {
+				return err
+			}
+			found.Spec.Conversion = conversion
+			return api.Update(ctx, found)
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(polling).Should(Succeed())
+	}
+	change(ctx, conversion)
+	DeferCleanup(func(ctx SpecContext) { change(ctx, before) })
+}
+
+// expectNothingLeft checks that a process has taken everything back.
+func expectNothingLeft(ctx context.Context, conversion *apiextensionsv1.CustomResourceConversion) {
+	GinkgoHelper()
+	_, err := mutating(ctx)
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	Expect(err).To(HaveOccurred(), "the mutating webhook configuration must go with the process")
+	_, err = validating(ctx)
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	Expect(err).To(HaveOccurred(), "the validating webhook configuration must go with the process: nobody answers its requests any more")
+	found, err := definition(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(found.Spec.Conversion).To(Equal(conversion), "spec.conversion must be as the process found it")
+	Expect(found.Annotations).NotTo(Or(HaveKey(serving.ServedAtAnnotation), HaveKey(serving.ConversionBeforeAnnotation)))
+}
+
+// served returns an error unless all webhooks answer: one fills in, one refuses, one converts.
+func served(ctx context.Context, namespace string) error {
+	password := newPassword(namespace, "filled-in")
+	if err := api.Create(ctx, password, client.DryRunAll); err != nil {
+		return fmt.Errorf("a Password that is right: %w", err)
+	}
+	if password.Spec.SecretName != password.Name {
+		return fmt.Errorf("the mutating webhook has not filled spec.secretName in: it is %q", password.Spec.SecretName)
+	}
+	err := api.Create(ctx, newImpossible(namespace), client.DryRunAll)
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "must be at most 10") {
+		return fmt.Errorf("the validating webhook must refuse a Password with 11 different digits, but: %w", err)
+	}
+	return converted(ctx, namespace)
+}
+
+// converted returns an error unless a request in version v1alpha1 is answered in it.
+func converted(ctx context.Context, namespace string) error {
+	password := newAlphaPassword(namespace, "converted")
+	password.Spec.Length, password.Spec.Digits = 31, new(int32(7))
+	if err := api.Create(ctx, password, client.DryRunAll); err != nil {
+		return fmt.Errorf("a Password in version v1alpha1: %w", err)
+	}
+	if password.Spec.Length != 31 || *password.Spec.Digits != 7 {
+		return fmt.Errorf("a Password in version v1alpha1 has come back as %+v", password.Spec)
+	}
+	return nil
+}
