@@ -1,0 +1,109 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+)
+
+const certificateSecret = "webhook-server-cert"
+
+func nothingNeeded(context.Context) {}
+
+func needCertManager(ctx context.Context) {
+	found := kubectl(ctx, "get", "crd", "certificates.cert-manager.io", "--ignore-not-found", "--output=name")
+	if found == "" {
+		Skip("the cluster has no cert-manager: README.md says how to install it")
+	}
+}
+
+// deleteCertificate takes the Secret away that cert-manager has filled.
+func deleteCertificate(ctx context.Context) {
+	GinkgoHelper()
+	kubectl(ctx, "delete", "secret", certificateSecret, "--namespace="+namespace)
+}
+
+// expireCertificate puts a certificate into the Secret that was valid until a minute ago.
+func expireCertificate(ctx context.Context) {
+	GinkgoHelper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		DNSNames:     []string{"password-operator-webhook-service." + namespace + ".svc"},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(-time.Minute),
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	Expect(err).NotTo(HaveOccurred())
+	privateKey, err := x509.MarshalPKCS8PrivateKey(key)
+	Expect(err).NotTo(HaveOccurred())
+	kubectl(ctx, "patch", "secret", certificateSecret, "--namespace="+namespace, "--type=merge",
+		fmt.Sprintf(`--patch={"data":{"tls.crt":%q,"tls.key":%q}}`, inPEM("CERTIFICATE", certificate), inPEM("PRIVATE KEY", privateKey)))
+}
+
+// inPEM is the text that a Secret holds for something in PEM.
+func inPEM(kind string, content []byte) string {
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}))
+}
+
+// beRenewed matches a certificate that is valid now, and another than the former.
+func beRenewed(former *x509.Certificate) types.GomegaMatcher {
+	return And(
+		Not(BeNil()),
+		Not(Equal(former)),
+		HaveField("NotAfter", BeTemporally(">", time.Now())),
+	)
+}
+
+// storedCertificate is the one in the Secret, nil if there is none.
+func storedCertificate(ctx context.Context) *x509.Certificate {
+	content, err := tryKubectl(ctx, "get", "secret", certificateSecret, "--namespace="+namespace, `--output=go-template={{index .data "tls.crt" | base64decode}}`)
+	if err != nil {
+		return nil
+	}
+	block, _ := pem.Decode([]byte(content))
+	if block == nil {
+		return nil
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil
+	}
+	return certificate
+}
+
+// servedCertificate is the one that the webhook server of a pod shows.
+func servedCertificate(ctx context.Context, pod string) (certificate *x509.Certificate, err error) {
+	err = forward(ctx, "pod/"+pod, "9443", func(ctx context.Context, address string) error {
+		// Nothing is sent: the certificate is looked at, whoever has signed it.
+		dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
+		connection, err := dialer.DialContext(ctx, "tcp", address)
+		if err != nil {
+			return fmt.Errorf("connect to the webhook server: %w", err)
+		}
+		defer connection.Close()
+		secured, ok := connection.(*tls.Conn)
+		if !ok {
+			return errors.New("the webhook server speaks no TLS")
+		}
+		certificate = secured.ConnectionState().PeerCertificates[0]
+		return nil
+	})
+	return certificate, err
+}
