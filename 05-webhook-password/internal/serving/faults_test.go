@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"regexp"
@@ -134,7 +135,7 @@ func (f fault) serve() (url string, bundle []byte) {
 	if !f.plain {
 		listener = tls.NewListener(listener, &tls.Config{GetCertificate: authority.GetCertificate})
 	}
-	server := &http.Server{Handler: f.answer, ReadHeaderTimeout: patience}
+	server := &http.Server{Handler: f.answer, ReadHeaderTimeout: patience, ErrorLog: log.New(GinkgoWriter, "faulty server: ", 0)}
 	go func() {
 		defer GinkgoRecover()
 		Expect(server.Serve(listener)).To(MatchError(http.ErrServerClosed))

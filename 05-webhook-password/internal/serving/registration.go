@@ -59,7 +59,7 @@ func (l *Local) keepRegistered(ctx context.Context) error {
 		if errors.Is(err, errTakenOver) {
 			return false, err
 		}
-		if err != nil && err.Error() != problem {
+		if err != nil && ctx.Err() == nil && err.Error() != problem {
 			log.Error(err, "Can't check the registration of the webhooks, trying again", "every", l.interval)
 		}
 		problem = fmt.Sprint(err)

@@ -29,7 +29,7 @@ var _ = Describe("a stream of requests to local webhooks", func() {
 		}).WithContext(ctx).WithTimeout(patience).WithPolling(polling).Should(BeNumerically(">=", 3), "two rotations")
 		stream.end()
 		Expect(stream.failures).To(BeEmpty(), "of %d requests", stream.requests.Load())
-		Expect(stream.requests.Load()).To(BeNumerically(">", 20), "the stream must have been one")
+		Expect(stream.requests.Load()).To(BeNumerically(">", 5), "the stream must have been one")
 	}, SpecTimeout(specTimeout))
 
 	It("hears nothing of the end of the process", func(ctx SpecContext) {

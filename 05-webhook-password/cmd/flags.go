@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"go.uber.org/zap/zapcore"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	clientconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"example.com/operator-workshop/05-webhook-password/internal/manager"
+)
+
+// parseFlags reads the arguments and starts logging as they say. It returns
+// flag.ErrHelp after printing the help that was asked for, and else an error of one line.
+func parseFlags(args []string, output io.Writer) (*flag.FlagSet, manager.Options, error) {
+	options := manager.Default()
+	if err := options.ReadEnvironment(os.Getenv); err != nil {
+		return nil, options, err
+	}
+	// Readable lines without stack traces; --zap-devel=false gives JSON.
+	logging := zap.Options{Development: true, Level: zapcore.InfoLevel, StacktraceLevel: zapcore.DPanicLevel}
+
+	flags := flag.NewFlagSet("manager", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the package would print all flags after each mistake
+	clientconfig.RegisterFlags(flags)
+	options.AddFlags(flags)
+	logging.BindFlags(flags)
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(output)
+		flags.PrintDefaults()
+		return flags, options, err
+	}
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if err != nil {
+		return flags, options, fmt.Errorf("%w: --help lists the flags", err)
+	}
+	logger := zap.New(zap.UseFlagOptions(&logging))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger) // what client-go logs
+	return flags, options, options.Validate()
+}
+
+// findCluster is controller-runtime's GetConfig, but that it never takes
+// ~/.kube/config, which may name any cluster: it takes the one that --kubeconfig
+// or $KUBECONFIG names, else that of the pod this process is in.
+func findCluster(flags *flag.FlagSet) (*rest.Config, error) {
+	given := flags.Lookup(clientconfig.KubeconfigFlagName).Value.String() != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""
+	if _, err := rest.InClusterConfig(); !given && err != nil {
+		return nil, errors.New("no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod")
+	}
+	config, err := clientconfig.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	return config, nil
+}

@@ -1,0 +1,164 @@
+package controller_test
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+const (
+	// minSearched is how long a value must be to be searched for, in bytes. A shorter one may be somewhere by chance.
+	minSearched = 12
+	// windowLength is how much of a value is looked up at once.
+	windowLength = 8
+)
+
+// Where the suite looks for what must be nowhere.
+const (
+	inLog      = "the log"
+	inEvent    = "an event"
+	inPassword = "a Password"
+	inMetadata = "the metadata of a Secret"
+	inMetrics  = "the metrics"
+)
+
+// disclosures are everything that the operators of the suite let others see, and
+// what is secret about it. The zero value is ready to use.
+type disclosures struct {
+	mu sync.Mutex
+	// texts are what was seen, by where it was.
+	texts map[string][]string
+	// secrets are the values of all Secrets of the operator that there ever were,
+	// each with what it is.
+	secrets map[string]string
+}
+
+// disclosed belongs to the whole suite: the shared tests run operators too.
+var disclosed disclosures
+
+func (d *disclosures) note(where, text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.texts == nil {
+		d.texts = map[string][]string{}
+	}
+	d.texts[where] = append(d.texts[where], text)
+}
+
+func (d *disclosures) keep(value []byte, description string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.secrets == nil {
+		d.secrets = map[string]string{}
+	}
+	if len(value) > 0 {
+		d.secrets[string(value)] = description
+	}
+}
+
+// knows tells whether the value is one to be searched for.
+func (d *disclosures) knows(value []byte) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.secrets[string(value)] != ""
+}
+
+// about returns how many texts of a place hold the words.
+func (d *disclosures) about(where, words string) (count int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, text := range d.texts[where] {
+		if strings.Contains(text, words) {
+			count++
+		}
+	}
+	return count
+}
+
+// sizes are the numbers of texts by where they were, and that of the secrets.
+func (d *disclosures) sizes() (texts map[string]int, secrets int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	texts = map[string]int{}
+	for where := range d.texts {
+		texts[where] = len(d.texts[where])
+	}
+	return texts, len(d.secrets)
+}
+
+// needle is a form of a secret value.
+type needle struct{ form, value string }
+
+// leaks names every secret that is in a text, in whatever form, but does not repeat it.
+func (d *disclosures) leaks() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	needles := map[string][]needle{}
+	for value := range d.secrets {
+		for _, form := range formsOf(value) {
+			needles[form[:windowLength]] = append(needles[form[:windowLength]], needle{form, value})
+		}
+	}
+	var found []string
+	for where, texts := range d.texts {
+		for _, text := range texts {
+			for _, value := range search(text, needles) {
+				found = append(found, fmt.Sprintf("%s is in %s: %s", d.secrets[value], where, hideAll(text, value)))
+			}
+		}
+	}
+	return found
+}
+
+// search returns the values of the needles that are in the text. It looks up
+// whatever begins a needle, for there are thousands of them and megabytes of text.
+func search(text string, needles map[string][]needle) (values []string) {
+	for i := 0; i+windowLength <= len(text); i++ {
+		for _, candidate := range needles[text[i:i+windowLength]] {
+			if strings.HasPrefix(text[i:], candidate.form) {
+				values = append(values, candidate.value)
+			}
+		}
+	}
+	return values
+}
+
+// formsOf are the ways in which Go, JSON and Kubernetes print a value.
+func formsOf(value string) []string {
+	if len(value) < minSearched {
+		return nil
+	}
+	forms := []string{
+		value,
+		withoutQuotes(strconv.Quote(value)),
+		withoutQuotes(asJSON(value)),
+		base64.RawStdEncoding.EncodeToString([]byte(value)),
+		base64.RawURLEncoding.EncodeToString([]byte(value)),
+		hex.EncodeToString([]byte(value)),
+		strings.Trim(fmt.Sprintf("%d", []byte(value)), "[]"),
+	}
+	slices.Sort(forms)
+	return slices.Compact(forms)
+}
+
+func withoutQuotes(quoted string) string { return quoted[1 : len(quoted)-1] }
+
+func hideAll(text, value string) string {
+	for _, form := range formsOf(value) {
+		text = strings.ReplaceAll(text, form, "<here>")
+	}
+	return text
+}
+
+func asJSON(object any) string {
+	content, err := json.Marshal(object)
+	if err != nil {
+		return err.Error()
+	}
+	return string(content)
+}

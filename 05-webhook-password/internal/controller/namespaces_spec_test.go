@@ -1,0 +1,156 @@
+package controller_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+var _ = Describe("a manager", func() {
+	It("of one namespace never asks for anything outside of it, and needs no right there", func(ctx SpecContext) {
+		own, other := cluster.Namespace(ctx), cluster.Namespace(ctx)
+		tap := traffic.New()
+		startManager(tap.Config(confinedTo(ctx, own)), testOptions(own))
+		password, foreign := newPassword(own, "own"), newPassword(other, "foreign")
+		create(ctx, foreign, password)
+		secret := expectReady(ctx, password)
+		expectEvents(ctx, password, "Normal Generated")
+		Expect(cluster.Client.Delete(ctx, password)).To(Succeed())
+		expectGone(ctx, secret)
+
+		for _, request := range tap.Requests() {
+			inside := request.Resource == "" || request.Namespace == own // discovery is about no resource
+			Expect(inside).To(BeTrue(), "the manager of namespace %s asked: %s: see cachedNamespaces in internal/manager/options.go", own, request)
+			Expect(request.Status).NotTo(Equal(403), "a Role in its namespace must be enough: %s", request)
+		}
+		Expect(exists(ctx, Default, foreign)).To(BeTrue())
+		Expect(stateOf(foreign)).To(BeEmpty(), "a Password of another namespace is none of its business")
+	}, SpecTimeout(specTimeout))
+
+	It("of several looks after each of them", func(ctx SpecContext) {
+		first, second := cluster.Namespace(ctx), cluster.Namespace(ctx)
+		startManager(confinedTo(ctx, first, second), testOptions(first, second))
+		for _, namespace := range []string{first, second} {
+			password := newPassword(namespace, "served")
+			create(ctx, password)
+			expectReady(ctx, password)
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("gets to see no Secret of others but those that a Password names", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "theirs"}}
+		password, taken := newPassword(namespace, "mine"), newPassword(namespace, "taken")
+		taken.Spec.SecretName = "theirs"
+		create(ctx, foreign, password, taken)
+		requests := &secretRequests{}
+		options := testOptions(namespace)
+		setup := options.ForManager(scheme)
+		var held cache.Cache
+		setup.NewCache = func(config *rest.Config, options cache.Options) (made cache.Cache, err error) {
+			held, err = cache.New(config, options)
+			return held, err
+		}
+		stop := start(clock.RealClock{}, requests.config(cluster.Config), setup, options)
+		expectReady(ctx, password)
+		expectState(ctx, taken, "Failed NameTaken")
+
+		secrets := &corev1.SecretList{}
+		Expect(held.List(ctx, secrets)).To(Succeed())
+		Expect(secrets.Items).To(ContainElement(HaveField("Name", "mine")))
+		Expect(secrets.Items).To(HaveEach(HaveField("Labels", HaveKeyWithValue("app.kubernetes.io/managed-by", "password-operator"))))
+		stop()
+		lists, names := requests.seen()
+		Expect(lists).NotTo(BeEmpty())
+		Expect(lists).To(HaveEach("app.kubernetes.io/managed-by=password-operator"), "the API server sends what the selector asks for, see CacheByObject in watches.go")
+		Expect(names).To(HaveEach(BeElementOf("mine", "theirs")), "see findSecret in secret.go")
+	}, SpecTimeout(specTimeout))
+})
+
+// secretRequests are an operator's reads of Secrets. A Tap does not write selectors down.
+type secretRequests struct {
+	mu sync.Mutex
+	// selectors are those of lists and watches, names are what was read alone.
+	selectors, names []string
+}
+
+func (r *secretRequests) config(config *rest.Config) *rest.Config {
+	watched := rest.CopyConfig(config)
+	watched.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if request.Method == http.MethodGet {
+				r.note(request.URL)
+			}
+			return next.RoundTrip(request)
+		})
+	})
+	return watched
+}
+
+func (r *secretRequests) note(address *url.URL) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, name, isSecret := strings.Cut(address.Path, "/secrets")
+	switch {
+	case !isSecret:
+	case name == "":
+		r.selectors = append(r.selectors, address.Query().Get("labelSelector"))
+	default:
+		r.names = append(r.names, strings.TrimPrefix(name, "/"))
+	}
+}
+
+func (r *secretRequests) seen() (selectors, names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.selectors, r.names
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// confinedTo connects as a user who has the permissions of config/rbac/role.yaml in some namespaces only.
+func confinedTo(ctx context.Context, namespaces ...string) *rest.Config {
+	GinkgoHelper()
+	user := "manager-of-" + namespaces[0]
+	for _, namespace := range namespaces {
+		name := metav1.ObjectMeta{Namespace: namespace, Name: "manager"}
+		create(ctx,
+			&rbacv1.Role{ObjectMeta: name, Rules: rulesOf("../../config/rbac/role.yaml")},
+			&rbacv1.RoleBinding{
+				ObjectMeta: name,
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name},
+				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+			})
+	}
+	config := rest.CopyConfig(cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
+	return config
+}
+
+// rulesOf are the rules of the role in a file.
+func rulesOf(file string) []rbacv1.PolicyRule {
+	GinkgoHelper()
+	content, err := os.ReadFile(file)
+	Expect(err).NotTo(HaveOccurred())
+	role := &rbacv1.ClusterRole{}
+	Expect(yaml.UnmarshalStrict(content, role)).To(Succeed())
+	Expect(role.Rules).NotTo(BeEmpty())
+	return role.Rules
+}

@@ -1,0 +1,191 @@
+package controller_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+)
+
+// What controller-runtime counts, over all managers of the process.
+const (
+	reconciles     = "controller_runtime_reconcile_total"
+	terminalErrors = "controller_runtime_terminal_reconcile_errors_total"
+)
+
+var _ = Describe("an obstacle", func() {
+	It("is a Secret of somebody else, which stays as it is until it goes away", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		stop := startManager(cluster.Config, testOptions(namespace))
+		owner := newPassword(namespace, "owner")
+		create(ctx, owner)
+		foreign := foreignSecrets(namespace, expectReady(ctx, owner))
+		passwords := map[string]*secretv1.Password{}
+		for name, secret := range foreign {
+			if secret.ResourceVersion == "" {
+				create(ctx, secret)
+			}
+			passwords[name] = newPassword(namespace, name)
+			passwords[name].Spec.SecretName = secret.Name
+			create(ctx, passwords[name])
+		}
+		for name, password := range passwords {
+			expectState(ctx, password, "Failed NameTaken")
+			Expect(problemOf(password)).To(HavePrefix(`Secret "` + foreign[name].Name + `" exists and is not managed by this Password: delete it`))
+			Expect(password.Status.Fingerprint+password.Status.SecretName).To(BeEmpty(), "it has no Secret")
+			expectEvents(ctx, password, "Warning NameTaken")
+		}
+		stop()
+		before := count(reconciles)
+		startManager(cluster.Config, testOptions(namespace))
+		eventually(ctx, func(g Gomega) {
+			g.Expect(count(reconciles)-before).To(BeNumerically(">=", len(foreign)+1), "it has looked at each of them again, which is no news")
+		})
+		for name, password := range passwords {
+			expectEvents(ctx, password, "Warning NameTaken")
+			found := getSecret(ctx, Default, namespace, foreign[name].Name)
+			Expect(found.ResourceVersion).To(Equal(foreign[name].ResourceVersion), "nobody has touched the one that is %s, see findObstacle in secret.go", name)
+			Expect(found.Data).To(Equal(foreign[name].Data))
+		}
+
+		Expect(cluster.Client.Delete(ctx, owner)).To(Succeed(), "and the garbage collector deletes what it controls")
+		for _, secret := range foreign {
+			Expect(client.IgnoreNotFound(cluster.Client.Delete(ctx, secret))).To(Succeed())
+		}
+		for name, password := range passwords {
+			expectReadyAgain(ctx, password, foreign[name]) // see afterObstacle in password_controller.go: nobody tells
+			expectEvents(ctx, password, "Warning NameTaken", "Normal Generated")
+		}
+	}, SpecTimeout(specTimeout))
+
+	It("is a policy that no password meets, and no reason to try again", func(ctx SpecContext) {
+		namespace := namespaceWithoutWebhooks(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		terminal := count(terminalErrors)
+		password := newImpossible(namespace, "impossible")
+		create(ctx, password)
+		expectState(ctx, password, "Failed Impossible")
+		Expect(problemOf(password)).To(Equal("spec.policy.length: Invalid value: 128: leaves 123 characters for letters, must be at most 52, for none may be there twice"))
+		Expect(password.Status.SecretName).To(BeEmpty())
+		expectRest(ctx)
+		Expect(count(terminalErrors)-terminal).To(And(BeNumerically(">=", 1), BeNumerically("<=", 2)), "one for the spec, and one for the status that says so, see afterObstacle in password_controller.go")
+		patch(ctx, password, `{"spec":{"policy":{"length":126}}}`)
+		expectState(ctx, password, "Failed Impossible")
+		expectEvents(ctx, password, "Warning Impossible") // it is the same trouble
+
+		patch(ctx, password, `{"spec":{"policy":{"length":20}}}`)
+		before := expectReady(ctx, password)
+		patch(ctx, password, `{"spec":{"policy":{"length":127}}}`)
+		expectState(ctx, password, "Failed Impossible")
+		Expect(getSecret(ctx, Default, namespace, "impossible").ResourceVersion).To(Equal(before.ResourceVersion), "whoever uses the former password still can")
+		Expect(password.Status.SecretName).To(Equal("impossible"))
+		Expect(password.Status.Fingerprint).To(Equal(before.Annotations["secret.example.com/fingerprint"]), "that is what the Secret holds")
+
+		patch(ctx, password, `{"spec":{"policy":{"length":20}}}`)
+		Expect(expectReady(ctx, password).ResourceVersion).To(Equal(before.ResourceVersion), "it is as the policy asks, again")
+		patch(ctx, password, `{"spec":{"policy":{"length":21}}}`)
+		expectReadyAgain(ctx, password, before)
+		expectEvents(ctx, password, "Warning Impossible", "Normal Generated", "Warning Impossible", "Normal PolicyChanged")
+	}, SpecTimeout(specTimeout))
+
+	It("is a quota, which is tried again", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		quota := limitSecrets(ctx, namespace)
+		password := newPassword(namespace, "refused")
+		create(ctx, password)
+		expectState(ctx, password, "Failed Refused")
+		Expect(problemOf(password)).To(ContainSubstring("exceeded quota"), "people need the API server's words")
+		expectEvents(ctx, password, "Warning Refused")
+
+		Expect(cluster.Client.Delete(ctx, quota)).To(Succeed())
+		expectReady(ctx, password)
+		expectEvents(ctx, password, "Warning Refused", "Normal Generated")
+	}, SpecTimeout(specTimeout))
+
+	It("is a Secret that somebody has made immutable", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		password := newPassword(namespace, "frozen")
+		create(ctx, password)
+		before := expectReady(ctx, password)
+		patch(ctx, before.DeepCopy(), `{"immutable":true}`)
+		nudge(ctx, password)
+		patch(ctx, password, `{"spec":{"policy":{"length":30}}}`)
+		expectState(ctx, password, "Failed Refused")
+		Expect(problemOf(password)).To(ContainSubstring("field is immutable when `immutable` is set"))
+		Expect(passwordIn(getSecret(ctx, Default, namespace, "frozen"))).To(Equal(passwordIn(before)))
+		Expect(password.Status.Fingerprint).To(Equal(before.Annotations["secret.example.com/fingerprint"]), "that is what the Secret holds")
+
+		Expect(cluster.Client.Delete(ctx, before)).To(Succeed())
+		expectReadyAgain(ctx, password, before)
+		expectEvents(ctx, password, "Normal Generated", "Warning Refused", "Normal Generated")
+	}, SpecTimeout(specTimeout))
+})
+
+// foreignSecrets are Secrets that no other Password can have, by what they are. The last exists, and is another Password's.
+func foreignSecrets(namespace string, owned *corev1.Secret) map[string]*corev1.Secret {
+	secret := func(name string, labels map[string]string, owners []metav1.OwnerReference) *corev1.Secret {
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "theirs-" + name, Labels: labels, OwnerReferences: owners},
+			Data:       map[string][]byte{"password": []byte("chosen-by-somebody")},
+		}
+	}
+	copied := secret("copied", owned.Labels, nil)
+	copied.Data, copied.Annotations = owned.Data, owned.Annotations
+	return map[string]*corev1.Secret{
+		"unlabelled": secret("unlabelled", nil, nil),
+		"labelled":   secret("labelled", owned.Labels, nil),
+		"copied":     copied,
+		"controlled": secret("controlled", nil, owned.OwnerReferences),
+		"owned":      owned,
+	}
+}
+
+// limitSecrets returns when the API server lets nobody create another Secret.
+func limitSecrets(ctx context.Context, namespace string) *corev1.ResourceQuota {
+	GinkgoHelper()
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "limit"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/secrets": resource.MustParse("0")}},
+	}
+	create(ctx, quota)
+	eventually(ctx, func(g Gomega) {
+		g.Expect(exists(ctx, g, quota)).To(BeTrue())
+		g.Expect(quota.Status.Used).To(HaveKey(corev1.ResourceName("count/secrets")), "the quota controller has not counted yet")
+	})
+	return quota
+}
+
+// expectRest returns when no operator of the process has had anything to do for a while.
+func expectRest(ctx context.Context) {
+	GinkgoHelper()
+	eventually(ctx, func(g Gomega) {
+		before := count(reconciles)
+		g.Consistently(func() float64 { return count(reconciles) }).WithContext(ctx).
+			WithTimeout(quietTime).WithPolling(pollInterval).Should(Equal(before), "it is tried again and again")
+	})
+}
+
+// count is the sum of a counter over all its labels.
+func count(counter string) (sum float64) {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		if family.GetName() != counter {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			sum += metric.GetCounter().GetValue()
+		}
+	}
+	return sum
+}

@@ -1,0 +1,102 @@
+package controller_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"example.com/operator-workshop/operatortest"
+)
+
+// operator describes the stage to the test kit. Sample has every field.
+var operator = operatortest.Operator{
+	CRDs:           []string{"../../config/crd/bases"},
+	Samples:        "../../config/samples",
+	InvalidSamples: "../../config/samples/invalid",
+	Sample:         "../../config/samples/secret_v1_password_full.yaml",
+	Roles:          []string{"../../config/rbac/role.yaml", "../../config/rbac/leader_election_role.yaml"},
+	Run:            runForKit,
+	Children: []operatortest.Child{{
+		Kind: corev1.SchemeGroupVersion.WithKind("Secret"),
+		Name: secretNameOf,
+		Drift: map[string]string{
+			"another password":        `{"data":{"password":"c29tZWJvZHktY2hvc2UtdGhpcw=="}}`,
+			"no password":             `{"data":{"password":null}}`,
+			"another fingerprint key": `{"data":{"fingerprint-key":"c29tZWJvZHktY2hvc2UtdGhpcw=="}}`,
+			"another time":            `{"metadata":{"annotations":{"secret.example.com/rotated-at":"2026-01-01T00:00:00Z"}}}`,
+			"another policy":          `{"metadata":{"annotations":{"secret.example.com/policy":"length=1"}}}`,
+			"a label of ours taken":   `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
+		},
+		Foreign: map[string]string{
+			"another key": `{"data":{"theirs":"dGhlaXJz"}}`,
+		},
+	}},
+	// The Secret, and the status.
+	MaxWrites: 2,
+	Values: map[string][]any{
+		"spec.secretName":     {"database-login", "other-login"},
+		"spec.rotation.after": {"720h", "1h"},
+		"spec.policy.require": {requirements(6, 2), requirements(0, 8), requirements(10, 30), []any{}},
+	},
+	Immutable: []string{"spec.secretName"},
+	Normalize: hideChance,
+}
+
+// requirements is the list that asks for so many digits and symbols.
+func requirements(digits, symbols int64) []any {
+	return []any{map[string]any{"class": "Digit", "count": digits}, map[string]any{"class": "Symbol", "count": symbols}}
+}
+
+// secretNameOf is the name of a Password's Secret.
+func secretNameOf(password *unstructured.Unstructured) string {
+	if name, found, _ := unstructured.NestedString(password.Object, "spec", "secretName"); found {
+		return name
+	}
+	return password.GetName()
+}
+
+// hideChance removes what chance and the time of day decide. What is left of
+// the next rotation is how long after the last one it comes.
+func hideChance(object *unstructured.Unstructured) {
+	switch object.GetKind() {
+	case "Secret":
+		unstructured.RemoveNestedField(object.Object, "data", "password")
+		unstructured.RemoveNestedField(object.Object, "data", "fingerprint-key")
+		unstructured.RemoveNestedField(object.Object, "metadata", "annotations", "secret.example.com/rotated-at")
+		unstructured.RemoveNestedField(object.Object, "metadata", "annotations", "secret.example.com/fingerprint")
+	case "Password":
+		unstructured.RemoveNestedField(object.Object, "status", "fingerprint")
+		made, _, _ := unstructured.NestedString(object.Object, "status", "lastRotated")
+		next, _, _ := unstructured.NestedString(object.Object, "status", "nextRotation")
+		from, errFrom := time.Parse(time.RFC3339, made)
+		to, errTo := time.Parse(time.RFC3339, next)
+		if errFrom == nil && errTo == nil {
+			_ = unstructured.SetNestedField(object.Object, "after "+to.Sub(from).String(), "status", "nextRotation")
+		}
+		unstructured.RemoveNestedField(object.Object, "status", "lastRotated")
+	}
+}
+
+// runForKit translates the kit's wishes into the manager's options.
+func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.RunOptions) error {
+	options := testOptions(wishes.Namespace)
+	if wishes.Resync > 0 {
+		options.ResyncPeriod = wishes.Resync
+	}
+	setup := options.ForManager(scheme)
+	if election := wishes.LeaderElection; election != nil {
+		setup.LeaderElection, setup.LeaderElectionNamespace = true, election.Namespace
+		setup.LeaseDuration, setup.RenewDeadline, setup.RetryPeriod = &election.LeaseDuration, &election.RenewDeadline, &election.RetryPeriod
+	}
+	return runManager(ctx, config, setup, options, clock.RealClock{})
+}
+
+var _ = Describe("the shared tests", func() {
+	operatortest.DescribeSchema(operator, cluster)
+	operatortest.DescribeBehaviours(operator, cluster)
+})

@@ -1,0 +1,112 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+)
+
+func TestAfterObstacle(t *testing.T) {
+	quota := errors.New("exceeded quota")
+	tests := map[string]struct {
+		obstacle obstacle
+		// since is how long it has been in the way.
+		since   time.Duration
+		want    time.Duration
+		wantErr error
+	}{
+		"a taken name is looked at again after a second": {obstacle: obstacle{reason: "NameTaken"}, want: time.Second},
+		"also if clocks differ":                          {obstacle: obstacle{reason: "NameTaken"}, since: -time.Hour, want: time.Second},
+		"the second is the least":                        {obstacle: obstacle{reason: "NameTaken"}, since: 999 * time.Millisecond, want: time.Second},
+		"it grows with the time that has gone by":        {obstacle: obstacle{reason: "NameTaken"}, since: 90 * time.Second, want: 90 * time.Second},
+		"but not for ever":                               {obstacle: obstacle{reason: "NameTaken"}, since: 100 * time.Hour, want: 5 * time.Minute},
+		"a Secret that is going is looked at again":      {obstacle: obstacle{reason: "Replacing"}, since: 2 * time.Second, want: 2 * time.Second},
+		"a refusal is an error, which is tried again":    {obstacle: obstacle{reason: "Refused", cause: quota}, since: time.Hour, wantErr: quota},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			password := storedPassword()
+			password.Status.Conditions = []metav1.Condition{{Type: "Ready", LastTransitionTime: metav1.NewTime(noon)}}
+			reconciler := &PasswordReconciler{Clock: clocktesting.NewFakePassiveClock(noon.Add(test.since))}
+			result, err := reconciler.afterObstacle(password, &test.obstacle)
+			g.Expect(result).To(Equal(ctrl.Result{RequeueAfter: test.want}), "see afterObstacle in password_controller.go")
+			if test.wantErr == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(test.wantErr))
+			g.Expect(errors.Is(err, reconcile.TerminalError(nil))).To(BeFalse())
+		})
+	}
+}
+
+func TestAfterAnImpossiblePolicy(t *testing.T) {
+	g := NewWithT(t)
+	result, err := (&PasswordReconciler{}).afterObstacle(storedPassword(), &obstacle{reason: "Impossible", message: "too long"})
+	g.Expect(result).To(Equal(ctrl.Result{}))
+	g.Expect(errors.Is(err, reconcile.TerminalError(nil))).To(BeTrue(), "nothing but another spec helps, and that is an event")
+	g.Expect(err).To(MatchError("terminal error: Impossible: too long"))
+}
+
+func TestUntilRotation(t *testing.T) {
+	tests := map[string]struct {
+		next *metav1.Time
+		want time.Duration
+	}{
+		"no rotation":    {},
+		"in an hour":     {next: new(metav1.NewTime(noon.Add(time.Hour))), want: time.Hour},
+		"now":            {next: new(metav1.NewTime(noon)), want: time.Nanosecond},
+		"some hours ago": {next: new(metav1.NewTime(noon.Add(-9 * time.Hour))), want: time.Nanosecond},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			password := &secretv1.Password{Status: secretv1.PasswordStatus{NextRotation: test.next}}
+			reconciler := &PasswordReconciler{Clock: clocktesting.NewFakePassiveClock(noon)}
+			NewWithT(t).Expect(reconciler.untilRotation(password)).To(Equal(test.want), "0 would mean never, see untilRotation in password_controller.go")
+		})
+	}
+}
+
+func TestIsExpected(t *testing.T) {
+	secrets := corev1.Resource("secrets")
+	noResource := apierrors.NewGenericServerResponse(404, "create", secrets, "database", "404 page not found", 0, true)
+	tests := map[string]struct {
+		err  error
+		want bool
+	}{
+		"no error":               {},
+		"a conflict":             {err: apierrors.NewConflict(secrets, "database", nil), want: true},
+		"a Secret that is there": {err: apierrors.NewAlreadyExists(secrets, "database"), want: true},
+		"a Secret that is gone":  {err: apierrors.NewNotFound(secrets, "database"), want: true},
+		"a wrapped one":          {err: fmt.Errorf("patch: %w", apierrors.NewConflict(secrets, "database", nil)), want: true},
+		"a kind that is unknown": {err: noResource},
+		"no permission":          {err: apierrors.NewForbidden(secrets, "database", nil)},
+		"a server that is ill":   {err: apierrors.NewInternalError(errors.New("etcd"))},
+		"any other":              {err: errors.New("any other")},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(isExpected(test.err)).To(Equal(test.want), "see isExpected in password_controller.go")
+		})
+	}
+}
+
+func TestIsNamespaceGoing(t *testing.T) {
+	g := NewWithT(t)
+	err := apierrors.NewForbidden(corev1.Resource("secrets"), "database", nil)
+	g.Expect(isNamespaceGoing(err)).To(BeFalse())
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	g.Expect(isNamespaceGoing(fmt.Errorf("create: %w", err))).To(BeTrue())
+}

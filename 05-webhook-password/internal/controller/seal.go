@@ -1,0 +1,104 @@
+package controller
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+	"example.com/operator-workshop/05-webhook-password/internal/generator"
+)
+
+// What a Secret says about its password. All of it is written together with the
+// password, so that no crash in between can part them.
+const (
+	// policyAnnotation describes the policy that the password was made for.
+	policyAnnotation = "secret.example.com/policy"
+	// rotatedAtAnnotation is when the password was made, in RFC 3339.
+	rotatedAtAnnotation = "secret.example.com/rotated-at"
+	// fingerprintAnnotation seals the password and the other annotations.
+	fingerprintAnnotation = "secret.example.com/fingerprint"
+	// fingerprintKey is the key in the Secret's data of the random bytes that the fingerprint is made with.
+	fingerprintKey = "fingerprint-key"
+)
+
+const (
+	// keyLength is that of the fingerprint's key, in bytes: as long as the digest.
+	keyLength = sha256.Size
+	// fingerprintLength is how much of the digest is shown, in bytes.
+	fingerprintLength = 16
+)
+
+// Reasons of the events of a new password.
+const (
+	eventGenerated     = "Generated"
+	eventEdited        = "Edited"
+	eventPolicyChanged = "PolicyChanged"
+	eventRotated       = "Rotated"
+)
+
+// cause is why a new password is made, in the words of an event.
+type cause struct{ eventType, reason, message string }
+
+// causeToGenerate is nil if the Secret holds a password as the Password asks.
+func causeToGenerate(secret *corev1.Secret, password *secretv1.Password, now time.Time) *cause {
+	if secret == nil {
+		return &cause{corev1.EventTypeNormal, eventGenerated, "there was none"}
+	}
+	made, intact := sealedAt(secret)
+	rotation := password.Spec.Rotation
+	switch {
+	case !intact:
+		return &cause{corev1.EventTypeWarning, eventEdited, "somebody had edited it by hand"}
+	case secret.Annotations[policyAnnotation] != generator.Describe(password.Spec.Policy):
+		return &cause{corev1.EventTypeNormal, eventPolicyChanged, "the policy has changed"}
+	case rotation != nil && !now.Before(made.Add(rotation.After.Duration)):
+		return &cause{corev1.EventTypeNormal, eventRotated, fmt.Sprintf("the last one was made %s ago", rotation.After.Duration)}
+	}
+	return nil
+}
+
+// seal puts a password into the Secret, and what is to be known about it.
+//
+// The fingerprint is an HMAC with a random key, which only those know who may
+// read the Secret anyway. A plain hash would let anybody who reads it try all short passwords.
+func seal(secret *corev1.Secret, policy secretv1.PasswordPolicy, value string, now time.Time) error {
+	key := make([]byte, keyLength)
+	if _, err := rand.Read(key); err != nil {
+		return fmt.Errorf("make a fingerprint's key: %w", err)
+	}
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	secret.Data[secretv1.PasswordKey] = []byte(value)
+	secret.Data[fingerprintKey] = key
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, policyAnnotation, generator.Describe(policy))
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, rotatedAtAnnotation, now.UTC().Format(time.RFC3339))
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, fingerprintAnnotation, fingerprint(secret))
+	return nil
+}
+
+// sealedAt is when the password was made, and whether it and all that was written
+// with it are still as they were.
+func sealedAt(secret *corev1.Secret) (made time.Time, intact bool) {
+	made, err := time.Parse(time.RFC3339, secret.Annotations[rotatedAtAnnotation])
+	if err != nil || len(secret.Data[fingerprintKey]) != keyLength {
+		return time.Time{}, false
+	}
+	return made, hmac.Equal([]byte(fingerprint(secret)), []byte(secret.Annotations[fingerprintAnnotation]))
+}
+
+// fingerprint is what the Secret's should be.
+func fingerprint(secret *corev1.Secret) string {
+	digest := hmac.New(sha256.New, secret.Data[fingerprintKey])
+	// Neither description nor time holds a zero byte, so no two Secrets are sealed alike.
+	fmt.Fprintf(digest, "%s\x00%s\x00", secret.Annotations[policyAnnotation], secret.Annotations[rotatedAtAnnotation])
+	digest.Write(secret.Data[secretv1.PasswordKey])
+	return hex.EncodeToString(digest.Sum(nil)[:fingerprintLength])
+}

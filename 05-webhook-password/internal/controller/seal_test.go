@@ -1,0 +1,218 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+)
+
+// noon is when the Secrets of these tests were sealed.
+var noon = time.Date(2026, time.May, 1, 12, 0, 0, 0, time.UTC)
+
+const (
+	// pass is what they hold.
+	pass      = "Kf3w8Zq1Tn7Bd5Xr2Mvy"
+	otherPass = "Kf3w8Zq1Tn7Bd5Xr2Mvz"
+)
+
+// storedPassword is a Password as the API server has it, with all defaults.
+func storedPassword() *secretv1.Password {
+	return &secretv1.Password{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "login", UID: "uid-of-login", Generation: 3},
+		Spec: secretv1.PasswordSpec{SecretName: "database", Policy: secretv1.PasswordPolicy{
+			Length: 20, Require: []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: 5}}, Case: secretv1.CaseMixed, Repeat: secretv1.RepeatAllowed,
+		}},
+	}
+}
+
+// sealedSecret is the Secret of storedPassword.
+func sealedSecret(t *testing.T) *corev1.Secret {
+	t.Helper()
+	password := storedPassword()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: password.Namespace, Name: password.Spec.SecretName, Labels: ownLabels(),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(password, secretv1.SchemeGroupVersion.WithKind("Password"))},
+	}}
+	NewWithT(t).Expect(seal(secret, password.Spec.Policy, pass, noon)).To(Succeed())
+	return secret
+}
+
+func TestSeal(t *testing.T) {
+	g := NewWithT(t)
+	secret := sealedSecret(t)
+	g.Expect(secret.Data).To(HaveLen(2))
+	g.Expect(secret.Data["password"]).To(BeEquivalentTo(pass))
+	g.Expect(secret.Data["fingerprint-key"]).To(HaveLen(32))
+	g.Expect(secret.Annotations).To(And(
+		HaveKeyWithValue("secret.example.com/policy", "length=20 digits=5 symbols=0 case=Mixed repeat=Allowed"),
+		HaveKeyWithValue("secret.example.com/rotated-at", "2026-05-01T12:00:00Z"),
+		HaveKeyWithValue("secret.example.com/fingerprint", MatchRegexp(`^[0-9a-f]{32}$`)),
+	))
+	made, intact := sealedAt(secret)
+	g.Expect(intact).To(BeTrue())
+	g.Expect(made).To(BeTemporally("==", noon))
+}
+
+func TestSealIsInUTC(t *testing.T) {
+	g := NewWithT(t)
+	secret := &corev1.Secret{}
+	g.Expect(seal(secret, storedPassword().Spec.Policy, pass, noon.In(time.FixedZone("far away", 5*3600)))).To(Succeed())
+	g.Expect(secret.Annotations).To(HaveKeyWithValue("secret.example.com/rotated-at", "2026-05-01T12:00:00Z"))
+}
+
+func TestSealKeepsWhatIsNotItsOwn(t *testing.T) {
+	g := NewWithT(t)
+	secret := sealedSecret(t)
+	secret.Data["user"], secret.Annotations["note"] = []byte("shop"), "theirs"
+	key := secret.Data[fingerprintKey]
+	g.Expect(seal(secret, storedPassword().Spec.Policy, otherPass, noon.Add(time.Hour))).To(Succeed())
+	g.Expect(secret.Data).To(And(HaveLen(3), HaveKeyWithValue("user", []byte("shop"))))
+	g.Expect(secret.Annotations).To(And(HaveLen(4), HaveKeyWithValue("note", "theirs")))
+	g.Expect(secret.Data[fingerprintKey]).NotTo(Equal(key), "each password has a key of its own")
+}
+
+func TestSealedAt(t *testing.T) {
+	tests := map[string]struct {
+		edit   func(*corev1.Secret)
+		broken bool
+	}{
+		"nothing was edited":      {edit: func(*corev1.Secret) {}},
+		"another key was added":   {edit: func(secret *corev1.Secret) { secret.Data["user"] = []byte("shop") }},
+		"another annotation was":  {edit: func(secret *corev1.Secret) { secret.Annotations["secret.example.com/note"] = "theirs" }},
+		"the labels were taken":   {edit: func(secret *corev1.Secret) { secret.Labels = nil }},
+		"the password was edited": {edit: func(secret *corev1.Secret) { secret.Data["password"] = []byte(otherPass) }, broken: true},
+		"the password was taken":  {edit: func(secret *corev1.Secret) { delete(secret.Data, "password") }, broken: true},
+		"the password is empty":   {edit: func(secret *corev1.Secret) { secret.Data["password"] = nil }, broken: true},
+		"the key was edited":      {edit: func(secret *corev1.Secret) { secret.Data["fingerprint-key"][31]++ }, broken: true},
+		"the key was taken":       {edit: func(secret *corev1.Secret) { delete(secret.Data, "fingerprint-key") }, broken: true},
+		"the policy was edited":   {edit: func(secret *corev1.Secret) { secret.Annotations["secret.example.com/policy"] += " " }, broken: true},
+		"the policy was taken":    {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/policy") }, broken: true},
+		"the time was edited": {edit: func(secret *corev1.Secret) {
+			secret.Annotations["secret.example.com/rotated-at"] = "2026-05-01T12:00:01Z"
+		}, broken: true},
+		"the time is told otherwise": {edit: func(secret *corev1.Secret) {
+			secret.Annotations["secret.example.com/rotated-at"] = "2026-05-01T13:00:00+01:00"
+		}, broken: true},
+		"the time was taken":          {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/rotated-at") }, broken: true},
+		"the fingerprint was edited":  {edit: func(secret *corev1.Secret) { secret.Annotations["secret.example.com/fingerprint"] += "0" }, broken: true},
+		"the fingerprint was taken":   {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/fingerprint") }, broken: true},
+		"all annotations were taken":  {edit: func(secret *corev1.Secret) { secret.Annotations = nil }, broken: true},
+		"all data were taken":         {edit: func(secret *corev1.Secret) { secret.Data = nil }, broken: true},
+		"somebody knows HMAC, no key": {edit: forge(func(secret *corev1.Secret) { delete(secret.Data, "fingerprint-key") }), broken: true},
+		"the same with a short key":   {edit: forge(func(secret *corev1.Secret) { secret.Data["fingerprint-key"] = []byte("short") }), broken: true},
+		"the same with a long key":    {edit: forge(func(secret *corev1.Secret) { secret.Data["fingerprint-key"] = make([]byte, 33) }), broken: true},
+		"the same without a time":     {edit: forge(func(secret *corev1.Secret) { secret.Annotations["secret.example.com/rotated-at"] = "noon" }), broken: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			secret := sealedSecret(t)
+			test.edit(secret)
+			made, intact := sealedAt(secret)
+			g.Expect(intact).To(Equal(!test.broken), "see sealedAt in seal.go")
+			if intact {
+				g.Expect(made).To(BeTemporally("==", noon))
+			}
+		})
+	}
+}
+
+// forge makes an edit fit the seal.
+func forge(edit func(*corev1.Secret)) func(*corev1.Secret) {
+	return func(secret *corev1.Secret) {
+		edit(secret)
+		secret.Annotations[fingerprintAnnotation] = fingerprint(secret)
+	}
+}
+
+func TestFingerprintKeepsPartsApart(t *testing.T) {
+	g := NewWithT(t)
+	of := func(policy, made, value string) string {
+		return fingerprint(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{policyAnnotation: policy, rotatedAtAnnotation: made}},
+			Data:       map[string][]byte{fingerprintKey: make([]byte, 32), "password": []byte(value)},
+		})
+	}
+	g.Expect(of("ab", "c", "d")).NotTo(Equal(of("a", "bc", "d")), "what moves from one to the other breaks the seal")
+	g.Expect(of("a", "bc", "d")).NotTo(Equal(of("a", "b", "cd")))
+}
+
+func TestFingerprintTellsNothing(t *testing.T) {
+	g := NewWithT(t)
+	first, second := sealedSecret(t), sealedSecret(t)
+	g.Expect(first.Data["password"]).To(Equal(second.Data["password"]))
+	g.Expect(fingerprint(first)).NotTo(Equal(fingerprint(second)), "who sees two alike knows that the passwords are")
+	for _, guess := range []string{pass, otherPass} {
+		g.Expect(guessed(first, guess)).To(BeFalse(), "who has no key can't try passwords")
+	}
+	for i := range len(pass) - 3 {
+		g.Expect(first.Annotations[fingerprintAnnotation]).NotTo(ContainSubstring(strings.ToLower(pass[i:i+4])), "no part of a password is in its fingerprint")
+	}
+}
+
+// guessed tells whether somebody who sees no data has found the password out.
+func guessed(secret *corev1.Secret, guess string) bool {
+	public := &corev1.Secret{ObjectMeta: *secret.ObjectMeta.DeepCopy(), Data: map[string][]byte{"password": []byte(guess)}}
+	return fingerprint(public) == secret.Annotations[fingerprintAnnotation]
+}
+
+func TestCauseToGenerate(t *testing.T) {
+	edited := func(secret *corev1.Secret) { secret.Data["password"] = []byte(otherPass) }
+	longer := func(password *secretv1.Password) { password.Spec.Policy.Length = 21 }
+	reworded := func(password *secretv1.Password) {
+		password.Spec.Policy.Require = []secretv1.Requirement{{Class: secretv1.ClassSymbol}, {Class: secretv1.ClassDigit, Count: 5}}
+	}
+	hourly := func(password *secretv1.Password) {
+		password.Spec.Rotation = &secretv1.Rotation{After: metav1.Duration{Duration: time.Hour}}
+	}
+	both := func(password *secretv1.Password) { longer(password); hourly(password) }
+	tests := map[string]struct {
+		change func(*secretv1.Password)
+		edit   func(*corev1.Secret)
+		after  time.Duration
+		// want is the type and the reason of the event; "" for none.
+		want string
+	}{
+		"nothing has happened":                  {after: 1000 * time.Hour},
+		"the policy says the same otherwise":    {change: reworded},
+		"the policy is another one":             {change: longer, want: "Normal PolicyChanged"},
+		"somebody has edited it":                {edit: edited, want: "Warning Edited"},
+		"a rotation is due":                     {change: hourly, after: time.Hour, want: "Normal Rotated"},
+		"a rotation was due long ago":           {change: hourly, after: 50 * time.Hour, want: "Normal Rotated"},
+		"a rotation is due in a nanosecond":     {change: hourly, after: time.Hour - time.Nanosecond},
+		"the password is of the future":         {change: hourly, after: -time.Hour},
+		"edited before the policy":              {change: longer, edit: edited, want: "Warning Edited"},
+		"edited before a rotation":              {change: hourly, edit: edited, after: 2 * time.Hour, want: "Warning Edited"},
+		"the policy before a rotation":          {change: both, after: 2 * time.Hour, want: "Normal PolicyChanged"},
+		"the policy, and no rotation is due":    {change: both, want: "Normal PolicyChanged"},
+		"the policy's annotation is not enough": {change: longer, edit: func(secret *corev1.Secret) { secret.Annotations[policyAnnotation] = "length=21" }, want: "Warning Edited"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			password, secret := storedPassword(), sealedSecret(t)
+			if test.change != nil {
+				test.change(password)
+			}
+			if test.edit != nil {
+				test.edit(secret)
+			}
+			cause := causeToGenerate(secret, password, noon.Add(test.after))
+			if test.want == "" {
+				g.Expect(cause).To(BeNil(), "see causeToGenerate in seal.go")
+				return
+			}
+			g.Expect(cause).NotTo(BeNil())
+			g.Expect(cause.eventType + " " + cause.reason).To(Equal(test.want))
+			g.Expect(cause.message).NotTo(BeEmpty())
+		})
+	}
+	g := NewWithT(t)
+	g.Expect(causeToGenerate(nil, storedPassword(), noon).reason).To(Equal("Generated"), "there is no Secret")
+}

@@ -1,0 +1,125 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+)
+
+// logLevel is the most that can be logged: from level 8 on client-go logs the
+// bodies of its requests, and so Secrets.
+const logLevel = 7
+
+// least is what a run of all specs discloses at least, and how many secrets it has. Most of it
+// comes of the shared tests. A search that sees less looks in the wrong place.
+var least = map[string]int{inLog: 3000, inEvent: 150, inPassword: 300, inMetadata: 200, inMetrics: 50}
+
+const leastSecrets = 250
+
+// newLogger writes what people read to Ginkgo's report, and everything down. Unlike
+// the operator's own logger it writes out whole objects, and so is the stricter one.
+func newLogger() logr.Logger {
+	write := func(prefix, line string) {
+		disclosed.note(inLog, prefix+": "+line)
+		if isError := !strings.HasPrefix(line, `"level"=`); isError || strings.HasPrefix(line, `"level"=0 `) {
+			fmt.Fprintf(GinkgoWriter, "%s: %s\n", prefix, line)
+		}
+	}
+	return funcr.New(write, funcr.Options{Verbosity: logLevel})
+}
+
+// watchDisclosures writes everything down that happens in the cluster from now on, until the suite ends.
+func watchDisclosures() {
+	GinkgoHelper()
+	DeferCleanup(expectSecrecy) // after the watches have ended
+	follow(&corev1.SecretList{}, noteSecret)
+	follow(&secretv1.PasswordList{}, func(password *secretv1.Password) { disclosed.note(inPassword, asJSON(password)) })
+	follow(&eventsv1.EventList{}, func(event *eventsv1.Event) { disclosed.note(inEvent, asJSON(event)) })
+}
+
+// noteSecret keeps the values of one that the operator has made, even if somebody took its label or its owner.
+func noteSecret(secret *corev1.Secret) {
+	if secret.Annotations["secret.example.com/fingerprint"] == "" {
+		return
+	}
+	name := secret.Namespace + "/" + secret.Name
+	disclosed.keep(secret.Data["password"], "the password of Secret "+name)
+	disclosed.keep(secret.Data["fingerprint-key"], "the fingerprint's key of Secret "+name)
+	disclosed.note(inMetadata, asJSON(&secret.ObjectMeta))
+}
+
+// follow hands out every version of the objects of a list's kind, until the suite ends. An API server
+// breaks watches off now and then, those of custom resources too when it hears of a definition.
+func follow[T client.Object](list client.ObjectList, handle func(T)) {
+	GinkgoHelper()
+	watcher, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(context.Background())
+	Expect(watcher.List(ctx, list)).To(Succeed())
+	again := func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		return watcher.Watch(ctx, list.DeepCopyObject().(client.ObjectList), &client.ListOptions{Raw: &options})
+	}
+	watching, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{WatchFuncWithContext: again})
+	Expect(err).NotTo(HaveOccurred())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for event := range watching.ResultChan() {
+			if object, isWanted := event.Object.(T); isWanted {
+				handle(object)
+			}
+		}
+	}()
+	DeferCleanup(func() {
+		Expect(ended).NotTo(BeClosed(), "who stops watching does not see everything")
+		cancel()
+		Eventually(ended).WithTimeout(convergeTimeout).Should(BeClosed())
+	})
+}
+
+// noteMetrics writes down what /metrics would show.
+func noteMetrics() {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		disclosed.note(inMetrics, family.String())
+	}
+}
+
+// expectSecrecy looks for all that is secret in all that is not.
+func expectSecrecy() {
+	GinkgoHelper()
+	noteMetrics()
+	Expect(disclosed.leaks()).To(BeEmpty(), "passwords and keys belong into Secrets only")
+	if !everySpecRuns() {
+		return
+	}
+	texts, secrets := disclosed.sizes()
+	Expect(secrets).To(BeNumerically(">=", leastSecrets), "who knows no secrets finds none, see noteSecret")
+	for where, count := range least {
+		Expect(texts[where]).To(BeNumerically(">=", count), "who sees nothing finds nothing: texts of %s", where)
+	}
+}
+
+// everySpecRuns is false if flags of `go test` choose among the specs.
+func everySpecRuns() bool {
+	suite, _ := GinkgoConfiguration()
+	chosen := suite.LabelFilter != "" || len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) > 0
+	return !chosen
+}

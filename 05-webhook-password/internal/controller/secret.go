@@ -1,0 +1,162 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+	"example.com/operator-workshop/05-webhook-password/internal/generator"
+)
+
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+
+// applySecret makes the Secret what it should be. It returns the Password's own
+// Secret, nil if it has none, and an obstacle if it can't have it as the spec asks.
+func (r *PasswordReconciler) applySecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
+	secret, err := r.findSecret(ctx, password)
+	if err != nil {
+		return nil, err
+	}
+	if obstacle := findObstacle(password, secret); obstacle != nil {
+		return nil, obstacle
+	}
+	cause := causeToGenerate(secret, password, r.Clock.Now())
+	if cause == nil {
+		return r.patchSecret(ctx, password, secret, secret.DeepCopy(), nil)
+	}
+	if problems := generator.Check(password.Spec.Policy, field.NewPath("spec", "policy")); len(problems) > 0 {
+		return secret, &obstacle{reason: secretv1.ReasonImpossible, message: problems.ToAggregate().Error()}
+	}
+	value, err := generator.Generate(password.Spec.Policy)
+	if err != nil {
+		return secret, fmt.Errorf("generate a password: %w", err)
+	}
+	if secret == nil {
+		return r.createSecret(ctx, password, value, cause)
+	}
+	desired := secret.DeepCopy()
+	if err := seal(desired, password.Spec.Policy, value, r.Clock.Now()); err != nil {
+		return secret, err
+	}
+	return r.patchSecret(ctx, password, secret, desired, cause)
+}
+
+// findSecret returns the Secret of the name that the Password asks for, nil if there is none.
+//
+// The cache shows only what has the operator's label. Whatever else has the name is looked up,
+// so that a Secret of somebody else is never taken for a missing one.
+func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
+	key := client.ObjectKey{Namespace: password.Namespace, Name: password.EffectiveSecretName()}
+	secret := &corev1.Secret{}
+	err := r.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		err = r.APIReader.Get(ctx, key, secret)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get Secret %s: %w", key, err)
+	}
+	return secret, nil
+}
+
+// findObstacle returns why the Secret found can't become the Password's, nil if
+// it can. One that the Password does not control is never touched: somebody may depend on what it holds.
+func findObstacle(password *secretv1.Password, secret *corev1.Secret) *obstacle {
+	if secret == nil {
+		return nil
+	}
+	owner := metav1.GetControllerOf(secret)
+	controlled := owner != nil && owner.UID == password.UID
+	// Only one Password of a name exists at a time: the owner is a former one, and what it had about to be collected.
+	leftover := !controlled && isPassword(owner) && owner.Name == password.Name
+	switch {
+	case leftover, controlled && secret.DeletionTimestamp != nil:
+		return &obstacle{
+			reason:  secretv1.ReasonReplacing,
+			message: fmt.Sprintf("Secret %q is being removed; a new one follows", secret.Name),
+		}
+	case !controlled:
+		return &obstacle{
+			reason:  secretv1.ReasonNameTaken,
+			message: fmt.Sprintf("Secret %q exists and is not managed by this Password: delete it, or make another Password with another spec.secretName", secret.Name),
+		}
+	}
+	return nil
+}
+
+func isPassword(owner *metav1.OwnerReference) bool {
+	return owner != nil && owner.Kind == "Password" && owner.APIVersion == secretv1.SchemeGroupVersion.String()
+}
+
+// createSecret makes the Secret in one write: there is never one without its seal.
+func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv1.Password, value string, cause *cause) (*corev1.Secret, error) {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: password.Namespace, Name: password.EffectiveSecretName(), Labels: ownLabels()},
+		Type:       corev1.SecretTypeOpaque,
+	}
+	if err := seal(secret, password.Spec.Policy, value, r.Clock.Now()); err != nil {
+		return nil, err
+	}
+	// Without blockOwnerDeletion: to set it, some clusters ask for the right to change the owner's finalizers.
+	if err := ctrl.SetControllerReference(password, secret, r.Scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
+		return nil, fmt.Errorf("set the owner of Secret %s: %w", secret.Name, err)
+	}
+	if err := r.Create(ctx, secret); err != nil {
+		return nil, orRefusal(fmt.Errorf("create Secret %s: %w", client.ObjectKeyFromObject(secret), err))
+	}
+	r.announceSecret(ctx, password, secret, cause)
+	return secret, nil
+}
+
+// patchSecret writes what differs in the Secret that is desired, and the operator's labels.
+//
+// A patch holds nothing but the fields that differ, so whatever others have added
+// stays. The lock, which is the resource version in the patch, makes the API server
+// refuse one that was computed from an old copy: two new passwords never cross.
+func (r *PasswordReconciler) patchSecret(ctx context.Context, password *secretv1.Password, found, desired *corev1.Secret, cause *cause) (*corev1.Secret, error) {
+	metav1.SetMetaDataLabel(&desired.ObjectMeta, managedByLabel, controllerName)
+	if equality.Semantic.DeepEqual(found, desired) {
+		return found, nil
+	}
+	if err := r.Patch(ctx, desired, client.MergeFromWithOptions(found, client.MergeFromWithOptimisticLock{})); err != nil {
+		return found, orRefusal(fmt.Errorf("patch Secret %s: %w", client.ObjectKeyFromObject(found), err))
+	}
+	r.announceSecret(ctx, password, desired, cause)
+	return desired, nil
+}
+
+// announceSecret tells of a new password, and why it was made.
+func (r *PasswordReconciler) announceSecret(ctx context.Context, password *secretv1.Password, secret *corev1.Secret, cause *cause) {
+	if cause == nil {
+		return
+	}
+	r.Recorder.Eventf(password, secret, cause.eventType, cause.reason, actionReconcile, "New password in Secret %q: %s", secret.Name, cause.message)
+	logf.FromContext(ctx).Info("Wrote a new password", "secret", secret.Name, "cause", cause.reason)
+}
+
+// orRefusal turns the error into an obstacle if the API server understood the
+// request and will not have it. Nobody tells when a quota or a policy has
+// changed, so it is tried again, less and less often.
+func orRefusal(err error) error {
+	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
+	if !refused || isNamespaceGoing(err) {
+		return err
+	}
+	return &obstacle{
+		reason:  secretv1.ReasonRefused,
+		message: fmt.Sprintf("the API server refuses the Secret: %v", err),
+		cause:   err,
+	}
+}

@@ -1,0 +1,135 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+)
+
+func TestFindObstacle(t *testing.T) {
+	ownedBy := func(uid types.UID, name, kind, version string, controls bool) func(*corev1.Secret) {
+		return func(secret *corev1.Secret) {
+			secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: name, UID: uid, Controller: &controls}}
+		}
+	}
+	const version, kind = "secret.example.com/v1", "Password"
+	tests := map[string]struct {
+		edit func(*corev1.Secret)
+		// want is the reason; "" for no obstacle.
+		want string
+	}{
+		"the Password's own":     {edit: func(*corev1.Secret) {}},
+		"its own without labels": {edit: func(secret *corev1.Secret) { secret.Labels = nil }},
+		"its own, with another owner": {edit: func(secret *corev1.Secret) {
+			secret.OwnerReferences = append(secret.OwnerReferences, metav1.OwnerReference{Name: "other", UID: "other"})
+		}},
+		"its own is being removed":           {edit: func(secret *corev1.Secret) { secret.DeletionTimestamp = new(metav1.Now()) }, want: "Replacing"},
+		"a former Password's":                {edit: ownedBy("former", "login", kind, version, true), want: "Replacing"},
+		"another Password's":                 {edit: ownedBy("other", "other", kind, version, true), want: "NameTaken"},
+		"nobody's":                           {edit: func(secret *corev1.Secret) { secret.OwnerReferences = nil }, want: "NameTaken"},
+		"nobody's, and being removed":        {edit: func(secret *corev1.Secret) { secret.OwnerReferences, secret.DeletionTimestamp = nil, new(metav1.Now()) }, want: "NameTaken"},
+		"one that it owns, but not controls": {edit: ownedBy("uid-of-login", "login", kind, version, false), want: "NameTaken"},
+		"that of a namesake of another kind": {edit: ownedBy("other", "login", "Passphrase", version, true), want: "NameTaken"},
+		"that of a Password of others":       {edit: ownedBy("other", "login", kind, "example.org/v1", true), want: "NameTaken"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			secret := sealedSecret(t)
+			test.edit(secret)
+			found := findObstacle(storedPassword(), secret)
+			g.Expect(reasonOf(found)).To(Equal(test.want), "see findObstacle in secret.go")
+			if found != nil {
+				g.Expect(found.message).To(ContainSubstring(`Secret "database"`))
+				g.Expect(found.cause).NotTo(HaveOccurred(), "it is no error")
+			}
+		})
+	}
+	NewWithT(t).Expect(reasonOf(findObstacle(storedPassword(), nil))).To(BeEmpty(), "no Secret is in nobody's way")
+}
+
+// reasonOf is empty if there is no obstacle.
+func reasonOf(found *obstacle) string {
+	if found == nil {
+		return ""
+	}
+	return found.reason
+}
+
+func TestOrRefusal(t *testing.T) {
+	secrets := corev1.Resource("secrets")
+	going := apierrors.NewForbidden(secrets, "database", nil)
+	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	tests := map[string]struct {
+		err     error
+		refused bool
+	}{
+		"a quota or a policy":    {err: apierrors.NewForbidden(secrets, "database", errors.New("exceeded quota")), refused: true},
+		"an invalid Secret":      {err: apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Secret").GroupKind(), "database", nil), refused: true},
+		"a Secret too large":     {err: apierrors.NewRequestEntityTooLargeError("limit is 3145728"), refused: true},
+		"a namespace that goes":  {err: going},
+		"a conflict":             {err: apierrors.NewConflict(secrets, "database", nil)},
+		"a Secret that is there": {err: apierrors.NewAlreadyExists(secrets, "database")},
+		"a server that is busy":  {err: apierrors.NewTooManyRequestsError("later")},
+		"a server that is ill":   {err: apierrors.NewInternalError(errors.New("etcd"))},
+		"no server":              {err: http.ErrHandlerTimeout},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			found := orRefusal(test.err)
+			refusal, refused := errors.AsType[*obstacle](found)
+			g.Expect(refused).To(Equal(test.refused), "see orRefusal in secret.go")
+			if !refused {
+				g.Expect(found).To(BeIdenticalTo(test.err))
+				return
+			}
+			g.Expect(refusal.reason).To(Equal(secretv1.ReasonRefused))
+			g.Expect(refusal.message).To(ContainSubstring(test.err.Error()))
+			g.Expect(refusal.cause).To(Equal(test.err))
+		})
+	}
+}
+
+// emptyCluster has no Secret, and fails whoever writes one.
+type emptyCluster struct{ client.Client }
+
+func (emptyCluster) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	return apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
+}
+
+// A reason that nothing uses would be a promise that is not kept.
+func TestEveryReasonIsUsed(t *testing.T) {
+	g := NewWithT(t)
+	impossible, taken, replaced := storedPassword(), sealedSecret(t), sealedSecret(t)
+	impossible.Spec.Policy.Length, impossible.Spec.Policy.Repeat = 128, secretv1.RepeatForbidden
+	taken.OwnerReferences = nil
+	replaced.DeletionTimestamp = new(metav1.Now())
+	reconciler := &PasswordReconciler{Client: emptyCluster{}, APIReader: emptyCluster{}, Clock: clocktesting.NewFakePassiveClock(noon)}
+	_, err := reconciler.applySecret(t.Context(), impossible)
+	obstacles := []*obstacle{nil, findObstacle(storedPassword(), taken), findObstacle(storedPassword(), replaced)}
+	for _, err := range []error{err, orRefusal(apierrors.NewForbidden(corev1.Resource("secrets"), "database", nil))} {
+		found, isObstacle := errors.AsType[*obstacle](err)
+		g.Expect(isObstacle).To(BeTrue(), "found: %v", err)
+		obstacles = append(obstacles, found)
+	}
+
+	var reasons, states []string
+	for _, obstacle := range obstacles {
+		status := newStatus(storedPassword(), nil, obstacle)
+		reasons, states = append(reasons, status.Conditions[0].Reason), append(states, status.State)
+	}
+	g.Expect(declared(t, "Reason")).To(And(Not(BeEmpty()), ConsistOf(reasons)), "the reasons of api/v1/password_types.go, and those that a Password can be in")
+	g.Expect(declared(t, "State")).To(And(Not(BeEmpty()), HaveEach(BeElementOf(states))), "the states of api/v1/password_types.go, and those that a Password can be in")
+}

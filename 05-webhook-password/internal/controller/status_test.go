@@ -1,0 +1,132 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+)
+
+func TestNewStatus(t *testing.T) {
+	tests := map[string]struct {
+		edit     func(*secretv1.Password, *corev1.Secret)
+		none     bool
+		obstacle *obstacle
+		// want is the state, the condition's status and its reason.
+		want string
+		// silent tells that the status says nothing of the password.
+		silent bool
+	}{
+		"all is well": {want: "Ready True Generated"},
+		"there is no Secret, for the name is taken": {none: true, obstacle: &obstacle{reason: "NameTaken", message: "in the way"}, want: "Failed False NameTaken", silent: true},
+		"a former Secret is being removed":          {none: true, obstacle: &obstacle{reason: "Replacing", message: "in the way"}, want: "Pending False Replacing", silent: true},
+		"the first Secret is refused":               {none: true, obstacle: &obstacle{reason: "Refused", message: "in the way"}, want: "Failed False Refused", silent: true},
+		"a change of the Secret is refused":         {obstacle: &obstacle{reason: "Refused", message: "in the way"}, want: "Failed False Refused"},
+		"the new policy is impossible":              {obstacle: &obstacle{reason: "Impossible", message: "in the way"}, want: "Failed False Impossible"},
+		"the Secret is edited, and that is refused": {
+			edit:     func(_ *secretv1.Password, secret *corev1.Secret) { secret.Data["password"] = []byte(otherPass) },
+			obstacle: &obstacle{reason: "Refused", message: "in the way"}, want: "Failed False Refused", silent: true,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			password, secret := storedPassword(), sealedSecret(t)
+			fingerprint := secret.Annotations[fingerprintAnnotation]
+			if test.edit != nil {
+				test.edit(password, secret)
+			}
+			if test.none {
+				secret = nil
+			}
+			status := newStatus(password, secret, test.obstacle)
+			g.Expect(status.Conditions).To(HaveLen(1))
+			ready := status.Conditions[0]
+			g.Expect(status.State+" "+string(ready.Status)+" "+ready.Reason).To(Equal(test.want), "see newStatus in status.go")
+			g.Expect(ready.Type).To(Equal("Ready"))
+			g.Expect(ready.Message).NotTo(BeEmpty())
+			g.Expect([]int64{status.ObservedGeneration, ready.ObservedGeneration}).To(Equal([]int64{3, 3}))
+			g.Expect(status.SecretName).To(Equal(map[bool]string{false: "database"}[test.none]))
+			if test.obstacle != nil {
+				g.Expect(ready.Message).To(Equal("in the way"))
+			}
+			if test.silent {
+				g.Expect(status.Fingerprint).To(BeEmpty(), "nobody knows what this is the fingerprint of")
+				g.Expect(status.LastRotated).To(BeNil())
+				return
+			}
+			g.Expect(status.Fingerprint).To(Equal(fingerprint))
+			g.Expect(status.LastRotated.Time).To(BeTemporally("==", noon))
+			g.Expect(status.NextRotation).To(BeNil(), "the spec asks for none")
+		})
+	}
+}
+
+func TestNewStatusNextRotation(t *testing.T) {
+	g := NewWithT(t)
+	password := storedPassword()
+	password.Spec.Rotation = &secretv1.Rotation{After: metav1.Duration{Duration: 90 * time.Minute}}
+	g.Expect(newStatus(password, sealedSecret(t), nil).NextRotation.Time).To(BeTemporally("==", noon.Add(90*time.Minute)))
+	g.Expect(newStatus(password, nil, &obstacle{reason: "NameTaken"}).NextRotation).To(BeNil())
+}
+
+func TestNewStatusKeepsTimes(t *testing.T) {
+	g := NewWithT(t)
+	password := storedPassword()
+	audited := metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue, Reason: "Checked", LastTransitionTime: metav1.NewTime(noon)}
+	ready := readyCondition(nil)
+	ready.LastTransitionTime = metav1.NewTime(noon)
+	password.Status.Conditions = []metav1.Condition{ready, audited}
+	before := password.Status.DeepCopy()
+	since := func(status *secretv1.PasswordStatus) time.Time {
+		return meta.FindStatusCondition(status.Conditions, secretv1.ConditionReady).LastTransitionTime.Time
+	}
+
+	status := newStatus(password, sealedSecret(t), nil)
+	g.Expect(since(status)).To(BeTemporally("==", noon), "what has not changed keeps its time")
+	g.Expect(status.Conditions).To(ContainElement(audited), "conditions of other controllers stay")
+	status = newStatus(password, nil, &obstacle{reason: "NameTaken", message: "in the way"})
+	g.Expect(since(status)).To(BeTemporally(">", noon), "the time is that of the change from True to False")
+	g.Expect(&password.Status).To(Equal(before), "the cache's object is not changed")
+}
+
+func TestAnnounceFailure(t *testing.T) {
+	ready, taken := readyCondition(nil), readyCondition(&obstacle{reason: "NameTaken", message: "100% taken"})
+	type conditions = []metav1.Condition
+	tests := map[string]struct {
+		before   conditions
+		obstacle *obstacle
+		want     []string
+	}{
+		"a new Password is well":             {},
+		"a new Password fails":               {obstacle: &obstacle{reason: "NameTaken", message: "100% taken"}, want: []string{"Warning NameTaken 100% taken"}},
+		"one that was well fails":            {before: conditions{ready}, obstacle: &obstacle{reason: "Refused", message: "no"}, want: []string{"Warning Refused no"}},
+		"it fails again in other words":      {before: conditions{taken}, obstacle: &obstacle{reason: "NameTaken", message: "another"}},
+		"it fails for another reason":        {before: conditions{taken}, obstacle: &obstacle{reason: "Impossible", message: "no"}, want: []string{"Warning Impossible no"}},
+		"it is well again":                   {before: conditions{taken}},
+		"what is in its way is going":        {before: conditions{ready}, obstacle: &obstacle{reason: "Replacing", message: "wait"}},
+		"the condition of others says so":    {before: conditions{{Type: "Audited", Reason: "Refused"}}, obstacle: &obstacle{reason: "Refused", message: "no"}, want: []string{"Warning Refused no"}},
+		"it waited, and now somebody's help": {before: conditions{readyCondition(&obstacle{reason: "Replacing"})}, obstacle: &obstacle{reason: "NameTaken", message: "no"}, want: []string{"Warning NameTaken no"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			recorder := events.NewFakeRecorder(9)
+			password := storedPassword()
+			password.Status.State = stateOf(test.obstacle)
+			(&PasswordReconciler{Recorder: recorder}).announceFailure(password, test.before, test.obstacle)
+			close(recorder.Events)
+			var found []string
+			for event := range recorder.Events {
+				found = append(found, event)
+			}
+			g.Expect(found).To(Equal(test.want), "see announceFailure in status.go")
+		})
+	}
+}

@@ -1,0 +1,252 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+	"example.com/operator-workshop/05-webhook-password/internal/controller"
+	"example.com/operator-workshop/05-webhook-password/internal/manager"
+)
+
+const (
+	// specTimeout bounds each spec; most take about a second.
+	specTimeout = time.Minute
+	// convergeTimeout bounds how long the operator and the cluster may take for one change.
+	convergeTimeout = 20 * time.Second
+	pollInterval    = 20 * time.Millisecond
+	// quietTime is how long a spec looks for something that must not happen.
+	quietTime = 400 * time.Millisecond
+
+	// withoutWebhooksLabel is on namespaces whose requests no webhook sees.
+	withoutWebhooksLabel = "test.example.com/without-webhooks"
+	// holdFinalizer keeps an object that is deleted until the spec takes it off.
+	holdFinalizer = "test.example.com/hold"
+)
+
+// testOptions are those of a manager for some namespaces, without servers.
+func testOptions(namespaces ...string) manager.Options {
+	options := manager.Default()
+	options.Namespaces = namespaces
+	options.HealthProbeBindAddress = "0"
+	options.Webhooks.Enabled = false // the suite serves them
+	return options
+}
+
+// runManager runs the operator as cmd/main.go does, until the context ends.
+func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, options manager.Options, now clock.PassiveClock) error {
+	setup.Logger = logger
+	setup.Controller.SkipNameValidation = new(true) // controller-runtime wants one controller of a name in a process; here are many
+	mgr, err := ctrl.NewManager(config, setup)
+	if err != nil {
+		return err
+	}
+	reconciler := &controller.PasswordReconciler{
+		Client:    mgr.GetClient(),
+		APIReader: mgr.GetAPIReader(),
+		Scheme:    mgr.GetScheme(),
+		Recorder:  mgr.GetEventRecorder("password-operator"),
+		Clock:     now,
+	}
+	if err := reconciler.SetupWithManager(mgr, ctrlcontroller.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles}); err != nil {
+		return err
+	}
+	if err := manager.AddProbes(mgr); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// startManager runs a manager until the function it returns is called, at the latest until the spec ends.
+func startManager(config *rest.Config, options manager.Options) (stop func()) {
+	return startManagerAt(clock.RealClock{}, config, options)
+}
+
+// startManagerAt runs one whose clock the spec has.
+func startManagerAt(now clock.PassiveClock, config *rest.Config, options manager.Options) (stop func()) {
+	return start(now, config, options.ForManager(scheme), options)
+}
+
+func start(now clock.PassiveClock, config *rest.Config, setup ctrl.Options, options manager.Options) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- runManager(ctx, config, setup, options, now) }()
+	stopped := false
+	stop = func() {
+		GinkgoHelper()
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "the manager ends without an error after the signal to stop")
+	}
+	DeferCleanup(stop)
+	return stop
+}
+
+// namespaceWithoutWebhooks is one whose requests no webhook sees: as if it were down, or switched off.
+func namespaceWithoutWebhooks(ctx context.Context) string {
+	GinkgoHelper()
+	namespace := cluster.Namespace(ctx)
+	patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, `{"metadata":{"labels":{%q:""}}}`, withoutWebhooksLabel)
+	eventually(ctx, func(g Gomega) {
+		g.Expect(cluster.Client.Create(ctx, newImpossible(namespace, "probe"), client.DryRunAll)).To(Succeed(), "the API server has not noticed the label yet")
+	})
+	return namespace
+}
+
+// newPassword is a valid Password that is not created yet.
+func newPassword(namespace, name string) *secretv1.Password {
+	return &secretv1.Password{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// newImpossible is a Password with a policy that no password meets.
+func newImpossible(namespace, name string) *secretv1.Password {
+	password := newPassword(namespace, name)
+	password.Spec.Policy.Length, password.Spec.Policy.Repeat = 128, secretv1.RepeatForbidden
+	return password
+}
+
+func create(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		Expect(cluster.Client.Create(ctx, object)).To(Succeed())
+	}
+}
+
+// patch changes an object by a merge patch.
+func patch(ctx context.Context, object client.Object, format string, values ...any) {
+	GinkgoHelper()
+	change := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, values...))
+	Expect(cluster.Client.Patch(ctx, object, change)).To(Succeed())
+}
+
+// nudge makes the operator look at the Password once more.
+func nudge(ctx context.Context, password *secretv1.Password) {
+	GinkgoHelper()
+	patch(ctx, password, `{"metadata":{"annotations":{"test.example.com/nudge":%q}}}`, time.Now().Format(time.RFC3339Nano))
+}
+
+// eventually tries until the expectations hold.
+func eventually(ctx context.Context, expectations func(Gomega)) {
+	GinkgoHelper()
+	Eventually(expectations).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).Should(Succeed())
+}
+
+// consistently looks for a while at what must hold all the time.
+func consistently(ctx context.Context, expectations func(Gomega)) {
+	GinkgoHelper()
+	Consistently(expectations).WithContext(ctx).WithTimeout(quietTime).WithPolling(pollInterval).Should(Succeed())
+}
+
+// expectState waits until the status says so, such as "Failed NameTaken", of the Password's present generation.
+func expectState(ctx context.Context, password *secretv1.Password, want string) {
+	GinkgoHelper()
+	eventually(ctx, func(g Gomega) {
+		g.Expect(exists(ctx, g, password)).To(BeTrue())
+		g.Expect(stateOf(password)).To(Equal(want), "see newStatus in status.go")
+		g.Expect(password.Status.ObservedGeneration).To(Equal(password.Generation))
+		g.Expect(password.Status.Conditions).To(HaveEach(HaveField("ObservedGeneration", password.Generation)))
+	})
+}
+
+// stateOf is a Password's state, and the reason of its condition.
+func stateOf(password *secretv1.Password) string {
+	ready := meta.FindStatusCondition(password.Status.Conditions, secretv1.ConditionReady)
+	if ready == nil {
+		return password.Status.State
+	}
+	return password.Status.State + " " + ready.Reason
+}
+
+// problemOf is the message of the condition.
+func problemOf(password *secretv1.Password) string {
+	return meta.FindStatusCondition(password.Status.Conditions, secretv1.ConditionReady).Message
+}
+
+// expectReady waits until the Password has its Secret, and the status speaks of just that. It returns the Secret.
+func expectReady(ctx context.Context, password *secretv1.Password) *corev1.Secret {
+	GinkgoHelper()
+	return expectReadyAgain(ctx, password, nil)
+}
+
+// expectReadyAgain waits until the password is another one than before.
+func expectReadyAgain(ctx context.Context, password *secretv1.Password, before *corev1.Secret) *corev1.Secret {
+	GinkgoHelper()
+	secret := &corev1.Secret{}
+	eventually(ctx, func(g Gomega) {
+		g.Expect(exists(ctx, g, password)).To(BeTrue())
+		g.Expect(stateOf(password)).To(Equal("Ready Generated"), "%s: %s", password.Name, asJSON(password.Status))
+		g.Expect(password.Status.ObservedGeneration).To(Equal(password.Generation))
+		secret = getSecret(ctx, g, password.Namespace, password.Status.SecretName)
+		g.Expect(metav1.IsControlledBy(secret, password)).To(BeTrue())
+		g.Expect(secret.Annotations).To(HaveKeyWithValue("secret.example.com/fingerprint", password.Status.Fingerprint))
+		g.Expect(secret.Data["password"]).To(HaveLen(int(password.Spec.Policy.Length)))
+		if before != nil {
+			g.Expect(passwordIn(secret)).NotTo(Equal(passwordIn(before)), "it is still the former password, see causeToGenerate in seal.go")
+		}
+	})
+	return secret
+}
+
+func getSecret(ctx context.Context, g Gomega, namespace, name string) *corev1.Secret {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	g.Expect(exists(ctx, g, secret)).To(BeTrue(), "there is no Secret %q", name)
+	return secret
+}
+
+func passwordIn(secret *corev1.Secret) string { return string(secret.Data["password"]) }
+
+// exists tells whether the API server has the object, which it fetches.
+func exists(ctx context.Context, g Gomega, object client.Object) bool {
+	err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+	g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+	return err == nil
+}
+
+// expectGone waits until the API server has the object no more.
+func expectGone(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	eventually(ctx, func(g Gomega) {
+		g.Expect(exists(ctx, g, object)).To(BeFalse(), "%T %s is still there, with the finalizers %q", object, object.GetName(), object.GetFinalizers())
+	})
+}
+
+// expectEvents waits until the events about the Password are those given, such as "Warning Edited", each as often as it is named.
+func expectEvents(ctx context.Context, password *secretv1.Password, want ...string) {
+	GinkgoHelper()
+	eventually(ctx, func(g Gomega) {
+		g.Expect(eventsOf(ctx, g, password)).To(ConsistOf(want), "see announceSecret in secret.go, announceFailure in status.go")
+	})
+}
+
+func eventsOf(ctx context.Context, g Gomega, password *secretv1.Password) []string {
+	list := &eventsv1.EventList{}
+	g.Expect(cluster.Client.List(ctx, list, client.InNamespace(password.Namespace))).To(Succeed())
+	var found []string
+	for _, event := range list.Items {
+		if event.Regarding.UID != password.UID {
+			continue
+		}
+		found = append(found, fmt.Sprintf("%s %s", event.Type, event.Reason))
+		if event.Series != nil {
+			found = append(found, fmt.Sprintf("%s, %d times", event.Reason, event.Series.Count))
+		}
+	}
+	return found
+}

@@ -1,0 +1,39 @@
+package manager
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// fakeCache is filled when the channel is closed.
+type fakeCache struct {
+	cache.Cache
+	filled chan struct{}
+}
+
+func (f fakeCache) WaitForCacheSync(ctx context.Context) bool {
+	select {
+	case <-f.filled:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func TestCachesFilled(t *testing.T) {
+	g := gomega.NewWithT(t)
+	filled := make(chan struct{})
+	check := cachesFilled(fakeCache{filled: filled})
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", http.NoBody)
+	began := time.Now()
+	g.Expect(check(request)).To(gomega.MatchError("the caches are not filled yet"))
+	g.Expect(time.Since(began)).To(gomega.BeNumerically("<", time.Second), "the kubelet gives a probe one second by default")
+	close(filled)
+	g.Expect(check(request)).To(gomega.Succeed())
+}
