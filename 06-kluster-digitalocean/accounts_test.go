@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
+	"example.com/operator-workshop/operatortest"
+)
+
+// accounts is one API for many accounts: a namespace's token gives access to an
+// emulator of its own, so that trials which run side by side may use the same names.
+type accounts struct {
+	server *httptest.Server
+
+	mu     sync.Mutex
+	known  map[string]*emulator.Emulator
+	closed map[string]bool
+}
+
+var _ operatortest.Interrupter = (*accounts)(nil)
+
+func newAccounts() *accounts {
+	a := &accounts{known: map[string]*emulator.Emulator{}, closed: map[string]bool{}}
+	a.server = httptest.NewServer(a)
+	return a
+}
+
+func (a *accounts) close() { a.server.Close() }
+
+func (a *accounts) url() string { return a.server.URL + "/" }
+
+// tokenFor is the token of a namespace's account. Tests look for it where it must not be.
+func tokenFor(namespace string) string { return "dop-v1-secret-of-" + namespace }
+
+// of is the account of a namespace, which is made at the first call.
+func (a *accounts) of(namespace string) *emulator.Emulator {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if found := a.known[namespace]; found != nil {
+		return found
+	}
+	made, err := emulator.New(emulator.Options{
+		Tokens:        []string{tokenFor(namespace)},
+		ProvisionTime: 100 * time.Millisecond,
+		NodeTime:      50 * time.Millisecond,
+		UpgradeTime:   100 * time.Millisecond,
+		DeleteTime:    100 * time.Millisecond,
+	})
+	if err != nil {
+		panic(err) // the options are constant
+	}
+	a.known[namespace] = made
+	return made
+}
+
+// ServeHTTP sends a request to the account that its token is for.
+func (a *accounts) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
+	namespace, found := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer "+tokenFor(""))
+	if !found {
+		namespace = "nobody" // any account refuses the token
+	}
+	a.mu.Lock()
+	closed := a.closed[namespace]
+	a.mu.Unlock()
+	if closed {
+		http.Error(writer, `{"id":"server_error","message":"closed for the test"}`, http.StatusServiceUnavailable)
+		return
+	}
+	a.of(namespace).ServeHTTP(writer, request)
+}
+
+// Snapshot implements operatortest.External.
+func (a *accounts) Snapshot(_ context.Context, namespace string) (string, error) {
+	var lines []string
+	for _, cluster := range a.of(namespace).Clusters() {
+		lines = append(lines, fmt.Sprintf("%s in %s runs %s: %s", cluster.Name, cluster.Region, cluster.Version, cluster.Status.State))
+		for _, pool := range cluster.NodePools {
+			lines = append(lines, fmt.Sprintf("  pool %s of %d %s, autoscale %v %d-%d, labels %v, taints %v",
+				pool.Name, pool.Count, pool.Size, pool.AutoScale, pool.MinNodes, pool.MaxNodes, pool.Labels, pool.Taints))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n"), nil
+}
+
+// Fail implements operatortest.External.
+func (a *accounts) Fail(namespace string) (restore func()) {
+	set := func(closed bool) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.closed[namespace] = closed
+	}
+	set(true)
+	return func() { set(false) }
+}
+
+// Interrupt implements operatortest.Interrupter.
+func (a *accounts) Interrupt(namespace string, begin func(call string) (end func() error, err error)) (restore func()) {
+	account := a.of(namespace)
+	account.Interrupt(func(call emulator.Call) (func() error, error) {
+		if !call.Write {
+			return nil, nil
+		}
+		return begin(call.Operation)
+	})
+	return func() { account.Interrupt(nil) }
+}
+
+// createTokens makes two Secrets that hold the token of the namespace's account under two keys.
+func createTokens(ctx context.Context, writer client.Client, namespace string) error {
+	var errs []error
+	for _, name := range []string{"digitalocean", "another"} {
+		errs = append(errs, writer.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Data:       map[string][]byte{"token": []byte(tokenFor(namespace)), "another": []byte(tokenFor(namespace))},
+		}))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/digitalocean"
+)
+
+// dialTimeout bounds how long the cloud may take to accept a connection.
+const dialTimeout = 10 * time.Second
+
+// cloudOptions say how the cloud is called.
+type cloudOptions struct {
+	// url is where the API is served.
+	url string
+	// qps and burst limit the requests of all workers together. DigitalOcean allows 250 a minute and 5000 an hour.
+	qps   float64
+	burst int
+}
+
+func defaultCloud() cloudOptions {
+	return cloudOptions{url: digitalocean.DefaultURL, qps: 3, burst: 20}
+}
+
+func (o *cloudOptions) bind(set *flag.FlagSet) {
+	set.StringVar(&o.url, "do-api-url", o.url, "`URL` of DigitalOcean's API, or of its emulator")
+	set.Float64Var(&o.qps, "do-api-qps", o.qps, "requests a second to that API, of all workers together")
+	set.IntVar(&o.burst, "do-api-burst", o.burst, "requests that may exceed --do-api-qps for a moment")
+}
+
+func (o cloudOptions) validate() error {
+	base, err := o.base()
+	switch {
+	case err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https":
+		return fmt.Errorf("--do-api-url=%s: give a URL such as %s", o.url, digitalocean.DefaultURL)
+	case base.Path != "/" || base.RawQuery != "" || base.User != nil:
+		return fmt.Errorf("--do-api-url=%s: give scheme and host only", o.url)
+	case base.Scheme == "http" && !isLoopback(base.Hostname()):
+		return fmt.Errorf("--do-api-url=%s: the token would travel in the clear: give https, or a loopback address", o.url)
+	case o.qps <= 0 || o.burst < 1:
+		return fmt.Errorf("--do-api-qps=%v --do-api-burst=%d: give a positive rate, and a burst of at least 1", o.qps, o.burst)
+	}
+	return nil
+}
+
+func (o cloudOptions) base() (*url.URL, error) {
+	base, err := url.Parse(o.url)
+	if err == nil && base.Path == "" {
+		base.Path = "/"
+	}
+	return base, err
+}
+
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
+}
+
+// newConnector returns what makes an account of a token. All accounts share their connections and the rate.
+// The options are valid.
+func (o cloudOptions) newConnector() (connect func(token string) cloud.CloudProvider, disconnect func()) {
+	base, _ := o.base()
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
+	limited := &limitedTransport{next: transport, limiter: rate.NewLimiter(rate.Limit(o.qps), o.burst)}
+	connect = func(token string) cloud.CloudProvider { return digitalocean.New(token, base, limited) }
+	return connect, transport.CloseIdleConnections
+}
+
+// cloudRequests counts by what was asked and what came of it.
+var cloudRequests = metrics.NewCounterVec(&metrics.CounterOpts{
+	Name:           "kluster_cloud_requests_total",
+	Help:           "Requests to the cloud's API, by method and status code; code is \"none\" if there was no answer.",
+	StabilityLevel: metrics.ALPHA,
+}, []string{"method", "code"})
+
+func init() { legacyregistry.MustRegister(cloudRequests) }
+
+// limitedTransport sends requests no faster than the limiter allows, and counts them.
+type limitedTransport struct {
+	next    http.RoundTripper
+	limiter *rate.Limiter
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *limitedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if err := t.limiter.Wait(request.Context()); err != nil {
+		return nil, fmt.Errorf("wait for --do-api-qps: %w", err)
+	}
+	response, err := t.next.RoundTrip(request)
+	code := "none"
+	if err == nil {
+		code = strconv.Itoa(response.StatusCode)
+	}
+	cloudRequests.WithLabelValues(request.Method, code).Inc()
+	return response, err
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeinformers "k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+	informers "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/informers/externalversions"
+	listers "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/listers/inspirit941.dev/v1alpha1"
+)
+
+const (
+	// queueName is the label of the queue's metrics.
+	queueName = "kluster"
+	// After its n-th failure in a row a Kluster waits firstRetry * 2^(n-1), at most lastRetry.
+	firstRetry = 5 * time.Millisecond
+	lastRetry  = 30 * time.Second
+	// cacheTimeout bounds how long the caches may take to fill; without the right to list they never do.
+	cacheTimeout = 2 * time.Minute
+)
+
+// The rights of the informers below.
+// +kubebuilder:rbac:groups=inspirit941.dev,resources=klusters,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
+
+// controller brings Klusters up to date. Informers fill its caches, event handlers
+// put the keys of Klusters into its queue, and workers take them out.
+type controller struct {
+	options    options
+	clients    *clients
+	connect    func(token string) cloud.CloudProvider
+	disconnect func()
+	recorder   events.EventRecorder
+
+	klusterInformers informers.SharedInformerFactory
+	kubeInformers    kubeinformers.SharedInformerFactory
+	stopInformers    context.CancelFunc
+	handlers         []cache.DoneChecker
+
+	klusters listers.KlusterLister
+	// secrets shows the operator's own Secrets only, which hold the kubeconfigs.
+	secrets corelisters.SecretLister
+	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	superseded
+}
+
+// newController wires the parts up. Nothing runs yet but the queue, which stop ends.
+func newController(clients *clients, options options) (*controller, error) {
+	klusterInformers := informers.NewSharedInformerFactoryWithOptions(clients.kluster, options.resyncPeriod,
+		informers.WithNamespace(options.namespace), informers.WithTransform(stripManagedFields))
+	// Tokens are in other people's Secrets. Those are read one by one when they are needed, and never kept.
+	ownSecrets := func(list *metav1.ListOptions) { list.LabelSelector = managedByLabel + "=" + programName }
+	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.kube, 0,
+		kubeinformers.WithNamespace(options.namespace), kubeinformers.WithTransform(stripManagedFields),
+		kubeinformers.WithTweakListOptions(ownSecrets))
+	klusterInformer := klusterInformers.Inspirit941().V1alpha1().Klusters()
+	secretInformer := kubeInformers.Core().V1().Secrets()
+
+	c := &controller{
+		options:          options,
+		clients:          clients,
+		klusterInformers: klusterInformers,
+		kubeInformers:    kubeInformers,
+		stopInformers:    func() {},
+		klusters:         klusterInformer.Lister(),
+		secrets:          secretInformer.Lister(),
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
+			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: queueName}),
+	}
+	c.connect, c.disconnect = options.cloud.newConnector()
+	if err := c.handleEvents(klusterInformer.Informer(), secretInformer.Informer()); err != nil {
+		c.queue.ShutDown()
+		return nil, err
+	}
+	return c, nil
+}
+
+// stripManagedFields saves memory: nothing here reads who owns which field.
+func stripManagedFields(object any) (any, error) {
+	if accessor, err := meta.Accessor(object); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// start fills the caches. They outlive ctx, for they must stay current while the queue is drained.
+func (c *controller) start(ctx context.Context) error {
+	var informing context.Context
+	informing, c.stopInformers = context.WithCancel(context.WithoutCancel(ctx))
+	c.klusterInformers.StartWithContext(informing)
+	c.kubeInformers.StartWithContext(informing)
+
+	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
+	defer cancel()
+	if !cache.WaitFor(ctx, "", c.handlers...) { // with a name it would log the handlers' Go names
+		return fmt.Errorf("fill the caches: not done after %s: look for \"forbidden\" in the log", cacheTimeout)
+	}
+	return nil
+}
+
+// synced tells whether the caches are filled and every object in them has been queued.
+func (c *controller) synced() bool {
+	for _, handler := range c.handlers {
+		if !cache.IsDone(handler) {
+			return false
+		}
+	}
+	return true
+}
+
+// stop ends the informers and waits for their goroutines.
+func (c *controller) stop() {
+	c.queue.ShutDown()
+	c.stopInformers()
+	c.klusterInformers.Shutdown()
+	c.kubeInformers.Shutdown()
+	c.disconnect()
+}
+
+// work runs the workers until ctx ends, and then until the queue is empty.
+// Requests in progress are not cut off by that; what cuts them off is the end of
+// leading, at once, and that of the drain timeout, with an error.
+func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {
+	c.recorder = recorder
+	working, abort := context.WithCancel(leading)
+	defer abort()
+	var workers sync.WaitGroup
+	for range c.options.workers {
+		workers.Go(func() {
+			for c.processNext(working) {
+			}
+		})
+	}
+
+	select {
+	case <-ctx.Done():
+	case <-leading.Done():
+	}
+	// From here on the queue ignores new keys, and workers that find it empty end.
+	c.queue.ShutDown()
+	logger := klog.FromContext(ctx)
+	logger.Info("Stopping", "queued", c.queue.Len())
+	timeout := time.AfterFunc(c.options.drainTimeout, abort)
+	workers.Wait()
+	logger.Info("Stopped")
+	if timeout.Stop() || leading.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("work was still in progress %s after the signal to stop: the next start goes on with it, --drain-timeout gives it longer", c.options.drainTimeout)
+}
+
+// processNext works on one key of the queue. It returns false when there is
+// nothing more to do. The queue never hands one key to two workers at a time.
+func (c *controller) processNext(ctx context.Context) bool {
+	key, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(key)
+	if ctx.Err() != nil {
+		return false
+	}
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "kluster", key)
+	begun := time.Now()
+	after, err := c.sync(klog.NewContext(ctx, logger), key)
+	if err == nil {
+		observeSync(resultSuccess, begun)
+		c.queue.Forget(key)
+		if after > 0 { // the worker is free meanwhile
+			c.queue.AddAfter(key, after)
+		}
+		return true
+	}
+	c.queue.AddRateLimited(key)
+	if ctx.Err() != nil || isExpected(err) {
+		observeSync(resultRetry, begun)
+		logger.V(4).Info("Trying again", "reason", err)
+		return true
+	}
+	observeSync(resultError, begun)
+	logger.Error(err, "Sync failed, trying again")
+	return true
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+)
+
+// handleEvents makes every change of a Kluster or of its Secret queue the Kluster's
+// key. What has changed is left out on purpose: a worker looks at everything, so
+// that it does not matter whether events are merged, repeated or missed.
+func (c *controller) handleEvents(klusters, secrets cache.SharedIndexInformer) error {
+	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
+		klusters: {
+			AddFunc: c.klusterChanged,
+			// Resyncs come as updates too: they make up for whatever went unnoticed.
+			UpdateFunc: func(_, kluster any) { c.klusterChanged(kluster) },
+			DeleteFunc: c.klusterChanged,
+		},
+		secrets: {
+			AddFunc:    c.secretChanged,
+			UpdateFunc: c.secretUpdated,
+			DeleteFunc: c.secretChanged,
+		},
+	}
+	for informer, handler := range handlers {
+		registration, err := informer.AddEventHandler(handler)
+		if err != nil {
+			return fmt.Errorf("register an event handler: %w", err)
+		}
+		c.handlers = append(c.handlers, registration.HasSyncedChecker())
+	}
+	return nil
+}
+
+func (c *controller) klusterChanged(object any) {
+	if kluster := objectOf[*klusterv1alpha1.Kluster](object); kluster != nil {
+		c.queue.Add(cache.MetaObjectToName(kluster))
+	}
+}
+
+// secretUpdated drops updates that change nothing: they come from the new list
+// that follows a broken watch.
+func (c *controller) secretUpdated(before, after any) {
+	older, newer := objectOf[*corev1.Secret](before), objectOf[*corev1.Secret](after)
+	if older == nil || newer == nil || older.ResourceVersion == newer.ResourceVersion {
+		return
+	}
+	c.secretChanged(older) // its owner may have been another one
+	c.secretChanged(newer)
+}
+
+// secretChanged queues the Kluster that controls the Secret.
+func (c *controller) secretChanged(object any) {
+	secret := objectOf[*corev1.Secret](object)
+	if secret == nil {
+		return
+	}
+	if owner := controllingKluster(secret); owner != nil {
+		c.queue.Add(cache.NewObjectName(secret.Namespace, owner.Name))
+	}
+}
+
+// controllingKluster returns the owner reference to the Kluster that controls the
+// Secret, nil if something else or nothing does. Any version of the group counts.
+func controllingKluster(secret *corev1.Secret) *metav1.OwnerReference {
+	owner := metav1.GetControllerOfNoCopy(secret)
+	if owner == nil || owner.Kind != "Kluster" {
+		return nil
+	}
+	version, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil || version.Group != klusterv1alpha1.GroupName {
+		return nil
+	}
+	return owner
+}
+
+// objectOf returns what an event is about, nil if that is no T. When a watch
+// missed a deletion, the last known state comes wrapped in a tombstone.
+func objectOf[T any](object any) T {
+	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = tombstone.Obj
+	}
+	typed, ok := object.(T)
+	if !ok {
+		utilruntime.HandleError(fmt.Errorf("an event brought %T instead of %T", object, typed))
+	}
+	return typed
+}

@@ -1,0 +1,9 @@
+package cloud
+
+import "errors"
+
+// Is tells whether the error is, or wraps, a cloud's answer of that problem.
+func Is(err error, problem Problem) bool {
+	answer, found := errors.AsType[*Error](err)
+	return found && answer.Problem == problem
+}

@@ -1,0 +1,163 @@
+// Package digitalocean is a [cloud.CloudProvider] on DigitalOcean's managed
+// Kubernetes, through the library godo.
+package digitalocean
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/digitalocean/godo"
+	"golang.org/x/oauth2"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+)
+
+const (
+	// DefaultURL is that of the API itself.
+	DefaultURL = "https://api.digitalocean.com/"
+	// requestTimeout bounds each request. godo has no bound of its own.
+	requestTimeout = 30 * time.Second
+	// pageSize is the largest that the API gives.
+	pageSize = 200
+	// ownerTag begins the tag that says whose a cluster is.
+	ownerTag = "kluster-uid:"
+	// credentialsValidity is asked for; it is also what the API gives without being asked.
+	credentialsValidity = 7 * 24 * time.Hour
+
+	clustersPath = "v2/kubernetes/clusters"
+)
+
+// Account manages the clusters that a token gives access to.
+type Account struct{ client *godo.Client }
+
+var _ cloud.CloudProvider = (*Account)(nil)
+
+// New returns the account of a token. Its requests go over the transport, which accounts may share.
+// The base URL has no path: godo's own paths are absolute.
+func New(token string, base *url.URL, transport http.RoundTripper) *Account {
+	authenticated := &oauth2.Transport{
+		Source: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token}),
+		Base:   transport,
+	}
+	// NewClient, unlike NewFromToken, tries nothing twice. A creation whose answer is lost
+	// must be looked for, not repeated, and only the operator knows that.
+	client := godo.NewClient(&http.Client{Transport: authenticated, Timeout: requestTimeout})
+	client.BaseURL = base
+	return &Account{client: client}
+}
+
+// cluster is godo's, but that any state can be read: godo v1.236.0 fails to decode a
+// cluster, and any list with it, whose state it does not know, such as "deleting".
+type cluster struct {
+	godo.KubernetesCluster
+	Status *status `json:"status"`
+}
+
+type status struct {
+	State   string `json:"state"`
+	Message string `json:"message"`
+}
+
+// Find implements cloud.CloudProvider. The API can't filter by tag, so it reads the whole list.
+func (a *Account) Find(ctx context.Context, owner cloud.Owner) (*cloud.Cluster, error) {
+	for page := 1; ; page++ {
+		var list struct {
+			Clusters []*cluster  `json:"kubernetes_clusters"`
+			Links    *godo.Links `json:"links"`
+		}
+		path := fmt.Sprintf("%s?page=%d&per_page=%d", clustersPath, page, pageSize)
+		if err := a.do(ctx, http.MethodGet, path, nil, &list); err != nil {
+			return nil, fmt.Errorf("list the clusters: %w", err)
+		}
+		for _, found := range list.Clusters {
+			if slices.Contains(found.Tags, ownerTag+owner.UID) {
+				return found.forOperator(), nil
+			}
+		}
+		if list.Links.IsLastPage() {
+			return nil, nil
+		}
+	}
+}
+
+// Get implements cloud.CloudProvider.
+func (a *Account) Get(ctx context.Context, id string) (*cloud.Cluster, error) {
+	if id == "" { // the API would answer with the list
+		return nil, &cloud.Error{Problem: cloud.NotFound, Message: "no cluster has an empty ID"}
+	}
+	var root struct {
+		Cluster *cluster `json:"kubernetes_cluster"`
+	}
+	if err := a.do(ctx, http.MethodGet, clustersPath+"/"+id, nil, &root); err != nil {
+		return nil, fmt.Errorf("get cluster %s: %w", id, err)
+	}
+	if root.Cluster == nil || root.Cluster.ID != id {
+		return nil, fmt.Errorf("get cluster %s: %w", id, unintelligible)
+	}
+	return root.Cluster.forOperator(), nil
+}
+
+// Create implements cloud.CloudProvider.
+func (a *Account) Create(ctx context.Context, owner cloud.Owner, spec cloud.Spec) (*cloud.Cluster, error) {
+	request := &godo.KubernetesClusterCreateRequest{
+		Name:        spec.Name,
+		RegionSlug:  spec.Region,
+		VersionSlug: spec.Version,
+		Tags:        []string{ownerTag + owner.UID},
+	}
+	for _, pool := range spec.Pools {
+		request.NodePools = append(request.NodePools, newPool(pool))
+	}
+	var root struct {
+		Cluster *cluster `json:"kubernetes_cluster"`
+	}
+	err := a.do(ctx, http.MethodPost, clustersPath, request, &root)
+	if cloud.Is(err, cloud.Refused) && strings.Contains(err.Error(), "already exists") {
+		return nil, fmt.Errorf("create cluster %s: %w", spec.Name, &cloud.Error{Problem: cloud.NameTaken, Message: "a cluster with this name already exists"})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create cluster %s: %w", spec.Name, err)
+	}
+	if root.Cluster == nil || root.Cluster.ID == "" {
+		return nil, fmt.Errorf("create cluster %s: %w", spec.Name, unintelligible)
+	}
+	return root.Cluster.forOperator(), nil
+}
+
+// Upgrade implements cloud.CloudProvider. A minor version is met by each of its
+// patches, and "latest" by any: what is newest changes without anybody asking for it.
+func (a *Account) Upgrade(ctx context.Context, cluster *cloud.Cluster, version string) (bool, error) {
+	if version == "latest" || cluster.Version == version || strings.HasPrefix(cluster.Version, version+".") {
+		return false, nil
+	}
+	request := &godo.KubernetesClusterUpgradeRequest{VersionSlug: version}
+	if err := a.do(ctx, http.MethodPost, clustersPath+"/"+cluster.ID+"/upgrade", request, nil); err != nil {
+		return false, fmt.Errorf("upgrade cluster %s to %s: %w", cluster.ID, version, err)
+	}
+	return true, nil
+}
+
+// Delete implements cloud.CloudProvider.
+func (a *Account) Delete(ctx context.Context, id string) error {
+	if err := a.do(ctx, http.MethodDelete, clustersPath+"/"+id, nil, nil); err != nil {
+		return fmt.Errorf("delete cluster %s: %w", id, err)
+	}
+	return nil
+}
+
+// forOperator translates what the API says.
+func (c *cluster) forOperator() *cloud.Cluster {
+	translated := &cloud.Cluster{ID: c.ID, Name: c.Name, Region: c.RegionSlug, Version: c.VersionSlug, Endpoint: c.Endpoint}
+	if c.Status != nil {
+		translated.State, translated.Message = cloud.State(c.Status.State), c.Status.Message
+	}
+	for _, pool := range c.NodePools {
+		translated.Pools = append(translated.Pools, foundPool(pool))
+	}
+	return translated
+}

@@ -1,0 +1,119 @@
+package digitalocean
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/digitalocean/godo"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+)
+
+// UpdatePools implements cloud.CloudProvider. New pools come before old ones go, so
+// that pods have somewhere to move to, and the cluster never loses its last pool.
+func (a *Account) UpdatePools(ctx context.Context, cluster *cloud.Cluster, pools []cloud.Pool) (changed bool, err error) {
+	path := clustersPath + "/" + cluster.ID + "/node_pools"
+	for _, wanted := range pools {
+		found := findPool(cluster.Pools, wanted.Name)
+		if found != nil && isMet(wanted, *found) {
+			continue
+		}
+		changed = true
+		if found == nil {
+			err = a.do(ctx, http.MethodPost, path, newPool(wanted), nil)
+		} else {
+			err = a.do(ctx, http.MethodPut, path+"/"+found.ID, changedPool(wanted, *found), nil)
+		}
+		if err != nil {
+			return changed, fmt.Errorf("update node pool %s of cluster %s: %w", wanted.Name, cluster.ID, err)
+		}
+	}
+	for _, found := range cluster.Pools {
+		if findPool(pools, found.Name) != nil {
+			continue
+		}
+		changed = true
+		if err := a.do(ctx, http.MethodDelete, path+"/"+found.ID, nil, nil); err != nil && !cloud.Is(err, cloud.NotFound) {
+			return changed, fmt.Errorf("delete node pool %s of cluster %s: %w", found.Name, cluster.ID, err)
+		}
+	}
+	return changed, nil
+}
+
+func findPool(pools []cloud.Pool, name string) *cloud.Pool {
+	at := slices.IndexFunc(pools, func(pool cloud.Pool) bool { return pool.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &pools[at]
+}
+
+// isMet tells whether the pool found is as wanted. With autoscale the count is the cloud's to choose.
+func isMet(wanted, found cloud.Pool) bool {
+	sameScale := wanted.Autoscale == nil && found.Autoscale == nil && wanted.Count == found.Count ||
+		wanted.Autoscale != nil && found.Autoscale != nil && *wanted.Autoscale == *found.Autoscale
+	return sameScale && maps.Equal(wanted.Labels, found.Labels) && slices.Equal(wanted.Taints, found.Taints)
+}
+
+func newPool(pool cloud.Pool) *godo.KubernetesNodePoolCreateRequest {
+	request := &godo.KubernetesNodePoolCreateRequest{
+		Name: pool.Name, Size: pool.Size, Count: pool.Count, Labels: pool.Labels, Taints: taintsFor(pool),
+	}
+	if scale := pool.Autoscale; scale != nil {
+		request.AutoScale, request.MinNodes, request.MaxNodes = true, scale.Min, scale.Max
+		request.Count = max(pool.Count, scale.Min)
+	}
+	return request
+}
+
+// poolUpdate is godo's request, but that it can say that there are no labels: godo leaves an empty map out.
+type poolUpdate struct {
+	Name      string            `json:"name"`
+	Count     int               `json:"count"`
+	Labels    map[string]string `json:"labels"`
+	Taints    []godo.Taint      `json:"taints"`
+	AutoScale bool              `json:"auto_scale"`
+	MinNodes  int               `json:"min_nodes,omitempty"`
+	MaxNodes  int               `json:"max_nodes,omitempty"`
+}
+
+// changedPool asks for everything again: what a request leaves out stays as it was. The count of a pool
+// with autoscale is the one that it has, within the bounds.
+func changedPool(wanted, found cloud.Pool) *poolUpdate {
+	request := &poolUpdate{Name: wanted.Name, Count: wanted.Count, Labels: wanted.Labels, Taints: taintsFor(wanted)}
+	if request.Labels == nil {
+		request.Labels = map[string]string{}
+	}
+	if scale := wanted.Autoscale; scale != nil {
+		request.AutoScale, request.MinNodes, request.MaxNodes = true, scale.Min, scale.Max
+		request.Count = min(max(found.Count, scale.Min), scale.Max)
+	}
+	return request
+}
+
+func taintsFor(pool cloud.Pool) []godo.Taint {
+	taints := []godo.Taint{}
+	for _, taint := range pool.Taints {
+		taints = append(taints, godo.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect})
+	}
+	return taints
+}
+
+func foundPool(pool *godo.KubernetesNodePool) cloud.Pool {
+	found := cloud.Pool{ID: pool.ID, Name: pool.Name, Size: pool.Size, Count: pool.Count, Labels: pool.Labels}
+	for _, taint := range pool.Taints {
+		found.Taints = append(found.Taints, cloud.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect})
+	}
+	if pool.AutoScale {
+		found.Autoscale = &cloud.Autoscale{Min: pool.MinNodes, Max: pool.MaxNodes}
+	}
+	for _, node := range pool.Nodes {
+		if node.Status != nil && node.Status.State == "running" {
+			found.Running++
+		}
+	}
+	return found
+}

@@ -1,0 +1,67 @@
+package digitalocean
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/digitalocean/godo"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+)
+
+// unintelligible is what an answer becomes that is a success and says nothing.
+var unintelligible = &cloud.Error{Problem: cloud.Unavailable, Message: "the answer holds no cluster"}
+
+// do sends a request and reads the answer into result, unless that is nil. It
+// returns a *cloud.Error if the API answered with another status than success.
+func (a *Account) do(ctx context.Context, method, path string, body, result any) error {
+	request, err := a.client.NewRequest(ctx, method, path, body)
+	if err != nil {
+		return fmt.Errorf("make the request: %w", err)
+	}
+	_, err = a.client.Do(ctx, request, result)
+	answer, answered := errors.AsType[*godo.ErrorResponse](err)
+	if !answered {
+		return err
+	}
+	return &cloud.Error{
+		Problem:    problemOf(answer.Response.StatusCode),
+		Message:    messageOf(answer),
+		RetryAfter: retryAfter(answer.Response.Header),
+	}
+}
+
+func problemOf(status int) cloud.Problem {
+	switch {
+	case status == http.StatusNotFound:
+		return cloud.NotFound
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return cloud.Unauthorized
+	case status == http.StatusTooManyRequests:
+		return cloud.Busy
+	case status >= http.StatusInternalServerError:
+		return cloud.Unavailable
+	}
+	return cloud.Refused
+}
+
+// messageOf is the API's own message, or the status if it has none, as with a proxy's page.
+func messageOf(answer *godo.ErrorResponse) string {
+	if answer.Message != "" {
+		return answer.Message
+	}
+	return answer.Response.Status
+}
+
+// retryAfter is how long the API asks to wait, in seconds; zero if it does not.
+func retryAfter(header http.Header) time.Duration {
+	seconds, err := strconv.Atoi(header.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// leaseName is the name of the Lease that replicas agree through.
+	leaseName = programName
+	// healthTolerance is how long after the Lease has run out a leader still counts as healthy.
+	healthTolerance = 20 * time.Second
+	// releaseTimeout bounds the two requests that give the Lease up.
+	releaseTimeout = 5 * time.Second
+)
+
+// lease is the right to work. With leader election switched off it is always held.
+type lease struct {
+	lock    resourcelock.Interface
+	elector *leaderelection.LeaderElector
+	health  *leaderelection.HealthzAdaptor
+	// leading gets the context that ends when the Lease is lost.
+	leading chan context.Context
+	// stop ends the elector, which then closes stopped. Both are nil before acquire.
+	stop    context.CancelFunc
+	stopped chan struct{}
+}
+
+// A replica needs these rights in its own namespace only.
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=kluster-system,roleName=kluster-operator-leader-election,resources=leases,verbs=get;create;update
+
+func newLease(kube kubernetes.Interface, options leaderElectionOptions) (*lease, error) {
+	l := &lease{leading: make(chan context.Context, 1), health: leaderelection.NewLeaderHealthzAdaptor(healthTolerance)}
+	if !options.enabled {
+		return l, nil
+	}
+	identity, err := newIdentity(options.identity)
+	if err != nil {
+		return nil, err
+	}
+	l.lock = &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: options.namespace, Name: leaseName},
+		Client:     kube.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	}
+	// ReleaseOnCancel is left out: it would also give the Lease up when a renewal fails, and that before the
+	// leading context ends. Another replica could begin while this one still writes. See release.
+	l.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name:          leaseName,
+		Lock:          l.lock,
+		LeaseDuration: options.leaseDuration,
+		RenewDeadline: options.renewDeadline,
+		RetryPeriod:   options.retryPeriod,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) { l.leading <- ctx },
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set leader election up: %w", err)
+	}
+	l.health.SetLeaderElection(l.elector)
+	return l, nil
+}
+
+// newIdentity makes a name up if none is given. Two processes on one machine must differ.
+func newIdentity(given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("name this replica: %w", err)
+	}
+	return host + "_" + string(uuid.NewUUID()), nil
+}
+
+// acquire waits until this replica holds the Lease. It returns a context that
+// ends when the Lease is lost, but not when ctx ends: work in progress is
+// finished while the Lease is still held. It returns an error if ctx ends first.
+func (l *lease) acquire(ctx context.Context) (context.Context, error) {
+	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l.stop, l.stopped = stop, make(chan struct{})
+	if l.elector == nil {
+		close(l.stopped)
+		return electing, nil
+	}
+	go func() {
+		defer close(l.stopped)
+		l.elector.Run(electing)
+	}()
+	select {
+	case leading := <-l.leading:
+		return leading, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for the Lease: %w", ctx.Err())
+	}
+}
+
+// release gives the Lease up, so that another replica need not wait for it to
+// run out. Call it when nothing can write any more.
+func (l *lease) release(ctx context.Context) {
+	if l.stop == nil {
+		return
+	}
+	l.stop()
+	<-l.stopped
+	if l.elector == nil || !l.elector.IsLeader() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	if err := l.clear(ctx); err != nil {
+		klog.FromContext(ctx).Error(err, "The Lease stays held until it runs out")
+	}
+}
+
+// clear writes an empty holder, unless somebody else holds the Lease by now.
+func (l *lease) clear(ctx context.Context) error {
+	record, _, err := l.lock.Get(ctx)
+	if err != nil {
+		return fmt.Errorf("get the Lease: %w", err)
+	}
+	if record.HolderIdentity != l.lock.Identity() {
+		return nil
+	}
+	now := metav1.Now()
+	record = &resourcelock.LeaderElectionRecord{
+		LeaderTransitions:    record.LeaderTransitions,
+		LeaseDurationSeconds: 1,
+		AcquireTime:          now,
+		RenewTime:            now,
+	}
+	if err := l.lock.Update(ctx, *record); err != nil {
+		return fmt.Errorf("release the Lease: %w", err)
+	}
+	return nil
+}
+
+// Check fails if this replica holds a Lease that it has not renewed in time.
+func (l *lease) Check(request *http.Request) error { return l.health.Check(request) }

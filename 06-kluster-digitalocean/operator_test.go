@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"example.com/operator-workshop/operatortest"
+)
+
+// operator describes the stage to the test kit. Sample has every field.
+var operator = operatortest.Operator{
+	CRDs:           []string{"config/crd/bases"},
+	Samples:        "config/samples",
+	InvalidSamples: "config/samples/invalid",
+	Sample:         "config/samples/inspirit941_v1alpha1_kluster_full.yaml",
+	Roles:          []string{"config/rbac/role.yaml"},
+	Run:            runForKit,
+	Prepare:        createTokens,
+	Children: []operatortest.Child{{
+		Kind: corev1.SchemeGroupVersion.WithKind("Secret"),
+		Name: func(kluster *unstructured.Unstructured) string { return kluster.GetName() + "-kubeconfig" },
+		Drift: map[string]string{
+			"another kubeconfig":    `{"data":{"kubeconfig":"c29tZWJvZHktZWxzZQ=="}}`,
+			"no kubeconfig":         `{"data":{"kubeconfig":null}}`,
+			"another digest":        `{"metadata":{"annotations":{"inspirit941.dev/kubeconfig-sha256":"00"}}}`,
+			"no time of refreshing": `{"metadata":{"annotations":{"inspirit941.dev/refresh-at":null}}}`,
+			"a label of ours taken": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
+		},
+		Foreign: map[string]string{
+			"another key": `{"data":{"theirs":"dGhlaXJz"}}`,
+		},
+	}},
+	// The finalizer, the intention, the ID, the Secret, and a status for each number of the three machines that run.
+	MaxWrites: 8,
+	External:  clouds,
+	Values: map[string][]any{
+		"spec.name":             {"shop", "store"},
+		"spec.region":           {"fra1", "ams3"},
+		"spec.version":          {"1.36", "1.37"},
+		"spec.nodePools":        {pools(2, "web"), pools(1, "web"), pools(2, "api")},
+		"spec.tokenSecret.name": {"digitalocean", "another"},
+		"spec.tokenSecret.key":  {"token", "another"},
+	},
+	Immutable: []string{"spec.name", "spec.region"},
+	Normalize: hideChance,
+}
+
+// pools is a list of one pool.
+func pools(count int64, name string) []any {
+	return []any{map[string]any{"name": name, "size": "s-2vcpu-4gb", "count": count}}
+}
+
+// hideChance removes what chance and the time of day decide.
+func hideChance(object *unstructured.Unstructured) {
+	switch object.GetKind() {
+	case "Secret":
+		unstructured.RemoveNestedField(object.Object, "data", "kubeconfig")
+		unstructured.RemoveNestedField(object.Object, "metadata", "annotations", refreshAnnotation)
+		unstructured.RemoveNestedField(object.Object, "metadata", "annotations", digestAnnotation)
+	case "Kluster":
+		unstructured.RemoveNestedField(object.Object, "status", "klusterID")
+		unstructured.RemoveNestedField(object.Object, "status", "endpoint")
+		status, _ := object.Object["status"].(map[string]any)
+		list, _ := status["nodePools"].([]any)
+		for _, pool := range list {
+			delete(pool.(map[string]any), "id")
+		}
+	}
+}
+
+// runForKit translates the kit's wishes into the operator's options.
+func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.RunOptions) error {
+	options := testOptions(wishes.Namespace)
+	if wishes.Resync > 0 {
+		options.resyncPeriod = wishes.Resync
+	}
+	if election := wishes.LeaderElection; election != nil {
+		options.leaderElection = leaderElectionOptions{
+			enabled:       true,
+			namespace:     election.Namespace,
+			identity:      election.Identity,
+			leaseDuration: election.LeaseDuration,
+			renewDeadline: election.RenewDeadline,
+			retryPeriod:   election.RetryPeriod,
+		}
+	}
+	return run(ctx, config, options)
+}
+
+var _ = Describe("the shared tests", func() {
+	operatortest.DescribeSchema(operator, cluster)
+	operatortest.DescribeBehaviours(operator, cluster)
+})

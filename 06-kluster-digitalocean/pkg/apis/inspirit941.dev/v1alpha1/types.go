@@ -1,0 +1,276 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Finalizer holds a Kluster that is being deleted until the cloud says that its cluster is gone.
+const Finalizer = "inspirit941.dev/cluster"
+
+// The types of a Kluster's conditions.
+const (
+	// ConditionReady is True while the cluster runs as the spec asks, and its kubeconfig is in the Secret.
+	ConditionReady = "Ready"
+	// ConditionProvisioned is True once the cluster has run. It says nothing about whether it still does.
+	ConditionProvisioned = "Provisioned"
+	// ConditionCredentialsReady is True while the token is there and the cloud accepts it.
+	ConditionCredentialsReady = "CredentialsReady"
+)
+
+// Reasons of the conditions.
+const (
+	// ReasonRunning: the cluster is as the spec asks.
+	ReasonRunning = "Running"
+	// ReasonProvisioning: the cloud is making the cluster.
+	ReasonProvisioning = "Provisioning"
+	// ReasonUpdating: node pools or version are being brought to what the spec asks.
+	ReasonUpdating = "Updating"
+	// ReasonDeleting: the cloud is removing the cluster.
+	ReasonDeleting = "Deleting"
+	// ReasonDegraded: the cloud says that something is wrong with the cluster.
+	ReasonDegraded = "Degraded"
+	// ReasonFailed: the cloud says that the cluster could not be made. Only deleting the Kluster helps.
+	ReasonFailed = "Failed"
+	// ReasonLost: the cluster that was recorded is gone, though nobody has deleted the Kluster.
+	ReasonLost = "Lost"
+	// ReasonNameTaken: a cluster of that name exists in the account, and is not this Kluster's.
+	ReasonNameTaken = "NameTaken"
+	// ReasonRefused: the cloud refuses what the spec asks.
+	ReasonRefused = "Refused"
+	// ReasonUnavailable: the cloud does not answer, or asks to wait.
+	ReasonUnavailable = "Unavailable"
+	// ReasonTokenMissing: the Secret, or the key in it, is missing.
+	ReasonTokenMissing = "TokenMissing"
+	// ReasonTokenRejected: the cloud does not accept the token, or it may not do what is needed.
+	ReasonTokenRejected = "TokenRejected"
+	// ReasonTokenAccepted: the cloud accepts the token.
+	ReasonTokenAccepted = "TokenAccepted"
+	// ReasonSecretRefused: the API server refuses the Secret of the kubeconfig, because of a quota or a policy.
+	ReasonSecretRefused = "SecretRefused"
+	// ReasonSecretTaken: a Secret with the name of the kubeconfig's exists, and is not this Kluster's.
+	ReasonSecretTaken = "SecretTaken"
+)
+
+// Kluster asks a cloud for a managed Kubernetes cluster.
+//
+// +genclient
+// +kubebuilder:object:root=true
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:resource:path=klusters,singular=kluster,categories=workshop
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.klusterID`
+// +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.progress`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Version",type=string,priority=1,JSONPath=`.status.version`
+// +kubebuilder:printcolumn:name="Endpoint",type=string,priority=1,JSONPath=`.status.endpoint`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Kluster struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what is wanted. Written by users.
+	// +required
+	Spec KlusterSpec `json:"spec"`
+	// Status is what was found. Written by the operator.
+	// +optional
+	Status KlusterStatus `json:"status,omitempty"`
+}
+
+// KlusterSpec is the cluster that a Kluster asks for.
+type KlusterSpec struct {
+	// Name is the cluster's name in the cloud, unique in the account. DigitalOcean can't change it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.name can't be changed: make another Kluster"
+	Name string `json:"name"`
+
+	// Region is the slug of the data centre, such as "fra1". DigitalOcean can't change it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]+$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.region can't be changed: make another Kluster"
+	Region string `json:"region"`
+
+	// Version is the version of Kubernetes: a slug such as "1.36.1-do.0", a minor version such as "1.36", or "latest".
+	// A later one upgrades the cluster; nothing brings an earlier one back.
+	// +required
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^(latest|1\.[0-9]+(\.[0-9]+-do\.[0-9]+)?)$`
+	// +kubebuilder:validation:XValidation:rule="self == 'latest' || oldSelf == 'latest' || int(self.split('.')[1]) >= int(oldSelf.split('.')[1])",message="spec.version can't go back to an earlier minor version"
+	Version string `json:"version"`
+
+	// TokenSecret holds the token that the cloud's API asks for.
+	// +required
+	TokenSecret TokenSecret `json:"tokenSecret"`
+
+	// NodePools are the groups of machines, one or more, by their names.
+	// +required
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	NodePools []NodePool `json:"nodePools"`
+}
+
+// TokenSecret names a Secret in the Kluster's own namespace.
+type TokenSecret struct {
+	// Name is the Secret's.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Key is the key in the Secret's data.
+	// +optional
+	// +kubebuilder:default=token
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	Key string `json:"key,omitempty"`
+}
+
+// NodePool is a group of machines of one size.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.autoscale) || has(self.count)",message="a node pool needs a count, unless it has autoscale"
+type NodePool struct {
+	// Name is the pool's, unique in the Kluster.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=55
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// Size is the slug of the machines' size, such as "s-2vcpu-4gb". DigitalOcean can't change it.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the size of a node pool can't be changed: add another pool, and remove this one"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Size string `json:"size"`
+
+	// Count is the number of machines. With autoscale it is where the pool begins, and the cloud's autoscaler goes on from there.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Count int32 `json:"count,omitempty"`
+
+	// Labels are put on the nodes.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Taints keep pods away from the nodes.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Taints []Taint `json:"taints,omitempty"`
+
+	// Autoscale lets the cloud choose the number of machines.
+	// +optional
+	Autoscale *Autoscale `json:"autoscale,omitempty"`
+}
+
+// Taint is one that the nodes of a pool get.
+type Taint struct {
+	// Key is the taint's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	Key string `json:"key"`
+	// Value may be empty.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Value string `json:"value,omitempty"`
+	// Effect is what happens to pods that don't tolerate the taint.
+	// +required
+	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
+	Effect string `json:"effect"`
+}
+
+// Autoscale are the bounds of a pool's machines.
+//
+// +kubebuilder:validation:XValidation:rule="self.minNodes <= self.maxNodes",message="minNodes must not be more than maxNodes"
+type Autoscale struct {
+	// MinNodes is the least number.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	MinNodes int32 `json:"minNodes"`
+	// MaxNodes is the greatest number.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	MaxNodes int32 `json:"maxNodes"`
+}
+
+// KlusterStatus is what the operator found in the cloud.
+type KlusterStatus struct {
+	// KlusterID is the cluster's id in the cloud. It is recorded once.
+	// +optional
+	KlusterID string `json:"klusterID,omitempty"`
+
+	// Progress is the state that the cloud gives the cluster, such as "provisioning" or "running".
+	// +optional
+	Progress string `json:"progress,omitempty"`
+
+	// Endpoint is the URL of the cluster's API server.
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// Version is the slug of the version that the cluster runs.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// KubeconfigSecret is the Secret that holds the kubeconfig, under the key "kubeconfig".
+	// +optional
+	KubeconfigSecret string `json:"kubeconfigSecret,omitempty"`
+
+	// NodePools are the cluster's pools, by their names.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	NodePools []NodePoolStatus `json:"nodePools,omitempty"`
+
+	// ObservedGeneration is the metadata.generation that the rest of the status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions holds the conditions Ready, Provisioned and CredentialsReady.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// NodePoolStatus is one pool as the cloud has it.
+type NodePoolStatus struct {
+	// Name is the pool's.
+	// +required
+	Name string `json:"name"`
+	// ID is the pool's id in the cloud.
+	// +required
+	ID string `json:"id"`
+	// Size is the slug of the machines' size.
+	// +required
+	Size string `json:"size"`
+	// Count is how many machines the pool is to have.
+	// +optional
+	Count int32 `json:"count,omitempty"`
+	// Running is how many of them run.
+	// +optional
+	Running int32 `json:"running,omitempty"`
+}
+
+// KlusterList is a list of Klusters.
+//
+// +kubebuilder:object:root=true
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type KlusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// Items are the Klusters.
+	Items []Kluster `json:"items"`
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/klog/v2"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+)
+
+// provision takes the cluster one step nearer to what the spec asks, and reports.
+func (c *controller) provision(ctx context.Context, kluster *klusterv1alpha1.Kluster) (time.Duration, error) {
+	found := findings{}
+	after, err := c.takeStep(ctx, kluster, &found)
+	return c.settle(ctx, kluster, found, after, err)
+}
+
+// takeStep fills in what it finds on the way. It returns after how long to look again.
+func (c *controller) takeStep(ctx context.Context, kluster *klusterv1alpha1.Kluster, found *findings) (time.Duration, error) {
+	account, err := c.accountOf(ctx, kluster)
+	if err != nil {
+		return 0, err
+	}
+	if found.cluster, err = c.findOrCreate(ctx, account, kluster); err != nil {
+		return 0, err
+	}
+	if found.cluster == nil {
+		return 0, nil // the intention is written down first; its event brings us here again
+	}
+	switch found.cluster.State {
+	case cloud.StateRunning, cloud.StateDegraded:
+		return c.update(ctx, account, kluster, found)
+	case cloud.StateFailed:
+		message := fmt.Sprintf("the cloud could not make the cluster (%q): delete this Kluster and make another", found.cluster.Message)
+		return 0, &obstacle{reason: klusterv1alpha1.ReasonFailed, message: message, after: c.options.observeInterval}
+	case cloud.StateDeleting, cloud.StateDeleted:
+		message := fmt.Sprintf("somebody else deletes cluster %s: delete this Kluster too", found.cluster.ID)
+		return 0, &obstacle{reason: klusterv1alpha1.ReasonLost, message: message}
+	}
+	return c.options.pollInterval, nil
+}
+
+// findOrCreate returns the Kluster's cluster. It returns nil if the intention to
+// create it is still to be written down.
+//
+// A creation whose answer is lost may have taken effect. So the cluster carries the Kluster's
+// UID from its first moment, and is looked for before any creation. The name, which
+// is unique in the account, keeps a list that lags behind from leading to a second one.
+func (c *controller) findOrCreate(ctx context.Context, account cloud.CloudProvider, kluster *klusterv1alpha1.Kluster) (*cloud.Cluster, error) {
+	if id := kluster.Status.KlusterID; id != "" {
+		cluster, err := account.Get(ctx, id)
+		if err != nil {
+			return nil, obstacleOf(err)
+		}
+		return cluster, nil
+	}
+	cluster, err := account.Find(ctx, ownerOf(kluster))
+	if err != nil {
+		return nil, obstacleOf(err)
+	}
+	if cluster != nil || !isIntended(kluster) {
+		return cluster, nil
+	}
+	cluster, err = account.Create(ctx, ownerOf(kluster), cloudSpec(kluster))
+	if err != nil {
+		return nil, obstacleOf(err)
+	}
+	klog.FromContext(ctx).Info("Created the cluster", "cluster", cluster.ID)
+	return cluster, nil
+}
+
+// update brings a running cluster to what the spec asks.
+func (c *controller) update(ctx context.Context, account cloud.CloudProvider, kluster *klusterv1alpha1.Kluster, found *findings) (time.Duration, error) {
+	cluster := found.cluster
+	until, err := c.ensureKubeconfig(ctx, account, kluster, cluster)
+	if err != nil {
+		return 0, err
+	}
+	found.kubeconfigSecret = kubeconfigName(kluster)
+	changed, err := account.UpdatePools(ctx, cluster, cloudSpec(kluster).Pools)
+	if err == nil && !changed {
+		changed, err = account.Upgrade(ctx, cluster, kluster.Spec.Version)
+	}
+	if err != nil {
+		return 0, obstacleOf(err)
+	}
+	found.updating = changed || !isComplete(cluster)
+	if cluster.State == cloud.StateDegraded {
+		message := fmt.Sprintf("the cloud says that the cluster is degraded: %s", cluster.Message)
+		return 0, &obstacle{reason: klusterv1alpha1.ReasonDegraded, message: message}
+	}
+	if found.updating {
+		return c.options.pollInterval, nil
+	}
+	return min(c.options.observeInterval, until), nil
+}
+
+// isComplete tells whether every machine runs that a pool is to have.
+func isComplete(cluster *cloud.Cluster) bool {
+	for _, pool := range cluster.Pools {
+		if pool.Running < pool.Count {
+			return false
+		}
+	}
+	return true
+}
+
+// isIntended tells whether the status says already that the cluster is being made.
+func isIntended(kluster *klusterv1alpha1.Kluster) bool {
+	return meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned) != nil
+}
+
+func ownerOf(kluster *klusterv1alpha1.Kluster) cloud.Owner {
+	return cloud.Owner{UID: string(kluster.UID)}
+}
+
+// cloudSpec says in the words of clouds what the Kluster asks for.
+func cloudSpec(kluster *klusterv1alpha1.Kluster) cloud.Spec {
+	spec := cloud.Spec{Name: kluster.Spec.Name, Region: kluster.Spec.Region, Version: kluster.Spec.Version}
+	for _, pool := range kluster.Spec.NodePools {
+		wanted := cloud.Pool{Name: pool.Name, Size: pool.Size, Count: int(pool.Count), Labels: pool.Labels}
+		for _, taint := range pool.Taints {
+			wanted.Taints = append(wanted.Taints, cloud.Taint(taint))
+		}
+		if scale := pool.Autoscale; scale != nil {
+			wanted.Autoscale = &cloud.Autoscale{Min: int(scale.MinNodes), Max: int(scale.MaxNodes)}
+		}
+		spec.Pools = append(spec.Pools, wanted)
+	}
+	return spec
+}

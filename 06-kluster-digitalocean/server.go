@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// readHeaderTimeout bounds how long a client may take to ask.
+	readHeaderTimeout = 10 * time.Second
+	// serverStopTimeout bounds how long a reply in progress may hold the shutdown up.
+	serverStopTimeout = time.Second
+)
+
+// servers are the HTTP servers of one run.
+type servers struct {
+	list    []*http.Server
+	running sync.WaitGroup
+}
+
+// startServers serves metrics and probes at the addresses in the options. It
+// returns an error if one of them can't be had.
+func startServers(ctx context.Context, options options, healthy func(*http.Request) error, ready func() bool) (*servers, error) {
+	metrics := http.NewServeMux()
+	metrics.Handle("/metrics", legacyregistry.Handler())
+	probes := http.NewServeMux()
+	probes.HandleFunc("/healthz", func(writer http.ResponseWriter, request *http.Request) {
+		answer(writer, healthy(request))
+	})
+	probes.HandleFunc("/readyz", func(writer http.ResponseWriter, _ *http.Request) {
+		if !ready() {
+			answer(writer, errors.New("the caches are not filled yet"))
+			return
+		}
+		answer(writer, nil)
+	})
+
+	s := &servers{}
+	if err := s.start(ctx, "--metrics-bind-address", options.metricsBindAddress, metrics); err != nil {
+		return nil, err
+	}
+	if err := s.start(ctx, "--health-probe-bind-address", options.healthProbeBindAddress, probes); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *servers) start(ctx context.Context, flag, address string, handler http.Handler) error {
+	if address == disabledAddress {
+		return nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("%s=%s: %w: choose another address, or 0 to do without", flag, address, err)
+	}
+	// With port 0 the system chooses one, which only the log tells.
+	klog.FromContext(ctx).Info("Serving", "flag", flag, "address", listener.Addr().String())
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: readHeaderTimeout}
+	s.list = append(s.list, server)
+	s.running.Go(func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			klog.FromContext(ctx).Error(err, "A server ended", "address", address)
+		}
+	})
+	return nil
+}
+
+// stop ends the servers: requests in progress get a moment, then their connections are cut.
+func (s *servers) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), serverStopTimeout)
+	defer cancel()
+	for _, server := range s.list {
+		if server.Shutdown(ctx) != nil {
+			_ = server.Close()
+		}
+	}
+	s.running.Wait()
+}
+
+// answer is what a kubelet understands: 200, or 500 and the reason.
+func answer(writer http.ResponseWriter, problem error) {
+	if problem != nil {
+		http.Error(writer, problem.Error(), http.StatusInternalServerError)
+		return
+	}
+	_, _ = fmt.Fprintln(writer, "ok")
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	"example.com/operator-workshop/operatortest"
+)
+
+var (
+	cluster = &operatortest.Cluster{CRDs: operator.CRDs, Scheme: newScheme()}
+	clouds  = newAccounts()
+)
+
+func TestKluster(t *testing.T) {
+	RegisterFailHandler(Fail)
+	log.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	RunSpecs(t, "Kluster")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	DeferCleanup(clouds.close)
+	DeferCleanup(cluster.Stop)
+	Expect(cluster.Start(ctx)).To(Succeed())
+})
+
+func newScheme() *runtime.Scheme {
+	kinds := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(kinds))
+	utilruntime.Must(klusterv1alpha1.AddToScheme(kinds))
+	return kinds
+}
+
+// testOptions are those of an operator for one namespace, without servers, that is quick to look again.
+func testOptions(namespace string) options {
+	options := defaultOptions()
+	options.namespace = namespace
+	options.metricsBindAddress, options.healthProbeBindAddress = disabledAddress, disabledAddress
+	options.pollInterval, options.retryInterval, options.observeInterval = 50*time.Millisecond, 200*time.Millisecond, time.Second
+	options.settleTime = time.Second
+	options.cloud = cloudOptions{url: clouds.url(), qps: 1000, burst: 1000}
+	return options
+}
