@@ -108,7 +108,7 @@ func (k *Kwok) Make(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := cluster.Up(ctx); err != nil && !serves(ctx, cluster) {
+	if err := cluster.Up(ctx); err != nil {
 		return "", err
 	}
 	config, client, err := k.connect(id)
@@ -116,13 +116,6 @@ func (k *Kwok) Make(ctx context.Context, id string) (string, error) {
 		return "", err
 	}
 	return config.Host, makeAdministrator(ctx, client)
-}
-
-// serves tells whether a cluster runs that Up was not content with: when it starts
-// one again, it waits for nodes without taints, and pools may have none.
-func serves(ctx context.Context, cluster classroom.Cluster) bool {
-	status, err := cluster.Status(ctx)
-	return err == nil && status.State == classroom.StateRunning
 }
 
 // Delete ends a control plane's programs and removes its files.
