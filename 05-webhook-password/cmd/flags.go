@@ -18,6 +18,9 @@ import (
 	"example.com/operator-workshop/05-webhook-password/internal/manager"
 )
 
+// tellsSecrets is the level from which on client-go logs the bodies of its requests. Zap counts downwards.
+const tellsSecrets = zapcore.Level(-8)
+
 // parseFlags reads the arguments and starts logging as they say. It returns
 // flag.ErrHelp after printing the help that was asked for, and else an error of one line.
 func parseFlags(args []string, output io.Writer) (*flag.FlagSet, manager.Options, error) {
@@ -44,6 +47,9 @@ func parseFlags(args []string, output io.Writer) (*flag.FlagSet, manager.Options
 	}
 	if err != nil {
 		return flags, options, fmt.Errorf("%w: --help lists the flags", err)
+	}
+	if logging.Level.Enabled(tellsSecrets) {
+		return flags, options, fmt.Errorf("--zap-log-level: at most %d: above that client-go logs the bodies of requests, and with them passwords", -tellsSecrets-1)
 	}
 	logger := zap.New(zap.UseFlagOptions(&logging))
 	ctrl.SetLogger(logger)

@@ -40,15 +40,16 @@ func TestRunRefuses(t *testing.T) {
 		environment map[string]string
 		want        string
 	}{
-		"an unknown flag":               {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
-		"an argument":                   {args: []string{"start"}, want: `unexpected argument "start": --help lists the flags`},
-		"a number that is none":         {args: []string{"--max-concurrent-reconciles=many"}, want: `invalid value "many" for flag -max-concurrent-reconciles: parse error: --help lists the flags`},
-		"no worker":                     {args: []string{"--max-concurrent-reconciles=0"}, want: "--max-concurrent-reconciles=0: at least 1 is needed"},
-		"no resync":                     {args: []string{"--resync-period=0s"}, want: "--resync-period=0s: give a positive duration"},
-		"a name that no namespace has":  {args: []string{"--namespaces=shop,Bank"}, want: `invalid value "shop,Bank" for flag -namespaces: "Bank" is no namespace: `},
-		"an empty list of namespaces":   {args: []string{"--namespaces="}, want: `"" is no namespace: `},
-		"a certificate that is missing": {args: []string{"--metrics-cert-path=missing"}, want: "--metrics-cert-path=missing: stat missing/tls.crt: no such file or directory"},
-		"a certificate without TLS":     {args: []string{"--metrics-secure=false", "--metrics-cert-path=certs"}, want: "--metrics-cert-path is for TLS: leave --metrics-secure=false out"},
+		"an unknown flag":                 {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
+		"an argument":                     {args: []string{"start"}, want: `unexpected argument "start": --help lists the flags`},
+		"a number that is none":           {args: []string{"--max-concurrent-reconciles=many"}, want: `invalid value "many" for flag -max-concurrent-reconciles: parse error: --help lists the flags`},
+		"no worker":                       {args: []string{"--max-concurrent-reconciles=0"}, want: "--max-concurrent-reconciles=0: at least 1 is needed"},
+		"no resync":                       {args: []string{"--resync-period=0s"}, want: "--resync-period=0s: give a positive duration"},
+		"a name that no namespace has":    {args: []string{"--namespaces=shop,Bank"}, want: `invalid value "shop,Bank" for flag -namespaces: "Bank" is no namespace: `},
+		"an empty list of namespaces":     {args: []string{"--namespaces="}, want: `"" is no namespace: `},
+		"a certificate that is missing":   {args: []string{"--metrics-cert-path=missing"}, want: "--metrics-cert-path=missing: stat missing/tls.crt: no such file or directory"},
+		"a certificate without TLS":       {args: []string{"--metrics-secure=false", "--metrics-cert-path=certs"}, want: "--metrics-cert-path is for TLS: leave --metrics-secure=false out"},
+		"a log that would hold passwords": {args: []string{"--zap-log-level=8"}, want: "--zap-log-level: at most 7: above that client-go logs the bodies of requests, and with them passwords"},
 		"webhooks that are neither on nor off": {
 			environment: map[string]string{"ENABLE_WEBHOOKS": "maybe"},
 			want:        "ENABLE_WEBHOOKS=maybe: give true or false",

@@ -1,7 +1,9 @@
 package v1alpha1
 
 import (
+	"encoding/json"
 	"math/rand"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,6 +37,19 @@ func FuzzHubRoundTrip(f *testing.F) {
 		mustConvert(t, spoke.ConvertTo(after))
 		expectSame(t, before, after)
 	})
+}
+
+// A list that is left out gets the default of v1, which asks for digits.
+func TestNoDigitsAreWrittenDown(t *testing.T) {
+	hub := &secretv1.Password{}
+	mustConvert(t, (&Password{Spec: PasswordSpec{Length: 20, Digits: new(int32(0)), Symbols: new(int32(0))}}).ConvertTo(hub))
+	content, err := json.Marshal(hub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(content), `"require":[]`) {
+		t.Errorf("the API server would fill in digits that nobody wants, see hubSpec: %s", content)
+	}
 }
 
 // seed makes `go test` try some objects without -fuzz.

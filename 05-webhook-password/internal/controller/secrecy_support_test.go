@@ -21,8 +21,8 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// logLevel is the most that can be logged: from level 8 on client-go logs the
-// bodies of its requests, and so Secrets.
+// logLevel is the most that the command allows: from level 8 on client-go logs
+// the bodies of its requests, and so Secrets.
 const logLevel = 7
 
 // least is what a run of all specs discloses at least, and how many secrets it has. Most of it
