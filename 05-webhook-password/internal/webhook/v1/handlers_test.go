@@ -52,12 +52,12 @@ func TestHandlers(t *testing.T) {
 	handlers, err := newHandlers()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for _, name := range slices.Sorted(maps.Keys(cases())) {
+		c := cases()[name]
+		if c.unasked { // by the API server: see config/webhook/match_conditions_validating.yaml
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			c := cases()[name]
-			if c.unasked {
-				t.Skip("the API server does not ask the webhook: see config/webhook/match_conditions_validating.yaml")
-			}
 			g.Expect(c.differs(decide(g, handlers, c))).To(BeEmpty(), "cases_test.go says what should be: look into internal/webhook/v1")
 		})
 	}
