@@ -44,33 +44,47 @@ func (a *accounts) url() string { return a.server.URL + "/" }
 // tokenFor is the token of a namespace's account. Tests look for it where it must not be.
 func tokenFor(namespace string) string { return "dop-v1-secret-of-" + namespace }
 
+// readOnlyTokenFor is another token of the same account, which may only read.
+func readOnlyTokenFor(namespace string) string { return "dop-v1-reader-of-" + namespace }
+
 // of is the account of a namespace, which is made at the first call.
 func (a *accounts) of(namespace string) *emulator.Emulator {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if found := a.known[namespace]; found != nil {
-		return found
+	if a.known[namespace] == nil {
+		a.known[namespace] = newAccount(namespace, func(*emulator.Options) {})
 	}
-	made, err := emulator.New(emulator.Options{
-		Tokens:        []string{tokenFor(namespace)},
-		ProvisionTime: 100 * time.Millisecond,
-		NodeTime:      50 * time.Millisecond,
-		UpgradeTime:   100 * time.Millisecond,
-		DeleteTime:    100 * time.Millisecond,
-	})
+	return a.known[namespace]
+}
+
+// open makes the account of a namespace that is not like the others.
+func (a *accounts) open(namespace string, change func(*emulator.Options)) *emulator.Emulator {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.known[namespace] = newAccount(namespace, change)
+	return a.known[namespace]
+}
+
+func newAccount(namespace string, change func(*emulator.Options)) *emulator.Emulator {
+	options := emulator.Options{
+		Tokens:         []string{tokenFor(namespace)},
+		ReadOnlyTokens: []string{readOnlyTokenFor(namespace)},
+		ProvisionTime:  100 * time.Millisecond,
+		NodeTime:       50 * time.Millisecond,
+		UpgradeTime:    100 * time.Millisecond,
+		DeleteTime:     100 * time.Millisecond,
+	}
+	change(&options)
+	made, err := emulator.New(options)
 	if err != nil {
-		panic(err) // the options are constant
+		panic(err) // the tests write the options themselves
 	}
-	a.known[namespace] = made
 	return made
 }
 
 // ServeHTTP sends a request to the account that its token is for.
 func (a *accounts) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
-	namespace, found := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer "+tokenFor(""))
-	if !found {
-		namespace = "nobody" // any account refuses the token
-	}
+	namespace := namespaceOf(request)
 	a.mu.Lock()
 	closed := a.closed[namespace]
 	a.mu.Unlock()
@@ -79,6 +93,16 @@ func (a *accounts) ServeHTTP(writer http.ResponseWriter, request *http.Request) 
 		return
 	}
 	a.of(namespace).ServeHTTP(writer, request)
+}
+
+// namespaceOf is the namespace whose account the request's token gives access to.
+func namespaceOf(request *http.Request) string {
+	for _, prefix := range []string{tokenFor(""), readOnlyTokenFor("")} {
+		if namespace, found := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer "+prefix); found {
+			return namespace
+		}
+	}
+	return "nobody" // any account refuses the token
 }
 
 // Snapshot implements operatortest.External.

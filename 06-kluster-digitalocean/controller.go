@@ -53,6 +53,11 @@ type controller struct {
 	secrets corelisters.SecretLister
 	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	superseded
+	// pauses is until when the cloud has asked to be left alone. The queue can't keep to that: any
+	// event brings a Kluster back at once, and the first is that of the status which reports it.
+	pauses moments
+	// creations is when the last creation of a cluster ended in an error.
+	creations moments
 }
 
 // newController wires the parts up. Nothing runs yet but the queue, which stop ends.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
@@ -73,10 +74,14 @@ func (c *controller) findForRemoval(ctx context.Context, account cloud.CloudProv
 }
 
 // isSettled tells whether a cluster that can't be found is one that there isn't.
-// The answer to its creation may be lost, and the cloud's list lag behind; nobody
-// has asked for one since the Kluster was deleted.
+// The answer to its creation may be lost, and the cloud's list lag behind. Nobody has asked for one since
+// the Kluster was deleted, but a creation that hung may have ended after that.
 func (c *controller) isSettled(kluster *klusterv1alpha1.Kluster) (gone bool, after time.Duration, err error) {
-	left := c.options.settleTime - c.options.clock.Since(kluster.DeletionTimestamp.Time)
+	last := kluster.DeletionTimestamp.Time
+	if created := c.creations.of(cache.MetaObjectToName(kluster)); created.After(last) {
+		last = created
+	}
+	left := c.options.settleTime - c.options.clock.Since(last)
 	if left <= 0 {
 		return true, 0, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
@@ -67,6 +68,7 @@ func (c *controller) findOrCreate(ctx context.Context, account cloud.CloudProvid
 	}
 	cluster, err = account.Create(ctx, ownerOf(kluster), cloudSpec(kluster))
 	if err != nil {
+		c.creations.set(cache.MetaObjectToName(kluster), c.options.clock.Now())
 		return nil, obstacleOf(err)
 	}
 	klog.FromContext(ctx).Info("Created the cluster", "cluster", cluster.ID)

@@ -10,6 +10,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
@@ -23,12 +24,14 @@ var (
 
 func TestKluster(t *testing.T) {
 	RegisterFailHandler(Fail)
-	log.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(logLevel), textlogger.Output(logged)))
+	log.SetLogger(logger)
+	klog.SetLogger(logger)
 	RunSpecs(t, "Kluster")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
+	DeferCleanup(expectSecrecy)
 	DeferCleanup(clouds.close)
 	DeferCleanup(cluster.Stop)
 	Expect(cluster.Start(ctx)).To(Succeed())

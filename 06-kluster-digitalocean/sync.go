@@ -29,6 +29,8 @@ func (c *controller) sync(ctx context.Context, key cache.ObjectName) (time.Durat
 	kluster, err := c.klusters.Klusters(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
 		c.forget(key)
+		c.pauses.forget(key)
+		c.creations.forget(key)
 		return 0, nil
 	}
 	if err != nil {
@@ -36,6 +38,9 @@ func (c *controller) sync(ctx context.Context, key cache.ObjectName) (time.Durat
 	}
 	if c.has(kluster) {
 		return 0, nil // the event of our own last write is on its way
+	}
+	if left := time.Until(c.pauses.of(key)); left > 0 {
+		return left, nil
 	}
 	if kluster.DeletionTimestamp != nil {
 		return c.finalize(ctx, kluster)
@@ -53,6 +58,8 @@ type obstacle struct {
 	credentials bool
 	// after is how long to wait before another try; zero for the usual time.
 	after time.Duration
+	// pause tells that until then there must be no other try, whatever events tell.
+	pause bool
 	// cause is the error that is tried again sooner, less and less often; nil if that would not help.
 	cause error
 }
@@ -78,7 +85,7 @@ func obstacleOf(err error) error {
 		return &obstacle{reason: klusterv1alpha1.ReasonLost, message: message + ": if the cluster was deleted, delete this Kluster too"}
 	case cloud.Busy:
 		if answer.RetryAfter > 0 {
-			return &obstacle{reason: klusterv1alpha1.ReasonUnavailable, message: message, after: answer.RetryAfter}
+			return &obstacle{reason: klusterv1alpha1.ReasonUnavailable, message: message, after: answer.RetryAfter, pause: true}
 		}
 	}
 	return &obstacle{reason: klusterv1alpha1.ReasonUnavailable, message: message, cause: err}
@@ -92,6 +99,9 @@ func (c *controller) settle(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	}
 	if obstructed && obstacle.cause != nil && c.queue.NumRequeues(cache.MetaObjectToName(kluster)) < patience {
 		return 0, errors.Join(c.recordNew(ctx, kluster, found), obstacle.cause)
+	}
+	if obstructed && obstacle.pause { // before the status is written: its event would end the wait
+		c.pauses.set(cache.MetaObjectToName(kluster), time.Now().Add(obstacle.after))
 	}
 	found.obstacle = obstacle
 	if err := c.updateStatus(ctx, kluster, found); err != nil {

@@ -46,8 +46,8 @@ func TestMakeRefusesWhatDoesNotExist(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a stage":                    {[]string{"stage-9"}, `there is no stage "stage-9": choose one of 0, 1, 2, 3, 4, 5`},
-		"a stage before a verb":      {[]string{"stage-9", "test"}, `there is no stage "stage-9": choose one of 0, 1, 2, 3, 4, 5`},
+		"a stage":                    {[]string{"stage-9"}, `there is no stage "stage-9": choose one of 0, 1, 2, 3, 4, 5, 6`},
+		"a stage before a verb":      {[]string{"stage-9", "test"}, `there is no stage "stage-9": choose one of 0, 1, 2, 3, 4, 5, 6`},
 		"a stage that is no number":  {[]string{"stage-one"}, `there is no stage "stage-one"`},
 		"a verb":                     {[]string{"stage-1", "tests"}, `stage 1 has no target "tests": choose from help, install`},
 		"a verb of a chapter only":   {[]string{"stage-0", "install"}, "stage 0 has a chapter only"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"strconv"
 	"time"
@@ -49,9 +50,11 @@ func problemOf(status int) cloud.Problem {
 	return cloud.Refused
 }
 
-// messageOf is the API's own message, or the status if it has none, as with a proxy's page.
+// messageOf is the API's own message, or the status if it has none, as with a proxy's page: godo takes
+// the whole page for the message.
 func messageOf(answer *godo.ErrorResponse) string {
-	if answer.Message != "" {
+	kind, _, err := mime.ParseMediaType(answer.Response.Header.Get("Content-Type"))
+	if err == nil && kind == "application/json" && answer.Message != "" {
 		return answer.Message
 	}
 	return answer.Response.Status

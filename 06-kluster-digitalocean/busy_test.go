@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+)
+
+var _ = Describe("a busy cloud", func() {
+	It("is left alone for as long as it asks", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		const wait = 2 * time.Second
+		disturb(account, emulator.Fault{Method: http.MethodPost, Path: clustersPath, Kind: emulator.FaultTooMany, RetryAfter: emulator.Duration(wait)})
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonUnavailable)
+		Expect(ready.Message).To(ContainSubstring("API Rate limit exceeded"))
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		journal := account.Journal()
+		for i, entry := range journal {
+			if entry.Status == http.StatusTooManyRequests {
+				Expect(journal[i+1].Time.Sub(entry.Time)).To(BeNumerically(">=", wait), "the next request is %s", journal[i+1])
+			}
+		}
+		expectOneCluster(kluster)
+	}, SpecTimeout(specTimeout))
+
+	It("gets no more than --do-api-qps from all workers together", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		options := testOptions(namespace)
+		options.workers, options.pollInterval = 4, 10*time.Millisecond
+		options.cloud.qps, options.cloud.burst = 20, 1
+		begun := time.Now()
+		startOperator(options)
+		var klusters []*klusterv1alpha1.Kluster
+		for i := range 4 {
+			klusters = append(klusters, create(ctx, namespace, fmt.Sprint("shop-", i)))
+		}
+		for _, kluster := range klusters {
+			expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		}
+		requests := len(account.Journal())
+		allowed := options.cloud.qps*time.Since(begun).Seconds() + float64(options.cloud.burst)
+		Expect(float64(requests)).To(BeNumerically("<=", allowed), "see limitedTransport in cloud.go")
+	}, SpecTimeout(specTimeout))
+
+	It("keeps no worker waiting while it makes clusters", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		addAccount(ctx, namespace, "slow", hourlong)
+		options := testOptions(namespace)
+		options.workers = 1
+		startOperator(options)
+		for i := range 3 {
+			slow := newKluster(namespace, fmt.Sprint("slow-", i))
+			slow.Spec.TokenSecret.Name = "slow"
+			Expect(cluster.Client.Create(ctx, slow)).To(Succeed())
+			expectReason(ctx, slow, klusterv1alpha1.ReasonProvisioning)
+		}
+		expectReason(ctx, create(ctx, namespace, "shop"), klusterv1alpha1.ReasonRunning)
+	}, SpecTimeout(specTimeout))
+
+	It("holds up only the worker that is waiting for its answer", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		slow := addAccount(ctx, namespace, "slow", func(*emulator.Options) {})
+		proceed := make(chan struct{})
+		release := sync.OnceFunc(func() { close(proceed) })
+		slow.Interrupt(func(emulator.Call) (func() error, error) {
+			<-proceed
+			return nil, nil
+		})
+		options := testOptions(namespace)
+		options.workers = 2
+		startOperator(options)
+		DeferCleanup(release)
+		hung := newKluster(namespace, "hung")
+		hung.Spec.TokenSecret.Name = "slow"
+		Expect(cluster.Client.Create(ctx, hung)).To(Succeed())
+		eventually(ctx, func(g Gomega) { g.Expect(slow.Journal()).NotTo(BeEmpty()) })
+
+		expectReason(ctx, create(ctx, namespace, "shop"), klusterv1alpha1.ReasonRunning)
+		Expect(slow.Journal()).To(ConsistOf(HaveField("Done", false)), "the other one still waits")
+		release()
+		expectReason(ctx, hung, klusterv1alpha1.ReasonRunning)
+		Expect(slow.Effective("create cluster")).To(HaveLen(1))
+	}, SpecTimeout(specTimeout))
+
+	It("doubles nothing and forgets nothing when it is down for a while, for 100 Klusters of 4 accounts", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		var names []string
+		restore := map[string]func(){}
+		for i := range 4 {
+			name := fmt.Sprint("account-", i)
+			addAccount(ctx, namespace, name, func(*emulator.Options) {})
+			names = append(names, name)
+		}
+		setDown := func() {
+			for _, name := range names {
+				restore[name] = clouds.Fail(accountName(namespace, name))
+			}
+		}
+		setUp := func() {
+			for _, name := range names {
+				restore[name]()
+			}
+		}
+		options := testOptions(namespace)
+		options.workers = 8
+		setDown()
+		startOperator(options)
+		DeferCleanup(setUp)
+		for i := range 100 {
+			kluster := newKluster(namespace, fmt.Sprint("shop-", i))
+			kluster.Spec.TokenSecret.Name = names[i%len(names)]
+			Expect(cluster.Client.Create(ctx, kluster)).To(Succeed())
+		}
+		expectUnavailable(ctx, namespace)
+		setUp()
+		expectAll(ctx, namespace, 100, klusterv1alpha1.ReasonRunning)
+		setDown()
+		Expect(cluster.Client.DeleteAllOf(ctx, &klusterv1alpha1.Kluster{}, client.InNamespace(namespace))).To(Succeed())
+		expectUnavailable(ctx, namespace)
+		setUp()
+		expectAll(ctx, namespace, 0, "")
+		for _, name := range names {
+			account := clouds.of(accountName(namespace, name))
+			Expect(account.Clusters()).To(BeEmpty())
+			Expect(account.Effective("create cluster")).To(HaveLen(25))
+			Expect(account.Effective("delete cluster")).To(HaveLen(25))
+		}
+	}, SpecTimeout(2*specTimeout))
+
+	It("is counted, by method and answer", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		before := map[string]float64{}
+		for _, code := range []string{"201", "429", "none"} {
+			before[code] = countPosts(code)
+		}
+		disturb(clouds.of(namespace), creating(emulator.FaultTooMany, false), creating(emulator.FaultDrop, false))
+		startOperator(testOptions(namespace))
+		expectReason(ctx, create(ctx, namespace, "shop"), klusterv1alpha1.ReasonRunning)
+		for code, count := range before {
+			Expect(countPosts(code)-count).To(BeEquivalentTo(1), "POST answered by %s, see limitedTransport in cloud.go", code)
+		}
+	}, SpecTimeout(specTimeout))
+})
+
+// accountName is that of another account than a namespace's own.
+func accountName(namespace, name string) string { return namespace + "-" + name }
+
+// addAccount opens another account, and puts its token into a Secret of that name.
+func addAccount(ctx context.Context, namespace, name string, change func(*emulator.Options)) *emulator.Emulator {
+	GinkgoHelper()
+	account := clouds.open(accountName(namespace, name), change)
+	Expect(cluster.Client.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Data:       map[string][]byte{"token": []byte(tokenFor(accountName(namespace, name)))},
+	})).To(Succeed())
+	return account
+}
+
+// reasonsIn counts the Klusters of a namespace by the reason of their condition Ready.
+func reasonsIn(ctx context.Context, g Gomega, namespace string) map[string]int {
+	list := &klusterv1alpha1.KlusterList{}
+	g.Expect(cluster.Client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+	reasons := map[string]int{}
+	for _, kluster := range list.Items {
+		for _, condition := range kluster.Status.Conditions {
+			if condition.Type == klusterv1alpha1.ConditionReady {
+				reasons[condition.Reason]++
+			}
+		}
+	}
+	return reasons
+}
+
+func expectUnavailable(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	eventually(ctx, func(g Gomega) {
+		g.Expect(reasonsIn(ctx, g, namespace)).To(HaveKey(klusterv1alpha1.ReasonUnavailable))
+	})
+}
+
+// expectAll waits until there are so many Klusters that say so, and no others.
+func expectAll(ctx context.Context, namespace string, count int, reason string) {
+	GinkgoHelper()
+	want := map[string]int{}
+	if count > 0 {
+		want[reason] = count
+	}
+	Eventually(func(g Gomega) { g.Expect(reasonsIn(ctx, g, namespace)).To(Equal(want)) }).
+		WithContext(ctx).WithPolling(5 * checkInterval).WithTimeout(specTimeout).Should(Succeed())
+}
+
+// countPosts reads the metric of the requests to the cloud.
+func countPosts(code string) float64 {
+	GinkgoHelper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		if family.GetName() != "kluster_cloud_requests_total" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			if labels["method"] == http.MethodPost && labels["code"] == code {
+				return metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}

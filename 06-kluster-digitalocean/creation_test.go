@@ -1,0 +1,113 @@
+package main
+
+import (
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+)
+
+// creating is a fault of the request that creates a cluster.
+func creating(kind emulator.FaultKind, after bool) emulator.Fault {
+	return emulator.Fault{Method: http.MethodPost, Path: clustersPath, Kind: kind, After: after}
+}
+
+// lagging hides new clusters from lists for a while.
+func lagging(delay time.Duration) emulator.Fault {
+	return emulator.Fault{Method: http.MethodGet, Path: clustersPath, Kind: emulator.FaultLaggingList, Delay: emulator.Duration(delay), Count: emulator.Always}
+}
+
+var _ = Describe("one Kluster makes one cluster", func() {
+	DescribeTable("though its creation", func(ctx SpecContext, faults []emulator.Fault) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		disturb(account, faults...)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		expectOneCluster(kluster)
+		expectCondition(kluster, klusterv1alpha1.ConditionProvisioned, metav1.ConditionTrue, klusterv1alpha1.ReasonRunning)
+		expectCondition(kluster, klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionTrue, klusterv1alpha1.ReasonTokenAccepted)
+		Expect(account.Faults()).To(Or(BeEmpty(), HaveEach(HaveField("Count", emulator.Always))), "nothing went wrong")
+	},
+		Entry("is dropped before it takes effect", []emulator.Fault{creating(emulator.FaultDrop, false)}, SpecTimeout(specTimeout)),
+		Entry("takes effect, and the connection drops", []emulator.Fault{creating(emulator.FaultDrop, true)}, SpecTimeout(specTimeout)),
+		Entry("takes effect, and the answer is cut off", []emulator.Fault{creating(emulator.FaultCut, false)}, SpecTimeout(specTimeout)),
+		Entry("takes effect, and the answer is 500", []emulator.Fault{creating(emulator.FaultServerError, true)}, SpecTimeout(specTimeout)),
+		Entry("takes effect, and the answer is the page of a proxy", []emulator.Fault{creating(emulator.FaultBadGateway, true)}, SpecTimeout(specTimeout)),
+		Entry("takes effect, and the answer is 503", []emulator.Fault{creating(emulator.FaultUnavailable, true)}, SpecTimeout(specTimeout)),
+		Entry("fails twice before it takes effect", []emulator.Fault{creating(emulator.FaultServerError, false), creating(emulator.FaultBadGateway, false)}, SpecTimeout(specTimeout)),
+		Entry("takes effect, the answer is lost, and the list lags behind", []emulator.Fault{creating(emulator.FaultDrop, true), lagging(500 * time.Millisecond)}, SpecTimeout(specTimeout)),
+		Entry("takes effect, the answer is cut off, and the list fails", []emulator.Fault{
+			creating(emulator.FaultCut, false),
+			{Method: http.MethodGet, Path: clustersPath, Kind: emulator.FaultCut, Skip: 2},
+			{Method: http.MethodGet, Path: clustersPath, Kind: emulator.FaultBadGateway, Skip: 2},
+		}, SpecTimeout(specTimeout)),
+	)
+
+	It("and the second of two Klusters of one name waits for the name, and touches nothing", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		startOperator(testOptions(namespace))
+		first := create(ctx, namespace, "first")
+		expectReason(ctx, first, klusterv1alpha1.ReasonRunning)
+		expectOneCluster(first)
+		before := account.Clusters()[0]
+		account.ClearJournal()
+
+		second := newKluster(namespace, "second")
+		second.Spec.Name = "first"
+		second.Spec.NodePools[0].Count = 3
+		Expect(cluster.Client.Create(ctx, second)).To(Succeed())
+		expectReason(ctx, second, klusterv1alpha1.ReasonNameTaken)
+		Expect(second.Status.KlusterID).To(BeEmpty(), "the cluster is not this Kluster's")
+		consistently(ctx, func(g Gomega) {
+			g.Expect(account.Clusters()).To(ConsistOf(before), "the other's cluster stays as it is")
+			g.Expect(requests(account, http.MethodPut, http.MethodDelete)).To(BeEmpty())
+		})
+		Expect(account.Effective("create cluster")).To(BeEmpty())
+
+		expectGone(ctx, first)
+		expectReason(ctx, second, klusterv1alpha1.ReasonRunning)
+		Expect(second.Status.KlusterID).NotTo(Equal(first.Status.KlusterID))
+		expectOneCluster(second)
+	}, SpecTimeout(specTimeout))
+
+	It("and deleting a Kluster whose name was taken leaves the other's cluster alone", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		startOperator(testOptions(namespace))
+		first := create(ctx, namespace, "first")
+		expectReason(ctx, first, klusterv1alpha1.ReasonRunning)
+		second := newKluster(namespace, "second")
+		second.Spec.Name = "first"
+		Expect(cluster.Client.Create(ctx, second)).To(Succeed())
+		expectReason(ctx, second, klusterv1alpha1.ReasonNameTaken)
+
+		expectGone(ctx, second)
+		expectOneCluster(first)
+		Expect(requests(clouds.of(namespace), http.MethodDelete)).To(BeEmpty(), "see findForRemoval in finalize.go")
+		expectReason(ctx, first, klusterv1alpha1.ReasonRunning)
+	}, SpecTimeout(specTimeout))
+
+	It("and is not made again when somebody deletes it in the cloud", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		id := kluster.Status.KlusterID
+		Expect(account.Remove(id)).To(Succeed())
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonLost)
+		expectCondition(kluster, klusterv1alpha1.ConditionProvisioned, metav1.ConditionTrue, klusterv1alpha1.ReasonRunning)
+		consistently(ctx, func(g Gomega) {
+			g.Expect(account.Effective("create cluster")).To(HaveLen(1), "see findOrCreate in provision.go")
+			g.Expect(kluster.Status.KlusterID).To(Equal(id), "the ID is recorded once")
+		})
+		expectGone(ctx, kluster)
+	}, SpecTimeout(specTimeout))
+})

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+)
+
+// deleting is a fault of the request that deletes a cluster.
+func deleting(kind emulator.FaultKind, after bool) emulator.Fault {
+	return emulator.Fault{Method: http.MethodDelete, Path: clusterPath, Kind: kind, After: after}
+}
+
+// looking is a fault of the request that looks at a cluster.
+func looking(kind emulator.FaultKind, count int) emulator.Fault {
+	return emulator.Fault{Method: http.MethodGet, Path: clusterPath, Kind: kind, Count: count}
+}
+
+var _ = Describe("a Kluster goes after its cluster", func() {
+	DescribeTable("though", func(ctx SpecContext, faults []emulator.Fault) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		expectOneCluster(kluster)
+
+		disturb(account, faults...)
+		expectGone(ctx, kluster)
+		Expect(account.Clusters()).To(BeEmpty())
+		Expect(account.Effective("delete cluster")).To(HaveLen(1), "one deletion takes effect")
+	},
+		Entry("the deletion is dropped before it takes effect", []emulator.Fault{deleting(emulator.FaultDrop, false)}, SpecTimeout(specTimeout)),
+		Entry("the deletion takes effect, and the connection drops", []emulator.Fault{deleting(emulator.FaultDrop, true)}, SpecTimeout(specTimeout)),
+		Entry("the deletion takes effect, and the answer is 500", []emulator.Fault{deleting(emulator.FaultServerError, true)}, SpecTimeout(specTimeout)),
+		Entry("the answers to the deletion are 503 and a proxy's page", []emulator.Fault{deleting(emulator.FaultUnavailable, false), deleting(emulator.FaultBadGateway, false)}, SpecTimeout(specTimeout)),
+		Entry("the cloud is busy", []emulator.Fault{deleting(emulator.FaultTooMany, false), looking(emulator.FaultTooMany, 2)}, SpecTimeout(specTimeout)),
+		Entry("looking at the cluster fails in many ways", []emulator.Fault{
+			looking(emulator.FaultServerError, 1), looking(emulator.FaultBadGateway, 1), looking(emulator.FaultCut, 1), looking(emulator.FaultDrop, 1),
+		}, SpecTimeout(specTimeout)),
+	)
+
+	It("though the cloud's library can't read the state deleting, of this cluster and of another", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.open(namespace, func(options *emulator.Options) { options.DeleteState = emulator.StateDeleting })
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		disturb(account, deleting(emulator.FaultStuckDelete, false))
+		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
+		eventually(ctx, func(g Gomega) {
+			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed())
+			g.Expect(kluster.Status.Progress).To(Equal("deleting"))
+		})
+		other := create(ctx, namespace, "other") // it looks through a list with the first one in it
+		expectReason(ctx, other, klusterv1alpha1.ReasonRunning)
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonDeleting)
+		Expect(account.Remove(kluster.Status.KlusterID)).To(Succeed())
+		expectGone(ctx, kluster)
+		expectGone(ctx, other)
+		Expect(account.Effective("delete cluster")).To(HaveLen(2))
+	}, SpecTimeout(specTimeout))
+
+	It("and waits, and says so, when the cloud's deletion never ends", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		disturb(account, deleting(emulator.FaultStuckDelete, false))
+		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
+		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonDeleting)
+		Expect(ready.Message).To(ContainSubstring(kluster.Status.KlusterID), "people need the ID to complain")
+		consistently(ctx, func(g Gomega) {
+			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed(), "who lets go now leaves a cluster behind")
+		})
+		Expect(account.Remove(kluster.Status.KlusterID)).To(Succeed())
+		expectGone(ctx, kluster)
+	}, SpecTimeout(specTimeout))
+
+	It("even if the answer to its creation is lost, and the list lags behind", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		disturb(account, creating(emulator.FaultDrop, true), lagging(time.Second))
+		options := testOptions(namespace)
+		options.settleTime = 3 * time.Second // the time of a deletion is in whole seconds
+		startOperator(options)
+		kluster := create(ctx, namespace, "shop")
+		eventually(ctx, func(g Gomega) {
+			g.Expect(account.Effective("create cluster")).To(HaveLen(1))
+		})
+		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonDeleting)
+		Expect(kluster.Status.KlusterID).To(BeEmpty(), "the list hides the cluster as yet")
+		expectGone(ctx, kluster)
+		Expect(account.Effective("create cluster")).To(HaveLen(1))
+		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see isSettled in finalize.go")
+	}, SpecTimeout(specTimeout))
+
+	It("even if its creation hangs, and takes effect when the Kluster is long deleted", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		disturb(account, lagging(500*time.Millisecond))
+		proceed := make(chan struct{})
+		release := sync.OnceFunc(func() { close(proceed) })
+		account.Interrupt(func(call emulator.Call) (func() error, error) {
+			if call.Operation != "create cluster" {
+				return nil, nil
+			}
+			<-proceed
+			return func() error { return errors.New("the connection is gone") }, nil
+		})
+		options := testOptions(namespace)
+		startOperator(options)
+		DeferCleanup(release)
+		kluster := create(ctx, namespace, "shop")
+		eventually(ctx, func(g Gomega) { g.Expect(requests(account, http.MethodPost)).NotTo(BeEmpty()) })
+		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
+		deleted := time.Now()
+		Eventually(func() time.Duration { return time.Since(deleted) }).WithContext(ctx).
+			WithTimeout(specTimeout).Should(BeNumerically(">", options.settleTime+time.Second))
+		release()
+		expectGone(ctx, kluster)
+		Expect(account.Effective("create cluster")).To(HaveLen(1))
+		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see isSettled in finalize.go")
+	}, SpecTimeout(specTimeout))
+
+	It("while that is being made", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.open(namespace, hourlong)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		eventually(ctx, func(g Gomega) {
+			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed())
+			g.Expect(kluster.Status.Progress).To(Equal("provisioning"))
+		})
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonProvisioning)
+		expectGone(ctx, kluster)
+		Expect(account.Effective("delete cluster")).To(HaveLen(1))
+	}, SpecTimeout(specTimeout))
+
+	It("though the token is gone meanwhile, and comes back", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		setToken(ctx, namespace, "")
+		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonTokenMissing)
+		setToken(ctx, namespace, readOnlyTokenFor(namespace))
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonTokenRejected)
+		Expect(account.Clusters()).To(HaveLen(1))
+		setToken(ctx, namespace, tokenFor(namespace))
+		expectGone(ctx, kluster)
+		Expect(account.Effective("delete cluster")).To(HaveLen(1))
+	}, SpecTimeout(specTimeout))
+
+	It("though the cloud is down for a while", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		restore := clouds.Fail(namespace)
+		DeferCleanup(restore)
+		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonUnavailable)
+		restore()
+		expectGone(ctx, kluster)
+		Expect(account.Effective("delete cluster")).To(HaveLen(1))
+	}, SpecTimeout(specTimeout))
+
+	It("though somebody else deleted that long ago", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		Expect(account.Remove(kluster.Status.KlusterID)).To(Succeed())
+		expectGone(ctx, kluster)
+	}, SpecTimeout(specTimeout))
+
+	It("and leaves the finalizers of others alone, and the cloud too from then on", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		startOperator(testOptions(namespace))
+		kluster := newKluster(namespace, "shop")
+		kluster.Finalizers = []string{"example.com/theirs"}
+		Expect(cluster.Client.Create(ctx, kluster)).To(Succeed())
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
+		eventually(ctx, func(g Gomega) {
+			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed())
+			g.Expect(kluster.Finalizers).To(ConsistOf("example.com/theirs"))
+		})
+		Expect(account.Clusters()).To(BeEmpty())
+		account.ClearJournal()
+		consistently(ctx, func(g Gomega) { // the cache may lag behind for a moment
+			g.Expect(len(account.Journal())).To(BeNumerically("<", 3), "there is nothing more to ask")
+		})
+		change(ctx, kluster, func() { kluster.Finalizers = nil })
+		expectGone(ctx, kluster)
+	}, SpecTimeout(specTimeout))
+})

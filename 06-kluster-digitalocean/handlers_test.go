@@ -1,0 +1,167 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	listers "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/listers/inspirit941.dev/v1alpha1"
+)
+
+// newHandlers is a controller with a cache, which holds the Klusters given, and a queue. Any request would panic.
+func newHandlers(t *testing.T, klusters ...*klusterv1alpha1.Kluster) *controller {
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for _, kluster := range klusters {
+		NewWithT(t).Expect(index.Add(kluster)).To(Succeed())
+	}
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
+	t.Cleanup(queue.ShutDown)
+	return &controller{klusters: listers.NewKlusterLister(index), queue: queue}
+}
+
+func TestHandlers(t *testing.T) {
+	stored := newKubeconfigSecret(storedKluster(), cloud.Kubeconfig{Content: []byte("kind: Config")}, time.Now())
+	stored.ResourceVersion = "1"
+	changed := func(change func(*corev1.Secret)) *corev1.Secret {
+		secret := stored.DeepCopy()
+		secret.ResourceVersion = "2"
+		change(secret)
+		return secret
+	}
+	unchanged := func(*corev1.Secret) {}
+	owner := func(change func(*metav1.OwnerReference)) func(*corev1.Secret) {
+		return func(secret *corev1.Secret) { change(&secret.OwnerReferences[0]) }
+	}
+	tests := map[string]struct {
+		event func(*controller)
+		want  []string
+	}{
+		"a Kluster changes": {
+			event: func(c *controller) { c.klusterChanged(storedKluster()) },
+			want:  []string{"front"},
+		},
+		"a Kluster's deletion was missed": {
+			event: func(c *controller) {
+				c.klusterChanged(cache.DeletedFinalStateUnknown{Key: "shop/front", Obj: storedKluster()})
+			},
+			want: []string{"front"},
+		},
+		"something else arrives": {
+			event: func(c *controller) { c.klusterChanged("nonsense"); c.secretChanged(nil); c.secretUpdated(nil, 1) },
+		},
+		"a Secret changes": {
+			event: func(c *controller) { c.secretUpdated(stored, changed(unchanged)) },
+			want:  []string{"front"},
+		},
+		"a Secret's deletion was missed": {
+			event: func(c *controller) { c.secretChanged(cache.DeletedFinalStateUnknown{Obj: stored}) },
+			want:  []string{"front"},
+		},
+		"a resync of a Secret": {
+			event: func(c *controller) { c.secretUpdated(stored, stored) },
+		},
+		"a Secret loses its owner": {
+			event: func(c *controller) {
+				c.secretUpdated(stored, changed(func(secret *corev1.Secret) { secret.OwnerReferences = nil }))
+			},
+			want: []string{"front"},
+		},
+		"a Secret without owner goes": {
+			event: func(c *controller) {
+				c.secretChanged(changed(func(secret *corev1.Secret) { secret.OwnerReferences = nil }))
+			},
+		},
+		"a Secret of a later version of the group": {
+			event: func(c *controller) {
+				c.secretChanged(changed(owner(func(reference *metav1.OwnerReference) { reference.APIVersion = klusterv1alpha1.GroupName + "/v2" })))
+			},
+			want: []string{"front"},
+		},
+		"a Secret of another group": {
+			event: func(c *controller) {
+				c.secretChanged(changed(owner(func(reference *metav1.OwnerReference) { reference.APIVersion = "example.org/v1" })))
+			},
+		},
+		"a Secret of another kind": {
+			event: func(c *controller) {
+				c.secretChanged(changed(owner(func(reference *metav1.OwnerReference) { reference.Kind = "Cluster" })))
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := newHandlers(t)
+			test.event(c)
+			c.queue.ShutDown()
+			var queued []string
+			for key, shutdown := c.queue.Get(); !shutdown; key, shutdown = c.queue.Get() {
+				g.Expect(key.Namespace).To(Equal("shop"))
+				queued = append(queued, key.Name)
+				c.queue.Done(key)
+			}
+			g.Expect(queued).To(ConsistOf(test.want), "the Klusters that a worker looks at, see handlers.go")
+		})
+	}
+}
+
+func TestSyncHasNothingToDo(t *testing.T) {
+	now := metav1.Now()
+	key := cache.MetaObjectToName(storedKluster())
+	tests := map[string]struct {
+		prepare func(*controller, *klusterv1alpha1.Kluster)
+		// wantLater tells that it comes back by itself.
+		wantLater bool
+	}{
+		"the Kluster is gone": {
+			prepare: func(c *controller, _ *klusterv1alpha1.Kluster) { c.klusters = newHandlers(t).klusters },
+		},
+		"somebody else's finalizer holds the Kluster": {
+			prepare: func(_ *controller, kluster *klusterv1alpha1.Kluster) {
+				kluster.DeletionTimestamp, kluster.Finalizers = &now, []string{"example.com/theirs"}
+			},
+		},
+		"the cache does not show our last write yet": {
+			prepare: func(c *controller, kluster *klusterv1alpha1.Kluster) {
+				newer := kluster.DeepCopy()
+				newer.ResourceVersion = "31"
+				c.note(kluster, newer)
+			},
+		},
+		"the cloud has asked to be left alone": {
+			prepare: func(c *controller, _ *klusterv1alpha1.Kluster) {
+				c.pauses.set(key, time.Now().Add(time.Hour))
+			},
+			wantLater: true,
+		},
+		"the cloud has asked to be left alone, and the Kluster is being deleted": {
+			prepare: func(c *controller, kluster *klusterv1alpha1.Kluster) {
+				kluster.DeletionTimestamp = &now
+				c.pauses.set(key, time.Now().Add(time.Hour))
+			},
+			wantLater: true,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			kluster := storedKluster()
+			c := newHandlers(t, kluster)
+			test.prepare(c, kluster) // the cache holds this very object
+			after, err := c.sync(t.Context(), key)
+			g.Expect(err).NotTo(HaveOccurred())
+			if test.wantLater {
+				g.Expect(after).To(BeNumerically(">", 0))
+				return
+			}
+			g.Expect(after).To(BeZero())
+		})
+	}
+}

@@ -1,0 +1,226 @@
+// Package cloudtest holds the tests that every [cloud.CloudProvider] passes. What
+// the operator relies on is here, and nothing else: a new cloud that passes them can
+// take the place of the one there is.
+package cloudtest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+)
+
+// timeout bounds how long the cloud may take for one change.
+const timeout = 10 * time.Second
+
+// World is a cloud with one empty account, which three tokens try to use.
+type World struct {
+	// Account may do everything, ReadOnly may read, and the cloud does not know Stranger.
+	Account, ReadOnly, Stranger cloud.CloudProvider
+	// Tokens are what no error may hold.
+	Tokens []string
+	// Spec is one that the cloud takes, of one pool without labels, taints and autoscale. Its version is a slug.
+	Spec cloud.Spec
+	// Minor is the version of Spec without its patch; Newer is a slug to which the cloud upgrades Spec's version.
+	Minor, Newer string
+	// Refused is a spec that the cloud never takes.
+	Refused cloud.Spec
+	// Fail lets the next request fail, with Busy or Unavailable. retryAfter belongs to Busy; zero leaves it out.
+	Fail func(problem cloud.Problem, retryAfter time.Duration)
+}
+
+// Run runs the tests, each with a new world.
+func Run(t *testing.T, open func(*testing.T) World) {
+	tests := map[string]func(*testing.T, World){
+		"an empty account has no cluster":                   testEmpty,
+		"a cluster is found by its owner only":              testFind,
+		"a name is taken for the same owner and for others": testNameTaken,
+		"what is missing is not found":                      testMissing,
+		"a deletion can be repeated, and frees the name":    testDelete,
+		"versions are met, or raised":                       testUpgrade,
+		"a minor version and the latest make a cluster":     testVersions,
+		"a kubeconfig comes with the time of its end":       testKubeconfig,
+		"a wrong token is unauthorized":                     testStranger,
+		"a read-only token reads":                           testReadOnly,
+		"a spec is refused":                                 testRefused,
+		"a busy cloud says for how long, or does not":       testBusy,
+		"a cloud is unavailable":                            testUnavailable,
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+	}
+	for name, test := range poolTests() {
+		t.Run("node pools: "+name, func(t *testing.T) { test.run(t, open(t)) })
+	}
+}
+
+var owner, other = cloud.Owner{UID: "0b5c0a52-0000-4000-8000-000000000001"}, cloud.Owner{UID: "0b5c0a52-0000-4000-8000-000000000002"}
+
+func testEmpty(t *testing.T, world World) {
+	found, err := world.Account.Find(t.Context(), owner)
+	gomega.NewWithT(t).Expect(err).NotTo(gomega.HaveOccurred())
+	gomega.NewWithT(t).Expect(found).To(gomega.BeNil())
+}
+
+func testFind(t *testing.T, world World) {
+	g := gomega.NewWithT(t)
+	made := world.create(t)
+	g.Expect(made.ID).NotTo(gomega.BeEmpty())
+	g.Expect(made.Name).To(gomega.Equal(world.Spec.Name))
+	g.Expect(made.Region).To(gomega.Equal(world.Spec.Region))
+	g.Expect(made.Version).To(gomega.Equal(world.Spec.Version))
+	found, err := world.Account.Find(t.Context(), owner)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(found).To(gomega.HaveValue(gomega.HaveField("ID", made.ID)))
+	found, err = world.Account.Find(t.Context(), other)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(found).To(gomega.BeNil(), "a name is no mark: the cluster was made for somebody else")
+	running := world.await(t, made.ID)
+	g.Expect(running.Endpoint).To(gomega.HavePrefix("https://"))
+	g.Expect(wishes(running.Pools)).To(gomega.Equal(world.Spec.Pools))
+	for _, pool := range running.Pools {
+		g.Expect(pool.ID).NotTo(gomega.BeEmpty())
+	}
+}
+
+func testNameTaken(t *testing.T, world World) {
+	g := gomega.NewWithT(t)
+	made := world.create(t)
+	for _, asking := range []cloud.Owner{owner, other} {
+		_, err := world.Account.Create(t.Context(), asking, world.Spec)
+		world.expect(t, err, cloud.NameTaken)
+	}
+	found, err := world.Account.Find(t.Context(), owner)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(found).To(gomega.HaveValue(gomega.HaveField("ID", made.ID)))
+}
+
+func testMissing(t *testing.T, world World) {
+	made := world.create(t) // an account with clusters in it must not answer with one of them
+	for _, id := range []string{"", "0b5c0a52-0000-4000-8000-000000000003"} {
+		_, err := world.Account.Get(t.Context(), id)
+		world.expect(t, err, cloud.NotFound)
+		world.expect(t, world.Account.Delete(t.Context(), id), cloud.NotFound)
+		_, err = world.Account.Kubeconfig(t.Context(), &cloud.Cluster{ID: id})
+		world.expect(t, err, cloud.NotFound)
+	}
+	world.await(t, made.ID)
+}
+
+func testDelete(t *testing.T, world World) {
+	g := gomega.NewWithT(t)
+	made := world.create(t)
+	g.Expect(world.Account.Delete(t.Context(), made.ID)).To(gomega.Succeed())
+	if err := world.Account.Delete(t.Context(), made.ID); err != nil {
+		world.expect(t, err, cloud.NotFound)
+	}
+	g.Eventually(func() bool {
+		_, err := world.Account.Get(t.Context(), made.ID)
+		return cloud.Is(err, cloud.NotFound)
+	}).WithTimeout(timeout).Should(gomega.BeTrue(), "a deletion ends in NotFound")
+	found, err := world.Account.Find(t.Context(), owner)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(found).To(gomega.BeNil())
+	world.expect(t, world.Account.Delete(t.Context(), made.ID), cloud.NotFound)
+	g.Expect(world.create(t).ID).NotTo(gomega.Equal(made.ID), "IDs are used once")
+}
+
+func testUpgrade(t *testing.T, world World) {
+	g := gomega.NewWithT(t)
+	running := world.await(t, world.create(t).ID)
+	for _, version := range []string{world.Spec.Version, world.Minor, "latest"} {
+		changed, err := world.Account.Upgrade(t.Context(), running, version)
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		g.Expect(changed).To(gomega.BeFalse(), "%s meets %s", running.Version, version)
+	}
+	changed, err := world.Account.Upgrade(t.Context(), running, world.Newer)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(changed).To(gomega.BeTrue())
+	g.Eventually(func() string { return world.await(t, running.ID).Version }).WithTimeout(timeout).Should(gomega.Equal(world.Newer))
+	_, err = world.Account.Upgrade(t.Context(), world.await(t, running.ID), world.Spec.Version)
+	world.expect(t, err, cloud.Refused)
+}
+
+func testVersions(t *testing.T, world World) {
+	g := gomega.NewWithT(t)
+	for i, version := range []string{world.Minor, "latest"} {
+		spec := world.Spec
+		spec.Name, spec.Version = spec.Name+"-"+strings.Repeat("x", i+1), version
+		made, err := world.Account.Create(t.Context(), owner, spec)
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		running := world.await(t, made.ID)
+		g.Expect(running.Version).NotTo(gomega.Equal(version), "a cluster has a slug")
+		changed, err := world.Account.Upgrade(t.Context(), running, version)
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		g.Expect(changed).To(gomega.BeFalse(), "%s meets %s", running.Version, version)
+	}
+}
+
+func testKubeconfig(t *testing.T, world World) {
+	g := gomega.NewWithT(t)
+	running := world.await(t, world.create(t).ID)
+	kubeconfig, err := world.Account.Kubeconfig(t.Context(), running)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(string(kubeconfig.Content)).To(gomega.And(gomega.ContainSubstring("kind: Config"), gomega.ContainSubstring(running.Endpoint)))
+	g.Expect(kubeconfig.Expires).To(gomega.BeTemporally(">", time.Now().Add(time.Hour)))
+}
+
+func testStranger(t *testing.T, world World) {
+	made := world.create(t)
+	world.expectNothing(t, world.Stranger, made)
+	_, err := world.Stranger.Find(t.Context(), owner)
+	world.expect(t, err, cloud.Unauthorized)
+	_, err = world.Stranger.Get(t.Context(), made.ID)
+	world.expect(t, err, cloud.Unauthorized)
+}
+
+func testReadOnly(t *testing.T, world World) {
+	g := gomega.NewWithT(t)
+	made := world.create(t)
+	world.expectNothing(t, world.ReadOnly, made)
+	found, err := world.ReadOnly.Find(t.Context(), owner)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(found).To(gomega.HaveValue(gomega.HaveField("ID", made.ID)))
+}
+
+// expectNothing tries what changes something.
+func (w World) expectNothing(t *testing.T, account cloud.CloudProvider, made *cloud.Cluster) {
+	t.Helper()
+	running := w.await(t, made.ID)
+	_, err := account.Create(t.Context(), other, w.Spec)
+	w.expect(t, err, cloud.Unauthorized)
+	w.expect(t, account.Delete(t.Context(), made.ID), cloud.Unauthorized)
+	more := append(slices.Clone(w.Spec.Pools), renamed(w.Spec.Pools[0], "more"))
+	_, err = account.UpdatePools(t.Context(), running, more)
+	w.expect(t, err, cloud.Unauthorized)
+	_, err = account.Upgrade(t.Context(), running, w.Newer)
+	w.expect(t, err, cloud.Unauthorized)
+}
+
+func testRefused(t *testing.T, world World) {
+	_, err := world.Account.Create(t.Context(), owner, world.Refused)
+	world.expect(t, err, cloud.Refused)
+	testEmpty(t, world)
+}
+
+func testBusy(t *testing.T, world World) {
+	for _, wait := range []time.Duration{0, 7 * time.Second} {
+		world.Fail(cloud.Busy, wait)
+		_, err := world.Account.Find(t.Context(), owner)
+		world.expect(t, err, cloud.Busy)
+		answer, _ := errors.AsType[*cloud.Error](err)
+		gomega.NewWithT(t).Expect(answer.RetryAfter).To(gomega.Equal(wait))
+	}
+}
+
+func testUnavailable(t *testing.T, world World) {
+	world.Fail(cloud.Unavailable, 0)
+	_, err := world.Account.Create(t.Context(), owner, world.Spec)
+	world.expect(t, err, cloud.Unavailable)
+	testEmpty(t, world)
+}

@@ -1,0 +1,132 @@
+package cloudtest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/onsi/gomega"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+)
+
+// poolTest changes the pools of a running cluster. Each function is given the pool of World.Spec.
+type poolTest struct {
+	// from is what the cluster is made with; nil is the pool as it is.
+	from func(cloud.Pool) []cloud.Pool
+	to   func(cloud.Pool) []cloud.Pool
+	// same tells that there is nothing to change.
+	same bool
+}
+
+func poolTests() map[string]poolTest {
+	one := func(edit func(*cloud.Pool)) func(cloud.Pool) []cloud.Pool {
+		return func(pool cloud.Pool) []cloud.Pool {
+			edit(&pool)
+			return []cloud.Pool{pool}
+		}
+	}
+	plain := one(func(*cloud.Pool) {})
+	labelled := one(func(pool *cloud.Pool) { pool.Labels = map[string]string{"tier": "web", "zone": "a"} })
+	tainted := one(func(pool *cloud.Pool) {
+		pool.Taints = []cloud.Taint{{Key: "dedicated", Value: "web", Effect: "NoSchedule"}, {Key: "odd", Effect: "NoExecute"}}
+	})
+	scaled := func(least, most int) func(cloud.Pool) []cloud.Pool {
+		return one(func(pool *cloud.Pool) { pool.Autoscale = &cloud.Autoscale{Min: least, Max: most} })
+	}
+	two := func(pool cloud.Pool) []cloud.Pool { return []cloud.Pool{pool, renamed(pool, "jobs")} }
+	return map[string]poolTest{
+		"the same":                 {to: plain, same: true},
+		"resized":                  {to: one(func(pool *cloud.Pool) { pool.Count += 2 })},
+		"labelled":                 {to: labelled},
+		"labelled, and the same":   {from: labelled, to: labelled, same: true},
+		"relabelled":               {from: labelled, to: one(func(pool *cloud.Pool) { pool.Labels = map[string]string{"tier": "api"} })},
+		"no longer labelled":       {from: labelled, to: plain},
+		"tainted":                  {to: tainted},
+		"tainted, and the same":    {from: tainted, to: tainted, same: true},
+		"no longer tainted":        {from: tainted, to: plain},
+		"added":                    {to: two},
+		"removed":                  {from: two, to: plain},
+		"replaced by another":      {to: one(func(pool *cloud.Pool) { pool.Name = "another" })},
+		"scaled by the cloud":      {to: scaled(1, 3)},
+		"scaled, and the same":     {from: scaled(1, 3), to: scaled(1, 3), same: true},
+		"scaled in other bounds":   {from: scaled(1, 3), to: scaled(2, 5)},
+		"no longer scaled":         {from: scaled(1, 3), to: one(func(pool *cloud.Pool) { pool.Count = 2 })},
+		"scaled without any count": {from: plain, to: one(func(pool *cloud.Pool) { pool.Count, pool.Autoscale = 0, &cloud.Autoscale{Min: 2, Max: 4} })},
+	}
+}
+
+func (p poolTest) run(t *testing.T, world World) {
+	g := gomega.NewWithT(t)
+	pool := world.Spec.Pools[0]
+	if p.from != nil {
+		world.Spec.Pools = p.from(pool)
+	}
+	running := world.await(t, world.create(t).ID)
+	wanted := p.to(pool)
+	changed, err := world.Account.UpdatePools(t.Context(), running, wanted)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(changed).To(gomega.Equal(!p.same))
+
+	g.Eventually(func() []cloud.Pool { return wishes(world.await(t, running.ID).Pools) }).
+		WithTimeout(timeout).Should(gomega.ConsistOf(wishes(wanted)))
+	changed, err = world.Account.UpdatePools(t.Context(), world.await(t, running.ID), wanted)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(changed).To(gomega.BeFalse(), "what is done already stays as it is")
+}
+
+// wishes are what can be asked of pools. With autoscale the count is the cloud's to choose.
+func wishes(pools []cloud.Pool) []cloud.Pool {
+	asked := slices.Clone(pools)
+	for i := range asked {
+		asked[i].ID, asked[i].Running = "", 0
+		if asked[i].Autoscale != nil {
+			asked[i].Count = 0
+		}
+		if len(asked[i].Labels) == 0 {
+			asked[i].Labels = nil
+		}
+	}
+	return asked
+}
+
+func renamed(pool cloud.Pool, name string) cloud.Pool {
+	pool.Name = name
+	return pool
+}
+
+func (w World) create(t *testing.T) *cloud.Cluster {
+	t.Helper()
+	made, err := w.Account.Create(t.Context(), owner, w.Spec)
+	gomega.NewWithT(t).Expect(err).NotTo(gomega.HaveOccurred())
+	return made
+}
+
+// await returns the cluster when it runs.
+func (w World) await(t *testing.T, id string) *cloud.Cluster {
+	t.Helper()
+	var found *cloud.Cluster
+	gomega.NewWithT(t).Eventually(func(g gomega.Gomega) {
+		var err error
+		found, err = w.Account.Get(t.Context(), id)
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		g.Expect(found.ID).To(gomega.Equal(id))
+		g.Expect(found.State).To(gomega.Equal(cloud.StateRunning), found.Message)
+	}).WithTimeout(timeout).Should(gomega.Succeed())
+	return found
+}
+
+// expect compares an error's problem, and looks for tokens in whatever the error prints.
+func (w World) expect(t *testing.T, err error, problem cloud.Problem) {
+	t.Helper()
+	g := gomega.NewWithT(t)
+	g.Expect(err).To(gomega.HaveOccurred(), "expected is %q", problem)
+	answer, answered := errors.AsType[*cloud.Error](err)
+	g.Expect(answered).To(gomega.BeTrue(), "expected is a *cloud.Error, found is: %v", err)
+	g.Expect(answer.Problem).To(gomega.Equal(problem), err.Error())
+	g.Expect(answer.Message).NotTo(gomega.BeEmpty())
+	for _, token := range w.Tokens {
+		g.Expect(fmt.Sprintf("%v %+v %#v %s", err, err, answer, answer.Message)).NotTo(gomega.ContainSubstring(token))
+	}
+}

@@ -1,0 +1,174 @@
+package digitalocean_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud/cloudtest"
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/digitalocean"
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
+)
+
+const (
+	token         = "dop-v1-full"
+	readOnlyToken = "dop-v1-reader"
+	wrongToken    = "dop-v1-wrong"
+)
+
+func TestContract(t *testing.T) {
+	cloudtest.Run(t, func(t *testing.T) cloudtest.World {
+		api, base := serve(t)
+		spec := newSpec("shop")
+		refused := newSpec("refused")
+		refused.Pools[0].Size = "s-none"
+		return cloudtest.World{
+			Account:  digitalocean.New(token, base, http.DefaultTransport),
+			ReadOnly: digitalocean.New(readOnlyToken, base, http.DefaultTransport),
+			Stranger: digitalocean.New(wrongToken, base, http.DefaultTransport),
+			Tokens:   []string{token, readOnlyToken, wrongToken},
+			Spec:     spec,
+			Minor:    "1.36",
+			Newer:    "1.37.1-do.0",
+			Refused:  refused,
+			Fail: func(problem cloud.Problem, retryAfter time.Duration) {
+				kinds := map[cloud.Problem]emulator.FaultKind{cloud.Busy: emulator.FaultTooMany, cloud.Unavailable: emulator.FaultUnavailable}
+				fault := emulator.Fault{Kind: kinds[problem], RetryAfter: emulator.Duration(retryAfter)}
+				NewWithT(t).Expect(api.AddFault(fault)).To(Succeed())
+			},
+		}
+	})
+}
+
+func TestStateThatTheLibraryDoesNotKnow(t *testing.T) {
+	g := NewWithT(t)
+	api, base := serve(t)
+	account := digitalocean.New(token, base, http.DefaultTransport)
+	made, err := account.Create(t.Context(), cloud.Owner{UID: "first"}, newSpec("first"))
+	g.Expect(err).NotTo(HaveOccurred())
+	other, err := account.Create(t.Context(), cloud.Owner{UID: "other"}, newSpec("other"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(api.SetState(made.ID, emulator.StateDeleting, "")).To(Succeed())
+
+	found, err := account.Get(t.Context(), made.ID)
+	g.Expect(err).NotTo(HaveOccurred(), "who takes this error for \"gone\" leaves a cluster behind")
+	g.Expect(found.State).To(Equal(cloud.StateDeleting))
+	found, err = account.Find(t.Context(), cloud.Owner{UID: "first"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found.State).To(Equal(cloud.StateDeleting))
+	found, err = account.Find(t.Context(), cloud.Owner{UID: "other"})
+	g.Expect(err).NotTo(HaveOccurred(), "one cluster must not hide the others")
+	g.Expect(found.ID).To(Equal(other.ID))
+}
+
+func TestFindReadsEveryPage(t *testing.T) {
+	g := NewWithT(t)
+	api, base := serve(t)
+	account := digitalocean.New(token, base, http.DefaultTransport)
+	const count = 201 // the API gives 200 at once
+	for i := range count {
+		_, err := account.Create(t.Context(), cloud.Owner{UID: fmt.Sprint("owner-", i)}, newSpec(fmt.Sprint("shop-", i)))
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	for _, i := range []int{0, count - 2, count - 1} {
+		found, err := account.Find(t.Context(), cloud.Owner{UID: fmt.Sprint("owner-", i)})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(found).To(HaveValue(HaveField("Name", fmt.Sprint("shop-", i))), "see Find in digitalocean.go")
+	}
+	api.ClearJournal()
+	found, err := account.Find(t.Context(), cloud.Owner{UID: "owner"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found).To(BeNil(), "the beginning of a UID is another UID")
+	g.Expect(api.Journal()).To(HaveLen(2))
+}
+
+// What is lost on the way says nothing about whether it took effect, and so is no *cloud.Error; and nothing
+// is tried twice, for only the operator knows how to.
+func TestLostAnswers(t *testing.T) {
+	tests := map[string]struct {
+		fault emulator.Fault
+		made  int
+		// answered tells that it is an answer of the cloud's after all.
+		answered bool
+	}{
+		"dropped before the effect": {fault: emulator.Fault{Kind: emulator.FaultDrop}},
+		"dropped after the effect":  {fault: emulator.Fault{Kind: emulator.FaultDrop, After: true}, made: 1},
+		"cut off":                   {fault: emulator.Fault{Kind: emulator.FaultCut}, made: 1},
+		"500 after the effect":      {fault: emulator.Fault{Kind: emulator.FaultServerError, After: true}, made: 1, answered: true},
+		"a page after the effect":   {fault: emulator.Fault{Kind: emulator.FaultBadGateway, After: true}, made: 1, answered: true},
+		"too many requests":         {fault: emulator.Fault{Kind: emulator.FaultTooMany}, answered: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			api, base := serve(t)
+			g.Expect(api.AddFault(test.fault)).To(Succeed())
+			account := digitalocean.New(token, base, http.DefaultTransport)
+			_, err := account.Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
+			g.Expect(err).To(HaveOccurred())
+			g.Expect(err.Error()).NotTo(ContainSubstring(token))
+			g.Expect(cloud.Is(err, cloud.Unavailable) || cloud.Is(err, cloud.Busy)).To(Equal(test.answered), err.Error())
+			g.Expect(api.Journal()).To(HaveLen(1), "see New in digitalocean.go")
+			g.Expect(api.Clusters()).To(HaveLen(test.made))
+			found, err := account.Find(t.Context(), cloud.Owner{UID: "owner"})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(found != nil).To(Equal(test.made == 1), "the cluster carries its mark from the first moment")
+		})
+	}
+}
+
+func TestPageOfAProxy(t *testing.T) {
+	g := NewWithT(t)
+	api, base := serve(t)
+	g.Expect(api.AddFault(emulator.Fault{Kind: emulator.FaultBadGateway})).To(Succeed())
+	_, err := digitalocean.New(token, base, http.DefaultTransport).Get(t.Context(), "1")
+	g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), err.Error())
+	g.Expect(err).To(MatchError(And(ContainSubstring("502 Bad Gateway"), Not(ContainSubstring("<")))), "a page is no message, see messageOf in request.go")
+}
+
+func TestEmptyAnswers(t *testing.T) {
+	for _, body := range []string{`{}`, `{"kubernetes_cluster":null}`, `{"kubernetes_cluster":{"id":""}}`, `{"kubernetes_cluster":{"id":"another"}}`} {
+		t.Run(body, func(t *testing.T) {
+			g := NewWithT(t)
+			server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
+				writer.Header().Set("Content-Type", "application/json")
+				_, _ = writer.Write([]byte(body)) // the client's test fails if it does not arrive
+			}))
+			t.Cleanup(server.Close)
+			base, err := url.Parse(server.URL + "/")
+			g.Expect(err).NotTo(HaveOccurred())
+			account := digitalocean.New(token, base, http.DefaultTransport)
+			_, err = account.Get(t.Context(), "wanted")
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found is %v", err)
+			if body == `{"kubernetes_cluster":{"id":"another"}}` {
+				return // it is the answer to a creation
+			}
+			_, err = account.Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found is %v", err)
+		})
+	}
+}
+
+// newSpec is one that the emulator takes.
+func newSpec(name string) cloud.Spec {
+	return cloud.Spec{Name: name, Region: "fra1", Version: "1.36.5-do.1", Pools: []cloud.Pool{{Name: "web", Size: "s-2vcpu-4gb", Count: 1}}}
+}
+
+// serve starts an emulator whose clusters are ready at once.
+func serve(t *testing.T) (*emulator.Emulator, *url.URL) {
+	t.Helper()
+	g := NewWithT(t)
+	api, err := emulator.New(emulator.Options{Tokens: []string{token}, ReadOnlyTokens: []string{readOnlyToken}})
+	g.Expect(err).NotTo(HaveOccurred())
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	base, err := url.Parse(server.URL + "/")
+	g.Expect(err).NotTo(HaveOccurred())
+	return api, base
+}

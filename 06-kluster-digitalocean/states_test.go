@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/digitalocean"
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+)
+
+var _ = Describe("what the cloud says of a cluster is shown", func() {
+	It("failed", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		clouds.open(namespace, func(options *emulator.Options) { options.EndState = emulator.StateError })
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonFailed)
+		Expect(ready.Message).To(ContainSubstring("provisioning failed"), "the cloud's own words help")
+		Expect(kluster.Status.Progress).To(Equal("error"))
+		expectCondition(kluster, klusterv1alpha1.ConditionProvisioned, metav1.ConditionFalse, klusterv1alpha1.ReasonProvisioning)
+		expectOneCluster(kluster)
+		expectGone(ctx, kluster) // a failed cluster is paid for too
+	}, SpecTimeout(specTimeout))
+
+	It("degraded, until it runs well again", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		Expect(account.SetState(kluster.Status.KlusterID, emulator.StateDegraded, "a disk is slow")).To(Succeed())
+		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonDegraded)
+		Expect(ready.Message).To(ContainSubstring("a disk is slow"))
+		Expect(account.SetState(kluster.Status.KlusterID, emulator.StateRunning, "")).To(Succeed())
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+	}, SpecTimeout(specTimeout))
+
+	It("refused, with the reason, until the spec is one that the cloud takes", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.open(namespace, func(options *emulator.Options) { options.DropletLimit = 2 })
+		startOperator(testOptions(namespace))
+		kluster := newKluster(namespace, "shop")
+		kluster.Spec.NodePools[0].Count = 3
+		Expect(cluster.Client.Create(ctx, kluster)).To(Succeed())
+		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonRefused)
+		Expect(ready.Message).To(ContainSubstring("not enough available droplet limit"))
+		Expect(account.Clusters()).To(BeEmpty())
+		change(ctx, kluster, func() { kluster.Spec.NodePools[0].Count = 2 })
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		expectOneCluster(kluster)
+	}, SpecTimeout(specTimeout))
+
+	It("unavailable, in words that don't change with every try", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		disturb(account, looking(emulator.FaultBadGateway, emulator.Always))
+		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonUnavailable)
+		Expect(ready.Message).To(And(ContainSubstring("502 Bad Gateway"), Not(ContainSubstring("<html>"))), "see messageOf in request.go")
+		account.ClearFaults()
+		disturb(account, looking(emulator.FaultServerError, emulator.Always))
+		eventually(ctx, func(g Gomega) {
+			ready = expectReason(ctx, kluster, klusterv1alpha1.ReasonUnavailable)
+			g.Expect(ready.Message).To(ContainSubstring("Unexpected server-side error"))
+		})
+		version := kluster.ResourceVersion
+		account.ClearJournal()
+		eventually(ctx, func(g Gomega) { g.Expect(len(account.Journal())).To(BeNumerically(">", 1)) })
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonUnavailable)
+		Expect(kluster.ResourceVersion).To(Equal(version), "a request ID in a message makes a write of every try")
+		account.ClearFaults()
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+	}, SpecTimeout(specTimeout))
+})
+
+var _ = Describe("a cluster is kept as the spec asks", func() {
+	It("when somebody resizes, adds and removes node pools in the cloud", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		startOperator(testOptions(namespace))
+		kluster := newKluster(namespace, "shop")
+		kluster.Spec.NodePools = append(kluster.Spec.NodePools, klusterv1alpha1.NodePool{Name: "jobs", Size: "s-4vcpu-8gb", Count: 1})
+		Expect(cluster.Client.Create(ctx, kluster)).To(Succeed())
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		wanted := snapshot(ctx, namespace)
+
+		base, err := url.Parse(clouds.url())
+		Expect(err).NotTo(HaveOccurred())
+		somebody := digitalocean.New(tokenFor(namespace), base, http.DefaultTransport)
+		found, err := somebody.Get(ctx, kluster.Status.KlusterID)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = somebody.UpdatePools(ctx, found, []cloud.Pool{
+			{Name: "web", Count: 2, Labels: map[string]string{"tier": "theirs"}},
+			{Name: "theirs", Size: "s-2vcpu-4gb", Count: 1},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(requests(clouds.of(namespace), http.MethodDelete)).NotTo(BeEmpty(), "the pool jobs was removed")
+		eventually(ctx, func(g Gomega) { g.Expect(snapshot(ctx, namespace)).To(Equal(wanted), "see UpdatePools in pools.go") })
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+	}, SpecTimeout(specTimeout))
+
+	DescribeTable("when the version is raised", func(ctx SpecContext, from, to, want string) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		startOperator(testOptions(namespace))
+		kluster := newKluster(namespace, "shop")
+		kluster.Spec.Version = from
+		Expect(cluster.Client.Create(ctx, kluster)).To(Succeed())
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		before := kluster.Status.Version
+		change(ctx, kluster, func() { kluster.Spec.Version = to })
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		Expect(kluster.Status.Version).To(Equal(want))
+		upgrades := 0
+		if want != before {
+			upgrades = 1
+		}
+		Expect(account.Effective("upgrade cluster")).To(HaveLen(upgrades))
+	},
+		Entry("to an exact one", "1.36.3-do.0", "1.36.5-do.1", "1.36.5-do.1", SpecTimeout(specTimeout)),
+		Entry("to a minor one", "1.36", "1.37", "1.37.1-do.0", SpecTimeout(specTimeout)),
+		Entry("to its own minor one, which it meets", "1.36.3-do.0", "1.36", "1.36.3-do.0", SpecTimeout(specTimeout)),
+		Entry("to latest, which any version meets", "1.35", "latest", "1.35.9-do.2", SpecTimeout(specTimeout)),
+	)
+
+	It("but for a downgrade, which the cloud refuses", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		startOperator(testOptions(namespace))
+		kluster := newKluster(namespace, "shop")
+		kluster.Spec.Version = "1.36.5-do.1"
+		Expect(cluster.Client.Create(ctx, kluster)).To(Succeed())
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		change(ctx, kluster, func() { kluster.Spec.Version = "1.36.3-do.0" })
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRefused)
+		Expect(kluster.Status.Version).To(Equal("1.36.5-do.1"))
+		change(ctx, kluster, func() { kluster.Spec.Version = "1.36" })
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+	}, SpecTimeout(specTimeout))
+})
+
+var _ = Describe("events", func() {
+	It("tell of each transition once", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.open(namespace, func(options *emulator.Options) { options.NodeTime = 0 })
+		options := testOptions(namespace)
+		stop := startOperator(options)
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		stop()
+		startOperator(options) // a restart is no transition
+		Expect(account.SetState(kluster.Status.KlusterID, emulator.StateDegraded, "slow")).To(Succeed())
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonDegraded)
+		looks := len(account.Journal())
+		eventually(ctx, func(g Gomega) {
+			g.Expect(len(account.Journal())).To(BeNumerically(">", looks+5), "it looks again and again")
+		})
+		expectGone(ctx, kluster)
+		eventually(ctx, func(g Gomega) {
+			g.Expect(eventsOf(ctx, g, kluster)).To(ConsistOf(klusterv1alpha1.ReasonProvisioning, klusterv1alpha1.ReasonRunning,
+				klusterv1alpha1.ReasonDegraded, klusterv1alpha1.ReasonDeleting, eventDeleted))
+		})
+	}, SpecTimeout(specTimeout))
+})
+
+// snapshot is what the account of a namespace has.
+func snapshot(ctx context.Context, namespace string) string {
+	GinkgoHelper()
+	text, err := clouds.Snapshot(ctx, namespace)
+	Expect(err).NotTo(HaveOccurred())
+	return text
+}
+
+// hourlong is an account whose clusters take longer to make than any spec.
+func hourlong(options *emulator.Options) { options.ProvisionTime = time.Hour }

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+)
+
+const (
+	// specTimeout bounds each spec; most take less than two seconds.
+	specTimeout = 30 * time.Second
+	// convergeTimeout bounds how long the operator and the cloud may take for one change.
+	convergeTimeout = 15 * time.Second
+	checkInterval   = 20 * time.Millisecond
+	// quietTime is how long a spec looks for something that must not happen.
+	quietTime = time.Second
+
+	// The paths of faults.
+	clustersPath = "/v2/kubernetes/clusters"
+	clusterPath  = clustersPath + "/*"
+)
+
+// newNamespace is one for a spec, with the tokens of an account of its own.
+func newNamespace(ctx context.Context) string {
+	GinkgoHelper()
+	namespace := cluster.Namespace(ctx)
+	Expect(createTokens(ctx, cluster.Client, namespace)).To(Succeed())
+	return namespace
+}
+
+// newKluster is a valid Kluster that is not created yet.
+func newKluster(namespace, name string) *klusterv1alpha1.Kluster {
+	return &klusterv1alpha1.Kluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: klusterv1alpha1.KlusterSpec{
+			Name: name, Region: "fra1", Version: "1.36",
+			TokenSecret: klusterv1alpha1.TokenSecret{Name: "digitalocean", Key: "token"},
+			NodePools:   []klusterv1alpha1.NodePool{{Name: "web", Size: "s-2vcpu-4gb", Count: 1}},
+		},
+	}
+}
+
+// create creates a Kluster as newKluster makes it.
+func create(ctx context.Context, namespace, name string) *klusterv1alpha1.Kluster {
+	GinkgoHelper()
+	kluster := newKluster(namespace, name)
+	Expect(cluster.Client.Create(ctx, kluster)).To(Succeed())
+	return kluster
+}
+
+// change patches the Kluster.
+func change(ctx context.Context, kluster *klusterv1alpha1.Kluster, edit func()) {
+	GinkgoHelper()
+	patch := client.MergeFrom(kluster.DeepCopy())
+	edit()
+	Expect(cluster.Client.Patch(ctx, kluster, patch)).To(Succeed())
+}
+
+// startOperator runs an operator until the function it returns is called, at the latest until the spec ends. Before
+// that it removes the spec's Klusters, and the spec fails if a cluster of theirs is left in the account.
+func startOperator(options options) (stop func()) {
+	GinkgoHelper()
+	end, ended := runWith(nil, options)
+	DeferCleanup(func(ctx SpecContext) { removeKlusters(ctx, options.namespace) }, NodeTimeout(specTimeout))
+	return func() {
+		GinkgoHelper()
+		end()
+		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "run ends without an error after the signal to stop")
+	}
+}
+
+func removeKlusters(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	expectNoSecretInEvents(ctx, namespace)
+	clouds.of(namespace).ClearFaults()
+	Expect(cluster.Client.DeleteAllOf(ctx, &klusterv1alpha1.Kluster{}, client.InNamespace(namespace))).To(Succeed())
+	eventually(ctx, func(g Gomega) {
+		list := &klusterv1alpha1.KlusterList{}
+		g.Expect(cluster.Client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+		g.Expect(list.Items).To(BeEmpty(), "every Kluster goes in the end, see finalize.go")
+	})
+	Expect(madeByKlusters(clouds.of(namespace))).To(BeEmpty(), "a cluster without a Kluster is paid for, see finalize.go")
+}
+
+// runWith runs an operator whose requests go through wrap, if that is given. It
+// ends when stop is called, at the latest when the spec ends.
+func runWith(wrap func(http.RoundTripper) http.RoundTripper, options options) (stop func(), ended chan error) {
+	config := rest.CopyConfig(cluster.Config)
+	if wrap != nil {
+		config.Wrap(wrap)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended = make(chan error, 1)
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		ended <- run(ctx, config, options)
+	}()
+	DeferCleanup(func(ctx SpecContext) {
+		stop()
+		Eventually(returned).WithContext(ctx).Should(BeClosed())
+	}, NodeTimeout(specTimeout))
+	return stop, ended
+}
+
+func eventually(ctx context.Context, check func(Gomega)) {
+	GinkgoHelper()
+	Eventually(check).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(checkInterval).Should(Succeed())
+}
+
+func consistently(ctx context.Context, check func(Gomega)) {
+	GinkgoHelper()
+	Consistently(check).WithContext(ctx).WithTimeout(quietTime).WithPolling(checkInterval).Should(Succeed())
+}
+
+// expectReason waits until the condition Ready has the reason and speaks of the Kluster's present generation.
+func expectReason(ctx context.Context, kluster *klusterv1alpha1.Kluster, reason string) *metav1.Condition {
+	GinkgoHelper()
+	var ready *metav1.Condition
+	eventually(ctx, func(g Gomega) {
+		g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed())
+		g.Expect(secretsIn(asJSON(kluster))).To(BeEmpty(), "the token belongs into its Secret only")
+		ready = meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
+		g.Expect(ready).NotTo(BeNil(), "the Kluster has no condition Ready yet, see updateStatus in status.go")
+		g.Expect(ready.Reason).To(Equal(reason), "Ready is %s: %s", ready.Status, ready.Message)
+		g.Expect(ready.ObservedGeneration).To(Equal(kluster.Generation))
+	})
+	status := metav1.ConditionFalse
+	if reason == klusterv1alpha1.ReasonRunning {
+		status = metav1.ConditionTrue
+	}
+	Expect(ready.Status).To(Equal(status), ready.Message)
+	return ready
+}
+
+// expectCondition compares another condition of a Kluster that was read just now.
+func expectCondition(kluster *klusterv1alpha1.Kluster, kind string, status metav1.ConditionStatus, reason string) {
+	GinkgoHelper()
+	Expect(meta.FindStatusCondition(kluster.Status.Conditions, kind)).To(HaveValue(And(
+		HaveField("Status", status), HaveField("Reason", reason))), "see newStatus in status.go")
+}
+
+// expectOneCluster looks for the one cluster of the account, which is the Kluster's.
+func expectOneCluster(kluster *klusterv1alpha1.Kluster) {
+	GinkgoHelper()
+	account := clouds.of(kluster.Namespace)
+	Expect(account.Effective("create cluster")).To(HaveLen(1), "one creation takes effect, see findOrCreate in provision.go")
+	Expect(account.Clusters()).To(ConsistOf(And(
+		HaveField("ID", kluster.Status.KlusterID),
+		HaveField("Tags", ContainElement("kluster-uid:"+string(kluster.UID))))))
+}
+
+// expectGone deletes the Kluster, unless that was done, and waits until it is gone, and its cluster with it.
+func expectGone(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
+	GinkgoHelper()
+	Expect(client.IgnoreNotFound(cluster.Client.Delete(ctx, kluster))).To(Succeed())
+	eventually(ctx, func(g Gomega) {
+		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), &klusterv1alpha1.Kluster{})
+		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the Kluster is still there: %v", err)
+	})
+	left := slices.DeleteFunc(madeByKlusters(clouds.of(kluster.Namespace)), func(tag string) bool { return tag != "kluster-uid:"+string(kluster.UID) })
+	Expect(left).To(BeEmpty(), "a Kluster goes after its cluster, see removeCluster in finalize.go")
+}
+
+// madeByKlusters are the tags that tell whose the clusters of an account are.
+func madeByKlusters(account *emulator.Emulator) (tags []string) {
+	for _, found := range account.Clusters() {
+		for _, tag := range found.Tags {
+			if strings.HasPrefix(tag, "kluster-uid:") {
+				tags = append(tags, tag)
+			}
+		}
+	}
+	return tags
+}
+
+// requests are those of the account's journal, as far as they have a method.
+func requests(account *emulator.Emulator, methods ...string) (found []emulator.Entry) {
+	for _, entry := range account.Journal() {
+		if slices.Contains(methods, entry.Method) {
+			found = append(found, entry)
+		}
+	}
+	return found
+}
+
+// disturb lets requests to an account go wrong.
+func disturb(account *emulator.Emulator, faults ...emulator.Fault) {
+	GinkgoHelper()
+	for _, fault := range faults {
+		Expect(account.AddFault(fault)).To(Succeed())
+	}
+}
+
+// eventsOf are the reasons of the events about a Kluster, each as often as it happened.
+func eventsOf(ctx context.Context, g Gomega, kluster *klusterv1alpha1.Kluster) (reasons []string) {
+	list := &eventsv1.EventList{}
+	g.Expect(cluster.Client.List(ctx, list, client.InNamespace(kluster.Namespace))).To(Succeed())
+	for _, event := range list.Items {
+		if event.Regarding.UID == kluster.UID {
+			reasons = append(reasons, event.Reason)
+			if event.Series != nil {
+				reasons = append(reasons, slices.Repeat([]string{event.Reason}, int(event.Series.Count)-1)...)
+			}
+		}
+	}
+	return reasons
+}
+
+// setToken writes a token into the Secret that newKluster names; "" removes the Secret.
+func setToken(ctx context.Context, namespace, token string) {
+	GinkgoHelper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "digitalocean"},
+		Data:       map[string][]byte{"token": []byte(token)},
+	}
+	if token == "" {
+		Expect(cluster.Client.Delete(ctx, secret)).To(Succeed())
+		return
+	}
+	err := cluster.Client.Create(ctx, secret)
+	if apierrors.IsAlreadyExists(err) {
+		err = cluster.Client.Update(ctx, secret)
+	}
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func asJSON(object any) string {
+	content, err := json.Marshal(object)
+	if err != nil {
+		return err.Error()
+	}
+	return string(content)
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+)
+
+var _ = Describe("the token", func() {
+	It("is waited for: missing, empty, wrong, read-only, and right in the end", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		account := clouds.of(namespace)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectMissing := func(reason string) {
+			GinkgoHelper()
+			expectReason(ctx, kluster, reason)
+			expectCondition(kluster, klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionFalse, reason)
+		}
+		expectMissing(klusterv1alpha1.ReasonTokenMissing)
+		setToken(ctx, namespace, " \n")
+		eventually(ctx, func(g Gomega) {
+			g.Expect(expectReason(ctx, kluster, klusterv1alpha1.ReasonTokenMissing).Message).To(ContainSubstring("has no token under the key"))
+		})
+		Expect(account.Journal()).To(BeEmpty(), "who has no token asks nothing")
+
+		setToken(ctx, namespace, wrongToken)
+		expectMissing(klusterv1alpha1.ReasonTokenRejected)
+		setToken(ctx, namespace, readOnlyTokenFor(namespace))
+		eventually(ctx, func(g Gomega) {
+			g.Expect(requests(account, http.MethodPost)).NotTo(BeEmpty(), "it may look, and tries to create")
+		})
+		expectMissing(klusterv1alpha1.ReasonTokenRejected)
+		Expect(account.Clusters()).To(BeEmpty())
+
+		setToken(ctx, namespace, tokenFor(namespace)+"\n") // as `kubectl create secret --from-file` makes it
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		expectCondition(kluster, klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionTrue, klusterv1alpha1.ReasonTokenAccepted)
+		expectOneCluster(kluster)
+	}, SpecTimeout(specTimeout))
+
+	It("is read anew each time: a revoked one is reported, and the next one used", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		id := kluster.Status.KlusterID
+
+		setToken(ctx, namespace, wrongToken)
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonTokenRejected)
+		Expect(kluster.Status.KlusterID).To(Equal(id), "what could not be looked at stays as it was")
+		expectCondition(kluster, klusterv1alpha1.ConditionProvisioned, metav1.ConditionTrue, klusterv1alpha1.ReasonRunning)
+		setToken(ctx, namespace, tokenFor(namespace))
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		expectOneCluster(kluster)
+	}, SpecTimeout(specTimeout))
+})
