@@ -250,7 +250,9 @@ func (e *embedded) remove(ctx context.Context) error {
 		return err
 	}
 	unchoose(e.state, e.Kubeconfig())
-	for _, path := range []string{e.dir, e.Kubeconfig(), e.path(".yaml"), e.path(".json")} {
+	// kwokctl locks the kubeconfig while it writes it. Ended then, it leaves the lock behind, and every later one
+	// would go on without a kubeconfig.
+	for _, path := range []string{e.dir, e.Kubeconfig(), e.Kubeconfig() + ".lock", e.path(".yaml"), e.path(".json")} {
 		if err := os.RemoveAll(path); err != nil {
 			return explainWrite(err)
 		}

@@ -163,6 +163,7 @@ func TestHalfMadeState(t *testing.T) {
 	folder := filepath.Join(r.State(), "embedded", ".kwok", "clusters", "half")
 	g.Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(folder, "kwok.yaml"), []byte("kind: Kwok"), 0o644)).To(Succeed())
+	g.Expect(os.WriteFile(cluster.Kubeconfig()+".lock", nil, 0o600)).To(Succeed(), "as a kwokctl leaves it that is ended while it writes the kubeconfig")
 	content, err := json.Marshal(map[string]any{"phase": "creating", "root": r.Root})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(os.WriteFile(filepath.Join(r.State(), "half.json"), content, 0o644)).To(Succeed())
