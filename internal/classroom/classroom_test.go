@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -159,6 +160,10 @@ func TestClusterLifecycle(t *testing.T) {
 	t.Run("a cluster of another name lives and ends beside it", func(t *testing.T) {
 		g := NewWithT(t)
 		before := pids(ctx, g, cluster)
+		for _, setting := range cluster.Environment() {
+			name, value, _ := strings.Cut(setting, "=")
+			t.Setenv(name, value) // as in the shell that `make shell` starts
+		}
 		second, _ := newCluster(t, r, "two")
 		g.Expect(second.Up(ctx)).To(Succeed())
 		g.Expect(kubectl(ctx, r, second, "create", "namespace", "only-in-two")).To(ContainSubstring("created"))

@@ -84,13 +84,14 @@ func (r runner) appendLog(tool string, args []string, messages string) {
 	fmt.Fprintf(file, "%s $ %s %s\n%s", time.Now().Format(time.RFC3339), tool, quoteAll(args), messages)
 }
 
-// cleanEnvironment is the caller's environment without settings for kwokctl or
-// kubectl, which would silently change what the classroom is.
+// cleanEnvironment is the caller's environment without settings for kwokctl, kubectl
+// or etcdctl, which would silently change what the classroom is. Those for etcdctl
+// are in every shell of `make shell`, and name the etcd of that shell's cluster.
 func cleanEnvironment() []string {
 	var clean []string
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, "KWOK_") || name == "KUBECONFIG" {
+		if strings.HasPrefix(name, "KWOK_") || strings.HasPrefix(name, "ETCDCTL_") || name == "KUBECONFIG" {
 			continue
 		}
 		clean = append(clean, entry)
