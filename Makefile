@@ -6,12 +6,15 @@ WORKSHOP := bin/workshop
 STAGES := $(sort $(dir $(wildcard [0-9][0-9]-*/go.mod)))
 MODULES := . $(STAGES)
 
-# The classroom cluster: CLUSTER=embedded|kind|current NAME=… PORT=… NODES=…
+# The classroom cluster: CLUSTER=embedded|kind|current NAME=… PORT=… NODES=… KIND_NODE_IMAGE=… (of kind's nodes)
 export WORKSHOP_CLUSTER := $(or $(CLUSTER),$(WORKSHOP_CLUSTER))
 # Some systems have a variable NAME of their own: only make's command line counts.
 ifeq ($(origin NAME),command line)
 export WORKSHOP_NAME := $(NAME)
 endif
+
+# With CLUSTER=current: install without asking first.
+export WORKSHOP_YES := $(or $(YES),$(WORKSHOP_YES))
 
 # `make stage-1 test` is one command of two goals: a stage, and what to do there.
 ifneq (,$(filter stage-%,$(firstword $(MAKECMDGOALS))))
@@ -72,6 +75,10 @@ reset: bootstrap ## Take the cluster back to an empty one (STAGE=N)
 .PHONY: shell
 shell: bootstrap ## A shell with KUBECONFIG set and bin/ on the PATH
 	@$(WORKSHOP) shell
+
+.PHONY: kind-load
+kind-load: bootstrap ## Copy the image IMG=… from docker into the kind cluster (CLUSTER=kind)
+	@$(WORKSHOP) load $(IMG)
 
 .PHONY: tour
 tour: bootstrap ## Play all chapters in order (QUIET=1: a line for each step)

@@ -36,7 +36,7 @@ func TestMakeHelpListsEverything(t *testing.T) {
 	g := NewWithT(t)
 	out, status := runMake(t, "help")
 	g.Expect(status).To(BeZero())
-	for _, target := range []string{"up", "down", "status", "doctor", "shell", "reset", "tour", "test", "bench", "generate", "verify", "lint", "stage-0", "stage-1", "stage-1 install", "stage-1 test"} {
+	for _, target := range []string{"up", "down", "status", "doctor", "shell", "reset", "kind-load", "tour", "test", "bench", "generate", "verify", "lint", "stage-0", "stage-1", "stage-1 install", "stage-1 test"} {
 		g.Expect(out).To(MatchRegexp(`(?m)^  ` + target + ` +\S`))
 	}
 }
@@ -57,6 +57,8 @@ func TestMakeRefusesWhatDoesNotExist(t *testing.T) {
 		"a name with capitals":       {[]string{"up", "NAME=Demo"}, `cluster name "Demo"`},
 		"a port that is no number":   {[]string{"up", "PORT=https"}, "https"},
 		"a kubeconfig for current":   {[]string{"up", "CLUSTER=current", "KUBECONFIG=/nowhere/config"}, "there is no kubeconfig /nowhere/config"},
+		"an image without a name":    {[]string{"kind-load", "CLUSTER=kind"}, "which image? say IMG=NAME:TAG"},
+		"an image without kind":      {[]string{"kind-load", "IMG=operator:v1"}, "CLUSTER=embedded is none: say CLUSTER=kind"},
 		"a number of nodes under 1":  {[]string{"up", "NODES=-1"}, "-1 nodes"},
 		"a stage's cluster provider": {[]string{"stage-1", "CLUSTER=minikube"}, "choose one of embedded, kind, current"},
 	}

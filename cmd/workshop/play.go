@@ -71,7 +71,7 @@ func (a *app) play(cmd *cobra.Command, options playOptions, paths []string) erro
 		}
 		chapters = append(chapters, loaded)
 	}
-	cluster, err := a.up(cmd.Context(), out)
+	cluster, err := a.upToInstall(cmd)
 	if err != nil {
 		return err
 	}

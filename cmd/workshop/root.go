@@ -20,6 +20,10 @@ type app struct {
 	name     string
 	port     int
 	nodes    int
+	// yes answers the question that comes before something is installed into a cluster of the learner's own.
+	yes bool
+	// confirm asks that question; commands that install nothing leave it nil.
+	confirm func(ctx context.Context, question string) error
 }
 
 func newRootCommand() *cobra.Command {
@@ -40,10 +44,11 @@ func newRootCommand() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.provider, "cluster", fromEnvironment("WORKSHOP_CLUSTER", classroom.Embedded), "provider of the cluster: embedded, kind or current")
 	flags.StringVar(&a.name, "name", fromEnvironment("WORKSHOP_NAME", classroom.DefaultName), "name of the cluster")
+	flags.BoolVar(&a.yes, "yes", os.Getenv("WORKSHOP_YES") != "", "with --cluster=current: install without asking")
 	root.AddCommand(
 		a.toolsCommand(), a.doctorCommand(), a.benchCommand(),
 		a.upCommand(), a.downCommand(), a.statusCommand(), a.resetCommand(),
-		a.shellCommand(), a.envCommand(),
+		a.shellCommand(), a.envCommand(), a.loadCommand(), a.rolloutCommand(),
 		a.playCommand(), a.tourCommand(), a.stageCommand(), a.snippetsCommand(),
 	)
 	return root
@@ -93,7 +98,7 @@ func (a *app) cluster(out io.Writer) (classroom.Cluster, error) {
 		nodes = defaultNodes(a.provider)
 	}
 	return classroom.New(classroom.Options{
-		Repo: a.repo, Provider: a.provider, Name: a.name, Port: a.port, Nodes: nodes, Out: out,
+		Repo: a.repo, Provider: a.provider, Name: a.name, Port: a.port, Nodes: nodes, Out: out, Confirm: a.confirm,
 	})
 }
 
@@ -103,6 +108,12 @@ func defaultNodes(provider string) int {
 		return 1
 	}
 	return 3
+}
+
+// upToInstall is up for commands that go on to install something.
+func (a *app) upToInstall(cmd *cobra.Command) (classroom.Cluster, error) {
+	a.confirm = asker{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), yes: a.yes}.Confirm
+	return a.up(cmd.Context(), cmd.OutOrStdout())
 }
 
 // up makes tools and cluster ready, in this order.
@@ -119,5 +130,10 @@ func (a *app) up(ctx context.Context, out io.Writer) (classroom.Cluster, error) 
 
 // environment is the caller's environment with bin/ and the cluster.
 func (a *app) environment(cluster classroom.Cluster) []string {
-	return append(os.Environ(), append(cluster.Environment(), "WORKSHOP_CLUSTER="+a.provider, "WORKSHOP_NAME="+a.name)...)
+	chosen := append(cluster.Environment(), "WORKSHOP_CLUSTER="+a.provider, "WORKSHOP_NAME="+a.name)
+	if a.provider == classroom.Current && a.confirm != nil {
+		// Whoever has agreed to a chapter is not asked again by each command of it.
+		chosen = append(chosen, "WORKSHOP_YES=1")
+	}
+	return append(os.Environ(), chosen...)
 }

@@ -84,8 +84,8 @@ func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) err
 	return nil
 }
 
-// offlineVerbs need no cluster of the classroom: tests start their own.
-var offlineVerbs = []string{"help", "test", "fmt", "vet", "lint", "generate", "manifests", "verify", "build", "docker-build", "docker-push", "docker-buildx", "build-installer"}
+// offlineVerbs need no cluster of the classroom, or find it themselves: tests start their own, kind-load takes that of kind.
+var offlineVerbs = []string{"help", "test", "fmt", "vet", "lint", "generate", "manifests", "verify", "build", "docker-build", "docker-push", "docker-buildx", "kind-load", "build-installer"}
 
 // stageEnvironment brings the cluster up for verbs that work on it, such as install.
 func (a *app) stageEnvironment(cmd *cobra.Command, verbs []string) ([]string, error) {
@@ -93,7 +93,7 @@ func (a *app) stageEnvironment(cmd *cobra.Command, verbs []string) ([]string, er
 	if !needsCluster {
 		return append(os.Environ(), "PATH="+a.repo.Bin()+string(os.PathListSeparator)+os.Getenv("PATH")), nil
 	}
-	cluster, err := a.up(cmd.Context(), cmd.OutOrStdout())
+	cluster, err := a.upToInstall(cmd)
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,14 @@ type Cluster interface {
 	Environment() []string
 }
 
+// ImageLoader is a cluster whose nodes can be given images.
+type ImageLoader interface {
+	// Load copies images of the container engine to every node. Fails when one of them does not exist.
+	Load(ctx context.Context, images ...string) error
+}
+
+var _ ImageLoader = (*kind)(nil)
+
 // Options choose a cluster.
 type Options struct {
 	Repo repo.Repo
@@ -57,6 +65,9 @@ type Options struct {
 	Nodes int
 	// Out receives what is done, command by command.
 	Out io.Writer
+	// Confirm is asked before something is installed into a cluster that the workshop has not made: Up fails
+	// with its error. Nil agrees.
+	Confirm func(ctx context.Context, question string) error
 }
 
 // clusterName is what kwokctl, kind and file systems all accept.

@@ -29,6 +29,8 @@ type runner struct {
 	out  io.Writer
 	// log receives the tools' own messages; a failure names it. "" keeps none.
 	log string
+	// group ends the programs that a tool has started together with the tool.
+	group bool
 }
 
 // run shows and runs a tool. Its messages go to the log.
@@ -53,6 +55,9 @@ func (r runner) output(ctx context.Context, tool string, args ...string) (string
 	// by the context instead, at a point this program knows about.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.WaitDelay = time.Second
+	if r.group {
+		command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	}
 	err := command.Run()
 	messages := stdout.String() + stderr.String()
 	r.appendLog(tool, args, messages)
@@ -99,9 +104,14 @@ func cleanEnvironment() []string {
 	return append(clean, "KUBERC=off")
 }
 
-// lastLine is the most telling line of a tool's messages: the last one that is not empty.
+// lastLine is the most telling line of a tool's messages: the last one that is not empty, or what kind calls its error.
 func lastLine(messages string, err error) string {
 	lines := strings.Split(strings.TrimSpace(messages), "\n")
+	for _, line := range lines {
+		if told, found := strings.CutPrefix(line, "ERROR: "); found {
+			return told
+		}
+	}
 	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
 		return last
 	}

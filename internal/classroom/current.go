@@ -62,7 +62,14 @@ func (c *current) Up(ctx context.Context) error {
 		return fmt.Errorf("CLUSTER=current: the cluster of context %q does not answer: start it, or choose another with `kubectl config use-context NAME` (%w)", strings.TrimSpace(name), err)
 	}
 	fmt.Fprintf(c.options.Out, "Using your cluster: context %s of %s\n", strings.TrimSpace(name), c.Kubeconfig())
-	return nil
+	if c.options.Confirm == nil {
+		return nil
+	}
+	server, err := c.kubectl(ctx, "config", "view", "--minify", "--output=jsonpath={.clusters[0].cluster.server}")
+	if err != nil {
+		return err
+	}
+	return c.options.Confirm(ctx, fmt.Sprintf("This installs into your own cluster: context %s, server %s.", strings.TrimSpace(name), server))
 }
 
 // checkKubeconfig accepts what kubectl accepts: a list of files of which some may be missing.

@@ -3,13 +3,12 @@ package classroom
 import (
 	"context"
 	"crypto/sha256"
+	_ "embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -17,8 +16,22 @@ import (
 // NodeImageVariable names the environment variable that replaces kind's own node image.
 const NodeImageVariable = "KIND_NODE_IMAGE"
 
-// kindLimit bounds the creation of a kind cluster, a first pull of its image included.
-const kindLimit = 15 * time.Minute
+const (
+	// kindLimit bounds the creation of a kind cluster, a first pull of its image included.
+	kindLimit = 15 * time.Minute
+	// kindStartLimit bounds the wait for the API server of nodes that are started again.
+	kindStartLimit = 2 * time.Minute
+	// kindRemoveLimit bounds the removal of a kind cluster.
+	kindRemoveLimit = 2 * time.Minute
+)
+
+// errKindTaken marks a cluster that somebody else made between the look and the creation.
+var errKindTaken = errors.New("the name is taken")
+
+// kindConfig is what every kind cluster of the classroom begins with.
+//
+//go:embed kind.yaml
+var kindConfig string
 
 // kind is a cluster with real pods in containers, made by the pinned kind.
 type kind struct {
@@ -36,87 +49,215 @@ func newKind(options Options) *kind {
 		options: options,
 		cluster: options.Name + "-" + hex.EncodeToString(mark[:3]),
 		runner: runner{
-			repo: options.Repo, out: options.Out,
+			repo: options.Repo, out: options.Out, group: true,
 			log: filepath.Join(state, options.Name+".kind.log"),
 			env: []string{"KUBECACHEDIR=" + filepath.Join(state, "kube-cache")},
 		},
 	}
 }
 
-// Kubeconfig is .workshop/NAME.kind.kubeconfig.
-func (k *kind) Kubeconfig() string {
-	return filepath.Join(k.options.Repo.State(), k.options.Name+".kind.kubeconfig")
+func (k *kind) path(ending string) string {
+	return filepath.Join(k.options.Repo.State(), k.options.Name+".kind"+ending)
 }
+
+// Kubeconfig is .workshop/NAME.kind.kubeconfig.
+func (k *kind) Kubeconfig() string { return k.path(".kubeconfig") }
 
 // Environment is what every shell needs.
 func (k *kind) Environment() []string { return environment(k.options.Repo, k.Kubeconfig()) }
 
 // Up creates the cluster, or finds it and writes its kubeconfig anew.
 func (k *kind) Up(ctx context.Context) error {
-	unlock, exists, err := k.find(ctx)
+	unlock, found, err := k.find(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if !exists {
-		return k.create(ctx)
+	switch found.state {
+	case kindForeign:
+		return k.foreign()
+	case kindOurs:
+		return k.reuse(ctx, found.nodes)
+	case kindHalfMade:
+		fmt.Fprintf(k.options.Out, "Cluster %s was left half made: making it anew.\n", k.cluster)
+		if err := k.remove(ctx); err != nil {
+			return err
+		}
 	}
-	if err := k.runner.run(ctx, "kind", "export", "kubeconfig", "--name", k.cluster, "--kubeconfig", k.Kubeconfig()); err != nil {
+	return k.create(ctx)
+}
+
+// reuse starts nodes that do not run, as after a restart of the machine, and chooses the cluster.
+func (k *kind) reuse(ctx context.Context, nodes []container) error {
+	var stopped []string
+	for _, node := range nodes {
+		if !node.running {
+			stopped = append(stopped, node.id)
+		}
+	}
+	if len(stopped) > 0 {
+		fmt.Fprintf(k.options.Out, "Cluster %s does not run as it should: starting %d of its %d nodes.\n", k.cluster, len(stopped), len(nodes))
+		if _, err := docker(ctx, append([]string{"start"}, stopped...)...); err != nil {
+			return err
+		}
+	}
+	if len(nodes) < k.options.Nodes {
+		fmt.Fprintf(k.options.Out, "It has %d of %d nodes, and keeps them: `make down CLUSTER=kind` first gives you another number.\n", len(nodes), k.options.Nodes)
+	}
+	if err := k.exportKubeconfig(ctx); err != nil {
 		return err
 	}
-	if _, err := k.kubectl(ctx, "get", "--raw", "/readyz", "--request-timeout=10s"); err != nil {
-		return fmt.Errorf("the kind cluster %s does not answer: `make down CLUSTER=kind` removes it, `make up CLUSTER=kind` makes a new one (%w)", k.cluster, err)
+	err := poll(ctx, kindStartLimit, func(ctx context.Context) bool {
+		_, err := k.kubectl(ctx, "get", "--raw", "/readyz", "--request-timeout=5s")
+		return err == nil
+	})
+	if errors.Is(err, errTimeLimit) {
+		return fmt.Errorf("the kind cluster %s does not answer: `make down CLUSTER=kind` removes it, `make up CLUSTER=kind` makes a new one", k.cluster)
+	}
+	if err != nil {
+		return err
 	}
 	fmt.Fprintf(k.options.Out, "Cluster %s is running.\n", k.cluster)
 	return chooseKubeconfig(k.options.Repo.State(), k.Kubeconfig())
 }
 
+func (k *kind) exportKubeconfig(ctx context.Context) error {
+	// A kind that was ended while it wrote the file has left its lock.
+	if err := os.RemoveAll(k.Kubeconfig() + ".lock"); err != nil {
+		return explainWrite(err)
+	}
+	return k.runner.run(ctx, "kind", "export", "kubeconfig", "--name", k.cluster, "--kubeconfig", k.Kubeconfig())
+}
+
 func (k *kind) create(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, kindLimit)
-	defer cancel()
-	config := filepath.Join(k.options.Repo.State(), k.options.Name+".kind.yaml")
-	nodes := "- role: control-plane\n" + strings.Repeat("- role: worker\n", k.options.Nodes-1)
-	content := "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnetworking:\n  apiServerAddress: 127.0.0.1\n"
 	if k.options.Port != 0 {
-		content += fmt.Sprintf("  apiServerPort: %d\n", k.options.Port)
+		if err := requirePort(k.options.Port, "kube-apiserver", "choose another with PORT=, or leave PORT out for a free one"); err != nil {
+			return err
+		}
 	}
-	if err := writeFile(config, []byte(content+"nodes:\n"+nodes)); err != nil {
+	if err := writeFile(k.path(".yaml"), []byte(k.config())); err != nil {
 		return err
 	}
-	args := []string{"create", "cluster", "--name", k.cluster, "--config", config, "--kubeconfig", k.Kubeconfig(), "--wait", "3m"}
-	if image := os.Getenv(NodeImageVariable); image != "" {
-		args = append(args, "--image", image)
+	made := record{Phase: phaseCreating, Root: k.options.Repo.Root}
+	if err := made.write(k.path(".json")); err != nil {
+		return err
 	}
-	if err := k.runner.run(limited, "kind", args...); err != nil {
+	err := k.createOnce(ctx, made)
+	if errors.Is(err, errKindTaken) {
+		return errors.Join(k.foreign(), k.removeFiles())
+	}
+	if err != nil {
 		// The context may be over; what was begun is removed all the same.
-		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), kindRemoveLimit)
 		defer cancel()
-		_ = k.runner.run(cleanup, "kind", "delete", "cluster", "--name", k.cluster, "--kubeconfig", k.Kubeconfig())
-		return err
+		return errors.Join(err, k.remove(cleanup))
 	}
 	return chooseKubeconfig(k.options.Repo.State(), k.Kubeconfig())
 }
 
-// Down removes the cluster's containers and its kubeconfig.
+func (k *kind) createOnce(ctx context.Context, made record) error {
+	limited, cancel := context.WithTimeout(ctx, kindLimit)
+	defer cancel()
+	args := []string{"create", "cluster", "--name", k.cluster, "--config", k.path(".yaml"), "--kubeconfig", k.Kubeconfig(), "--wait", "3m"}
+	if image := os.Getenv(NodeImageVariable); image != "" {
+		args = append(args, "--image", image)
+	}
+	err := k.runner.run(limited, "kind", args...)
+	switch {
+	case err != nil && strings.Contains(err.Error(), "already exist for a cluster"):
+		return errKindTaken
+	case err != nil && strings.Contains(err.Error(), "pull image"):
+		return fmt.Errorf("%w: is the registry reachable? %s=… chooses another image of nodes", err, NodeImageVariable)
+	case err != nil:
+		return err
+	}
+	nodes, err := containers(ctx, k.cluster)
+	if err != nil {
+		return err
+	}
+	made.Phase, made.Container = phaseReady, controlPlane(nodes)
+	return made.write(k.path(".json"))
+}
+
+// config is the configuration that kind gets.
+func (k *kind) config() string {
+	config := kindConfig
+	if k.options.Port != 0 {
+		config = strings.Replace(config, "\nnodes:", fmt.Sprintf("\n  apiServerPort: %d\nnodes:", k.options.Port), 1)
+	}
+	return config + strings.Repeat("- role: worker\n", k.options.Nodes-1)
+}
+
+// Down removes the cluster's containers and its files.
 func (k *kind) Down(ctx context.Context) error {
-	unlock, exists, err := k.find(ctx)
+	unlock, found, err := k.find(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if !exists {
+	switch found.state {
+	case kindForeign:
+		return k.foreign()
+	case kindAbsent:
 		fmt.Fprintf(k.options.Out, "There is no kind cluster %s.\n", k.cluster)
-		return nil
+		return k.removeFiles()
 	}
+	if err := k.remove(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(k.options.Out, "Cluster %s is removed.\n", k.cluster)
+	return nil
+}
+
+// remove leaves no container and no file of the cluster. A docker command that was ended may have asked the
+// engine for one more container, so it looks until it twice finds none.
+func (k *kind) remove(ctx context.Context) error {
 	if err := k.runner.run(ctx, "kind", "delete", "cluster", "--name", k.cluster, "--kubeconfig", k.Kubeconfig()); err != nil {
 		return err
 	}
-	unchoose(k.options.Repo.State(), k.Kubeconfig())
-	return os.RemoveAll(k.Kubeconfig())
+	clean := 0
+	err := poll(ctx, kindRemoveLimit, func(ctx context.Context) bool {
+		left, err := containers(ctx, k.cluster)
+		if err != nil {
+			return false
+		}
+		if clean++; len(left) == 0 {
+			return clean >= removedLooks
+		}
+		clean = 0
+		_, _ = k.runner.output(ctx, "kind", "delete", "cluster", "--name", k.cluster, "--kubeconfig", k.Kubeconfig())
+		return false
+	})
+	if err != nil {
+		return fmt.Errorf("remove the containers of %s: %w; see `docker ps --all`", k.cluster, err)
+	}
+	return k.removeFiles()
 }
 
-// Reset makes the cluster anew: kind has no snapshots.
+// removedLooks is how often in a row no container may be found until a cluster counts as removed: about a second.
+const removedLooks = 10
+
+// removeFiles leaves the lock only: removing it while another command waits for it would let both in.
+func (k *kind) removeFiles() error {
+	unchoose(k.options.Repo.State(), k.Kubeconfig())
+	for _, path := range []string{k.Kubeconfig(), k.Kubeconfig() + ".lock", k.path(".yaml"), k.path(".json")} {
+		if err := os.RemoveAll(path); err != nil {
+			return explainWrite(err)
+		}
+	}
+	return nil
+}
+
+// Reset makes the cluster anew, with as many nodes as it has: kind has no snapshots.
 func (k *kind) Reset(ctx context.Context) error {
+	if err := requireEngine(ctx); err != nil {
+		return err
+	}
+	nodes, err := containers(ctx, k.cluster)
+	if err != nil {
+		return err
+	}
+	k.options.Nodes = max(k.options.Nodes, len(nodes))
 	if err := k.Down(ctx); err != nil {
 		return err
 	}
@@ -126,46 +267,22 @@ func (k *kind) Reset(ctx context.Context) error {
 // Status reports what the cluster's API server says.
 func (k *kind) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: k.cluster, Provider: Kind, Kubeconfig: k.Kubeconfig(), State: StateRunning}
-	unlock, exists, err := k.find(ctx)
+	unlock, found, err := k.find(ctx)
 	if err != nil {
 		return status, err
 	}
 	defer unlock()
-	if !exists {
+	switch found.state {
+	case kindAbsent:
 		status.State, status.Kubeconfig, status.Detail = StateAbsent, "", "`make up CLUSTER=kind` makes it"
-		return status, nil
+	case kindForeign:
+		status.State, status.Kubeconfig, status.Detail = StateBroken, "", k.foreign().Error()
+	case kindHalfMade:
+		status.State, status.Detail = StateBroken, "it was left half made: `make up CLUSTER=kind` makes it anew"
+	default:
+		describeServer(ctx, &status, k.kubectl)
 	}
-	describeServer(ctx, &status, k.kubectl)
 	return status, nil
-}
-
-// find locks the cluster and tells whether it exists.
-func (k *kind) find(ctx context.Context) (unlock func(), exists bool, err error) {
-	unlock, err = lock(ctx, filepath.Join(k.options.Repo.State(), k.options.Name+".kind.lock"))
-	if err != nil {
-		return nil, false, err
-	}
-	exists, err = k.exists(ctx)
-	if err != nil {
-		unlock()
-		return nil, false, err
-	}
-	return unlock, exists, nil
-}
-
-// exists asks kind, after making sure that a container engine answers.
-func (k *kind) exists(ctx context.Context) (bool, error) {
-	if _, err := exec.LookPath("docker"); err != nil {
-		return false, errors.New("CLUSTER=kind needs docker, which is not on your PATH: install it, or leave CLUSTER out for the built-in cluster")
-	}
-	if err := exec.CommandContext(ctx, "docker", "version").Run(); err != nil {
-		return false, errors.New("CLUSTER=kind needs a running docker engine, and `docker version` fails: start it, or leave CLUSTER out for the built-in cluster")
-	}
-	names, err := k.runner.output(ctx, "kind", "get", "clusters")
-	if err != nil {
-		return false, err
-	}
-	return slices.Contains(strings.Fields(names), k.cluster), nil
 }
 
 func (k *kind) kubectl(ctx context.Context, args ...string) (string, error) {

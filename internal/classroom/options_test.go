@@ -2,6 +2,8 @@ package classroom_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -79,6 +81,14 @@ func TestCurrentIsTheLearnersOwn(t *testing.T) {
 	g.Expect(cluster.Up(ctx)).To(Succeed())
 	g.Expect(out.String()).To(ContainSubstring("Using your cluster"))
 	g.Expect(cluster.Reset(ctx)).To(MatchError(ContainSubstring("never reset")))
+
+	var asked string
+	no := func(_ context.Context, question string) error { asked = question; return errors.New("no") }
+	careful, err := classroom.New(classroom.Options{Repo: r, Provider: classroom.Current, Name: "any", Nodes: 1, Out: out, Confirm: no})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(careful.Up(ctx)).To(MatchError("no"))
+	g.Expect(asked).To(And(ContainSubstring("context kwok-own"), ContainSubstring("server https://127.0.0.1:")))
+
 	g.Expect(cluster.Down(ctx)).To(Succeed())
 	status, err := cluster.Status(ctx)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -25,12 +25,15 @@ const (
 	phaseReady phase = "ready"
 )
 
-// record is what .workshop/NAME.json says about an embedded cluster.
+// record is what .workshop/NAME.json says about an embedded cluster, and .workshop/NAME.kind.json about one of kind.
 type record struct {
 	Phase phase `json:"phase"`
 	// Root is the checkout the cluster was made in; its files name absolute paths.
-	Root  string `json:"root"`
-	Ports ports  `json:"ports"`
+	Root string `json:"root"`
+	// Ports are those of an embedded cluster.
+	Ports ports `json:"ports,omitzero"`
+	// Container is the ID of the control plane of a kind cluster.
+	Container string `json:"container,omitempty"`
 }
 
 // ports are the loopback ports of an embedded cluster.

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/rollout"
+)
+
+// defaultRolloutLimit is longer than a first certificate of cert-manager or of stage 5's own takes.
+const defaultRolloutLimit = 5 * time.Minute
+
+// loadCommand is what stands behind `make kind-load`.
+func (a *app) loadCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "load IMAGE...",
+		Short: "Copy images from docker into the nodes of the kind cluster",
+		RunE: func(cmd *cobra.Command, images []string) error {
+			if len(images) == 0 {
+				return errors.New("which image? say IMG=NAME:TAG")
+			}
+			cluster, err := a.cluster(cmd.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			loader, ok := cluster.(classroom.ImageLoader)
+			if !ok {
+				return fmt.Errorf("images are loaded into kind clusters, and CLUSTER=%s is none: say CLUSTER=kind", a.provider)
+			}
+			return loader.Load(cmd.Context(), images...)
+		},
+	}
+}
+
+// rolloutCommand is the last step of the stages' `make deploy`.
+func (a *app) rolloutCommand() *cobra.Command {
+	var namespace string
+	var limit time.Duration
+	command := &cobra.Command{
+		Use:   "rollout deployment/NAME",
+		Short: "Wait until a Deployment's pods are new and ready, and say at once why they can't be",
+		Long: "rollout waits for a Deployment in the cluster that KUBECONFIG names. It ends as soon as one of the new pods\n" +
+			"can't start, with the reason: an image that no node has, a container that ends again and again.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, found := strings.CutPrefix(args[0], "deployment/")
+			if !found || name == "" {
+				return fmt.Errorf("%q: write deployment/NAME", args[0])
+			}
+			if limit <= 0 {
+				return errors.New("--timeout: choose a positive time, such as 4m")
+			}
+			config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+			if err != nil {
+				return fmt.Errorf("KUBECONFIG leads to no cluster: %w", err)
+			}
+			client, err := kubernetes.NewForConfig(config)
+			if err != nil {
+				return fmt.Errorf("make a client: %w", err)
+			}
+			waiter := &rollout.Waiter{Client: client, Key: types.NamespacedName{Namespace: namespace, Name: name}, Limit: limit, Out: cmd.OutOrStdout()}
+			return waiter.Wait(cmd.Context())
+		},
+	}
+	command.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of the Deployment")
+	command.Flags().DurationVar(&limit, "timeout", defaultRolloutLimit, "how long to wait")
+	return command
+}

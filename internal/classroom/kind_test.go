@@ -1,0 +1,294 @@
+package classroom_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/shirou/gopsutil/v4/process"
+
+	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/repo"
+)
+
+// The stand-ins for docker and kind keep what they know in the files of $FAKE: the containers of the cluster, the
+// images of docker, and each kind command. A file named hang makes kind wait after it has done its work.
+const (
+	fakeDocker = `#!/bin/sh
+if [ -f "$FAKE/down" ]; then cat "$FAKE/down" >&2; exit 1; fi
+case "$1" in
+version) echo 28.0.0 ;;
+ps) [ ! -f "$FAKE/containers" ] || cat "$FAKE/containers" ;;
+start) shift; echo "$@" > "$FAKE/started"; sed -i.old s/exited/running/ "$FAKE/containers" ;;
+image) for image; do :; done; grep -qx "$image" "$FAKE/images" || { echo "Error: No such image: $image" >&2; exit 1; } ;;
+*) echo "no such command: $1" >&2; exit 1 ;;
+esac
+`
+	fakeKind = `#!/bin/sh
+echo "$*" >> "$FAKE/commands"
+case "$1" in
+create) for each in $KIND_FAKE_NODES; do echo "$each-id $each running" >> "$FAKE/containers"; done
+  if [ -f "$FAKE/refuse" ]; then cat "$FAKE/refuse" >&2; exit 1; fi ;;
+delete) rm -f "$FAKE/containers" ;;
+load) echo packed > "$TMPDIR/images.tar" ;;
+esac
+if [ -f "$FAKE/hang" ] && [ "$1" != delete ]; then sleep 600 & echo $! > "$FAKE/hanging"; wait; fi
+`
+	fakeKubectl = "#!/bin/sh\necho ok\n"
+)
+
+// kindBench is a checkout whose docker, kind and kubectl are stand-ins.
+type kindBench struct {
+	repo repo.Repo
+	fake string
+	out  bytes.Buffer
+}
+
+func newKindBench(t *testing.T) *kindBench {
+	t.Helper()
+	g := NewWithT(t)
+	bench := &kindBench{repo: repo.Repo{Root: filepath.Join(t.TempDir(), "my workshop")}, fake: t.TempDir()}
+	engine := t.TempDir()
+	g.Expect(os.MkdirAll(bench.repo.Bin(), 0o755)).To(Succeed())
+	for path, script := range map[string]string{
+		filepath.Join(engine, "docker"):            fakeDocker,
+		filepath.Join(bench.repo.Bin(), "kind"):    fakeKind,
+		filepath.Join(bench.repo.Bin(), "kubectl"): fakeKubectl,
+	} {
+		g.Expect(os.WriteFile(path, []byte(script), 0o755)).To(Succeed())
+	}
+	t.Setenv("PATH", engine+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("FAKE", bench.fake)
+	t.Setenv("KIND_FAKE_NODES", "control-plane worker")
+	return bench
+}
+
+// cluster is the bench's cluster, as a new command finds it.
+func (b *kindBench) cluster(t *testing.T, change ...func(*classroom.Options)) classroom.Cluster {
+	t.Helper()
+	options := classroom.Options{Repo: b.repo, Provider: classroom.Kind, Name: "demo", Nodes: 2, Out: &b.out}
+	for _, each := range change {
+		each(&options)
+	}
+	cluster, err := classroom.New(options)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return cluster
+}
+
+func (b *kindBench) write(t *testing.T, name, content string) {
+	t.Helper()
+	NewWithT(t).Expect(os.WriteFile(filepath.Join(b.fake, name), []byte(content), 0o644)).To(Succeed())
+}
+
+// read is what a stand-in has written, or "".
+func (b *kindBench) read(name string) string {
+	content, _ := os.ReadFile(filepath.Join(b.fake, name))
+	return string(content)
+}
+
+// left are the files of the cluster in .workshop, but for the lock and the log.
+func (b *kindBench) left(g Gomega) []string {
+	entries, err := os.ReadDir(b.repo.State())
+	g.Expect(err).NotTo(HaveOccurred())
+	var names []string
+	for _, entry := range entries {
+		if name := entry.Name(); name != "demo.kind.lock" && name != "demo.kind.log" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// interrupted does something until kind hangs in the middle of it, and interrupts it then.
+func (b *kindBench) interrupted(t *testing.T, do func(context.Context) error) error {
+	t.Helper()
+	b.write(t, "hang", "")
+	ctx, interrupt := context.WithCancel(testContext(t))
+	defer interrupt()
+	result := make(chan error, 1)
+	go func() { result <- do(ctx) }()
+	g := NewWithT(t)
+	hanging := func() (int, error) { return strconv.Atoi(strings.TrimSpace(b.read("hanging"))) }
+	g.Eventually(hanging).WithTimeout(10 * time.Second).Should(BeNumerically(">", 1))
+	child, err := hanging()
+	g.Expect(err).NotTo(HaveOccurred())
+	interrupt()
+	var ended error
+	g.Eventually(result).WithTimeout(10*time.Second).Should(Receive(&ended), "Ctrl-C must end it")
+	g.Eventually(func() bool { return runs(child) }).WithTimeout(5*time.Second).Should(BeFalse(), "what kind has started must end with it")
+	g.Expect(os.Remove(filepath.Join(b.fake, "hang"))).To(Succeed())
+	return ended
+}
+
+// runs tells whether the process is there and does something.
+func runs(pid int) bool {
+	found, err := process.NewProcess(int32(pid))
+	if err != nil {
+		return false
+	}
+	status, err := found.Status()
+	return err == nil && !slices.Contains(status, process.Zombie)
+}
+
+func TestKindLifecycle(t *testing.T) {
+	g := NewWithT(t)
+	ctx := testContext(t)
+	bench := newKindBench(t)
+	g.Expect(bench.cluster(t).Up(ctx)).To(Succeed())
+	config, err := os.ReadFile(filepath.Join(bench.repo.State(), "demo.kind.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(config)).To(And(ContainSubstring("apiServerAddress: 127.0.0.1"), HaveSuffix("- role: control-plane\n- role: worker\n")))
+
+	g.Expect(bench.cluster(t).Up(ctx)).To(Succeed())
+	g.Expect(strings.Count(bench.read("commands"), "create cluster")).To(Equal(1), "a second up finds the cluster")
+
+	bench.write(t, "containers", "control-plane-id control-plane exited\nworker-id worker exited\n")
+	g.Expect(bench.cluster(t).Up(ctx)).To(Succeed())
+	g.Expect(bench.read("started")).To(Equal("control-plane-id worker-id\n"), "after a restart of the machine")
+
+	g.Expect(bench.cluster(t, func(o *classroom.Options) { o.Nodes = 1 }).Reset(ctx)).To(Succeed())
+	config, err = os.ReadFile(filepath.Join(bench.repo.State(), "demo.kind.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(config)).To(HaveSuffix("- role: control-plane\n- role: worker\n"), "a reset keeps the number of nodes")
+
+	g.Expect(bench.cluster(t).Down(ctx)).To(Succeed())
+	g.Expect(bench.read("containers")).To(BeEmpty())
+	g.Expect(bench.left(g)).To(BeEmpty())
+	g.Expect(bench.cluster(t).Down(ctx)).To(Succeed(), "a second down is no error")
+}
+
+func TestKindNeedsAnEngine(t *testing.T) {
+	cases := map[string]struct{ says, want string }{
+		"a daemon that is down":           {"Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?", "needs a running docker engine: start it"},
+		"a socket that one may not use":   {"permission denied while trying to connect to the Docker daemon socket", "usermod -aG docker"},
+		"an answer that nobody can guess": {"something else", "(docker version: something else)"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			bench := newKindBench(t)
+			bench.write(t, "down", c.says)
+			for what, do := range map[string]func(context.Context) error{"up": bench.cluster(t).Up, "down": bench.cluster(t).Down, "reset": bench.cluster(t).Reset} {
+				err := do(testContext(t))
+				g.Expect(err).To(MatchError(And(ContainSubstring(c.want), ContainSubstring("leave CLUSTER out"))), what)
+				g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error is one line")
+			}
+			g.Expect(bench.read("commands")).To(BeEmpty())
+			g.Expect(bench.left(g)).To(BeEmpty())
+		})
+	}
+}
+
+func TestKindClusterOfSomebodyElse(t *testing.T) {
+	cases := map[string]func(*testing.T, *kindBench){
+		"made without the workshop": func(*testing.T, *kindBench) {},
+		"made after ours was gone": func(t *testing.T, bench *kindBench) {
+			NewWithT(t).Expect(bench.cluster(t).Up(testContext(t))).To(Succeed())
+		},
+	}
+	for name, before := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			bench := newKindBench(t)
+			before(t, bench)
+			bench.write(t, "containers", "other-id control-plane running\n")
+			bench.write(t, "commands", "")
+			load := func(ctx context.Context) error { return bench.cluster(t).(classroom.ImageLoader).Load(ctx, "any:v1") }
+			for what, do := range map[string]func(context.Context) error{"up": bench.cluster(t).Up, "down": bench.cluster(t).Down, "reset": bench.cluster(t).Reset, "load": load} {
+				g.Expect(do(testContext(t))).To(MatchError(And(ContainSubstring("not made here"), ContainSubstring("NAME=mine"))), what)
+			}
+			g.Expect(bench.read("commands")).To(BeEmpty(), "it is left alone")
+		})
+	}
+}
+
+func TestKindClusterThatSomebodyElseMakesMeanwhile(t *testing.T) {
+	g := NewWithT(t)
+	bench := newKindBench(t)
+	bench.write(t, "refuse", `ERROR: failed to create cluster: node(s) already exist for a cluster with the name "demo"`)
+	g.Expect(bench.cluster(t).Up(testContext(t))).To(MatchError(ContainSubstring("not made here")))
+	g.Expect(bench.read("commands")).NotTo(ContainSubstring("delete"))
+}
+
+func TestKindCreationThatFails(t *testing.T) {
+	g := NewWithT(t)
+	bench := newKindBench(t)
+	bench.write(t, "refuse", "Creating cluster\nERROR: failed to create cluster: failed to pull image \"node\": no such host\n\nCommand Output: a long story")
+	err := bench.cluster(t).Up(testContext(t))
+	g.Expect(err).To(MatchError(And(ContainSubstring(`failed to pull image "node": no such host`), ContainSubstring("KIND_NODE_IMAGE="))))
+	g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error is one line")
+	g.Expect(bench.read("containers")).To(BeEmpty())
+	g.Expect(bench.left(g)).To(BeEmpty())
+}
+
+func TestKindInterrupted(t *testing.T) {
+	t.Run("while it is made", func(t *testing.T) {
+		g := NewWithT(t)
+		bench := newKindBench(t)
+		g.Expect(bench.interrupted(t, bench.cluster(t).Up)).To(MatchError(ContainSubstring("interrupted")))
+		g.Expect(bench.read("containers")).To(BeEmpty())
+		g.Expect(bench.left(g)).To(BeEmpty())
+		g.Expect(bench.cluster(t).Up(testContext(t))).To(Succeed())
+	})
+	t.Run("while an image is loaded", func(t *testing.T) {
+		g := NewWithT(t)
+		bench := newKindBench(t)
+		bench.write(t, "images", "operator:v1\n")
+		g.Expect(bench.cluster(t).Up(testContext(t))).To(Succeed())
+		before := bench.left(g)
+		err := bench.interrupted(t, func(ctx context.Context) error {
+			return bench.cluster(t).(classroom.ImageLoader).Load(ctx, "operator:v1")
+		})
+		g.Expect(err).To(MatchError(ContainSubstring("interrupted")))
+		g.Expect(bench.left(g)).To(Equal(before), "no packed image is left behind")
+	})
+	t.Run("by force, while it is made", func(t *testing.T) {
+		g := NewWithT(t)
+		bench := newKindBench(t)
+		g.Expect(os.MkdirAll(bench.repo.State(), 0o755)).To(Succeed())
+		g.Expect(os.WriteFile(filepath.Join(bench.repo.State(), "demo.kind.json"), []byte(`{"phase": "creating"}`), 0o600)).To(Succeed())
+		bench.write(t, "containers", "half-id control-plane running\n")
+		g.Expect(bench.cluster(t).Up(testContext(t))).To(Succeed())
+		g.Expect(bench.out.String()).To(ContainSubstring("half made"))
+		g.Expect(bench.read("containers")).To(HavePrefix("control-plane-id"))
+	})
+}
+
+func TestKindPort(t *testing.T) {
+	g := NewWithT(t)
+	bench := newKindBench(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	taken := listener.Addr().(*net.TCPAddr).Port
+	chosen := func(o *classroom.Options) { o.Port = taken }
+	g.Expect(bench.cluster(t, chosen).Up(testContext(t))).To(MatchError(And(ContainSubstring("port "+strconv.Itoa(taken)), ContainSubstring("PORT="))))
+	g.Expect(bench.read("commands")).To(BeEmpty())
+	g.Expect(bench.left(g)).To(BeEmpty())
+
+	g.Expect(listener.Close()).To(Succeed())
+	g.Expect(bench.cluster(t, chosen).Up(testContext(t))).To(Succeed())
+	config, err := os.ReadFile(filepath.Join(bench.repo.State(), "demo.kind.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(config)).To(ContainSubstring("\n  apiServerPort: " + strconv.Itoa(taken) + "\nnodes:"))
+}
+
+func TestKindLoad(t *testing.T) {
+	g := NewWithT(t)
+	ctx := testContext(t)
+	bench := newKindBench(t)
+	bench.write(t, "images", "operator:v1\n")
+	load := func(image string) error { return bench.cluster(t).(classroom.ImageLoader).Load(ctx, image) }
+	g.Expect(load("operator:v1")).To(MatchError(ContainSubstring("`make up CLUSTER=kind` makes it")))
+	g.Expect(bench.cluster(t).Up(ctx)).To(Succeed())
+	g.Expect(load("operator:v2")).To(MatchError(And(ContainSubstring("docker has no image operator:v2"), ContainSubstring("docker-build IMG=operator:v2"))))
+	g.Expect(load("operator:v1")).To(Succeed())
+	g.Expect(bench.read("commands")).To(ContainSubstring("load docker-image --name demo-"))
+}

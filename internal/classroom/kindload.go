@@ -1,0 +1,40 @@
+package classroom
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+)
+
+// Load copies images from docker into every node, so that no node has to pull them.
+func (k *kind) Load(ctx context.Context, images ...string) error {
+	unlock, found, err := k.find(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	switch found.state {
+	case kindForeign:
+		return k.foreign()
+	case kindAbsent, kindHalfMade:
+		return fmt.Errorf("there is no kind cluster %s: `make up CLUSTER=kind` makes it", k.cluster)
+	}
+	for _, image := range images {
+		if _, err := docker(ctx, "image", "inspect", "--format={{.Id}}", image); err != nil {
+			if ctx.Err() != nil {
+				return contextError(ctx)
+			}
+			return fmt.Errorf("docker has no image %s: `make stage-N docker-build IMG=%s` builds that of stage N, `docker pull %s` gets one from a registry", image, image, image)
+		}
+	}
+	// kind packs the images into a file first, and one that is ended leaves it behind.
+	packed, err := os.MkdirTemp(k.options.Repo.State(), "images-")
+	if err != nil {
+		return explainWrite(err)
+	}
+	defer os.RemoveAll(packed)
+	loader := k.runner
+	loader.env = append(slices.Clone(loader.env), "TMPDIR="+packed)
+	return loader.run(ctx, "kind", append([]string{"load", "docker-image", "--name", k.cluster}, images...)...)
+}

@@ -1,0 +1,158 @@
+package rollout
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+var key = types.NamespacedName{Namespace: "foo-system", Name: "foo"}
+
+var labels = map[string]string{"app": "foo"}
+
+// deployed is a Deployment of two pods, of which some are new and ready.
+func deployed(ready int32) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "deployment", Generation: 2, Annotations: map[string]string{revisionAnnotation: "2"}},
+		Spec:       appsv1.DeploymentSpec{Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels}},
+		Status:     appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: ready},
+	}
+}
+
+// replicaSet is the one that the Deployment has made for a revision.
+func replicaSet(revision string) *appsv1.ReplicaSet {
+	return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: key.Namespace, Name: "foo-" + revision, UID: types.UID("replicaset-" + revision), Labels: labels,
+		Annotations:     map[string]string{revisionAnnotation: revision},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Deployment", Name: key.Name, UID: "deployment", Controller: new(true)}},
+	}}
+}
+
+// pod is one of a revision; its container waits for a reason.
+func pod(revision, reason, message string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: "foo-" + revision + "-x", Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "foo-" + revision, UID: types.UID("replicaset-" + revision), Controller: new(true)}},
+		},
+		Spec: corev1.PodSpec{NodeName: "worker"},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "manager", Image: "foo:v1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+		}}},
+	}
+}
+
+// wait runs a Waiter against these objects on a clock that does not make anybody wait, and returns the time it took.
+func wait(t *testing.T, check func(g Gomega, err error, took time.Duration, out string), objects ...runtime.Object) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		out := &bytes.Buffer{}
+		waiter := Waiter{Client: fake.NewClientset(objects...), Key: key, Limit: 4 * time.Minute, Out: out}
+		began := time.Now()
+		err := waiter.Wait(t.Context())
+		check(NewWithT(t), err, time.Since(began), out.String())
+	})
+}
+
+func TestWaitUntilDone(t *testing.T) {
+	wait(t, func(g Gomega, err error, took time.Duration, out string) {
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(took).To(BeZero())
+		g.Expect(out).To(Equal("deployment foo: 2 of 2 pods are new and ready\n"))
+	}, deployed(2), replicaSet("2"))
+}
+
+func TestWaitGivesUpWhenAPodCannotStart(t *testing.T) {
+	crashing := pod("2", "CrashLoopBackOff", "back-off 10s")
+	crashing.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}
+	refused := deployed(0)
+	refused.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "pods \"foo\" is forbidden: violates PodSecurity\nmore"}}
+	cases := map[string]struct {
+		objects []runtime.Object
+		want    []string
+	}{
+		"an image that no registry gives": {[]runtime.Object{deployed(0), pod("2", "ImagePullBackOff", "Back-off pulling")},
+			[]string{"node worker can't get the image foo:v1 (ImagePullBackOff)", "make stage-N kind-load IMG=foo:v1"}},
+		"a first try that failed":        {[]runtime.Object{deployed(0), pod("2", "ErrImagePull", "not found")}, []string{"(ErrImagePull)"}},
+		"an image that is no name":       {[]runtime.Object{deployed(0), pod("2", "InvalidImageName", "couldn't parse")}, []string{`"foo:v1" is no name of an image`}},
+		"a container that can't be made": {[]runtime.Object{deployed(0), pod("2", "CreateContainerConfigError", "secret \"token\" not found")}, []string{"CreateContainerConfigError", `secret "token" not found`}},
+		"a container that crashes": {[]runtime.Object{deployed(0), crashing},
+			[]string{"container manager of pod foo-2-x ends again and again (exit status 1, Error)", "its last message: fake logs"}},
+		"a pod that the namespace refuses": {[]runtime.Object{refused}, []string{"the cluster refuses the pods", "violates PodSecurity"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			wait(t, func(g Gomega, err error, took time.Duration, _ string) {
+				for _, want := range c.want {
+					g.Expect(err).To(MatchError(ContainSubstring(want)))
+				}
+				g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error is one line")
+				g.Expect(took).To(Equal(patience), "within seconds, not at the limit")
+			}, append(c.objects, replicaSet("2"))...)
+		})
+	}
+}
+
+func TestWaitLeavesEarlierPodsOut(t *testing.T) {
+	wait(t, func(g Gomega, err error, took time.Duration, _ string) {
+		g.Expect(err).To(MatchError(And(ContainSubstring("not done after 4m0s"), Not(ContainSubstring("image")))))
+		g.Expect(took).To(Equal(4 * time.Minute))
+	}, deployed(1), replicaSet("1"), replicaSet("2"), pod("1", "ImagePullBackOff", ""))
+}
+
+func TestWaitForgivesWhatPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		client := fake.NewClientset(deployed(0), replicaSet("2"), pod("2", "CreateContainerConfigError", "secret not found"))
+		waiter := Waiter{Client: client, Key: key, Limit: time.Minute, Out: &bytes.Buffer{}}
+		time.AfterFunc(patience-interval, func() {
+			_, err := client.AppsV1().Deployments(key.Namespace).Update(context.Background(), deployed(2), metav1.UpdateOptions{})
+			g.Expect(err).NotTo(HaveOccurred())
+		})
+		g.Expect(waiter.Wait(t.Context())).To(Succeed())
+	})
+}
+
+func TestWaitSaysWhatIsMissing(t *testing.T) {
+	unscheduled := pod("2", "", "")
+	unscheduled.Status = corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available: 1 Insufficient cpu."}}}
+	unready := pod("2", "", "")
+	unready.Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	behind := deployed(2)
+	behind.Generation = 3
+	cases := map[string]struct {
+		objects []runtime.Object
+		want    string
+	}{
+		"no node":                  {[]runtime.Object{deployed(0), unscheduled}, "no node takes pod foo-2-x: 0/1 nodes are available"},
+		"a probe that fails":       {[]runtime.Object{deployed(0), unready}, "container manager of pod foo-2-x runs, and is not ready"},
+		"no controller":            {[]runtime.Object{behind}, "its pods are not ready"},
+		"no Deployment whatsoever": {nil, "there is no deployment foo-system/foo: `make deploy` makes it"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			wait(t, func(g Gomega, err error, _ time.Duration, _ string) {
+				g.Expect(err).To(MatchError(ContainSubstring(c.want)))
+			}, append(c.objects, replicaSet("2"))...)
+		})
+	}
+}
+
+func TestWaitInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, interrupt := context.WithTimeout(t.Context(), 10*time.Second)
+		defer interrupt()
+		waiter := Waiter{Client: fake.NewClientset(deployed(0), replicaSet("2")), Key: key, Limit: time.Minute, Out: &bytes.Buffer{}}
+		NewWithT(t).Expect(waiter.Wait(ctx)).To(MatchError("interrupted: the rollout of foo-system/foo goes on in the cluster"))
+	})
+}
