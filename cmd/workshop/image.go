@@ -1,15 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"example.com/operator-workshop/internal/classroom"
 	"example.com/operator-workshop/internal/rollout"
@@ -58,19 +58,22 @@ func (a *app) rolloutCommand() *cobra.Command {
 			if limit <= 0 {
 				return errors.New("--timeout: choose a positive time, such as 4m")
 			}
-			config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
-			if err != nil {
-				return fmt.Errorf("KUBECONFIG leads to no cluster: %w", err)
-			}
-			client, err := kubernetes.NewForConfig(config)
-			if err != nil {
-				return fmt.Errorf("make a client: %w", err)
-			}
-			waiter := &rollout.Waiter{Client: client, Key: types.NamespacedName{Namespace: namespace, Name: name}, Limit: limit, Out: cmd.OutOrStdout()}
+			waiter := &rollout.Waiter{Kubectl: a.kubectl, Namespace: namespace, Name: name, Limit: limit, Out: cmd.OutOrStdout()}
 			return waiter.Wait(cmd.Context())
 		},
 	}
 	command.Flags().StringVarP(&namespace, "namespace", "n", "default", "namespace of the Deployment")
 	command.Flags().DurationVar(&limit, "timeout", defaultRolloutLimit, "how long to wait")
 	return command
+}
+
+// kubectl runs bin/kubectl in the cluster that KUBECONFIG names. An error is the last line of its messages.
+func (a *app) kubectl(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, filepath.Join(a.repo.Bin(), "kubectl"), args...).Output()
+	var ended *exec.ExitError
+	if errors.As(err, &ended) && len(ended.Stderr) > 0 {
+		lines := strings.Split(strings.TrimSpace(string(ended.Stderr)), "\n")
+		return "", errors.New(lines[len(lines)-1])
+	}
+	return string(out), err
 }

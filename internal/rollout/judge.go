@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // sight is what one look at a Deployment found.
@@ -31,25 +28,35 @@ var pullReasons = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPul
 // createReasons are kubelet's for a container that it can't make from its image.
 var createReasons = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
 
+// currentPods leaves out those of earlier templates: that they can't start may be the reason for the new one.
+func currentPods(deployment object, all []object) []object {
+	var current string
+	for _, each := range all {
+		if each.Kind == "ReplicaSet" && each.controller() == deployment.Metadata.UID && each.revision() == deployment.revision() {
+			current = each.Metadata.UID
+		}
+	}
+	var pods []object
+	for _, each := range all {
+		if each.Kind == "Pod" && current != "" && each.controller() == current && each.Metadata.DeletionTimestamp == "" {
+			pods = append(pods, each)
+		}
+	}
+	return pods
+}
+
 // judge says how far the rollout is. pods are those of the Deployment's current template.
-func judge(deployment *appsv1.Deployment, pods []corev1.Pod) sight {
-	wanted := int32(1)
-	if deployment.Spec.Replicas != nil {
-		wanted = *deployment.Spec.Replicas
+func judge(deployment object, pods []object) sight {
+	name, wanted, status := deployment.Metadata.Name, deployment.Spec.Replicas, deployment.Status
+	if status.ObservedGeneration < deployment.Metadata.Generation {
+		return sight{progress: fmt.Sprintf("deployment %s: waiting for its controller", name)}
 	}
-	status := deployment.Status
-	if status.ObservedGeneration < deployment.Generation {
-		return sight{progress: fmt.Sprintf("deployment %s: waiting for its controller", deployment.Name)}
-	}
-	ready := min(status.UpdatedReplicas, status.AvailableReplicas)
 	seen := sight{
 		done:     status.UpdatedReplicas == wanted && status.Replicas == wanted && status.AvailableReplicas == wanted,
-		progress: fmt.Sprintf("deployment %s: %d of %d pods are new and ready", deployment.Name, ready, wanted),
+		progress: fmt.Sprintf("deployment %s: %d of %d pods are new and ready", name, min(status.UpdatedReplicas, status.AvailableReplicas), wanted),
 	}
-	for _, condition := range status.Conditions {
-		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			seen.trouble = fmt.Sprintf("the cluster refuses the pods of deployment %s: %s", deployment.Name, firstLine(condition.Message))
-		}
+	if refused := status.condition("ReplicaFailure"); refused.Status == "True" {
+		seen.trouble = fmt.Sprintf("the cluster refuses the pods of deployment %s: %s", name, firstLine(refused.Message))
 	}
 	for _, pod := range pods {
 		judgePod(&seen, pod)
@@ -57,43 +64,29 @@ func judge(deployment *appsv1.Deployment, pods []corev1.Pod) sight {
 	return seen
 }
 
-func judgePod(seen *sight, pod corev1.Pod) {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			seen.waiting = fmt.Sprintf("no node takes pod %s: %s", pod.Name, firstLine(condition.Message))
-		}
+func judgePod(seen *sight, pod object) {
+	name := pod.Metadata.Name
+	if scheduled := pod.Status.condition("PodScheduled"); scheduled.Status == "False" {
+		seen.waiting = fmt.Sprintf("no node takes pod %s: %s", name, firstLine(scheduled.Message))
 	}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		waiting := status.State.Waiting
 		switch {
-		case waiting == nil && status.State.Running != nil && !status.Ready && seen.waiting == "":
-			seen.waiting = fmt.Sprintf("container %s of pod %s runs, and is not ready", status.Name, pod.Name)
+		case status.State.Running != nil && !status.Ready && seen.waiting == "":
+			seen.waiting = fmt.Sprintf("container %s of pod %s runs, and is not ready", status.Name, name)
 		case waiting == nil:
+		case waiting.Reason == "InvalidImageName":
+			seen.trouble = fmt.Sprintf("%q is no name of an image: choose another IMG", status.Image)
 		case slices.Contains(pullReasons, waiting.Reason):
-			seen.trouble = missingImage(pod, status.Image, waiting)
+			seen.trouble = fmt.Sprintf("node %s can't get the image %s (%s): `make stage-N kind-load IMG=%s` takes it from docker into a kind cluster, `docker-push` to a registry that the node reaches",
+				pod.Spec.NodeName, status.Image, waiting.Reason, status.Image)
 		case slices.Contains(createReasons, waiting.Reason):
-			seen.trouble = fmt.Sprintf("container %s of pod %s can't be made (%s): %s", status.Name, pod.Name, waiting.Reason, firstLine(waiting.Message))
+			seen.trouble = fmt.Sprintf("container %s of pod %s can't be made (%s): %s", status.Name, name, waiting.Reason, firstLine(waiting.Message))
 		case waiting.Reason == "CrashLoopBackOff":
-			seen.trouble = fmt.Sprintf("container %s of pod %s ends again and again%s", status.Name, pod.Name, exitOf(status))
-			seen.crashed = container{pod: pod.Name, name: status.Name}
+			seen.trouble = fmt.Sprintf("container %s of pod %s ends again and again%s", status.Name, name, status.exit())
+			seen.crashed = container{pod: name, name: status.Name}
 		}
 	}
-}
-
-func missingImage(pod corev1.Pod, image string, waiting *corev1.ContainerStateWaiting) string {
-	if waiting.Reason == "InvalidImageName" {
-		return fmt.Sprintf("%q is no name of an image: choose another IMG", image)
-	}
-	return fmt.Sprintf("node %s can't get the image %s (%s): `make stage-N kind-load IMG=%s` takes it from docker into a kind cluster, `docker-push` to a registry that the node reaches",
-		pod.Spec.NodeName, image, waiting.Reason, image)
-}
-
-func exitOf(status corev1.ContainerStatus) string {
-	ended := status.LastTerminationState.Terminated
-	if ended == nil {
-		return ""
-	}
-	return fmt.Sprintf(" (exit status %d, %s)", ended.ExitCode, ended.Reason)
 }
 
 func firstLine(text string) string {

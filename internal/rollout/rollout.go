@@ -1,36 +1,33 @@
 // Package rollout waits until a Deployment has replaced its pods, and gives up at once when one of the new pods
 // can't start: a missing image is told in seconds, not after the time limit.
+//
+// It asks kubectl and not a client of its own: client-go would make the first build of the workshop's command five
+// times as long.
 package rollout
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"time"
-
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 )
 
 const (
 	// interval is the time between two looks.
-	interval = 500 * time.Millisecond
+	interval = time.Second
 	// patience is how long trouble must last to count: a Secret may arrive a moment after the pods,
 	// and kubelet tries again what may pass.
 	patience = 5 * time.Second
-	// revisionAnnotation tells which ReplicaSet belongs to the Deployment's current template.
-	revisionAnnotation = "deployment.kubernetes.io/revision"
 )
 
 // Waiter waits for one Deployment.
 type Waiter struct {
-	Client kubernetes.Interface
-	Key    types.NamespacedName
+	// Kubectl runs kubectl and returns what it prints on its standard output.
+	Kubectl func(ctx context.Context, args ...string) (string, error)
+	// Namespace and Name are those of the Deployment.
+	Namespace, Name string
 	// Limit bounds the wait.
 	Limit time.Duration
 	// Out receives a line whenever the number of pods that are ready changes.
@@ -44,22 +41,22 @@ func (w *Waiter) Wait(ctx context.Context) error {
 	defer cancel()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	var told string
+	var last sight
 	var since time.Time
 	for {
 		seen, err := w.look(limited)
 		switch {
 		case ctx.Err() != nil:
-			return fmt.Errorf("interrupted: the rollout of %s goes on in the cluster", w.Key)
+			return fmt.Errorf("interrupted: the rollout of deployment %s goes on in the cluster", w.Name)
 		case limited.Err() != nil:
-			return w.late(seen)
+			return w.late(last)
 		case err != nil:
 			return err
 		}
-		if seen.progress != told {
+		if seen.progress != last.progress {
 			fmt.Fprintln(w.Out, seen.progress)
-			told = seen.progress
 		}
+		last = seen
 		if seen.done {
 			return nil
 		}
@@ -79,58 +76,33 @@ func (w *Waiter) Wait(ctx context.Context) error {
 }
 
 // late is the error for a rollout that takes too long.
-func (w *Waiter) late(seen sight) error {
-	reason := seen.waiting
-	if seen.trouble != "" {
-		reason = seen.trouble
+func (w *Waiter) late(last sight) error {
+	reason := last.waiting
+	if last.trouble != "" {
+		reason = last.trouble
 	}
 	if reason == "" {
 		reason = "its pods are not ready"
 	}
-	return fmt.Errorf("the rollout of deployment %s is not done after %s: %s; see `kubectl --namespace=%s describe pods`", w.Key, w.Limit, reason, w.Key.Namespace)
+	return fmt.Errorf("the rollout of deployment %s is not done after %s: %s; see `kubectl --namespace=%s describe pods`", w.Name, w.Limit, reason, w.Namespace)
 }
 
 // look reads the Deployment and the pods of its current template.
 func (w *Waiter) look(ctx context.Context) (sight, error) {
-	deployment, err := w.Client.AppsV1().Deployments(w.Key.Namespace).Get(ctx, w.Key.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return sight{}, fmt.Errorf("there is no deployment %s: `make deploy` makes it", w.Key)
-	}
+	out, err := w.Kubectl(ctx, "get", "deployments,replicasets,pods", "--namespace="+w.Namespace, "--output=json")
 	if err != nil {
-		return sight{}, fmt.Errorf("get deployment %s: %w", w.Key, err)
+		return sight{}, fmt.Errorf("look for deployment %s: %w", w.Name, err)
 	}
-	pods, err := w.currentPods(ctx, deployment)
-	if err != nil {
-		return sight{}, err
+	var found struct{ Items []object }
+	if err := json.Unmarshal([]byte(out), &found); err != nil {
+		return sight{}, fmt.Errorf("read kubectl's answer: %w", err)
 	}
-	return judge(deployment, pods), nil
-}
-
-// currentPods leaves out those of earlier templates: that they can't start may be the reason for the new one.
-func (w *Waiter) currentPods(ctx context.Context, deployment *appsv1.Deployment) ([]corev1.Pod, error) {
-	selector := metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(deployment.Spec.Selector)}
-	replicaSets, err := w.Client.AppsV1().ReplicaSets(deployment.Namespace).List(ctx, selector)
-	if err != nil {
-		return nil, fmt.Errorf("list the replicasets of deployment %s: %w", w.Key, err)
-	}
-	var current types.UID
-	for _, replicaSet := range replicaSets.Items {
-		if metav1.IsControlledBy(&replicaSet, deployment) && replicaSet.Annotations[revisionAnnotation] == deployment.Annotations[revisionAnnotation] {
-			current = replicaSet.UID
+	for _, each := range found.Items {
+		if each.Kind == "Deployment" && each.Metadata.Name == w.Name {
+			return judge(each, currentPods(each, found.Items)), nil
 		}
 	}
-	pods, err := w.Client.CoreV1().Pods(deployment.Namespace).List(ctx, selector)
-	if err != nil {
-		return nil, fmt.Errorf("list the pods of deployment %s: %w", w.Key, err)
-	}
-	var found []corev1.Pod
-	for _, pod := range pods.Items {
-		owner := metav1.GetControllerOf(&pod)
-		if owner != nil && owner.UID == current && pod.DeletionTimestamp == nil {
-			found = append(found, pod)
-		}
-	}
-	return found, nil
+	return sight{}, fmt.Errorf("namespace %s has no deployment %s: `make deploy` makes it", w.Namespace, w.Name)
 }
 
 // lastWords is the last line that a crashed container has logged.
@@ -138,10 +110,9 @@ func (w *Waiter) lastWords(ctx context.Context, crashed container) string {
 	if crashed.pod == "" {
 		return ""
 	}
-	options := &corev1.PodLogOptions{Container: crashed.name, Previous: true, TailLines: new(int64(1))}
-	line, err := w.Client.CoreV1().Pods(w.Key.Namespace).GetLogs(crashed.pod, options).DoRaw(ctx)
-	if err != nil || len(line) == 0 {
+	line, err := w.Kubectl(ctx, "logs", crashed.pod, "--namespace="+w.Namespace, "--container="+crashed.name, "--previous", "--tail=1")
+	if err != nil || line == "" {
 		return ""
 	}
-	return fmt.Sprintf("; its last message: %s", firstLine(string(line)))
+	return "; its last message: " + firstLine(line)
 }

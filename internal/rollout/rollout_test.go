@@ -3,6 +3,8 @@ package rollout
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,17 +15,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
 )
 
-var key = types.NamespacedName{Namespace: "foo-system", Name: "foo"}
+const namespace, name = "foo-system", "foo"
 
 var labels = map[string]string{"app": "foo"}
 
 // deployed is a Deployment of two pods, of which some are new and ready.
 func deployed(ready int32) *appsv1.Deployment {
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "deployment", Generation: 2, Annotations: map[string]string{revisionAnnotation: "2"}},
+		TypeMeta:   metav1.TypeMeta{Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "deployment", Generation: 2, Annotations: map[string]string{"deployment.kubernetes.io/revision": "2"}},
 		Spec:       appsv1.DeploymentSpec{Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels}},
 		Status:     appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: ready},
 	}
@@ -31,18 +33,19 @@ func deployed(ready int32) *appsv1.Deployment {
 
 // replicaSet is the one that the Deployment has made for a revision.
 func replicaSet(revision string) *appsv1.ReplicaSet {
-	return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
-		Namespace: key.Namespace, Name: "foo-" + revision, UID: types.UID("replicaset-" + revision), Labels: labels,
-		Annotations:     map[string]string{revisionAnnotation: revision},
-		OwnerReferences: []metav1.OwnerReference{{Kind: "Deployment", Name: key.Name, UID: "deployment", Controller: new(true)}},
+	return &appsv1.ReplicaSet{TypeMeta: metav1.TypeMeta{Kind: "ReplicaSet"}, ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: "foo-" + revision, UID: types.UID("replicaset-" + revision), Labels: labels,
+		Annotations:     map[string]string{"deployment.kubernetes.io/revision": revision},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Deployment", Name: name, UID: "deployment", Controller: new(true)}},
 	}}
 }
 
 // pod is one of a revision; its container waits for a reason.
 func pod(revision, reason, message string) *corev1.Pod {
 	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: key.Namespace, Name: "foo-" + revision + "-x", Labels: labels,
+			Namespace: namespace, Name: "foo-" + revision + "-x", Labels: labels,
 			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "foo-" + revision, UID: types.UID("replicaset-" + revision), Controller: new(true)}},
 		},
 		Spec: corev1.PodSpec{NodeName: "worker"},
@@ -52,12 +55,26 @@ func pod(revision, reason, message string) *corev1.Pod {
 	}
 }
 
+// cluster answers kubectl's questions with these objects.
+func cluster(t *testing.T, objects ...runtime.Object) func(context.Context, ...string) (string, error) {
+	return func(_ context.Context, args ...string) (string, error) {
+		if args[0] == "logs" {
+			return strings.Join(args, " ") + "\n", nil
+		}
+		out, err := json.Marshal(map[string]any{"items": objects})
+		if err != nil {
+			t.Error(err)
+		}
+		return string(out), nil
+	}
+}
+
 // wait runs a Waiter against these objects on a clock that does not make anybody wait, and returns the time it took.
 func wait(t *testing.T, check func(g Gomega, err error, took time.Duration, out string), objects ...runtime.Object) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		out := &bytes.Buffer{}
-		waiter := Waiter{Client: fake.NewClientset(objects...), Key: key, Limit: 4 * time.Minute, Out: out}
+		waiter := Waiter{Kubectl: cluster(t, objects...), Namespace: namespace, Name: name, Limit: 4 * time.Minute, Out: out}
 		began := time.Now()
 		err := waiter.Wait(t.Context())
 		check(NewWithT(t), err, time.Since(began), out.String())
@@ -87,7 +104,7 @@ func TestWaitGivesUpWhenAPodCannotStart(t *testing.T) {
 		"an image that is no name":       {[]runtime.Object{deployed(0), pod("2", "InvalidImageName", "couldn't parse")}, []string{`"foo:v1" is no name of an image`}},
 		"a container that can't be made": {[]runtime.Object{deployed(0), pod("2", "CreateContainerConfigError", "secret \"token\" not found")}, []string{"CreateContainerConfigError", `secret "token" not found`}},
 		"a container that crashes": {[]runtime.Object{deployed(0), crashing},
-			[]string{"container manager of pod foo-2-x ends again and again (exit status 1, Error)", "its last message: fake logs"}},
+			[]string{"container manager of pod foo-2-x ends again and again (exit status 1, Error)", "its last message: logs foo-2-x --namespace=foo-system --container=manager --previous --tail=1"}},
 		"a pod that the namespace refuses": {[]runtime.Object{refused}, []string{"the cluster refuses the pods", "violates PodSecurity"}},
 	}
 	for name, c := range cases {
@@ -113,12 +130,16 @@ func TestWaitLeavesEarlierPodsOut(t *testing.T) {
 func TestWaitForgivesWhatPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		client := fake.NewClientset(deployed(0), replicaSet("2"), pod("2", "CreateContainerConfigError", "secret not found"))
-		waiter := Waiter{Client: client, Key: key, Limit: time.Minute, Out: &bytes.Buffer{}}
-		time.AfterFunc(patience-interval, func() {
-			_, err := client.AppsV1().Deployments(key.Namespace).Update(context.Background(), deployed(2), metav1.UpdateOptions{})
-			g.Expect(err).NotTo(HaveOccurred())
-		})
+		before := cluster(t, deployed(0), replicaSet("2"), pod("2", "CreateContainerConfigError", "secret not found"))
+		after := cluster(t, deployed(2), replicaSet("2"))
+		began := time.Now()
+		kubectl := func(ctx context.Context, args ...string) (string, error) {
+			if time.Since(began) < patience {
+				return before(ctx, args...)
+			}
+			return after(ctx, args...)
+		}
+		waiter := Waiter{Kubectl: kubectl, Namespace: namespace, Name: name, Limit: time.Minute, Out: &bytes.Buffer{}}
 		g.Expect(waiter.Wait(t.Context())).To(Succeed())
 	})
 }
@@ -137,7 +158,7 @@ func TestWaitSaysWhatIsMissing(t *testing.T) {
 		"no node":                  {[]runtime.Object{deployed(0), unscheduled}, "no node takes pod foo-2-x: 0/1 nodes are available"},
 		"a probe that fails":       {[]runtime.Object{deployed(0), unready}, "container manager of pod foo-2-x runs, and is not ready"},
 		"no controller":            {[]runtime.Object{behind}, "its pods are not ready"},
-		"no Deployment whatsoever": {nil, "there is no deployment foo-system/foo: `make deploy` makes it"},
+		"no Deployment whatsoever": {nil, "namespace foo-system has no deployment foo: `make deploy` makes it"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +173,7 @@ func TestWaitInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, interrupt := context.WithTimeout(t.Context(), 10*time.Second)
 		defer interrupt()
-		waiter := Waiter{Client: fake.NewClientset(deployed(0), replicaSet("2")), Key: key, Limit: time.Minute, Out: &bytes.Buffer{}}
-		NewWithT(t).Expect(waiter.Wait(ctx)).To(MatchError("interrupted: the rollout of foo-system/foo goes on in the cluster"))
+		waiter := Waiter{Kubectl: cluster(t, deployed(0), replicaSet("2")), Namespace: namespace, Name: name, Limit: time.Minute, Out: &bytes.Buffer{}}
+		NewWithT(t).Expect(waiter.Wait(ctx)).To(MatchError("interrupted: the rollout of deployment foo goes on in the cluster"))
 	})
 }
