@@ -70,6 +70,14 @@ func (r runner) output(ctx context.Context, tool string, args ...string) (string
 	return stdout.String(), nil
 }
 
+// relative shortens a path for the commands that a learner reads: they run in the repository's root.
+func (r runner) relative(path string) string {
+	if rel, err := filepath.Rel(r.repo.Root, path); err == nil {
+		return rel
+	}
+	return path
+}
+
 func contextError(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return errTimeLimit

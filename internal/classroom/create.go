@@ -51,7 +51,7 @@ func (e *embedded) createOnce(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	err = e.start(limited, "create", "cluster", "--name", e.options.Name,
-		"--config", e.relative(e.path(".yaml")), "--kubeconfig", e.relative(e.Kubeconfig()))
+		"--config", e.runner.relative(e.path(".yaml")), "--kubeconfig", e.runner.relative(e.Kubeconfig()))
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (e *embedded) createOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = e.runner.run(limited, "kwokctl", "snapshot", "save", "--name", e.options.Name, "--path", e.relative(e.freshSnapshot()))
+	err = e.runner.run(limited, "kwokctl", "snapshot", "save", "--name", e.options.Name, "--path", e.runner.relative(e.freshSnapshot()))
 	if err != nil {
 		return err
 	}
@@ -84,14 +84,6 @@ func (e *embedded) createOnce(ctx context.Context) error {
 
 // freshSnapshot is where the state of the new cluster is kept for Reset.
 func (e *embedded) freshSnapshot() string { return filepath.Join(e.dir, "fresh.db") }
-
-// relative shortens a path for the commands that a learner reads.
-func (e *embedded) relative(path string) string {
-	if rel, err := filepath.Rel(e.options.Repo.Root, path); err == nil {
-		return rel
-	}
-	return path
-}
 
 func (e *embedded) choosePorts() (ports, error) {
 	free, err := freePorts(6)

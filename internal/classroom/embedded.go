@@ -234,7 +234,7 @@ func (e *embedded) Down(ctx context.Context) error {
 			return err
 		}
 		// kwokctl may refuse a damaged cluster; what it leaves is removed below.
-		_ = e.runner.run(ctx, "kwokctl", "delete", "cluster", "--name", e.options.Name, "--kubeconfig", e.relative(e.Kubeconfig()))
+		_ = e.runner.run(ctx, "kwokctl", "delete", "cluster", "--name", e.options.Name, "--kubeconfig", e.runner.relative(e.Kubeconfig()))
 	}
 	if err := e.remove(ctx); err != nil {
 		return err
@@ -278,7 +278,7 @@ func (e *embedded) Reset(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	err = e.runner.run(limited, "kwokctl", "snapshot", "restore", "--name", e.options.Name, "--path", e.relative(e.freshSnapshot()))
+	err = e.runner.run(limited, "kwokctl", "snapshot", "restore", "--name", e.options.Name, "--path", e.runner.relative(e.freshSnapshot()))
 	if err != nil {
 		return err
 	}

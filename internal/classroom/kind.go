@@ -126,7 +126,7 @@ func (k *kind) exportKubeconfig(ctx context.Context) error {
 	if err := os.RemoveAll(k.Kubeconfig() + ".lock"); err != nil {
 		return explainWrite(err)
 	}
-	return k.runner.run(ctx, "kind", "export", "kubeconfig", "--name", k.cluster, "--kubeconfig", k.Kubeconfig())
+	return k.runner.run(ctx, "kind", "export", "kubeconfig", "--name", k.cluster, "--kubeconfig", k.runner.relative(k.Kubeconfig()))
 }
 
 func (k *kind) create(ctx context.Context) error {
@@ -150,6 +150,9 @@ func (k *kind) create(ctx context.Context) error {
 		// The context may be over; what was begun is removed all the same.
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), kindRemoveLimit)
 		defer cancel()
+		if errors.Is(err, errInterrupted) {
+			err = fmt.Errorf("interrupted: what was begun of cluster %s is removed", k.cluster)
+		}
 		return errors.Join(err, k.remove(cleanup))
 	}
 	return chooseKubeconfig(k.options.Repo.State(), k.Kubeconfig())
@@ -158,7 +161,7 @@ func (k *kind) create(ctx context.Context) error {
 func (k *kind) createOnce(ctx context.Context, made record) error {
 	limited, cancel := context.WithTimeout(ctx, kindLimit)
 	defer cancel()
-	args := []string{"create", "cluster", "--name", k.cluster, "--config", k.path(".yaml"), "--kubeconfig", k.Kubeconfig(), "--wait", "3m"}
+	args := []string{"create", "cluster", "--name", k.cluster, "--config", k.runner.relative(k.path(".yaml")), "--kubeconfig", k.runner.relative(k.Kubeconfig()), "--wait", "3m"}
 	if image := os.Getenv(NodeImageVariable); image != "" {
 		args = append(args, "--image", image)
 	}
@@ -206,13 +209,13 @@ func (k *kind) Down(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(k.options.Out, "Cluster %s is removed.\n", k.cluster)
-	return nil
+	return os.RemoveAll(k.runner.log)
 }
 
 // remove leaves no container and no file of the cluster. A docker command that was ended may have asked the
 // engine for one more container, so it looks until it twice finds none.
 func (k *kind) remove(ctx context.Context) error {
-	if err := k.runner.run(ctx, "kind", "delete", "cluster", "--name", k.cluster, "--kubeconfig", k.Kubeconfig()); err != nil {
+	if err := k.runner.run(ctx, "kind", "delete", "cluster", "--name", k.cluster, "--kubeconfig", k.runner.relative(k.Kubeconfig())); err != nil {
 		return err
 	}
 	clean := 0
@@ -225,7 +228,7 @@ func (k *kind) remove(ctx context.Context) error {
 			return clean >= removedLooks
 		}
 		clean = 0
-		_, _ = k.runner.output(ctx, "kind", "delete", "cluster", "--name", k.cluster, "--kubeconfig", k.Kubeconfig())
+		_, _ = k.runner.output(ctx, "kind", "delete", "cluster", "--name", k.cluster, "--kubeconfig", k.runner.relative(k.Kubeconfig()))
 		return false
 	})
 	if err != nil {
@@ -286,5 +289,5 @@ func (k *kind) Status(ctx context.Context) (Status, error) {
 }
 
 func (k *kind) kubectl(ctx context.Context, args ...string) (string, error) {
-	return k.runner.output(ctx, "kubectl", append([]string{"--kubeconfig", k.Kubeconfig()}, args...)...)
+	return k.runner.output(ctx, "kubectl", append([]string{"--kubeconfig", k.runner.relative(k.Kubeconfig())}, args...)...)
 }

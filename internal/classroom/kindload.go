@@ -2,9 +2,11 @@ package classroom
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 )
 
 // Load copies images from docker into every node, so that no node has to pull them.
@@ -36,5 +38,9 @@ func (k *kind) Load(ctx context.Context, images ...string) error {
 	defer os.RemoveAll(packed)
 	loader := k.runner
 	loader.env = append(slices.Clone(loader.env), "TMPDIR="+packed)
-	return loader.run(ctx, "kind", append([]string{"load", "docker-image", "--name", k.cluster}, images...)...)
+	err = loader.run(ctx, "kind", append([]string{"load", "docker-image", "--name", k.cluster}, images...)...)
+	if errors.Is(err, errInterrupted) {
+		return fmt.Errorf("interrupted: load %s again", strings.Join(images, ", "))
+	}
+	return err
 }

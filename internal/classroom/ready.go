@@ -54,7 +54,7 @@ func (e *embedded) await(ctx context.Context, limit time.Duration, done func(con
 func (e *embedded) waitReady(ctx context.Context) error {
 	err := e.await(ctx, startLimit, e.answers, essential...)
 	if errors.Is(err, errTimeLimit) {
-		return fmt.Errorf("the API server of cluster %s does not answer: %w (its messages: %s)", e.options.Name, err, e.relative(filepath.Join(e.dir, "logs")))
+		return fmt.Errorf("the API server of cluster %s does not answer: %w (its messages: %s)", e.options.Name, err, e.runner.relative(filepath.Join(e.dir, "logs")))
 	}
 	return err
 }
@@ -69,7 +69,7 @@ func (e *embedded) checkAlive(ctx context.Context, names ...string) error {
 	}
 	log := filepath.Join(e.dir, "logs", name+".log")
 	content, _ := os.ReadFile(log)
-	return fmt.Errorf("%s %w: %s (all its messages: %s)", name, errComponentEnded, lastLine(string(content), errors.New("no message")), e.relative(log))
+	return fmt.Errorf("%s %w: %s (all its messages: %s)", name, errComponentEnded, lastLine(string(content), errors.New("no message")), e.runner.relative(log))
 }
 
 // waitUsable waits until pods can be created and find a node: the controller

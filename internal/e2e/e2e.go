@@ -1,0 +1,81 @@
+// Package e2e tests a stage's operator from end to end: in a cluster made for
+// it, from its image, by its own specs and by its chapter.
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+const (
+	// logsLimit bounds the collection of logs, also after Ctrl-C.
+	logsLimit = 3 * time.Minute
+	// downLimit bounds the removal of the cluster, also after Ctrl-C.
+	downLimit = 3 * time.Minute
+)
+
+// Step is one part of a test.
+type Step struct {
+	// Name completes "… took 10 s".
+	Name string
+	Do   func(ctx context.Context) error
+}
+
+// Test is what is done, and what is done in the end.
+type Test struct {
+	// Begin are the steps before there is anything to look at or to remove.
+	Begin []Step
+	// Steps are those that try the operator. The first that fails is the last.
+	Steps []Step
+	// Logs writes down what can be known of a failure, and says where.
+	Logs func(ctx context.Context) error
+	// Down removes what Begin has made. It is called whatever happened after Begin.
+	Down func(ctx context.Context) error
+	// Out receives a line for each step.
+	Out io.Writer
+}
+
+// Run returns the error of the step that failed, with those of what was done in the end. After Ctrl-C,
+// when ctx is over, the end comes all the same.
+func (t Test) Run(ctx context.Context) error {
+	began := time.Now()
+	if err := t.all(ctx, t.Begin); err != nil {
+		return err
+	}
+	err := t.all(ctx, t.Steps)
+	if err != nil && ctx.Err() == nil {
+		err = errors.Join(err, atTheEnd(ctx, logsLimit, t.Logs))
+	}
+	err = errors.Join(err, atTheEnd(ctx, downLimit, t.Down))
+	if err == nil {
+		fmt.Fprintf(t.Out, "All of it passed, in %s.\n", seconds(began))
+	}
+	return err
+}
+
+func (t Test) all(ctx context.Context, steps []Step) error {
+	for _, step := range steps {
+		began := time.Now()
+		err := step.Do(ctx)
+		if ctx.Err() != nil {
+			return fmt.Errorf("interrupted: %s did not come to its end", step.Name)
+		}
+		if err != nil {
+			return fmt.Errorf("%s failed after %s: %w", step.Name, seconds(began), err)
+		}
+		fmt.Fprintf(t.Out, "--- %s took %s.\n", step.Name, seconds(began))
+	}
+	return nil
+}
+
+// atTheEnd has time of its own, for the context may be over.
+func atTheEnd(ctx context.Context, limit time.Duration, do func(ctx context.Context) error) error {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	return do(limited)
+}
+
+func seconds(began time.Time) string { return fmt.Sprintf("%.0f s", time.Since(began).Seconds()) }
