@@ -26,19 +26,19 @@ const (
 	patchesByName    flaw = "patches whatever ConfigMap has the name"
 )
 
-var _ = DescribeTable("an operator that can't be killed at any time is caught", expectCaught,
-	Entry(nil, crash, namesAnew, "ConfigMap/generated (2)"),
-	Entry(nil, crash, marksFirst, "outside Kubernetes"),
-	Entry(nil, crash, letsGoFirst, "left behind"),
-	Entry(nil, crash, remembersName, "ConfigMap/settings"),
+var _ = catches("can't be killed at any time",
+	broken{crash, namesAnew, "ConfigMap/generated (2)"},
+	broken{crash, marksFirst, "outside Kubernetes"},
+	broken{crash, letsGoFirst, "left behind"},
+	broken{crash, remembersName, "ConfigMap/settings"},
 )
 
-var _ = DescribeTable("an operator that can't stand failing requests is caught", expectCaught,
-	Entry(nil, faults, swallows, "expected Gadget gadget to converge"),
-	Entry(nil, faults, conflictIsFine, "while others write at the same time (409 Conflict):"),
-	Entry(nil, faults, namesAnew, "while requests take effect, but their replies get lost:"),
-	Entry(nil, faults, endsOnError, "ended on its own"),
-	Entry(nil, faults, endsWithWatch, "ended on its own"),
+var _ = catches("can't stand failing requests",
+	broken{faults, swallows, "expected Gadget gadget to converge"},
+	broken{faults, conflictIsFine, "while others write at the same time (409 Conflict):"},
+	broken{faults, namesAnew, "while requests take effect, but their replies get lost:"},
+	broken{faults, endsOnError, "ended on its own"},
+	broken{faults, endsWithWatch, "ended on its own"},
 )
 
 var _ = It("an operator that ends before its first write is started again", func(ctx SpecContext) {
@@ -47,11 +47,11 @@ var _ = It("an operator that ends before its first write is started again", func
 	Expect(faults.try(ctx, lab)).To(Succeed())
 })
 
-var _ = DescribeTable("an operator that trusts its caches too much is caught", expectCaught,
-	Entry(nil, stale, ordersAnew, "the operator does not see its own writes to the resource:"),
-	Entry(nil, stale, picksAnotherName, "ConfigMap/settings-2"),
-	Entry(nil, stale, overwritesOld, "others wrote to the children, and the operator sees only that the spec has changed:"),
-	Entry(nil, stale, knowsByName, "expected Gadget gadget to converge"),
-	Entry(nil, stale, claimsNewest, "expected the status not to say that the new spec is met before it is"),
-	Entry(nil, stale, patchesByName, "expected the operator to leave ConfigMap settings alone"),
+var _ = catches("trusts its caches too much",
+	broken{stale, ordersAnew, "the operator does not see its own writes to the resource:"},
+	broken{stale, picksAnotherName, "ConfigMap/settings-2"},
+	broken{stale, overwritesOld, "others wrote to the children, and the operator sees only that the spec has changed:"},
+	broken{stale, knowsByName, "expected Gadget gadget to converge"},
+	broken{stale, claimsNewest, "expected the status not to say that the new spec is met before it is"},
+	broken{stale, patchesByName, "expected the operator to leave ConfigMap settings alone"},
 )

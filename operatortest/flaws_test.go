@@ -2,6 +2,9 @@ package operatortest
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,30 +15,78 @@ import (
 // reference operator needs less than a second.
 const catchTimeout = 5 * time.Second
 
-// expectCaught tries a behaviour on the reference operator with a flaw, and
-// expects a report that names the behaviour and says what is wrong.
-func expectCaught(ctx context.Context, lacking behaviour, flaw flaw, report string) {
-	GinkgoHelper()
-	operator := gadgetOperator(flaw)
-	operator.Timeout = catchTimeout
-	if flaw == overwrites || flaw == adopts {
-		operator.Roles = []string{"testdata/gadget/role-generous.yaml"}
-	}
-	expectReport(ctx, lacking, operator, report)
+// sideBySide is how many broken operators are tried at a time: each of them is mostly waited for.
+const sideBySide = 4
+
+// broken is an operator with a flaw, the behaviour that it lacks, and a part of what the kit says then.
+type broken struct {
+	lacking behaviour
+	flaw    flaw
+	report  string
 }
 
-// expectReport does the same for any operator.
+// operator is the reference operator with the flaw.
+func (b broken) operator() Operator {
+	operator := gadgetOperator(b.flaw)
+	operator.Timeout = catchTimeout
+	if b.flaw == overwrites || b.flaw == adopts {
+		operator.Roles = []string{"testdata/gadget/role-generous.yaml"}
+	}
+	return operator
+}
+
+// catches declares a spec that tries broken operators, some at a time, and fails for those that are not caught.
+func catches(kind string, operators ...broken) bool {
+	return It("catches every operator that "+kind, func(ctx SpecContext) {
+		free := make(chan struct{}, sideBySide)
+		errs := make([]error, len(operators))
+		var all sync.WaitGroup
+		for i, each := range operators {
+			all.Go(func() {
+				free <- struct{}{}
+				defer func() { <-free }()
+				if err := tryReport(ctx, each.lacking, each.operator(), each.report); err != nil {
+					errs[i] = fmt.Errorf("one that %s: %w", each.flaw, err)
+				}
+			})
+		}
+		all.Wait()
+		Expect(errors.Join(errs...)).NotTo(HaveOccurred())
+	})
+}
+
+// expectCaught is for an operator that must be tried alone, for it disturbs the whole process.
+func expectCaught(ctx context.Context, lacking behaviour, flaw flaw, report string) {
+	GinkgoHelper()
+	expectReport(ctx, lacking, broken{flaw: flaw}.operator(), report)
+}
+
+// expectReport tries a behaviour on an operator, and expects a report that names the behaviour and says what is wrong.
 func expectReport(ctx context.Context, lacking behaviour, operator Operator, report string) {
 	GinkgoHelper()
+	Expect(tryReport(ctx, lacking, operator, report)).To(Succeed())
+}
+
+// tryReport fails when there is no such report.
+func tryReport(ctx context.Context, lacking behaviour, operator Operator, report string) error {
 	lab, err := newLab(ctx, operator, cluster)
-	Expect(err).NotTo(HaveOccurred())
+	if err != nil {
+		return err
+	}
 	err = lacking.try(ctx, lab)
-	Expect(err).To(MatchError(And(
+	expected := MatchError(And(
 		HavePrefix("behaviour %q: the operator ", lacking.name),
 		ContainSubstring(report),
 		ContainSubstring("what to look at: "),
-	)))
-	AddReportEntry("the report", err.Error(), ReportEntryVisibilityFailureOrVerbose)
+	))
+	matched, problem := expected.Match(err)
+	if problem != nil {
+		return fmt.Errorf("behaviour %q was found where it is lacking: %w", lacking.name, problem)
+	}
+	if !matched {
+		return errors.New(expected.FailureMessage(err))
+	}
+	return nil
 }
 
 // Flaws of the simple life.
@@ -52,15 +103,15 @@ const (
 	forgetsOnError    flaw = "takes its finalizer off although the warehouse is closed"
 )
 
-var _ = DescribeTable("a broken operator is caught", expectCaught,
-	Entry(nil, converges, forgetsGeneration, "has observedGeneration 0, not 1"),
-	Entry(nil, silent, writesAlways, "expected no write request while"),
-	Entry(nil, frugal, writesInSteps, "expected at most 3 write requests with effect"),
-	Entry(nil, drift, ignoresChildren, "ConfigMap settings to come back after it was changed"),
-	Entry(nil, drift, overwrites, "theirs"),
-	Entry(nil, collision, adopts, "no condition has a message that names it"),
-	Entry(nil, collision, warnsAlways, "again and again"),
-	Entry(nil, deletion, keepsFinalizer, `held by its finalizers ["test.example.com/parcel"]`),
-	Entry(nil, deletion, leaksParcel, "gadget: size 2"),
-	Entry(nil, deletion, forgetsOnError, "expected the resource to wait until the world outside is clean"),
+var _ = catches("fails in the simple life",
+	broken{converges, forgetsGeneration, "has observedGeneration 0, not 1"},
+	broken{silent, writesAlways, "expected no write request while"},
+	broken{frugal, writesInSteps, "expected at most 3 write requests with effect"},
+	broken{drift, ignoresChildren, "ConfigMap settings to come back after it was changed"},
+	broken{drift, overwrites, "theirs"},
+	broken{collision, adopts, "no condition has a message that names it"},
+	broken{collision, warnsAlways, "again and again"},
+	broken{deletion, keepsFinalizer, `held by its finalizers ["test.example.com/parcel"]`},
+	broken{deletion, leaksParcel, "gadget: size 2"},
+	broken{deletion, forgetsOnError, "expected the resource to wait until the world outside is clean"},
 )
