@@ -74,7 +74,7 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 	}
 	defer recorder.stop()
 
-	klog.FromContext(ctx).Info("Working", "version", buildVersion(), "namespace", options.namespace, "workers", options.workers)
+	klog.FromContext(ctx).Info("Working", "version", version, "revision", revision, "namespace", options.namespace, "workers", options.workers)
 	err = controller.work(ctx, leading, recorder)
 	if leading.Err() != nil {
 		return errLeaseLost
@@ -98,7 +98,7 @@ type clients struct {
 }
 
 func newClients(config *rest.Config) (*clients, error) {
-	config = rest.AddUserAgent(rest.CopyConfig(config), programName+"/"+buildVersion())
+	config = rest.AddUserAgent(rest.CopyConfig(config), programName+"/"+version)
 	connection, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make an HTTP client: %w", err)

@@ -82,6 +82,14 @@ func TestRunPrintsHelp(t *testing.T) {
 	}
 }
 
+func TestRunPrintsTheVersion(t *testing.T) {
+	g := NewWithT(t)
+	isolate(t)
+	var output bytes.Buffer
+	g.Expect(run(t.Context(), []string{"--version"}, &output)).To(Succeed(), "it needs no cluster")
+	g.Expect(output.String()).To(Equal("guestbook-controller unknown (revision unknown)\n"), "go test stamps nothing")
+}
+
 func TestParseFlags(t *testing.T) {
 	g := NewWithT(t)
 	_, options, err := parseFlags(nil, io.Discard)

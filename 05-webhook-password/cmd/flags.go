@@ -35,6 +35,7 @@ func parseFlags(args []string, output io.Writer) (*flag.FlagSet, manager.Options
 	flags.SetOutput(io.Discard) // the package would print all flags after each mistake
 	clientconfig.RegisterFlags(flags)
 	options.AddFlags(flags)
+	flags.Bool(versionFlag, false, "print the version and end")
 	logging.BindFlags(flags)
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {

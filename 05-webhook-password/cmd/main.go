@@ -54,6 +54,10 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if flags.Lookup(versionFlag).Value.String() == "true" {
+		fmt.Fprintln(output, versionText())
+		return nil
+	}
 	restConfig, err := findCluster(flags)
 	if err != nil {
 		return err
@@ -90,7 +94,7 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	if err := manager.AddProbes(mgr); err != nil {
 		return err
 	}
-	setupLog.Info("Starting the manager")
+	setupLog.Info("Starting the manager", "version", version, "revision", revision)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run the manager: %w", err)
 	}

@@ -1,0 +1,107 @@
+package deployment
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// root is the repository's, seen from this package.
+const root = "../.."
+
+// stage is one that runs in a cluster.
+type stage struct {
+	dir     string
+	program string
+	// installations are what of config/ can be deployed.
+	installations []string
+}
+
+var stages = []stage{
+	{dir: "02-clientgo-foo", program: "foo-controller", installations: []string{"default"}},
+	{dir: "03-kubebuilder-guestbook", program: "guestbook-controller", installations: []string{"default"}},
+	{dir: "04-operatorsdk-memcached", program: "memcached-operator", installations: []string{"default"}},
+	{dir: "05-webhook-password", program: "password-operator", installations: []string{"default", "self-managed", "without-webhooks"}},
+	{dir: "06-kluster-digitalocean", program: "kluster-operator", installations: []string{"default"}},
+}
+
+var (
+	// ownSources are the lines by which a Dockerfile copies the stage's Go code, and ownPackage what it compiles.
+	ownSources = regexp.MustCompile(`(?m)^COPY STAGE/(?:api|cmd|internal|pkg|\*\.go)\S* \S+\n`)
+	ownPackage = regexp.MustCompile(`-o /manager \S+`)
+	// copied are the lines that take from the build context, not from another stage of the build.
+	copied = regexp.MustCompile(`(?m)^COPY ([^-\s].*) \S+$`)
+)
+
+func TestDockerfilesAgree(t *testing.T) {
+	first := commonPart(t, stages[0])
+	for _, stage := range stages[1:] {
+		NewWithT(t).Expect(commonPart(t, stage)).To(Equal(first),
+			"%s/Dockerfile and %s/Dockerfile differ in more than the names and the Go code that they copy", stage.dir, stages[0].dir)
+	}
+}
+
+func commonPart(t *testing.T, stage stage) string {
+	text := strings.NewReplacer(stage.dir, "STAGE", stage.program, "PROGRAM").Replace(read(t, stage.dir, "Dockerfile"))
+	return ownPackage.ReplaceAllString(ownSources.ReplaceAllString(text, ""), "-o /manager PACKAGE")
+}
+
+func TestDockerfileIsPinnedAndNotRoot(t *testing.T) {
+	g := NewWithT(t)
+	text := read(t, stages[0].dir, "Dockerfile")
+	g.Expect(text).To(MatchRegexp(`(?m)^ARG BUILDER=golang:\d+\.\d+\.\d+$`), "the builder has a full version")
+	g.Expect(text).To(MatchRegexp(`(?m)^ARG BASE=\S+:nonroot@sha256:[0-9a-f]{64}$`), "the base has a tag to read, and a digest that decides")
+	g.Expect(text).To(ContainSubstring("\nUSER 65532:65532\n"), "by number, for Kubernetes can't see whether a name is root's")
+}
+
+// What is built on the learner's machine is to be the program that the Dockerfile makes, byte for byte.
+func TestImageFlagsAreThoseOfTheDockerfile(t *testing.T) {
+	dockerfile, offline := read(t, stages[0].dir, "Dockerfile"), read(t, "tools", "image.mk")
+	for _, flag := range []string{"GOWORK=off", "CGO_ENABLED=0", "go build -trimpath -buildvcs=false", `-ldflags "-s -w `, "-X main.version=", "-X main.revision="} {
+		NewWithT(t).Expect(dockerfile).To(ContainSubstring(flag), "in the Dockerfiles")
+		NewWithT(t).Expect(offline).To(ContainSubstring(flag), "in tools/image.mk")
+	}
+}
+
+func TestBuildContextHoldsWhatIsCopied(t *testing.T) {
+	var kept []string
+	for line := range strings.Lines(read(t, ".dockerignore")) {
+		if pattern, found := strings.CutPrefix(strings.TrimSpace(line), "!"); found {
+			kept = append(kept, pattern)
+		}
+	}
+	for _, stage := range stages {
+		for _, line := range copied.FindAllStringSubmatch(read(t, stage.dir, "Dockerfile"), -1) {
+			for _, source := range strings.Fields(line[1]) {
+				g := NewWithT(t)
+				found, err := filepath.Glob(filepath.Join(root, source))
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(found).NotTo(BeEmpty(), "%s/Dockerfile copies %s, which does not exist", stage.dir, source)
+				g.Expect(isKept(kept, source)).To(BeTrue(), "%s/Dockerfile copies %s, which .dockerignore leaves out", stage.dir, source)
+			}
+		}
+	}
+}
+
+// isKept tells whether a pattern names the file, or a folder that it lies in.
+func isKept(patterns []string, file string) bool {
+	for ; file != "."; file = path.Dir(file) {
+		for _, pattern := range patterns {
+			if matched, _ := path.Match(pattern, file); matched {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func read(t *testing.T, elements ...string) string {
+	content, err := os.ReadFile(filepath.Join(append([]string{root}, elements...)...))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return string(content)
+}
