@@ -85,7 +85,7 @@ func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) err
 }
 
 // offlineVerbs need no cluster of the classroom, or find it themselves: tests start their own, kind-load takes that of kind.
-var offlineVerbs = []string{"help", "test", "fmt", "vet", "lint", "generate", "manifests", "verify", "build", "docker-build", "docker-push", "docker-buildx", "kind-load", "build-installer"}
+var offlineVerbs = []string{"help", "test", "fmt", "vet", "lint", "generate", "manifests", "verify", "build", "docker-build", "docker-push", "docker-buildx", "kind-load", "build-installer", "setup-test-e2e", "test-e2e", "cleanup-test-e2e"}
 
 // stageEnvironment brings the cluster up for verbs that work on it, such as install.
 func (a *app) stageEnvironment(cmd *cobra.Command, verbs []string) ([]string, error) {

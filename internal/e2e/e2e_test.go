@@ -1,0 +1,141 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// notes keeps the order in which things are done.
+type notes struct{ done []string }
+
+func (n *notes) step(name string, err error) Step {
+	return Step{Name: name, Do: func(context.Context) error { return n.note(name, err) }}
+}
+
+func (n *notes) note(name string, err error) error {
+	n.done = append(n.done, name)
+	return err
+}
+
+func (n *notes) test(out *bytes.Buffer, begin, steps []Step) Test {
+	return Test{
+		Begin: begin, Steps: steps, Out: out,
+		Logs: func(ctx context.Context) error { return n.note("logs", ctx.Err()) },
+		Down: func(ctx context.Context) error { return n.note("down", ctx.Err()) },
+	}
+}
+
+func TestRunEndsInOrder(t *testing.T) {
+	broken := errors.New("broken")
+	cases := map[string]struct {
+		failing string
+		want    []string
+		message string
+	}{
+		"all passes, and the cluster goes": {want: []string{"cluster", "specs", "chapter", "down"}},
+		"without a cluster there is nothing to remove": {
+			failing: "cluster", want: []string{"cluster"}, message: "cluster failed after 0 s: broken"},
+		"a failure ends the steps, leaves logs and removes the cluster": {
+			failing: "specs", want: []string{"cluster", "specs", "logs", "down"}, message: "specs failed after 0 s: broken"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			n := &notes{}
+			step := func(name string) Step {
+				if name == c.failing {
+					return n.step(name, broken)
+				}
+				return n.step(name, nil)
+			}
+			out := &bytes.Buffer{}
+			err := n.test(out, []Step{step("cluster")}, []Step{step("specs"), step("chapter")}).Run(t.Context())
+			g.Expect(n.done).To(Equal(c.want))
+			if c.message == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(out.String()).To(ContainSubstring("All of it passed"))
+				return
+			}
+			g.Expect(err).To(MatchError(c.message))
+			g.Expect(out.String()).NotTo(ContainSubstring("passed"))
+		})
+	}
+}
+
+func TestRunRemovesTheClusterAfterCtrlC(t *testing.T) {
+	g := NewWithT(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	n := &notes{}
+	interrupt := Step{Name: "specs", Do: func(ctx context.Context) error {
+		cancel()
+		<-ctx.Done()
+		return n.note("specs", ctx.Err())
+	}}
+	err := n.test(&bytes.Buffer{}, nil, []Step{interrupt, n.step("chapter", nil)}).Run(ctx)
+	g.Expect(err).To(MatchError("interrupted: specs did not come to its end"), "Down gets a context that is not over")
+	g.Expect(n.done).To(Equal([]string{"specs", "down"}), "no logs of what nobody has failed at")
+}
+
+func TestCommandEndsWithAllThatItStarted(t *testing.T) {
+	g := NewWithT(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &signal{seen: cancel, at: "started"}
+	command := Command{Args: []string{"sh", "-c", `trap 'echo ended' INT; sleep 600 & echo started; wait; wait`}, Out: out, Grace: 2 * time.Second}
+	began := time.Now()
+	g.Expect(command.Run(ctx)).NotTo(Succeed())
+	g.Expect(out.text.String()).To(ContainSubstring("ended"), "the program gets SIGINT")
+	g.Expect(time.Since(began)).To(BeNumerically("<", 30*time.Second), "a program that does not end is ended")
+}
+
+// signal is an output that calls a function when it gets to see some text.
+type signal struct {
+	text strings.Builder
+	at   string
+	seen func()
+}
+
+func (s *signal) Write(text []byte) (int, error) {
+	s.text.Write(text)
+	if strings.Contains(s.text.String(), s.at) {
+		s.seen()
+	}
+	return len(text), nil
+}
+
+func TestEnvironmentHasNothingForAnotherMake(t *testing.T) {
+	g := NewWithT(t)
+	t.Setenv("MAKEFLAGS", "IMG=mine")
+	t.Setenv("CLUSTER", "embedded")
+	t.Setenv("OFFLINE", "1")
+	environment := Environment("IMG=theirs")
+	g.Expect(environment).To(ContainElements("OFFLINE=1", "IMG=theirs"))
+	g.Expect(environment).NotTo(ContainElement(Or(HavePrefix("MAKEFLAGS="), HavePrefix("CLUSTER="))))
+}
+
+func TestAsideKeepsTheClusterInUse(t *testing.T) {
+	for name, before := range map[string]string{"one is in use": "workshop.kubeconfig", "none is in use": ""} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			link := filepath.Join(t.TempDir(), "kubeconfig")
+			if before != "" {
+				g.Expect(os.Symlink(before, link)).To(Succeed())
+			}
+			broken := errors.New("broken")
+			g.Expect(Aside(link, func() error {
+				g.Expect(os.RemoveAll(link)).To(Succeed())
+				g.Expect(os.Symlink("e2e.kubeconfig", link)).To(Succeed())
+				return broken
+			})).To(MatchError(broken))
+			after, _ := os.Readlink(link)
+			g.Expect(after).To(Equal(before))
+		})
+	}
+}
