@@ -85,7 +85,8 @@
 // optional fields, lists. CEL rules are left to the API server: a spec that it
 // refuses is dropped. For strings whose form the schema does not say,
 // [Operator.Values] names sensible ones, by paths such as spec.image,
-// spec.pools[].size or spec.labels.*. Sequences of specs are drawn from Ginkgo's
+// spec.pools[].size or spec.labels.*. Where they may only rise, as versions do,
+// [Operator.Ascending] says so. Sequences of specs are drawn from Ginkgo's
 // seed; one that fails is shortened, and the report says how to draw it again.
 //
 // An operator with something outside Kubernetes describes that as an [External].

@@ -16,7 +16,7 @@ import (
 const catchTimeout = 5 * time.Second
 
 // sideBySide is how many broken operators are tried at a time: each of them is mostly waited for.
-const sideBySide = 4
+const sideBySide = 3
 
 // broken is an operator with a flaw, the behaviour that it lacks, and a part of what the kit says then.
 type broken struct {

@@ -40,7 +40,7 @@ var _ = It("catches every operator that remembers the past, by as few steps as p
 // transit tries the transitions of an operator with a flaw. What is drawn at random, and so what is found, is the same in each run.
 func transit(ctx context.Context, flaw flaw) error {
 	operator := gadgetOperator(flaw)
-	operator.Timeout = changeTimeout
+	operator.Timeout = catchTimeout
 	lab, err := newLab(ctx, operator, cluster)
 	if err != nil {
 		return err

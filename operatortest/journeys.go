@@ -104,6 +104,7 @@ func (s *travels) draw(t *rapid.T) plan {
 		for _, visit := range visits[i] {
 			made.specs = append(made.specs, drawn.specs[visit])
 		}
+		made.specs = s.known.ascend(made.specs, s.operator.Ascending)
 		drawn.journeys = append(drawn.journeys, made)
 	}
 	return drawn
@@ -144,6 +145,12 @@ func (s *travels) sift(ctx context.Context, drawn journey) (journey, error) {
 
 // plan draws the journeys to try: those that lead from one spec to another.
 func (s *travels) plan(ctx context.Context) ([]journey, error) {
+	for _, path := range s.operator.Ascending {
+		if s.known.rank(s.known.base, path) < 0 {
+			return nil, fmt.Errorf("expected operator.Values to list the values of %s, which only ascends, in their order\n"+
+				"found %s, without the sample's own", path, oneLine(s.known.values[path]))
+		}
+	}
 	var drawn plan
 	runRapid(s.randomSeed(), func(t *rapid.T) {
 		if made := s.draw(t); drawn.specs == nil {

@@ -49,6 +49,9 @@ type Operator struct {
 	// Values gives sensible values of spec fields, by their path such as
 	// "spec.image". Without them, values are made from the field's schema.
 	Values map[string][]any
+	// Ascending are the paths of spec fields that the API server lets nobody take back, such as a version: a
+	// value may only be followed by a later one of the field's Values. Not inside lists and maps.
+	Ascending []string
 	// Immutable are the paths of the spec fields that the API server lets nobody change.
 	Immutable []string
 	// Unmeetable are specs that the API server accepts and the operator can't meet.

@@ -3,6 +3,10 @@ package operatortest
 import (
 	"fmt"
 	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // change is one field that becomes something else, and nothing but it.
@@ -93,6 +97,35 @@ func (s *specs) changeOne(from map[string]any, i int, made choice, group group) 
 	}
 	return change
 }
+
+// ascend returns the specs as stops of a journey on which the values of some fields only rise: a stop that
+// would take one back keeps the value of the stop before.
+func (s *specs) ascend(stops []map[string]any, paths []string) []map[string]any {
+	ascending := slices.Clone(stops)
+	for i := 1; i < len(ascending); i++ {
+		for _, path := range paths {
+			before, after := s.rank(ascending[i-1], path), s.rank(ascending[i], path)
+			if after < 0 || before <= after {
+				continue
+			}
+			ascending[i] = runtime.DeepCopyJSON(ascending[i])
+			_ = unstructured.SetNestedField(ascending[i], s.values[path][before], fieldsOf(path)...) // it is there: it has a rank
+		}
+	}
+	return ascending
+}
+
+// rank is the position of a field's value among its Values; negative if it is none of them.
+func (s *specs) rank(spec map[string]any, path string) int {
+	current, found, err := unstructured.NestedFieldNoCopy(spec, fieldsOf(path)...)
+	if !found || err != nil {
+		return -1
+	}
+	return slices.IndexFunc(s.values[path], func(value any) bool { return equal(value, current) })
+}
+
+// fieldsOf are the names on a path below spec.
+func fieldsOf(path string) []string { return strings.Split(strings.TrimPrefix(path, "spec."), ".") }
 
 // shown is how a reader sees a value.
 func shown(value any) string {

@@ -123,12 +123,15 @@ func (t *trial) clear(namespace *corev1.Namespace) error {
 	if !t.cluster.shared {
 		return errors.Join(errs...)
 	}
-	resources, err := t.list(ctx, t.sample.GroupVersionKind())
-	errs = append(errs, err)
-	for _, resource := range resources {
-		if len(resource.GetFinalizers()) > 0 {
-			none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-			errs = append(errs, client.IgnoreNotFound(t.cluster.admin.Patch(ctx, resource, none)))
+	// An operator may hold what it needs, too, such as a Secret of a kind that it also makes.
+	for _, kind := range append(t.childKinds(), t.sample.GroupVersionKind()) {
+		objects, err := t.list(ctx, kind)
+		errs = append(errs, err)
+		for _, object := range objects {
+			if len(object.GetFinalizers()) > 0 {
+				none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+				errs = append(errs, client.IgnoreNotFound(t.cluster.admin.Patch(ctx, object, none)))
+			}
 		}
 	}
 	return errors.Join(append(errs, client.IgnoreNotFound(t.cluster.admin.Delete(ctx, namespace)))...)
