@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,6 +48,14 @@ func tokenFor(namespace string) string { return "dop-v1-secret-of-" + namespace 
 // readOnlyTokenFor is another token of the same account, which may only read.
 func readOnlyTokenFor(namespace string) string { return "dop-v1-reader-of-" + namespace }
 
+// clusterTokenFor is a third token of the same account, which may not ask whose it is.
+func clusterTokenFor(namespace string) string { return "dop-v1-narrow-of-" + namespace }
+
+// teamOf is what tells a namespace's account from the others.
+func teamOf(namespace string) string {
+	return uuid.NewSHA1(uuid.NameSpaceDNS, []byte(namespace)).String()
+}
+
 // of is the account of a namespace, which is made at the first call.
 func (a *accounts) of(namespace string) *emulator.Emulator {
 	a.mu.Lock()
@@ -69,10 +78,12 @@ func newAccount(namespace string, change func(*emulator.Options)) *emulator.Emul
 	options := emulator.Options{
 		Tokens:         []string{tokenFor(namespace)},
 		ReadOnlyTokens: []string{readOnlyTokenFor(namespace)},
-		ProvisionTime:  100 * time.Millisecond,
-		NodeTime:       50 * time.Millisecond,
-		UpgradeTime:    100 * time.Millisecond,
-		DeleteTime:     100 * time.Millisecond,
+		ClusterTokens:  []string{clusterTokenFor(namespace)},
+		Team:           teamOf(namespace),
+		ProvisionTime:  50 * time.Millisecond,
+		NodeTime:       25 * time.Millisecond,
+		UpgradeTime:    50 * time.Millisecond,
+		DeleteTime:     50 * time.Millisecond,
 	}
 	change(&options)
 	made, err := emulator.New(options)
@@ -97,7 +108,7 @@ func (a *accounts) ServeHTTP(writer http.ResponseWriter, request *http.Request) 
 
 // namespaceOf is the namespace whose account the request's token gives access to.
 func namespaceOf(request *http.Request) string {
-	for _, prefix := range []string{tokenFor(""), readOnlyTokenFor("")} {
+	for _, prefix := range []string{tokenFor(""), readOnlyTokenFor(""), clusterTokenFor("")} {
 		if namespace, found := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer "+prefix); found {
 			return namespace
 		}

@@ -22,7 +22,7 @@ var _ = Describe("a busy cloud", func() {
 	It("is left alone for as long as it asks", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
-		const wait = 2 * time.Second
+		const wait = time.Second // in whole seconds
 		disturb(account, emulator.Fault{Method: http.MethodPost, Path: clustersPath, Kind: emulator.FaultTooMany, RetryAfter: emulator.Duration(wait)})
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
@@ -43,7 +43,7 @@ var _ = Describe("a busy cloud", func() {
 		account := clouds.of(namespace)
 		options := testOptions(namespace)
 		options.workers, options.pollInterval = 4, 10*time.Millisecond
-		options.cloud.qps, options.cloud.burst = 20, 1
+		options.cloud.qps, options.cloud.burst = 40, 1
 		begun := time.Now()
 		startOperator(options)
 		var klusters []*klusterv1alpha1.Kluster
@@ -119,6 +119,7 @@ var _ = Describe("a busy cloud", func() {
 		}
 		options := testOptions(namespace)
 		options.workers = 8
+		options.pollInterval, options.observeInterval = 100*time.Millisecond, time.Minute // what runs is at rest
 		setDown()
 		startOperator(options)
 		DeferCleanup(setUp)

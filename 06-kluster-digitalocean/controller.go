@@ -52,12 +52,17 @@ type controller struct {
 	// secrets shows the operator's own Secrets only, which hold the kubeconfigs.
 	secrets corelisters.SecretLister
 	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	superseded
+	// replaced is the resource version that our last status write replaced. As long as the cache shows
+	// that version it does not show the write: working from it would write the same again, and announce
+	// it twice. The event that brings the newer version queues the Kluster again.
+	replaced memory[string]
 	// pauses is until when the cloud has asked to be left alone. The queue can't keep to that: any
 	// event brings a Kluster back at once, and the first is that of the status which reports it.
-	pauses moments
+	pauses memory[time.Time]
 	// creations is when the last creation of a cluster ended in an error.
-	creations moments
+	creations memory[time.Time]
+	// identities is whose the last token was.
+	identities memory[identity]
 }
 
 // newController wires the parts up. Nothing runs yet but the queue, which stop ends.

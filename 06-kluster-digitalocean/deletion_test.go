@@ -102,7 +102,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Expect(kluster.Status.KlusterID).To(BeEmpty(), "the list hides the cluster as yet")
 		expectGone(ctx, kluster)
 		Expect(account.Effective("create cluster")).To(HaveLen(1))
-		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see isSettled in finalize.go")
+		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see unsettled in finalize.go")
 	}, SpecTimeout(specTimeout))
 
 	It("even if its creation hangs, and takes effect when the Kluster is long deleted", func(ctx SpecContext) {
@@ -126,11 +126,11 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
 		deleted := time.Now()
 		Eventually(func() time.Duration { return time.Since(deleted) }).WithContext(ctx).
-			WithTimeout(specTimeout).Should(BeNumerically(">", options.settleTime+time.Second))
+			WithTimeout(specTimeout).Should(BeNumerically(">", options.settleTime+quietTime/5))
 		release()
 		expectGone(ctx, kluster)
 		Expect(account.Effective("create cluster")).To(HaveLen(1))
-		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see isSettled in finalize.go")
+		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see unsettled in finalize.go")
 	}, SpecTimeout(specTimeout))
 
 	It("while that is being made", func(ctx SpecContext) {

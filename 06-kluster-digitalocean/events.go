@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// eventDeleted is the reason of the event that tells that the cluster is gone. The others have the condition's reason.
-	eventDeleted = "Deleted"
 	// actionSync is what the controller was doing at the time of any event.
 	actionSync = "Sync"
 	// flushTimeout bounds how long events may hold the shutdown up.

@@ -23,7 +23,7 @@ func newHandlers(t *testing.T, klusters ...*klusterv1alpha1.Kluster) *controller
 	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
 	t.Cleanup(queue.ShutDown)
-	return &controller{klusters: listers.NewKlusterLister(index), queue: queue}
+	return &controller{options: defaultOptions(), klusters: listers.NewKlusterLister(index), queue: queue}
 }
 
 func TestHandlers(t *testing.T) {
@@ -130,9 +130,7 @@ func TestSyncHasNothingToDo(t *testing.T) {
 		},
 		"the cache does not show our last write yet": {
 			prepare: func(c *controller, kluster *klusterv1alpha1.Kluster) {
-				newer := kluster.DeepCopy()
-				newer.ResourceVersion = "31"
-				c.note(kluster, newer)
+				c.replaced.set(key, kluster.ResourceVersion)
 			},
 		},
 		"the cloud has asked to be left alone": {

@@ -115,11 +115,19 @@ func newKubeconfigSecret(kluster *klusterv1alpha1.Kluster, kubeconfig cloud.Kube
 				refreshAnnotation: refresh.UTC().Format(time.RFC3339),
 				digestAnnotation:  digest(kubeconfig.Content),
 			},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(kluster, klusterKind)},
+			OwnerReferences: []metav1.OwnerReference{controllerReference(kluster)},
 		},
 		Type: corev1.SecretTypeOpaque,
 		Data: map[string][]byte{kubeconfigKey: kubeconfig.Content},
 	}
+}
+
+// controllerReference makes the Kluster the Secret's owner. It doesn't block the owner's deletion: to have
+// that, some clusters, such as OpenShift, ask for the right to change the owner's finalizers.
+func controllerReference(kluster *klusterv1alpha1.Kluster) metav1.OwnerReference {
+	reference := *metav1.NewControllerRef(kluster, klusterKind)
+	reference.BlockOwnerDeletion = nil
+	return reference
 }
 
 // merged is the Secret found with what is wanted. What others have added stays. Its

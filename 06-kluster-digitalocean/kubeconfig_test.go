@@ -48,6 +48,31 @@ var _ = Describe("the kubeconfig", func() {
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
 
+	It("leaves a Secret of its name alone that is somebody else's, and takes the name when it is free", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		startOperator(testOptions(namespace))
+		theirs := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop-kubeconfig"},
+			Data:       map[string][]byte{kubeconfigKey: []byte("theirs")},
+		}
+		Expect(cluster.Client.Create(ctx, theirs)).To(Succeed())
+		kluster := create(ctx, namespace, "shop")
+		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonSecretTaken)
+		Expect(ready.Message).To(ContainSubstring(`Secret "shop-kubeconfig"`))
+		found := readSecret(ctx, Default, namespace, "shop-kubeconfig")
+		Expect(found).To(Equal(theirs), "see findKubeconfig in kubeconfig.go")
+		Expect(kluster.Status.KubeconfigSecret).To(BeEmpty(), "nobody must take theirs for the Kluster's")
+		expectOneCluster(kluster)
+
+		Expect(cluster.Client.Delete(ctx, theirs)).To(Succeed())
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		made := readSecret(ctx, Default, namespace, "shop-kubeconfig")
+		Expect(made.Data).To(HaveKeyWithValue(kubeconfigKey, ContainSubstring("kind: Config")))
+		Expect(made.OwnerReferences).To(ConsistOf(And(HaveField("UID", kluster.UID), HaveField("BlockOwnerDeletion", BeNil()))),
+			"some clusters ask for one more right to block a deletion, see controllerReference in kubeconfig.go")
+		expectOneCluster(kluster)
+	}, SpecTimeout(specTimeout))
+
 	It("is reported when a quota keeps its Secret out, and made when there is room", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		quota := &corev1.ResourceQuota{

@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"syscall"
 
 	"k8s.io/client-go/rest"
@@ -26,8 +25,8 @@ import (
 // programName is in the user agent, in events and in the owners of fields.
 const programName = "kluster-operator"
 
-// version is set by `make build` through -ldflags.
-var version string
+// version and revision are what the program was built from. The Makefile and the Dockerfile set them through -ldflags.
+var version, revision = "unknown", "unknown"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -49,7 +48,7 @@ func command(ctx context.Context, args []string, output io.Writer) error {
 		return err
 	}
 	if flags.version {
-		fmt.Fprintln(output, programName, buildVersion())
+		fmt.Fprintf(output, "%s %s (revision %s)\n", programName, version, revision)
 		return nil
 	}
 	config, err := restConfig(flags.kubeconfig)
@@ -81,21 +80,4 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	return config, nil
-}
-
-// buildVersion is what `make build` set, else the commit that Go recorded, else "unknown".
-func buildVersion() string {
-	if version != "" {
-		return version
-	}
-	info, _ := debug.ReadBuildInfo()
-	if info == nil {
-		return "unknown"
-	}
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			return setting.Value
-		}
-	}
-	return "unknown"
 }

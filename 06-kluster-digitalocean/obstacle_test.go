@@ -32,7 +32,7 @@ func TestObstacleOf(t *testing.T) {
 		"the token is wrong":           {err: &cloud.Error{Problem: cloud.Unauthorized, Message: "who?"}, wantReason: klusterv1alpha1.ReasonTokenRejected, wantMessage: "who?", wantCredentials: true},
 		"the name is taken":            {err: &cloud.Error{Problem: cloud.NameTaken, Message: "exists"}, wantReason: klusterv1alpha1.ReasonNameTaken, wantMessage: "exists: it is not this Kluster's"},
 		"the spec is refused":          {err: &cloud.Error{Problem: cloud.Refused, Message: "too many"}, wantReason: klusterv1alpha1.ReasonRefused, wantMessage: "too many"},
-		"the cluster is gone":          {err: &cloud.Error{Problem: cloud.NotFound, Message: "no such"}, wantReason: klusterv1alpha1.ReasonLost, wantMessage: "delete this Kluster too"},
+		"the cluster is gone":          {err: &cloud.Error{Problem: cloud.NotFound, Message: "no such."}, wantReason: klusterv1alpha1.ReasonLost, wantMessage: "no such: if the cluster was deleted, delete this Kluster too"},
 		"the cloud is busy for a time": {err: &cloud.Error{Problem: cloud.Busy, Message: "wait", RetryAfter: time.Minute}, wantReason: klusterv1alpha1.ReasonUnavailable, wantMessage: "wait", wantAfter: time.Minute},
 		"the cloud is busy":            {err: &cloud.Error{Problem: cloud.Busy, Message: "wait"}, wantReason: klusterv1alpha1.ReasonUnavailable, wantMessage: "wait", wantCause: true},
 		"the cloud has failed":         {err: &cloud.Error{Problem: cloud.Unavailable, Message: "oops"}, wantReason: klusterv1alpha1.ReasonUnavailable, wantMessage: "oops", wantCause: true},
@@ -89,9 +89,9 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestMoments(t *testing.T) {
+func TestMemory(t *testing.T) {
 	g := NewWithT(t)
-	var pauses moments
+	var pauses memory[time.Time]
 	shop, bank := cache.NewObjectName("shop", "front"), cache.NewObjectName("bank", "front")
 	g.Expect(pauses.of(shop)).To(BeZero())
 	end := time.Now().Add(time.Hour)

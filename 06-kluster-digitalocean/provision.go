@@ -22,10 +22,14 @@ func (c *controller) provision(ctx context.Context, kluster *klusterv1alpha1.Klu
 
 // takeStep fills in what it finds on the way. It returns after how long to look again.
 func (c *controller) takeStep(ctx context.Context, kluster *klusterv1alpha1.Kluster, found *findings) (time.Duration, error) {
-	account, err := c.accountOf(ctx, kluster)
+	account, secret, err := c.openAccount(ctx, kluster, found)
 	if err != nil {
 		return 0, err
 	}
+	if err := c.holdToken(ctx, kluster, secret); err != nil {
+		return 0, err
+	}
+	found.tokenSecret, found.leaving = secret.Name, secret.DeletionTimestamp != nil
 	if found.cluster, err = c.findOrCreate(ctx, account, kluster); err != nil {
 		return 0, err
 	}
@@ -111,9 +115,11 @@ func isComplete(cluster *cloud.Cluster) bool {
 	return true
 }
 
-// isIntended tells whether the status says already that the cluster is being made.
+// isIntended tells whether the cloud may have a cluster of the Kluster. The status says so
+// from before the first creation until the cluster is known to be gone.
 func isIntended(kluster *klusterv1alpha1.Kluster) bool {
-	return meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned) != nil
+	provisioned := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned)
+	return provisioned != nil && provisioned.Reason != klusterv1alpha1.ReasonDeleted
 }
 
 func ownerOf(kluster *klusterv1alpha1.Kluster) cloud.Owner {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -74,7 +75,7 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 	}
 	defer recorder.stop()
 
-	klog.FromContext(ctx).Info("Working", "version", buildVersion(), "namespace", options.namespace, "workers", options.workers)
+	klog.FromContext(ctx).Info("Working", "version", version, "revision", revision, "namespace", options.namespace, "workers", options.workers)
 	err = controller.work(ctx, leading, recorder)
 	if leading.Err() != nil {
 		return errLeaseLost
@@ -94,11 +95,13 @@ func ignoreStop(ctx context.Context, err error) error {
 type clients struct {
 	kube    kubernetes.Interface
 	kluster clientset.Interface
-	http    *http.Client
+	// metadata reads the metadata of objects and nothing else of them.
+	metadata metadata.Interface
+	http     *http.Client
 }
 
 func newClients(config *rest.Config) (*clients, error) {
-	config = rest.AddUserAgent(rest.CopyConfig(config), programName+"/"+buildVersion())
+	config = rest.AddUserAgent(rest.CopyConfig(config), programName+"/"+version)
 	connection, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make an HTTP client: %w", err)
@@ -111,7 +114,11 @@ func newClients(config *rest.Config) (*clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for Klusters: %w", err)
 	}
-	return &clients{kube: kube, kluster: kluster, http: connection}, nil
+	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), connection)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for metadata: %w", err)
+	}
+	return &clients{kube: kube, kluster: kluster, metadata: meta, http: connection}, nil
 }
 
 func (c *clients) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
@@ -53,6 +54,8 @@ var _ = Describe("secrecy", func() {
 			g.Expect(eventsOf(ctx, g, kluster)).To(ContainElement(klusterv1alpha1.ReasonUnavailable), "the failures are reported")
 		})
 		expectNoSecretInEvents(ctx, namespace)
+		klog.Background().V(4).Info("A line that only debuggers want")
+		Expect(logged.count("A line that only debuggers want")).To(Equal(1), "tokens are looked for at all levels, see TestKluster in suite_test.go")
 		Expect(logged.count("Created the cluster")).To(BeNumerically(">", 0), "who reads no log finds nothing")
 		Expect(logged.count("Sync failed")).To(BeNumerically(">", errors), "errors of the cloud are logged")
 	}, SpecTimeout(specTimeout))

@@ -166,7 +166,7 @@ var _ = Describe("events", func() {
 		expectGone(ctx, kluster)
 		eventually(ctx, func(g Gomega) {
 			g.Expect(eventsOf(ctx, g, kluster)).To(ConsistOf(klusterv1alpha1.ReasonProvisioning, klusterv1alpha1.ReasonRunning,
-				klusterv1alpha1.ReasonDegraded, klusterv1alpha1.ReasonDeleting, eventDeleted))
+				klusterv1alpha1.ReasonDegraded, klusterv1alpha1.ReasonDeleting, klusterv1alpha1.ReasonDeleted))
 		})
 	}, SpecTimeout(specTimeout))
 })

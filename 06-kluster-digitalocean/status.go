@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -27,8 +26,13 @@ type findings struct {
 	updating bool
 	// kubeconfigSecret is the Secret that holds valid credentials, "" if none does.
 	kubeconfigSecret string
-	// deleting tells that the Kluster is being deleted.
-	deleting bool
+	// deleting tells that the Kluster is being deleted, and gone that the cloud has no cluster of it any more.
+	deleting, gone bool
+	// account is whose the token is, "" if that is not known.
+	account string
+	// tokenSecret is the Secret that the Kluster holds, "" if it was not looked at; leaving tells that it is being deleted.
+	tokenSecret string
+	leaving     bool
 	// obstacle is nil if nothing stands in the way.
 	obstacle *obstacle
 }
@@ -51,6 +55,8 @@ func newStatus(kluster *klusterv1alpha1.Kluster, found findings) *klusterv1alpha
 	conditions := []metav1.Condition{found.credentials(kluster), found.ready(kluster)}
 	if isIntended(kluster) || found.obstacle == nil { // nobody asks the cloud before this condition is written
 		conditions = append(conditions, found.provisioned(kluster))
+		status.Account = cmp.Or(status.Account, found.account) // recorded once, and before the cluster is asked for
+		status.TokenSecret = cmp.Or(found.tokenSecret, status.TokenSecret)
 	}
 	for _, condition := range conditions {
 		condition.ObservedGeneration = kluster.Generation
@@ -77,11 +83,17 @@ func (f findings) credentials(kluster *klusterv1alpha1.Kluster) metav1.Condition
 		return newCondition(klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionUnknown, f.obstacle.reason, "the cloud has not been reached")
 	}
 	message := fmt.Sprintf("the cloud accepts the token under the key %q of Secret %q", kluster.Spec.TokenSecret.Key, kluster.Spec.TokenSecret.Name)
+	if f.leaving {
+		message += ", which is being deleted, and goes when no Kluster needs it any more"
+	}
 	return newCondition(klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionTrue, klusterv1alpha1.ReasonTokenAccepted, message)
 }
 
-// provisioned stays True: it says that the cluster has run, not that it does.
+// provisioned stays True until the cluster is removed: it says that the cluster has run, not that it does.
 func (f findings) provisioned(kluster *klusterv1alpha1.Kluster) metav1.Condition {
+	if f.gone {
+		return newCondition(klusterv1alpha1.ConditionProvisioned, metav1.ConditionFalse, klusterv1alpha1.ReasonDeleted, goneMessage)
+	}
 	if last := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned); last != nil && last.Status == metav1.ConditionTrue {
 		return newCondition(last.Type, last.Status, last.Reason, last.Message)
 	}
@@ -96,6 +108,8 @@ func (f findings) ready(kluster *klusterv1alpha1.Kluster) metav1.Condition {
 	switch {
 	case f.obstacle != nil:
 		reason, message = f.obstacle.reason, f.obstacle.message
+	case f.gone:
+		reason, message = klusterv1alpha1.ReasonDeleted, goneMessage
 	case f.deleting:
 		reason, message = klusterv1alpha1.ReasonDeleting, deletingMessage(kluster)
 	case f.updating:
@@ -127,7 +141,9 @@ func (c *controller) updateStatus(ctx context.Context, kluster *klusterv1alpha1.
 	if err != nil {
 		return fmt.Errorf("update the status of Kluster %s: %w", klog.KObj(kluster), err)
 	}
-	c.note(kluster, written)
+	if written.ResourceVersion != kluster.ResourceVersion {
+		c.replaced.set(cache.MetaObjectToName(kluster), kluster.ResourceVersion)
+	}
 	c.announce(kluster, meta.FindStatusCondition(status.Conditions, klusterv1alpha1.ConditionReady))
 	return nil
 }
@@ -141,41 +157,9 @@ func (c *controller) announce(kluster *klusterv1alpha1.Kluster, ready *metav1.Co
 	}
 	eventType := corev1.EventTypeWarning
 	switch ready.Reason {
-	case klusterv1alpha1.ReasonRunning, klusterv1alpha1.ReasonProvisioning, klusterv1alpha1.ReasonUpdating, klusterv1alpha1.ReasonDeleting:
+	case klusterv1alpha1.ReasonRunning, klusterv1alpha1.ReasonProvisioning, klusterv1alpha1.ReasonUpdating,
+		klusterv1alpha1.ReasonDeleting, klusterv1alpha1.ReasonDeleted:
 		eventType = corev1.EventTypeNormal
 	}
 	c.recorder.Eventf(kluster, nil, eventType, ready.Reason, actionSync, "%s", ready.Message)
-}
-
-// superseded remembers, for each Kluster, the resource version that our last status
-// write replaced. As long as the cache shows that version it does not show the
-// write: working from it would write the same again, and announce it twice. The
-// event that brings the newer version queues the Kluster again.
-type superseded struct {
-	mutex    sync.Mutex
-	versions map[cache.ObjectName]string
-}
-
-func (s *superseded) note(before, after *klusterv1alpha1.Kluster) {
-	if before.ResourceVersion == after.ResourceVersion {
-		return
-	}
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if s.versions == nil {
-		s.versions = map[cache.ObjectName]string{}
-	}
-	s.versions[cache.MetaObjectToName(before)] = before.ResourceVersion
-}
-
-func (s *superseded) has(kluster *klusterv1alpha1.Kluster) bool {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	return s.versions[cache.MetaObjectToName(kluster)] == kluster.ResourceVersion
-}
-
-func (s *superseded) forget(key cache.ObjectName) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	delete(s.versions, key)
 }

@@ -152,16 +152,3 @@ func TestAnnounce(t *testing.T) {
 		})
 	}
 }
-
-func TestSuperseded(t *testing.T) {
-	g := NewWithT(t)
-	var writes superseded
-	before, after := storedKluster(), storedKluster()
-	after.ResourceVersion = "31"
-	g.Expect(writes.has(before)).To(BeFalse())
-	writes.note(before, before)
-	g.Expect(writes.has(before)).To(BeFalse(), "no newer version follows a write that changed nothing")
-	writes.note(before, after)
-	g.Expect(writes.has(before)).To(BeTrue(), "the cache lags behind")
-	g.Expect(writes.has(after)).To(BeFalse(), "the cache shows our write")
-}

@@ -26,7 +26,7 @@ func TestKluster(t *testing.T) {
 	RegisterFailHandler(Fail)
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(logLevel), textlogger.Output(logged)))
 	log.SetLogger(logger)
-	klog.SetLogger(logger)
+	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true)) // else klog asks its own flag -v, which is 0
 	RunSpecs(t, "Kluster")
 }
 
@@ -35,6 +35,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(clouds.close)
 	DeferCleanup(cluster.Stop)
 	Expect(cluster.Start(ctx)).To(Succeed())
+	leaveNamespace(ctx)
 })
 
 func newScheme() *runtime.Scheme {
@@ -49,7 +50,7 @@ func testOptions(namespace string) options {
 	options := defaultOptions()
 	options.namespace = namespace
 	options.metricsBindAddress, options.healthProbeBindAddress = disabledAddress, disabledAddress
-	options.pollInterval, options.retryInterval, options.observeInterval = 50*time.Millisecond, 200*time.Millisecond, time.Second
+	options.pollInterval, options.retryInterval, options.observeInterval = 25*time.Millisecond, 100*time.Millisecond, 300*time.Millisecond
 	options.settleTime = time.Second
 	options.cloud = cloudOptions{url: clouds.url(), qps: 1000, burst: 1000}
 	return options

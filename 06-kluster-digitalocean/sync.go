@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,18 +29,19 @@ const patience = 3
 func (c *controller) sync(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
 	kluster, err := c.klusters.Klusters(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
-		c.forget(key)
+		c.replaced.forget(key)
 		c.pauses.forget(key)
 		c.creations.forget(key)
+		c.identities.forget(key)
 		return 0, nil
 	}
 	if err != nil {
 		return 0, fmt.Errorf("get Kluster %s: %w", key, err)
 	}
-	if c.has(kluster) {
+	if c.replaced.of(key) == kluster.ResourceVersion {
 		return 0, nil // the event of our own last write is on its way
 	}
-	if left := time.Until(c.pauses.of(key)); left > 0 {
+	if left := c.pauses.of(key).Sub(c.options.clock.Now()); left > 0 {
 		return left, nil
 	}
 	if kluster.DeletionTimestamp != nil {
@@ -82,7 +84,7 @@ func obstacleOf(err error) error {
 	case cloud.Refused:
 		return &obstacle{reason: klusterv1alpha1.ReasonRefused, message: message}
 	case cloud.NotFound:
-		return &obstacle{reason: klusterv1alpha1.ReasonLost, message: message + ": if the cluster was deleted, delete this Kluster too"}
+		return &obstacle{reason: klusterv1alpha1.ReasonLost, message: strings.TrimSuffix(message, ".") + ": if the cluster was deleted, delete this Kluster too"}
 	case cloud.Busy:
 		if answer.RetryAfter > 0 {
 			return &obstacle{reason: klusterv1alpha1.ReasonUnavailable, message: message, after: answer.RetryAfter, pause: true}
@@ -101,7 +103,7 @@ func (c *controller) settle(ctx context.Context, kluster *klusterv1alpha1.Kluste
 		return 0, errors.Join(c.recordNew(ctx, kluster, found), obstacle.cause)
 	}
 	if obstructed && obstacle.pause { // before the status is written: its event would end the wait
-		c.pauses.set(cache.MetaObjectToName(kluster), time.Now().Add(obstacle.after))
+		c.pauses.set(cache.MetaObjectToName(kluster), c.options.clock.Now().Add(obstacle.after))
 	}
 	found.obstacle = obstacle
 	if err := c.updateStatus(ctx, kluster, found); err != nil {

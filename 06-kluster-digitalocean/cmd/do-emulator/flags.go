@@ -78,6 +78,8 @@ func newFlagSet(chosen *flags) *pflag.FlagSet {
 	set.StringVar(&chosen.listen, "listen", "127.0.0.1:8090", "loopback `address` to listen on; port 0 is any free one")
 	set.StringArrayVar(&o.Tokens, "token", nil, "`token` that may do everything (repeatable)")
 	set.StringArrayVar(&o.ReadOnlyTokens, "read-only-token", nil, "`token` that may only read (repeatable)")
+	set.StringArrayVar(&o.ClusterTokens, "cluster-token", nil, "`token` that may do everything with clusters, but not ask whose it is (repeatable)")
+	set.StringVar(&o.Team, "team", "", "`UUID` of the team that all tokens belong to; always the same if empty")
 	set.StringVar(&chosen.clusters, "clusters", stub, "`what` stands behind the clusters: stub is nothing; kwok a real control plane each, with simulated nodes")
 	set.StringVar(&chosen.bin, "bin", "../bin", "`folder` of the workshop's tools, for --clusters kwok")
 	set.StringVar(&o.StateFile, "state", "", "`file` that keeps the clusters for the next start; control planes then go on running when the emulator ends")
@@ -106,7 +108,7 @@ func (f flags) check() error {
 	if f.clusters != stub && f.clusters != kwok {
 		return fmt.Errorf("--clusters %s: choose stub or kwok", f.clusters)
 	}
-	if len(f.options.Tokens)+len(f.options.ReadOnlyTokens) == 0 {
+	if len(f.options.Tokens)+len(f.options.ReadOnlyTokens)+len(f.options.ClusterTokens) == 0 {
 		return errors.New("--token is missing: choose any, such as --token secret, and give the same to the operator")
 	}
 	return nil

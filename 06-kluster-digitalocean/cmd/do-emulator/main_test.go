@@ -101,7 +101,7 @@ func TestHelpExplainsEveryKnob(t *testing.T) {
 		printed := &output{}
 		g.Expect(run(t.Context(), []string{flag}, printed)).To(Succeed())
 		for _, word := range []string{
-			"--listen", "--token", "--read-only-token", "--clusters", "--bin", "--state", "--provision-time", "--node-time", "--upgrade-time", "--delete-time",
+			"--listen", "--token", "--read-only-token", "--cluster-token", "--team", "--clusters", "--bin", "--state", "--provision-time", "--node-time", "--upgrade-time", "--delete-time",
 			"--end-state", "--delete-state", "--droplet-limit", "--requests-per-minute", "--requests-per-hour", "--fault", "/emulator/faults", "stuck-delete",
 		} {
 			g.Expect(printed.String()).To(ContainSubstring(word))
@@ -117,6 +117,7 @@ func TestMistakesAreErrorsOfOneLine(t *testing.T) {
 	NewWithT(t).Expect(os.WriteFile(broken, []byte("{"), 0o600)).To(Succeed())
 	cases := map[string]struct{ args, message string }{
 		"no token":                   {"", "--token is missing"},
+		"a team that is none":        {"--token a --listen 127.0.0.1:0 --team shop", "it must be a UUID"},
 		"an unknown flag":            {"--colour red", "unknown flag: --colour"},
 		"a word too many":            {"--token a start", `"start" is no flag`},
 		"every address":              {"--token a --listen 0.0.0.0:0", "loopback address"},

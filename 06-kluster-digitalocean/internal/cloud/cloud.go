@@ -12,6 +12,9 @@ import (
 // what is done already stays as it is. Errors are of type *[Error]; other ones
 // come from the network, and say nothing about whether the call took effect.
 type CloudProvider interface { //nolint:revive // what such an interface is called everywhere
+	// Identity returns what tells the account from every other. All tokens of an account have the same; one
+	// that may not ask for it is Unauthorized. NotFound proves something only about the account that it comes from.
+	Identity(ctx context.Context) (string, error)
 	// Find returns the cluster that was made for the owner, nil if the account has none. It is what to
 	// call when no ID is known: a cluster whose creation was answered by an error may exist.
 	Find(ctx context.Context, owner Owner) (*Cluster, error)

@@ -4,6 +4,7 @@ package digitalocean
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -30,6 +31,7 @@ const (
 	credentialsValidity = 7 * 24 * time.Hour
 
 	clustersPath = "v2/kubernetes/clusters"
+	accountPath  = "v2/account"
 )
 
 // Account manages the clusters that a token gives access to.
@@ -61,6 +63,33 @@ type cluster struct {
 type status struct {
 	State   string `json:"state"`
 	Message string `json:"message"`
+}
+
+// Identity implements cloud.CloudProvider. Tokens and clusters belong to a team, and a person may
+// be in several; only an account without teams is the person's.
+func (a *Account) Identity(ctx context.Context) (string, error) {
+	var root struct {
+		Account struct {
+			UUID string         `json:"uuid"`
+			Team *godo.TeamInfo `json:"team"`
+		} `json:"account"`
+	}
+	err := a.send(ctx, http.MethodGet, accountPath, nil, &root)
+	if answer, answered := errors.AsType[*godo.ErrorResponse](err); answered && answer.Response.StatusCode == http.StatusForbidden {
+		message := strings.TrimSuffix(messageOf(answer), ".") + ": to tell whose it is, the token needs the scope account:read"
+		return "", fmt.Errorf("get the account: %w", &cloud.Error{Problem: cloud.Unauthorized, Message: message})
+	}
+	if err != nil {
+		return "", fmt.Errorf("get the account: %w", translate(err))
+	}
+	identity := root.Account.UUID
+	if team := root.Account.Team; team != nil && team.UUID != "" {
+		identity = team.UUID
+	}
+	if identity == "" {
+		return "", fmt.Errorf("get the account: %w", &cloud.Error{Problem: cloud.Unavailable, Message: "the answer names no account"})
+	}
+	return identity, nil
 }
 
 // Find implements cloud.CloudProvider. The API can't filter by tag, so it reads the whole list.

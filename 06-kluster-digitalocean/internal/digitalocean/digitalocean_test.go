@@ -19,24 +19,28 @@ import (
 const (
 	token         = "dop-v1-full"
 	readOnlyToken = "dop-v1-reader"
+	narrowToken   = "dop-v1-narrow"
 	wrongToken    = "dop-v1-wrong"
 )
 
 func TestContract(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.World {
 		api, base := serve(t)
+		_, neighbours := serve(t, func(options *emulator.Options) { options.Team = "0b5c0a52-0000-4000-8000-0000000000aa" })
 		spec := newSpec("shop")
 		refused := newSpec("refused")
 		refused.Pools[0].Size = "s-none"
 		return cloudtest.World{
-			Account:  digitalocean.New(token, base, http.DefaultTransport),
-			ReadOnly: digitalocean.New(readOnlyToken, base, http.DefaultTransport),
-			Stranger: digitalocean.New(wrongToken, base, http.DefaultTransport),
-			Tokens:   []string{token, readOnlyToken, wrongToken},
-			Spec:     spec,
-			Minor:    "1.36",
-			Newer:    "1.37.1-do.0",
-			Refused:  refused,
+			Account:   digitalocean.New(token, base, http.DefaultTransport),
+			ReadOnly:  digitalocean.New(readOnlyToken, base, http.DefaultTransport),
+			Narrow:    digitalocean.New(narrowToken, base, http.DefaultTransport),
+			Stranger:  digitalocean.New(wrongToken, base, http.DefaultTransport),
+			Neighbour: digitalocean.New(token, neighbours, http.DefaultTransport),
+			Tokens:    []string{token, readOnlyToken, narrowToken, wrongToken},
+			Spec:      spec,
+			Minor:     "1.36",
+			Newer:     "1.37.1-do.0",
+			Refused:   refused,
 			Fail: func(problem cloud.Problem, retryAfter time.Duration) {
 				kinds := map[cloud.Problem]emulator.FaultKind{cloud.Busy: emulator.FaultTooMany, cloud.Unavailable: emulator.FaultUnavailable}
 				fault := emulator.Fault{Kind: kinds[problem], RetryAfter: emulator.Duration(retryAfter)}
@@ -136,15 +140,8 @@ func TestEmptyAnswers(t *testing.T) {
 	for _, body := range []string{`{}`, `{"kubernetes_cluster":null}`, `{"kubernetes_cluster":{"id":""}}`, `{"kubernetes_cluster":{"id":"another"}}`} {
 		t.Run(body, func(t *testing.T) {
 			g := NewWithT(t)
-			server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
-				writer.Header().Set("Content-Type", "application/json")
-				_, _ = writer.Write([]byte(body)) // the client's test fails if it does not arrive
-			}))
-			t.Cleanup(server.Close)
-			base, err := url.Parse(server.URL + "/")
-			g.Expect(err).NotTo(HaveOccurred())
-			account := digitalocean.New(token, base, http.DefaultTransport)
-			_, err = account.Get(t.Context(), "wanted")
+			account := answering(t, body)
+			_, err := account.Get(t.Context(), "wanted")
 			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found is %v", err)
 			if body == `{"kubernetes_cluster":{"id":"another"}}` {
 				return // it is the answer to a creation
@@ -155,16 +152,51 @@ func TestEmptyAnswers(t *testing.T) {
 	}
 }
 
+func TestIdentityIsTheTeams(t *testing.T) {
+	tests := map[string]struct{ body, want string }{
+		"a person in a team":            {body: `{"account":{"uuid":"person","team":{"uuid":"team","name":"shop"}}}`, want: "team"},
+		"a person without a team":       {body: `{"account":{"uuid":"person"}}`, want: "person"},
+		"a person, and an unnamed team": {body: `{"account":{"uuid":"person","team":{}}}`, want: "person"},
+		"nobody":                        {body: `{"account":{}}`},
+		"nothing":                       {body: `{}`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			identity, err := answering(t, test.body).Identity(t.Context())
+			g.Expect(identity).To(Equal(test.want), "see Identity in digitalocean.go")
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(Equal(test.want == ""), "found is %v", err)
+		})
+	}
+}
+
+// answering is the account of a cloud that says the same to everything.
+func answering(t *testing.T, body string) *digitalocean.Account {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
+		writer.Header().Set("Content-Type", "application/json")
+		_, _ = writer.Write([]byte(body)) // the client's test fails if it does not arrive
+	}))
+	t.Cleanup(server.Close)
+	base, err := url.Parse(server.URL + "/")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return digitalocean.New(token, base, http.DefaultTransport)
+}
+
 // newSpec is one that the emulator takes.
 func newSpec(name string) cloud.Spec {
 	return cloud.Spec{Name: name, Region: "fra1", Version: "1.36.5-do.1", Pools: []cloud.Pool{{Name: "web", Size: "s-2vcpu-4gb", Count: 1}}}
 }
 
 // serve starts an emulator whose clusters are ready at once.
-func serve(t *testing.T) (*emulator.Emulator, *url.URL) {
+func serve(t *testing.T, change ...func(*emulator.Options)) (*emulator.Emulator, *url.URL) {
 	t.Helper()
 	g := NewWithT(t)
-	api, err := emulator.New(emulator.Options{Tokens: []string{token}, ReadOnlyTokens: []string{readOnlyToken}})
+	options := emulator.Options{Tokens: []string{token}, ReadOnlyTokens: []string{readOnlyToken}, ClusterTokens: []string{narrowToken}}
+	for _, each := range change {
+		each(&options)
+	}
+	api, err := emulator.New(options)
 	g.Expect(err).NotTo(HaveOccurred())
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)

@@ -20,11 +20,21 @@ var unintelligible = &cloud.Error{Problem: cloud.Unavailable, Message: "the answ
 // do sends a request and reads the answer into result, unless that is nil. It
 // returns a *cloud.Error if the API answered with another status than success.
 func (a *Account) do(ctx context.Context, method, path string, body, result any) error {
+	return translate(a.send(ctx, method, path, body, result))
+}
+
+// send returns the errors of the library as they are.
+func (a *Account) send(ctx context.Context, method, path string, body, result any) error {
 	request, err := a.client.NewRequest(ctx, method, path, body)
 	if err != nil {
 		return fmt.Errorf("make the request: %w", err)
 	}
 	_, err = a.client.Do(ctx, request, result)
+	return err
+}
+
+// translate makes a *cloud.Error of the library's error for an answer. Others stay what they are.
+func translate(err error) error {
 	answer, answered := errors.AsType[*godo.ErrorResponse](err)
 	if !answered {
 		return err

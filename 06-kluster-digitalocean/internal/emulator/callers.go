@@ -13,6 +13,8 @@ type caller struct {
 	name     string
 	known    bool
 	readOnly bool
+	// clustersOnly tells that the token may not ask whose it is.
+	clustersOnly bool
 }
 
 // identify finds the token of a request. Each known token is compared in constant
@@ -32,6 +34,9 @@ func (e *Emulator) identify(request *http.Request) caller {
 	if i := find(e.options.ReadOnlyTokens, token); i >= 0 {
 		return caller{name: fmt.Sprintf("read-only-%d", i+1), known: true, readOnly: true}
 	}
+	if i := find(e.options.ClusterTokens, token); i >= 0 {
+		return caller{name: fmt.Sprintf("cluster-%d", i+1), known: true, clustersOnly: true}
+	}
 	return caller{name: "unknown"}
 }
 
@@ -47,7 +52,7 @@ func find(tokens []string, token string) int {
 
 // conceal takes tokens out of a text that people read: somebody may have put one into a URL.
 func (e *Emulator) conceal(text string) string {
-	for _, token := range append(append([]string{}, e.options.Tokens...), e.options.ReadOnlyTokens...) {
+	for _, token := range e.options.allTokens() {
 		text = strings.ReplaceAll(text, token, "[token]")
 	}
 	return text

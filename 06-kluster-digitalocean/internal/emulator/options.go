@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"k8s.io/utils/clock"
 )
 
@@ -30,8 +32,11 @@ const DeleteAtOnce State = "none"
 // Options say how an Emulator behaves. A time that is zero takes no time, a limit
 // that is zero does not exist; [Defaults] has the values that the command uses.
 type Options struct {
-	// Tokens may do everything, ReadOnlyTokens may read. One of either is needed.
-	Tokens, ReadOnlyTokens []string
+	// Tokens may do everything, ReadOnlyTokens may read, and ClusterTokens may do everything with
+	// clusters, but not ask whose they are. One of any is needed.
+	Tokens, ReadOnlyTokens, ClusterTokens []string
+	// Team is the UUID of the team that all tokens belong to, one that is always the same if empty.
+	Team string
 
 	// ProvisionTime is how long a cluster is provisioning.
 	ProvisionTime time.Duration
@@ -80,8 +85,11 @@ func Defaults() Options {
 
 // complete fills in what was left empty and refuses what makes no sense.
 func (o Options) complete() (Options, error) {
-	if len(o.Tokens)+len(o.ReadOnlyTokens) == 0 {
+	if len(o.allTokens()) == 0 {
 		return o, errors.New("no token: every request would be refused")
+	}
+	if o.Team == "" {
+		o.Team = defaultTeam
 	}
 	if o.EndState == "" {
 		o.EndState = StateRunning
@@ -118,13 +126,20 @@ func (o Options) check() error {
 	default:
 		return fmt.Errorf("the delete state is %q: choose none, deleted or deleting", o.DeleteState)
 	}
+	if _, err := uuid.Parse(o.Team); err != nil {
+		return fmt.Errorf("the team is %q: it must be a UUID", o.Team)
+	}
 	return o.checkTokens()
+}
+
+func (o Options) allTokens() []string {
+	return slices.Concat(o.Tokens, o.ReadOnlyTokens, o.ClusterTokens)
 }
 
 // checkTokens refuses what no client could send, and what would mean two things. It quotes no token.
 func (o Options) checkTokens() error {
 	seen := map[string]bool{}
-	for _, token := range append(append([]string{}, o.Tokens...), o.ReadOnlyTokens...) {
+	for _, token := range o.allTokens() {
 		if token == "" {
 			return errors.New("a token is empty")
 		}

@@ -22,11 +22,16 @@ type route struct {
 	run func(*exchange) reply
 }
 
-const basePath = "/v2/kubernetes/"
+const (
+	basePath = "/v2/"
+	// kubernetes begins the patterns of everything about clusters.
+	kubernetes = "kubernetes/"
+)
 
 func (e *Emulator) allRoutes() []route {
 	const (
-		one      = "clusters/{cluster}"
+		all      = kubernetes + "clusters"
+		one      = all + "/{cluster}"
 		pools    = one + "/node_pools"
 		onePool  = pools + "/{pool}"
 		destroy  = one + "/destroy_with_associated_resources"
@@ -35,9 +40,10 @@ func (e *Emulator) allRoutes() []route {
 		remove   = http.MethodDelete
 	)
 	return []route{
-		{get, "options", "list options", false, e.listOptions},
-		{get, "clusters", "list clusters", false, e.listClusters},
-		{post, "clusters", createCluster, true, e.createCluster},
+		{get, accountPattern, "get account", false, e.getAccount},
+		{get, kubernetes + "options", "list options", false, e.listOptions},
+		{get, all, "list clusters", false, e.listClusters},
+		{post, all, createCluster, true, e.createCluster},
 		{get, one, "get cluster", false, e.getCluster},
 		{put, one, "update cluster", true, e.updateCluster},
 		{remove, one, deleteCluster, true, e.deleteCluster},

@@ -83,7 +83,7 @@ func (e *Emulator) refuse(x *exchange, left budget) (reply, bool) {
 	if x.route.run == nil {
 		return notFound(), false
 	}
-	if x.route.write && x.caller.readOnly {
+	if x.route.write && x.caller.readOnly || x.route.pattern == accountPattern && x.caller.clustersOnly {
 		return forbidden(), false
 	}
 	body, err := io.ReadAll(io.LimitReader(x.request.Body, largestBody+1))

@@ -110,6 +110,8 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	}{
 		"no token":              {func(o *emulator.Options) { o.Tokens = nil }, "no token"},
 		"an empty token":        {func(o *emulator.Options) { o.Tokens = []string{""} }, "a token is empty"},
+		"a team without a UUID": {func(o *emulator.Options) { o.Team = "shop" }, `the team is "shop"`},
+		"a cluster token twice": {func(o *emulator.Options) { o.ClusterTokens = o.Tokens }, "a token is given twice"},
 		"a token of two kinds":  {func(o *emulator.Options) { o.ReadOnlyTokens = o.Tokens }, "a token is given twice"},
 		"a negative time":       {func(o *emulator.Options) { o.NodeTime = -1 }, "the node time is -1ns"},
 		"a negative limit":      {func(o *emulator.Options) { o.DropletLimit = -1 }, "a limit is negative"},

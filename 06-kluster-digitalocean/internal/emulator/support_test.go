@@ -22,6 +22,7 @@ import (
 const (
 	fullToken   = "full-token-8c1f"
 	readToken   = "read-token-77aa"
+	narrowToken = "narrow-token-1d0e"
 	testLimit   = 30 * time.Second
 	clustersURL = "/v2/kubernetes/clusters"
 )
@@ -44,7 +45,7 @@ func newLab(t *testing.T, change ...func(*emulator.Options)) *lab {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(beginning)
 	options := emulator.Defaults()
-	options.Tokens, options.ReadOnlyTokens = []string{fullToken}, []string{readToken}
+	options.Tokens, options.ReadOnlyTokens, options.ClusterTokens = []string{fullToken}, []string{readToken}, []string{narrowToken}
 	options.RequestsPerMinute, options.RequestsPerHour = 0, 0
 	options.Clock = clock
 	for _, each := range change {

@@ -18,10 +18,12 @@ import (
 // timeout bounds how long the cloud may take for one change.
 const timeout = 10 * time.Second
 
-// World is a cloud with one empty account, which three tokens try to use.
+// World is a cloud with one empty account, and tokens that try to use it.
 type World struct {
-	// Account may do everything, ReadOnly may read, and the cloud does not know Stranger.
-	Account, ReadOnly, Stranger cloud.CloudProvider
+	// Account may do everything, ReadOnly may read, Narrow may not ask whose it is, and the cloud does not know Stranger.
+	Account, ReadOnly, Narrow, Stranger cloud.CloudProvider
+	// Neighbour may do everything in another account.
+	Neighbour cloud.CloudProvider
 	// Tokens are what no error may hold.
 	Tokens []string
 	// Spec is one that the cloud takes, of one pool without labels, taints and autoscale. Its version is a slug.
@@ -45,6 +47,8 @@ func Run(t *testing.T, open func(*testing.T) World) {
 		"versions are met, or raised":                       testUpgrade,
 		"a minor version and the latest make a cluster":     testVersions,
 		"a kubeconfig comes with the time of its end":       testKubeconfig,
+		"an account is told from others by its tokens":      testIdentity,
+		"another account's clusters are not found":          testNeighbour,
 		"a wrong token is unauthorized":                     testStranger,
 		"a read-only token reads":                           testReadOnly,
 		"a spec is refused":                                 testRefused,
@@ -168,6 +172,35 @@ func testKubeconfig(t *testing.T, world World) {
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	g.Expect(string(kubeconfig.Content)).To(gomega.And(gomega.ContainSubstring("kind: Config"), gomega.ContainSubstring(running.Endpoint)))
 	g.Expect(kubeconfig.Expires).To(gomega.BeTemporally(">", time.Now().Add(time.Hour)))
+}
+
+func testIdentity(t *testing.T, world World) {
+	g := gomega.NewWithT(t)
+	identity, err := world.Account.Identity(t.Context())
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(identity).NotTo(gomega.BeEmpty())
+	same, err := world.ReadOnly.Identity(t.Context())
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(same).To(gomega.Equal(identity), "it is the account's, not the token's")
+	another, err := world.Neighbour.Identity(t.Context())
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(another).NotTo(gomega.Or(gomega.Equal(identity), gomega.BeEmpty()))
+	for _, account := range []cloud.CloudProvider{world.Narrow, world.Stranger} {
+		_, err = account.Identity(t.Context())
+		world.expect(t, err, cloud.Unauthorized)
+	}
+	world.Fail(cloud.Unavailable, 0)
+	_, err = world.Account.Identity(t.Context())
+	world.expect(t, err, cloud.Unavailable)
+}
+
+// Why an identity is needed: what another account answers can't be told from the end of a deletion.
+func testNeighbour(t *testing.T, world World) {
+	made := world.create(t)
+	_, err := world.Neighbour.Get(t.Context(), made.ID)
+	world.expect(t, err, cloud.NotFound)
+	world.expect(t, world.Neighbour.Delete(t.Context(), made.ID), cloud.NotFound)
+	world.await(t, made.ID)
 }
 
 func testStranger(t *testing.T, world World) {

@@ -7,11 +7,15 @@ import (
 // Finalizer holds a Kluster that is being deleted until the cloud says that its cluster is gone.
 const Finalizer = "inspirit941.dev/cluster"
 
+// TokenFinalizerPrefix begins the finalizer that a Kluster puts on the Secret of its token, and its UID ends it.
+const TokenFinalizerPrefix = "inspirit941.dev/kluster-"
+
 // The types of a Kluster's conditions.
 const (
 	// ConditionReady is True while the cluster runs as the spec asks, and its kubeconfig is in the Secret.
 	ConditionReady = "Ready"
-	// ConditionProvisioned is True once the cluster has run. It says nothing about whether it still does.
+	// ConditionProvisioned is True once the cluster has run. It says nothing about whether it still does. It
+	// is there from before the cluster is asked for.
 	ConditionProvisioned = "Provisioned"
 	// ConditionCredentialsReady is True while the token is there and the cloud accepts it.
 	ConditionCredentialsReady = "CredentialsReady"
@@ -27,6 +31,8 @@ const (
 	ReasonUpdating = "Updating"
 	// ReasonDeleting: the cloud is removing the cluster.
 	ReasonDeleting = "Deleting"
+	// ReasonDeleted: the Kluster is deleted, and the cloud has no cluster of it any more.
+	ReasonDeleted = "Deleted"
 	// ReasonDegraded: the cloud says that something is wrong with the cluster.
 	ReasonDegraded = "Degraded"
 	// ReasonFailed: the cloud says that the cluster could not be made. Only deleting the Kluster helps.
@@ -43,9 +49,12 @@ const (
 	ReasonTokenMissing = "TokenMissing"
 	// ReasonTokenRejected: the cloud does not accept the token, or it may not do what is needed.
 	ReasonTokenRejected = "TokenRejected"
+	// ReasonAnotherAccount: the token is for another account than the one that the cluster was asked of.
+	ReasonAnotherAccount = "AnotherAccount"
 	// ReasonTokenAccepted: the cloud accepts the token.
 	ReasonTokenAccepted = "TokenAccepted"
-	// ReasonSecretRefused: the API server refuses the Secret of the kubeconfig, because of a quota or a policy.
+	// ReasonSecretRefused: the API server refuses the Secret of the kubeconfig, or the finalizer on that of the
+	// token, because of a quota or a policy.
 	ReasonSecretRefused = "SecretRefused"
 	// ReasonSecretTaken: a Secret with the name of the kubeconfig's exists, and is not this Kluster's.
 	ReasonSecretTaken = "SecretTaken"
@@ -210,6 +219,15 @@ type KlusterStatus struct {
 	// KlusterID is the cluster's id in the cloud. It is recorded once.
 	// +optional
 	KlusterID string `json:"klusterID,omitempty"`
+
+	// Account is the account that the cluster was asked of, in the cloud's words. It is recorded once, before
+	// the first creation. A token of another account is not used.
+	// +optional
+	Account string `json:"account,omitempty"`
+
+	// TokenSecret is the Secret that the Kluster holds by a finalizer: its deletion waits for that of the cluster.
+	// +optional
+	TokenSecret string `json:"tokenSecret,omitempty"`
 
 	// Progress is the state that the cloud gives the cluster, such as "provisioning" or "running".
 	// +optional

@@ -15,6 +15,11 @@ import (
 type KlusterStatusApplyConfiguration struct {
 	// KlusterID is the cluster's id in the cloud. It is recorded once.
 	KlusterID *string `json:"klusterID,omitempty"`
+	// Account is the account that the cluster was asked of, in the cloud's words. It is recorded once, before
+	// the first creation. A token of another account is not used.
+	Account *string `json:"account,omitempty"`
+	// TokenSecret is the Secret that the Kluster holds by a finalizer: its deletion waits for that of the cluster.
+	TokenSecret *string `json:"tokenSecret,omitempty"`
 	// Progress is the state that the cloud gives the cluster, such as "provisioning" or "running".
 	Progress *string `json:"progress,omitempty"`
 	// Endpoint is the URL of the cluster's API server.
@@ -42,6 +47,22 @@ func KlusterStatus() *KlusterStatusApplyConfiguration {
 // If called multiple times, the KlusterID field is set to the value of the last call.
 func (b *KlusterStatusApplyConfiguration) WithKlusterID(value string) *KlusterStatusApplyConfiguration {
 	b.KlusterID = &value
+	return b
+}
+
+// WithAccount sets the Account field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Account field is set to the value of the last call.
+func (b *KlusterStatusApplyConfiguration) WithAccount(value string) *KlusterStatusApplyConfiguration {
+	b.Account = &value
+	return b
+}
+
+// WithTokenSecret sets the TokenSecret field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TokenSecret field is set to the value of the last call.
+func (b *KlusterStatusApplyConfiguration) WithTokenSecret(value string) *KlusterStatusApplyConfiguration {
+	b.TokenSecret = &value
 	return b
 }
 

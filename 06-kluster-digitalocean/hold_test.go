@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+)
+
+// readSecret reads a token's Secret, nil if there is none.
+func readSecret(ctx context.Context, g Gomega, namespace, name string) *corev1.Secret {
+	secret := &corev1.Secret{}
+	err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	g.Expect(err).NotTo(HaveOccurred())
+	return secret
+}
+
+// expectHolders waits until these Klusters, and no others, hold a token's Secret.
+func expectHolders(ctx context.Context, namespace, name string, klusters ...*klusterv1alpha1.Kluster) {
+	GinkgoHelper()
+	finalizers := []string{}
+	for _, kluster := range klusters {
+		finalizers = append(finalizers, tokenFinalizer(kluster))
+	}
+	eventually(ctx, func(g Gomega) {
+		g.Expect(readSecret(ctx, g, namespace, name)).To(HaveValue(HaveField("Finalizers", ConsistOf(finalizers))), "see holdToken and releaseTokens in hold.go")
+	})
+}
+
+var _ = Describe("the token's Secret", func() {
+	It("that is deleted stays, and works, until the last Kluster that needs it is gone", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		startOperator(testOptions(namespace))
+		first, second := create(ctx, namespace, "first"), create(ctx, namespace, "second")
+		expectReason(ctx, first, klusterv1alpha1.ReasonRunning)
+		expectReason(ctx, second, klusterv1alpha1.ReasonRunning)
+		expectHolders(ctx, namespace, "digitalocean", first, second)
+		Expect(cluster.Client.Delete(ctx, readSecret(ctx, Default, namespace, "digitalocean"))).To(Succeed())
+
+		change(ctx, first, func() { first.Spec.NodePools[0].Count = 2 })
+		expectReason(ctx, first, klusterv1alpha1.ReasonRunning)
+		Expect(first.Status.NodePools).To(ConsistOf(HaveField("Running", int32(2))), "the token is still used")
+		Expect(first.Status.Conditions).To(ContainElement(And(HaveField("Type", klusterv1alpha1.ConditionCredentialsReady),
+			HaveField("Status", metav1.ConditionTrue), HaveField("Message", ContainSubstring("which is being deleted")))))
+		late := create(ctx, namespace, "late")
+		ready := expectReason(ctx, late, klusterv1alpha1.ReasonTokenMissing)
+		Expect(ready.Message).To(ContainSubstring("is being deleted"), "what is about to go is no ground to build on")
+
+		expectGone(ctx, first)
+		expectHolders(ctx, namespace, "digitalocean", second)
+		expectGone(ctx, second)
+		eventually(ctx, func(g Gomega) {
+			g.Expect(readSecret(ctx, g, namespace, "digitalocean")).To(BeNil(), "nobody needs it, see releaseTokens in hold.go")
+		})
+		expectGone(ctx, late)
+	}, SpecTimeout(specTimeout))
+
+	It("is let go when the Kluster names another", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		Expect(kluster.Status.TokenSecret).To(Equal("digitalocean"))
+		change(ctx, kluster, func() { kluster.Spec.TokenSecret.Name = "another" })
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		Expect(kluster.Status.TokenSecret).To(Equal("another"))
+		expectHolders(ctx, namespace, "another", kluster)
+		expectHolders(ctx, namespace, "digitalocean")
+		expectGone(ctx, kluster)
+		expectHolders(ctx, namespace, "another")
+	}, SpecTimeout(specTimeout))
+
+	It("is held while the new one is wrong, and let go with the Kluster", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		change(ctx, kluster, func() { kluster.Spec.TokenSecret.Name = "missing" })
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonTokenMissing)
+		expectHolders(ctx, namespace, "digitalocean", kluster)
+		change(ctx, kluster, func() { kluster.Spec.TokenSecret.Name = "digitalocean" })
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		expectGone(ctx, kluster)
+		expectHolders(ctx, namespace, "digitalocean")
+	}, SpecTimeout(specTimeout))
+
+	It("is held again when somebody takes the finalizer off", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		secret := readSecret(ctx, Default, namespace, "digitalocean")
+		secret.Finalizers = nil
+		Expect(cluster.Client.Update(ctx, secret)).To(Succeed())
+		expectHolders(ctx, namespace, "digitalocean", kluster)
+	}, SpecTimeout(specTimeout))
+
+	It("is nobody's to hold before the cloud has taken the token", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		setToken(ctx, namespace, wrongToken)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonTokenRejected)
+		expectHolders(ctx, namespace, "digitalocean")
+		expectGone(ctx, kluster)
+	}, SpecTimeout(specTimeout))
+
+	It("may be gone when the operator dies: the next one knows that the cluster is gone too", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		startAtEnd(namespace)
+		runWith(dieAfterRelease(), testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		Expect(cluster.Client.Delete(ctx, readSecret(ctx, Default, namespace, "digitalocean"))).To(Succeed())
+		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
+		eventually(ctx, func(g Gomega) { g.Expect(readSecret(ctx, g, namespace, "digitalocean")).To(BeNil()) })
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonDeleted)
+		expectCondition(kluster, klusterv1alpha1.ConditionProvisioned, metav1.ConditionFalse, klusterv1alpha1.ReasonDeleted)
+
+		startOperator(testOptions(namespace))
+		expectGone(ctx, kluster) // see finalize in finalize.go
+	}, SpecTimeout(specTimeout))
+
+	It("must be held, or no cluster is made", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		startAtEnd(namespace)
+		stop, ended := runWith(refuseSecretPatches, testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonSecretRefused)
+		Expect(ready.Message).To(ContainSubstring(`the finalizer on Secret "digitalocean"`))
+		Expect(clouds.of(namespace).Clusters()).To(BeEmpty())
+		stop()
+		Eventually(ended).WithContext(ctx).Should(Receive(BeNil()))
+	}, SpecTimeout(specTimeout))
+})
+
+// refuseSecretPatches answers as an API server whose policy lets nobody patch Secrets.
+func refuseSecretPatches(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if request.Method != http.MethodPatch || !strings.Contains(request.URL.Path, "/secrets/") {
+			return next.RoundTrip(request)
+		}
+		refusal := apierrors.NewForbidden(corev1.Resource("secrets"), "digitalocean", nil).Status()
+		refusal.Kind, refusal.APIVersion = "Status", "v1"
+		return &http.Response{
+			StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(bytes.NewBufferString(asJSON(refusal))), Request: request,
+		}, nil
+	})
+}
+
+// dieAfterRelease lets an operator do nothing more once it has taken a finalizer off a Secret.
+func dieAfterRelease() func(http.RoundTripper) http.RoundTripper {
+	var dead atomic.Bool
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if dead.Load() {
+				return nil, errors.New("the operator is dead")
+			}
+			released := false
+			if request.Method == http.MethodPatch && strings.Contains(request.URL.Path, "/secrets/") {
+				content, err := io.ReadAll(request.Body)
+				if err != nil {
+					return nil, err
+				}
+				request.Body = io.NopCloser(bytes.NewReader(content))
+				released = bytes.Contains(content, []byte("deleteFromPrimitiveList"))
+			}
+			response, err := next.RoundTrip(request)
+			dead.Store(released || dead.Load())
+			return response, err
+		})
+	}
+}
+
+// leaving is a namespace that was deleted before the first spec, with a Kluster in it whose cluster ran. Kubernetes
+// takes more than ten seconds to empty a namespace in which something has finalizers, so the last spec looks what became of it.
+var leaving string
+
+// leaveNamespace makes that.
+func leaveNamespace(ctx context.Context) {
+	GinkgoHelper()
+	leaving = newNamespace(ctx)
+	startOperator(testOptions(leaving))
+	expectReason(ctx, create(ctx, leaving, "shop"), klusterv1alpha1.ReasonRunning)
+	Expect(cluster.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: leaving}})).To(Succeed())
+}
+
+var _ = Describe("a namespace that is deleted", SpecPriority(-1), func() {
+	It("goes, and the clusters of its Klusters before it, though their token goes as well", func(ctx SpecContext) {
+		Eventually(func(g Gomega) {
+			found := &corev1.Namespace{}
+			err := cluster.Client.Get(ctx, client.ObjectKey{Name: leaving}, found)
+			g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the namespace is still there, see hold.go: %v", found.Status.Conditions)
+		}).WithContext(ctx).WithTimeout(specTimeout).WithPolling(checkInterval).Should(Succeed())
+		account := clouds.of(leaving)
+		Expect(account.Clusters()).To(BeEmpty(), "a cluster without a Kluster is paid for")
+		Expect(account.Effective("create cluster")).To(HaveLen(1))
+		Expect(account.Effective("delete cluster")).To(HaveLen(1))
+	}, SpecTimeout(specTimeout+convergeTimeout))
+})
