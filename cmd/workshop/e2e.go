@@ -111,11 +111,11 @@ func (a *app) endToEnd(cmd *cobra.Command, stage repo.Stage, options e2eOptions)
 func (t *endToEnd) test() e2e.Test {
 	test := e2e.Test{Logs: t.collect, Down: t.down, Out: t.cmd.OutOrStdout()}
 	if t.build {
-		test.Begin = append(test.Begin, e2e.Step{Name: "the image", Do: t.buildImage})
+		test.Begin = append(test.Begin, e2e.Step{Name: "the build of the image", Do: t.buildImage})
 	}
-	test.Begin = append(test.Begin, e2e.Step{Name: "the cluster", Do: t.bringUp})
+	test.Begin = append(test.Begin, e2e.Step{Name: "the creation of the cluster", Do: t.bringUp})
 	if t.provider == classroom.Kind {
-		test.Steps = append(test.Steps, e2e.Step{Name: "loading the images", Do: t.load})
+		test.Steps = append(test.Steps, e2e.Step{Name: "the loading of the images", Do: t.load})
 	}
 	if t.only != "chapter" {
 		test.Steps = append(test.Steps, e2e.Step{Name: "the specs", Do: t.specs})
@@ -161,7 +161,9 @@ func (t *endToEnd) specs(ctx context.Context) error {
 	if t.labels != "" {
 		args = append(args, "-ginkgo.label-filter="+t.labels)
 	}
-	return t.command(args).Run(ctx)
+	command := t.command(args)
+	command.Env = append(command.Env, "IMG="+t.image) // the chapter names its own images
+	return command.Run(ctx)
 }
 
 func (t *endToEnd) chapter(ctx context.Context) error {
@@ -185,7 +187,7 @@ func (t *endToEnd) command(args []string) e2e.Command {
 func (t *endToEnd) environment() []string {
 	chosen := []string{
 		"WORKSHOP_CLUSTER=" + t.provider, "WORKSHOP_NAME=" + t.name, "WORKSHOP_YES=1",
-		"IMG=" + t.image, "E2E_LOGS=" + filepath.Join(t.logs(), "specs"),
+		"E2E_LOGS=" + filepath.Join(t.logs(), "specs"),
 	}
 	if t.keep {
 		chosen = append(chosen, "KEEP=1")
@@ -203,7 +205,11 @@ func (t *endToEnd) collect(ctx context.Context) error {
 	if t.provider == classroom.Kind {
 		status, statusErr := t.cluster.Status(ctx)
 		export := exec.CommandContext(ctx, filepath.Join(t.repo.Bin(), "kind"), "export", "logs", filepath.Join(t.logs(), "kind"), "--name", status.Name)
-		err = errors.Join(err, statusErr, export.Run())
+		exported := export.Run()
+		if exported != nil {
+			exported = fmt.Errorf("kind export logs: %w", exported)
+		}
+		err = errors.Join(err, statusErr, exported)
 	}
 	if err != nil {
 		fmt.Fprintf(out, "Not all logs could be collected: %v\n", err)

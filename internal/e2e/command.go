@@ -43,7 +43,7 @@ func (c Command) Run(ctx context.Context) error {
 }
 
 // makeVariables are what a make tells the programs that it starts: another make would take them as its own.
-var makeVariables = []string{"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "CLUSTER", "NAME"}
+var makeVariables = []string{"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "CLUSTER", "NAME", "IMG"}
 
 // Environment is that of this process and more, without what a make has put there for other makes.
 func Environment(more ...string) []string {

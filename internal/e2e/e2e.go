@@ -61,7 +61,7 @@ func (t Test) all(ctx context.Context, steps []Step) error {
 		began := time.Now()
 		err := step.Do(ctx)
 		if ctx.Err() != nil {
-			return fmt.Errorf("interrupted: %s did not come to its end", step.Name)
+			return fmt.Errorf("interrupted during %s", step.Name)
 		}
 		if err != nil {
 			return fmt.Errorf("%s failed after %s: %w", step.Name, seconds(began), err)

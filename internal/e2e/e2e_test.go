@@ -80,7 +80,7 @@ func TestRunRemovesTheClusterAfterCtrlC(t *testing.T) {
 		return n.note("specs", ctx.Err())
 	}}
 	err := n.test(&bytes.Buffer{}, nil, []Step{interrupt, n.step("chapter", nil)}).Run(ctx)
-	g.Expect(err).To(MatchError("interrupted: specs did not come to its end"), "Down gets a context that is not over")
+	g.Expect(err).To(MatchError("interrupted during specs"), "Down gets a context that is not over")
 	g.Expect(n.done).To(Equal([]string{"specs", "down"}), "no logs of what nobody has failed at")
 }
 

@@ -5,67 +5,55 @@
 package e2e
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/operatortest/outside"
 )
 
-const (
-	// namespace is where the manager runs.
-	namespace = "guestbook-system"
-	// guestbookNamespace is where the tests have their Guestbooks.
-	guestbookNamespace = "guestbook-e2e"
+// guestbookNamespace is where the tests have their Guestbooks.
+const guestbookNamespace = "guestbook-e2e"
 
-	// specTimeout bounds each spec. Most of it is for pulling images and for pods that start or end.
-	specTimeout  = 5 * time.Minute
-	pollInterval = time.Second
-)
-
-func TestE2E(t *testing.T) {
-	RegisterFailHandler(Fail)
-	t.Chdir("../..") // commands run in the project's folder, not in the one of this package
-	SetDefaultEventuallyTimeout(2 * time.Minute)
-	SetDefaultEventuallyPollingInterval(pollInterval)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	RunSpecs(t, "Guestbook e2e")
+// guestbook describes the deployed manager to the shared specs.
+var guestbook = outside.Operator{
+	Namespace:  "guestbook-system",
+	Deployment: "guestbook-controller-manager",
+	Lease:      "guestbook.my.domain",
+	Manifests:  "config/default",
+	Metrics: &outside.Metrics{
+		Service:  "guestbook-controller-manager-metrics-service",
+		Role:     "guestbook-metrics-reader",
+		Contains: "rest_client_requests_total",
+	},
+	Resources:  "guestbooks",
+	Trial:      guestbookNamespace,
+	Samples:    []string{"--kustomize=config/samples"},
+	Converged:  []string{"Ready"},
+	ManagedBy:  "guestbook-controller",
+	ChildKinds: "deployments,services,pods",
+	Children: []outside.Child{{
+		Name: "deployment/full-guestbook",
+		Drift: map[string]outside.Drift{
+			"scaled by hand":        {Patch: `{"spec":{"replicas":1}}`, Field: "{.spec.replicas}"},
+			"a label of ours taken": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
+		},
+	}, {
+		Name: "service/full-guestbook",
+		Drift: map[string]outside.Drift{
+			"no pods behind it": {Patch: `{"spec":{"selector":{"app.kubernetes.io/instance":"nobody"}}}`, Field: "{.spec.selector}"},
+		},
+	}},
+	Collision: &outside.Collision{
+		Foreign:   []string{"deployment", "taken", "--image=nginxinc/nginx-unprivileged:1.29.1-alpine", "--replicas=0"},
+		Child:     "deployment/taken",
+		Resource:  `{apiVersion: webapp.my.domain/v1, kind: Guestbook, metadata: {name: taken}, spec: {configMapName: page-settings}}`,
+		Name:      "guestbook/taken",
+		Condition: "Ready",
+	},
 }
 
-var _ = BeforeSuite(func(ctx SpecContext) {
-	Expect(os.Getenv("KUBECONFIG")).NotTo(BeEmpty(), "start these tests by `make test-e2e`, which sets KUBECONFIG")
-	Expect(os.Getenv("IMG")).NotTo(BeEmpty(), "start these tests by `make test-e2e`, which sets IMG")
-	tools, err := filepath.Abs("../bin")
-	Expect(err).NotTo(HaveOccurred())
-	Expect(os.Setenv("PATH", tools+string(filepath.ListSeparator)+os.Getenv("PATH"))).To(Succeed())
+func TestE2E(t *testing.T) { outside.Run(t, "Guestbook e2e") }
 
-	simulated := kubectl(ctx, "get", "nodes", `--output=jsonpath={.items[*].metadata.annotations.kwok\.x-k8s\.io/node}`)
-	Expect(simulated).To(BeEmpty(), "the nodes of this cluster are simulated and run no container: these tests need real ones")
-	present := kubectl(ctx, "get", "--kustomize=config/default", "--ignore-not-found", "--output=name") +
-		kubectl(ctx, "get", "namespace", guestbookNamespace, "--ignore-not-found", "--output=name")
-	Expect(present).To(BeEmpty(), "these tests end by removing all of this from the cluster, so it must not be there when they begin: `make undeploy`, and delete the namespace %s", guestbookNamespace)
-}, NodeTimeout(time.Minute))
-
-// reportCluster puts into the report of a spec that failed what the cluster says about it.
-func reportCluster(ctx SpecContext) {
-	if !CurrentSpecReport().Failed() {
-		return
-	}
-	commands := []string{
-		"logs --namespace=" + namespace + " --selector=control-plane=controller-manager --prefix --tail=200",
-		"describe pods --namespace=" + namespace,
-		"get guestbooks,deployments,services --output=yaml --namespace=" + guestbookNamespace,
-		"describe pods --namespace=" + guestbookNamespace,
-		"get events --all-namespaces --sort-by=.metadata.creationTimestamp",
-	}
-	for _, command := range commands {
-		output, err := tryKubectl(ctx, strings.Fields(command)...)
-		if err != nil {
-			output += err.Error()
-		}
-		AddReportEntry("kubectl "+command, output, ReportEntryVisibilityFailureOrVerbose)
-	}
-}
+var _ = BeforeSuite(func(ctx SpecContext) { outside.Check(ctx, guestbook) }, NodeTimeout(time.Minute))

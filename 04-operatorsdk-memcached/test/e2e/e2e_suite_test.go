@@ -5,67 +5,60 @@
 package e2e
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/operatortest/outside"
 )
 
-const (
-	// namespace is where the manager runs.
-	namespace = "memcached-operator-system"
-	// memcachedNamespace is where the tests have their Memcacheds.
-	memcachedNamespace = "memcached-e2e"
+// memcachedNamespace is where the tests have their Memcacheds.
+const memcachedNamespace = "memcached-e2e"
 
-	// specTimeout bounds each spec. Most of it is for pulling images and for pods that start or end.
-	specTimeout  = 5 * time.Minute
-	pollInterval = time.Second
-)
-
-func TestE2E(t *testing.T) {
-	RegisterFailHandler(Fail)
-	t.Chdir("../..") // commands run in the project's folder, not in the one of this package
-	SetDefaultEventuallyTimeout(2 * time.Minute)
-	SetDefaultEventuallyPollingInterval(pollInterval)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	RunSpecs(t, "Memcached e2e")
+// memcached describes the deployed manager to the shared specs.
+var memcached = outside.Operator{
+	Namespace:  "memcached-operator-system",
+	Deployment: "memcached-operator-controller-manager",
+	Lease:      "memcached.example.com",
+	Manifests:  "config/default",
+	Metrics: &outside.Metrics{
+		Service:  "memcached-operator-controller-manager-metrics-service",
+		Role:     "memcached-operator-metrics-reader",
+		Contains: "rest_client_requests_total",
+	},
+	Resources:  "memcacheds",
+	Trial:      memcachedNamespace,
+	Samples:    []string{"--kustomize=config/samples"},
+	Converged:  []string{"Available", "Progressing=false"},
+	ManagedBy:  "memcached-operator",
+	ChildKinds: "deployments,services,pods,poddisruptionbudgets",
+	Children: []outside.Child{{
+		Name: "deployment/memcached-full",
+		Drift: map[string]outside.Drift{
+			"scaled by hand":        {Patch: `{"spec":{"replicas":1}}`, Field: "{.spec.replicas}"},
+			"a label of ours taken": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
+		},
+	}, {
+		Name: "service/memcached-full",
+		Drift: map[string]outside.Drift{
+			"no pods behind it": {Patch: `{"spec":{"selector":{"app.kubernetes.io/instance":"nobody"}}}`, Field: "{.spec.selector}"},
+		},
+	}, {
+		Name: "poddisruptionbudget/memcached-full",
+		Drift: map[string]outside.Drift{
+			"all pods may be taken": {Patch: `{"spec":{"maxUnavailable":"100%"}}`, Field: "{.spec.maxUnavailable}"},
+		},
+	}},
+	Collision: &outside.Collision{
+		Foreign:   []string{"deployment", "taken", "--image=docker.io/library/memcached:1.6.39-alpine", "--replicas=0"},
+		Child:     "deployment/taken",
+		Resource:  `{apiVersion: cache.example.com/v1alpha1, kind: Memcached, metadata: {name: taken}, spec: {size: 1}}`,
+		Name:      "memcached/taken",
+		Condition: "Available",
+	},
 }
 
-var _ = BeforeSuite(func(ctx SpecContext) {
-	Expect(os.Getenv("KUBECONFIG")).NotTo(BeEmpty(), "start these tests by `make test-e2e`, which sets KUBECONFIG")
-	Expect(os.Getenv("IMG")).NotTo(BeEmpty(), "start these tests by `make test-e2e`, which sets IMG")
-	tools, err := filepath.Abs("../bin")
-	Expect(err).NotTo(HaveOccurred())
-	Expect(os.Setenv("PATH", tools+string(filepath.ListSeparator)+os.Getenv("PATH"))).To(Succeed())
+func TestE2E(t *testing.T) { outside.Run(t, "Memcached e2e") }
 
-	simulated := kubectl(ctx, "get", "nodes", `--output=jsonpath={.items[*].metadata.annotations.kwok\.x-k8s\.io/node}`)
-	Expect(simulated).To(BeEmpty(), "the nodes of this cluster are simulated and run no container: these tests need real ones")
-	present := kubectl(ctx, "get", "--kustomize=config/default", "--ignore-not-found", "--output=name") +
-		kubectl(ctx, "get", "namespace", memcachedNamespace, "--ignore-not-found", "--output=name")
-	Expect(present).To(BeEmpty(), "these tests end by removing all of this from the cluster, so it must not be there when they begin: `make undeploy`, and delete the namespace %s", memcachedNamespace)
-}, NodeTimeout(time.Minute))
-
-// reportCluster puts into the report of a spec that failed what the cluster says about it.
-func reportCluster(ctx SpecContext) {
-	if !CurrentSpecReport().Failed() {
-		return
-	}
-	commands := []string{
-		"logs --namespace=" + namespace + " --selector=control-plane=controller-manager --prefix --tail=200",
-		"describe pods --namespace=" + namespace,
-		"get memcacheds,deployments,services --output=yaml --namespace=" + memcachedNamespace,
-		"describe pods --namespace=" + memcachedNamespace,
-		"get events --all-namespaces --sort-by=.metadata.creationTimestamp",
-	}
-	for _, command := range commands {
-		output, err := tryKubectl(ctx, strings.Fields(command)...)
-		if err != nil {
-			output += err.Error()
-		}
-		AddReportEntry("kubectl "+command, output, ReportEntryVisibilityFailureOrVerbose)
-	}
-}
+var _ = BeforeSuite(func(ctx SpecContext) { outside.Check(ctx, memcached) }, NodeTimeout(time.Minute))

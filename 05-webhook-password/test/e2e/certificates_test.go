@@ -19,23 +19,27 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
+
+	"example.com/operator-workshop/operatortest/outside"
 )
 
 const certificateSecret = "webhook-server-cert"
 
-func nothingNeeded(context.Context) {}
-
-func needCertManager(ctx context.Context) {
-	found := kubectl(ctx, "get", "crd", "certificates.cert-manager.io", "--ignore-not-found", "--output=name")
-	if found == "" {
-		Skip("the cluster has no cert-manager: README.md says how to install it")
+// installCertManager makes sure that the cluster has cert-manager: the one that it has, or one for the tests.
+func installCertManager(ctx SpecContext) {
+	found := outside.Kubectl(ctx, "get", "crd", "certificates.cert-manager.io", "--ignore-not-found", "--output=name")
+	if found != "" {
+		return
 	}
+	operator := password("cert-manager")
+	DeferCleanup(func(ctx SpecContext) { operator.Make(ctx, "remove-cert-manager") }, NodeTimeout(outside.Timeout))
+	operator.Make(ctx, "cert-manager")
 }
 
 // deleteCertificate takes the Secret away that cert-manager has filled.
 func deleteCertificate(ctx context.Context) {
 	GinkgoHelper()
-	kubectl(ctx, "delete", "secret", certificateSecret, "--namespace="+namespace)
+	outside.Kubectl(ctx, "delete", "secret", certificateSecret, "--namespace="+namespace)
 }
 
 // expireCertificate puts a certificate into the Secret that was valid until a minute ago.
@@ -53,7 +57,7 @@ func expireCertificate(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	privateKey, err := x509.MarshalPKCS8PrivateKey(key)
 	Expect(err).NotTo(HaveOccurred())
-	kubectl(ctx, "patch", "secret", certificateSecret, "--namespace="+namespace, "--type=merge",
+	outside.Kubectl(ctx, "patch", "secret", certificateSecret, "--namespace="+namespace, "--type=merge",
 		fmt.Sprintf(`--patch={"data":{"tls.crt":%q,"tls.key":%q}}`, inPEM("CERTIFICATE", certificate), inPEM("PRIVATE KEY", privateKey)))
 }
 
@@ -73,7 +77,7 @@ func beRenewed(former *x509.Certificate) types.GomegaMatcher {
 
 // storedCertificate is the one in the Secret, nil if there is none.
 func storedCertificate(ctx context.Context) *x509.Certificate {
-	content, err := tryKubectl(ctx, "get", "secret", certificateSecret, "--namespace="+namespace, `--output=go-template={{index .data "tls.crt" | base64decode}}`)
+	content, err := outside.TryKubectl(ctx, "get", "secret", certificateSecret, "--namespace="+namespace, `--output=go-template={{index .data "tls.crt" | base64decode}}`)
 	if err != nil {
 		return nil
 	}
@@ -90,7 +94,7 @@ func storedCertificate(ctx context.Context) *x509.Certificate {
 
 // servedCertificate is the one that the webhook server of a pod shows.
 func servedCertificate(ctx context.Context, pod string) (certificate *x509.Certificate, err error) {
-	err = forward(ctx, "pod/"+pod, "9443", func(ctx context.Context, address string) error {
+	err = outside.Forward(ctx, namespace, "pod/"+pod, "9443", func(ctx context.Context, address string) error {
 		// Nothing is sent: the certificate is looked at, whoever has signed it.
 		dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
 		connection, err := dialer.DialContext(ctx, "tcp", address)

@@ -1,0 +1,88 @@
+//go:build e2e
+
+// Package e2e tests the controller as a cluster runs it: in pods, from an image, with nothing but
+// its own roles. `make test-e2e` prepares the cluster and the image.
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/operatortest/outside"
+)
+
+// fooNamespace is where the tests have their Foos.
+const fooNamespace = "foo-e2e"
+
+// foo describes the deployed controller to the shared specs.
+var foo = outside.Operator{
+	Namespace:  "foo-system",
+	Deployment: "foo-controller",
+	Lease:      "foo-controller",
+	Manifests:  "config/default",
+	Resources:  "foos",
+	Trial:      fooNamespace,
+	Samples:    []string{"--filename=config/samples"},
+	Converged:  []string{"Ready"},
+	ManagedBy:  "foo-controller",
+	ChildKinds: "deployments,pods",
+	Children: []outside.Child{{
+		Name: "deployment/web",
+		Drift: map[string]outside.Drift{
+			"scaled by hand":        {Patch: `{"spec":{"replicas":1}}`, Field: "{.spec.replicas}"},
+			"a label of ours taken": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
+		},
+	}},
+	Collision: &outside.Collision{
+		Foreign:   []string{"deployment", "taken", "--image=nginxinc/nginx-unprivileged:1.29.1-alpine", "--replicas=0"},
+		Child:     "deployment/taken",
+		Resource:  `{apiVersion: example.com/v1alpha1, kind: Foo, metadata: {name: late}, spec: {deploymentName: taken}}`,
+		Name:      "foo/late",
+		Condition: "Ready",
+	},
+}
+
+func TestE2E(t *testing.T) { outside.Run(t, "Foo e2e") }
+
+var _ = BeforeSuite(func(ctx SpecContext) { outside.Check(ctx, foo) }, NodeTimeout(time.Minute))
+
+// The specs build on each other: they follow the controller from its arrival to its end.
+var _ = Describe("the controller", Ordered, func() {
+	outside.DescribeArrival(foo)
+	outside.DescribeChildren(foo)
+
+	It("has nginx answer behind a Foo", func(ctx SpecContext) {
+		for _, pod := range podsOf(ctx) {
+			Eventually(outside.TryKubectl).WithContext(ctx).WithArguments("get", "--raw=/api/v1/namespaces/"+fooNamespace+"/pods/"+pod+":8080/proxy/").
+				Should(ContainSubstring("nginx"), "the pod %s serves a page", pod)
+		}
+	}, SpecTimeout(outside.Timeout))
+
+	It("follows a Foo that is scaled", func(ctx SpecContext) {
+		outside.Kubectl(ctx, "scale", "foo/full-foo", "--replicas=2", "--namespace="+fooNamespace)
+		outside.Kubectl(ctx, "wait", "foo/full-foo", "--for=jsonpath={.status.availableReplicas}=2", "--timeout=3m", "--namespace="+fooNamespace)
+		foo.WaitUntilConverged(ctx)
+		Eventually(podsOf).WithContext(ctx).Should(HaveLen(2), "as many pods as replicas")
+	}, SpecTimeout(outside.Timeout))
+
+	It("lets kubectl restart the pods, since their annotations are not its own", func(ctx SpecContext) {
+		before := podsOf(ctx)
+		outside.Kubectl(ctx, "rollout", "restart", "deployment/web", "--namespace="+fooNamespace)
+		outside.Kubectl(ctx, "rollout", "status", "deployment/web", "--namespace="+fooNamespace, "--timeout=3m")
+		Eventually(podsOf).WithContext(ctx).Should(And(HaveLen(2), Not(ContainElements(before))), "all pods are new")
+		foo.WaitUntilConverged(ctx)
+	}, SpecTimeout(outside.Timeout))
+
+	outside.DescribeFailover(foo)
+	outside.DescribeEnd(foo)
+})
+
+// podsOf are the pods of the sample full-foo, but for those that are ending.
+func podsOf(ctx context.Context) []string {
+	GinkgoHelper()
+	return outside.PodsWith(ctx, fooNamespace, "app.kubernetes.io/managed-by=foo-controller,app.kubernetes.io/instance=web")
+}

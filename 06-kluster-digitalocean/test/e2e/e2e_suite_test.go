@@ -1,0 +1,65 @@
+//go:build e2e
+
+// Package e2e tests the operator as a cluster runs it: in pods, from an image, with nothing but its own roles, and
+// with a cloud that is a pod as well. `make test-e2e` prepares the cluster and the images.
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+
+	"example.com/operator-workshop/operatortest/outside"
+)
+
+const (
+	// namespace is where the operator runs.
+	namespace = "kluster-system"
+	// klusterNamespace is where the tests have their Klusters.
+	klusterNamespace = "kluster-e2e"
+)
+
+// kluster describes the deployed operator to the shared specs.
+var kluster = outside.Operator{
+	Namespace:  namespace,
+	Deployment: "kluster-operator",
+	Lease:      "kluster-operator",
+	Manifests:  "config/default",
+	Deployed:   useEmulator,
+	Resources:  "klusters",
+	Trial:      klusterNamespace,
+	Prepare:    []string{"create", "secret", "generic", "digitalocean", "--from-literal=token=demo"},
+	Samples:    []string{"--filename=config/samples"},
+	Converged:  []string{"Ready"},
+	ManagedBy:  "kluster-operator",
+	ChildKinds: "secrets",
+	Children: []outside.Child{{
+		Name: "secret/full-kubeconfig",
+		Drift: map[string]outside.Drift{
+			"a label of ours taken": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
+			"another kubeconfig":    {Patch: `{"data":{"kubeconfig":"c29tZWJvZHktZWxzZQ=="}}`, Field: "{.metadata.uid}"},
+		},
+	}},
+	Collision: &outside.Collision{
+		Foreign: []string{"secret", "generic", "taken-kubeconfig", "--from-literal=kubeconfig=mine"},
+		Child:   "secret/taken-kubeconfig",
+		Resource: `{apiVersion: inspirit941.dev/v1alpha1, kind: Kluster, metadata: {name: taken}, spec: {name: taken, region: fra1,
+version: latest, tokenSecret: {name: digitalocean}, nodePools: [{name: workers, size: s-2vcpu-4gb, count: 1}]}}`,
+		Name:      "kluster/taken",
+		Condition: "Ready",
+	},
+}
+
+func TestE2E(t *testing.T) { outside.Run(t, "Kluster e2e") }
+
+var _ = BeforeSuite(func(ctx SpecContext) { outside.Check(ctx, kluster) }, NodeTimeout(time.Minute))
+
+// useEmulator has the operator call the emulator, whose certificate it trusts.
+func useEmulator(ctx context.Context) {
+	GinkgoHelper()
+	outside.Kubectl(ctx, "create", "configmap", "do-emulator", "--from-literal=tls.crt="+cloudCertificate.certificate, "--namespace="+namespace)
+	outside.Kubectl(ctx, "patch", "deployment/kluster-operator", "--namespace="+namespace, "--patch-file=test/e2e/operator-patch.yaml")
+	outside.Kubectl(ctx, "rollout", "status", "deployment/kluster-operator", "--namespace="+namespace, "--timeout=4m")
+}

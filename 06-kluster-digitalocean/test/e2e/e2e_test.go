@@ -1,0 +1,69 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/operatortest/outside"
+)
+
+// interrupted is a Kluster whose operator is taken away while the cloud makes its cluster.
+const interrupted = `{apiVersion: inspirit941.dev/v1alpha1, kind: Kluster, metadata: {name: interrupted}, spec: {name: interrupted, region: fra1,
+version: latest, tokenSecret: {name: digitalocean}, nodePools: [{name: workers, size: s-2vcpu-4gb, count: 1}]}}`
+
+// The specs build on each other: they follow the operator from its arrival to its end.
+var _ = Describe("the operator", Ordered, func() {
+	BeforeAll(startCloud, NodeTimeout(outside.Timeout))
+
+	outside.DescribeArrival(kluster)
+
+	It("has each sample's cluster made once, and puts its kubeconfig into a Secret", func(ctx SpecContext) {
+		Expect(clusters(ctx)).To(ConsistOf("small", "shop"), "the clusters in the cloud")
+		Expect(effective(ctx, "create cluster", "small")).To(Equal(1), "creations of the cluster small in the cloud's journal")
+		Expect(effective(ctx, "create cluster", "shop")).To(Equal(1), "creations of the cluster shop in the cloud's journal")
+		Expect(outside.Kubectl(ctx, "get", "secret/small-kubeconfig", "--namespace="+klusterNamespace, "--output=go-template={{.data.kubeconfig | base64decode}}")).
+			To(ContainSubstring("kind: Config"), "a kubeconfig")
+	}, SpecTimeout(outside.Timeout))
+
+	It("has one cluster made though the working pod goes meanwhile", func(ctx SpecContext) {
+		_, err := outside.KubectlWith(ctx, interrupted, "create", "--namespace="+klusterNamespace)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(progress).WithContext(ctx).Should(Equal("provisioning"), "the cloud makes the cluster")
+		outside.Kubectl(ctx, "delete", "pod", kluster.Leader(ctx), "--namespace="+namespace, "--wait=false")
+		Expect(progress(ctx)).To(Equal("provisioning"), "the cloud is still at it when the operator goes")
+
+		kluster.WaitUntilConverged(ctx)
+		Expect(effective(ctx, "create cluster", "interrupted")).To(Equal(1), "creations of the cluster in the cloud's journal")
+		kluster.WaitForRollout(ctx)
+	}, SpecTimeout(outside.Timeout))
+
+	It("has the cluster removed with its Kluster", func(ctx SpecContext) {
+		outside.Kubectl(ctx, "delete", "kluster/interrupted", "--timeout=2m", "--namespace="+klusterNamespace)
+		Expect(clusters(ctx)).To(ConsistOf("small", "shop"), "the Kluster goes after its cluster")
+		Expect(effective(ctx, "delete cluster", "interrupted")).To(Equal(1), "deletions of the cluster in the cloud's journal")
+	}, SpecTimeout(outside.Timeout))
+
+	outside.DescribeChildren(kluster)
+	outside.DescribeFailover(kluster)
+
+	It("has had no cluster made twice", func(ctx SpecContext) {
+		Expect(clusters(ctx)).To(ConsistOf("small", "shop"), "the clusters in the cloud")
+		Expect(effective(ctx, "create cluster", "shop")).To(Equal(1), "creations of the cluster shop in the cloud's journal")
+	}, SpecTimeout(outside.Timeout))
+
+	outside.DescribeEnd(kluster)
+
+	It("leaves no cluster behind that somebody would pay for", func(ctx SpecContext) {
+		Expect(clusters(ctx)).To(BeEmpty(), "the clusters in the cloud")
+	}, SpecTimeout(outside.Timeout))
+})
+
+// progress is what the cloud says of the interrupted Kluster's cluster.
+func progress(ctx context.Context) string {
+	GinkgoHelper()
+	return outside.Field(ctx, klusterNamespace, "kluster/interrupted", "{.status.progress}")
+}

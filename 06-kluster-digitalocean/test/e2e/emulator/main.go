@@ -1,0 +1,59 @@
+//go:build e2e
+
+// Command emulator is the emulator of DigitalOcean's API for a pod. Package
+// do-emulator is for this machine: it listens on the loopback address only. In a
+// cluster the operator's pods have to reach it, and send their token by TLS only.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
+)
+
+const headerLimit = 10 * time.Second
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	cancel()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "emulator: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	options := emulator.Defaults()
+	address := flag.String("listen", ":8443", "`address` to listen on")
+	certificates := flag.String("certificates", "/certificates", "`folder` with tls.crt and tls.key")
+	token := flag.String("token", "", "`token` that may do everything")
+	flag.DurationVar(&options.ProvisionTime, "provision-time", options.ProvisionTime, "`time` that a cluster is provisioning")
+	flag.DurationVar(&options.NodeTime, "node-time", options.NodeTime, "`time` that a node takes to run, and to go")
+	flag.DurationVar(&options.DeleteTime, "delete-time", options.DeleteTime, "`time` that a cluster stays after its deletion was asked for")
+	flag.Parse()
+	options.Tokens = []string{*token}
+	options.Log = slog.New(slog.NewTextHandler(os.Stdout, nil))
+	cloud, err := emulator.New(options)
+	if err != nil {
+		return err
+	}
+	defer cloud.Close()
+	server := &http.Server{Addr: *address, Handler: cloud, ReadHeaderTimeout: headerLimit}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	err = server.ListenAndServeTLS(*certificates+"/tls.crt", *certificates+"/tls.key")
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serve: %w", err)
+}

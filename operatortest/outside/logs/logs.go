@@ -1,0 +1,85 @@
+// Package logs writes down what a cluster says about itself, for a failure that
+// is looked at when the cluster is gone.
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Collect asks the cluster, through kubectl with an environment, and writes the answers to files in a folder:
+//
+//	nodes, events, leases, workloads   as kubectl shows them
+//	resources/KIND                     the custom resources
+//	pods/NAMESPACE_NAME                each pod as kubectl describes it
+//	pods/NAMESPACE_NAME.log            the logs of its containers, .previous.log those before their last restart
+//
+// Secrets are left out. What can't be had becomes an error, and the rest is written all the same.
+func Collect(ctx context.Context, kubectl string, environment []string, dir string) error {
+	c := collector{kubectl: kubectl, environment: environment, dir: dir}
+	c.write(ctx, "nodes", "describe", "nodes")
+	c.write(ctx, "events", "get", "events", "--all-namespaces", "--sort-by=.metadata.creationTimestamp")
+	c.write(ctx, "leases", "get", "leases", "--all-namespaces", "--output=yaml")
+	c.write(ctx, "workloads", "get", "deployments,replicasets,services,endpointslices,poddisruptionbudgets,networkpolicies", "--all-namespaces", "--output=wide")
+	for _, kind := range strings.Fields(c.ask(ctx, "get", "customresourcedefinitions", "--output=jsonpath={.items[*].metadata.name}")) {
+		c.write(ctx, filepath.Join("resources", kind), "get", kind, "--all-namespaces", "--output=yaml")
+	}
+	c.pods(ctx)
+	return errors.Join(c.failures...)
+}
+
+type collector struct {
+	kubectl     string
+	environment []string
+	dir         string
+	failures    []error
+}
+
+func (c *collector) pods(ctx context.Context) {
+	const podTemplate = "{{range .items}}{{.metadata.namespace}}/{{.metadata.name}}{{range .status.containerStatuses}}{{if .restartCount}}/restarted{{end}}{{end}} {{end}}"
+	for _, pod := range strings.Fields(c.ask(ctx, "get", "pods", "--all-namespaces", "--output=go-template="+podTemplate)) {
+		namespace, rest, _ := strings.Cut(pod, "/")
+		name, restarted, _ := strings.Cut(rest, "/")
+		file := filepath.Join("pods", namespace+"_"+name)
+		c.write(ctx, file, "describe", "pod", name, "--namespace="+namespace)
+		c.write(ctx, file+".log", "logs", name, "--namespace="+namespace, "--all-containers", "--timestamps")
+		if restarted != "" {
+			c.write(ctx, file+".previous.log", "logs", name, "--namespace="+namespace, "--all-containers", "--timestamps", "--previous")
+		}
+	}
+}
+
+// write puts what kubectl prints, errors included, into a file.
+func (c *collector) write(ctx context.Context, name string, arguments ...string) {
+	path := filepath.Join(c.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		c.failures = append(c.failures, fmt.Errorf("make a folder for logs: %w", err))
+		return
+	}
+	output, err := c.command(ctx, arguments).CombinedOutput()
+	if err != nil {
+		c.failures = append(c.failures, fmt.Errorf("kubectl %s: %w", strings.Join(arguments, " "), err))
+	}
+	if err := os.WriteFile(path, output, 0o644); err != nil {
+		c.failures = append(c.failures, fmt.Errorf("write logs: %w", err))
+	}
+}
+
+func (c *collector) ask(ctx context.Context, arguments ...string) string {
+	output, err := c.command(ctx, arguments).Output()
+	if err != nil {
+		c.failures = append(c.failures, fmt.Errorf("kubectl %s: %w", strings.Join(arguments, " "), err))
+	}
+	return string(output)
+}
+
+func (c *collector) command(ctx context.Context, arguments []string) *exec.Cmd {
+	command := exec.CommandContext(ctx, c.kubectl, arguments...)
+	command.Env = c.environment
+	return command
+}
