@@ -29,7 +29,7 @@ type runner struct {
 	out  io.Writer
 	// log receives the tools' own messages; a failure names it. "" keeps none.
 	log string
-	// group ends the programs that a tool has started together with the tool.
+	// group also ends what a tool has started, when the tool was ended.
 	group bool
 }
 
@@ -55,10 +55,10 @@ func (r runner) output(ctx context.Context, tool string, args ...string) (string
 	// by the context instead, at a point this program knows about.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.WaitDelay = time.Second
-	if r.group {
-		command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
-	}
 	err := command.Run()
+	if r.group && ctx.Err() != nil && command.Process != nil {
+		endGroup(ctx, command.Process.Pid)
+	}
 	messages := stdout.String() + stderr.String()
 	r.appendLog(tool, args, messages)
 	if ctx.Err() != nil {
@@ -124,6 +124,18 @@ func lastLine(messages string, err error) string {
 		return last
 	}
 	return err.Error()
+}
+
+// groupGrace is how long what a tool has started may go on after the tool was ended: long enough for docker to have
+// made a container, which would else be made when nobody looks any more.
+const groupGrace = 5 * time.Second
+
+// endGroup waits for what is left of a process group, and kills it if that takes too long.
+func endGroup(ctx context.Context, group int) {
+	ended := func(context.Context) bool { return errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) }
+	if poll(context.WithoutCancel(ctx), groupGrace, ended) != nil {
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+	}
 }
 
 // quoteAll writes arguments as a learner would type them.

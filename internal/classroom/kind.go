@@ -237,8 +237,8 @@ func (k *kind) remove(ctx context.Context) error {
 	return k.removeFiles()
 }
 
-// removedLooks is how often in a row no container may be found until a cluster counts as removed: about a second.
-const removedLooks = 10
+// removedLooks is how often in a row no container may be found until a cluster counts as removed: about two seconds.
+const removedLooks = 20
 
 // removeFiles leaves the lock only: removing it while another command waits for it would let both in.
 func (k *kind) removeFiles() error {
