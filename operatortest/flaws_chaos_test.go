@@ -26,20 +26,22 @@ const (
 	patchesByName    flaw = "patches whatever ConfigMap has the name"
 )
 
-var _ = catches("can't be killed at any time",
-	broken{crash, namesAnew, "ConfigMap/generated (2)"},
-	broken{crash, marksFirst, "outside Kubernetes"},
-	broken{crash, letsGoFirst, "left behind"},
-	broken{crash, remembersName, "ConfigMap/settings"},
-)
+var _ = Describe("the test kit", func() {
+	catches("can't be killed at any time",
+		broken{crash, namesAnew, "ConfigMap/generated (2)"},
+		broken{crash, marksFirst, "outside Kubernetes"},
+		broken{crash, letsGoFirst, "left behind"},
+		broken{crash, remembersName, "ConfigMap/settings"},
+	)
 
-var _ = catches("can't stand failing requests",
-	broken{faults, swallows, "expected Gadget gadget to converge"},
-	broken{faults, conflictIsFine, "while others write at the same time (409 Conflict):"},
-	broken{faults, namesAnew, "while requests take effect, but their replies get lost:"},
-	broken{faults, endsOnError, "ended on its own"},
-	broken{faults, endsWithWatch, "ended on its own"},
-)
+	catches("can't stand failing requests",
+		broken{faults, swallows, "expected Gadget gadget to converge"},
+		broken{faults, conflictIsFine, "while others write at the same time (409 Conflict):"},
+		broken{faults, namesAnew, "while requests take effect, but their replies get lost:"},
+		broken{faults, endsOnError, "ended on its own"},
+		broken{faults, endsWithWatch, "ended on its own"},
+	)
+})
 
 var _ = It("an operator that ends before its first write is started again", func(ctx SpecContext) {
 	lab, err := newLab(ctx, gadgetOperator(endsAtStart), cluster)
@@ -47,11 +49,13 @@ var _ = It("an operator that ends before its first write is started again", func
 	Expect(faults.try(ctx, lab)).To(Succeed())
 })
 
-var _ = catches("trusts its caches too much",
-	broken{stale, ordersAnew, "the operator does not see its own writes to the resource:"},
-	broken{stale, picksAnotherName, "ConfigMap/settings-2"},
-	broken{stale, overwritesOld, "others wrote to the children, and the operator sees only that the spec has changed:"},
-	broken{stale, knowsByName, "expected Gadget gadget to converge"},
-	broken{stale, claimsNewest, "expected the status not to say that the new spec is met before it is"},
-	broken{stale, patchesByName, "expected the operator to leave ConfigMap settings alone"},
-)
+var _ = Describe("the test kit", func() {
+	catches("trusts its caches too much",
+		broken{stale, ordersAnew, "the operator does not see its own writes to the resource:"},
+		broken{stale, picksAnotherName, "ConfigMap/settings-2"},
+		broken{stale, overwritesOld, "others wrote to the children, and the operator sees only that the spec has changed:"},
+		broken{stale, knowsByName, "expected Gadget gadget to converge"},
+		broken{stale, claimsNewest, "expected the status not to say that the new spec is met before it is"},
+		broken{stale, patchesByName, "expected the operator to leave ConfigMap settings alone"},
+	)
+})

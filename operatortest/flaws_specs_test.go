@@ -28,12 +28,14 @@ func isRefused(gadget *unstructured.Unstructured) bool {
 	return err == nil && meta.FindStatusCondition(conditions, "Ready") != nil && !meta.IsStatusConditionTrue(conditions, "Ready")
 }
 
-var _ = catches("does not follow its spec",
-	broken{update, actsOnCreate, "expected the same end as that of a new resource with that spec"},
-	broken{update, ignoresColour, "expected a change of spec.colour to have an effect\nfound none"},
-	broken{update, keepsColour, `after the change of spec.colour from "green" to nothing`},
-	broken{update, leaksRenamed, `after the change of spec.configMapName from "settings" to "options"`},
-)
+var _ = Describe("the test kit", func() {
+	catches("does not follow its spec",
+		broken{update, actsOnCreate, "expected the same end as that of a new resource with that spec"},
+		broken{update, ignoresColour, "expected a change of spec.colour to have an effect\nfound none"},
+		broken{update, keepsColour, `after the change of spec.colour from "green" to nothing`},
+		broken{update, leaksRenamed, `after the change of spec.configMapName from "settings" to "options"`},
+	)
+})
 
 var _ = DescribeTable("a spec that is described wrongly is noticed", func(ctx SpecContext, change func(*Operator), report string) {
 	operator := gadgetOperator("")

@@ -36,8 +36,8 @@ func (b broken) operator() Operator {
 }
 
 // catches declares a spec that tries broken operators, some at a time, and fails for those that are not caught.
-func catches(kind string, operators ...broken) bool {
-	return It("catches every operator that "+kind, func(ctx SpecContext) {
+func catches(kind string, operators ...broken) {
+	It("catches every operator that "+kind, func(ctx SpecContext) {
 		free := make(chan struct{}, sideBySide)
 		errs := make([]error, len(operators))
 		var all sync.WaitGroup
@@ -103,15 +103,17 @@ const (
 	forgetsOnError    flaw = "takes its finalizer off although the warehouse is closed"
 )
 
-var _ = catches("fails in the simple life",
-	broken{converges, forgetsGeneration, "has observedGeneration 0, not 1"},
-	broken{silent, writesAlways, "expected no write request while"},
-	broken{frugal, writesInSteps, "expected at most 3 write requests with effect"},
-	broken{drift, ignoresChildren, "ConfigMap settings to come back after it was changed"},
-	broken{drift, overwrites, "theirs"},
-	broken{collision, adopts, "no condition has a message that names it"},
-	broken{collision, warnsAlways, "again and again"},
-	broken{deletion, keepsFinalizer, `held by its finalizers ["test.example.com/parcel"]`},
-	broken{deletion, leaksParcel, "gadget: size 2"},
-	broken{deletion, forgetsOnError, "expected the resource to wait until the world outside is clean"},
-)
+var _ = Describe("the test kit", func() {
+	catches("fails in the simple life",
+		broken{converges, forgetsGeneration, "has observedGeneration 0, not 1"},
+		broken{silent, writesAlways, "expected no write request while"},
+		broken{frugal, writesInSteps, "expected at most 3 write requests with effect"},
+		broken{drift, ignoresChildren, "ConfigMap settings to come back after it was changed"},
+		broken{drift, overwrites, "theirs"},
+		broken{collision, adopts, "no condition has a message that names it"},
+		broken{collision, warnsAlways, "again and again"},
+		broken{deletion, keepsFinalizer, `held by its finalizers ["test.example.com/parcel"]`},
+		broken{deletion, leaksParcel, "gadget: size 2"},
+		broken{deletion, forgetsOnError, "expected the resource to wait until the world outside is clean"},
+	)
+})

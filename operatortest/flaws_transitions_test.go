@@ -60,9 +60,11 @@ func stepsOf(report string) []string {
 	return steps
 }
 
-var _ = catches("can't find back to a spec it can meet",
-	broken{transitions, staysRefused, "ConfigMap belongs to somebody else, and"},
-	broken{transitions, missesRemoval, "a resource's ConfigMap belongs to somebody else, and then that went away"},
-	broken{transitions, keepsStatus, "expected the status to say that it can't be met: a resource whose ConfigMap belongs to somebody else"},
-	broken{transitions, claimsSuccess, "condition Ready is True"},
-)
+var _ = Describe("the test kit", func() {
+	catches("can't find back to a spec it can meet",
+		broken{transitions, staysRefused, "ConfigMap belongs to somebody else, and"},
+		broken{transitions, missesRemoval, "a resource's ConfigMap belongs to somebody else, and then that went away"},
+		broken{transitions, keepsStatus, "expected the status to say that it can't be met: a resource whose ConfigMap belongs to somebody else"},
+		broken{transitions, claimsSuccess, "condition Ready is True"},
+	)
+})
