@@ -1,4 +1,4 @@
-module example.com/operator-workshop/05-webhook-password/hack/cert-manager
+module example.com/operator-workshop/tools/cert-manager
 
 go 1.26.0
 
