@@ -212,10 +212,14 @@ func (k *kind) Down(ctx context.Context) error {
 	return os.RemoveAll(k.runner.log)
 }
 
+// removedLooks is how often in a row no container may be found until a cluster counts as removed: about two seconds.
+const removedLooks = 20
+
 // remove leaves no container and no file of the cluster. A docker command that was ended may have asked the
-// engine for one more container, so it looks until it twice finds none.
+// engine for one more container, so it goes on looking for a while after it has found none.
 func (k *kind) remove(ctx context.Context) error {
-	if err := k.runner.run(ctx, "kind", "delete", "cluster", "--name", k.cluster, "--kubeconfig", k.runner.relative(k.Kubeconfig())); err != nil {
+	removal := []string{"delete", "cluster", "--name", k.cluster, "--kubeconfig", k.runner.relative(k.Kubeconfig())}
+	if err := k.runner.run(ctx, "kind", removal...); err != nil {
 		return err
 	}
 	clean := 0
@@ -224,21 +228,19 @@ func (k *kind) remove(ctx context.Context) error {
 		if err != nil {
 			return false
 		}
-		if clean++; len(left) == 0 {
-			return clean >= removedLooks
+		if len(left) > 0 {
+			clean = 0
+			_, _ = k.runner.output(ctx, "kind", removal...)
+			return false
 		}
-		clean = 0
-		_, _ = k.runner.output(ctx, "kind", "delete", "cluster", "--name", k.cluster, "--kubeconfig", k.runner.relative(k.Kubeconfig()))
-		return false
+		clean++
+		return clean >= removedLooks
 	})
 	if err != nil {
 		return fmt.Errorf("remove the containers of %s: %w; see `docker ps --all`", k.cluster, err)
 	}
 	return k.removeFiles()
 }
-
-// removedLooks is how often in a row no container may be found until a cluster counts as removed: about two seconds.
-const removedLooks = 20
 
 // removeFiles leaves the lock only: removing it while another command waits for it would let both in.
 func (k *kind) removeFiles() error {
