@@ -43,8 +43,9 @@ type Operator struct {
 	// MaxWrites is how many write requests of the operator may take effect from a new
 	// resource to a converged one. Events, leases and refused writes do not count.
 	MaxWrites int
-	// Drains tells that the operator works off its queue before it ends. client-go's
-	// queue can; controller-runtime's drops what is queued, and the next start makes up for it.
+	// Drains tells that the operator works off its queue and writes its events before it ends. client-go's queue can.
+	// controller-runtime's manager drops what is queued, and the next start makes up for it; it cuts off events on
+	// their way, and they are lost. Source: Provider.Stop in its pkg/internal/recorder.
 	Drains bool
 	// Values gives sensible values of spec fields, by their path such as
 	// "spec.image". Without them, values are made from the field's schema.
