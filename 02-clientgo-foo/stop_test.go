@@ -65,6 +65,7 @@ var _ = Describe("the end of a run", func() {
 		}
 		namespace := cluster.Namespace(ctx)
 		options := electing(testOptions(namespace))
+		options.leaderElection.leaseDuration, options.leaderElection.renewDeadline = 2*time.Second, time.Second
 		options.drainTimeout = time.Hour // nothing is drained without the Lease
 		_, ended := runWith(wrap, options)
 		Expect(cluster.Client.Create(ctx, newFoo(namespace, "lost", "lost"))).To(Succeed())
@@ -145,13 +146,13 @@ func runWith(wrap func(http.RoundTripper) http.RoundTripper, options options) (s
 	return stop, ended
 }
 
-// electing switches leader election on, with a Lease in the same namespace that is lost within a second.
+// electing switches leader election on, with a Lease in the same namespace.
 func electing(options options) options {
 	options.leaderElection = leaderElectionOptions{
 		enabled:       true,
 		namespace:     options.namespace,
-		leaseDuration: 2 * time.Second,
-		renewDeadline: time.Second,
+		leaseDuration: 15 * time.Second,
+		renewDeadline: 10 * time.Second,
 		retryPeriod:   200 * time.Millisecond,
 	}
 	return options

@@ -69,6 +69,7 @@ var _ = Describe("the end of a run", func() {
 		namespace := newNamespace(ctx)
 		begun, proceed := holdCreations(clouds.of(namespace))
 		options := electing(testOptions(namespace))
+		options.leaderElection.leaseDuration, options.leaderElection.renewDeadline = 2*time.Second, time.Second
 		options.drainTimeout = time.Hour // nothing is drained without the Lease
 		_, ended := runWith(wrap, options)
 		kluster := create(ctx, namespace, "lost")
@@ -120,13 +121,13 @@ func startAtEnd(namespace string) {
 	}, NodeTimeout(specTimeout))
 }
 
-// electing switches leader election on, with a Lease in the same namespace that is lost within a second.
+// electing switches leader election on, with a Lease in the same namespace.
 func electing(options options) options {
 	options.leaderElection = leaderElectionOptions{
 		enabled:       true,
 		namespace:     options.namespace,
-		leaseDuration: 2 * time.Second,
-		renewDeadline: time.Second,
+		leaseDuration: 15 * time.Second,
+		renewDeadline: 10 * time.Second,
 		retryPeriod:   200 * time.Millisecond,
 	}
 	return options

@@ -51,9 +51,7 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	dir, ids := started.dir, processIDs(g, started.dir)
 	g.Expect(running(ids)).To(HaveLen(5))
 
-	before := time.Now()
 	g.Expect(started.Stop()).To(Succeed())
-	g.Expect(time.Since(before)).To(BeNumerically("<", 5*time.Second))
 	g.Expect(running(ids)).To(BeEmpty())
 	g.Expect(dir).NotTo(BeADirectory())
 	g.Expect(started.Stop()).To(Succeed(), "stopping twice does nothing")
@@ -89,16 +87,14 @@ func TestAFailedStartLeavesNothingBehind(t *testing.T) {
 		g.Expect(err).To(MatchError(ContainSubstring("kwok ended on its own; its last lines:\nthe node is on fire")))
 		expectNoLeftovers(g)
 	})
-	t.Run("when the start is interrupted, it ends soon", func(t *testing.T) {
+	t.Run("when the start is interrupted, it ends", func(t *testing.T) {
 		g := NewWithT(t)
 		t.Setenv("TMPDIR", t.TempDir())
 		// This API server never gets ready.
 		t.Setenv(assetsVariable, assetsWith(t, "kube-apiserver", `[ "$1" = --help ] || { sleep 600; exit 1; }`))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		before := time.Now()
 		g.Expect((&Cluster{}).Start(ctx)).To(MatchError(context.DeadlineExceeded))
-		g.Expect(time.Since(before)).To(BeNumerically("<", 10*time.Second))
 		expectNoLeftovers(g)
 	})
 }
