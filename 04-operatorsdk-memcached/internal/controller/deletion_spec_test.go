@@ -92,6 +92,27 @@ var _ = Describe("a deleted Memcached", func() {
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopped")
 	}, SpecTimeout(specTimeout))
 
+	It("goes without its pods if they are to stay", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		memcached := newMemcached(namespace, "orphaning", 1)
+		create(ctx, memcached)
+		expectConditions(ctx, memcached, converged)
+		deployment, pod := getDeployment(ctx, Default, memcached), podsOf(ctx, Default, memcached)[0]
+
+		Expect(cluster.Client.Delete(ctx, memcached, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+		expectGone(ctx, memcached)
+		consistently(ctx, func(g Gomega) {
+			left := getDeployment(ctx, g, memcached)
+			g.Expect(left.UID).To(Equal(deployment.UID))
+			g.Expect(left.DeletionTimestamp).To(BeNil(), "see finalize in finalizer.go")
+			g.Expect(left.OwnerReferences).To(BeEmpty())
+			g.Expect(exists(ctx, g, &pod)).To(BeTrue())
+			g.Expect(pod.DeletionTimestamp).To(BeNil())
+		})
+		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopped")
+	}, SpecTimeout(specTimeout))
+
 	It("for which nothing was made yet goes at once", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		memcached := newMemcached(namespace, "early", 1)

@@ -35,6 +35,9 @@ func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1al
 	if !controllerutil.ContainsFinalizer(memcached, cachev1alpha1.Finalizer) {
 		return nil // somebody else's finalizer holds it
 	}
+	if controllerutil.ContainsFinalizer(memcached, metav1.FinalizerOrphanDependents) {
+		return r.letGo(ctx, memcached) // kubectl delete --cascade=orphan: the children are to stay, without an owner
+	}
 	deployment := &appsv1.Deployment{}
 	// Not from the cache: what it does not show yet would never be cleaned up.
 	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(memcached), deployment)
@@ -49,11 +52,16 @@ func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1al
 			return err // the event of a pod's end brings us here again
 		}
 	}
-	err = r.patchFinalizers(ctx, memcached, func() bool { return controllerutil.RemoveFinalizer(memcached, cachev1alpha1.Finalizer) })
+	return r.letGo(ctx, memcached)
+}
+
+// letGo removes the finalizer, and says that there is nothing more to wait for.
+func (r *MemcachedReconciler) letGo(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
+	err := r.patchFinalizers(ctx, memcached, func() bool { return controllerutil.RemoveFinalizer(memcached, cachev1alpha1.Finalizer) })
 	if err != nil {
 		return err
 	}
-	r.Recorder.Eventf(memcached, nil, corev1.EventTypeNormal, eventStopped, actionReconcile, "All pods have ended")
+	r.Recorder.Eventf(memcached, nil, corev1.EventTypeNormal, eventStopped, actionReconcile, "No pod is left that belongs to it")
 	return nil
 }
 
