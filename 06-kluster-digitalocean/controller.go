@@ -59,8 +59,10 @@ type controller struct {
 	// pauses is until when the cloud has asked to be left alone. The queue can't keep to that: any
 	// event brings a Kluster back at once, and the first is that of the status which reports it.
 	pauses memory[time.Time]
-	// creations is when the last creation of a cluster ended in an error.
+	// creations is when the last creation of a cluster ended, well or not.
 	creations memory[time.Time]
+	// begun is when this replica began to work. What another one asked for last may take effect after that.
+	begun time.Time
 	// identities is whose the last token was.
 	identities memory[identity]
 }
@@ -143,7 +145,7 @@ func (c *controller) stop() {
 // Requests in progress are not cut off by that; what cuts them off is the end of
 // leading, at once, and that of the drain timeout, with an error.
 func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {
-	c.recorder = recorder
+	c.recorder, c.begun = recorder, c.options.clock.Now()
 	working, abort := context.WithCancel(leading)
 	defer abort()
 	var workers sync.WaitGroup

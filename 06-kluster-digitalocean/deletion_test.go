@@ -105,7 +105,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see unsettled in finalize.go")
 	}, SpecTimeout(specTimeout))
 
-	It("even if its creation hangs, and takes effect when the Kluster is long deleted", func(ctx SpecContext) {
+	DescribeTable("even if its creation hangs, takes effect when the Kluster is long deleted, and its answer", func(ctx SpecContext, after func() error) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		disturb(account, lagging(500*time.Millisecond))
@@ -116,7 +116,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 				return nil, nil
 			}
 			<-proceed
-			return func() error { return errors.New("the connection is gone") }, nil
+			return after, nil
 		})
 		options := testOptions(namespace)
 		startOperator(options)
@@ -131,7 +131,10 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		expectGone(ctx, kluster)
 		Expect(account.Effective("create cluster")).To(HaveLen(1))
 		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see unsettled in finalize.go")
-	}, SpecTimeout(specTimeout))
+	},
+		Entry("is lost", func() error { return errors.New("the connection is gone") }, SpecTimeout(specTimeout)),
+		Entry("arrives", nil, SpecTimeout(specTimeout)),
+	)
 
 	It("while that is being made", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)

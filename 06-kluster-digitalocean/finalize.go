@@ -77,11 +77,13 @@ func (c *controller) findForRemoval(ctx context.Context, account cloud.CloudProv
 
 // unsettled is for how long a cluster that can't be found may still turn up; not positive if there is none.
 // The answer to its creation may be lost, and the cloud's list lag behind. Nobody has asked for one since
-// the Kluster was deleted, but a creation that hung may have ended after that.
+// the Kluster was deleted, but a creation that hung may have ended after that, of this replica or of one before it.
 func (c *controller) unsettled(kluster *klusterv1alpha1.Kluster) time.Duration {
 	last := kluster.DeletionTimestamp.Time
-	if created := c.creations.of(cache.MetaObjectToName(kluster)); created.After(last) {
-		last = created
+	for _, other := range []time.Time{c.begun, c.creations.of(cache.MetaObjectToName(kluster))} {
+		if other.After(last) {
+			last = other
+		}
 	}
 	return c.options.settleTime - c.options.clock.Since(last)
 }

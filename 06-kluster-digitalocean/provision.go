@@ -71,8 +71,9 @@ func (c *controller) findOrCreate(ctx context.Context, account cloud.CloudProvid
 		return cluster, nil
 	}
 	cluster, err = account.Create(ctx, ownerOf(kluster), cloudSpec(kluster))
+	// A success counts too: a deletion that came meanwhile keeps its ID from being written down.
+	c.creations.set(cache.MetaObjectToName(kluster), c.options.clock.Now())
 	if err != nil {
-		c.creations.set(cache.MetaObjectToName(kluster), c.options.clock.Now())
 		return nil, obstacleOf(err)
 	}
 	klog.FromContext(ctx).Info("Created the cluster", "cluster", cluster.ID)

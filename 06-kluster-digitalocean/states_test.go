@@ -99,7 +99,7 @@ var _ = Describe("a cluster is kept as the spec asks", func() {
 		found, err := somebody.Get(ctx, kluster.Status.KlusterID)
 		Expect(err).NotTo(HaveOccurred())
 		_, err = somebody.UpdatePools(ctx, found, []cloud.Pool{
-			{Name: "web", Count: 2, Labels: map[string]string{"tier": "theirs"}},
+			{Name: "web", Size: "s-2vcpu-4gb", Count: 2, Labels: map[string]string{"tier": "theirs"}},
 			{Name: "theirs", Size: "s-2vcpu-4gb", Count: 1},
 		})
 		Expect(err).NotTo(HaveOccurred())

@@ -23,7 +23,7 @@ func tokenMissing(format string, args ...any) error {
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 
 // readToken returns the Kluster's token, and the Secret that holds it. It is read
-// anew each time, so a new one takes effect at once, and none is kept.
+// anew each time, so the next look uses a new one, and none is kept.
 func (c *controller) readToken(ctx context.Context, kluster *klusterv1alpha1.Kluster) (string, *corev1.Secret, error) {
 	reference := kluster.Spec.TokenSecret
 	secret, err := c.clients.kube.CoreV1().Secrets(kluster.Namespace).Get(ctx, reference.Name, metav1.GetOptions{})

@@ -63,7 +63,9 @@ func configMapOf(object client.Object) []string {
 // guestbooksWith are those that take their settings from a ConfigMap.
 func (r *GuestbookReconciler) guestbooksWith(ctx context.Context, settings client.Object) []reconcile.Request {
 	guestbooks := &webappv1.GuestbookList{}
-	err := r.List(ctx, guestbooks, client.InNamespace(settings.GetNamespace()), client.MatchingFields{byConfigMap: settings.GetName()})
+	// Events wait for this function. It need not wait for the client's own writes, for the index is about none of them.
+	err := r.List(ctx, guestbooks, client.InNamespace(settings.GetNamespace()),
+		client.MatchingFields{byConfigMap: settings.GetName()}, client.DisableReadYourWritesConsistency)
 	if err != nil {
 		logf.FromContext(ctx).Error(err, "Failed to find the Guestbooks of a ConfigMap", "configMap", client.ObjectKeyFromObject(settings))
 		return nil

@@ -156,7 +156,7 @@ func (o *Options) ForManager(ctx context.Context, scheme *runtime.Scheme) ctrl.O
 		LeaderElection:                o.LeaderElect,
 		LeaderElectionID:              leaderElectionID,
 		LeaderElectionNamespace:       o.LeaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true, // the manager gives the Lease up after its workers have ended
+		LeaderElectionReleaseOnCancel: true, // after SIGTERM, when the workers have ended; a leader that can't renew its Lease gives it up before that
 		GracefulShutdownTimeout:       new(gracefulShutdown),
 		Controller: config.Controller{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles,

@@ -174,7 +174,7 @@ func (o *Options) ForManager(scheme *runtime.Scheme) ctrl.Options {
 		LeaderElection:                o.LeaderElect,
 		LeaderElectionID:              leaderElectionID,
 		LeaderElectionNamespace:       o.LeaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true, // the manager gives the Lease up after its workers have ended
+		LeaderElectionReleaseOnCancel: true, // after SIGTERM, when the workers have ended; a leader that can't renew its Lease gives it up before that
 		GracefulShutdownTimeout:       new(gracefulShutdown),
 		Controller: config.Controller{
 			EnableWarmup: new(true), // a replica that stands by fills its caches already

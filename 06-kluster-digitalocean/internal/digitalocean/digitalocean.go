@@ -14,6 +14,7 @@ import (
 
 	"github.com/digitalocean/godo"
 	"golang.org/x/oauth2"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 )
@@ -80,7 +81,7 @@ func (a *Account) Identity(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("get the account: %w", &cloud.Error{Problem: cloud.Unauthorized, Message: message})
 	}
 	if err != nil {
-		return "", fmt.Errorf("get the account: %w", translate(err))
+		return "", fmt.Errorf("get the account: %w", orUnavailable(translate(err)))
 	}
 	identity := root.Account.UUID
 	if team := root.Account.Team; team != nil && team.UUID != "" {
@@ -101,9 +102,15 @@ func (a *Account) Find(ctx context.Context, owner cloud.Owner) (*cloud.Cluster, 
 		}
 		path := fmt.Sprintf("%s?page=%d&per_page=%d", clustersPath, page, pageSize)
 		if err := a.do(ctx, http.MethodGet, path, nil, &list); err != nil {
-			return nil, fmt.Errorf("list the clusters: %w", err)
+			return nil, fmt.Errorf("list the clusters: %w", orUnavailable(err))
+		}
+		if list.Links == nil {
+			return nil, fmt.Errorf("list the clusters: %w", &cloud.Error{Problem: cloud.Unavailable, Message: "the answer holds no list"})
 		}
 		for _, found := range list.Clusters {
+			if len(found.Tags) == 0 { // each cluster has the tag k8s
+				return nil, fmt.Errorf("list the clusters: %w", &cloud.Error{Problem: cloud.Unauthorized, Message: "the list shows no tags: the token needs the scope tag:read"})
+			}
 			if slices.Contains(found.Tags, ownerTag+owner.UID) {
 				return found.forOperator(), nil
 			}
@@ -150,7 +157,7 @@ func (a *Account) Create(ctx context.Context, owner cloud.Owner, spec cloud.Spec
 		return nil, fmt.Errorf("create cluster %s: %w", spec.Name, &cloud.Error{Problem: cloud.NameTaken, Message: "a cluster with this name already exists"})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create cluster %s: %w", spec.Name, err)
+		return nil, fmt.Errorf("create cluster %s: %w", spec.Name, orUnavailable(err))
 	}
 	if root.Cluster == nil || root.Cluster.ID == "" {
 		return nil, fmt.Errorf("create cluster %s: %w", spec.Name, unintelligible)
@@ -164,11 +171,52 @@ func (a *Account) Upgrade(ctx context.Context, cluster *cloud.Cluster, version s
 	if version == "latest" || cluster.Version == version || strings.HasPrefix(cluster.Version, version+".") {
 		return false, nil
 	}
-	request := &godo.KubernetesClusterUpgradeRequest{VersionSlug: version}
+	slug, err := a.upgradeTo(ctx, cluster, version)
+	if err != nil {
+		return false, err
+	}
+	request := &godo.KubernetesClusterUpgradeRequest{VersionSlug: slug}
 	if err := a.do(ctx, http.MethodPost, clustersPath+"/"+cluster.ID+"/upgrade", request, nil); err != nil {
-		return false, fmt.Errorf("upgrade cluster %s to %s: %w", cluster.ID, version, err)
+		return false, fmt.Errorf("upgrade cluster %s to %s: %w", cluster.ID, slug, err)
 	}
 	return true, nil
+}
+
+// upgradeTo is the slug of the version. For a minor version it is the newest patch that the cloud offers this
+// cluster: only a new cluster may ask for a minor version. Source: DigitalOcean's OpenAPI document, POST upgrade.
+func (a *Account) upgradeTo(ctx context.Context, cluster *cloud.Cluster, version string) (string, error) {
+	if strings.Count(version, ".") != 1 {
+		return version, nil
+	}
+	var offers struct {
+		Versions []struct {
+			Slug string `json:"slug"`
+		} `json:"available_upgrade_versions"`
+	}
+	if err := a.do(ctx, http.MethodGet, clustersPath+"/"+cluster.ID+"/upgrades", nil, &offers); err != nil {
+		return "", fmt.Errorf("list the upgrades of cluster %s: %w", cluster.ID, err)
+	}
+	var newest *utilversion.Version
+	var slug string
+	var others []string
+	for _, offer := range offers.Versions {
+		parsed, err := utilversion.ParseSemantic(offer.Slug)
+		if err != nil || !strings.HasPrefix(offer.Slug, version+".") {
+			others = append(others, offer.Slug)
+			continue
+		}
+		if newest == nil || newest.LessThan(parsed) {
+			newest, slug = parsed, offer.Slug
+		}
+	}
+	if slug == "" {
+		message := fmt.Sprintf("it offers no upgrade from %s to %s", cluster.Version, version)
+		if len(others) > 0 {
+			message += ", but to " + strings.Join(others, ", ")
+		}
+		return "", &cloud.Error{Problem: cloud.Refused, Message: message}
+	}
+	return slug, nil
 }
 
 // Delete implements cloud.CloudProvider.

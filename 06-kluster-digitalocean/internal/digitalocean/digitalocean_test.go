@@ -1,6 +1,7 @@
 package digitalocean_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -136,6 +137,102 @@ func TestPageOfAProxy(t *testing.T) {
 	g.Expect(err).To(MatchError(And(ContainSubstring("502 Bad Gateway"), Not(ContainSubstring("<")))), "a page is no message, see messageOf in request.go")
 }
 
+func TestNotFoundIsAProofOnlyFromTheAPI(t *testing.T) {
+	const page, answer = `<html>not here</html>`, `{"id":"not_found","message":"The resource you requested could not be found."}`
+	tests := map[string]struct {
+		kind, body string
+		gone       bool
+	}{
+		"a proxy's page":   {kind: "text/html; charset=utf-8", body: page},
+		"nothing":          {kind: "text/plain"},
+		"the API's answer": {kind: "application/json; charset=utf-8", body: answer, gone: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			account := serving(t, func(writer http.ResponseWriter, _ *http.Request) {
+				writer.Header().Set("Content-Type", test.kind)
+				writer.WriteHeader(http.StatusNotFound)
+				_, _ = writer.Write([]byte(test.body))
+			})
+			wanted := cloud.Unavailable
+			if test.gone {
+				wanted = cloud.NotFound
+			}
+			_, err := account.Get(t.Context(), "1")
+			g.Expect(cloud.Is(err, wanted)).To(BeTrue(), "get: %v, see problemOf in request.go", err)
+			err = account.Delete(t.Context(), "1")
+			g.Expect(cloud.Is(err, wanted)).To(BeTrue(), "delete: %v", err)
+
+			_, err = account.Find(t.Context(), cloud.Owner{UID: "owner"})
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "no list is no proof: %v", err)
+			_, err = account.Identity(t.Context())
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "identity: %v", err)
+			_, err = account.Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "create: %v", err)
+		})
+	}
+}
+
+func TestFindNeedsToSeeTags(t *testing.T) {
+	g := NewWithT(t)
+	account := answering(t, `{"kubernetes_clusters":[{"id":"1","tags":[]}],"links":{},"meta":{"total":1}}`)
+	_, err := account.Find(t.Context(), cloud.Owner{UID: "owner"})
+	g.Expect(cloud.Is(err, cloud.Unauthorized)).To(BeTrue(), "found is %v", err)
+	g.Expect(err).To(MatchError(ContainSubstring("the token needs the scope tag:read")))
+}
+
+func TestUpgradeAsksForWhatIsOffered(t *testing.T) {
+	tests := map[string]struct{ version, offered, want, refusal string }{
+		"a minor version is the newest patch offered": {version: "1.37", offered: `[{"slug":"1.37.9-do.0"},{"slug":"1.37.10-do.0"},{"slug":"1.37.10-do.1"},{"slug":"1.36.9-do.1"}]`, want: "1.37.10-do.1"},
+		"a slug stays what it is":                     {version: "1.37.9-do.0", offered: `[]`, want: "1.37.9-do.0"},
+		"another patch comes first":                   {version: "1.37", offered: `[{"slug":"1.36.9-do.1"}]`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.37, but to 1.36.9-do.1"},
+		"the beginning of a number is another one":    {version: "1.3", offered: `[{"slug":"1.37.1-do.0"}]`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.3"},
+		"nothing is offered":                          {version: "1.37", offered: `null`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.37"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			asked := ""
+			account := serving(t, func(writer http.ResponseWriter, request *http.Request) {
+				writer.Header().Set("Content-Type", "application/json")
+				if request.Method == http.MethodPost {
+					var body struct{ Version string }
+					g.Expect(json.NewDecoder(request.Body).Decode(&body)).To(Succeed())
+					asked = body.Version
+					writer.WriteHeader(http.StatusAccepted)
+					return
+				}
+				_, _ = fmt.Fprintf(writer, `{"available_upgrade_versions":%s}`, test.offered)
+			})
+			changed, err := account.Upgrade(t.Context(), &cloud.Cluster{ID: "1", Version: "1.36.5-do.1"}, test.version)
+			g.Expect(asked).To(Equal(test.want), "see upgradeTo in digitalocean.go")
+			g.Expect(changed).To(Equal(test.want != ""))
+			if test.refusal == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(cloud.Is(err, cloud.Refused)).To(BeTrue())
+			g.Expect(err).To(MatchError(ContainSubstring(test.refusal)))
+		})
+	}
+}
+
+func TestAPoolIsNotGivenOtherMachines(t *testing.T) {
+	g := NewWithT(t)
+	api, base := serve(t)
+	account := digitalocean.New(token, base, http.DefaultTransport)
+	made, err := account.Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
+	g.Expect(err).NotTo(HaveOccurred())
+	wanted := newSpec("shop").Pools
+	wanted[0].Size = "s-4vcpu-8gb"
+	api.ClearJournal()
+	_, err = account.UpdatePools(t.Context(), made, wanted)
+	g.Expect(cloud.Is(err, cloud.Refused)).To(BeTrue(), "found is %v", err)
+	g.Expect(err).To(MatchError(ContainSubstring("machines of size s-2vcpu-4gb")))
+	g.Expect(api.Journal()).To(BeEmpty())
+}
+
 func TestEmptyAnswers(t *testing.T) {
 	for _, body := range []string{`{}`, `{"kubernetes_cluster":null}`, `{"kubernetes_cluster":{"id":""}}`, `{"kubernetes_cluster":{"id":"another"}}`} {
 		t.Run(body, func(t *testing.T) {
@@ -143,6 +240,8 @@ func TestEmptyAnswers(t *testing.T) {
 			account := answering(t, body)
 			_, err := account.Get(t.Context(), "wanted")
 			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found is %v", err)
+			_, err = account.Find(t.Context(), cloud.Owner{UID: "owner"})
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "it holds no list: %v", err)
 			if body == `{"kubernetes_cluster":{"id":"another"}}` {
 				return // it is the answer to a creation
 			}
@@ -173,10 +272,16 @@ func TestIdentityIsTheTeams(t *testing.T) {
 // answering is the account of a cloud that says the same to everything.
 func answering(t *testing.T, body string) *digitalocean.Account {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
+	return serving(t, func(writer http.ResponseWriter, _ *http.Request) {
 		writer.Header().Set("Content-Type", "application/json")
 		_, _ = writer.Write([]byte(body)) // the client's test fails if it does not arrive
-	}))
+	})
+}
+
+// serving is the account of a cloud of a few lines.
+func serving(t *testing.T, handle http.HandlerFunc) *digitalocean.Account {
+	t.Helper()
+	server := httptest.NewServer(handle)
 	t.Cleanup(server.Close)
 	base, err := url.Parse(server.URL + "/")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())

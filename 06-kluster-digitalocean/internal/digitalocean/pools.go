@@ -12,12 +12,16 @@ import (
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 )
 
-// UpdatePools implements cloud.CloudProvider. New pools come before old ones go, so
-// that pods have somewhere to move to, and the cluster never loses its last pool.
+// UpdatePools implements cloud.CloudProvider. New pools are asked for before old ones go, so that the cluster never
+// loses its last pool. It doesn't wait for new machines.
 func (a *Account) UpdatePools(ctx context.Context, cluster *cloud.Cluster, pools []cloud.Pool) (changed bool, err error) {
 	path := clustersPath + "/" + cluster.ID + "/node_pools"
 	for _, wanted := range pools {
 		found := findPool(cluster.Pools, wanted.Name)
+		if found != nil && found.Size != wanted.Size {
+			message := fmt.Sprintf("node pool %q has machines of size %s, and no pool can be given others: give the new one another name", found.Name, found.Size)
+			return changed, &cloud.Error{Problem: cloud.Refused, Message: message}
+		}
 		if found != nil && isMet(wanted, *found) {
 			continue
 		}

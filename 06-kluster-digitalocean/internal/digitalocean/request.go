@@ -40,31 +40,44 @@ func translate(err error) error {
 		return err
 	}
 	return &cloud.Error{
-		Problem:    problemOf(answer.Response.StatusCode),
+		Problem:    problemOf(answer.Response),
 		Message:    messageOf(answer),
 		RetryAfter: retryAfter(answer.Response.Header),
 	}
 }
 
-func problemOf(status int) cloud.Problem {
-	switch {
-	case status == http.StatusNotFound:
+// problemOf takes a 404 for NotFound only if the API itself says it: a proxy's page proves nothing.
+func problemOf(response *http.Response) cloud.Problem {
+	switch status := response.StatusCode; {
+	case status == http.StatusNotFound && isJSON(response):
 		return cloud.NotFound
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return cloud.Unauthorized
 	case status == http.StatusTooManyRequests:
 		return cloud.Busy
-	case status >= http.StatusInternalServerError:
+	case status >= http.StatusInternalServerError, status == http.StatusNotFound:
 		return cloud.Unavailable
 	}
 	return cloud.Refused
 }
 
+// orUnavailable is for requests that are not about one cluster: a 404 says that the address is no API's.
+func orUnavailable(err error) error {
+	if !cloud.Is(err, cloud.NotFound) {
+		return err
+	}
+	return &cloud.Error{Problem: cloud.Unavailable, Message: "404 Not Found: there is no such API at this address"}
+}
+
+func isJSON(response *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	return err == nil && kind == "application/json"
+}
+
 // messageOf is the API's own message, or the status if it has none, as with a proxy's page: godo takes
 // the whole page for the message.
 func messageOf(answer *godo.ErrorResponse) string {
-	kind, _, err := mime.ParseMediaType(answer.Response.Header.Get("Content-Type"))
-	if err == nil && kind == "application/json" && answer.Message != "" {
+	if isJSON(answer.Response) && answer.Message != "" {
 		return answer.Message
 	}
 	return answer.Response.Status

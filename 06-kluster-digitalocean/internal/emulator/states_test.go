@@ -117,8 +117,10 @@ func TestRefusedUpdatesOfAClusterAndUpgrades(t *testing.T) {
 		"high availability switched off":       {"PUT", "", `{"name":"demo","ha":false}`, "cannot be disabled"},
 		"an unknown day":                       {"PUT", "", `{"name":"demo","maintenance_policy":{"day":"x"}}`, "maintenance policy day"},
 		"an upgrade to an unknown version":     {"POST", "/upgrade", `{"version":"9.9"}`, "invalid version slug"},
+		"an upgrade to a minor version":        {"POST", "/upgrade", `{"version":"1.37"}`, "invalid version slug"},
+		"an upgrade to the newest":             {"POST", "/upgrade", `{"version":"latest"}`, "invalid version slug"},
 		"an upgrade to the same version":       {"POST", "/upgrade", `{"version":"1.36.5-do.1"}`, "cannot be upgraded to this version"},
-		"an upgrade to an older version":       {"POST", "/upgrade", `{"version":"1.35"}`, "cannot be upgraded to this version"},
+		"an upgrade to an older version":       {"POST", "/upgrade", `{"version":"1.35.9-do.2"}`, "cannot be upgraded to this version"},
 		"credentials that ended before now":    {"GET", "/credentials?expiry_seconds=-1", "", "expiry_seconds"},
 		"credentials that last for no number":  {"GET", "/kubeconfig?expiry_seconds=x", "", "expiry_seconds"},
 		"messages since a time that is no one": {"GET", "/status_messages?since=x", "", "since is not a time"},
@@ -139,8 +141,9 @@ func TestRefusedUpdatesOfAClusterAndUpgrades(t *testing.T) {
 			g.Expect(l.do("GET", clustersURL, "").text).To(Equal(shown))
 		})
 	}
-	l.Expect(l.do("POST", path+"/upgrade", `{"version":"latest"}`).status).To(Equal(http.StatusAccepted))
-	l.Expect(l.do("POST", path+"/upgrade", `{"version":"latest"}`).text).To(ContainSubstring("has to be running"))
+	newest := `{"version":"1.37.1-do.0"}`
+	l.Expect(l.do("POST", path+"/upgrade", newest).status).To(Equal(http.StatusAccepted))
+	l.Expect(l.do("POST", path+"/upgrade", newest).text).To(ContainSubstring("has to be running"))
 }
 
 func TestAnUpdateReplacesTagsAndKeepsWhatItDoesNotMention(t *testing.T) {

@@ -26,18 +26,18 @@ func (e *Emulator) upgradeCluster(x *exchange) reply {
 	if refused, ok := x.decode(&wanted); !ok {
 		return refused
 	}
-	slug, known := resolveVersion(wanted.Version)
-	if !known {
+	isWanted := func(v Version) bool { return v.Slug == wanted.Version } // a slug: a minor version is for new clusters
+	if !slices.ContainsFunc(versions(), isWanted) {
 		return invalid("validation error: invalid version slug")
 	}
-	if !slices.ContainsFunc(upgradesFrom(found.Version), func(v Version) bool { return v.Slug == slug }) {
+	if !slices.ContainsFunc(upgradesFrom(found.Version), isWanted) {
 		return invalid("validation error: the cluster cannot be upgraded to this version")
 	}
 	if found.State != StateRunning {
 		return invalid("the cluster has to be running for an upgrade")
 	}
 	found.enter(StateUpgrading, "", x.now)
-	found.Target = slug
+	found.Target = wanted.Version
 	found.schedule(x.now.Add(e.options.UpgradeTime), StateRunning)
 	return reply{status: http.StatusAccepted, effective: true}
 }
