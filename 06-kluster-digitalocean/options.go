@@ -42,7 +42,7 @@ type options struct {
 	retryInterval time.Duration
 	// settleTime is how long a cluster that was asked for may be missing in the cloud's list.
 	settleTime time.Duration
-	// clock tells when credentials end.
+	// clock tells when credentials end, and how long a deletion has waited.
 	clock clock.PassiveClock
 
 	cloud          cloudOptions
