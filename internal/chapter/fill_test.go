@@ -32,6 +32,9 @@ type Set[T comparable] struct {
 // Has tells what is in it.
 func (s *Set[T]) Has(item T) bool { return s.items[item] }
 
+// Swap swaps.
+//
+// Twice is none.
 func (Pair[A, B]) Swap() {}
 
 type (
@@ -63,7 +66,7 @@ func TestCutSymbol(t *testing.T) {
 		"a function with its doc comment":     {"Hello", "// Hello greets.\n//\n//workshop:step 1.2 task\nfunc Hello(name string) {\n\t// why\n\tfmt.Println(\"hello \" + name)\n}"},
 		"a type":                              {"Set", "// Set is a set.\ntype Set[T comparable] struct {\n\titems map[T]bool // what is in it\n}"},
 		"a method":                            {"Set.Has", "// Has tells what is in it.\nfunc (s *Set[T]) Has(item T) bool { return s.items[item] }"},
-		"a method of two type parameters":     {"Pair.Swap", "func (Pair[A, B]) Swap() {}"},
+		"a method of two type parameters":     {"Pair.Swap", "// Swap swaps.\n//\n// Twice is none.\nfunc (Pair[A, B]) Swap() {}"},
 		"a type of a group":                   {"Pair", "// Pair is two.\ntype Pair[A, B any] struct{}"},
 		"a type of a group, with its comment": {"ID", "type ID = string // short"},
 		"a type of a group, without any":      {"Rest", "type Rest int"},

@@ -32,11 +32,12 @@ func cutSymbol(source []byte, name string) (string, error) {
 		if cut == "" {
 			continue
 		}
-		formatted, err := format.Source([]byte(cut))
+		// With a line of its own for the package: else gofmt takes the first line of the comment for another comment.
+		formatted, err := format.Source([]byte("package p\n\n" + cut))
 		if err != nil {
 			return "", fmt.Errorf("format %s: %w", name, err)
 		}
-		return strings.TrimSpace(string(formatted)), nil
+		return strings.TrimSpace(strings.TrimPrefix(string(formatted), "package p\n")), nil
 	}
 	return "", fmt.Errorf("has no symbol %s", name)
 }

@@ -143,7 +143,7 @@ const (
 const (
 	// StateReady: the Secret holds a password as the policy asks.
 	StateReady = "Ready"
-	// StatePending: it is being made, or something will be tried again.
+	// StatePending: a former Secret is being removed, and a new one follows by itself.
 	StatePending = "Pending"
 	// StateFailed: somebody has to change the Password, or to remove what stands in its way.
 	StateFailed = "Failed"

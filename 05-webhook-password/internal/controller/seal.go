@@ -59,7 +59,7 @@ func causeToGenerate(secret *corev1.Secret, password *secretv1.Password, now tim
 	case secret.Annotations[policyAnnotation] != generator.Describe(password.Spec.Policy):
 		return &cause{corev1.EventTypeNormal, eventPolicyChanged, "the policy has changed"}
 	case rotation != nil && !now.Before(made.Add(rotation.After.Duration)):
-		return &cause{corev1.EventTypeNormal, eventRotated, fmt.Sprintf("the last one was made %s ago", rotation.After.Duration)}
+		return &cause{corev1.EventTypeNormal, eventRotated, fmt.Sprintf("the last one had reached its age of %s", rotation.After.Duration)}
 	}
 	return nil
 }

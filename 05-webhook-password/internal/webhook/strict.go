@@ -25,7 +25,7 @@ const maxBody = 7 << 20
 
 // Strict makes a server's admission webhooks refuse what is no question about a
 // Password. controller-runtime reads any kind of body that has a request in it, takes an object
-// of another kind for an empty one of the right kind, and allows operations that it knows no rule for.
+// that names no kind for one of the right kind, and allows operations that it knows no rule for.
 func Strict(server ctrlwebhook.Server) ctrlwebhook.Server {
 	return strictServer{server}
 }

@@ -58,7 +58,7 @@ type PasswordDefaulter struct{}
 var _ admission.Handler = (*PasswordDefaulter)(nil)
 
 // Handle names the Secret like the Password. One with a generateName has no name
-// yet: names are made after admission. It stays without a secretName.
+// yet: names are made after mutation. It stays without a secretName.
 func (*PasswordDefaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
 	var password struct {
 		Metadata struct {
