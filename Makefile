@@ -32,7 +32,7 @@ else
 
 .PHONY: help
 help: ## List everything that make can do here
-	@echo "make TARGET [CLUSTER=embedded|kind|current] [NAME=cluster]"
+	@echo "make TARGET [CLUSTER=embedded|kind|current] [NAME=cluster] [YES=1: no question with CLUSTER=current]"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-24s %s\n", $$1, $$2}' Makefile
 	@echo
@@ -57,7 +57,7 @@ doctor: bootstrap ## Check whether this machine is ready, and say what mends it
 	@$(WORKSHOP) doctor
 
 .PHONY: up
-up: bootstrap ## Make the classroom cluster run (PORT=…, NODES=…)
+up: bootstrap ## Make the classroom cluster run (PORT=…, NODES=…; with CLUSTER=kind also KIND_NODE_IMAGE=…)
 	@$(WORKSHOP) up $(if $(PORT),--port $(PORT)) $(if $(NODES),--nodes $(NODES))
 
 .PHONY: down
@@ -69,7 +69,7 @@ status: bootstrap ## Show components, version, nodes, memory and kubeconfig
 	@$(WORKSHOP) status
 
 .PHONY: reset
-reset: bootstrap ## Take the cluster back to an empty one (STAGE=N)
+reset: bootstrap ## Take the cluster back to an empty one (STAGE=N looks whether there is such a chapter)
 	@$(WORKSHOP) reset $(if $(STAGE),--stage $(STAGE))
 
 .PHONY: shell
@@ -90,7 +90,7 @@ test: tools ## Run all tests
 	@set -e; for stage in $(STAGES); do echo "$(MAKE) -C $$stage test"; $(MAKE) --no-print-directory -C $$stage test; done
 
 .PHONY: bench
-bench: tools ## Measure what docs/benchmarks.md reports (BUILD=1: a cold build; LOAD=1 STAGE=2 N=100,500: load)
+bench: tools ## Measure what docs/benchmarks.md reports (BUILD=1: a cold build; LOAD=1 STAGE=2 N=100,500 IDLE=60s: load)
 	@$(WORKSHOP) bench $(if $(BUILD),--build) $(if $(LOAD),--load) $(if $(STAGE),--stage $(STAGE)) $(if $(N),--resources $(N)) $(if $(IDLE),--idle $(IDLE))
 
 .PHONY: generate

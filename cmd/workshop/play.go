@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/operator-workshop/internal/chapter"
+	"example.com/operator-workshop/internal/classroom"
 )
 
 // typingDelay is the time for each typed character: quick, but possible to follow.
@@ -82,10 +83,21 @@ func (a *app) play(cmd *cobra.Command, options playOptions, paths []string) erro
 	}
 	for _, each := range chapters {
 		if _, err := player.Play(cmd.Context(), each); err != nil {
-			return fmt.Errorf("%w\n`make reset` gives you an empty cluster to start again", err)
+			return fmt.Errorf("%w\n%s", err, a.startAgain())
 		}
 	}
 	return nil
+}
+
+// startAgain says how to get back to the state in which chapters start.
+func (a *app) startAgain() string {
+	switch a.provider {
+	case classroom.Current:
+		return "the commands of the chapter's last step remove what is left in your cluster"
+	case classroom.Kind:
+		return "`make reset CLUSTER=kind` gives you an empty cluster to start again"
+	}
+	return "`make reset` gives you an empty cluster to start again"
 }
 
 // relative shortens a path for messages, as seen from the working directory.

@@ -53,7 +53,7 @@ func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) err
 	if err := a.ensureTools(cmd.Context(), cmd.OutOrStdout(), toolchain.Main); err != nil {
 		return err
 	}
-	if slices.Contains(verbs, "lint") {
+	if slices.ContainsFunc(verbs, func(verb string) bool { return slices.Contains(linterVerbs, verb) }) {
 		if err := a.ensureTools(cmd.Context(), cmd.OutOrStdout(), "golangci-lint"); err != nil {
 			return err
 		}
@@ -85,7 +85,14 @@ func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) err
 }
 
 // offlineVerbs need no cluster of the classroom, or find it themselves: tests start their own, kind-load takes that of kind.
-var offlineVerbs = []string{"help", "test", "fmt", "vet", "lint", "generate", "manifests", "verify", "build", "docker-build", "docker-push", "docker-buildx", "kind-load", "build-installer", "setup-test-e2e", "test-e2e", "cleanup-test-e2e"}
+var offlineVerbs = []string{
+	"help", "test", "fuzz", "fmt", "vet", "lint", "lint-fix", "lint-config", "generate", "manifests", "build",
+	"docker-build", "docker-push", "docker-buildx", "kind-load", "build-installer", "bundle", "bundle-build", "bundle-push",
+	"setup-test-e2e", "test-e2e", "cleanup-test-e2e", "emulator",
+}
+
+// linterVerbs need golangci-lint, which is built when somebody asks for it.
+var linterVerbs = []string{"lint", "lint-fix", "lint-config"}
 
 // stageEnvironment brings the cluster up for verbs that work on it, such as install.
 func (a *app) stageEnvironment(cmd *cobra.Command, verbs []string) ([]string, error) {
