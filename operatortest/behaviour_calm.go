@@ -35,7 +35,7 @@ func (t *trial) silentOnResyncs(ctx context.Context) error {
 	if _, err := t.settle(ctx, operator, t.resource(nil)); err != nil {
 		return err
 	}
-	return t.hush(ctx, operator, 2*resync+watched/2, "informers repeat all objects every "+resync.String())
+	return t.hush(ctx, operator, len(operator.writes()), 2*resync+watched/2, "informers repeat all objects every "+resync.String())
 }
 
 // silentOnNews expects nothing of one that sees what does not concern it, or what was done before its time.
@@ -45,22 +45,25 @@ func (t *trial) silentOnNews(ctx context.Context) error {
 	if _, err := t.settle(ctx, first, resource); err != nil {
 		return err
 	}
+	before := len(first.writes())
 	if err := t.touchAll(ctx, resource); err != nil {
 		return err
 	}
-	if err := t.hush(ctx, first, watched, "somebody put a label on the resource and its children"); err != nil {
+	if err := t.hush(ctx, first, before, watched, "somebody put a label on the resource and its children"); err != nil {
 		return err
 	}
 	if err := first.stop(); err != nil {
 		return err
 	}
 	second := t.start(RunOptions{})
-	return t.hush(ctx, second, watched, "the operator was started anew and sees everything for the first time")
+	if err := t.awake(ctx, second); err != nil {
+		return err
+	}
+	return t.hush(ctx, second, 0, quiet, "the operator was started anew and sees everything for the first time")
 }
 
-// hush watches an operator for a while in which it must not write.
-func (t *trial) hush(ctx context.Context, operator *instance, duration time.Duration, circumstances string) error {
-	before := len(operator.writes())
+// hush watches an operator for a while in which it must not write. Its writes are counted from those before on.
+func (t *trial) hush(ctx context.Context, operator *instance, before int, duration time.Duration, circumstances string) error {
 	return t.throughout(ctx, duration, "no write request while "+circumstances, func(context.Context) error {
 		if writes := operator.writes()[before:]; len(writes) > 0 {
 			return fmt.Errorf("%d:\n%s", len(writes), lines(writes))

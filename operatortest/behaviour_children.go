@@ -287,7 +287,7 @@ func (t *trial) warnedOnce(ctx context.Context, resource, foreign *unstructured.
 		if event.Regarding.UID != resource.GetUID() || event.Type != corev1.EventTypeWarning || !strings.Contains(event.Note, foreign.GetName()) {
 			continue
 		}
-		times := 1
+		times := max(1, int(event.DeprecatedCount)) // where the recorder of core/v1 counts
 		if event.Series != nil {
 			times = int(event.Series.Count)
 		}

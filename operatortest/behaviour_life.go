@@ -33,7 +33,7 @@ var converges = behaviour{
 	},
 }
 
-// samples are the first objects of all sample files that are of the operator's kind.
+// samples are the objects of the operator's kind in all sample files. It is an error if there are none.
 func (l *lab) samples() ([]*unstructured.Unstructured, error) {
 	files, err := sampleFiles(l.operator.Samples)
 	if err != nil {
@@ -50,6 +50,9 @@ func (l *lab) samples() ([]*unstructured.Unstructured, error) {
 				samples = append(samples, object)
 			}
 		}
+	}
+	if len(samples) == 0 {
+		return nil, fmt.Errorf("%s has no %s: there is nothing to try", l.operator.Samples, l.sample.GetKind())
 	}
 	return samples, nil
 }

@@ -35,7 +35,7 @@ var leastPrivilege = behaviour{
 
 // live takes an operator through everything it has permissions for.
 func (t *trial) live(ctx context.Context) error {
-	operator := t.start(RunOptions{LeaderElection: t.election("first")})
+	operator := t.start(RunOptions{LeaderElection: t.patientElection("first")})
 	resource := t.resource(nil)
 	if _, err := t.settle(ctx, operator, resource); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (t *trial) live(ctx context.Context) error {
 	if err := operator.stop(); err != nil {
 		return err
 	}
-	t.start(RunOptions{LeaderElection: t.election("second")})
+	t.start(RunOptions{LeaderElection: t.patientElection("second")})
 	if err := t.remove(ctx, resource); err != nil {
 		return err
 	}

@@ -29,8 +29,9 @@
 //
 // With USE_EXISTING_CLUSTER=true nothing is started. The tests run on the
 // cluster that KUBECONFIG names; [Cluster.Stop] removes the definitions and
-// webhooks that [Cluster.Start] created there, and leaves those it found.
-// Webhooks need a cluster whose API server can reach the test process.
+// webhooks that [Cluster.Start] created there. Definitions that it found are left,
+// and to find webhooks of the same names is an error. Webhooks need a cluster whose
+// API server can reach the test process.
 //
 // # Samples
 //

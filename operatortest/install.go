@@ -38,6 +38,10 @@ func (c *Cluster) install(ctx context.Context) error {
 		}
 	}
 
+	if err := c.noteWebhooks(ctx); err != nil {
+		return err
+	}
+
 	existing := true // for envtest: it started this one, or somebody else did
 	environment := &envtest.Environment{
 		UseExistingCluster:    &existing,
@@ -51,18 +55,45 @@ func (c *Cluster) install(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("install the definitions and webhooks: %w", err), webhooks.Cleanup())
 	}
-	for _, webhook := range webhooks.MutatingWebhooks {
-		c.note(webhook)
-	}
-	for _, webhook := range webhooks.ValidatingWebhooks {
-		c.note(webhook)
-	}
 	// envtest keeps the certificates in a folder of its own, which a killed process would leave behind.
 	certificates := filepath.Join(c.dir, "webhook-certificates")
 	if err := os.Rename(webhooks.LocalServingCertDir, certificates); err != nil {
 		return fmt.Errorf("move the webhook certificates: %w", err)
 	}
 	c.Serving = Serving{Host: webhooks.LocalServingHost, Port: webhooks.LocalServingPort, CertDir: certificates}
+	return nil
+}
+
+// noteWebhooks remembers the webhooks that are about to be made, also in case that fails midway. It is an error if
+// the cluster has one of them already: envtest would lead that to the test process.
+func (c *Cluster) noteWebhooks(ctx context.Context) error {
+	if len(c.Webhooks) == 0 {
+		return nil
+	}
+	read := envtest.WebhookInstallOptions{Paths: c.Webhooks, LocalServingHost: "127.0.0.1"}
+	if err := errors.Join(read.PrepWithoutInstalling(), read.Cleanup()); err != nil {
+		return fmt.Errorf("read the webhooks in %v: %w", c.Webhooks, err)
+	}
+	var webhooks []client.Object
+	for _, webhook := range read.MutatingWebhooks {
+		webhooks = append(webhooks, webhook)
+	}
+	for _, webhook := range read.ValidatingWebhooks {
+		webhooks = append(webhooks, webhook)
+	}
+	for _, webhook := range webhooks {
+		found := webhook.DeepCopyObject().(client.Object)
+		err := c.admin.Get(ctx, client.ObjectKeyFromObject(webhook), found)
+		if err == nil {
+			return fmt.Errorf("the cluster has webhooks of the name %s already, which the tests would take over: stop their operator, or delete them", webhook.GetName())
+		}
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("look for the webhooks %s: %w", webhook.GetName(), err)
+		}
+	}
+	for _, webhook := range webhooks {
+		c.note(webhook)
+	}
 	return nil
 }
 

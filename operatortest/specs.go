@@ -28,7 +28,8 @@ type specs struct {
 
 // specs reads the schema of the sample's kind from the API server, once.
 func (l *lab) specs(ctx context.Context) (*specs, error) {
-	l.specsOnce.Do(func() { l.knownSpecs, l.specsErr = l.readSpecs(ctx) })
+	// Others need them, too, whatever becomes of the trial that asks first.
+	l.specsOnce.Do(func() { l.knownSpecs, l.specsErr = l.readSpecs(context.WithoutCancel(ctx)) })
 	return l.knownSpecs, l.specsErr
 }
 

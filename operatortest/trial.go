@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,8 +79,34 @@ func (t *trial) grantRoles(ctx context.Context) error {
 		if err := errors.Join(t.cluster.admin.Create(ctx, granted), t.cluster.admin.Create(ctx, binding)); err != nil {
 			return fmt.Errorf("grant role %s: %w", granted.Name, err)
 		}
+		if err := t.allowed(ctx, granted.Rules); err != nil {
+			return fmt.Errorf("grant role %s: %w", granted.Name, err)
+		}
 	}
 	return nil
+}
+
+// allowed waits until the API server knows of a new Role: it learns of one from a watch, as everybody does.
+func (t *trial) allowed(ctx context.Context, rules []rbacv1.PolicyRule) error {
+	if len(rules) == 0 || len(rules[0].Resources) == 0 {
+		return nil
+	}
+	resource, subresource, _ := strings.Cut(rules[0].Resources[0], "/")
+	asked := &authorizationv1.ResourceAttributes{
+		Namespace: t.namespace, Verb: rules[0].Verbs[0], Group: rules[0].APIGroups[0], Resource: resource, Subresource: subresource,
+	}
+	if names := rules[0].ResourceNames; len(names) > 0 {
+		asked.Name = names[0]
+	}
+	ctx, cancel := context.WithTimeout(ctx, namespaceTimeout)
+	defer cancel()
+	return wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: t.user, Groups: []string{"system:authenticated"}, ResourceAttributes: asked,
+		}}
+		err := t.cluster.admin.Create(ctx, review)
+		return review.Status.Allowed, err
+	})
 }
 
 // election lets the operator take part in an election in the trial's namespace.
@@ -87,6 +115,13 @@ func (t *trial) election(candidate string) *LeaderElection {
 		Namespace: t.namespace, Identity: candidate,
 		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
 	}
+}
+
+// patientElection is one that no short stall of the machine decides, for trials of something else.
+func (t *trial) patientElection(candidate string) *LeaderElection {
+	election := t.election(candidate)
+	election.LeaseDuration, election.RenewDeadline = 5*leaseDuration, 5*renewDeadline
+	return election
 }
 
 // noteTheirs takes all that the namespace holds now as somebody else's, but for the children of resources.
@@ -114,8 +149,6 @@ func (t *trial) noteTheirs(ctx context.Context) error {
 // is known, so finalizers that hold a resource now are taken off. Another cluster goes away
 // as a whole, and emptying a namespace costs the API server more than a trial does.
 func (t *trial) clear(namespace *corev1.Namespace) error {
-	ctx, cancel := context.WithTimeout(context.Background(), namespaceTimeout)
-	defer cancel()
 	var errs []error
 	for _, instance := range t.instances {
 		errs = append(errs, instance.kill())
@@ -123,6 +156,8 @@ func (t *trial) clear(namespace *corev1.Namespace) error {
 	if !t.cluster.shared {
 		return errors.Join(errs...)
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), namespaceTimeout)
+	defer cancel()
 	// An operator may hold what it needs, too, such as a Secret of a kind that it also makes.
 	for _, kind := range append(t.childKinds(), t.sample.GroupVersionKind()) {
 		objects, err := t.list(ctx, kind)
@@ -155,10 +190,10 @@ func (t *trial) settle(ctx context.Context, operator *instance, resource *unstru
 func (t *trial) eventually(ctx context.Context, what string, condition func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, t.operator.timeout())
 	defer cancel()
-	var last error
+	var last, ended error
 	err := wait.PollUntilContextCancel(bounded, pollInterval, true, func(ctx context.Context) (bool, error) {
-		if err := t.attend(); err != nil {
-			return false, err
+		if ended = t.attend(); ended != nil {
+			return false, ended
 		}
 		err := condition(ctx)
 		if err == nil || ctx.Err() == nil {
@@ -172,7 +207,7 @@ func (t *trial) eventually(ctx context.Context, what string, condition func(cont
 	if ctx.Err() != nil {
 		return fmt.Errorf("expected %s\nfound, when the time of the spec was up: %w: %w", what, last, ctx.Err())
 	}
-	if last == nil || !wait.Interrupted(err) {
+	if last == nil || ended != nil {
 		last = err
 	}
 	return fmt.Errorf("expected %s\nfound, after %s at most: %w", what, t.operator.timeout(), last)
@@ -182,19 +217,20 @@ func (t *trial) eventually(ctx context.Context, what string, condition func(cont
 func (t *trial) throughout(ctx context.Context, duration time.Duration, what string, condition func(context.Context) error) error {
 	watch, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
-	err := wait.PollUntilContextCancel(watch, pollInterval, true, func(context.Context) (bool, error) {
-		if err := t.attend(); err != nil {
-			return false, err
+	var failed error // its cause may be the end of some other context
+	_ = wait.PollUntilContextCancel(watch, pollInterval, true, func(context.Context) (bool, error) {
+		if failed = t.attend(); failed == nil {
+			failed = condition(ctx)
 		}
-		return false, condition(ctx)
+		return false, failed
 	})
 	if ctx.Err() != nil {
 		return fmt.Errorf("expected %s\nfound: the time of the spec is up: %w", what, ctx.Err())
 	}
-	if wait.Interrupted(err) {
-		return nil
+	if failed != nil {
+		return fmt.Errorf("expected %s\nfound: %w", what, failed)
 	}
-	return fmt.Errorf("expected %s\nfound: %w", what, err)
+	return nil
 }
 
 // rest waits until the operator has written nothing for a while.
