@@ -58,6 +58,7 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 	}
 	servers, err := startServers(ctx, options, lease.Check, controller.synced)
 	if err != nil {
+		controller.stop() // its queue runs already
 		return err
 	}
 	defer servers.stop()
