@@ -51,7 +51,13 @@ func (t *trial) shutDown(ctx context.Context) error {
 	before := goleak.IgnoreCurrent()
 	hold := holdFirstWrite()
 	tap := traffic.New()
-	tap.SetRule(hold.rule)
+	events := make(chan struct{})
+	tap.SetRule(func(request traffic.Request) traffic.Action {
+		if request.IsEvent() {
+			return traffic.Action{Hold: events}
+		}
+		return hold.rule(request)
+	})
 	operator := t.startOn(tap, RunOptions{})
 	if err := t.eventually(ctx, "the operator to begin its first write", func(context.Context) error { return hold.reached() }); err != nil {
 		return err
@@ -73,7 +79,7 @@ func (t *trial) shutDown(ctx context.Context) error {
 		return err
 	}
 	close(hold.release)
-	time.AfterFunc(eventDelay, func() { close(hold.events) })
+	time.AfterFunc(eventDelay, func() { close(events) })
 	if err := operator.stop(); err != nil {
 		return err
 	}
@@ -128,22 +134,19 @@ func (t *trial) two(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	return resources, errors.Join(t.create(ctx, resources[0]), t.create(ctx, resources[1]))
 }
 
-// firstWrite holds the first write of an operator until release is closed, and all events until events is.
+// firstWrite holds the first write of an operator until release is closed.
 type firstWrite struct {
-	release, events, begun chan struct{}
-	once                   sync.Once
+	release, begun chan struct{}
+	once           sync.Once
 }
 
 func holdFirstWrite() *firstWrite {
-	return &firstWrite{release: make(chan struct{}), events: make(chan struct{}), begun: make(chan struct{})}
+	return &firstWrite{release: make(chan struct{}), begun: make(chan struct{})}
 }
 
 func (w *firstWrite) rule(request traffic.Request) traffic.Action {
 	action := traffic.Action{}
-	switch {
-	case request.IsEvent():
-		action.Hold = w.events
-	case request.IsWrite() && !request.IsLease():
+	if request.IsWrite() && !request.IsEvent() && !request.IsLease() {
 		w.once.Do(func() {
 			close(w.begun)
 			action.Hold = w.release

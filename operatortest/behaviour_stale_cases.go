@@ -19,7 +19,6 @@ import (
 // of that. It catches what is made a second time because the first is not seen to be written down.
 func ownWritesUnseen(ctx context.Context, b *blind) error {
 	first := holdFirstWrite()
-	close(first.events) // those need not wait
 	b.tap.SetRule(first.rule)
 	b.operator = b.startOn(b.tap, RunOptions{})
 	if err := b.create(ctx, b.resource); err != nil {
