@@ -103,6 +103,9 @@ func (a *app) startAgain() string {
 // relative shortens a path for messages, as seen from the working directory.
 func (a *app) relative(path string) string {
 	current, err := os.Getwd()
+	if err == nil {
+		current, err = filepath.EvalSymlinks(current) // as repo.Find does with the root
+	}
 	if err != nil {
 		return path
 	}

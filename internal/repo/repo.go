@@ -36,9 +36,13 @@ const marker = "cmd/workshop/main.go"
 
 var chapterName = regexp.MustCompile(`^([0-9]+)-.+\.md$`)
 
-// Find returns the checkout that contains dir.
+// Find returns the checkout that contains dir. A symbolic link that leads to it is resolved: a cluster's processes and
+// files name the checkout's path, so there must be only one.
 func Find(dir string) (Repo, error) {
 	start, err := filepath.Abs(dir)
+	if err == nil {
+		start, err = filepath.EvalSymlinks(start)
+	}
 	if err != nil {
 		return Repo{}, fmt.Errorf("find the workshop's root: %w", err)
 	}

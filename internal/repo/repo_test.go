@@ -25,11 +25,19 @@ func write(t *testing.T, root string, names ...string) {
 
 func TestFind(t *testing.T) {
 	g := NewWithT(t)
-	root := t.TempDir()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	g.Expect(err).NotTo(HaveOccurred())
 	write(t, root, "cmd/workshop/main.go", "01-crd-only/config/crd.yaml")
 	found, err := repo.Find(filepath.Join(root, "01-crd-only", "config"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found.Root).To(Equal(root))
+
+	link := filepath.Join(t.TempDir(), "link")
+	g.Expect(os.Symlink(root, link)).To(Succeed())
+	found, err = repo.Find(filepath.Join(link, "01-crd-only"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found.Root).To(Equal(root), "a checkout has one name, whichever way leads to it")
+
 	_, err = repo.Find(t.TempDir())
 	g.Expect(err).To(MatchError(ContainSubstring("change into your clone")))
 }
