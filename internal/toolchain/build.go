@@ -71,7 +71,10 @@ func (b Builder) Ensure(ctx context.Context, set Set) (int, error) {
 		return 0, err
 	}
 	store := filepath.Join(b.Cache, "tools", key)
-	if err := makeDirs(store, b.bin()); err != nil {
+	if err := makeDir(store, "set "+CacheVariable+" to a directory that you can write"); err != nil {
+		return 0, err
+	}
+	if err := makeDir(b.bin(), writableCheckout); err != nil {
 		return 0, err
 	}
 	if len(missing(set, store)) > 0 {
@@ -190,16 +193,16 @@ func goVersion(ctx context.Context, dir string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-func makeDirs(dirs ...string) error {
-	for _, dir := range dirs {
-		err := os.MkdirAll(dir, 0o755)
-		if err == nil {
-			continue
-		}
-		if errors.Is(err, syscall.ENOSPC) {
-			return explain(err, nil)
-		}
-		return fmt.Errorf("cannot write %s (%w): set %s to a directory that you can write", dir, err, CacheVariable)
+// writableCheckout is the remedy for a checkout that cannot be written.
+const writableCheckout = "clone the workshop into a directory of yours"
+
+func makeDir(dir, remedy string) error {
+	err := os.MkdirAll(dir, 0o755)
+	if errors.Is(err, syscall.ENOSPC) {
+		return explain(err, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %s (%w): %s", dir, err, remedy)
 	}
 	return nil
 }
@@ -213,10 +216,10 @@ func link(target, name string) error {
 	fresh := fmt.Sprintf("%s.%d", name, os.Getpid())
 	_ = os.Remove(fresh)
 	if err := os.Symlink(target, fresh); err != nil {
-		return fmt.Errorf("link %s: %w", name, err)
+		return fmt.Errorf("cannot write %s (%w): %s", name, err, writableCheckout)
 	}
 	if err := os.Rename(fresh, name); err != nil {
-		return fmt.Errorf("link %s: %w", name, err)
+		return fmt.Errorf("cannot write %s (%w): %s", name, err, writableCheckout)
 	}
 	return nil
 }

@@ -202,6 +202,10 @@ func TestBuildFailures(t *testing.T) {
 			},
 			"this Go is too old",
 		},
+		"a checkout that cannot be written": {
+			func(t *testing.T, c *course) { c.write(t, "bin", "no folder") },
+			"clone the workshop into a directory of yours",
+		},
 		"no go command": {
 			func(t *testing.T, _ *course) { t.Setenv("PATH", t.TempDir()) },
 			"the go command is not on your PATH",
