@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -17,6 +19,10 @@ const (
 	stub = "stub"
 	kwok = "kwok"
 )
+
+// tokenVariable names the environment variable that gives a token. Other users of the machine see a command's
+// arguments, and not its environment.
+const tokenVariable = "DO_EMULATOR_TOKEN"
 
 // flags are what the command line says.
 type flags struct {
@@ -68,6 +74,9 @@ func parseFlags(args []string, output io.Writer) (flags, error) {
 		}
 		chosen.options.Faults = append(chosen.options.Faults, fault)
 	}
+	if token := os.Getenv(tokenVariable); token != "" && !slices.Contains(chosen.options.Tokens, token) {
+		chosen.options.Tokens = append(chosen.options.Tokens, token)
+	}
 	return chosen, chosen.check()
 }
 
@@ -76,7 +85,7 @@ func newFlagSet(chosen *flags) *pflag.FlagSet {
 	set := pflag.NewFlagSet("do-emulator", pflag.ContinueOnError)
 	set.SortFlags = false
 	set.StringVar(&chosen.listen, "listen", "127.0.0.1:8090", "loopback `address` to listen on; port 0 is any free one")
-	set.StringArrayVar(&o.Tokens, "token", nil, "`token` that may do everything (repeatable)")
+	set.StringArrayVar(&o.Tokens, "token", nil, "`token` that may do everything (repeatable); $"+tokenVariable+" gives one that other users of this machine don't see")
 	set.StringArrayVar(&o.ReadOnlyTokens, "read-only-token", nil, "`token` that may only read (repeatable)")
 	set.StringArrayVar(&o.ClusterTokens, "cluster-token", nil, "`token` that may do everything with clusters, but not ask whose it is (repeatable)")
 	set.StringVar(&o.Team, "team", "", "`UUID` of the team that all tokens belong to; always the same if empty")

@@ -90,9 +90,20 @@ func TestTheEmulatorServesAndRemembers(t *testing.T) {
 	first.end()
 	first.Expect(first.output.String()).To(ContainSubstring("2 POST /v2/kubernetes/clusters: 201, took effect"))
 	first.Expect(first.output.String()).NotTo(ContainSubstring("very-secret"))
+	info, err := os.Stat(state)
+	first.Expect(err).NotTo(HaveOccurred())
+	first.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)), "no other user reads the state")
 
 	second := start(t, "--token", "very-secret", "--state", state)
 	second.Expect(second.ask("POST", demo)).To(Equal(422), "the name is taken")
+}
+
+func TestTheTokenCanStayOutOfTheArguments(t *testing.T) {
+	t.Setenv("DO_EMULATOR_TOKEN", "very-secret")
+	p := start(t)
+	p.Expect(p.ask("GET", "")).To(Equal(200))
+	p.end()
+	p.Expect(p.output.String()).NotTo(ContainSubstring("very-secret"))
 }
 
 func TestHelpExplainsEveryKnob(t *testing.T) {
@@ -101,7 +112,7 @@ func TestHelpExplainsEveryKnob(t *testing.T) {
 		printed := &output{}
 		g.Expect(run(t.Context(), []string{flag}, printed)).To(Succeed())
 		for _, word := range []string{
-			"--listen", "--token", "--read-only-token", "--cluster-token", "--team", "--clusters", "--bin", "--state", "--provision-time", "--node-time", "--upgrade-time", "--delete-time",
+			"--listen", "--token", "--read-only-token", "--cluster-token", "DO_EMULATOR_TOKEN", "--team", "--clusters", "--bin", "--state", "--provision-time", "--node-time", "--upgrade-time", "--delete-time",
 			"--end-state", "--delete-state", "--droplet-limit", "--requests-per-minute", "--requests-per-hour", "--fault", "/emulator/faults", "stuck-delete",
 		} {
 			g.Expect(printed.String()).To(ContainSubstring(word))
@@ -137,7 +148,7 @@ func TestMistakesAreErrorsOfOneLine(t *testing.T) {
 			g := NewWithT(t)
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
-			t.Setenv("TMPDIR", t.TempDir())
+			t.Setenv("WORKSHOP_CACHE", t.TempDir())
 			err := run(ctx, strings.Fields(c.args), &output{})
 			g.Expect(err).To(MatchError(ContainSubstring(c.message)))
 			g.Expect(err.Error()).NotTo(ContainSubstring("\n"))
@@ -150,6 +161,7 @@ func TestControlPlanesEndWithTheEmulator(t *testing.T) {
 	if bin == "" {
 		bin = filepath.Join("..", "..", "..", "bin")
 	}
+	t.Setenv("WORKSHOP_CACHE", t.TempDir())
 	p := start(t, "--token", "very-secret", "--clusters", "kwok", "--bin", bin)
 	p.Expect(p.ask("POST", demo)).To(Equal(201))
 	p.Eventually(p.output.String).WithTimeout(limit).Should(ContainSubstring("kwokctl scale node"), "a control plane is being made")

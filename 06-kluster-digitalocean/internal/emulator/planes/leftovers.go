@@ -7,19 +7,46 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
+
+	"example.com/operator-workshop/internal/toolchain"
 )
 
-// home is where the folders of emulators without a state file lie.
-func home() string {
-	return filepath.Join(os.TempDir(), fmt.Sprintf("do-emulator-%d", os.Getuid()))
+// home is where the folders of emulators without a state file lie: in the user's cache, where nobody else can put
+// folders of such a name.
+func home() (string, error) {
+	cache, err := toolchain.CacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "do-emulator")
+	return dir, makePrivate(dir)
+}
+
+// makePrivate makes a folder that only its owner can enter, and refuses one that another user may have prepared: what
+// lies in it is run and deleted.
+func makePrivate(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make a folder for the control planes: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("look at the folder of the control planes: %w", err)
+	}
+	owner, known := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !known || int(owner.Uid) != os.Getuid() {
+		return fmt.Errorf("%s must be a folder that belongs to you and that nobody else can enter (mode 0700): remove it, or make it one", dir)
+	}
+	return nil
 }
 
 // OpenTemporary is Open with a folder that is new.
 func OpenTemporary(bin string, out io.Writer) (*Kwok, error) {
-	if err := os.MkdirAll(home(), 0o700); err != nil {
-		return nil, fmt.Errorf("make a folder for the control planes: %w", err)
+	home, err := home()
+	if err != nil {
+		return nil, err
 	}
-	dir, err := os.MkdirTemp(home(), "planes-")
+	dir, err := os.MkdirTemp(home, "planes-")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the control planes: %w", err)
 	}
@@ -33,7 +60,11 @@ func OpenTemporary(bin string, out io.Writer) (*Kwok, error) {
 // DeleteLeftovers removes the control planes of emulators without a state file
 // that were killed: they could not do it themselves, and nobody would find them again.
 func DeleteLeftovers(ctx context.Context, bin string, out io.Writer) error {
-	folders, err := filepath.Glob(filepath.Join(home(), "planes-*"))
+	home, err := home()
+	if err != nil {
+		return err
+	}
+	folders, err := filepath.Glob(filepath.Join(home, "planes-*"))
 	if err != nil {
 		return fmt.Errorf("list control planes that were left behind: %w", err)
 	}
@@ -43,7 +74,7 @@ func DeleteLeftovers(ctx context.Context, bin string, out io.Writer) error {
 			continue // its emulator runs
 		}
 		if err := kwok.DeleteAll(ctx); err != nil {
-			return fmt.Errorf("remove control planes that were left behind: %w", err)
+			return errors.Join(fmt.Errorf("remove control planes that were left behind: %w", err), kwok.Close())
 		}
 	}
 	return nil

@@ -48,8 +48,8 @@ func Open(dir, bin string, out io.Writer) (*Kwok, error) {
 	if _, err := os.Stat(filepath.Join(bin, "kwokctl")); err != nil {
 		return nil, fmt.Errorf("%s has no kwokctl: run `make tools` in the workshop's root, or say with --bin where the tools are", bin)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of the control planes: %w", err)
+	if err := makePrivate(dir); err != nil {
+		return nil, err
 	}
 	lock := flock.New(filepath.Join(dir, "lock"))
 	if held, err := lock.TryLock(); err != nil || !held {
