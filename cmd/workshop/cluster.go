@@ -100,7 +100,7 @@ func (a *app) statusCommand() *cobra.Command {
 			if output != "" && output != "json" {
 				return fmt.Errorf("output %q: json is the only other form", output)
 			}
-			cluster, err := a.cluster(cmd.OutOrStdout())
+			cluster, err := a.cluster(cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}

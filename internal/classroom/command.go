@@ -47,7 +47,9 @@ func (r runner) output(ctx context.Context, tool string, args ...string) (string
 		return "", fmt.Errorf("%s is missing: run `make tools`", filepath.Join("bin", tool))
 	}
 	var stdout, stderr bytes.Buffer
-	command := exec.CommandContext(ctx, path, args...)
+	// The shell only sets the mode of new files, and becomes the tool then: keys, logs and etcd's data are nobody else's
+	// to read. A umask of this program would be that of all its goroutines.
+	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `umask 077; exec "$0" "$@"`, path}, args...)...)
 	command.Dir = r.repo.Root
 	command.Env = append(cleanEnvironment(), r.env...)
 	command.Stdout, command.Stderr = &stdout, &stderr
@@ -65,6 +67,9 @@ func (r runner) output(ctx context.Context, tool string, args ...string) (string
 		return "", contextError(ctx)
 	}
 	if err != nil {
+		if full := fullDisk(messages); full != nil {
+			return stdout.String(), full
+		}
 		return stdout.String(), fmt.Errorf("%s %s: %s (log: %s)", tool, args[0], lastLine(messages, err), r.log)
 	}
 	return stdout.String(), nil
@@ -89,7 +94,7 @@ func (r runner) appendLog(tool string, args []string, messages string) {
 	if r.log == "" {
 		return
 	}
-	file, err := os.OpenFile(r.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(r.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return
 	}

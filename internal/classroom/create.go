@@ -4,30 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 )
 
-// create makes the cluster from nothing. Creations wait for each other, also
-// those of other checkouts, because two at the same moment can take each other's ports.
+// create makes the cluster from nothing. Two creations at the same moment can
+// take each other's ports, though they seldom do: then one is tried again.
 func (e *embedded) create(ctx context.Context) error {
-	shared := filepath.Join(os.TempDir(), fmt.Sprintf("operator-workshop-%d", os.Getuid()))
-	unlock, err := lock(ctx, filepath.Join(shared, "create.lock"))
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	for attempt := 1; ; attempt++ {
 		err := e.createOnce(ctx)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		if removeErr := e.remove(ctx); removeErr != nil {
-			return errors.Join(err, removeErr)
+		if errors.Is(err, errPortTaken) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			return errors.Join(err, e.remove(ctx))
 		}
-		if attempt == createAttempts || errors.Is(err, errPortTaken) {
-			return err
+		if attempt == createAttempts {
+			// The files stay until the next command, because the error names the logs.
+			return errors.Join(err, endAll(ctx, e.dir))
 		}
 		fmt.Fprintf(e.options.Out, "Attempt %d failed (%v): trying again.\n", attempt, err)
 	}
@@ -41,7 +36,7 @@ func (e *embedded) createOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	made := record{Phase: phaseCreating, Root: e.options.Repo.Root, Ports: chosen}
+	made := record{Phase: phaseCreating, Root: e.options.Repo.Root, Ports: chosen, EtcdTLS: true}
 	if err := made.write(e.path(".json")); err != nil {
 		return err
 	}
@@ -60,7 +55,7 @@ func (e *embedded) createOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := e.waitReady(limited); err != nil {
+	if err := e.waitReady(limited, chosen); err != nil {
 		return err
 	}
 	err = e.waitUsable(limited)
@@ -79,18 +74,18 @@ func (e *embedded) createOnce(ctx context.Context) error {
 	if err := made.write(e.path(".json")); err != nil {
 		return err
 	}
-	return e.choose()
+	return e.choose(ctx)
 }
 
 // freshSnapshot is where the state of the new cluster is kept for Reset.
 func (e *embedded) freshSnapshot() string { return filepath.Join(e.dir, "fresh.db") }
 
 func (e *embedded) choosePorts() (ports, error) {
-	free, err := freePorts(6)
+	free, err := freePorts(5)
 	if err != nil {
 		return ports{}, err
 	}
-	chosen := ports{APIServer: free[0], Etcd: free[1], EtcdPeer: free[2], ControllerManager: free[3], Scheduler: free[4], Kwok: free[5]}
+	chosen := ports{APIServer: free[0], Etcd: free[1], EtcdPeer: free[2], ControllerManager: free[3], Scheduler: free[4]}
 	if e.options.Port == 0 {
 		return chosen, nil
 	}

@@ -18,6 +18,10 @@ const (
 	usableLimit = time.Minute
 	// createAttempts is how often creation is tried when another program takes a chosen port meanwhile.
 	createAttempts = 3
+	// loopback is the only address that anything of a cluster listens on.
+	loopback = "127.0.0.1"
+	// etcdName is the name that kwokctl gives the only member of etcd.
+	etcdName = "node0"
 	// releaseLimit is how long an ended program's port may take to become free.
 	releaseLimit = 3 * time.Second
 )
@@ -33,17 +37,18 @@ type embedded struct {
 func newEmbedded(options Options) *embedded {
 	state := options.Repo.State()
 	home := filepath.Join(state, "embedded")
+	dir := filepath.Join(home, ".kwok", "clusters", options.Name)
 	return &embedded{
 		options: options,
 		state:   state,
-		dir:     filepath.Join(home, ".kwok", "clusters", options.Name),
+		dir:     dir,
 		runner: runner{
 			repo: options.Repo,
 			out:  options.Out,
 			log:  filepath.Join(state, options.Name+".log"),
 			// kwokctl keeps its files in ~/.kwok. A home of its own moves them here and keeps
 			// the learner's settings out; KWOK_WORKDIR would do so too, but ends at a space.
-			env: []string{"HOME=" + home, "KUBECACHEDIR=" + filepath.Join(state, "kube-cache")},
+			env: append(etcdAccess(dir), "HOME="+home, "KUBECACHEDIR="+filepath.Join(state, "kube-cache")),
 		},
 	}
 }
@@ -59,18 +64,44 @@ func (e *embedded) Kubeconfig() string { return e.path(".kubeconfig") }
 func (e *embedded) Environment() []string {
 	variables := environment(e.options.Repo, e.Kubeconfig())
 	if found, err := readRecord(e.path(".json")); err == nil {
-		variables = append(variables, fmt.Sprintf("ETCDCTL_ENDPOINTS=http://127.0.0.1:%d", found.Ports.Etcd))
+		variables = append(variables, fmt.Sprintf("ETCDCTL_ENDPOINTS=https://%s:%d", loopback, found.Ports.Etcd))
+		variables = append(variables, etcdAccess(e.dir)...)
 	}
 	return variables
 }
 
+// etcdAccess leads etcdctl to the certificates that etcd demands.
+func etcdAccess(dir string) []string {
+	pki := filepath.Join(dir, "pki")
+	return []string{
+		"ETCDCTL_CACERT=" + filepath.Join(pki, "ca.crt"), "ETCDCTL_CERT=" + filepath.Join(pki, "admin.crt"), "ETCDCTL_KEY=" + filepath.Join(pki, "admin.key"),
+	}
+}
+
+// lock keeps other commands away from the cluster, and ends what a killed one has left at work.
+func (e *embedded) lock(ctx context.Context) (unlock func(), err error) {
+	unlock, err = lock(ctx, e.path(".lock"), e.options.Out, lockLimit)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.endOrphans(ctx); err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
+}
+
 // Up creates the cluster, or starts again what of it does not run.
 func (e *embedded) Up(ctx context.Context) error {
-	unlock, err := lock(ctx, e.path(".lock"))
+	unlock, err := e.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	return e.up(ctx)
+}
+
+func (e *embedded) up(ctx context.Context) error {
 	found, err := readRecord(e.path(".json"))
 	if errors.Is(err, errNoRecord) {
 		return e.create(ctx)
@@ -88,27 +119,37 @@ func (e *embedded) Up(ctx context.Context) error {
 	if e.options.Port != 0 && e.options.Port != found.Ports.APIServer {
 		return fmt.Errorf("cluster %s has its API server on port %d: to move it, run `make down` first", e.options.Name, found.Ports.APIServer)
 	}
-	running, err := e.running(ctx)
+	if found.Phase == phaseResetting {
+		fmt.Fprintf(e.options.Out, "A reset of cluster %s was interrupted: finishing it.\n", e.options.Name)
+		return e.finishReset(ctx, found)
+	}
+	state, err := e.examine(ctx, found.Ports)
 	if err != nil {
 		return err
 	}
-	if running {
+	if state.good() {
 		fmt.Fprintf(e.options.Out, "Cluster %s is running.\n", e.options.Name)
-		return e.choose()
+		return e.choose(ctx)
+	}
+	if err := e.endHung(ctx, state.hung); err != nil {
+		return err
 	}
 	return e.restart(ctx, found)
 }
 
-// running tells whether every component's process lives and the API server answers.
-func (e *embedded) running(ctx context.Context) (bool, error) {
+// endHung ends components that run and don't answer, so that they are started again.
+func (e *embedded) endHung(ctx context.Context, names []string) error {
 	alive, err := processes(ctx, e.dir)
 	if err != nil {
-		return false, err
+		return err
 	}
-	if len(dead(alive)) > 0 {
-		return false, nil
+	for _, name := range names {
+		fmt.Fprintf(e.options.Out, "%s of cluster %s does not answer: ending it.\n", name, e.options.Name)
+		if err := end(ctx, e.dir, alive[name]); err != nil {
+			return err
+		}
 	}
-	return e.answers(ctx), nil
+	return nil
 }
 
 func dead(alive map[string][]*process.Process) []string {
@@ -121,11 +162,6 @@ func dead(alive map[string][]*process.Process) []string {
 	return names
 }
 
-func (e *embedded) answers(ctx context.Context) bool {
-	_, err := e.quietKubectl(ctx, "get", "--raw", "/readyz", "--request-timeout=5s")
-	return err == nil
-}
-
 // damaged is the error for state that only a learner may throw away.
 func (e *embedded) damaged(why string) error {
 	return fmt.Errorf("the state of cluster %s in .workshop is damaged: %s; `make down` removes the cluster and what it holds, `make up` makes a new one", e.options.Name, why)
@@ -133,10 +169,17 @@ func (e *embedded) damaged(why string) error {
 
 // checkFiles finds out whether kwokctl's folder is complete.
 func (e *embedded) checkFiles(found record) error {
-	if found.Root != e.options.Repo.Root {
-		return e.damaged("it was made in " + found.Root + ", and its files name that folder")
+	if err := e.checkRoot(found); err != nil {
+		return err
 	}
-	for _, name := range []string{"kwok.yaml", "kubeconfig.yaml", "pki/ca.crt", "pki/admin.crt", "pki/admin.key", "etcd/member"} {
+	if !found.EtcdTLS {
+		return e.damaged("it is of an earlier version, whose etcd every user of this machine can read")
+	}
+	data := "etcd/member"
+	if found.Phase == phaseResetting {
+		data = "" // a reset takes it away for a moment
+	}
+	for _, name := range []string{"kwok.yaml", "kubeconfig.yaml", "pki/ca.crt", "pki/admin.crt", "pki/admin.key", data} {
 		info, err := os.Stat(filepath.Join(e.dir, filepath.FromSlash(name)))
 		if err != nil {
 			return e.damaged(name + " is missing")
@@ -160,7 +203,7 @@ func (e *embedded) restart(ctx context.Context, found record) error {
 	for attempt := 1; ; attempt++ {
 		err := e.startMissing(limited, found)
 		if err == nil {
-			return e.choose()
+			return e.choose(ctx)
 		}
 		if attempt == createAttempts || limited.Err() != nil || !errors.Is(err, errComponentEnded) {
 			return err
@@ -186,7 +229,7 @@ func (e *embedded) startMissing(ctx context.Context, found record) error {
 	if err := e.start(ctx, "start", "cluster", "--name", e.options.Name); err != nil {
 		return err
 	}
-	if err := e.waitReady(ctx); err != nil {
+	if err := e.waitReady(ctx, found.Ports); err != nil {
 		return err
 	}
 	return e.waitUsable(ctx)
@@ -201,7 +244,6 @@ func (e *embedded) requirePorts(ctx context.Context, chosen ports, component str
 		"kube-apiserver":          {chosen.APIServer},
 		"kube-controller-manager": {chosen.ControllerManager},
 		"kube-scheduler":          {chosen.Scheduler},
-		"kwok-controller":         {chosen.Kwok},
 	}
 	for _, port := range needed[component] {
 		_ = poll(ctx, releaseLimit, func(context.Context) bool { return portFree(port) })
@@ -213,77 +255,6 @@ func (e *embedded) requirePorts(ctx context.Context, chosen ports, component str
 }
 
 // choose makes this the cluster that .workshop/kubeconfig leads to.
-func (e *embedded) choose() error {
-	return chooseKubeconfig(e.state, e.Kubeconfig())
-}
-
-// Down ends the cluster's processes and removes its files.
-func (e *embedded) Down(ctx context.Context) error {
-	unlock, err := lock(ctx, e.path(".lock"))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	_, recordErr := readRecord(e.path(".json"))
-	if _, err := os.Stat(e.dir); err != nil && errors.Is(recordErr, errNoRecord) {
-		fmt.Fprintf(e.options.Out, "There is no cluster %s.\n", e.options.Name)
-		return endAll(ctx, e.dir)
-	}
-	if _, err := os.Stat(filepath.Join(e.dir, "kwok.yaml")); err == nil {
-		if err := forgetStalePIDs(ctx, e.dir); err != nil {
-			return err
-		}
-		// kwokctl may refuse a damaged cluster; what it leaves is removed below.
-		_ = e.runner.run(ctx, "kwokctl", "delete", "cluster", "--name", e.options.Name, "--kubeconfig", e.runner.relative(e.Kubeconfig()))
-	}
-	if err := e.remove(ctx); err != nil {
-		return err
-	}
-	fmt.Fprintf(e.options.Out, "Cluster %s is removed.\n", e.options.Name)
-	// The lock stays: removing it while another command waits for it would let both in.
-	return os.RemoveAll(e.runner.log)
-}
-
-// remove leaves nothing of the cluster: no process, no file.
-func (e *embedded) remove(ctx context.Context) error {
-	if err := endAll(ctx, e.dir); err != nil {
-		return err
-	}
-	unchoose(e.state, e.Kubeconfig())
-	// kwokctl locks the kubeconfig while it writes it. Ended then, it leaves the lock behind, and every later one
-	// would go on without a kubeconfig.
-	for _, path := range []string{e.dir, e.Kubeconfig(), e.Kubeconfig() + ".lock", e.path(".yaml"), e.path(".json")} {
-		if err := os.RemoveAll(path); err != nil {
-			return explainWrite(err)
-		}
-	}
-	return nil
-}
-
-// Reset restores the snapshot that was taken when the cluster was new.
-func (e *embedded) Reset(ctx context.Context) error {
-	if err := e.Up(ctx); err != nil {
-		return err
-	}
-	unlock, err := lock(ctx, e.path(".lock"))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if _, err := os.Stat(e.freshSnapshot()); err != nil {
-		return e.damaged("its first snapshot is missing")
-	}
-	if err := forgetStalePIDs(ctx, e.dir); err != nil {
-		return err
-	}
-	limited, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	err = e.runner.run(limited, "kwokctl", "snapshot", "restore", "--name", e.options.Name, "--path", e.runner.relative(e.freshSnapshot()))
-	if err != nil {
-		return err
-	}
-	if err := e.waitReady(limited); err != nil {
-		return err
-	}
-	return e.waitUsable(limited)
+func (e *embedded) choose(ctx context.Context) error {
+	return chooseKubeconfig(ctx, e.state, e.Kubeconfig())
 }

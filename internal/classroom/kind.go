@@ -118,7 +118,7 @@ func (k *kind) reuse(ctx context.Context, nodes []container) error {
 		return err
 	}
 	fmt.Fprintf(k.options.Out, "Cluster %s is running.\n", k.cluster)
-	return chooseKubeconfig(k.options.Repo.State(), k.Kubeconfig())
+	return chooseKubeconfig(ctx, k.options.Repo.State(), k.Kubeconfig())
 }
 
 func (k *kind) exportKubeconfig(ctx context.Context) error {
@@ -144,7 +144,7 @@ func (k *kind) create(ctx context.Context) error {
 	}
 	err := k.createOnce(ctx, made)
 	if errors.Is(err, errKindTaken) {
-		return errors.Join(k.foreign(), k.removeFiles())
+		return errors.Join(k.foreign(), k.removeFiles(ctx))
 	}
 	if err != nil {
 		// The context may be over; what was begun is removed all the same.
@@ -155,7 +155,7 @@ func (k *kind) create(ctx context.Context) error {
 		}
 		return errors.Join(err, k.remove(cleanup))
 	}
-	return chooseKubeconfig(k.options.Repo.State(), k.Kubeconfig())
+	return chooseKubeconfig(ctx, k.options.Repo.State(), k.Kubeconfig())
 }
 
 func (k *kind) createOnce(ctx context.Context, made record) error {
@@ -203,7 +203,7 @@ func (k *kind) Down(ctx context.Context) error {
 		return k.foreign()
 	case kindAbsent:
 		fmt.Fprintf(k.options.Out, "There is no kind cluster %s.\n", k.cluster)
-		return k.removeFiles()
+		return k.removeFiles(ctx)
 	}
 	if err := k.remove(ctx); err != nil {
 		return err
@@ -239,12 +239,14 @@ func (k *kind) remove(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("remove the containers of %s: %w; see `docker ps --all`", k.cluster, err)
 	}
-	return k.removeFiles()
+	return k.removeFiles(ctx)
 }
 
 // removeFiles leaves the lock only: removing it while another command waits for it would let both in.
-func (k *kind) removeFiles() error {
-	unchoose(k.options.Repo.State(), k.Kubeconfig())
+func (k *kind) removeFiles(ctx context.Context) error {
+	if err := unchoose(ctx, k.options.Repo.State(), k.Kubeconfig()); err != nil {
+		return err
+	}
 	for _, path := range []string{k.Kubeconfig(), k.Kubeconfig() + ".lock", k.path(".yaml"), k.path(".json")} {
 		if err := os.RemoveAll(path); err != nil {
 			return explainWrite(err)

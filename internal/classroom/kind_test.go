@@ -94,13 +94,13 @@ func (b *kindBench) read(name string) string {
 	return string(content)
 }
 
-// left are the files of the cluster in .workshop, but for the lock and the log.
+// left are the files of the cluster in .workshop, but for locks and the log.
 func (b *kindBench) left(g Gomega) []string {
 	entries, err := os.ReadDir(b.repo.State())
 	g.Expect(err).NotTo(HaveOccurred())
 	var names []string
 	for _, entry := range entries {
-		if name := entry.Name(); name != "demo.kind.lock" && name != "demo.kind.log" {
+		if name := entry.Name(); filepath.Ext(name) != ".lock" && name != "demo.kind.log" {
 			names = append(names, name)
 		}
 	}

@@ -27,7 +27,7 @@ type kindFound struct {
 
 // find locks the cluster and looks for it.
 func (k *kind) find(ctx context.Context) (unlock func(), found kindFound, err error) {
-	unlock, err = lock(ctx, k.path(".lock"))
+	unlock, err = lock(ctx, k.path(".lock"), k.options.Out, lockLimit)
 	if err != nil {
 		return nil, kindFound{}, err
 	}

@@ -1,16 +1,39 @@
 package classroom
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 )
+
+// choiceLimit bounds the wait for another command that changes .workshop/kubeconfig, which takes it milliseconds.
+const choiceLimit = 10 * time.Second
+
+// lockChoice keeps commands for different clusters from changing .workshop/kubeconfig at once. kubectl itself uses the
+// name kubeconfig.lock.
+func lockChoice(ctx context.Context, state string) (unlock func(), err error) {
+	return lock(ctx, filepath.Join(state, "choice.lock"), io.Discard, choiceLimit)
+}
 
 // chooseKubeconfig makes .workshop/kubeconfig lead to the cluster brought up
 // last: a fixed path for editors, for the stages' Makefiles and for shells.
-func chooseKubeconfig(state, kubeconfig string) error {
-	link := filepath.Join(state, "kubeconfig")
-	target := filepath.Base(kubeconfig)
+func chooseKubeconfig(ctx context.Context, state, kubeconfig string) error {
+	unlock, err := lockChoice(ctx, state)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return point(filepath.Join(state, "kubeconfig"), filepath.Base(kubeconfig))
+}
+
+// point makes or changes a symbolic link in one step.
+func point(link, target string) error {
 	if current, err := os.Readlink(link); err == nil && current == target {
 		return nil
 	}
@@ -22,10 +45,37 @@ func chooseKubeconfig(state, kubeconfig string) error {
 	return os.Rename(fresh, link)
 }
 
-// unchoose removes .workshop/kubeconfig if it leads to this cluster.
-func unchoose(state, kubeconfig string) {
-	link := filepath.Join(state, "kubeconfig")
-	if target, err := os.Readlink(link); err == nil && target == filepath.Base(kubeconfig) {
-		_ = os.Remove(link)
+// unchoose leads .workshop/kubeconfig away from a cluster that is removed: to the
+// newest of the others, or nowhere.
+func unchoose(ctx context.Context, state, kubeconfig string) error {
+	unlock, err := lockChoice(ctx, state)
+	if err != nil {
+		return err
 	}
+	defer unlock()
+	link := filepath.Join(state, "kubeconfig")
+	if target, err := os.Readlink(link); err != nil || target != filepath.Base(kubeconfig) {
+		return nil
+	}
+	if other := newestBut(state, kubeconfig); other != "" {
+		return point(link, filepath.Base(other))
+	}
+	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return explainWrite(err)
+	}
+	return nil
+}
+
+// newestBut is the newest kubeconfig of a complete cluster except one, or "".
+func newestBut(state, except string) string {
+	all, _ := filepath.Glob(filepath.Join(state, "*.kubeconfig")) // the pattern is well-formed
+	newest, made := "", time.Time{}
+	for _, path := range all {
+		info, err := os.Stat(path)
+		found, recordErr := readRecord(strings.TrimSuffix(path, ".kubeconfig") + ".json")
+		if err == nil && recordErr == nil && path != except && found.Phase != phaseCreating && info.ModTime().After(made) {
+			newest, made = path, info.ModTime()
+		}
+	}
+	return newest
 }

@@ -17,6 +17,9 @@ import (
 // componentNames are the programs of a running cluster, in the order in which they depend on each other.
 var componentNames = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller"}
 
+// endLimit bounds the wait for killed processes to be gone.
+const endLimit = 10 * time.Second
+
 // processes finds the cluster's own processes. kwokctl records bare process
 // numbers, and a number may belong to a stranger after a reboot; what counts
 // here is the program's path, which lies in the cluster's own folder.
@@ -40,10 +43,58 @@ func componentName(ctx context.Context, candidate *process.Process, clusterDir s
 	if err != nil || len(args) == 0 || filepath.Dir(args[0]) != filepath.Join(clusterDir, "bin") {
 		return ""
 	}
-	if status, err := candidate.StatusWithContext(ctx); err == nil && slices.Contains(status, process.Zombie) {
+	if is(ctx, candidate, process.Zombie) {
 		return ""
 	}
 	return filepath.Base(args[0])
+}
+
+func is(ctx context.Context, candidate *process.Process, state string) bool {
+	status, err := candidate.StatusWithContext(ctx)
+	return err == nil && slices.Contains(status, state)
+}
+
+// stopped tells whether a process was halted by a signal.
+func stopped(ctx context.Context, candidate *process.Process) bool {
+	return is(ctx, candidate, process.Stop)
+}
+
+// endOrphans ends the tools that a killed command has left at work on this cluster: they would go on to start
+// components, and to write files, while another command removes them.
+func (e *embedded) endOrphans(ctx context.Context) error {
+	all, err := process.ProcessesWithContext(ctx)
+	if err != nil {
+		return err
+	}
+	for _, candidate := range all {
+		if !e.worksHere(ctx, candidate) {
+			continue
+		}
+		// Each tool leads a group of its own, with the tools that it has started. Components are in none of these.
+		if err := syscall.Kill(-int(candidate.Pid), syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+		if err := poll(ctx, endLimit, func(ctx context.Context) bool { return !e.worksHere(ctx, candidate) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// worksHere tells whether the process is a tool that works on this cluster.
+func (e *embedded) worksHere(ctx context.Context, candidate *process.Process) bool {
+	args, err := candidate.CmdlineSliceWithContext(ctx)
+	if err != nil || len(args) == 0 || is(ctx, candidate, process.Zombie) {
+		return false
+	}
+	switch args[0] {
+	case filepath.Join(e.options.Repo.Bin(), "kwokctl"):
+		name := slices.Index(args, "--name") + 1
+		return name > 0 && name < len(args) && args[name] == e.options.Name
+	case filepath.Join(e.options.Repo.Bin(), "etcdutl"):
+		return slices.Contains(args, e.runner.relative(e.restored()))
+	}
+	return false
 }
 
 // forgetStalePIDs removes the process numbers that are not this cluster's from
@@ -127,7 +178,7 @@ func end(ctx context.Context, clusterDir string, targets []*process.Process) err
 			return err
 		}
 	}
-	return poll(ctx, 10*time.Second, func(ctx context.Context) bool {
+	return poll(ctx, endLimit, func(ctx context.Context) bool {
 		return !slices.ContainsFunc(targets, func(p *process.Process) bool { return componentName(ctx, p, clusterDir) != "" })
 	})
 }

@@ -51,8 +51,8 @@ func (e *embedded) await(ctx context.Context, limit time.Duration, done func(con
 }
 
 // waitReady waits for the API server.
-func (e *embedded) waitReady(ctx context.Context) error {
-	err := e.await(ctx, startLimit, e.answers, essential...)
+func (e *embedded) waitReady(ctx context.Context, chosen ports) error {
+	err := e.await(ctx, startLimit, func(ctx context.Context) bool { return e.serves(ctx, chosen) }, essential...)
 	if errors.Is(err, errTimeLimit) {
 		return fmt.Errorf("the API server of cluster %s does not answer: %w (its messages: %s)", e.options.Name, err, e.runner.relative(filepath.Join(e.dir, "logs")))
 	}
@@ -69,6 +69,9 @@ func (e *embedded) checkAlive(ctx context.Context, names ...string) error {
 	}
 	log := filepath.Join(e.dir, "logs", name+".log")
 	content, _ := os.ReadFile(log)
+	if full := fullDisk(string(content)); full != nil {
+		return fmt.Errorf("%s %w: %w", name, errComponentEnded, full)
+	}
 	return fmt.Errorf("%s %w: %s (all its messages: %s)", name, errComponentEnded, lastLine(string(content), errors.New("no message")), e.runner.relative(log))
 }
 

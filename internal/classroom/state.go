@@ -1,17 +1,15 @@
 package classroom
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
-	"time"
-
-	"github.com/gofrs/flock"
 )
 
 // phase says how far the creation of a cluster got.
@@ -23,6 +21,8 @@ const (
 	phaseCreating phase = "creating"
 	// phaseReady is written when the cluster is complete. From then on it holds a learner's work.
 	phaseReady phase = "ready"
+	// phaseResetting is written before a reset throws away what the cluster holds. The next command finishes the reset.
+	phaseResetting phase = "resetting"
 )
 
 // record is what .workshop/NAME.json says about an embedded cluster, and .workshop/NAME.kind.json about one of kind.
@@ -32,6 +32,8 @@ type record struct {
 	Root string `json:"root"`
 	// Ports are those of an embedded cluster.
 	Ports ports `json:"ports,omitzero"`
+	// EtcdTLS says that the etcd of an embedded cluster demands certificates, as those of earlier versions did not.
+	EtcdTLS bool `json:"etcdTLS,omitempty"`
 	// Container is the ID of the control plane of a kind cluster.
 	Container string `json:"container,omitempty"`
 }
@@ -43,7 +45,6 @@ type ports struct {
 	EtcdPeer          int `json:"etcd-peer"`
 	ControllerManager int `json:"kube-controller-manager"`
 	Scheduler         int `json:"kube-scheduler"`
-	Kwok              int `json:"kwok-controller"`
 }
 
 // errNoRecord says that no cluster of that name was ever made here.
@@ -61,7 +62,7 @@ func readRecord(path string) (record, error) {
 	if err := json.Unmarshal(content, &found); err != nil {
 		return record{}, fmt.Errorf("%s cannot be read (%w)", filepath.Base(path), err)
 	}
-	if found.Phase != phaseCreating && found.Phase != phaseReady {
+	if !slices.Contains([]phase{phaseCreating, phaseReady, phaseResetting}, found.Phase) {
 		return record{}, fmt.Errorf("%s names an unknown phase %q", filepath.Base(path), found.Phase)
 	}
 	return found, nil
@@ -84,36 +85,37 @@ func writeFile(path string, content []byte) error {
 	return os.Rename(partial, path)
 }
 
-func makeDir(dir string) error { return explainWrite(os.MkdirAll(dir, 0o755)) }
+// makeDir makes a folder that only its owner may enter, or makes one so: keys and locks lie below it.
+func makeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return explainWrite(err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	return explainWrite(os.Chmod(dir, 0o700))
+}
+
+// fullDisk finds in a program's messages that it had no room to write.
+func fullDisk(messages string) error {
+	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		if strings.Contains(messages, cause.Error()) {
+			return explainWrite(cause)
+		}
+	}
+	return nil
+}
 
 // explainWrite says what to do about a directory that cannot be written.
 func explainWrite(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, syscall.ENOSPC):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("the disk is full: free some space and run the same command again (%w)", err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("the workshop's folder cannot be written: clone it into a directory of yours (%w)", err)
 	}
 	return err
-}
-
-// lock lets one command at a time change what the file stands for.
-func lock(ctx context.Context, path string) (unlock func(), err error) {
-	if err := makeDir(filepath.Dir(path)); err != nil {
-		return nil, err
-	}
-	file := flock.New(path)
-	locked, err := file.TryLock()
-	if err == nil && !locked {
-		_, err = file.TryLockContext(ctx, 50*time.Millisecond)
-	}
-	if ctx.Err() != nil {
-		return nil, contextError(ctx)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", path, explainWrite(err))
-	}
-	return func() { _ = file.Close() }, nil
 }

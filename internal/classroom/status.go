@@ -21,7 +21,7 @@ func (e *embedded) Status(ctx context.Context) (Status, error) {
 		status.State, status.Kubeconfig, status.Detail = StateAbsent, "", "`make up` makes it"
 		return status, nil
 	}
-	if err == nil && found.Phase == phaseReady {
+	if err == nil && found.Phase != phaseCreating {
 		err = e.checkFiles(found)
 	}
 	if err != nil {
@@ -35,18 +35,35 @@ func (e *embedded) Status(ctx context.Context) (Status, error) {
 	for _, name := range componentNames {
 		status.Components = append(status.Components, measure(ctx, name, alive[name]))
 	}
-	switch down := dead(alive); {
+	down := dead(alive)
+	switch {
 	case found.Phase == phaseCreating:
 		status.State, status.Detail = StateBroken, "it was left half made: `make up` makes it anew"
+	case found.Phase == phaseResetting:
+		status.State, status.Detail = StateBroken, "a reset was interrupted: `make up` finishes it"
 	case len(down) == len(componentNames):
 		status.State, status.Detail = StateStopped, "`make up` starts it"
 	case len(down) > 0:
 		status.State, status.Detail = StateBroken, fmt.Sprintf("%s does not run: `make up` repairs it", down[0])
 	default:
-		status.State = StateRunning
-		describeServer(ctx, &status, e.kubectl)
+		return status, e.describe(ctx, &status, found.Ports)
 	}
 	return status, nil
+}
+
+// describe fills in what the components say. One that does not answer makes the cluster a broken one.
+func (e *embedded) describe(ctx context.Context, status *Status, chosen ports) error {
+	state, err := e.examine(ctx, chosen)
+	if err != nil {
+		return err
+	}
+	if len(state.hung) > 0 {
+		status.State, status.Detail = StateBroken, fmt.Sprintf("%s runs, but does not answer: `make up` replaces it", state.hung[0])
+		return nil
+	}
+	status.State = StateRunning
+	describeServer(ctx, status, e.kubectl)
+	return nil
 }
 
 func measure(ctx context.Context, name string, running []*process.Process) Component {

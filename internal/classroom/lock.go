@@ -1,0 +1,56 @@
+package classroom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// lockLimit bounds the wait for another command. It is longer than a command takes on a slow machine.
+const lockLimit = 10 * time.Minute
+
+// lock lets one command at a time change what the file stands for. It says what it waits for.
+func lock(ctx context.Context, path string, out io.Writer, limit time.Duration) (unlock func(), err error) {
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	file := flock.New(path)
+	locked, err := file.TryLock()
+	if err == nil && !locked {
+		fmt.Fprintf(out, "Waiting for %s to finish.\n", holder(path))
+		limited, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		_, err = file.TryLockContext(limited, 50*time.Millisecond)
+	}
+	switch {
+	case ctx.Err() != nil:
+		err = contextError(ctx)
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%s is still at work after %s: end it, then run the same command again", holder(path), limit)
+	case err != nil:
+		err = fmt.Errorf("lock %s: %w", path, explainWrite(err))
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	// The number is only for the message above: a full disk must not keep `make down` from freeing space.
+	_ = os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())), 0o600)
+	return func() { _ = file.Close() }, nil
+}
+
+// holder names the command that has the lock by the number it wrote into the file.
+func holder(path string) string {
+	content, _ := os.ReadFile(path)
+	if pid, err := strconv.Atoi(string(content)); err == nil {
+		return fmt.Sprintf("another command (process %d)", pid)
+	}
+	return "another command"
+}

@@ -1,0 +1,92 @@
+package classroom
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestLockSaysWhatItWaitsFor(t *testing.T) {
+	g := NewWithT(t)
+	path := filepath.Join(t.TempDir(), "state", "demo.lock")
+	unlock, err := lock(t.Context(), path, io.Discard, time.Minute)
+	g.Expect(err).NotTo(HaveOccurred())
+	info, err := os.Stat(path)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)), "no other user can hold it")
+
+	out := &bytes.Buffer{}
+	self := "another command (process " + strconv.Itoa(os.Getpid()) + ")"
+	_, err = lock(t.Context(), path, out, 10*time.Millisecond)
+	g.Expect(err).To(MatchError(And(ContainSubstring(self), ContainSubstring("end it"))), "the wait has a limit")
+	g.Expect(out.String()).To(Equal("Waiting for " + self + " to finish.\n"))
+
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = lock(over, path, io.Discard, time.Minute)
+	g.Expect(err).To(MatchError(errInterrupted))
+
+	unlock()
+	again, err := lock(t.Context(), path, io.Discard, time.Minute)
+	g.Expect(err).NotTo(HaveOccurred())
+	again()
+}
+
+func TestOneKubeconfigIsAlwaysChosen(t *testing.T) {
+	g := NewWithT(t)
+	ctx := t.Context()
+	state := t.TempDir()
+	path := func(name string) string { return filepath.Join(state, name+".kubeconfig") }
+	link := filepath.Join(state, "kubeconfig")
+	complete := func(name string, age time.Duration) {
+		g.Expect(os.WriteFile(path(name), nil, 0o600)).To(Succeed())
+		g.Expect(os.Chtimes(path(name), time.Time{}, time.Now().Add(-age))).To(Succeed())
+		g.Expect(record{Phase: phaseReady}.write(filepath.Join(state, name+".json"))).To(Succeed())
+	}
+	complete("first", 2*time.Hour)
+	complete("second.kind", time.Hour)
+	g.Expect(os.WriteFile(path("half"), nil, 0o600)).To(Succeed())
+	g.Expect(chooseKubeconfig(ctx, state, path("first"))).To(Succeed())
+
+	var all sync.WaitGroup
+	errs := [20]error{}
+	for i := range errs {
+		all.Go(func() {
+			other := path(fmt.Sprint("other-", i))
+			if errs[i] = chooseKubeconfig(ctx, state, other); errs[i] == nil {
+				errs[i] = unchoose(ctx, state, other)
+			}
+		})
+	}
+	all.Wait()
+	g.Expect(errs).To(HaveEach(BeNil()))
+	g.Expect(os.Readlink(link)).To(Equal("second.kind.kubeconfig"), "the newest complete cluster")
+
+	g.Expect(unchoose(ctx, state, path("first"))).To(Succeed())
+	g.Expect(os.Readlink(link)).To(Equal("second.kind.kubeconfig"), "another's removal changes nothing")
+	g.Expect(os.Remove(filepath.Join(state, "first.json"))).To(Succeed())
+	g.Expect(unchoose(ctx, state, path("second.kind"))).To(Succeed())
+	g.Expect(link).NotTo(BeAnExistingFile(), "no cluster is left")
+}
+
+func TestRemovingFollowsNoLink(t *testing.T) {
+	g := NewWithT(t)
+	state, documents := t.TempDir(), t.TempDir()
+	precious := filepath.Join(documents, "demo", "thesis")
+	g.Expect(os.MkdirAll(filepath.Dir(precious), 0o755)).To(Succeed())
+	g.Expect(os.WriteFile(precious, []byte("years"), 0o600)).To(Succeed())
+	g.Expect(os.Symlink(documents, filepath.Join(state, "clusters"))).To(Succeed())
+	g.Expect(removeBelow(state, filepath.Join(state, "clusters", "demo"))).To(MatchError(ContainSubstring("clusters")))
+	g.Expect(precious).To(BeAnExistingFile())
+	g.Expect(removeBelow(state, filepath.Join(state, "clusters"))).To(Succeed())
+	g.Expect(precious).To(BeAnExistingFile(), "of a link only the link goes")
+}
