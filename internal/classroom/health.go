@@ -20,8 +20,9 @@ import (
 const (
 	// answerLimit is how long a component may take to answer until it counts as hung.
 	answerLimit = 10 * time.Second
-	// heartbeatLimit is how old the newest heartbeat of the simulated nodes may be. kwok renews them every 10 s.
-	heartbeatLimit = 45 * time.Second
+	// heartbeatLimit is how old the newest heartbeat of the simulated nodes may be. kwok renews them every 10 s, but one
+	// that has just started first waits until those of the one before run out, after 40 s.
+	heartbeatLimit = 2 * time.Minute
 )
 
 // health is what the components of a cluster say when they are asked.
