@@ -2,11 +2,18 @@ package classroom
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/internal/repo"
 )
 
 // current is the cluster that the learner's own kubeconfig names. The workshop
@@ -14,6 +21,9 @@ import (
 type current struct {
 	options Options
 	runner  runner
+	// frozen is the copy of the kubeconfig that everything works with once Up has looked at the cluster: a learner
+	// who switches the context meanwhile must not send the rest of a chapter to another cluster.
+	frozen string
 }
 
 func newCurrent(options Options) *current {
@@ -24,8 +34,15 @@ func newCurrent(options Options) *current {
 	}
 }
 
-// Kubeconfig is $KUBECONFIG, or ~/.kube/config as for kubectl.
+// Kubeconfig is $KUBECONFIG, or ~/.kube/config as for kubectl. After Up it is the copy.
 func (c *current) Kubeconfig() string {
+	if c.frozen != "" {
+		return c.frozen
+	}
+	return c.learners()
+}
+
+func (c *current) learners() string {
 	if path := os.Getenv("KUBECONFIG"); path != "" {
 		return path
 	}
@@ -45,7 +62,7 @@ func (c *current) kubectl(ctx context.Context, args ...string) (string, error) {
 	return runner.output(ctx, "kubectl", args...)
 }
 
-// Up only looks whether the cluster answers.
+// Up copies the kubeconfig's current context, looks whether that cluster answers, and asks whether to go on with it.
 func (c *current) Up(ctx context.Context) error {
 	if err := makeDir(c.options.Repo.State()); err != nil {
 		return err
@@ -53,37 +70,81 @@ func (c *current) Up(ctx context.Context) error {
 	if err := c.checkKubeconfig(); err != nil {
 		return err
 	}
-	name, err := c.kubectl(ctx, "config", "current-context")
-	if err != nil {
-		return fmt.Errorf("CLUSTER=current: %s chooses no cluster: run `kubectl config use-context NAME`", c.Kubeconfig())
-	}
-	version, err := c.kubectl(ctx, "get", "--raw", "/version", "--request-timeout=10s")
-	if err != nil || version == "" {
-		return fmt.Errorf("CLUSTER=current: the cluster of context %q does not answer: start it, or choose another with `kubectl config use-context NAME` (%w)", strings.TrimSpace(name), err)
-	}
-	fmt.Fprintf(c.options.Out, "Using your cluster: context %s of %s\n", strings.TrimSpace(name), c.Kubeconfig())
-	if c.options.Confirm == nil {
-		return nil
-	}
-	server, err := c.kubectl(ctx, "config", "view", "--minify", "--output=jsonpath={.clusters[0].cluster.server}")
+	name, server, err := c.freeze(ctx)
 	if err != nil {
 		return err
 	}
-	return c.options.Confirm(ctx, fmt.Sprintf("This installs into your own cluster: context %s, server %s.", strings.TrimSpace(name), server))
+	version, err := c.kubectl(ctx, "get", "--raw", "/version", "--request-timeout=10s")
+	if err != nil || version == "" {
+		return fmt.Errorf("the cluster of context %q does not answer: start it, or choose another with `kubectl config use-context NAME` (%w)", name, err)
+	}
+	fmt.Fprintf(c.options.Out, "Using your cluster: context %s of %s\n", name, c.learners())
+	if c.options.Confirm == nil {
+		return nil
+	}
+	return c.options.Confirm(ctx, fmt.Sprintf("This changes your own cluster: context %s, server %s.", name, server))
+}
+
+// freeze copies the current context, with its certificates and keys, into a file that is named after its content.
+func (c *current) freeze(ctx context.Context) (name, server string, err error) {
+	// The credentials must not get into the log.
+	c.runner.log = ""
+	content, err := c.kubectl(ctx, "config", "view", "--minify", "--flatten", "--raw")
+	if err != nil {
+		return "", "", fmt.Errorf("%s chooses no cluster: run `kubectl config use-context NAME` (%w)", c.learners(), err)
+	}
+	var config struct {
+		Context  string `json:"current-context"`
+		Clusters []struct{ Cluster struct{ Server string } }
+	}
+	if err := yaml.Unmarshal([]byte(content), &config); err != nil || len(config.Clusters) != 1 {
+		return "", "", fmt.Errorf("%s chooses no cluster: run `kubectl config use-context NAME`", c.learners())
+	}
+	hash := sha256.Sum256([]byte(content))
+	path := filepath.Join(c.options.Repo.State(), copyPrefix+hex.EncodeToString(hash[:6])+".kubeconfig")
+	if existing, err := os.ReadFile(path); err != nil || string(existing) != content {
+		if err := writeFile(path, []byte(content)); err != nil {
+			return "", "", err
+		}
+	}
+	c.frozen = path
+	return config.Context, config.Clusters[0].Cluster.Server, nil
+}
+
+// copyPrefix begins the names of the copies of a learner's kubeconfig.
+const copyPrefix = "current-"
+
+// IsClassroom tells whether a kubeconfig is that of a cluster which the workshop has made: one in .workshop,
+// but no copy of a learner's.
+func IsClassroom(r repo.Repo, kubeconfig string) bool {
+	dir, err := filepath.EvalSymlinks(filepath.Dir(kubeconfig))
+	state, stateErr := filepath.EvalSymlinks(r.State())
+	return err == nil && stateErr == nil && dir == state && !strings.HasPrefix(filepath.Base(kubeconfig), copyPrefix)
 }
 
 // checkKubeconfig accepts what kubectl accepts: a list of files of which some may be missing.
 func (c *current) checkKubeconfig() error {
-	for _, path := range filepath.SplitList(c.Kubeconfig()) {
+	for _, path := range filepath.SplitList(c.learners()) {
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
 			return nil
 		}
 	}
-	return fmt.Errorf("CLUSTER=current: there is no kubeconfig %s: set KUBECONFIG to the file of your cluster, or leave CLUSTER out for the built-in one", c.Kubeconfig())
+	return fmt.Errorf("there is no kubeconfig %s: set KUBECONFIG to the file of your cluster, or leave it and CLUSTER=current out for the built-in one", c.learners())
 }
 
-// Down leaves a cluster alone that the workshop did not make.
+// Down leaves a cluster alone that the workshop did not make, and removes the copies of its kubeconfig.
 func (c *current) Down(context.Context) error {
+	entries, err := os.ReadDir(c.options.Repo.State())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return explainWrite(err)
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), copyPrefix) && strings.HasSuffix(entry.Name(), ".kubeconfig") {
+			if err := os.Remove(filepath.Join(c.options.Repo.State(), entry.Name())); err != nil {
+				return explainWrite(err)
+			}
+		}
+	}
 	fmt.Fprintln(c.options.Out, "CLUSTER=current is your own cluster: it is left as it is.")
 	return nil
 }
