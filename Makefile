@@ -5,16 +5,25 @@ SHELL := /bin/sh
 WORKSHOP := bin/workshop
 STAGES := $(sort $(dir $(wildcard [0-9][0-9]-*/go.mod)))
 MODULES := . $(STAGES)
+# All Go files but those that git ignores, such as a learner's own below work/.
+GO_FILES := git ls-files -z --cached --others --exclude-standard -- '*.go'
+
+# `make -j4 down up` means this order.
+.NOTPARALLEL:
+# With a CDPATH, `cd tools` could lead elsewhere.
+unexport CDPATH
+# One setting for all that is compiled, see tools/cluster.mk.
+CGO_ENABLED ?= 0
+export CGO_ENABLED
+
+# Only make's command line counts: many environments have a PORT or a NAME that mean something else.
+given = $(if $(filter command,$(firstword $(origin $(1)))),$($(1)))
 
 # The classroom cluster: CLUSTER=embedded|kind|current NAME=… PORT=… NODES=… KIND_NODE_IMAGE=… (of kind's nodes)
-export WORKSHOP_CLUSTER := $(or $(CLUSTER),$(WORKSHOP_CLUSTER))
-# Some systems have a variable NAME of their own: only make's command line counts.
-ifeq ($(origin NAME),command line)
-export WORKSHOP_NAME := $(NAME)
-endif
-
-# With CLUSTER=current: install without asking first.
-export WORKSHOP_YES := $(or $(YES),$(WORKSHOP_YES))
+export WORKSHOP_CLUSTER := $(or $(call given,CLUSTER),$(WORKSHOP_CLUSTER))
+export WORKSHOP_NAME := $(or $(call given,NAME),$(WORKSHOP_NAME))
+# With CLUSTER=current: go on without a question.
+export WORKSHOP_YES := $(or $(call given,YES),$(WORKSHOP_YES))
 
 # `make stage-1 test` is one command of two goals: a stage, and what to do there.
 ifneq (,$(filter stage-%,$(firstword $(MAKECMDGOALS))))
@@ -58,7 +67,7 @@ doctor: bootstrap ## Check whether this machine is ready, and say what mends it
 
 .PHONY: up
 up: bootstrap ## Make the classroom cluster run (PORT=…, NODES=…; with CLUSTER=kind also KIND_NODE_IMAGE=…)
-	@$(WORKSHOP) up $(if $(PORT),--port $(PORT)) $(if $(NODES),--nodes $(NODES))
+	@$(WORKSHOP) up $(if $(call given,PORT),--port $(PORT)) $(if $(call given,NODES),--nodes $(NODES))
 
 .PHONY: down
 down: bootstrap ## Remove the classroom cluster and all it holds
@@ -70,7 +79,7 @@ status: bootstrap ## Show components, version, nodes, memory and kubeconfig
 
 .PHONY: reset
 reset: bootstrap ## Take the cluster back to an empty one (STAGE=N looks whether there is such a chapter)
-	@$(WORKSHOP) reset $(if $(STAGE),--stage $(STAGE))
+	@$(WORKSHOP) reset $(if $(call given,STAGE),--stage $(STAGE))
 
 .PHONY: shell
 shell: bootstrap ## A shell with KUBECONFIG set and bin/ on the PATH
@@ -78,11 +87,11 @@ shell: bootstrap ## A shell with KUBECONFIG set and bin/ on the PATH
 
 .PHONY: kind-load
 kind-load: bootstrap ## Copy the image IMG=… from docker into the kind cluster (CLUSTER=kind)
-	@$(WORKSHOP) load $(IMG)
+	@$(WORKSHOP) load $(call given,IMG)
 
 .PHONY: tour
 tour: bootstrap ## Play all chapters in order (QUIET=1: a line for each step)
-	@$(WORKSHOP) tour $(if $(QUIET),--quiet)
+	@$(WORKSHOP) tour $(if $(call given,QUIET),--quiet)
 
 .PHONY: test
 test: tools ## Run all tests
@@ -91,7 +100,7 @@ test: tools ## Run all tests
 
 .PHONY: bench
 bench: tools ## Measure what docs/benchmarks.md reports (BUILD=1: a cold build; LOAD=1 STAGE=2 N=100,500 IDLE=60s: load)
-	@$(WORKSHOP) bench $(if $(BUILD),--build) $(if $(LOAD),--load) $(if $(STAGE),--stage $(STAGE)) $(if $(N),--resources $(N)) $(if $(IDLE),--idle $(IDLE))
+	@$(WORKSHOP) bench $(if $(call given,BUILD),--build) $(if $(call given,LOAD),--load) $(if $(call given,STAGE),--stage $(STAGE)) $(if $(call given,N),--resources $(N)) $(if $(call given,IDLE),--idle $(IDLE))
 
 .PHONY: generate
 generate: tools ## Regenerate everything that is generated
@@ -101,20 +110,20 @@ generate: tools ## Regenerate everything that is generated
 
 .PHONY: fmt
 fmt: ## Format the Go code
-	gofmt -w $(MODULES)
+	$(GO_FILES) | xargs -0 gofmt -l -w
 
 .PHONY: verify
 verify: generate ## Fail when generated files, formatting or module files are out of date
 	@set -e; for module in $(MODULES); do echo "cd $$module && go mod tidy -diff && go vet ./..."; \
 	  (cd $$module && GOWORK=off go mod tidy -diff && GOWORK=off go vet ./...); done
-	@unformatted=$$(gofmt -l $(MODULES)); [ -z "$$unformatted" ] || { echo "not formatted, run make fmt: $$unformatted"; exit 1; }
+	@unformatted=$$($(GO_FILES) | xargs -0 gofmt -l); [ -z "$$unformatted" ] || { echo "not formatted, run make fmt: $$unformatted"; exit 1; }
 	git diff --exit-code
 	@untracked=$$(git ls-files --others --exclude-standard); [ -z "$$untracked" ] || { echo "untracked files, commit or ignore them: $$untracked"; exit 1; }
 
 .PHONY: lint
 lint: bootstrap ## Run golangci-lint on every module
 	@$(WORKSHOP) tools golangci-lint
-	@set -e; for module in $(MODULES); do echo "cd $$module && golangci-lint run"; (cd $$module && $(CURDIR)/bin/golangci-lint run ./...); done
+	@set -e; for module in $(MODULES); do echo "cd $$module && golangci-lint run"; (cd $$module && "$(CURDIR)/bin/golangci-lint" run ./...); done
 
 .PHONY: clean
 clean: ## Remove bin/ (the finished tools stay in the cache)

@@ -3,12 +3,19 @@
 # that does not compile must not take the whole front door away. Prints nothing when all
 # is well, and one line that says what to do when it is not.
 set -u
+# What means something else in a learner's shell: where cd goes, and for what go builds.
+unset CDPATH
+export GOFLAGS=-buildvcs=false
 cd "$(dirname "$0")/.." || exit 1
 
 fail() {
 	echo "workshop: $1" >&2
 	exit 1
 }
+
+case $PWD in
+*:*) fail "the path of this folder has a colon, which separates the folders of a PATH: move it ($PWD)" ;;
+esac
 
 needed=$(sed -n 's/^go //p' go.mod)
 install="install Go $needed or newer from https://go.dev/dl/"
@@ -32,4 +39,5 @@ oldest=$(printf '%s\n%s\n' "${have#go}" "$needed" | sort -t. -k1,1n -k2,2n -k3,3
 [ "$oldest" = "$needed" ] || [ "${have#go}" = "${needed%.0}" ] || fail "this Go is too old ($have): $install"
 
 [ -x bin/workshop ] || echo "Building bin/workshop with $have (once; its modules are downloaded if need be)."
-message=$(GOWORK=off CGO_ENABLED=0 go build -buildvcs=false -o bin/workshop ./cmd/workshop 2>&1) || explain "$message"
+export GOOS="$(go env GOHOSTOS)" GOARCH="$(go env GOHOSTARCH)"
+message=$(GOWORK=off CGO_ENABLED=0 go build -o bin/workshop ./cmd/workshop 2>&1) || explain "$message"

@@ -1,5 +1,8 @@
 # What the stages' Makefiles share about images. They say what is built: PROGRAM, its name, and PACKAGE.
 
+# For recipes that change into a folder.
+KUSTOMIZE_PATH = $(if $(findstring /,$(KUSTOMIZE)),$(abspath $(KUSTOMIZE)),$(KUSTOMIZE))
+
 # The version and the commit that --version, the log and the labels of the image tell. VERSION=… on the command line
 # is a release's.
 IMAGE_VERSION = $(if $(filter command environment,$(firstword $(origin VERSION))),$(VERSION),$(shell git describe --tags --always --dirty 2>/dev/null || echo unknown))

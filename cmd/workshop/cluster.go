@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,11 +13,9 @@ import (
 
 	"example.com/operator-workshop/internal/classroom"
 	"example.com/operator-workshop/internal/doctor"
-	"example.com/operator-workshop/internal/e2e"
 )
 
 func (a *app) upCommand() *cobra.Command {
-	var aside bool
 	command := &cobra.Command{
 		Use:   "up",
 		Short: "Make the classroom cluster run",
@@ -26,16 +23,8 @@ func (a *app) upCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			began := time.Now()
 			out := cmd.OutOrStdout()
-			var cluster classroom.Cluster
-			up := func() (err error) {
-				cluster, err = a.up(cmd.Context(), out)
-				return err
-			}
-			if aside {
-				inUse := up
-				up = func() error { return e2e.Aside(filepath.Join(a.repo.State(), "kubeconfig"), inUse) }
-			}
-			if err := up(); err != nil {
+			cluster, err := a.up(cmd.Context(), out)
+			if err != nil {
 				return err
 			}
 			fmt.Fprintf(out, "Ready after %.1f s. Next: `make shell`, or export KUBECONFIG=%s\n", time.Since(began).Seconds(), cluster.Kubeconfig())
@@ -44,7 +33,7 @@ func (a *app) upCommand() *cobra.Command {
 	}
 	command.Flags().IntVar(&a.port, "port", 0, "port of the API server (0: a free one)")
 	command.Flags().IntVar(&a.nodes, "nodes", 0, "number of nodes (0: 3 simulated ones, 1 with kind)")
-	command.Flags().BoolVar(&aside, "aside", false, "leave .workshop/kubeconfig as it is: a cluster for tests")
+	command.Flags().BoolVar(&a.aside, "aside", false, "leave .workshop/kubeconfig as it is: a cluster for tests")
 	return command
 }
 
@@ -159,7 +148,7 @@ func (a *app) envCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, setting := range cluster.Environment() {
+			for _, setting := range append(cluster.Environment(), goSettings()...) {
 				name, value, _ := strings.Cut(setting, "=")
 				fmt.Fprintf(cmd.OutOrStdout(), "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
 			}

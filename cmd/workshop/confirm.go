@@ -3,12 +3,55 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/internal/classroom"
 )
 
-// asker asks on in and out before something is installed into a cluster that is not the workshop's.
+// confirmCommand stands before the targets of the stages' Makefiles that change a cluster.
+func (a *app) confirmCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "confirm",
+		Short: "Ask before a cluster is changed that is not the classroom's, and print the kubeconfig to work with",
+		Long: "confirm prints KUBECONFIG if it leads to a classroom cluster. Otherwise it shows context and server, asks, and\n" +
+			"prints a copy of that context: switching the context later does not send the rest to another cluster.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			kubeconfig := os.Getenv("KUBECONFIG")
+			agreed := a.yes && classroom.IsCopy(a.repo, kubeconfig) // such as a command of a chapter
+			if !agreed && !classroom.IsClassroom(a.repo, kubeconfig) {
+				a.provider = classroom.Current
+				a.confirm = a.ask(cmd.InOrStdin(), cmd.ErrOrStderr())
+				cluster, err := a.cluster(cmd.ErrOrStderr())
+				if err != nil {
+					return err
+				}
+				if err := cluster.Up(cmd.Context()); err != nil {
+					return err
+				}
+				kubeconfig = cluster.Kubeconfig()
+			}
+			if _, err := os.Stat(kubeconfig); err != nil {
+				return errors.New("there is no classroom cluster: run `make up` in the repository's root, or set KUBECONFIG to the file of your cluster")
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), kubeconfig)
+			return nil
+		},
+	}
+}
+
+// ask returns the question that comes before a cluster of the learner's own is changed.
+func (a *app) ask(in io.Reader, out io.Writer) func(ctx context.Context, question string) error {
+	return asker{in: in, out: out, yes: a.yes}.Confirm
+}
+
+// asker asks on in and out before a cluster is changed that is not the workshop's.
 type asker struct {
 	in  io.Reader
 	out io.Writer
@@ -30,7 +73,7 @@ func (a asker) Confirm(ctx context.Context, question string) error {
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(a.out)
-		return fmt.Errorf("interrupted: nothing was installed")
+		return fmt.Errorf("interrupted: nothing was changed")
 	case given := <-answer:
 		if given == "y" || given == "yes" {
 			return nil
@@ -38,6 +81,6 @@ func (a asker) Confirm(ctx context.Context, question string) error {
 		if given == "" {
 			fmt.Fprintln(a.out)
 		}
-		return fmt.Errorf("nothing was installed: answer y, or say YES=1 where nobody can answer")
+		return fmt.Errorf("nothing was changed: answer y, or write YES=1 behind make where nobody can answer")
 	}
 }

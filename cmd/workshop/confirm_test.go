@@ -31,7 +31,7 @@ func TestConfirm(t *testing.T) {
 			out := &bytes.Buffer{}
 			err := asker{in: strings.NewReader(c.input), out: out, yes: c.yes}.Confirm(t.Context(), "Into context prod.")
 			if c.refused {
-				g.Expect(err).To(MatchError(And(ContainSubstring("nothing was installed"), ContainSubstring("YES=1"))))
+				g.Expect(err).To(MatchError(And(ContainSubstring("nothing was changed"), ContainSubstring("YES=1"))))
 			} else {
 				g.Expect(err).NotTo(HaveOccurred())
 			}
@@ -52,5 +52,5 @@ func TestConfirmInterrupted(t *testing.T) {
 	result := make(chan error, 1)
 	go func() { result <- asker{in: silent, out: io.Discard}.Confirm(ctx, "Into context prod.") }()
 	interrupt()
-	g.Eventually(result).WithTimeout(10 * time.Second).Should(Receive(MatchError("interrupted: nothing was installed")))
+	g.Eventually(result).WithTimeout(10 * time.Second).Should(Receive(MatchError("interrupted: nothing was changed")))
 }

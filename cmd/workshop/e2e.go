@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"example.com/operator-workshop/internal/chapter"
 	"example.com/operator-workshop/internal/classroom"
 	"example.com/operator-workshop/internal/e2e"
+	"example.com/operator-workshop/internal/leftover"
 	"example.com/operator-workshop/internal/repo"
 	"example.com/operator-workshop/operatortest/outside/logs"
 )
@@ -46,6 +46,7 @@ type endToEnd struct {
 	cmd     *cobra.Command
 	stage   repo.Stage
 	cluster classroom.Cluster
+	held    *leftover.Play // from the creation of the cluster on
 }
 
 func (a *app) e2eCommand() *cobra.Command {
@@ -105,7 +106,11 @@ func (a *app) endToEnd(cmd *cobra.Command, stage repo.Stage, options e2eOptions)
 	if err := os.RemoveAll(t.logs()); err != nil {
 		return fmt.Errorf("remove the logs of the last time: %w", err)
 	}
-	return t.test().Run(cmd.Context())
+	err = t.test().Run(cmd.Context())
+	if t.held != nil {
+		err = errors.Join(err, t.held.End(cmd.Context()))
+	}
+	return err
 }
 
 func (t *endToEnd) test() e2e.Test {
@@ -130,15 +135,22 @@ func (t *endToEnd) buildImage(ctx context.Context) error {
 	return t.command([]string{fromEnvironment("MAKE", "make"), "docker-build", "IMG=" + t.image}).Run(ctx)
 }
 
-func (t *endToEnd) bringUp(context.Context) error {
-	if t.provider == classroom.Current {
-		_, err := t.upToInstall(t.cmd)
+// bringUp also makes sure that nothing of the learner's own is in the way, which the test would delete.
+func (t *endToEnd) bringUp(ctx context.Context) error {
+	t.aside = true
+	cluster, err := t.upToInstall(t.cmd)
+	if err != nil {
 		return err
 	}
-	return e2e.Aside(filepath.Join(t.repo.State(), "kubeconfig"), func() error {
-		_, err := t.upToInstall(t.cmd)
+	t.cluster = cluster
+	if t.held, err = t.hold(ctx, cluster); err != nil {
 		return err
-	})
+	}
+	loaded, err := chapter.Load(t.relative(t.stage.Chapter))
+	if err != nil {
+		return err
+	}
+	return t.requireFree(ctx, t.environment(), loaded)
 }
 
 // load copies the operator's image into the nodes, and those of other pods that docker has. Nodes pull the rest.
@@ -185,14 +197,14 @@ func (t *endToEnd) command(args []string) e2e.Command {
 }
 
 func (t *endToEnd) environment() []string {
-	chosen := []string{
-		"WORKSHOP_CLUSTER=" + t.provider, "WORKSHOP_NAME=" + t.name, "WORKSHOP_YES=1",
-		"E2E_LOGS=" + filepath.Join(t.logs(), "specs"),
-	}
+	chosen := append(t.chosen(t.cluster), "WORKSHOP_YES=1", "E2E_LOGS="+filepath.Join(t.logs(), "specs"))
 	if t.keep {
 		chosen = append(chosen, "KEEP=1")
 	}
-	return e2e.Environment(slices.Concat(t.cluster.Environment(), chosen)...)
+	if t.held != nil {
+		chosen = append(chosen, t.held.Environment())
+	}
+	return e2e.Environment(chosen...)
 }
 
 // logs is the folder for what is known of a failure. The specs write theirs while the operator is still there.

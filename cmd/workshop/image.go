@@ -69,7 +69,14 @@ func (a *app) rolloutCommand() *cobra.Command {
 
 // kubectl runs bin/kubectl in the cluster that KUBECONFIG names. An error is the last line of its messages.
 func (a *app) kubectl(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, filepath.Join(a.repo.Bin(), "kubectl"), args...).Output()
+	return a.kubectlWith(ctx, nil, args...)
+}
+
+// kubectlWith takes the cluster from an environment; nil is that of this process.
+func (a *app) kubectlWith(ctx context.Context, environment []string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, filepath.Join(a.repo.Bin(), "kubectl"), args...)
+	command.Env = environment
+	out, err := command.Output()
 	var ended *exec.ExitError
 	if errors.As(err, &ended) && len(ended.Stderr) > 0 {
 		lines := strings.Split(strings.TrimSpace(string(ended.Stderr)), "\n")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,7 +64,6 @@ func (a *app) tourCommand() *cobra.Command {
 
 // play reads all chapters before it plays the first: a mistake in the text costs no cluster.
 func (a *app) play(cmd *cobra.Command, options playOptions, paths []string) error {
-	out := cmd.OutOrStdout()
 	var chapters []*chapter.Chapter
 	for _, path := range paths {
 		loaded, err := chapter.Load(a.relative(path))
@@ -76,12 +76,25 @@ func (a *app) play(cmd *cobra.Command, options playOptions, paths []string) erro
 	if err != nil {
 		return err
 	}
+	held, err := a.hold(cmd.Context(), cluster)
+	if err != nil {
+		return err
+	}
+	err = a.playAll(cmd, options, chapters, a.chapterEnvironment(cluster, held))
+	return errors.Join(err, held.End(cmd.Context()))
+}
+
+func (a *app) playAll(cmd *cobra.Command, options playOptions, chapters []*chapter.Chapter, environment []string) error {
+	out := cmd.OutOrStdout()
 	player := &chapter.Player{
-		Dir: a.repo.Root, Env: a.environment(cluster), Out: out, Cluster: a.provider,
+		Dir: a.repo.Root, Env: environment, Out: out, Cluster: a.provider,
 		Quiet: options.quiet, Typing: isTerminal(out) && !options.quiet, TypingDelay: typingDelay,
 		Step: options.step, In: cmd.InOrStdin(),
 	}
 	for _, each := range chapters {
+		if err := a.requireFree(cmd.Context(), environment, each); err != nil {
+			return err
+		}
 		if _, err := player.Play(cmd.Context(), each); err != nil {
 			return fmt.Errorf("%w\n%s", err, a.startAgain())
 		}

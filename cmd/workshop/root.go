@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 
@@ -9,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/leftover"
 	"example.com/operator-workshop/internal/repo"
 	"example.com/operator-workshop/internal/toolchain"
 )
@@ -20,6 +22,7 @@ type app struct {
 	name     string
 	port     int
 	nodes    int
+	aside    bool
 	// yes answers the question that comes before something is installed into a cluster of the learner's own.
 	yes bool
 	// confirm asks that question; commands that install nothing leave it nil.
@@ -35,10 +38,17 @@ func newRootCommand() *cobra.Command {
 			"The flags can also be given to make: `make up CLUSTER=kind NAME=demo`.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			found, err := repo.Find(".")
+			if err != nil {
+				return err
+			}
 			a.repo = found
-			return err
+			// A hint, and no reason to do nothing at all.
+			if err := leftover.Sweep(cmd.Context(), found.State()); err != nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "workshop: %v\n", err)
+			}
+			return nil
 		},
 	}
 	flags := root.PersistentFlags()
@@ -50,6 +60,7 @@ func newRootCommand() *cobra.Command {
 		a.upCommand(), a.downCommand(), a.statusCommand(), a.resetCommand(),
 		a.shellCommand(), a.envCommand(), a.loadCommand(), a.rolloutCommand(),
 		a.playCommand(), a.tourCommand(), a.stageCommand(), a.e2eCommand(), a.snippetsCommand(),
+		a.confirmCommand(), a.watchdogCommand(),
 	)
 	return root
 }
@@ -81,7 +92,11 @@ func (a *app) ensureTools(ctx context.Context, out io.Writer, setName string) er
 	if _, err := builder.Ensure(ctx, set); err != nil {
 		return err
 	}
-	return builder.Prefetch(ctx)
+	// The tools are there. A module that can't be had is missed by the commands that need it, if at all.
+	if err := builder.Prefetch(ctx); err != nil && ctx.Err() == nil {
+		fmt.Fprintf(out, "Going on, although not all modules are there: %v\n", err)
+	}
+	return ctx.Err()
 }
 
 func (a *app) builder(out io.Writer, platform toolchain.Platform) (toolchain.Builder, error) {
@@ -98,7 +113,7 @@ func (a *app) cluster(out io.Writer) (classroom.Cluster, error) {
 		nodes = defaultNodes(a.provider)
 	}
 	return classroom.New(classroom.Options{
-		Repo: a.repo, Provider: a.provider, Name: a.name, Port: a.port, Nodes: nodes, Out: out, Confirm: a.confirm,
+		Repo: a.repo, Provider: a.provider, Name: a.name, Port: a.port, Nodes: nodes, Out: out, Confirm: a.confirm, Aside: a.aside,
 	})
 }
 
@@ -112,7 +127,7 @@ func defaultNodes(provider string) int {
 
 // upToInstall is up for commands that go on to install something.
 func (a *app) upToInstall(cmd *cobra.Command) (classroom.Cluster, error) {
-	a.confirm = asker{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), yes: a.yes}.Confirm
+	a.confirm = a.ask(cmd.InOrStdin(), cmd.OutOrStdout())
 	return a.up(cmd.Context(), cmd.OutOrStdout())
 }
 
@@ -130,10 +145,20 @@ func (a *app) up(ctx context.Context, out io.Writer) (classroom.Cluster, error) 
 
 // environment is the caller's environment with bin/ and the cluster.
 func (a *app) environment(cluster classroom.Cluster) []string {
-	chosen := append(cluster.Environment(), "WORKSHOP_CLUSTER="+a.provider, "WORKSHOP_NAME="+a.name)
+	return append(os.Environ(), a.chosen(cluster)...)
+}
+
+// goSettings hold for all that is compiled, in the stages' Makefiles as well: with two settings of cgo, half of the
+// packages are compiled twice. It can be switched on, as for `go test -race`.
+func goSettings() []string { return []string{"CGO_ENABLED=" + fromEnvironment("CGO_ENABLED", "0")} }
+
+// chosen are the variables that lead to the cluster and to bin/.
+func (a *app) chosen(cluster classroom.Cluster) []string {
+	chosen := append(cluster.Environment(), goSettings()...)
+	chosen = append(chosen, "WORKSHOP_CLUSTER="+a.provider, "WORKSHOP_NAME="+a.name)
 	if a.provider == classroom.Current && a.confirm != nil {
-		// Whoever has agreed to a chapter is not asked again by each command of it.
+		// A learner who has agreed to a chapter is not asked again by each command of it.
 		chosen = append(chosen, "WORKSHOP_YES=1")
 	}
-	return append(os.Environ(), chosen...)
+	return chosen
 }

@@ -70,11 +70,14 @@ func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) err
 	fmt.Fprintf(cmd.OutOrStdout(), "$ make %s\n", strings.Join(args, " "))
 	command := exec.CommandContext(cmd.Context(), fromEnvironment("MAKE", "make"), args...)
 	command.Dir = a.repo.Root
-	command.Env = environment
+	command.Env = withoutJobs(environment)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// The Makefile's programs get Ctrl-C from the terminal themselves; make then ends.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	if err := command.Run(); err != nil {
+		if cmd.Context().Err() != nil {
+			return stopped(verbs)
+		}
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {
 			return fmt.Errorf("make %s failed", strings.Join(args, " "))
@@ -82,6 +85,32 @@ func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) err
 		return fmt.Errorf("run make: %w", err)
 	}
 	return nil
+}
+
+// stopped is how verbs end after Ctrl-C. For programs that run until then, it is no failure.
+func stopped(verbs []string) error {
+	if last := verbs[len(verbs)-1]; last == "run" || last == "emulator" {
+		return nil
+	}
+	return errors.New("interrupted")
+}
+
+// jobs are the options of make for parallel jobs, and its descriptors, which are not handed on.
+var jobs = regexp.MustCompile(`(^| )(-j[0-9]*|--jobserver-(auth|fds)=[^ ]*)`)
+
+// withoutJobs is an environment for a make that runs one thing after the other.
+func withoutJobs(environment []string) []string {
+	kept := slices.Clone(environment)
+	for i, entry := range kept {
+		if flags, found := strings.CutPrefix(entry, "MAKEFLAGS="); found {
+			options, variables, _ := strings.Cut(flags, " -- ")
+			kept[i] = "MAKEFLAGS=" + jobs.ReplaceAllString(options, "")
+			if variables != "" {
+				kept[i] += " -- " + variables
+			}
+		}
+	}
+	return kept
 }
 
 // offlineVerbs need no cluster of the classroom, or find it themselves: tests start their own, kind-load takes that of kind.

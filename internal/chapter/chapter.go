@@ -36,12 +36,24 @@ type Block struct {
 	Timeout     time.Duration // of each command; 0 means the player's default
 	Clusters    []string      // kinds of cluster it is played on; empty means all
 	Cleanup     bool
+	Makes       []string // what the chapter makes and this block removes: KIND/NAME, where * stands for any text
 	Commands    []Command
 }
 
 // PlayedOn tells whether the block is meant for this kind of cluster.
 func (b *Block) PlayedOn(cluster string) bool {
 	return len(b.Clusters) == 0 || slices.Contains(b.Clusters, cluster)
+}
+
+// Makes is what the chapter makes in a cluster and removes in the end, as KIND/NAME, where * stands for any text.
+func (c *Chapter) Makes() []string {
+	var all []string
+	for _, step := range c.Steps {
+		for _, block := range step.Blocks {
+			all = append(all, block.Makes...)
+		}
+	}
+	return all
 }
 
 // AnyError is the Exit of a command that must fail with whatever status.

@@ -46,6 +46,9 @@ those starting with "$ " or "? ". Write [..] for them, or for their beginning.
 	expect=error          each command must fail; "? N" says with which status
 	cluster=NAME[,NAME]   played on these clusters only (embedded, kind, current), skipped and counted on others
 	cleanup               also run, without comparing, when the chapter failed or was interrupted before its end
+	makes="KIND/NAME …"   with cleanup: what the chapter makes outside of its own namespaces, and these namespaces, as
+	                      kubectl writes them; * is any text. Where one exists before, the chapter isn't played,
+	                      because its cleanup would delete it
 	background=NAME ready="TEXT"
 	                      exactly one command, without expected output, that keeps running; the chapter goes on
 	                      when it has printed TEXT, and fails when it has not within the time limit

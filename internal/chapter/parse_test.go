@@ -48,6 +48,10 @@ func TestParseReadsTheGrammar(t *testing.T) {
 			[]Block{{Line: 1, ExpectError: true, Timeout: 3 * time.Second, Clusters: []string{"kind", "current"}, Cleanup: true,
 				Commands: []Command{{Line: 2, Text: "true", Exit: AnyError}, {Line: 3, Text: "true", Exit: 5}}}},
 		},
+		"what a chapter makes": {
+			consoleFence(` cleanup makes="crd/*.example.com  namespace/a"`, "$ true"),
+			[]Block{{Line: 1, Cleanup: true, Makes: []string{"crd/*.example.com", "namespace/a"}, Commands: []Command{{Line: 2, Text: "true"}}}},
+		},
 		"a background process that is stopped and replaced": {
 			consoleFence(` background=op ready="is up"`, "$ a") + consoleFence(` stop=op background=op ready=up`, "$ b") + consoleFence(` stop=op`),
 			[]Block{
@@ -106,6 +110,9 @@ func TestParseRefuses(t *testing.T) {
 		"an unknown expectation":     {consoleFence(" expect=foo", "$ a"), "1: expect=foo: only expect=error is known"},
 		"an unknown cluster":         {consoleFence(" cluster=kind,foo", "$ a"), "1: cluster=kind,foo: one or more of embedded, kind, current are needed, separated by commas"},
 		"a cluster twice":            {consoleFence(" cluster=kind,kind", "$ a"), "1: cluster=kind,kind: one or more of embedded, kind, current are needed, separated by commas"},
+		"makes without cleanup":      {consoleFence(` makes="crd/a"`, "$ a"), `1: makes="KIND/NAME …" goes with cleanup only`},
+		"makes with something else":  {consoleFence(` cleanup makes="crd"`, "$ a"), `1: makes: "crd": objects are needed as KIND/NAME, such as namespace/chapter-1, with spaces between them`},
+		"makes without an object":    {consoleFence(` cleanup makes=""`, "$ a"), `1: makes="KIND/NAME …" needs an object`},
 		"a value for cleanup":        {consoleFence(" cleanup=yes", "$ a"), "1: cleanup takes no value"},
 		"background without ready":   {consoleFence(" background=op", "$ a"), `1: background=op needs ready="TEXT", the output that tells that the process is ready`},
 		"an empty ready":             {consoleFence(` background=op ready=""`, "$ a"), `1: ready="TEXT" needs the text that tells that the process is ready`},

@@ -20,7 +20,7 @@ var clusters = []string{ClusterEmbedded, ClusterKind, ClusterCurrent}
 
 // consoleWords and snippetWords say what may follow the language of a fence; they are quoted in messages.
 const (
-	consoleWords = `background=NAME ready="TEXT", stop=NAME, expect=error, timeout=DURATION, cluster=NAME[,NAME] and cleanup`
+	consoleWords = `background=NAME ready="TEXT", stop=NAME, expect=error, timeout=DURATION, cluster=NAME[,NAME], cleanup and makes="KIND/NAME …"`
 	goWords      = "file=PATH and symbol=NAME"
 	yamlWords    = "file=PATH and key=KEY"
 	otherWords   = "file=PATH"
@@ -29,6 +29,7 @@ const (
 var (
 	infoWord       = regexp.MustCompile(`^([A-Za-z]+)(?:=("[^"]*"|[^\s"]\S*|))?(?:\s+|$)`)
 	backgroundName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	madeObject     = regexp.MustCompile(`^[a-z]+/[a-z0-9.*-]+$`)
 )
 
 // word is one word of an info string: key, or key=value.
@@ -97,6 +98,8 @@ func parseBlockWords(words []word, block *Block, problems *problemList) {
 			if w.hasValue {
 				report("cleanup takes no value")
 			}
+		case "makes":
+			block.Makes = parseMakes(w.value, report)
 		default:
 			report("unknown word %s: a console fence knows %s", w.key, consoleWords)
 		}
@@ -106,6 +109,9 @@ func parseBlockWords(words []word, block *Block, problems *problemList) {
 
 // checkBlockWords reports words that do not go together.
 func checkBlockWords(block *Block, hasReady bool, report func(string, ...any)) {
+	if len(block.Makes) > 0 && !block.Cleanup {
+		report(`makes="KIND/NAME …" goes with cleanup only`)
+	}
 	if block.Background == "" {
 		if hasReady {
 			report(`ready="TEXT" goes with background=NAME only`)
@@ -130,6 +136,20 @@ func parseTimeout(value string, report func(string, ...any)) time.Duration {
 		return 0
 	}
 	return timeout
+}
+
+func parseMakes(value string, report func(string, ...any)) []string {
+	objects := strings.Fields(value)
+	for _, object := range objects {
+		if !madeObject.MatchString(object) {
+			report("makes: %q: objects are needed as KIND/NAME, such as namespace/chapter-1, with spaces between them", object)
+			return nil
+		}
+	}
+	if len(objects) == 0 {
+		report(`makes="KIND/NAME …" needs an object`)
+	}
+	return objects
 }
 
 func parseClusters(value string, report func(string, ...any)) []string {

@@ -63,9 +63,11 @@ type Options struct {
 	Port int
 	// Nodes is the number of nodes, 1 at least.
 	Nodes int
+	// Aside leaves .workshop/kubeconfig as it is: a cluster for tests must not become the one that a learner works with.
+	Aside bool
 	// Out receives what is done, command by command.
 	Out io.Writer
-	// Confirm is asked before something is installed into a cluster that the workshop has not made: Up fails
+	// Confirm is asked before a cluster is changed that the workshop has not made: Up fails
 	// with its error. Nil agrees.
 	Confirm func(ctx context.Context, question string) error
 }

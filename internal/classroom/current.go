@@ -117,9 +117,19 @@ const copyPrefix = "current-"
 // IsClassroom tells whether a kubeconfig is that of a cluster which the workshop has made: one in .workshop,
 // but no copy of a learner's.
 func IsClassroom(r repo.Repo, kubeconfig string) bool {
-	dir, err := filepath.EvalSymlinks(filepath.Dir(kubeconfig))
+	return isKept(r, kubeconfig) && !strings.HasPrefix(filepath.Base(kubeconfig), copyPrefix)
+}
+
+// IsCopy tells whether a kubeconfig is the copy of a learner's.
+func IsCopy(r repo.Repo, kubeconfig string) bool {
+	return isKept(r, kubeconfig) && strings.HasPrefix(filepath.Base(kubeconfig), copyPrefix)
+}
+
+// isKept tells whether the file is in .workshop.
+func isKept(r repo.Repo, path string) bool {
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	state, stateErr := filepath.EvalSymlinks(r.State())
-	return err == nil && stateErr == nil && dir == state && !strings.HasPrefix(filepath.Base(kubeconfig), copyPrefix)
+	return err == nil && stateErr == nil && dir == state
 }
 
 // checkKubeconfig accepts what kubectl accepts: a list of files of which some may be missing.

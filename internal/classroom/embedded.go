@@ -256,5 +256,5 @@ func (e *embedded) requirePorts(ctx context.Context, chosen ports, component str
 
 // choose makes this the cluster that .workshop/kubeconfig leads to.
 func (e *embedded) choose(ctx context.Context) error {
-	return chooseKubeconfig(ctx, e.state, e.Kubeconfig())
+	return chooseKubeconfig(ctx, e.options, e.Kubeconfig())
 }

@@ -118,7 +118,7 @@ func (k *kind) reuse(ctx context.Context, nodes []container) error {
 		return err
 	}
 	fmt.Fprintf(k.options.Out, "Cluster %s is running.\n", k.cluster)
-	return chooseKubeconfig(ctx, k.options.Repo.State(), k.Kubeconfig())
+	return chooseKubeconfig(ctx, k.options, k.Kubeconfig())
 }
 
 func (k *kind) exportKubeconfig(ctx context.Context) error {
@@ -155,7 +155,7 @@ func (k *kind) create(ctx context.Context) error {
 		}
 		return errors.Join(err, k.remove(cleanup))
 	}
-	return chooseKubeconfig(ctx, k.options.Repo.State(), k.Kubeconfig())
+	return chooseKubeconfig(ctx, k.options, k.Kubeconfig())
 }
 
 func (k *kind) createOnce(ctx context.Context, made record) error {

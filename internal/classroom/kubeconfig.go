@@ -23,13 +23,16 @@ func lockChoice(ctx context.Context, state string) (unlock func(), err error) {
 
 // chooseKubeconfig makes .workshop/kubeconfig lead to the cluster brought up
 // last: a fixed path for editors, for the stages' Makefiles and for shells.
-func chooseKubeconfig(ctx context.Context, state, kubeconfig string) error {
-	unlock, err := lockChoice(ctx, state)
+func chooseKubeconfig(ctx context.Context, options Options, kubeconfig string) error {
+	if options.Aside {
+		return nil
+	}
+	unlock, err := lockChoice(ctx, options.Repo.State())
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	return point(filepath.Join(state, "kubeconfig"), filepath.Base(kubeconfig))
+	return point(filepath.Join(options.Repo.State(), "kubeconfig"), filepath.Base(kubeconfig))
 }
 
 // point makes or changes a symbolic link in one step.

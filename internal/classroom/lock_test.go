@@ -13,6 +13,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/internal/repo"
 )
 
 func TestLockSaysWhatItWaitsFor(t *testing.T) {
@@ -44,7 +46,9 @@ func TestLockSaysWhatItWaitsFor(t *testing.T) {
 func TestOneKubeconfigIsAlwaysChosen(t *testing.T) {
 	g := NewWithT(t)
 	ctx := t.Context()
-	state := t.TempDir()
+	options := Options{Repo: repo.Repo{Root: t.TempDir()}}
+	state := options.Repo.State()
+	g.Expect(os.Mkdir(state, 0o700)).To(Succeed())
 	path := func(name string) string { return filepath.Join(state, name+".kubeconfig") }
 	link := filepath.Join(state, "kubeconfig")
 	complete := func(name string, age time.Duration) {
@@ -55,14 +59,14 @@ func TestOneKubeconfigIsAlwaysChosen(t *testing.T) {
 	complete("first", 2*time.Hour)
 	complete("second.kind", time.Hour)
 	g.Expect(os.WriteFile(path("half"), nil, 0o600)).To(Succeed())
-	g.Expect(chooseKubeconfig(ctx, state, path("first"))).To(Succeed())
+	g.Expect(chooseKubeconfig(ctx, options, path("first"))).To(Succeed())
 
 	var all sync.WaitGroup
 	errs := [20]error{}
 	for i := range errs {
 		all.Go(func() {
 			other := path(fmt.Sprint("other-", i))
-			if errs[i] = chooseKubeconfig(ctx, state, other); errs[i] == nil {
+			if errs[i] = chooseKubeconfig(ctx, options, other); errs[i] == nil {
 				errs[i] = unchoose(ctx, state, other)
 			}
 		})

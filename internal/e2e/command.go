@@ -42,14 +42,18 @@ func (c Command) Run(ctx context.Context) error {
 	return nil
 }
 
-// makeVariables are what a make tells the programs that it starts: another make would take them as its own.
-var makeVariables = []string{"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "CLUSTER", "NAME", "IMG"}
+// others are variables that mean something to make, go or the shell. What a make tells the programs that it starts,
+// another would take as its own; GOOS=windows in a learner's shell would break every command.
+var others = []string{
+	"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "CLUSTER", "NAME", "IMG",
+	"GOFLAGS", "GOOS", "GOARCH", "CDPATH",
+}
 
-// Environment is that of this process and more, without what a make has put there for other makes.
+// Environment is that of this process and more, without what other programs would understand otherwise than meant.
 func Environment(more ...string) []string {
 	environment := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains(makeVariables, name)
+		return slices.Contains(others, name)
 	})
 	return append(environment, more...)
 }

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/e2e"
+	"example.com/operator-workshop/internal/leftover"
+)
+
+// hold takes the cluster for a play: a second one would delete what the first has made.
+func (a *app) hold(ctx context.Context, cluster classroom.Cluster) (*leftover.Play, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the watchdog's program: %w", err)
+	}
+	key := strings.TrimSuffix(filepath.Base(cluster.Kubeconfig()), ".kubeconfig")
+	return leftover.Begin(ctx, a.repo.State(), key, self, watchdogName)
+}
+
+// chapterEnvironment is that of a chapter's commands. What the learner's shell has for other programs of go and make
+// must not change what a chapter does.
+func (a *app) chapterEnvironment(cluster classroom.Cluster, held *leftover.Play) []string {
+	return e2e.Environment(append(a.chosen(cluster), held.Environment())...)
+}
+
+const watchdogName = "watchdog"
+
+// watchdogCommand ends what a play has started when the player is gone; see package leftover.
+func (a *app) watchdogCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    watchdogName + " MARK",
+		Short:  "Wait for the end of the standard input, then end the programs of the play with this mark",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return leftover.Watch(context.WithoutCancel(cmd.Context()), cmd.InOrStdin(), args[0])
+		},
+	}
+}

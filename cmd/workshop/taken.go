@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"example.com/operator-workshop/internal/chapter"
+	"example.com/operator-workshop/internal/classroom"
+)
+
+// requireFree refuses a chapter where something that it makes exists already: its first command would fail, and its
+// clean-up would then delete what was there before.
+func (a *app) requireFree(ctx context.Context, environment []string, loaded *chapter.Chapter) error {
+	byKind := map[string][]string{}
+	var taken []string
+	for _, each := range loaded.Makes() {
+		kind, pattern, _ := strings.Cut(each, "/")
+		names, asked := byKind[kind]
+		if !asked {
+			var err error
+			if names, err = a.names(ctx, environment, kind); err != nil {
+				return fmt.Errorf("look whether the cluster has what %s makes: %w", loaded.Path, err)
+			}
+			byKind[kind] = names
+		}
+		for _, name := range names {
+			if matches, err := path.Match(pattern, name); err == nil && matches {
+				taken = append(taken, kind+"/"+name)
+			}
+		}
+	}
+	if len(taken) == 0 {
+		return nil
+	}
+	remedy := a.startAgain()
+	if a.provider == classroom.Current {
+		remedy = "remove it first, if it is yours, or choose another cluster"
+	}
+	return fmt.Errorf("the cluster has %s already, which %s makes and deletes: nothing was changed; %s", strings.Join(taken, ", "), loaded.Path, remedy)
+}
+
+// names lists the objects of a kind: those in the namespace default, if the kind has namespaces.
+func (a *app) names(ctx context.Context, environment []string, kind string) ([]string, error) {
+	out, err := a.kubectlWith(ctx, environment, "get", kind, "--namespace=default", "--output=name")
+	if err != nil {
+		return nil, err
+	}
+	names := strings.Fields(out)
+	for i, name := range names {
+		names[i] = path.Base(name)
+	}
+	return names, nil
+}

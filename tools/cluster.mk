@@ -1,0 +1,28 @@
+# What the stages' Makefiles share about the cluster they work with, and about the machine.
+# KUBECONFIG chooses the cluster; without it this is the classroom's (`make up` in the repository's root).
+
+BIN := ../bin
+KUBECONFIG ?= $(CURDIR)/../.workshop/kubeconfig
+KUBECTL ?= $(BIN)/kubectl
+GOLANGCI_LINT ?= $(BIN)/golangci-lint
+
+# One target after the other, also with -j: `make uninstall install` means this order.
+.NOTPARALLEL:
+# With a CDPATH, `cd dist` could lead elsewhere.
+unexport CDPATH
+# One setting for all that is compiled here: with two, half of the packages are compiled twice. `go test -race` needs 1.
+CGO_ENABLED ?= 0
+export CGO_ENABLED
+
+# What may be said on make's command line only: in a shell's environment it would mean something else.
+given = $(if $(filter command,$(firstword $(origin $(1)))),$($(1)))
+
+# Before one of these targets changes a cluster that is not the classroom's, you are asked; YES=1 answers. From then
+# on its kubeconfig is a copy: a context that is switched meanwhile does not send the rest to another cluster.
+ifneq (,$(filter install uninstall samples deploy undeploy run cert-manager remove-cert-manager,$(MAKECMDGOALS)))
+CONFIRMED := $(shell [ -x $(BIN)/workshop ] || ../tools/bootstrap.sh >&2; \
+  KUBECONFIG='$(subst ','\'',$(KUBECONFIG))' $(BIN)/workshop confirm $(if $(call given,YES),--yes))
+$(if $(CONFIRMED),,$(error nothing was changed))
+override KUBECONFIG := $(CONFIRMED)
+endif
+export KUBECONFIG
