@@ -40,4 +40,4 @@ oldest=$(printf '%s\n%s\n' "${have#go}" "$needed" | sort -t. -k1,1n -k2,2n -k3,3
 
 [ -x bin/workshop ] || echo "Building bin/workshop with $have (once; its modules are downloaded if need be)."
 export GOOS="$(go env GOHOSTOS)" GOARCH="$(go env GOHOSTARCH)"
-message=$(GOWORK=off CGO_ENABLED=0 go build -o bin/workshop ./cmd/workshop 2>&1) || explain "$message"
+message=$(GOWORK=off CGO_ENABLED=0 go build -trimpath -o bin/workshop ./cmd/workshop 2>&1) || explain "$message"

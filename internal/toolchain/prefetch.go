@@ -21,7 +21,7 @@ func (b Builder) Prefetch(ctx context.Context) error {
 		return err
 	}
 	stamp := filepath.Join(b.bin(), ".modules")
-	key, err := modulesKey(modules)
+	key, err := modulesKey(b.Root, modules)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,8 @@ func (b Builder) workspaceModules() ([]string, error) {
 	return modules, nil
 }
 
-func modulesKey(modules []string) (string, error) {
+// modulesKey is the same for two checkouts with the same pins, wherever they are.
+func modulesKey(root string, modules []string) (string, error) {
 	hash := sha256.New()
 	for _, module := range modules {
 		for _, name := range []string{"go.mod", "go.sum"} {
@@ -76,7 +77,7 @@ func modulesKey(modules []string) (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("read the pins of a stage: %w", err)
 			}
-			fmt.Fprintf(hash, "%s %d\n%s\n", filepath.Join(filepath.Base(module), name), len(content), content)
+			fmt.Fprintf(hash, "%s %d\n%s\n", filepath.Join(relative(root, module), name), len(content), content)
 		}
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
