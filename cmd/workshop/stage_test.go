@@ -38,3 +38,23 @@ func TestEveryTargetOfAStageIsKnown(t *testing.T) {
 		g.Expect(all).To(ContainElement(known), "no stage has this target")
 	}
 }
+
+func TestAMakeBelowAnotherRunsOneJobAtATime(t *testing.T) {
+	for flags, want := range map[string]string{
+		"":                                  "",
+		" -j4 --jobserver-auth=3,4":         "",
+		"n -j --jobserver-auth=fifo:/tmp/x": "n",
+		"k -j2 --jobserver-fds=3,4 -- IMG=a -j3 YES=1": "k -- IMG=a -j3 YES=1",
+		" -- NAME=x": " -- NAME=x",
+	} {
+		g := NewWithT(t)
+		g.Expect(withoutJobs([]string{"A=-j4", "MAKEFLAGS=" + flags})).To(Equal([]string{"A=-j4", "MAKEFLAGS=" + want}), flags)
+	}
+}
+
+func TestCtrlCIsTheWayToEndAProgramThatRuns(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(stopped([]string{"install", "run"})).To(Succeed())
+	g.Expect(stopped([]string{"emulator"})).To(Succeed())
+	g.Expect(stopped([]string{"test"})).To(MatchError("interrupted"))
+}

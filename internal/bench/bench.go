@@ -12,8 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/shirou/gopsutil/v4/mem"
-
 	"example.com/operator-workshop/internal/classroom"
 	"example.com/operator-workshop/internal/repo"
 	"example.com/operator-workshop/internal/toolchain"
@@ -115,17 +113,9 @@ func (b Bench) row(figure string, took []time.Duration) {
 	fmt.Fprintf(b.Out, "| %s | %.2f s | %.2f–%.2f s |\n", figure, took[len(took)/2].Seconds(), took[0].Seconds(), took[len(took)-1].Seconds())
 }
 
-// costs measures memory as what the machine has less afterwards: processes share
-// the pages of their programs, so the sum of their sizes would count those often.
+// costs measures memory as the components' shares of it: clusters have the pages of their programs in common, so the
+// sum of their sizes would count those often. What else the machine does makes no difference.
 func (b Bench) costs(ctx context.Context, clusters []classroom.Cluster) error {
-	// The memory of the last cluster takes a moment to come back.
-	if err := wait(ctx, settle); err != nil {
-		return err
-	}
-	before, err := usedMemory()
-	if err != nil {
-		return err
-	}
 	var first uint64
 	for i, cluster := range clusters {
 		if err := cluster.Up(ctx); err != nil {
@@ -137,7 +127,7 @@ func (b Bench) costs(ctx context.Context, clusters []classroom.Cluster) error {
 		if err := wait(ctx, settle); err != nil {
 			return err
 		}
-		used, err := usedMemory()
+		used, err := usedMemory(ctx, clusters[:i+1])
 		if err != nil {
 			return err
 		}
@@ -147,24 +137,18 @@ func (b Bench) costs(ctx context.Context, clusters []classroom.Cluster) error {
 		}
 		if i == 0 {
 			first = used
-			fmt.Fprintf(b.Out, "| memory of one cluster | %d MB | |\n| idle load of one cluster | %.1f %% of a core | |\n", megabytes(used, before), load)
+			fmt.Fprintf(b.Out, "| memory of one cluster | %d MB | |\n| idle load of one cluster | %.1f %% of a core | |\n", used/1e6, load)
 			continue
 		}
-		fmt.Fprintf(b.Out, "| memory of each further cluster, %d side by side | %d MB | |\n", i+1, megabytes(used, first)/int64(i))
+		fmt.Fprintf(b.Out, "| memory of each further cluster, %d side by side | %d MB | |\n", i+1, (used-first)/uint64(i)/1e6)
 		fmt.Fprintf(b.Out, "| idle load of %d clusters | %.1f %% of a core | |\n", i+1, load)
 	}
 	return nil
 }
 
-func usedMemory() (uint64, error) {
-	memory, err := mem.VirtualMemory()
-	if err != nil {
-		return 0, fmt.Errorf("read the machine's memory: %w", err)
-	}
-	return memory.Total - memory.Available, nil
+func usedMemory(ctx context.Context, clusters []classroom.Cluster) (uint64, error) {
+	return sum(ctx, clusters, memory)
 }
-
-func megabytes(now, before uint64) int64 { return (int64(now) - int64(before)) / 1e6 }
 
 // idleLoad is the processor time that all components of the clusters take, in percent of one core.
 func idleLoad(ctx context.Context, clusters []classroom.Cluster) (float64, error) {
@@ -181,14 +165,23 @@ func idleLoad(ctx context.Context, clusters []classroom.Cluster) (float64, error
 }
 
 func processorSeconds(ctx context.Context, clusters []classroom.Cluster) (float64, error) {
-	total := 0.0
+	return sum(ctx, clusters, func(component classroom.Component) (float64, error) { return component.CPUSeconds, nil })
+}
+
+// sum adds up what all components of the clusters take.
+func sum[N uint64 | float64](ctx context.Context, clusters []classroom.Cluster, of func(classroom.Component) (N, error)) (N, error) {
+	var total N
 	for _, cluster := range clusters {
 		status, err := cluster.Status(ctx)
 		if err != nil {
 			return 0, err
 		}
 		for _, component := range status.Components {
-			total += component.CPUSeconds
+			each, err := of(component)
+			if err != nil {
+				return 0, err
+			}
+			total += each
 		}
 	}
 	return total, nil

@@ -1,0 +1,32 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"example.com/operator-workshop/internal/classroom"
+)
+
+// memory is a component's share of the machine's memory, in bytes: of a page that several processes have, each counts
+// its part (PSS, see proc_pid_smaps(5)).
+func memory(component classroom.Component) (uint64, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", component.PID))
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of %s: %w", component.Name, err)
+	}
+	return parseShare(string(content))
+}
+
+// parseShare reads the line "Pss: 1234 kB".
+func parseShare(rollup string) (uint64, error) {
+	for line := range strings.Lines(rollup) {
+		fields := strings.Fields(line)
+		if len(fields) == 3 && fields[0] == "Pss:" && fields[2] == "kB" {
+			kibibytes, err := strconv.ParseUint(fields[1], 10, 64)
+			return kibibytes << 10, err
+		}
+	}
+	return 0, fmt.Errorf("the process's memory map has no Pss in kB")
+}
