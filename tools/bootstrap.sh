@@ -21,6 +21,12 @@ needed=$(sed -n 's/^go //p' go.mod)
 install="install Go $needed or newer from https://go.dev/dl/"
 command -v go >/dev/null 2>&1 || fail "the go command is not on your PATH: $install"
 
+# outdated goes on with an earlier bin/workshop: a module that can't be had now is missed by the commands that need it.
+outdated() {
+	echo "workshop: going on with the bin/workshop of before, which can't be built now ($(echo "$1" | head -n 1))" >&2
+	exit 0
+}
+
 # explain names the remedy for what the go command said.
 explain() {
 	case $1 in
@@ -28,6 +34,9 @@ explain() {
 	*"no space left"* | *"quota exceeded"*) fail "the disk is full: free some space (the first build needs about 7 GB) and run the same command again" ;;
 	*"HOME"*"defined"* | *"module cache not found"*) fail "Go finds no place for its caches: set HOME, or GOCACHE, GOMODCACHE and WORKSHOP_CACHE, to directories that you can write" ;;
 	*"read-only file system"* | *"permission denied"*) fail "Go cannot write its caches or bin/: set GOCACHE, GOMODCACHE and WORKSHOP_CACHE to directories that you can write ($(echo "$1" | grep -E 'read-only|permission' | head -n 1))" ;;
+	"go: "*) [ ! -x bin/workshop ] || outdated "$1" ;;
+	esac
+	case $1 in
 	*"dial tcp"* | *"no such host"* | *"proxyconnect"* | *"timeout"* | *"connection refused"* | *"network is unreachable"* | *"GOPROXY=off"*) fail "Go modules could not be downloaded: connect to the internet (or set GOPROXY to a module proxy that you reach) and run the same command again" ;;
 	esac
 	echo "$1" >&2

@@ -81,6 +81,19 @@ func (c checkout) frontDoor(t *testing.T) {
 		out, status := c.run(t, ".", append(hijackers, "WORKSHOP_NAME=elsewhere"), "bin/workshop", "play", "plain.md")
 		g.Expect(status).To(BeZero(), out)
 	})
+	t.Run("without a network, and with a module that was never downloaded", func(t *testing.T) {
+		g := NewWithT(t)
+		offline := append(hijackers, "GOPROXY=off")
+		out, status := c.run(t, ".", offline, "make", "up", name)
+		g.Expect(status).To(BeZero(), out)
+		for _, module := range []string{"go.mod", "05-webhook-password/go.mod"} {
+			path := filepath.Join(c.root, module)
+			g.Expect(os.WriteFile(path, []byte(read(path)+"\nrequire example.com/nowhere v1.2.3\n"), 0o644)).To(Succeed())
+			out, status := c.run(t, ".", offline, "make", "stage-1", "install", name)
+			g.Expect(status).To(BeZero(), out)
+			g.Expect(out).To(ContainSubstring("Going on, although not all modules are there"))
+		}
+	})
 	runs(t, "-j4", "down", "status", name)
 }
 
