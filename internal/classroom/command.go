@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"example.com/operator-workshop/internal/leftover"
 	"example.com/operator-workshop/internal/repo"
 )
 
@@ -109,7 +110,8 @@ func cleanEnvironment() []string {
 	var clean []string
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, "KWOK_") || strings.HasPrefix(name, "ETCDCTL_") || name == "KUBECONFIG" {
+		// A cluster that a command of a chapter has mended does not end with the chapter.
+		if strings.HasPrefix(name, "KWOK_") || strings.HasPrefix(name, "ETCDCTL_") || name == "KUBECONFIG" || name == leftover.Variable {
 			continue
 		}
 		clean = append(clean, entry)
