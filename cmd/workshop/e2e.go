@@ -135,7 +135,7 @@ func (t *endToEnd) buildImage(ctx context.Context) error {
 	return t.command([]string{fromEnvironment("MAKE", "make"), "docker-build", "IMG=" + t.image}).Run(ctx)
 }
 
-// bringUp also makes sure that nothing of the learner's own is in the way, which the test would delete.
+// bringUp also makes sure that the test deletes nothing that a cluster of the learner's own had before.
 func (t *endToEnd) bringUp(ctx context.Context) error {
 	t.aside = true
 	cluster, err := t.upToInstall(t.cmd)
@@ -143,7 +143,7 @@ func (t *endToEnd) bringUp(ctx context.Context) error {
 		return err
 	}
 	t.cluster = cluster
-	if t.held, err = t.hold(ctx, cluster); err != nil {
+	if t.held, err = t.hold(ctx, cluster); err != nil || t.provider != classroom.Current {
 		return err
 	}
 	loaded, err := chapter.Load(t.relative(t.stage.Chapter))

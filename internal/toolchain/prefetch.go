@@ -45,7 +45,7 @@ func download(ctx context.Context, module, workspace string) error {
 	var output bytes.Buffer
 	command := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "./...")
 	command.Dir = module
-	command.Env = append(os.Environ(), workspace)
+	command.Env = append(os.Environ(), workspace, "GOFLAGS=-buildvcs=false", "GOOS="+Host().OS, "GOARCH="+Host().Arch)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 5 * time.Second
 	command.Stderr = &output
