@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -78,12 +79,12 @@ func (c checkout) frontDoor(t *testing.T) {
 		g := NewWithT(t)
 		text := "# Plain\n\n```console\n$ echo $GOFLAGS$GOOS$CDPATH$MAKEFLAGS $CGO_ENABLED $WORKSHOP_NAME\n 0 elsewhere\n```\n"
 		g.Expect(os.WriteFile(filepath.Join(c.root, "plain.md"), []byte(text), 0o644)).To(Succeed())
-		out, status := c.run(t, ".", append(hijackers, "WORKSHOP_NAME=elsewhere"), "bin/workshop", "play", "plain.md")
+		out, status := c.run(t, ".", slices.Concat(hijackers, []string{"WORKSHOP_NAME=elsewhere"}), "bin/workshop", "play", "plain.md")
 		g.Expect(status).To(BeZero(), out)
 	})
 	t.Run("without a network, and with a module that was never downloaded", func(t *testing.T) {
 		g := NewWithT(t)
-		offline := append(hijackers, "GOPROXY=off")
+		offline := slices.Concat(hijackers, []string{"GOPROXY=off"})
 		out, status := c.run(t, ".", offline, "make", "up", name)
 		g.Expect(status).To(BeZero(), out)
 		for _, module := range []string{"go.mod", "05-webhook-password/go.mod"} {
@@ -181,7 +182,7 @@ func (c checkout) killedPlay(t *testing.T) {
 				pids := filepath.Join(t.TempDir(), "pids")
 				path := filepath.Join(t.TempDir(), "killed.md")
 				g.Expect(os.WriteFile(path, []byte("# Killed\n\n"+text), 0o644)).To(Succeed())
-				player := c.command(t, ".", append(settings, "PIDS="+pids), "bin/workshop", "play", path)
+				player := c.command(t, ".", slices.Concat(settings, []string{"PIDS=" + pids}), "bin/workshop", "play", path)
 				g.Expect(player.Start()).To(Succeed())
 				exited := make(chan error, 1)
 				go func() { exited <- player.Wait() }()

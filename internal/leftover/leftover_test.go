@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 func player() {
 	play, err := Begin(context.Background(), os.Args[1], "demo", strings.Fields(os.Args[3])...)
 	if err != nil {
-		os.Stdout.WriteString("failed: " + err.Error() + "\n")
+		fmt.Println("failed:", err)
 		return
 	}
 	command := exec.Command("sh", "-c", os.Args[2])
@@ -43,7 +44,7 @@ func player() {
 	command.Stdout = os.Stdout
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := command.Run(); err != nil {
-		os.Stdout.WriteString("failed: " + err.Error() + "\n")
+		fmt.Println("failed:", err)
 	}
 }
 
