@@ -77,7 +77,7 @@ func (c checkout) frontDoor(t *testing.T) {
 	})
 	t.Run("a chapter's commands get none of that", func(t *testing.T) {
 		g := NewWithT(t)
-		text := "# Plain\n\n```console\n$ echo $GOFLAGS$GOOS$CDPATH$MAKEFLAGS $CGO_ENABLED $WORKSHOP_NAME\n 0 elsewhere\n```\n"
+		text := "# Plain\n\n```console\n$ echo $GOFLAGS$GOOS$CDPATH$MAKEFLAGS $CGO_ENABLED $WORKSHOP_NAME\n0 elsewhere\n```\n"
 		g.Expect(os.WriteFile(filepath.Join(c.root, "plain.md"), []byte(text), 0o644)).To(Succeed())
 		out, status := c.run(t, ".", slices.Concat(hijackers, []string{"WORKSHOP_NAME=elsewhere"}), "bin/workshop", "play", "plain.md")
 		g.Expect(status).To(BeZero(), out)
