@@ -52,6 +52,8 @@ type end struct {
 	once  sync.Once
 	state state
 	err   error
+	// cutShort tells that the caller that tried it had no more time for it, so err says nothing about the spec.
+	cutShort bool
 }
 
 // rule is one of an operator's roles, as it was written.
@@ -205,16 +207,27 @@ func (l *lab) fresh(ctx context.Context, spec map[string]any) (state, error) {
 			known.state, err = trial.settle(ctx, trial.start(RunOptions{}), l.resource(spec))
 			return err
 		})
+		known.cutShort = known.err != nil && ctx.Err() != nil
 	})
-	if known.err != nil {
-		if ctx.Err() != nil { // it was cut short, and says nothing about the spec
-			l.mu.Lock()
-			delete(l.ends, string(key))
-			l.mu.Unlock()
+	if known.cutShort {
+		l.forget(string(key), known)
+		if ctx.Err() == nil {
+			return l.fresh(ctx, spec) // only the other caller was cut short
 		}
+	}
+	if known.err != nil {
 		return nil, fmt.Errorf("see what a new resource of the same spec ends like: %w", known.err)
 	}
 	return known.state, nil
+}
+
+// forget lets the end of a spec be found out again.
+func (l *lab) forget(key string, known *end) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ends[key] == known {
+		delete(l.ends, key)
+	}
 }
 
 // each runs a function for 0 to n-1, several side by side, and returns the

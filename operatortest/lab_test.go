@@ -45,3 +45,13 @@ var _ = Describe("trials side by side", func() {
 		Expect(err).To(MatchError(context.Canceled))
 	})
 })
+
+var _ = It("what a new resource ends like is found out again if another caller was cut short", func(ctx SpecContext) {
+	lab, err := newLab(ctx, gadgetOperator(""), cluster)
+	Expect(err).NotTo(HaveOccurred())
+	key := oneLine(lab.sampleSpec())
+	others := &end{cutShort: true, err: context.Canceled}
+	others.once.Do(func() {})
+	lab.ends[key] = others
+	Expect(lab.fresh(ctx, nil)).To(HaveKey("ConfigMap/settings"))
+})
