@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"example.com/operator-workshop/operatortest/traffic"
@@ -62,8 +63,10 @@ func (t *trial) failOver(ctx context.Context, lose func(*instance) error) error 
 	if err != nil {
 		return err
 	}
-	if err := t.disturb(ctx, t.operator.Children[0], ""); err != nil {
-		return err
+	if child := t.firstChild(); child != nil {
+		if err := t.disturb(ctx, *child, ""); err != nil {
+			return err
+		}
 	}
 	if err := t.converge(ctx, resource); err != nil {
 		return err
@@ -86,11 +89,15 @@ func (t *trial) failOver(ctx context.Context, lose func(*instance) error) error 
 	return oneWriter(leader, second)
 }
 
-// takeOver gives the replicas work to do all the time, until the second one does it.
+// takeOver gives the replicas work to do all the time, until the second one does it. Without a child that
+// could be deleted there is no such work, and the second one has taken over when it has the lease.
 func (t *trial) takeOver(ctx context.Context, second *instance) error {
-	declared := t.operator.Children[0]
+	child := t.firstChild()
 	return t.eventually(ctx, "the second replica to take over", func(ctx context.Context) error {
-		if err := t.disturb(ctx, declared, ""); err != nil {
+		if child == nil {
+			return second.leads()
+		}
+		if err := t.disturb(ctx, *child, ""); err != nil {
 			return err // it is not back yet
 		}
 		if len(second.writes()) == 0 {
@@ -100,9 +107,22 @@ func (t *trial) takeOver(ctx context.Context, second *instance) error {
 	})
 }
 
+// leads returns an error if the replica has not written to a lease, as only the one that has it does.
+func (i *instance) leads() error {
+	for _, request := range i.tap.Requests() {
+		if request.IsLease() && request.IsWrite() && (request.Status == http.StatusOK || request.Status == http.StatusCreated) {
+			return nil
+		}
+	}
+	return errors.New("the second replica does not have the lease")
+}
+
 // oneWriter returns an error if the first replica wrote after the second had begun to.
 func oneWriter(first, second *instance) error {
 	writes := second.writes()
+	if len(writes) == 0 {
+		return errors.New("expected the second replica to do the work once it has taken over\nfound that it has written nothing")
+	}
 	began := second.tap.Began().Add(writes[0].At)
 	for _, request := range first.writes() {
 		if at := first.tap.Began().Add(request.At); at.After(began) && request.Status != 0 {

@@ -68,8 +68,10 @@ func (l *lab) past(ctx context.Context) (*past, error) {
 		return nil, errors.New("expected to know a change of the spec with which the children keep their names, to hide it from the operator\n" +
 			"found none: declare Operator.Values for a field that may change so")
 	}
-	found.changed, err = l.fresh(ctx, found.change)
-	return found, err
+	if found.changed, err = l.fresh(ctx, found.change); err != nil {
+		return nil, err
+	}
+	return found, l.expectEffect(found.change, found.made, found.changed)
 }
 
 type staleCase struct {

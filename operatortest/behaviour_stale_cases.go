@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -106,13 +104,10 @@ func foreignWritesUnseen(ctx context.Context, b *blind) error {
 	releaseResources, releaseChildren := b.tap.Hold(b.ofResources), b.tap.Hold(b.ofChildren)
 	wanted := b.changed
 	err := b.children(ctx, b.resource, func(declared Child, child *unstructured.Unstructured) error {
-		foreign := append([]string{foreignPatch}, slices.Collect(maps.Values(declared.Foreign))...)
-		for _, patch := range foreign {
-			if err := b.patch(ctx, child, patch); err != nil {
-				return err
-			}
+		foreign, err := b.patchForeign(ctx, declared, child)
+		if err != nil {
+			return err
 		}
-		var err error
 		wanted, err = wanted.with(child, foreign)
 		return err
 	})

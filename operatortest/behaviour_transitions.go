@@ -20,7 +20,8 @@ var transitions = behaviour{
 	name:    "transitions",
 	promise: "ends with the same result whatever the spec was before",
 	advice: "what remembers the past: compute what is wanted from the spec of now alone, compare it with what there is, and take back what is too much; " +
-		"a condition must be computed anew each time, and what stands in the way must be watched, or waited for with RequeueAfter",
+		"a condition must be computed anew each time, and what stands in the way must be watched, or waited for with RequeueAfter; " +
+		"a condition that is meant to tell of the former spec, such as one that is True for a while after a change, belongs into Operator.Normalize, which removes it",
 	check: func(ctx context.Context, lab *lab) error {
 		known, err := lab.specs(ctx)
 		if err != nil {
@@ -162,6 +163,10 @@ func (l *lab) unmeetableSpec(unmeetable Unmeetable) (map[string]any, error) {
 		return nil, fmt.Errorf("read the spec of Operator.Unmeetable %q: %w", unmeetable.Name, err)
 	}
 	spec, _, err := unstructured.NestedMap(patched, "spec")
+	if err == nil && oneLine(spec) == oneLine(l.sampleSpec()) {
+		err = fmt.Errorf("expected the patch of Operator.Unmeetable %q to change the sample's spec\nfound that it changes nothing: %s",
+			unmeetable.Name, unmeetable.Patch)
+	}
 	return spec, err
 }
 

@@ -18,7 +18,8 @@ var update = behaviour{
 	name:    "update",
 	promise: "puts every change of the spec into effect, and leaves nothing of the old one behind",
 	advice: "what is compared with the children: every field of the spec must end up in what they should be like, also when they exist already; " +
-		"a child under a former name must be found (by its controller reference) and deleted; a field that is gone from the spec must be taken back",
+		"a child under a former name must be found (by its controller reference) and deleted; a field that is gone from the spec must be taken back; " +
+		"if only a condition differs that tells of the change itself: remove it in Operator.Normalize",
 	check: func(ctx context.Context, lab *lab) error {
 		known, err := lab.specs(ctx)
 		if err != nil {
@@ -101,6 +102,15 @@ func (t *trial) update(ctx context.Context, from map[string]any, before state, c
 		return fmt.Errorf("after the change of %s: %w", candidate.what, err)
 	}
 	return nil
+}
+
+// expectEffect returns an error if a changed spec ends like the sample's: whether an operator follows the change could not be seen.
+func (l *lab) expectEffect(spec map[string]any, made, changed state) error {
+	if l.work(changed).difference(l.work(made)) != "" {
+		return nil
+	}
+	return fmt.Errorf("expected the change of the sample's spec to %s to have an effect\nfound none: a new resource ends exactly like another one; "+
+		"declare Operator.Values that make a difference, or see what Operator.Normalize removes", oneLine(spec))
 }
 
 // work is a state without the resources' own specs, which are not the operator's work.

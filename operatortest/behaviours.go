@@ -19,7 +19,9 @@ type behaviour struct {
 	promise string
 	// advice says what an operator that fails most likely lacks.
 	advice string
-	check  func(context.Context, *lab) error
+	// needsChild tells that an operator without Children can't be tried.
+	needsChild bool
+	check      func(context.Context, *lab) error
 }
 
 // behaviours are in the order in which a new operator best learns them.
@@ -50,6 +52,9 @@ func DescribeBehaviours(operator Operator, cluster *Cluster) {
 	ginkgo.Describe("the operator", func() {
 		for _, behaviour := range behaviours {
 			ginkgo.It(behaviour.promise, ginkgo.Label(behaviour.name), func(ctx ginkgo.SpecContext) {
+				if behaviour.needsChild && len(operator.Children) == 0 {
+					ginkgo.Skip("disturbs the operator's children, and Operator.Children declares none")
+				}
 				once.Do(func() { shared, err = newLab(ctx, operator, cluster) })
 				if err != nil {
 					ginkgo.Fail(err.Error())
@@ -81,5 +86,6 @@ func (v *verdict) Unwrap() error { return v.cause }
 func (v *verdict) Error() string {
 	return "behaviour \"" + v.behaviour.name + "\": the operator " + v.behaviour.promise + "\n" +
 		v.cause.Error() + "\n" +
-		"what to look at: " + v.behaviour.advice
+		"what to look at: " + v.behaviour.advice + "\n" +
+		"to try this behaviour alone: go test -ginkgo.label-filter=" + v.behaviour.name
 }

@@ -68,7 +68,9 @@
 //	failover         with leader election a second replica takes over, and two never write at once
 //	shutdown         told to end, it finishes what it has begun and leaves no goroutine
 //
-// Each has a label of that name: go test -ginkgo.label-filter=crash tries one.
+// Each has a label of that name: go test -ginkgo.label-filter=crash tries one. Do that while you mend an
+// operator: each wait for what a broken one never does takes [Operator.Timeout], and a run of all behaviours
+// many minutes. Drift and collision need a child, and are skipped without [Operator.Children].
 //
 // Every trial has a namespace of its own, to which the operator is confined, so
 // that trials run side by side. The operator runs with the permissions of
@@ -80,7 +82,13 @@
 //
 // Ends are compared as a whole: all resources and children in the namespace and
 // the world outside, without names, UIDs and times that differ every time. What
-// else differs is taken out by [Operator.Normalize].
+// else differs is taken out by [Operator.Normalize]. An object of any other kind that the
+// operator made and left is reported: declare its kind in [Operator.Children]. So is a write
+// outside the trial's namespace.
+//
+// A disturbance that changes nothing is an error, for any operator would pass it: a misspelt patch, or one to
+// the value that is there already. The fields that a patch of [Child.Drift] changes are compared
+// before Normalize: after the repair they must have other values, even if these are random.
 //
 // Specs are made from the schema of the definition: bounds, enums, defaults,
 // optional fields, lists. CEL rules are left to the API server: a spec that it

@@ -41,7 +41,7 @@ func chaoticOperator(flaw flaw, operator Operator) Operator {
 	case claimsNewest, overwritesOld:
 		operator.Roles = []string{"testdata/gadget/role-live.yaml"}
 	}
-	return operator
+	return secretiveOperator(flaw, operator)
 }
 
 // chaotic are other ways to look after a gadget that is not being deleted.
@@ -53,6 +53,11 @@ var chaotic = map[flaw]func(*gadgetReconciler, context.Context, *unstructured.Un
 	picksAnotherName: (*gadgetReconciler).pickAnotherName,
 	knowsByName:      (*gadgetReconciler).knowByName,
 	claimsNewest:     (*gadgetReconciler).claimNewest,
+	leaksSecret:      (*gadgetReconciler).leakSecret,
+	leaksAtStart:     (*gadgetReconciler).leakAtStart,
+	declaresSecret:   (*gadgetReconciler).declareSecret,
+	writesElsewhere:  (*gadgetReconciler).writeElsewhere,
+	makesNothing:     (*gadgetReconciler).makeNothing,
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {

@@ -137,6 +137,9 @@ func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructu
 	if r.flaw == ignoresColour {
 		delete(desired.Data, "colour")
 	}
+	if r.flaw == keepsToken || r.flaw == restoresToken {
+		desired.Data["token"] = tokenOf(gadget)
+	}
 	found := &corev1.ConfigMap{}
 	err = r.Get(ctx, client.ObjectKeyFromObject(desired), found)
 	if apierrors.IsNotFound(err) {
@@ -153,6 +156,9 @@ func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructu
 	}
 	if r.flaw == actsOnCreate {
 		return "", nil
+	}
+	if r.flaw == keepsToken {
+		delete(desired.Data, "token")
 	}
 	changed := found.DeepCopy()
 	if changed.Data == nil {

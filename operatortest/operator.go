@@ -38,7 +38,7 @@ type Operator struct {
 	// Condition is the type of the condition that is True while the resource is as
 	// it should be; "Ready" if empty.
 	Condition string
-	// Children are the objects that the operator makes for a resource.
+	// Children are the objects that the operator makes for a resource. It may make no others, but for events and leases.
 	Children []Child
 	// MaxWrites is how many write requests of the operator may take effect from a new
 	// resource to a converged one. Events, leases and refused writes do not count.
@@ -69,7 +69,7 @@ type Operator struct {
 
 // RunOptions is what the kit asks of an operator that it runs.
 type RunOptions struct {
-	// Namespace is the only one to look at; never empty.
+	// Namespace is the only one to look at and to write to; never empty.
 	Namespace string
 	// Resync is how often the informers hand all objects to the handlers once more; zero for the operator's default.
 	Resync time.Duration
@@ -93,7 +93,8 @@ type Child struct {
 	// Name is the object's name for a resource; the resource's own if nil. An
 	// empty name says that a resource of this spec has no such child.
 	Name func(resource *unstructured.Unstructured) string
-	// Drift are JSON merge patches that the operator must undo, by what they do.
+	// Drift are JSON merge patches that the operator must undo, by what they do. Each must change the child, and no field
+	// that it changed may keep its value; that is seen before Normalize.
 	Drift map[string]string
 	// Foreign are JSON merge patches of fields that belong to others, which the
 	// operator must leave alone. A label and an annotation are tried always.
@@ -104,7 +105,7 @@ type Child struct {
 type Unmeetable struct {
 	// Name completes "a resource whose …", such as "Deployment belongs to somebody else".
 	Name string
-	// Patch is the JSON merge patch that makes a resource unmeetable.
+	// Patch is the JSON merge patch of the sample's spec that makes it unmeetable.
 	Patch string
 	// Prepare makes in the namespace what stands in the way. Nil if nothing is needed.
 	Prepare func(ctx context.Context, writer client.Client, namespace string) error

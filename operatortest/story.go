@@ -28,7 +28,10 @@ func (l *lab) story(ctx context.Context) (*story, error) {
 		return nil, err
 	}
 	changed, err := l.fresh(ctx, change)
-	return &story{change: change, made: made, changed: changed}, err
+	if err != nil {
+		return nil, err
+	}
+	return &story{change: change, made: made, changed: changed}, l.expectEffect(change, made, changed)
 }
 
 // tell plays a story to its end. The resource must get to where a fresh one

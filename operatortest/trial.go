@@ -63,7 +63,11 @@ func (l *lab) try(ctx context.Context, experiment func(context.Context, *trial) 
 	if err := tried.noteTheirs(ctx); err != nil {
 		return err
 	}
-	return experiment(ctx, tried)
+	if err := experiment(ctx, tried); err != nil {
+		// An operator that works elsewhere disturbs all trials: that is the fault to mend first.
+		return errors.Join(tried.confined(), err)
+	}
+	return errors.Join(tried.confined(), tried.undeclared(ctx))
 }
 
 // grantRoles lets the operator use the permissions of its Roles in the trial's namespace.

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -24,14 +23,6 @@ func (t *trial) create(ctx context.Context, object *unstructured.Unstructured) e
 	object.SetNamespace(t.namespace)
 	if err := t.cluster.admin.Create(ctx, object, strict); err != nil {
 		return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), err)
-	}
-	return nil
-}
-
-// patch changes an object by a JSON merge patch, on behalf of a user.
-func (t *trial) patch(ctx context.Context, object *unstructured.Unstructured, patch string) error {
-	if err := t.cluster.admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		return fmt.Errorf("patch %s %s with %s: %w", object.GetKind(), object.GetName(), patch, err)
 	}
 	return nil
 }
@@ -75,7 +66,11 @@ func (t *trial) obstruct(ctx context.Context, resource *unstructured.Unstructure
 	if err := t.putUp(ctx, unmeetable); err != nil {
 		return err
 	}
-	if err := t.patch(ctx, resource, unmeetable.Patch); err != nil {
+	spec, err := t.unmeetableSpec(unmeetable)
+	if err != nil {
+		return err
+	}
+	if err := t.respec(ctx, resource, spec); err != nil {
 		return err
 	}
 	return t.eventually(ctx, "the status to say that it can't be met: a resource whose "+unmeetable.Name, func(ctx context.Context) error {

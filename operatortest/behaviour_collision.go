@@ -2,13 +2,11 @@ package operatortest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -17,94 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// foreignPatch is what anybody may write to any object.
-const foreignPatch = `{"metadata":{"labels":{"somebody-else.example.com/label":"kept"},"annotations":{"somebody-else.example.com/annotation":"kept"}}}`
-
-var drift = behaviour{
-	name:    "drift",
-	promise: "brings back what others delete or change of its children, and leaves alone what is theirs",
-	advice: "the watch on the children, and how they are compared: every field the operator sets must be compared, and only those written; " +
-		"an update that sends a new object instead of the changed old one wipes out others' fields",
-	check: func(ctx context.Context, lab *lab) error {
-		var cases []driftCase
-		for i, child := range lab.operator.Children {
-			cases = append(cases, driftCase{child: i, what: "deleted"})
-			for _, what := range slices.Sorted(maps.Keys(child.Drift)) {
-				cases = append(cases, driftCase{child: i, what: what, patch: child.Drift[what]})
-			}
-		}
-		wanted, err := lab.fresh(ctx, nil)
-		if err != nil {
-			return err
-		}
-		return each(ctx, len(cases), func(ctx context.Context, i int) error {
-			return lab.try(ctx, func(ctx context.Context, trial *trial) error { return trial.drift(ctx, cases[i], wanted) })
-		})
-	},
-}
-
-// driftCase is one disturbance of one declared child: a patch, or its deletion.
-type driftCase struct {
-	child       int
-	what, patch string
-}
-
-func (t *trial) drift(ctx context.Context, disturbance driftCase, wanted state) error {
-	resource := t.resource(nil)
-	if _, err := t.settle(ctx, t.start(RunOptions{}), resource); err != nil {
-		return err
-	}
-	declared := t.operator.Children[disturbance.child]
-	child, err := t.child(ctx, declared, resource)
-	if err != nil || child == nil {
-		return err
-	}
-	what := fmt.Sprintf("%s %s to come back after it was changed: %s", child.GetKind(), child.GetName(), disturbance.what)
-	if disturbance.patch == "" {
-		if err := t.remove(ctx, child); err != nil {
-			return err
-		}
-		return t.convergeTo(ctx, resource, wanted, what)
-	}
-	foreign := append([]string{foreignPatch}, slices.Collect(maps.Values(declared.Foreign))...)
-	for _, patch := range append(foreign, disturbance.patch) {
-		if err := t.patch(ctx, child, patch); err != nil {
-			return err
-		}
-	}
-	wanted, err = wanted.with(child, foreign)
-	if err != nil {
-		return err
-	}
-	return t.convergeTo(ctx, resource, wanted, what+"; and what others wrote to it to stay")
-}
-
-// with returns the state with patches applied to one of its objects.
-func (s state) with(object *unstructured.Unstructured, patches []string) (state, error) {
-	key := object.GetKind() + "/" + object.GetName()
-	content, err := json.Marshal(s[key])
-	if err != nil {
-		return nil, fmt.Errorf("write %s as JSON: %w", key, err)
-	}
-	for _, patch := range patches {
-		if content, err = jsonpatch.MergePatch(content, []byte(patch)); err != nil {
-			return nil, fmt.Errorf("apply %s to %s: %w", patch, key, err)
-		}
-	}
-	var changed any
-	if err := json.Unmarshal(content, &changed); err != nil {
-		return nil, fmt.Errorf("read %s from JSON: %w", key, err)
-	}
-	result := maps.Clone(s)
-	result[key] = changed
-	return result, nil
-}
-
 var collision = behaviour{
 	name:    "collision",
 	promise: "leaves an object alone that has the name of a child but belongs to somebody else, and reports it",
 	advice: "metav1.IsControlledBy before every write to a child: it compares the UID, where a kind or a name is not enough; " +
-		"for what is not ours, a condition that names the object and one Warning event, and no retry at full speed",
+		"for what is not ours, a condition that names the object and one Warning event, and no retry at full speed; " +
+		"if it is not noticed that the other object goes: a watch on what the operator owns does not show it, so watch objects of that kind by their names, too",
+	needsChild: true,
 	check: func(ctx context.Context, lab *lab) error {
 		templates, err := lab.templates(ctx)
 		if err != nil {
