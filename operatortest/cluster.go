@@ -23,7 +23,10 @@ import (
 
 const (
 	// startTimeout bounds Start; on an idle machine it takes 3 to 4 seconds.
-	startTimeout = 90 * time.Second
+	startTimeout = 3 * time.Minute
+	// processTimeout bounds the start of etcd and of kube-apiserver, each. envtest's own 20 seconds are too short on
+	// a busy machine; a process that ends early is noticed at once.
+	processTimeout = time.Minute
 	// pollInterval is how often a wait looks again.
 	pollInterval = 20 * time.Millisecond
 )

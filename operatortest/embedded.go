@@ -103,8 +103,8 @@ func (c *Cluster) tryPlane() error {
 		return fmt.Errorf("create the API server's folder: %w", err)
 	}
 	c.plane = &envtest.ControlPlane{
-		Etcd:        &envtest.Etcd{Path: etcd, DataDir: data},
-		APIServer:   &envtest.APIServer{Path: apiServer, CertDir: certificates},
+		Etcd:        &envtest.Etcd{Path: etcd, DataDir: data, StartTimeout: processTimeout},
+		APIServer:   &envtest.APIServer{Path: apiServer, CertDir: certificates, StartTimeout: processTimeout},
 		KubectlPath: filepath.Join(c.assets, "kubectl"),
 	}
 	// envtest switches service accounts off because nothing would create them; here the controller manager does.
