@@ -37,9 +37,13 @@ type Bench struct {
 // figures are what was measured with one number of resources.
 type figures struct {
 	resources int
-	// created and converged are counted from the beginning of the first creation.
-	created, converged time.Duration
-	latencies          []time.Duration
+	// created is how long the creation of all took.
+	created time.Duration
+	// with is how long all took to converge, the first and the last time; baseline
+	// is the same for their children without the operator.
+	with, baseline []time.Duration
+	// latencies are those of each resource, the first time.
+	latencies []time.Duration
 	// Requests of each phase.
 	converge, settle, idle, restart tally
 	// Processor time of the first process up to convergence and while idle.
@@ -124,103 +128,9 @@ func (b Bench) measure(ctx context.Context, plan *plan, program string, resource
 	if err != nil {
 		return figures{}, err
 	}
-	return found, b.secondLife(ctx, ground, &found, idleEnd)
-}
-
-// firstLife measures a controller from the first resource to the end of the idle phase.
-func (b Bench) firstLife(ctx context.Context, ground *ground, found *figures) (time.Time, error) {
-	running, err := ground.run(ctx, "first")
+	children, err := b.secondLife(ctx, ground, &found, idleEnd)
 	if err != nil {
-		return time.Time{}, err
+		return figures{}, err
 	}
-	end, err := b.observe(ctx, ground, running, found)
-	err = errors.Join(err, running.stop())
-	found.peak = running.peak
-	return end, err
-}
-
-func (b Bench) observe(ctx context.Context, ground *ground, running *operator, found *figures) (time.Time, error) {
-	before, err := running.processorTime()
-	if err != nil {
-		return time.Time{}, err
-	}
-	b.note(found.resources, "creating them")
-	converged, err := ground.converge(ctx, running, found.resources)
-	if err != nil {
-		return time.Time{}, err
-	}
-	busy, err := running.processorTime()
-	if err != nil {
-		return time.Time{}, err
-	}
-	found.created, found.converged = converged.created.Sub(converged.began), converged.last.Sub(converged.began)
-	found.latencies, found.busyTime = converged.latencies(ground.plan), busy-before
-	b.note(found.resources, "converged after %s", seconds(found.converged))
-
-	settled, err := b.settle(ctx, ground, running, converged.last)
-	if err != nil {
-		return time.Time{}, err
-	}
-	calm, err := running.processorTime()
-	if err != nil {
-		return time.Time{}, err
-	}
-	b.note(found.resources, "idling for %s", b.Idle)
-	end := settled.Add(b.Idle)
-	if err := running.wait(ctx, func() (bool, error) { return !time.Now().Before(end), nil }); err != nil {
-		return time.Time{}, err
-	}
-	used, err := running.processorTime()
-	if err != nil {
-		return time.Time{}, err
-	}
-	found.idleTime = used - calm
-	if err := ground.audit.read(); err != nil {
-		return time.Time{}, err
-	}
-	found.converge = count(ground.audit.between(converged.began, converged.last))
-	found.settle = count(ground.audit.between(converged.last, settled))
-	found.idle = count(ground.audit.between(settled, end))
-	return end, nil
-}
-
-// secondLife measures a new process on a cluster that has converged.
-func (b Bench) secondLife(ctx context.Context, ground *ground, found *figures, since time.Time) error {
-	b.note(found.resources, "starting the controller once more")
-	started := time.Now()
-	running, err := ground.run(ctx, "second")
-	if err != nil {
-		return err
-	}
-	settled, err := b.settle(ctx, ground, running, started)
-	if err := errors.Join(err, running.stop()); err != nil {
-		return err
-	}
-	found.restart = count(ground.audit.between(started, settled))
-	if left := ground.audit.between(since, started); len(left) > 0 {
-		b.note(found.resources, "the ending controller made %d more requests, which no figure counts", len(left))
-	}
-	return nil
-}
-
-// settle waits until no request has come for a while, and returns when that is
-// so, or when it gives up waiting.
-func (b Bench) settle(ctx context.Context, ground *ground, running *operator, since time.Time) (time.Time, error) {
-	calm := b.calm
-	if calm == 0 {
-		calm = calmAfter
-	}
-	var now time.Time
-	err := running.wait(ctx, func() (bool, error) {
-		now = time.Now()
-		if err := ground.audit.read(); err != nil {
-			return false, err
-		}
-		last := ground.audit.last()
-		if last.Before(since) {
-			last = since
-		}
-		return now.Sub(last) >= calm || now.Sub(since) >= calmTimeout, nil
-	})
-	return now, err
+	return found, b.compare(ctx, ground, &found, children)
 }

@@ -44,15 +44,18 @@ func TestMeasure(t *testing.T) {
 	found, err := bench.measure(ctx, plan, filepath.Join(bench.Stage, "bin", "manager"), 5)
 	g.Expect(err).NotTo(HaveOccurred(), "see internal/load/bench.go; it told:\n%s", log)
 	writes := found.converge.writes + found.settle.writes
-	g.Expect(writes).To(Equal(6), "writes of 5 gauges and one that is refused: audit.go reads them, tally.go counts them")
+	g.Expect(writes).To(Equal(11), "two writes for each of 5 gauges and one that is refused: audit.go reads them, tally.go counts them")
 	g.Expect(found.converge.conflicts+found.settle.conflicts).To(Equal(1), "the controller provokes one conflict")
 	g.Expect(found.converge.refusals+found.settle.refusals).To(BeZero(), "ground.go grants the roles")
 	g.Expect(found.converge.kinds).To(HaveKey("update gauges.test.example.com/status"))
 	g.Expect(found.latencies).To(HaveLen(5))
-	g.Expect(found.latencies).To(HaveEach(And(BeNumerically(">", 0), BeNumerically("<=", found.converged))))
+	g.Expect(found.latencies).To(HaveEach(And(BeNumerically(">", 0), BeNumerically("<=", found.with[0]))))
 	g.Expect(found.idle.kinds).To(BeEmpty(), "the controller does nothing when all is well")
 	g.Expect(found.restart.watches).To(Equal(1), "a new process opens its watch once")
 	g.Expect(found.restart.writes).To(BeZero(), "a new process finds nothing to do")
+	g.Expect(found.with).To(And(HaveLen(2), HaveEach(BeNumerically(">", 0))), "all converge in the beginning and again in the end")
+	g.Expect(found.baseline).To(And(HaveLen(baselineRuns), HaveEach(BeNumerically(">", 0))), "see compare.go")
+	g.Expect(log.String()).To(ContainSubstring("creating their 5 children without an operator"), "see children.go")
 	g.Expect(found.peak).To(BeNumerically("~", 60e6, 55e6), "bytes, of one small Go program: see memory_linux.go")
 }
 

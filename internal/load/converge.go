@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
@@ -23,61 +22,110 @@ const (
 	stallTimeout = 2 * time.Minute
 )
 
-// convergence is when resources were created and when they had converged.
+// load is what writers create at the same time.
+type load struct {
+	// sets are the objects: those of one set are created one after another, by one writer.
+	sets [][]*unstructured.Unstructured
+	// unmet says what an object lacks to have converged, "" if nothing.
+	unmet func(*unstructured.Unstructured) string
+}
+
+// resources is the load that an operator is measured with.
+func (p *plan) resources(number int) load {
+	sets := make([][]*unstructured.Unstructured, number)
+	for i := range sets {
+		sets[i] = []*unstructured.Unstructured{p.object(i + 1)}
+	}
+	return load{sets: sets, unmet: unmet}
+}
+
+// objects are those of all sets.
+func (l load) objects() []*unstructured.Unstructured { return slices.Concat(l.sets...) }
+
+// convergence is when the objects of a load were created and when they had converged.
 type convergence struct {
+	load
 	began, created time.Time
-	// begun is when the creation of each resource began, by its number less one.
+	// begun is when the creation of each set began.
 	begun []time.Time
-	// converged is the time of each that has, by its name; missing says what the others lack.
-	converged map[string]time.Time
-	missing   map[string]string
+	// converged is the time of each object that has; missing says what each of the others lacks.
+	converged map[objectKey]time.Time
+	missing   map[objectKey]string
 	last      time.Time
 }
 
-// converge creates the resources and returns when all have converged.
-func (g *ground) converge(ctx context.Context, running *operator, resources int) (*convergence, error) {
-	seen, err := g.watch(ctx)
+// objectKey tells the objects of a load apart: all are in one namespace.
+type objectKey struct{ kind, name string }
+
+func keyOf(object *unstructured.Unstructured) objectKey {
+	return objectKey{kind: object.GetKind(), name: object.GetName()}
+}
+
+func newConvergence(l load) *convergence {
+	c := &convergence{
+		load: l, began: time.Now(), begun: make([]time.Time, len(l.sets)),
+		converged: map[objectKey]time.Time{}, missing: map[objectKey]string{},
+	}
+	for _, object := range l.objects() {
+		c.missing[keyOf(object)] = "no event has shown it"
+	}
+	return c
+}
+
+// converge creates the objects and returns when all have converged. The
+// operator is nil if none runs.
+func (g *ground) converge(ctx context.Context, running *operator, l load) (*convergence, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the watches, and the writers if an error has come before them
+	seen, err := g.watch(ctx, l.objects())
 	if err != nil {
 		return nil, err
 	}
-	defer seen.Stop()
-	c := &convergence{
-		began: time.Now(), begun: make([]time.Time, resources),
-		converged: map[string]time.Time{}, missing: map[string]string{},
-	}
-	ctx, cancel := context.WithCancel(ctx)
+	c := newConvergence(l)
 	created := make(chan error, 1)
 	go func() { created <- g.createAll(ctx, c) }()
-	err = c.follow(ctx, running, seen, created)
-	cancel() // ends the writers if an error has come before them
-	if err != nil {
+	if err := c.follow(ctx, running, seen, created); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// createAll creates the resources with several writers.
+// createAll creates the objects with several writers.
 func (g *ground) createAll(ctx context.Context, c *convergence) error {
+	return inParallel(ctx, c.sets, func(ctx context.Context, i int, set []*unstructured.Unstructured) error {
+		c.begun[i] = time.Now()
+		for _, object := range set {
+			if err := g.create(ctx, object.DeepCopy()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// inParallel has the writers take up one item after another.
+func inParallel[T any](ctx context.Context, items []T, do func(context.Context, int, T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
-	for i := range c.begun {
-		group.Go(func() error {
-			c.begun[i] = time.Now()
-			return g.create(ctx, g.plan.object(i+1))
-		})
+	for i, item := range items {
+		group.Go(func() error { return do(ctx, i, item) })
 	}
 	return group.Wait()
 }
 
-// follow takes in the watch's events until all resources are created and have converged.
-func (c *convergence) follow(ctx context.Context, running *operator, seen watch.Interface, created <-chan error) error {
+// follow takes in the watches' events until all objects are created and have converged.
+func (c *convergence) follow(ctx context.Context, running *operator, seen <-chan watch.Event, created <-chan error) error {
+	var ended <-chan struct{}
+	if running != nil {
+		ended = running.ended
+	}
 	stall := time.NewTimer(stallTimeout)
 	defer stall.Stop()
-	for c.created.IsZero() || len(c.converged) < len(c.begun) {
+	for c.created.IsZero() || len(c.missing) > 0 {
 		select {
-		case event, open := <-seen.ResultChan():
-			if !open {
-				return errors.Join(context.Cause(ctx), errors.New("the watch of the resources has ended"))
+		case event := <-seen:
+			if event.Type == watch.Error {
+				return fmt.Errorf("watch the objects: %w", apierrors.FromObject(event.Object))
 			}
 			if c.take(event) {
 				stall.Reset(stallTimeout)
@@ -87,7 +135,7 @@ func (c *convergence) follow(ctx context.Context, running *operator, seen watch.
 				return err
 			}
 			c.created = time.Now()
-		case <-running.ended:
+		case <-ended:
 			return running.failed()
 		case <-stall.C:
 			return c.stalled()
@@ -98,51 +146,65 @@ func (c *convergence) follow(ctx context.Context, running *operator, seen watch.
 	return nil
 }
 
-// take notes an event and tells whether it made a resource converge.
+// take notes an event and tells whether it made an object converge.
 func (c *convergence) take(event watch.Event) bool {
 	object, ok := event.Object.(*unstructured.Unstructured)
 	if !ok || event.Type == watch.Bookmark {
 		return false
 	}
-	name := object.GetName()
-	if _, done := c.converged[name]; done {
+	key := keyOf(object)
+	if _, awaited := c.missing[key]; !awaited {
 		return false
 	}
-	if missing := unmet(object); missing != "" {
-		c.missing[name] = missing
+	if missing := c.unmet(object); missing != "" {
+		c.missing[key] = missing
 		return false
 	}
-	delete(c.missing, name)
+	delete(c.missing, key)
 	c.last = time.Now()
-	c.converged[name] = c.last
+	c.converged[key] = c.last
 	return true
 }
 
-// stalled is the error that names one resource and what it lacks.
+// stalled is the error that names one object and what it lacks.
 func (c *convergence) stalled() error {
-	for name, missing := range c.missing {
-		return fmt.Errorf("%d of %d resources have converged, and none for %s; %s is not: %s", len(c.converged), len(c.begun), stallTimeout, name, missing)
+	progress := fmt.Sprintf("%d of %d objects have converged, and none for %s", len(c.converged), len(c.objects()), stallTimeout)
+	for key, missing := range c.missing {
+		return fmt.Errorf("%s; %s %s has not: %s", progress, key.kind, key.name, missing)
 	}
-	return fmt.Errorf("%d of %d resources have converged, and none for %s", len(c.converged), len(c.begun), stallTimeout)
+	return errors.New(progress)
 }
 
-// latencies are from the beginning of a resource's creation until it had converged.
-func (c *convergence) latencies(p *plan) []time.Duration {
-	latencies := make([]time.Duration, len(c.begun))
-	for i, begun := range c.begun {
-		latencies[i] = c.converged[p.object(i+1).GetName()].Sub(begun)
+// took is from the first creation until the last object had converged.
+func (c *convergence) took() time.Duration { return c.last.Sub(c.began) }
+
+// latencies are from the beginning of a set's creation until all of it had converged.
+func (c *convergence) latencies() []time.Duration {
+	latencies := make([]time.Duration, len(c.sets))
+	for i, set := range c.sets {
+		for _, object := range set {
+			latencies[i] = max(latencies[i], c.converged[keyOf(object)].Sub(c.begun[i]))
+		}
 	}
 	return latencies
 }
 
-// unmet says what a resource lacks to have converged, "" if nothing.
-func unmet(object *unstructured.Unstructured) string {
+// notCurrent says why kstatus does not call an object Current, "" if it does.
+func notCurrent(object *unstructured.Unstructured) string {
 	result, err := status.Compute(object)
 	if err != nil {
 		return err.Error()
 	}
 	if result.Status != status.CurrentStatus {
 		return fmt.Sprintf("kstatus calls it %s: %s", result.Status, result.Message)
+	}
+	return ""
+}
+
+// unmet says what a resource lacks to have converged, "" if nothing.
+func unmet(object *unstructured.Unstructured) string {
+	if missing := notCurrent(object); missing != "" {
+		return missing
 	}
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, each := range conditions {
@@ -155,21 +217,4 @@ func unmet(object *unstructured.Unstructured) string {
 		}
 	}
 	return "no condition Ready or Available is True for its present generation"
-}
-
-// watch follows the resources from now on, over interruptions.
-func (g *ground) watch(ctx context.Context) (watch.Interface, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(g.plan.object(1).GroupVersionKind())
-	if err := g.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("list the resources: %w", err)
-	}
-	source := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-		return g.client.Watch(ctx, list.DeepCopy(), &client.ListOptions{Namespace: namespace, Raw: &options})
-	}}
-	seen, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), source)
-	if err != nil {
-		return nil, fmt.Errorf("watch the resources: %w", err)
-	}
-	return seen, nil
 }

@@ -57,13 +57,27 @@ func TestUnmet(t *testing.T) {
 func TestConvergenceTakesTheFirstTime(t *testing.T) {
 	g := NewWithT(t)
 	ready := gauge(t, "status: {conditions: [{type: Ready, status: 'True'}]}")
-	seen := &convergence{converged: map[string]time.Time{}, missing: map[string]string{}}
+	seen := newConvergence(load{sets: [][]*unstructured.Unstructured{{ready}}, unmet: unmet})
+	g.Expect(seen.stalled()).To(MatchError(ContainSubstring("Gauge gauge-1 has not: no event has shown it")))
+	other := ready.DeepCopy()
+	other.SetName("someone-else's")
+	g.Expect(seen.take(watch.Event{Type: watch.Added, Object: other})).To(BeFalse(), "it is not part of the load")
 	g.Expect(seen.take(watch.Event{Type: watch.Bookmark, Object: ready})).To(BeFalse(), "a bookmark is no object")
 	g.Expect(seen.take(watch.Event{Type: watch.Added, Object: gauge(t, "{}")})).To(BeFalse())
-	g.Expect(seen.stalled()).To(MatchError(ContainSubstring("gauge-1 is not: no condition Ready or Available")))
+	g.Expect(seen.stalled()).To(MatchError(ContainSubstring("gauge-1 has not: no condition Ready or Available")))
 	g.Expect(seen.take(watch.Event{Type: watch.Modified, Object: ready})).To(BeTrue())
-	first := seen.converged["gauge-1"]
+	first := seen.converged[keyOf(ready)]
 	g.Expect(seen.take(watch.Event{Type: watch.Modified, Object: ready})).To(BeFalse(), "it had converged before")
-	g.Expect(seen.converged).To(HaveKeyWithValue("gauge-1", first))
+	g.Expect(seen.converged).To(Equal(map[objectKey]time.Time{keyOf(ready): first}))
 	g.Expect(seen.missing).To(BeEmpty())
+}
+
+func TestConvergenceOfASetIsThatOfItsLastObject(t *testing.T) {
+	g := NewWithT(t)
+	early, late := gauge(t, "{}"), gauge(t, "{}")
+	late.SetName("gauge-2")
+	seen := newConvergence(load{sets: [][]*unstructured.Unstructured{{early, late}}, unmet: notCurrent})
+	seen.begun[0] = at(1)
+	seen.converged = map[objectKey]time.Time{keyOf(early): at(4), keyOf(late): at(3)}
+	g.Expect(seen.latencies()).To(Equal([]time.Duration{3 * time.Second}))
 }

@@ -50,6 +50,8 @@ type ground struct {
 	kubeconfig string
 	// resource is what the API server calls the plan's kind.
 	resource schema.GroupResource
+	// ownedKinds are those of objects with a controlling owner, pods for example. See children.
+	ownedKinds []schema.GroupVersionKind
 }
 
 // prepare starts the control plane. Call close, also after an error.

@@ -26,7 +26,9 @@ func printTables(out io.Writer, stage string, idealWrites int, idle time.Duratio
 	}
 	rows := []row{
 		{name: "all created", value: func(f figures) string { return seconds(f.created) }},
-		{name: "all converged", value: func(f figures) string { return seconds(f.converged) }},
+		{name: "all converged, the first and the last time", value: func(f figures) string { return allSeconds(f.with) }},
+		{name: "the same children without an operator, in between", value: func(f figures) string { return allSeconds(f.baseline) }},
+		{name: "ratio to the same children without an operator", value: ratio, ideal: "1.00"},
 		{name: "one resource, from its creation to converged: half of them, 99 %", value: latencies},
 		{name: "writes per resource until all have converged", value: each(writesToConverge), ideal: fmt.Sprint(idealWrites)},
 		{name: "… until quiet", value: each(writesToQuiet), ideal: fmt.Sprint(idealWrites)},
@@ -113,6 +115,26 @@ func perResource(number, resources int) string {
 
 func latencies(f figures) string {
 	return seconds(percentile(f.latencies, 50)) + ", " + seconds(percentile(f.latencies, 99))
+}
+
+// allSeconds lists what was measured several times, "-" if nothing was.
+func allSeconds(durations []time.Duration) string {
+	if len(durations) == 0 {
+		return "-"
+	}
+	texts := make([]string, len(durations))
+	for i, each := range durations {
+		texts[i] = seconds(each)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// ratio is the mean time with the operator as a multiple of that without it.
+func ratio(f figures) string {
+	if len(f.baseline) == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", mean(f.with)/mean(f.baseline))
 }
 
 func seconds(duration time.Duration) string { return fmt.Sprintf("%.2f s", duration.Seconds()) }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -36,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// operate calls every Gauge ready, with one write, and for the first one makes
-// another that is refused for a conflict.
+// operate makes a ConfigMap for every Gauge and calls the Gauge ready, with one
+// write each. For the first Gauge it makes another that is refused for a conflict.
 func operate(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -76,11 +77,17 @@ func operate(args []string) error {
 		if !ok || event.Type != watch.Added || unmet(gauge) == "" {
 			continue
 		}
-		if err := callReady(ctx, writer, gauge); err != nil {
+		if err := errors.Join(createChild(ctx, writer, gauge), callReady(ctx, writer, gauge)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func createChild(ctx context.Context, writer client.Client, gauge *unstructured.Unstructured) error {
+	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gauge.GetNamespace(), Name: gauge.GetName()}}
+	child.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(gauge, gauge.GroupVersionKind())}
+	return writer.Create(ctx, child)
 }
 
 func callReady(ctx context.Context, writer client.Client, gauge *unstructured.Unstructured) error {

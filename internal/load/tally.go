@@ -56,3 +56,12 @@ func percentile(durations []time.Duration, percent float64) time.Duration {
 	rank := int(math.Ceil(percent / 100 * float64(len(sorted))))
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
+
+// mean is the average of durations, in seconds.
+func mean(durations []time.Duration) float64 {
+	var sum time.Duration
+	for _, each := range durations {
+		sum += each
+	}
+	return sum.Seconds() / float64(len(durations))
+}

@@ -1,0 +1,159 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// removeTimeout bounds how long objects may take to be gone with all that they own.
+	removeTimeout = 10 * time.Minute
+	// removeInterval is how often a wait asks the API server whether they are.
+	removeInterval = time.Second
+	// revisionAnnotations begin what the Deployment controller notes on Deployments.
+	revisionAnnotations = "deployment.kubernetes.io/"
+)
+
+// children are what the operator made for the resources, ready to be created
+// without it: a set for each resource that has any. They are found by their
+// controlling owners.
+func (g *ground) children(ctx context.Context, resources load) (load, error) {
+	kinds, err := g.deletableKinds()
+	if err != nil {
+		return load{}, err
+	}
+	sets := map[string][]*unstructured.Unstructured{}
+	for _, kind := range kinds {
+		objects := &unstructured.UnstructuredList{}
+		objects.SetGroupVersionKind(kind)
+		if err := g.client.List(ctx, objects, client.InNamespace(namespace)); err != nil {
+			return load{}, fmt.Errorf("list each %s: %w", kind.Kind, err)
+		}
+		owned := false
+		for i := range objects.Items {
+			owner := metav1.GetControllerOf(&objects.Items[i])
+			owned = owned || owner != nil
+			if g.isResource(owner) {
+				sets[owner.Name] = append(sets[owner.Name], asCreated(&objects.Items[i]))
+			}
+		}
+		if owned {
+			g.ownedKinds = append(g.ownedKinds, kind)
+		}
+	}
+	children := load{unmet: notCurrent}
+	for _, resource := range resources.objects() {
+		if set := sets[resource.GetName()]; len(set) > 0 {
+			children.sets = append(children.sets, set)
+		}
+	}
+	return children, nil
+}
+
+// isResource tells whether an owner is one of the resources.
+func (g *ground) isResource(owner *metav1.OwnerReference) bool {
+	kind := g.plan.object(1).GroupVersionKind()
+	return owner != nil && owner.Kind == kind.Kind && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group == kind.Group
+}
+
+// deletableKinds are those of all objects in namespaces that clients can create and delete.
+func (g *ground) deletableKinds() ([]schema.GroupVersionKind, error) {
+	asked, err := discovery.NewDiscoveryClientForConfig(g.cluster.Config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	lists, err := asked.ServerPreferredNamespacedResources()
+	if err != nil {
+		return nil, fmt.Errorf("ask for all kinds: %w", err)
+	}
+	var kinds []schema.GroupVersionKind
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"create", "delete", "list"}}, lists) {
+		for _, each := range list.APIResources {
+			kinds = append(kinds, schema.FromAPIVersionAndKind(list.GroupVersion, each.Kind))
+		}
+	}
+	return kinds, nil
+}
+
+// asCreated is an object as a client creates it: without what the operator's
+// ownership, the API server and controllers add to it.
+func asCreated(found *unstructured.Unstructured) *unstructured.Unstructured {
+	made := found.DeepCopy()
+	delete(made.Object, "status")
+	delete(made.Object, "metadata")
+	made.SetNamespace(found.GetNamespace())
+	made.SetName(found.GetName())
+	made.SetLabels(found.GetLabels())
+	annotations := found.GetAnnotations()
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.HasPrefix(key, revisionAnnotations) })
+	if len(annotations) > 0 {
+		made.SetAnnotations(annotations)
+	}
+	// A Service gets its addresses from the API server, unless it asks for none.
+	if address, _, _ := unstructured.NestedString(made.Object, "spec", "clusterIP"); address != "None" && made.GetKind() == "Service" {
+		unstructured.RemoveNestedField(made.Object, "spec", "clusterIP")
+		unstructured.RemoveNestedField(made.Object, "spec", "clusterIPs")
+	}
+	return made
+}
+
+// remove deletes the objects of a load and returns when they are gone with all that they own.
+func (g *ground) remove(ctx context.Context, l load) error {
+	objects := l.objects()
+	err := inParallel(ctx, objects, func(ctx context.Context, _ int, object *unstructured.Unstructured) error {
+		err := g.client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	looked := sets.New(g.ownedKinds...)
+	keys := sets.New[objectKey]()
+	for _, object := range objects {
+		looked.Insert(object.GroupVersionKind())
+		keys.Insert(keyOf(object))
+	}
+	var left string
+	err = wait.PollUntilContextTimeout(ctx, removeInterval, removeTimeout, true, func(ctx context.Context) (bool, error) {
+		var err error
+		left, err = g.left(ctx, looked.UnsortedList(), keys)
+		return left == "", err
+	})
+	if err != nil && left != "" {
+		return fmt.Errorf("remove the objects: %s is still there after %s: %w", left, removeTimeout, err)
+	}
+	return err
+}
+
+// left names an object that has one of the keys or a controlling owner, "" if there is none.
+func (g *ground) left(ctx context.Context, kinds []schema.GroupVersionKind, keys sets.Set[objectKey]) (string, error) {
+	for _, kind := range kinds {
+		objects := &metav1.PartialObjectMetadataList{}
+		objects.SetGroupVersionKind(kind)
+		if err := g.client.List(ctx, objects, client.InNamespace(namespace)); err != nil {
+			return "", fmt.Errorf("list each %s: %w", kind.Kind, err)
+		}
+		for i := range objects.Items {
+			object := &objects.Items[i]
+			if metav1.GetControllerOf(object) != nil || keys.Has(objectKey{kind: kind.Kind, name: object.Name}) {
+				return kind.Kind + " " + object.Name, nil
+			}
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,69 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// baselineRuns is how often the children are made without the operator. They lie
+// between two measurements with it, so that a control plane which grows slower,
+// or faster, counts alike for both.
+const baselineRuns = 2
+
+// compare makes the children that the operator made without it, by the same
+// number of writers, and then has the operator make them once more.
+func (b Bench) compare(ctx context.Context, ground *ground, found *figures, children load) error {
+	if len(children.sets) == 0 {
+		b.note(found.resources, "the operator made no objects, so there is nothing to compare with")
+		return nil
+	}
+	for range baselineRuns {
+		b.note(found.resources, "creating their %d children without an operator", len(children.objects()))
+		if err := rest(ctx, b.restTime()); err != nil {
+			return err
+		}
+		converged, err := ground.converge(ctx, nil, children)
+		if err != nil {
+			return err
+		}
+		found.baseline = append(found.baseline, converged.took())
+		b.note(found.resources, "converged after %s", seconds(converged.took()))
+		if err := ground.remove(ctx, children); err != nil {
+			return err
+		}
+	}
+	return b.lastLife(ctx, ground, found)
+}
+
+// lastLife measures once more how long the resources take to converge.
+func (b Bench) lastLife(ctx context.Context, ground *ground, found *figures) error {
+	running, err := ground.run(ctx, "last")
+	if err != nil {
+		return err
+	}
+	b.note(found.resources, "creating them once more")
+	err = rest(ctx, b.restTime())
+	var converged *convergence
+	if err == nil {
+		converged, err = ground.converge(ctx, running, ground.plan.resources(found.resources))
+	}
+	if err := errors.Join(err, running.stop()); err != nil {
+		return err
+	}
+	found.with = append(found.with, converged.took())
+	b.note(found.resources, "converged after %s", seconds(converged.took()))
+	return nil
+}
+
+// rest gives the control plane time to end what the last run left it to do.
+func rest(ctx context.Context, duration time.Duration) error {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,117 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// firstLife measures a controller from the first resource to the end of the idle phase.
+func (b Bench) firstLife(ctx context.Context, ground *ground, found *figures) (time.Time, error) {
+	running, err := ground.run(ctx, "first")
+	if err != nil {
+		return time.Time{}, err
+	}
+	end, err := b.observe(ctx, ground, running, found)
+	err = errors.Join(err, running.stop())
+	found.peak = running.peak
+	return end, err
+}
+
+func (b Bench) observe(ctx context.Context, ground *ground, running *operator, found *figures) (time.Time, error) {
+	before, err := running.processorTime()
+	if err != nil {
+		return time.Time{}, err
+	}
+	b.note(found.resources, "creating them")
+	converged, err := ground.converge(ctx, running, ground.plan.resources(found.resources))
+	if err != nil {
+		return time.Time{}, err
+	}
+	busy, err := running.processorTime()
+	if err != nil {
+		return time.Time{}, err
+	}
+	found.created, found.with = converged.created.Sub(converged.began), []time.Duration{converged.took()}
+	found.latencies, found.busyTime = converged.latencies(), busy-before
+	b.note(found.resources, "converged after %s", seconds(converged.took()))
+
+	settled, err := b.settle(ctx, ground, running, converged.last)
+	if err != nil {
+		return time.Time{}, err
+	}
+	calm, err := running.processorTime()
+	if err != nil {
+		return time.Time{}, err
+	}
+	b.note(found.resources, "idling for %s", b.Idle)
+	end := settled.Add(b.Idle)
+	if err := running.wait(ctx, func() (bool, error) { return !time.Now().Before(end), nil }); err != nil {
+		return time.Time{}, err
+	}
+	used, err := running.processorTime()
+	if err != nil {
+		return time.Time{}, err
+	}
+	found.idleTime = used - calm
+	if err := ground.audit.read(); err != nil {
+		return time.Time{}, err
+	}
+	found.converge = count(ground.audit.between(converged.began, converged.last))
+	found.settle = count(ground.audit.between(converged.last, settled))
+	found.idle = count(ground.audit.between(settled, end))
+	return end, nil
+}
+
+// secondLife measures a new process on a cluster that has converged. In the end
+// it has the process see all resources deleted, and returns what their children were.
+func (b Bench) secondLife(ctx context.Context, ground *ground, found *figures, since time.Time) (children load, err error) {
+	b.note(found.resources, "starting the controller once more")
+	started := time.Now()
+	running, err := ground.run(ctx, "second")
+	if err != nil {
+		return load{}, err
+	}
+	defer func() { err = errors.Join(err, running.stop()) }()
+	settled, err := b.settle(ctx, ground, running, started)
+	if err != nil {
+		return load{}, err
+	}
+	found.restart = count(ground.audit.between(started, settled))
+	if left := ground.audit.between(since, started); len(left) > 0 {
+		b.note(found.resources, "the ending controller made %d more requests, which no figure counts", len(left))
+	}
+	b.note(found.resources, "deleting them")
+	resources := ground.plan.resources(found.resources)
+	children, err = ground.children(ctx, resources)
+	if err != nil {
+		return load{}, err
+	}
+	return children, ground.remove(ctx, resources)
+}
+
+// settle waits until no request has come for a while, and returns when that is
+// so, or when it gives up waiting.
+func (b Bench) settle(ctx context.Context, ground *ground, running *operator, since time.Time) (time.Time, error) {
+	var now time.Time
+	err := running.wait(ctx, func() (bool, error) {
+		now = time.Now()
+		if err := ground.audit.read(); err != nil {
+			return false, err
+		}
+		last := ground.audit.last()
+		if last.Before(since) {
+			last = since
+		}
+		return now.Sub(last) >= b.restTime() || now.Sub(since) >= calmTimeout, nil
+	})
+	return now, err
+}
+
+// restTime is how long nothing has happened when all counts as quiet.
+func (b Bench) restTime() time.Duration {
+	if b.calm == 0 {
+		return calmAfter
+	}
+	return b.calm
+}
