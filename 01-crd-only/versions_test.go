@@ -1,11 +1,15 @@
 package crdonly
 
 import (
-	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/json"
 )
 
 // With conversion None the API server changes apiVersion and nothing else. What
@@ -55,7 +59,9 @@ var _ = Describe("two versions with conversion None", func() {
 			`"class"`, `"cabin"`, `.class`, `.cabin`, `"Class"`, `"Cabin"`,
 			`The class of travel.`, `The class of travel. It was called class in v1.`,
 		).Replace(string(text))
-		Expect(json.Marshal(v2)).To(MatchJSON(renamed))
+		var expected map[string]any
+		Expect(json.Unmarshal([]byte(renamed), &expected)).To(Succeed())
+		Expect(differences("v2", v2, expected)).To(BeEmpty(), "change both versions in "+definitionFile+" alike")
 	})
 
 	It("make kubectl speak v2, the higher one", func(ctx SpecContext) {
@@ -66,3 +72,22 @@ var _ = Describe("two versions with conversion None", func() {
 			To(Equal("flights.com/v1"))
 	}, SpecTimeout(specTimeout))
 })
+
+// differences lists the paths at which a value of YAML is not as expected.
+func differences(path string, value, expected any) []string {
+	found, isMap := value.(map[string]any)
+	wanted, both := expected.(map[string]any)
+	if !isMap || !both {
+		if reflect.DeepEqual(value, expected) {
+			return nil
+		}
+		return []string{fmt.Sprintf("%s is %v, expected %v as in v1", path, value, expected)}
+	}
+	names := maps.Clone(found)
+	maps.Copy(names, wanted)
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		all = append(all, differences(path+"."+name, found[name], wanted[name])...)
+	}
+	return all
+}
