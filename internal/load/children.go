@@ -135,7 +135,7 @@ func (g *ground) remove(ctx context.Context, l load) error {
 		return left == "", err
 	})
 	if err != nil && left != "" {
-		return fmt.Errorf("remove the objects: %s is still there after %s: %w", left, removeTimeout, err)
+		return fmt.Errorf("remove the objects: %s is still there: %w", left, err)
 	}
 	return err
 }

@@ -101,7 +101,7 @@ func TestIsResource(t *testing.T) {
 		"a resource in another version": {owner: &metav1.OwnerReference{APIVersion: "test.example.com/v2", Kind: "Gauge"}, wanted: true},
 		"a kind of another group":       {owner: &metav1.OwnerReference{APIVersion: "v1", Kind: "Gauge"}},
 		"another kind":                  {owner: &metav1.OwnerReference{APIVersion: "test.example.com/v1", Kind: "Dial"}},
-		"nobody":                        {},
+		"no owner":                      {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(ground.isResource(test.owner)).To(Equal(test.wanted))

@@ -11,8 +11,8 @@ import (
 // or faster, counts alike for both.
 const baselineRuns = 2
 
-// compare makes the children that the operator made without it, by the same
-// number of writers, and then has the operator make them once more.
+// compare creates the operator's children again without the operator, with the
+// same number of writers, and at the end has the operator make them once more.
 func (b Bench) compare(ctx context.Context, ground *ground, found *figures, children load) error {
 	if len(children.sets) == 0 {
 		b.note(found.resources, "the operator made no objects, so there is nothing to compare with")

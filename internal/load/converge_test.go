@@ -5,6 +5,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/yaml"
@@ -80,4 +81,12 @@ func TestConvergenceOfASetIsThatOfItsLastObject(t *testing.T) {
 	seen.begun[0] = at(1)
 	seen.converged = map[objectKey]time.Time{keyOf(early): at(4), keyOf(late): at(3)}
 	g.Expect(seen.latencies()).To(Equal([]time.Duration{3 * time.Second}))
+}
+
+func TestConvergenceEndsWithItsWatch(t *testing.T) {
+	c := newConvergence(load{sets: [][]*unstructured.Unstructured{{gauge(t, "{}")}}, unmet: unmet})
+	seen := make(chan watch.Event, 1)
+	seen <- watch.Event{Type: watch.Error, Object: &apierrors.NewResourceExpired("too old").ErrStatus}
+	err := c.follow(t.Context(), nil, seen, nil)
+	NewWithT(t).Expect(err).To(MatchError("watch the objects: too old"))
 }

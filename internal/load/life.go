@@ -63,8 +63,8 @@ func (b Bench) observe(ctx context.Context, ground *ground, running *operator, f
 	return end, nil
 }
 
-// secondLife measures a new process on a cluster that has converged. In the end
-// it has the process see all resources deleted, and returns what their children were.
+// secondLife measures a new process on a cluster that has converged. Then it
+// deletes all resources while the process runs, and returns what their children were.
 func (b Bench) secondLife(ctx context.Context, ground *ground, found *figures, since time.Time) (children load, err error) {
 	b.note(found.resources, "starting the controller once more")
 	started := time.Now()
@@ -108,7 +108,7 @@ func (b Bench) settle(ctx context.Context, ground *ground, running *operator, si
 	return now, err
 }
 
-// restTime is how long nothing has happened when all counts as quiet.
+// restTime is how long the controller, or the control plane, is left alone.
 func (b Bench) restTime() time.Duration {
 	if b.calm == 0 {
 		return calmAfter
