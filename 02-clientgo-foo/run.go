@@ -69,7 +69,7 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 	if err != nil {
 		return ignoreStop(ctx, err)
 	}
-	recorder, err := startRecorder(leading, clients.kube)
+	recorder, err := startRecorder(leading, clients.kube.EventsV1())
 	if err != nil {
 		return err
 	}
