@@ -18,23 +18,29 @@ for tool in deepcopy-gen applyconfiguration-gen client-gen lister-gen informer-g
   fi
 done
 
-# The generators never delete: what a former run made for a kind that is gone would stay.
-rm -rf "$GENERATED" pkg/apis/example/v1alpha1/zz_generated.deepcopy.go
+# The generators never delete: what a former run made for a kind that is gone would stay. So they write into an empty
+# folder, which takes the place of the old one when all of them have succeeded.
+NEW=$(mktemp -d)
+trap 'rm -rf "$NEW"' EXIT
 
 "$BIN/deepcopy-gen" --go-header-file "$HEADER" --output-file zz_generated.deepcopy.go "$APIS"
 
 "$BIN/applyconfiguration-gen" --go-header-file "$HEADER" \
-  --output-dir "$GENERATED/applyconfiguration" --output-pkg "$MODULE/$GENERATED/applyconfiguration" "$APIS"
+  --output-dir "$NEW/applyconfiguration" --output-pkg "$MODULE/$GENERATED/applyconfiguration" "$APIS"
 
 "$BIN/client-gen" --go-header-file "$HEADER" \
-  --output-dir "$GENERATED/clientset" --output-pkg "$MODULE/$GENERATED/clientset" --clientset-name versioned \
+  --output-dir "$NEW/clientset" --output-pkg "$MODULE/$GENERATED/clientset" --clientset-name versioned \
   --apply-configuration-package "$MODULE/$GENERATED/applyconfiguration" \
   --input-base "$MODULE/pkg/apis" --input example/v1alpha1
 
 "$BIN/lister-gen" --go-header-file "$HEADER" \
-  --output-dir "$GENERATED/listers" --output-pkg "$MODULE/$GENERATED/listers" "$APIS"
+  --output-dir "$NEW/listers" --output-pkg "$MODULE/$GENERATED/listers" "$APIS"
 
 "$BIN/informer-gen" --go-header-file "$HEADER" \
-  --output-dir "$GENERATED/informers" --output-pkg "$MODULE/$GENERATED/informers" \
+  --output-dir "$NEW/informers" --output-pkg "$MODULE/$GENERATED/informers" \
   --versioned-clientset-package "$MODULE/$GENERATED/clientset/versioned" \
   --listers-package "$MODULE/$GENERATED/listers" "$APIS"
+
+rm -rf "$GENERATED"
+mkdir "$GENERATED"
+mv "$NEW"/* "$GENERATED"
