@@ -16,26 +16,24 @@ import (
 // key. What has changed is left out on purpose: a worker looks at everything, so
 // that it does not matter whether events are merged, repeated or missed.
 func (c *controller) handleEvents(foos, deployments cache.SharedIndexInformer) error {
-	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
-		foos: {
-			AddFunc: c.fooChanged,
-			// Resyncs come as updates too: they make up for whatever went unnoticed.
-			UpdateFunc: func(_, foo any) { c.fooChanged(foo) },
-			DeleteFunc: c.fooChanged,
-		},
-		deployments: {
-			AddFunc:    c.deploymentChanged,
-			UpdateFunc: c.deploymentUpdated,
-			DeleteFunc: c.deploymentChanged,
-		},
+	fooHandler, err := foos.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: c.fooChanged,
+		// Resyncs come as updates too: they make up for whatever went unnoticed.
+		UpdateFunc: func(_, foo any) { c.fooChanged(foo) },
+		DeleteFunc: c.fooChanged,
+	})
+	if err != nil {
+		return fmt.Errorf("register an event handler for Foos: %w", err)
 	}
-	for informer, handler := range handlers {
-		registration, err := informer.AddEventHandler(handler)
-		if err != nil {
-			return fmt.Errorf("register an event handler: %w", err)
-		}
-		c.handlers = append(c.handlers, registration.HasSyncedChecker())
+	deploymentHandler, err := deployments.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    c.deploymentChanged,
+		UpdateFunc: c.deploymentUpdated,
+		DeleteFunc: c.deploymentChanged,
+	})
+	if err != nil {
+		return fmt.Errorf("register an event handler for Deployments: %w", err)
 	}
+	c.handlers = []cache.DoneChecker{fooHandler.HasSyncedChecker(), deploymentHandler.HasSyncedChecker()}
 	return nil
 }
 
