@@ -94,9 +94,7 @@ var _ = Describe("the controller", func() {
 
 		rename(ctx, foo, "third")
 		expectReason(ctx, foo, examplev1alpha1.ReasonDeploymentAvailable)
-		Eventually(deploymentNames).WithContext(ctx).WithArguments(namespace).
-			WithTimeout(convergeTimeout).WithPolling(pollInterval).
-			Should(ConsistOf("second", "third"), "the Deployment of the former name goes away, see removeRenamed in sync.go")
+		expectDeployments(ctx, namespace, "second", "third")
 	}, SpecTimeout(specTimeout))
 })
 

@@ -45,7 +45,7 @@ func (c *controller) sync(ctx context.Context, key cache.ObjectName) error {
 	if err != nil {
 		return err
 	}
-	if err := c.removeRenamed(ctx, foo); err != nil {
+	if err := c.removeRenamed(ctx, foo, deployment); err != nil {
 		return err
 	}
 	return c.updateStatus(ctx, foo, observedStatus(foo, deployment))
@@ -137,16 +137,19 @@ func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1
 	return patched, nil
 }
 
-// removeRenamed deletes the Deployments that the Foo made under other names.
-// It is called when the Deployment of the present name exists.
-func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo) error {
+// removeRenamed deletes the Deployments that the Foo made under other names. They
+// serve until the one of the present name has rolled out.
+func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo, present *appsv1.Deployment) error {
+	if !isRolledOut(present, foo.Spec.Replicas) {
+		return nil // its next status brings us here again
+	}
 	owned, err := c.deploymentIndex.ByIndex(byOwner, string(foo.UID))
 	if err != nil {
 		return fmt.Errorf("find the Deployments of Foo %s: %w", klog.KObj(foo), err)
 	}
 	for _, object := range owned {
 		deployment := object.(*appsv1.Deployment)
-		if deployment.Name == foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
+		if deployment.Name == present.Name || deployment.DeletionTimestamp != nil {
 			continue
 		}
 		if err := c.removeDeployment(ctx, foo, deployment); err != nil {
@@ -157,8 +160,9 @@ func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo
 }
 
 // removeDeployment deletes a Deployment that the Foo no longer names. Nothing
-// takes that back, so it does not trust the cache, which may show the Foo as it
-// was before its name was changed.
+// takes that back, so it does not trust the cache: that may show the Foo as it
+// was before its name was changed, or the Deployment before its owner reference
+// was taken off, to keep it. The resource version makes the API server refuse the latter.
 func (c *controller) removeDeployment(ctx context.Context, foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) error {
 	current, err := c.clients.foo.ExampleV1alpha1().Foos(foo.Namespace).Get(ctx, foo.Name, metav1.GetOptions{})
 	if err != nil {
@@ -169,7 +173,7 @@ func (c *controller) removeDeployment(ctx context.Context, foo *examplev1alpha1.
 	}
 	background := metav1.DeletePropagationBackground
 	err = c.clients.kube.AppsV1().Deployments(deployment.Namespace).Delete(ctx, deployment.Name, metav1.DeleteOptions{
-		Preconditions:     metav1.NewUIDPreconditions(string(deployment.UID)),
+		Preconditions:     &metav1.Preconditions{UID: &deployment.UID, ResourceVersion: &deployment.ResourceVersion},
 		PropagationPolicy: &background,
 	})
 	if apierrors.IsNotFound(err) {
