@@ -28,7 +28,7 @@ func observedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) *ex
 		return status
 	}
 	available, wanted := deployment.Status.AvailableReplicas, foo.Spec.Replicas
-	status.AvailableReplicas = available
+	status.Replicas, status.AvailableReplicas = deployment.Status.Replicas, available
 	if isRolledOut(deployment, wanted) {
 		setReady(status, metav1.ConditionTrue, examplev1alpha1.ReasonDeploymentAvailable,
 			fmt.Sprintf("Deployment %q has %d of %d replicas available", deployment.Name, available, wanted))
@@ -57,7 +57,7 @@ func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
 // obstructedStatus returns the status of a Foo that can't have its Deployment.
 func obstructedStatus(foo *examplev1alpha1.Foo, obstacle *obstacle) *examplev1alpha1.FooStatus {
 	status := newStatus(foo)
-	status.AvailableReplicas = 0
+	status.Replicas, status.AvailableReplicas = 0, 0
 	setReady(status, metav1.ConditionFalse, obstacle.reason, obstacle.message)
 	return status
 }
@@ -128,6 +128,7 @@ func (c *controller) updateStatus(ctx context.Context, foo *examplev1alpha1.Foo,
 		WithUID(foo.UID).
 		WithResourceVersion(foo.ResourceVersion).
 		WithStatus(applyv1alpha1.FooStatus().
+			WithReplicas(status.Replicas).
 			WithAvailableReplicas(status.AvailableReplicas).
 			WithSelector(status.Selector).
 			WithObservedGeneration(status.ObservedGeneration).
@@ -164,9 +165,10 @@ func (c *controller) announce(foo *examplev1alpha1.Foo, ready *metav1.Condition)
 }
 
 // superseded remembers, for each Foo, the resource version that our last status
-// write replaced. As long as the cache shows that version it does not show the
-// write: working from it would write the same again, and announce it twice. The
-// event that brings the newer version queues the Foo again.
+// write replaced. As long as the cache shows that version, the API server would
+// refuse the next status with a conflict, since it is computed from an old Foo:
+// waiting saves that request and the retry. The event that brings the newer
+// version queues the Foo again.
 type superseded struct {
 	mutex    sync.Mutex
 	versions map[cache.ObjectName]string

@@ -69,6 +69,7 @@ func TestObservedStatus(t *testing.T) {
 			g.Expect(ready.ObservedGeneration).To(BeEquivalentTo(3))
 			g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
 			g.Expect(status.AvailableReplicas).To(Equal(deployment.Status.AvailableReplicas))
+			g.Expect(status.Replicas).To(Equal(deployment.Status.Replicas), "the scale subresource counts all pods, see the marker in types.go")
 			g.Expect(status.Selector).To(Equal("app.kubernetes.io/instance=web,app.kubernetes.io/name=foo"))
 		})
 	}
@@ -128,9 +129,9 @@ func TestObservedStatusWaitsForTheDeploymentController(t *testing.T) {
 func TestObstructedStatus(t *testing.T) {
 	g := NewWithT(t)
 	foo := storedFoo()
-	foo.Status.AvailableReplicas = 3
+	foo.Status.Replicas, foo.Status.AvailableReplicas = 4, 3
 	status := obstructedStatus(foo, &obstacle{reason: "SomeReason", message: "what to do"})
-	g.Expect(status.AvailableReplicas).To(BeZero(), "pods of somebody else's Deployment don't count")
+	g.Expect(status.Replicas+status.AvailableReplicas).To(BeZero(), "pods of somebody else's Deployment don't count")
 	g.Expect(status.Conditions).To(ConsistOf(And(
 		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "SomeReason"), HaveField("Message", "what to do"))))
 }

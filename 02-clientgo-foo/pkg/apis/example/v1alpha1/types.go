@@ -29,7 +29,7 @@ const (
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:resource:path=foos,singular=foo,categories=workshop
 // +kubebuilder:subresource:status
-// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.availableReplicas,selectorpath=.status.selector
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:printcolumn:name="Deployment",type=string,JSONPath=`.spec.deploymentName`
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`
@@ -52,7 +52,8 @@ type Foo struct {
 // FooSpec is the Deployment that a Foo asks for.
 type FooSpec struct {
 	// DeploymentName is the name of the Deployment, in the Foo's namespace. After
-	// a change the controller makes the new Deployment first and removes the old one then.
+	// a change the controller makes the new Deployment first, and removes the old one
+	// when the new one has rolled out.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -77,6 +78,11 @@ type FooSpec struct {
 
 // FooStatus is what the controller found.
 type FooStatus struct {
+	// Replicas is the number of the Deployment's pods that exist, available or not.
+	// Autoscalers read it through the scale subresource.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+
 	// AvailableReplicas is the number of the Deployment's pods that are available.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`

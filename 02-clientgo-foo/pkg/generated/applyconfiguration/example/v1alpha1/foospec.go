@@ -10,7 +10,8 @@ package v1alpha1
 // FooSpec is the Deployment that a Foo asks for.
 type FooSpecApplyConfiguration struct {
 	// DeploymentName is the name of the Deployment, in the Foo's namespace. After
-	// a change the controller makes the new Deployment first and removes the old one then.
+	// a change the controller makes the new Deployment first, and removes the old one
+	// when the new one has rolled out.
 	DeploymentName *string `json:"deploymentName,omitempty"`
 	// Replicas is the number of pods, 1 to 10.
 	Replicas *int32 `json:"replicas,omitempty"`

@@ -13,6 +13,9 @@ import (
 //
 // FooStatus is what the controller found.
 type FooStatusApplyConfiguration struct {
+	// Replicas is the number of the Deployment's pods that exist, available or not.
+	// Autoscalers read it through the scale subresource.
+	Replicas *int32 `json:"replicas,omitempty"`
 	// AvailableReplicas is the number of the Deployment's pods that are available.
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
 	// Selector finds the Deployment's pods. Autoscalers read it through the scale subresource.
@@ -27,6 +30,14 @@ type FooStatusApplyConfiguration struct {
 // apply.
 func FooStatus() *FooStatusApplyConfiguration {
 	return &FooStatusApplyConfiguration{}
+}
+
+// WithReplicas sets the Replicas field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Replicas field is set to the value of the last call.
+func (b *FooStatusApplyConfiguration) WithReplicas(value int32) *FooStatusApplyConfiguration {
+	b.Replicas = &value
+	return b
 }
 
 // WithAvailableReplicas sets the AvailableReplicas field in the declarative configuration to the given value
