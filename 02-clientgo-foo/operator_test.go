@@ -37,8 +37,8 @@ var operator = operatortest.Operator{
 			"a longer deadline":         `{"spec":{"progressDeadlineSeconds":900}}`,
 		},
 	}},
-	// The Deployment, and a status for each number of its three replicas that are available.
-	MaxWrites: 5,
+	// The Deployment, a first status, and one for each of its three replicas that comes into being and becomes available.
+	MaxWrites: 8,
 	Drains:    true,
 	Values: map[string][]any{
 		"spec.deploymentName": {"web", "shop", "blog"},
