@@ -125,11 +125,12 @@ func TestRecorderIsCutOff(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	begun := make(chan struct{}, 1)
-	store := &eventStore{fail: func(string, int) error {
+	store := &eventStore{}
+	store.fail = func(string, int) error {
 		begun <- struct{}{}
-		<-ctx.Done()
-		return ctx.Err()
-	}}
+		<-store.inProgress.Done()
+		return store.inProgress.Err()
+	}
 	recorder := store.startRecorder(ctx, g)
 	recorder.Eventf(storedFoo(), nil, corev1.EventTypeNormal, eventSynced, actionSync, "all there")
 	g.Eventually(begun).Should(Receive())
@@ -152,6 +153,8 @@ type eventStore struct {
 	typedeventsv1.EventInterface
 	fail, lose func(verb string, request int) error
 	requests   int
+	// inProgress is the context of the latest request.
+	inProgress context.Context
 	events     []*eventsv1.Event
 }
 
@@ -164,8 +167,8 @@ func (s *eventStore) startRecorder(ctx context.Context, g Gomega) *recorder {
 func (s *eventStore) RESTClient() rest.Interface                 { return nil }
 func (s *eventStore) Events(string) typedeventsv1.EventInterface { return s }
 
-func (s *eventStore) Create(_ context.Context, event *eventsv1.Event, _ metav1.CreateOptions) (*eventsv1.Event, error) {
-	return event, s.do("create", func() error {
+func (s *eventStore) Create(ctx context.Context, event *eventsv1.Event, _ metav1.CreateOptions) (*eventsv1.Event, error) {
+	return event, s.do(ctx, "create", func() error {
 		if s.find(event.Name) != nil {
 			return apierrors.NewAlreadyExists(eventsv1.Resource("events"), event.Name)
 		}
@@ -174,8 +177,8 @@ func (s *eventStore) Create(_ context.Context, event *eventsv1.Event, _ metav1.C
 	})
 }
 
-func (s *eventStore) Patch(_ context.Context, name string, _ types.PatchType, patch []byte, _ metav1.PatchOptions, _ ...string) (*eventsv1.Event, error) {
-	return nil, s.do("patch", func() error { return json.Unmarshal(patch, s.find(name)) })
+func (s *eventStore) Patch(ctx context.Context, name string, _ types.PatchType, patch []byte, _ metav1.PatchOptions, _ ...string) (*eventsv1.Event, error) {
+	return nil, s.do(ctx, "patch", func() error { return json.Unmarshal(patch, s.find(name)) })
 }
 
 func (s *eventStore) find(name string) *eventsv1.Event {
@@ -185,8 +188,9 @@ func (s *eventStore) find(name string) *eventsv1.Event {
 	return nil
 }
 
-func (s *eventStore) do(verb string, write func() error) error {
+func (s *eventStore) do(ctx context.Context, verb string, write func() error) error {
 	s.requests++
+	s.inProgress = ctx
 	if s.fail != nil {
 		if err := s.fail(verb, s.requests); err != nil {
 			return err

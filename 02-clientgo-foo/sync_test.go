@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +45,28 @@ func TestSyncHasNothingToDo(t *testing.T) {
 			g.Expect(c.fooIndex.Update(foo)).To(Succeed())
 			test.prepare(c, foo)
 			g.Expect(c.sync(t.Context(), cache.MetaObjectToName(foo))).To(Succeed())
+		})
+	}
+}
+
+// A controller without clients: any request to the API server would panic.
+func TestRemoveRenamedWaitsForTheRollout(t *testing.T) {
+	tests := map[string]appsv1.DeploymentStatus{
+		"nothing is known of the new Deployment": {},
+		"its pods don't run":                     {ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3},
+		"one pod is not available yet":           {ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 2},
+		"its status is about an older spec":      {ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3},
+	}
+	for name, status := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := newHandlers(t)
+			c.deploymentIndex = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byOwner: indexByOwner})
+			former, present := storedDeployment(), storedDeployment()
+			former.Name = "former"
+			present.Status = status
+			g.Expect(c.deploymentIndex.Add(former)).To(Succeed())
+			g.Expect(c.removeRenamed(t.Context(), storedFoo(), present)).To(Succeed())
 		})
 	}
 }
