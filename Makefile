@@ -114,8 +114,8 @@ fmt: ## Format the Go code
 
 .PHONY: verify
 verify: generate ## Fail when generated files, formatting or module files are out of date
-	@set -e; for module in $(MODULES); do echo "cd $$module && go mod tidy -diff && go vet ./..."; \
-	  (cd $$module && GOWORK=off go mod tidy -diff && GOWORK=off go vet ./...); done
+	@set -e; for module in $(MODULES); do echo "cd $$module && go mod tidy -diff && go vet -tags=e2e ./..."; \
+	  (cd $$module && GOWORK=off go mod tidy -diff && GOWORK=off go vet -tags=e2e ./...); done
 	@unformatted=$$($(GO_FILES) | xargs -0 gofmt -l); [ -z "$$unformatted" ] || { echo "not formatted, run make fmt: $$unformatted"; exit 1; }
 	git diff --exit-code
 	@untracked=$$(git ls-files --others --exclude-standard); [ -z "$$untracked" ] || { echo "untracked files, commit or ignore them: $$untracked"; exit 1; }
