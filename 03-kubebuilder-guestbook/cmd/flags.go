@@ -18,8 +18,11 @@ import (
 	"example.com/operator-workshop/03-kubebuilder-guestbook/internal/manager"
 )
 
+// errPrinted tells that the arguments asked for nothing but a text, the help or the version, which is printed.
+var errPrinted = errors.New("the text that was asked for is printed")
+
 // parseFlags reads the arguments and starts logging as they say. It returns
-// flag.ErrHelp after printing the help that was asked for, and else an error of one line.
+// errPrinted, or an error of one line.
 func parseFlags(args []string, output io.Writer) (*flag.FlagSet, manager.Options, error) {
 	options := manager.Default()
 	// Readable lines without stack traces; --zap-devel=false gives JSON.
@@ -29,19 +32,23 @@ func parseFlags(args []string, output io.Writer) (*flag.FlagSet, manager.Options
 	flags.SetOutput(io.Discard) // the package would print all flags after each mistake
 	clientconfig.RegisterFlags(flags)
 	options.AddFlags(flags)
-	flags.Bool(versionFlag, false, "print the version and end")
+	showVersion := flags.Bool("version", false, "print the version and end")
 	logging.BindFlags(flags)
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		flags.SetOutput(output)
 		flags.PrintDefaults()
-		return flags, options, err
+		return flags, options, errPrinted
 	}
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if err != nil {
 		return flags, options, fmt.Errorf("%w: --help lists the flags", err)
+	}
+	if *showVersion {
+		fmt.Fprintln(output, versionText())
+		return flags, options, errPrinted
 	}
 	logger := zap.New(zap.UseFlagOptions(&logging))
 	ctrl.SetLogger(logger)

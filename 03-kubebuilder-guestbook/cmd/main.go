@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -43,18 +42,17 @@ func main() {
 // run is the program without its process: arguments in, an error of one line out.
 func run(ctx context.Context, args []string, output io.Writer) error {
 	flags, options, err := parseFlags(args, output)
-	if errors.Is(err, flag.ErrHelp) {
+	if errors.Is(err, errPrinted) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if flags.Lookup(versionFlag).Value.String() == "true" {
-		fmt.Fprintln(output, versionText())
-		return nil
-	}
 	restConfig, err := findCluster(flags)
 	if err != nil {
+		return err
+	}
+	if err := options.CheckAddresses(); err != nil {
 		return err
 	}
 	mgr, err := ctrl.NewManager(restConfig, options.ForManager(ctx, scheme))

@@ -53,7 +53,7 @@ func TestRunRefuses(t *testing.T) {
 		"a kubeconfig of nonsense":      {args: []string{"--kubeconfig=" + nonsense(t)}, want: "read the kubeconfig: error loading config file"},
 		"an address for probes that somebody has": {
 			args: []string{reachable, "--health-probe-bind-address=" + occupied},
-			want: "listen tcp " + occupied + ": bind: address already in use",
+			want: "--health-probe-bind-address: listen tcp " + occupied + ": bind: address already in use; choose another address, or 0 for none",
 		},
 		"a cluster that is not there":    {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + kubeconfigFor(t, "127.0.0.1:1")}, want: "connection refused"},
 		"a cluster without Guestbooks":   {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + kubeconfigFor(t, apiServer{unknown: webappv1.SchemeGroupVersion.Group}.start(t))}, want: "the cluster does not know Guestbooks: install them with `make install`"},
@@ -137,8 +137,9 @@ func TestProcessFailsInOneLine(t *testing.T) {
 	occupied := listen(t)
 	process = startProcess(t, "--health-probe-bind-address=0", "--metrics-bind-address="+occupied, "--kubeconfig="+kubeconfigFor(t, apiServer{}.start(t)))
 	g.Eventually(process).WithTimeout(patience).Should(gexec.Exit(1))
-	lines := strings.Split(strings.TrimSpace(string(process.Err.Contents())), "\n") // the log comes before
-	g.Expect(lines[len(lines)-1]).To(And(HavePrefix("guestbook-controller: run the manager: "), HaveSuffix("listen tcp "+occupied+": bind: address already in use")))
+	g.Expect(string(process.Err.Contents())).To(Equal(
+		"guestbook-controller: --metrics-bind-address: listen tcp "+occupied+": bind: address already in use; choose another address, or 0 for none\n"),
+		"no log comes before, see CheckAddresses in options.go")
 }
 
 // startProcess runs the manager in a process of its own, until the test ends.

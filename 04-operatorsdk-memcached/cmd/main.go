@@ -5,10 +5,10 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,18 +44,17 @@ func main() {
 // run is the program without its process: arguments in, an error of one line out.
 func run(ctx context.Context, args []string, output io.Writer) error {
 	flags, options, err := parseFlags(args, output)
-	if errors.Is(err, flag.ErrHelp) {
+	if errors.Is(err, errPrinted) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if flags.Lookup(versionFlag).Value.String() == "true" {
-		fmt.Fprintln(output, versionText())
-		return nil
-	}
 	restConfig, err := findCluster(flags)
 	if err != nil {
+		return err
+	}
+	if err := options.CheckAddresses(); err != nil {
 		return err
 	}
 	mgr, err := ctrl.NewManager(restConfig, options.ForManager(scheme))
@@ -69,6 +68,7 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 		Scheme:    mgr.GetScheme(),
 		Recorder:  mgr.GetEventRecorder("memcached-operator"),
 		Image:     options.Image,
+		Now:       time.Now,
 	}).SetupWithManager(mgr, ctrlcontroller.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles})
 	if meta.IsNoMatchError(err) {
 		return errors.New("the cluster does not know Memcacheds: install them with `make install`")

@@ -75,6 +75,10 @@ type GuestbookStatus struct {
 	// +listType=atomic
 	Standby []string `json:"standby,omitempty"`
 
+	// Replicas is the number of pods that exist. Autoscalers read it through the scale subresource.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+
 	// ReadyReplicas is the number of pods that are ready: the active one and those on standby.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
@@ -102,7 +106,7 @@ type GuestbookStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=workshop
 // +kubebuilder:subresource:status
-// +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.readyReplicas,selectorpath=.status.selector
+// +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:selectablefield:JSONPath=.spec.configMapName
 // +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`

@@ -37,11 +37,11 @@ func TestGuestbookInJSON(t *testing.T) {
 		"all fields": {
 			guestbook: Guestbook{
 				Spec: GuestbookSpec{Size: 2, ConfigMapName: "page-settings", Alias: AliasPhone},
-				Status: GuestbookStatus{Active: "a", Standby: []string{"b"}, ReadyReplicas: 2, Selector: "x=y", ObservedGeneration: 3,
+				Status: GuestbookStatus{Active: "a", Standby: []string{"b"}, Replicas: 3, ReadyReplicas: 2, Selector: "x=y", ObservedGeneration: 3,
 					Conditions: []metav1.Condition{{Type: ConditionReady, Status: metav1.ConditionTrue, Reason: ReasonAvailable, Message: "m"}}},
 			},
 			want: `{"spec":{"size":2,"configMapName":"page-settings","alias":"Phone"},
-				"status":{"active":"a","standby":["b"],"readyReplicas":2,"selector":"x=y","observedGeneration":3,
+				"status":{"active":"a","standby":["b"],"replicas":3,"readyReplicas":2,"selector":"x=y","observedGeneration":3,
 				"conditions":[{"type":"Ready","status":"True","reason":"Available","message":"m","lastTransitionTime":null}]}}`,
 		},
 	}

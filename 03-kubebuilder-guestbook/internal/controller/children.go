@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,27 +22,28 @@ import (
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
 
 // applyChildren makes the Guestbook's Deployment and Service what they should
-// be. It returns the revision that the pods should have, and the Deployment; or
-// an obstacle if the Guestbook can't have them now.
-func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *webappv1.Guestbook) (string, *appsv1.Deployment, error) {
-	settings, err := r.getSettings(ctx, guestbook)
+// be. It tries both, even if one is blocked or fails, and returns the Deployment,
+// the first obstacle, and the errors that are worth a retry.
+func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *webappv1.Guestbook) (*appsv1.Deployment, *obstacle, error) {
+	settings, obstacle, err := r.getSettings(ctx, guestbook)
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
-	revision := newRevision(guestbook, settings)
 	name := metav1.ObjectMeta{Namespace: guestbook.Namespace, Name: guestbook.Name}
 	deployment := &appsv1.Deployment{ObjectMeta: name}
 	service := &corev1.Service{ObjectMeta: name}
-	children := []child{
-		{"Deployment", deployment, webappv1.ReasonDeploymentTaken, func() { setDeployment(deployment, guestbook, revision) }},
-		{"Service", service, webappv1.ReasonServiceTaken, func() { setService(service, guestbook) }},
+	var children []child
+	if obstacle == nil { // pods without settings would never start
+		revision := newRevision(guestbook, settings)
+		children = append(children, child{"Deployment", deployment, webappv1.ReasonDeploymentTaken, func() { setDeployment(deployment, guestbook, revision) }})
 	}
+	children = append(children, child{"Service", service, webappv1.ReasonServiceTaken, func() { setService(service, guestbook) }})
+	var failed []error
 	for _, child := range children {
-		if err := r.apply(ctx, guestbook, child); err != nil {
-			return "", nil, err
-		}
+		blocked, err := r.apply(ctx, guestbook, child)
+		obstacle, failed = cmp.Or(obstacle, blocked), append(failed, err)
 	}
-	return revision, deployment, nil
+	return deployment, obstacle, errors.Join(failed...)
 }
 
 // child is an object that a Guestbook controls.
@@ -54,49 +57,52 @@ type child struct {
 	set func()
 }
 
-// apply creates the child, or patches in it what differs from what is wanted.
+// apply creates the child, or patches in it what differs from what is wanted. It
+// returns why the child is blocked, if it is. Without an error an event tells when
+// that ends; nobody tells when a quota or a policy has changed, so a refusal also
+// returns the error, and is retried less and less often.
 //
 // A patch, because it holds nothing but the fields that differ: annotations,
 // sidecars and whatever else others have set stays, even if the cache does not
 // show it yet. The lock, which is the resource version in the patch, makes the
 // API server refuse a patch that was computed from an old copy, or for an object
 // that was meanwhile deleted and made anew by somebody else.
-func (r *GuestbookReconciler) apply(ctx context.Context, guestbook *webappv1.Guestbook, child child) error {
+func (r *GuestbookReconciler) apply(ctx context.Context, guestbook *webappv1.Guestbook, child child) (*obstacle, error) {
 	key := client.ObjectKeyFromObject(child.object)
 	err := r.Get(ctx, key, child.object)
 	if apierrors.IsNotFound(err) {
 		return r.create(ctx, guestbook, child)
 	}
 	if err != nil {
-		return fmt.Errorf("get %s %s: %w", child.kind, key, err)
+		return nil, fmt.Errorf("get %s %s: %w", child.kind, key, err)
 	}
 	if obstacle := findObstacle(guestbook, child); obstacle != nil {
-		return obstacle
+		return obstacle, nil
 	}
 	before := child.object.DeepCopyObject().(client.Object)
 	child.set()
 	if equality.Semantic.DeepEqual(before, child.object) {
-		return nil
+		return nil, nil
 	}
 	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Patch(ctx, child.object, patch); err != nil {
-		return orRefusal(child, fmt.Errorf("patch %s %s: %w", child.kind, key, err))
+		return refusal(child, err), fmt.Errorf("patch %s %s: %w", child.kind, key, err)
 	}
 	logf.FromContext(ctx).Info("Patched", "kind", child.kind)
-	return nil
+	return nil, nil
 }
 
-func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Guestbook, child child) error {
+func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Guestbook, child child) (*obstacle, error) {
 	child.set()
 	if err := ctrl.SetControllerReference(guestbook, child.object, r.Scheme); err != nil {
-		return fmt.Errorf("set the owner of %s %s: %w", child.kind, guestbook.Name, err)
+		return nil, fmt.Errorf("set the owner of %s %s: %w", child.kind, guestbook.Name, err)
 	}
 	if err := r.Create(ctx, child.object); err != nil {
-		// It may exist already when the cache lags behind. Its event is on the way and settles whose it is.
-		return orRefusal(child, fmt.Errorf("create %s %s: %w", child.kind, client.ObjectKeyFromObject(child.object), err))
+		// It may exist already, if the cache lags behind. The retry finds out whose it is.
+		return refusal(child, err), fmt.Errorf("create %s %s: %w", child.kind, client.ObjectKeyFromObject(child.object), err)
 	}
 	logf.FromContext(ctx).Info("Created", "kind", child.kind)
-	return nil
+	return nil, nil
 }
 
 // findObstacle returns why the object found can't become the child, nil if it
@@ -126,17 +132,14 @@ func isGuestbook(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Guestbook" && owner.APIVersion == webappv1.SchemeGroupVersion.String()
 }
 
-// orRefusal turns the error into an obstacle if the API server understood the
-// request and will not have it. Nobody tells when a quota or a policy has
-// changed, so it is tried again, less and less often.
-func orRefusal(child child, err error) error {
+// refusal is the obstacle if the API server understood the request and refuses it, nil for any other error.
+func refusal(child child, err error) *obstacle {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 	if !refused || isNamespaceGoing(err) {
-		return err
+		return nil
 	}
 	return &obstacle{
 		reason:  webappv1.ReasonRefused,
 		message: fmt.Sprintf("the API server refuses the %s: %v", child.kind, err),
-		cause:   err,
 	}
 }

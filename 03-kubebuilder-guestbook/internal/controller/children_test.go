@@ -62,13 +62,12 @@ func TestFindObstacle(t *testing.T) {
 			test.change(found)
 			obstacle := findObstacle(storedGuestbook(), found)
 			if test.wantReason == "" {
-				g.Expect(obstacle).NotTo(HaveOccurred(), "see findObstacle in children.go")
+				g.Expect(obstacle).To(BeNil(), "see findObstacle in children.go")
 				return
 			}
-			g.Expect(obstacle).To(HaveOccurred(), "the Deployment must be left alone, see findObstacle in children.go")
+			g.Expect(obstacle).NotTo(BeNil(), "the Deployment must be left alone, see findObstacle in children.go")
 			g.Expect(obstacle.reason).To(Equal(test.wantReason), obstacle.message)
 			g.Expect(obstacle.message).To(ContainSubstring(`Deployment "web"`), "the message names the object")
-			g.Expect(obstacle.cause).NotTo(HaveOccurred(), "no retries: an event tells when the obstacle is gone")
 			g.Expect(obstacle.condition()).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", test.wantReason)))
 		})
 	}
@@ -82,13 +81,12 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		field.ErrorList{field.Invalid(field.NewPath("spec", "template"), "", "wrong")})
 	tests := map[string]struct {
 		err error
-		// wantRefused: reported in the status. wantExpected: tried again soon, without a word.
-		// wantGoing: given up. None of them: logged, and tried again less and less often.
-		wantRefused, wantExpected, wantGoing bool
+		// wantRefused: reported in the status, and retried. wantGoing: given up. Neither: retried.
+		wantRefused, wantGoing bool
 	}{
-		"somebody else was faster":               {err: apierrors.NewConflict(deployments, "web", errors.New("changed")), wantExpected: true},
-		"the cache does not show it yet":         {err: apierrors.NewAlreadyExists(deployments, "web"), wantExpected: true},
-		"the cache still shows it":               {err: apierrors.NewNotFound(deployments, "web"), wantExpected: true},
+		"somebody else was faster":               {err: apierrors.NewConflict(deployments, "web", errors.New("changed"))},
+		"the cache does not show it yet":         {err: apierrors.NewAlreadyExists(deployments, "web")},
+		"the cache still shows it":               {err: apierrors.NewNotFound(deployments, "web")},
 		"the namespace is going":                 {err: going, wantGoing: true},
 		"a policy or a quota forbids it":         {err: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantRefused: true},
 		"a field is not valid":                   {err: invalid, wantRefused: true},
@@ -101,15 +99,14 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			wrapped := fmt.Errorf("patch Deployment shop/web: %w", test.err)
-			g.Expect(isExpected(wrapped)).To(Equal(test.wantExpected), "see isExpected in guestbook_controller.go")
 			g.Expect(isNamespaceGoing(wrapped)).To(Equal(test.wantGoing), "see isNamespaceGoing in guestbook_controller.go")
-			refusal, refused := errors.AsType[*obstacle](orRefusal(storedChild(), wrapped))
-			g.Expect(refused).To(Equal(test.wantRefused), "see orRefusal in children.go")
-			if refused {
-				g.Expect(refusal.reason).To(Equal(webappv1.ReasonRefused))
-				g.Expect(refusal.message).To(ContainSubstring(test.err.Error()), "people need the API server's words")
-				g.Expect(refusal.cause).To(MatchError(test.err), "nobody tells when a policy has changed, so it is tried again")
+			obstacle := refusal(storedChild(), test.err)
+			if !test.wantRefused {
+				g.Expect(obstacle).To(BeNil(), "see refusal in children.go")
+				return
 			}
+			g.Expect(obstacle.reason).To(Equal(webappv1.ReasonRefused))
+			g.Expect(obstacle.message).To(ContainSubstring(test.err.Error()), "people need the API server's words")
 		})
 	}
 }

@@ -48,13 +48,16 @@ func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
 	}
 }
 
-// newRevision tells all that the pods are made from: the Guestbook's UID, and the
-// digest of the template and the settings. By the UID a new Guestbook does not
+// newRevision names what the pods are made from: the Guestbook's UID, and a
+// digest of its spec, the image and the settings. By the UID a new Guestbook does not
 // take the pods of a former one of its name, which are about to go, for its own.
+//
+// It does not digest the pod template: Kubernetes' types change with its libraries,
+// and an update of those would replace every pod.
 func newRevision(guestbook *webappv1.Guestbook, settings string) string {
-	template := corev1.PodTemplateSpec{}
-	setTemplate(&template, guestbook)
-	return fmt.Sprintf("%s.%s", guestbook.UID, digest(template, settings))
+	spec := guestbook.Spec
+	spec.Size = 0 // another size replaces no pod
+	return fmt.Sprintf("%s.%s", guestbook.UID, digest(spec, image, settings))
 }
 
 // revisionOf is the revision that a pod was made from.

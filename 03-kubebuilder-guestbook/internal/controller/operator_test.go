@@ -46,8 +46,8 @@ var operator = operatortest.Operator{
 			"addresses of pods that are not ready": `{"spec":{"publishNotReadyAddresses":true}}`,
 		},
 	}},
-	// The Deployment, the Service, and a status for each number of its two pods that are ready.
-	MaxWrites: 5,
+	// The Deployment, the Service, and a status for each number of its two pods that exist, and that are ready.
+	MaxWrites: 7,
 	Values: map[string][]any{
 		"spec.configMapName": {"page-settings", "other-settings"},
 		// Not the 10 that the schema allows: more pods take longer, and show nothing more.

@@ -2,6 +2,8 @@ package controller_test
 
 import (
 	"context"
+	"os"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -52,7 +54,7 @@ var _ = Describe("the pods", func() {
 		found := &autoscalingv1.Scale{}
 		Expect(cluster.Client.SubResource("scale").Get(ctx, guestbook, found)).To(Succeed())
 		Expect(found.Spec.Replicas).To(BeEquivalentTo(3))
-		Expect(found.Status.Replicas).To(BeEquivalentTo(3), "an autoscaler divides by what status.readyReplicas says")
+		Expect(found.Status.Replicas).To(BeEquivalentTo(3), "see newStatus in status.go")
 		Expect(found.Status.Selector).To(Equal(guestbook.Status.Selector), "an autoscaler finds the pods by it")
 
 		for _, refused := range []int32{0, 11} {
@@ -63,6 +65,34 @@ var _ = Describe("the pods", func() {
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
 		expectPodsNamed(ctx, guestbook)
 		Expect(revisionOf(ctx, Default, guestbook)).To(Equal(revision), "another size is no reason to replace pods, see newRevision in deployment.go")
+	}, SpecTimeout(specTimeout))
+})
+
+var _ = Describe("the scale subresource", func() {
+	It("counts the pods that exist, ready or not", func(ctx SpecContext) {
+		if strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true") {
+			Skip("a real kubelet decides itself which pods are ready")
+		}
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		guestbook := newGuestbook(namespace, "counted", 2)
+		create(ctx, newSettings(namespace, "page-settings", "Welcome"), guestbook)
+		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+
+		pod := &podsOf(ctx, Default, guestbook)[0]
+		change := client.MergeFrom(pod.DeepCopy())
+		for i := range pod.Status.Conditions {
+			pod.Status.Conditions[i].Status = corev1.ConditionFalse
+		}
+		Expect(cluster.Client.Status().Patch(ctx, pod, change)).To(Succeed())
+		expectReason(ctx, guestbook, webappv1.ReasonProgressing)
+		eventually(ctx, func(g Gomega) {
+			readyCondition(ctx, g, guestbook)
+			g.Expect(guestbook.Status.ReadyReplicas).To(BeEquivalentTo(1))
+		})
+		found := &autoscalingv1.Scale{}
+		Expect(cluster.Client.SubResource("scale").Get(ctx, guestbook, found)).To(Succeed())
+		Expect(found.Status.Replicas).To(BeEquivalentTo(2), "an autoscaler divides a load by this number, see the marker at Guestbook in guestbook_types.go")
 	}, SpecTimeout(specTimeout))
 })
 

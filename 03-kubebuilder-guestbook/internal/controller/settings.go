@@ -22,7 +22,7 @@ const digestKey = "digest of the content"
 
 // getSettings returns the digest of the Guestbook's settings. It returns an
 // obstacle if there are none; the event of their arrival queues the Guestbook again.
-func (r *GuestbookReconciler) getSettings(ctx context.Context, guestbook *webappv1.Guestbook) (string, error) {
+func (r *GuestbookReconciler) getSettings(ctx context.Context, guestbook *webappv1.Guestbook) (string, *obstacle, error) {
 	settings := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: guestbook.Namespace, Name: guestbook.Spec.ConfigMapName}
 	err := r.Get(ctx, key, settings)
@@ -30,12 +30,12 @@ func (r *GuestbookReconciler) getSettings(ctx context.Context, guestbook *webapp
 		return "", &obstacle{
 			reason:  webappv1.ReasonConfigMapNotFound,
 			message: fmt.Sprintf("ConfigMap %q does not exist: create it, or choose another spec.configMapName", key.Name),
-		}
+		}, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("get ConfigMap %s: %w", key, err)
+		return "", nil, fmt.Errorf("get ConfigMap %s: %w", key, err)
 	}
-	return digestOf(settings), nil
+	return digestOf(settings), nil, nil
 }
 
 // digestOf is the digest of a ConfigMap's content, from the cache or not.
@@ -62,7 +62,7 @@ func keepDigest(object any) (any, error) {
 
 // digest returns 32 hexadecimal digits that differ when the parts do.
 func digest(parts ...any) string {
-	// Encoding maps, texts and Kubernetes' own types can't fail, and sorts the keys.
+	// Encoding maps, texts and the spec can't fail, and sorts the keys.
 	content, _ := json.Marshal(parts)
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:16])

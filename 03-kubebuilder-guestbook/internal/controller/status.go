@@ -25,7 +25,8 @@ const actionReconcile = "Reconcile"
 //
 // It counts the pods rather than trusting the Deployment's status: that one
 // speaks of the present template only some time after the template has changed.
-func observedCondition(guestbook *webappv1.Guestbook, deployment *appsv1.Deployment, pods []corev1.Pod, revision string) metav1.Condition {
+func observedCondition(guestbook *webappv1.Guestbook, deployment *appsv1.Deployment, pods []corev1.Pod) metav1.Condition {
+	revision := deployment.Spec.Template.Annotations[revisionAnnotation]
 	ready, outdated := 0, 0
 	for i := range pods {
 		if revisionOf(&pods[i]) != revision {
@@ -45,7 +46,7 @@ func observedCondition(guestbook *webappv1.Guestbook, deployment *appsv1.Deploym
 	return newCondition(metav1.ConditionFalse, webappv1.ReasonProgressing, "pods are being made or replaced")
 }
 
-// condition is that of a Guestbook that can't have its children.
+// condition is that of a Guestbook with a child that is blocked.
 func (o *obstacle) condition() metav1.Condition {
 	return newCondition(metav1.ConditionFalse, o.reason, o.message)
 }
@@ -78,7 +79,7 @@ func newStatus(guestbook *webappv1.Guestbook, pods []corev1.Pod, ready metav1.Co
 	if len(names) > 0 {
 		status.Active, status.Standby = names[0], names[1:]
 	}
-	status.ReadyReplicas = int32(len(names))
+	status.Replicas, status.ReadyReplicas = int32(len(pods)), int32(len(names))
 	status.Selector = labels.FormatLabels(selectorLabels(guestbook))
 	status.ObservedGeneration = guestbook.Generation
 	ready.ObservedGeneration = guestbook.Generation

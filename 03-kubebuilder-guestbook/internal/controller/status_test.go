@@ -44,7 +44,7 @@ func TestObservedCondition(t *testing.T) {
 			g := NewWithT(t)
 			deployment := newDeployment(storedGuestbook())
 			deployment.Generation, deployment.Status = 5, test.deployment
-			ready := observedCondition(storedGuestbook(), deployment, test.pods, "present")
+			ready := observedCondition(storedGuestbook(), deployment, test.pods)
 			g.Expect(ready.Type).To(Equal(webappv1.ConditionReady))
 			g.Expect(ready.Reason).To(Equal(test.wantReason), "see observedCondition in status.go")
 			isTrue := ready.Status == metav1.ConditionTrue
@@ -88,6 +88,7 @@ func TestNewStatus(t *testing.T) {
 	g.Expect(guestbook).To(Equal(storedGuestbook()), "the Guestbook is the cache's and stays as it is")
 	g.Expect(status.Active).To(Equal("first"))
 	g.Expect(status.Standby).To(Equal([]string{"second", "late"}))
+	g.Expect(status.Replicas).To(BeEquivalentTo(4))
 	g.Expect(status.ReadyReplicas).To(BeEquivalentTo(3))
 	g.Expect(status.Selector).To(Equal("app.kubernetes.io/instance=web,app.kubernetes.io/managed-by=guestbook-controller,app.kubernetes.io/name=guestbook"))
 	g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
@@ -98,6 +99,7 @@ func TestNewStatus(t *testing.T) {
 	status = newStatus(guestbook, nil, newCondition(metav1.ConditionFalse, webappv1.ReasonConfigMapNotFound, "no settings"))
 	g.Expect(status.Active).To(BeEmpty(), "what was true before must not stay")
 	g.Expect(status.Standby).To(BeNil())
+	g.Expect(status.Replicas).To(BeZero())
 	g.Expect(status.ReadyReplicas).To(BeZero())
 	g.Expect(status.Conditions).To(ConsistOf(And(
 		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", webappv1.ReasonConfigMapNotFound), HaveField("Message", "no settings"))))

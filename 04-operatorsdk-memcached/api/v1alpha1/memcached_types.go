@@ -38,7 +38,7 @@ const (
 	ReasonRefused = "Refused"
 	// ReasonStalled: the Deployment reports that it makes no progress.
 	ReasonStalled = "Stalled"
-	// ReasonPodsFailing: a pod's container can't start, or ends again and again.
+	// ReasonPodsFailing: a pod's container can't start, or has ended several times, the last time within ten minutes.
 	ReasonPodsFailing = "PodsFailing"
 	// ReasonAsExpected: nothing is wrong.
 	ReasonAsExpected = "AsExpected"
@@ -88,6 +88,11 @@ type MemcachedStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Nodes"
 	Nodes []string `json:"nodes,omitempty"`
 
+	// Replicas is the number of pods that exist. Autoscalers read it through the scale subresource.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Pods",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
+	Replicas int32 `json:"replicas,omitempty"`
+
 	// ReadyReplicas is the number of pods that are ready.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready pods",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
@@ -117,7 +122,7 @@ type MemcachedStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=workshop
 // +kubebuilder:subresource:status
-// +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.readyReplicas,selectorpath=.status.selector
+// +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.size`
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`

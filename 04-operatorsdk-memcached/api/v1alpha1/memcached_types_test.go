@@ -37,11 +37,11 @@ func TestMemcachedInJSON(t *testing.T) {
 		"all fields": {
 			memcached: Memcached{
 				Spec: MemcachedSpec{Size: 2, ContainerPort: 12000, MemoryMegabytes: 128, Image: "memcached:1"},
-				Status: MemcachedStatus{Nodes: []string{"a", "b"}, ReadyReplicas: 2, Selector: "x=y", ObservedGeneration: 3,
+				Status: MemcachedStatus{Nodes: []string{"a", "b"}, Replicas: 3, ReadyReplicas: 2, Selector: "x=y", ObservedGeneration: 3,
 					Conditions: []metav1.Condition{{Type: ConditionAvailable, Status: metav1.ConditionTrue, Reason: ReasonEnoughPods, Message: "m"}}},
 			},
 			want: `{"spec":{"size":2,"containerPort":12000,"memoryMegabytes":128,"image":"memcached:1"},
-				"status":{"nodes":["a","b"],"readyReplicas":2,"selector":"x=y","observedGeneration":3,
+				"status":{"nodes":["a","b"],"replicas":3,"readyReplicas":2,"selector":"x=y","observedGeneration":3,
 				"conditions":[{"type":"Available","status":"True","reason":"EnoughPods","message":"m","lastTransitionTime":null}]}}`,
 		},
 	}

@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,9 +24,10 @@ import (
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch;create;patch;delete
 
-// applyChildren makes the Memcached's children what they should be. It returns
-// the Deployment, nil if the Memcached has none, and an obstacle if it can't have one of them now.
-func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cachev1alpha1.Memcached) (*appsv1.Deployment, error) {
+// applyChildren makes the Memcached's children what they should be. It tries all
+// of them, even if one is blocked or fails, and returns the Deployment, nil if the
+// Memcached has none, the first obstacle, and the errors that are worth a retry.
+func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cachev1alpha1.Memcached) (*appsv1.Deployment, *obstacle, error) {
 	name := metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}
 	deployment := &appsv1.Deployment{ObjectMeta: name}
 	service := &corev1.Service{ObjectMeta: name}
@@ -34,18 +36,18 @@ func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cach
 		{"Deployment", deployment, func() { setDeployment(deployment, memcached, r.imageOf(memcached)) }},
 		{"Service", service, func() { setService(service, memcached) }},
 	}
+	var first *obstacle
+	var failed []error
 	if memcached.Spec.Size > 1 {
 		children = append(children, child{"PodDisruptionBudget", budget, func() { setBudget(budget, memcached) }})
+	} else {
+		failed = append(failed, r.removeBudget(ctx, memcached, budget))
 	}
 	for _, child := range children {
-		if err := r.apply(ctx, memcached, child); err != nil {
-			return ownDeployment(memcached, deployment), err
-		}
+		obstacle, err := r.apply(ctx, memcached, child)
+		first, failed = cmp.Or(first, obstacle), append(failed, err)
 	}
-	if memcached.Spec.Size > 1 {
-		return deployment, nil
-	}
-	return deployment, r.removeBudget(ctx, memcached, budget)
+	return ownDeployment(memcached, deployment), first, errors.Join(failed...)
 }
 
 // ownDeployment is the Deployment if the Memcached has it, nil otherwise.
@@ -90,51 +92,54 @@ type child struct {
 	set func()
 }
 
-// apply creates the child, or patches in it what differs from what is wanted.
+// apply creates the child, or patches in it what differs from what is wanted. It
+// returns why the child is blocked, if it is. Without an error an event tells when
+// that ends; nobody tells when a quota or a policy has changed, so a refusal also
+// returns the error, and is retried less and less often.
 //
 // A patch, because it holds nothing but the fields that differ: annotations,
 // sidecars and whatever else others have set stays, even if the cache does not
 // show it yet. The lock, which is the resource version in the patch, makes the
 // API server refuse a patch that was computed from an old copy, or for an object
 // that was meanwhile deleted and made anew by somebody else.
-func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha1.Memcached, child child) error {
+func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha1.Memcached, child child) (*obstacle, error) {
 	key := client.ObjectKeyFromObject(child.object)
 	err := r.Get(ctx, key, child.object)
 	if apierrors.IsNotFound(err) {
 		return r.create(ctx, memcached, child)
 	}
 	if err != nil {
-		return fmt.Errorf("get %s %s: %w", child.kind, key, err)
+		return nil, fmt.Errorf("get %s %s: %w", child.kind, key, err)
 	}
 	if obstacle := findObstacle(memcached, child); obstacle != nil {
-		return obstacle
+		return obstacle, nil
 	}
 	before := child.object.DeepCopyObject().(client.Object)
 	child.set()
 	if equality.Semantic.DeepEqual(before, child.object) {
-		return nil
+		return nil, nil
 	}
 	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Patch(ctx, child.object, patch); err != nil {
-		return orRefusal(child, fmt.Errorf("patch %s %s: %w", child.kind, key, err))
+		return refusal(child, err), fmt.Errorf("patch %s %s: %w", child.kind, key, err)
 	}
 	logf.FromContext(ctx).Info("Patched", "kind", child.kind)
-	return nil
+	return nil, nil
 }
 
-func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alpha1.Memcached, child child) error {
+func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alpha1.Memcached, child child) (*obstacle, error) {
 	child.set()
 	// Blocking is for owners deleted in the foreground: those wait for the child. Here the finalizer sees to that,
 	// and some clusters, such as OpenShift, let nobody block who may not change the owner's finalizers.
 	if err := ctrl.SetControllerReference(memcached, child.object, r.Scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
-		return fmt.Errorf("set the owner of %s %s: %w", child.kind, memcached.Name, err)
+		return nil, fmt.Errorf("set the owner of %s %s: %w", child.kind, memcached.Name, err)
 	}
 	if err := r.Create(ctx, child.object); err != nil {
-		// It may exist already when the cache lags behind. Its event is on the way and settles whose it is.
-		return orRefusal(child, fmt.Errorf("create %s %s: %w", child.kind, client.ObjectKeyFromObject(child.object), err))
+		// It may exist already, if the cache lags behind. The retry finds out whose it is.
+		return refusal(child, err), fmt.Errorf("create %s %s: %w", child.kind, client.ObjectKeyFromObject(child.object), err)
 	}
 	logf.FromContext(ctx).Info("Created", "kind", child.kind)
-	return nil
+	return nil, nil
 }
 
 // findObstacle returns why the object found can't become the child, nil if it
@@ -164,17 +169,14 @@ func isMemcached(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Memcached" && owner.APIVersion == cachev1alpha1.SchemeGroupVersion.String()
 }
 
-// orRefusal turns the error into an obstacle if the API server understood the
-// request and will not have it. Nobody tells when a quota or a policy has
-// changed, so it is tried again, less and less often.
-func orRefusal(child child, err error) error {
+// refusal is the obstacle if the API server understood the request and refuses it, nil for any other error.
+func refusal(child child, err error) *obstacle {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 	if !refused || isNamespaceGoing(err) {
-		return err
+		return nil
 	}
 	return &obstacle{
 		reason:  cachev1alpha1.ReasonRefused,
 		message: fmt.Sprintf("the API server refuses the %s: %v", child.kind, err),
-		cause:   err,
 	}
 }

@@ -63,13 +63,12 @@ func TestFindObstacle(t *testing.T) {
 			test.change(found)
 			obstacle := findObstacle(storedMemcached(), found)
 			if test.wantReason == "" {
-				g.Expect(obstacle).NotTo(HaveOccurred(), "see findObstacle in children.go")
+				g.Expect(obstacle).To(BeNil(), "see findObstacle in children.go")
 				return
 			}
-			g.Expect(obstacle).To(HaveOccurred(), "the Deployment must be left alone, see findObstacle in children.go")
+			g.Expect(obstacle).NotTo(BeNil(), "the Deployment must be left alone, see findObstacle in children.go")
 			g.Expect(obstacle.reason).To(Equal(test.wantReason), obstacle.message)
 			g.Expect(obstacle.message).To(ContainSubstring(`Deployment "sessions"`), "the message names the object")
-			g.Expect(obstacle.cause).NotTo(HaveOccurred(), "no retries: an event tells when the obstacle is gone")
 		})
 	}
 }
@@ -94,13 +93,12 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		field.ErrorList{field.Invalid(field.NewPath("spec", "template"), "", "wrong")})
 	tests := map[string]struct {
 		err error
-		// wantRefused: reported in the status. wantExpected: tried again soon, without a word.
-		// wantGoing: given up. None of them: logged, and tried again less and less often.
-		wantRefused, wantExpected, wantGoing bool
+		// wantRefused: reported in the status, and retried. wantGoing: given up. Neither: retried.
+		wantRefused, wantGoing bool
 	}{
-		"somebody else was faster":               {err: apierrors.NewConflict(deployments, "sessions", errors.New("changed")), wantExpected: true},
-		"the cache does not show it yet":         {err: apierrors.NewAlreadyExists(deployments, "sessions"), wantExpected: true},
-		"the cache still shows it":               {err: apierrors.NewNotFound(deployments, "sessions"), wantExpected: true},
+		"somebody else was faster":               {err: apierrors.NewConflict(deployments, "sessions", errors.New("changed"))},
+		"the cache does not show it yet":         {err: apierrors.NewAlreadyExists(deployments, "sessions")},
+		"the cache still shows it":               {err: apierrors.NewNotFound(deployments, "sessions")},
 		"the namespace is going":                 {err: going, wantGoing: true},
 		"a policy or a quota forbids it":         {err: apierrors.NewForbidden(deployments, "sessions", errors.New("quota")), wantRefused: true},
 		"a field is not valid":                   {err: invalid, wantRefused: true},
@@ -113,15 +111,14 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			wrapped := fmt.Errorf("patch Deployment shop/sessions: %w", test.err)
-			g.Expect(isExpected(wrapped)).To(Equal(test.wantExpected), "see isExpected in memcached_controller.go")
 			g.Expect(isNamespaceGoing(wrapped)).To(Equal(test.wantGoing), "see isNamespaceGoing in memcached_controller.go")
-			refusal, refused := errors.AsType[*obstacle](orRefusal(storedChild(), wrapped))
-			g.Expect(refused).To(Equal(test.wantRefused), "see orRefusal in children.go")
-			if refused {
-				g.Expect(refusal.reason).To(Equal(cachev1alpha1.ReasonRefused))
-				g.Expect(refusal.message).To(ContainSubstring(test.err.Error()), "people need the API server's words")
-				g.Expect(refusal.cause).To(MatchError(test.err), "nobody tells when a policy has changed, so it is tried again")
+			obstacle := refusal(storedChild(), test.err)
+			if !test.wantRefused {
+				g.Expect(obstacle).To(BeNil(), "see refusal in children.go")
+				return
 			}
+			g.Expect(obstacle.reason).To(Equal(cachev1alpha1.ReasonRefused))
+			g.Expect(obstacle.message).To(ContainSubstring(test.err.Error()), "people need the API server's words")
 		})
 	}
 }

@@ -2,10 +2,12 @@ package controller_test
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +32,9 @@ var _ = Describe("the conditions", func() {
 			g.Expect(conditionsOf(ctx, g, memcached)).To(Equal(starting), "one of two is too few")
 			g.Expect(memcached.Status.Nodes).To(Equal([]string{pods[0].Name}))
 			g.Expect(memcached.Status.ReadyReplicas).To(BeEquivalentTo(1))
+			found := &autoscalingv1.Scale{}
+			g.Expect(cluster.Client.SubResource("scale").Get(ctx, memcached, found)).To(Succeed())
+			g.Expect(found.Status.Replicas).To(BeEquivalentTo(2), "an autoscaler counts the pods that exist, ready or not")
 		})
 		setReady(ctx, &pods[1], true)
 		expectConditions(ctx, memcached, converged)
@@ -74,10 +79,10 @@ var _ = Describe("the conditions", func() {
 		setWaiting(ctx, pod, "CrashLoopBackOff")
 		expectConditions(ctx, memcached, broken("False TooFewPods", "PodsFailing"))
 		reported := memcached.ResourceVersion
-		setCrashed(ctx, pod)
+		setCrashed(ctx, pod, time.Now())
 		consistently(ctx, func(g Gomega) {
 			conditionsOf(ctx, g, memcached)
-			g.Expect(memcached.ResourceVersion).To(Equal(reported), "that it runs once more is no recovery, see failure in pods.go")
+			g.Expect(memcached.ResourceVersion).To(Equal(reported), "that it runs once more is no recovery, see failureOf in pods.go")
 		})
 		setWaiting(ctx, pod, "RunContainerError")
 		eventually(ctx, func(g Gomega) {
@@ -87,6 +92,27 @@ var _ = Describe("the conditions", func() {
 		setReady(ctx, pod, true)
 		expectConditions(ctx, memcached, converged)
 		expectEvents(ctx, memcached, "Warning PodsFailing", "Normal EnoughPods", "Warning PodsFailing", "Normal EnoughPods")
+	}, SpecTimeout(specTimeout))
+
+	It("forgive a container that ended long ago", func(ctx SpecContext) {
+		needSimulatedPods()
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		memcached := newMemcached(namespace, "veteran", 1)
+		create(ctx, memcached)
+		expectConditions(ctx, memcached, converged)
+
+		pod := &waitForPods(ctx, memcached, 1)[0]
+		setCrashed(ctx, pod, time.Now().Add(-30*24*time.Hour))
+		expectConditions(ctx, memcached, starting)
+		setReady(ctx, pod, true)
+		expectConditions(ctx, memcached, converged)
+
+		By("and look again when an end is long enough ago")
+		setCrashed(ctx, pod, time.Now().Add(3*time.Second-10*time.Minute))
+		expectConditions(ctx, memcached, broken("False TooFewPods", "PodsFailing"))
+		expectConditions(ctx, memcached, starting)
+		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal EnoughPods", "Warning PodsFailing")
 	}, SpecTimeout(specTimeout))
 
 	It("report an image that can't be pulled while the former pods serve", func(ctx SpecContext) {

@@ -69,11 +69,14 @@ func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memc
 	setContainer(named(&pod.Containers, containerName, func(c *corev1.Container) *string { return &c.Name }), memcached, image)
 }
 
-// newRevision returns 16 hexadecimal digits that differ when what the operator sets in a template does.
+// newRevision returns 16 hexadecimal digits that name what the pods are made from: the spec and the image.
+//
+// It does not digest the pod template: Kubernetes' types change with its libraries,
+// and an update of those would replace every pod.
 func newRevision(memcached *cachev1alpha1.Memcached, image string) string {
-	template := &corev1.PodTemplateSpec{}
-	setTemplate(template, memcached, image)
-	content, _ := json.Marshal(template) // Kubernetes' own types can always be encoded, with sorted keys
+	spec := memcached.Spec
+	spec.Size, spec.Image = 0, image // another size replaces no pod
+	content, _ := json.Marshal(spec) // numbers and texts can always be encoded
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:8])
 }

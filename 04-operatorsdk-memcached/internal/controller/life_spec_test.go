@@ -34,7 +34,7 @@ var _ = Describe("a Memcached", func() {
 		found := &autoscalingv1.Scale{}
 		Expect(cluster.Client.SubResource("scale").Get(ctx, memcached, found)).To(Succeed())
 		Expect(found.Spec.Replicas).To(BeEquivalentTo(3))
-		Expect(found.Status.Replicas).To(BeEquivalentTo(3), "an autoscaler divides by what status.readyReplicas says")
+		Expect(found.Status.Replicas).To(BeEquivalentTo(3), "see newStatus in status.go")
 		Expect(found.Status.Selector).To(Equal(memcached.Status.Selector), "an autoscaler finds the pods by it")
 
 		for _, refused := range []int32{0, 6} {

@@ -6,17 +6,14 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
@@ -27,8 +24,6 @@ const (
 	// reconcileTimeout bounds one call of Reconcile. It is shorter than the
 	// manager's graceful shutdown, so that a call which has begun can end.
 	reconcileTimeout = 15 * time.Second
-	// retryDelay is how long a reconcile waits that came too early: the cache did not show the last write yet.
-	retryDelay = 100 * time.Millisecond
 )
 
 // MemcachedReconciler brings Memcacheds up to date.
@@ -40,6 +35,8 @@ type MemcachedReconciler struct {
 	Recorder  events.EventRecorder
 	// Image is that of a Memcached whose spec names none.
 	Image string
+	// Now is the clock, time.Now outside of tests.
+	Now func() time.Time
 }
 
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=list;watch;patch
@@ -55,50 +52,36 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	if err := r.Get(ctx, request.NamespacedName, memcached); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	err := r.reconcile(ctx, memcached)
-	if isExpected(err) {
-		logf.FromContext(ctx).V(1).Info("Trying again", "reason", err.Error())
-		return ctrl.Result{RequeueAfter: retryDelay}, nil
-	}
+	result, err := r.reconcile(ctx, memcached)
 	if isNamespaceGoing(err) {
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, nil // no retry can succeed, and the Memcached's own deletion is an event
 	}
-	return ctrl.Result{}, err
+	return result, err
 }
 
 // reconcile says what comes first: a Memcached that is being deleted gets no
-// finalizer any more, and one without it gets nothing that would have to be cleaned up.
-func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
+// finalizer any more, and one without it gets nothing that would have to be
+// cleaned up. If a child is blocked, the status says why; the error, if any, is retried.
+func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1alpha1.Memcached) (ctrl.Result, error) {
 	if !memcached.DeletionTimestamp.IsZero() {
-		return r.finalize(ctx, memcached)
+		return ctrl.Result{}, r.finalize(ctx, memcached)
 	}
 	if err := r.addFinalizer(ctx, memcached); err != nil {
-		return err
+		return ctrl.Result{}, err
 	}
-	deployment, err := r.applyChildren(ctx, memcached)
-	obstacle, obstructed := errors.AsType[*obstacle](err)
-	if err != nil && !obstructed {
-		return err
+	deployment, obstacle, failed := r.applyChildren(ctx, memcached)
+	if failed != nil && obstacle == nil {
+		return ctrl.Result{}, failed
 	}
 	pods, err := r.listPods(ctx, deployment)
 	if err != nil {
-		return err
+		return ctrl.Result{}, err
 	}
-	if err := r.updateStatus(ctx, memcached, findings{deployment: deployment, pods: pods, obstacle: obstacle}); err != nil {
-		return err
+	found := findings{deployment: deployment, pods: pods, obstacle: obstacle, now: r.Now()}
+	if err := errors.Join(r.updateStatus(ctx, memcached, found), failed); err != nil {
+		return ctrl.Result{}, err
 	}
-	if obstructed {
-		return obstacle.cause
-	}
-	return nil
-}
-
-// isExpected tells whether the error is part of a normal life: the cache lags
-// behind, or somebody else was faster. Another try settles it.
-func isExpected(err error) bool {
-	// Not found can also mean that the API server has no such resource, and then never will.
-	gone := apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
-	return gone || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+	return ctrl.Result{RequeueAfter: found.lookAgain()}, nil
 }
 
 // isNamespaceGoing tells whether a create came too late: the Memcached is about to be deleted as well.
@@ -106,12 +89,5 @@ func isNamespaceGoing(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// obstacle is why a Memcached can't have its children now, in the words of its conditions.
-type obstacle struct {
-	reason, message string
-	// cause is the error that is worth another try; nil if an event will tell when the obstacle is gone.
-	cause error
-}
-
-// Error makes an obstacle an error, so that it ends what it stands in the way of.
-func (o *obstacle) Error() string { return fmt.Sprintf("%s: %s", o.reason, o.message) }
+// obstacle says why a child is blocked, as the Memcached's conditions report it.
+type obstacle struct{ reason, message string }

@@ -54,8 +54,8 @@ var operator = operatortest.Operator{
 			"pods that are not ready may be taken": `{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}`,
 		},
 	}},
-	// The finalizer, three children, and a status for each number of its two pods that are ready.
-	MaxWrites: 7,
+	// The finalizer, three children, and a status for each number of its two pods that exist, and that are ready.
+	MaxWrites: 9,
 	Values: map[string][]any{
 		"spec.image":           {"docker.io/library/memcached:1.6.39-alpine", "registry.test:5000/memcached@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "memcached"},
 		"spec.size":            {int64(1), int64(2), int64(3)},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,8 +13,14 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
-// crashing says what is wrong with a container that has ended more than once.
-const crashing = "its container ends again and again"
+const (
+	// crashing says what is wrong with a container that has ended more than once.
+	crashing = "its container ends again and again"
+	// crashWindow is how long after its last end such a container counts as crashing.
+	// The kubelet has the same measure: it forgets the crashes of a container that
+	// has run for ten minutes (and waits for five at most between two of them).
+	crashWindow = 10 * time.Minute
+)
 
 // failures say what is wrong with a container that waits for one of these
 // reasons, which are the kubelet's. Some of them take turns, and then share a text.
@@ -53,34 +60,49 @@ func readyNames(pods []corev1.Pod) []string {
 	return names
 }
 
-// failureOf says why one of the pods can't run, "" if none has failed. A pod of
-// an older revision does not count: it is about to be replaced.
-func failureOf(pods []corev1.Pod, revision string) string {
-	var found []string
-	for i := range pods {
-		if failure := failure(&pods[i]); failure != "" && revisionOf(&pods[i]) == revision {
-			found = append(found, failure)
-		}
-	}
-	if len(found) == 0 {
-		return ""
-	}
-	return slices.Min(found)
+// failure is why a pod can't run; the zero value, that it has not failed.
+type failure struct {
+	message string
+	// until is when it is over if nothing more happens to the pod; zero if an event will tell.
+	until time.Time
 }
 
-// failure says why a pod can't run, "" if it has not failed. Between two waits a container
-// that crashes runs for a moment. That is no recovery, unless it gets ready.
-func failure(pod *corev1.Pod) string {
+// failureAmong says why one of the pods can't run, "" if none has failed, and after
+// how long that may be over without an event, 0 if it can't. A pod of an older
+// revision does not count: it is about to be replaced.
+func failureAmong(pods []corev1.Pod, revision string, now time.Time) (message string, lookAgain time.Duration) {
+	for i := range pods {
+		failure := failureOf(&pods[i])
+		left := failure.until.Sub(now)
+		isOver := !failure.until.IsZero() && left <= 0
+		if failure.message == "" || isOver || revisionOf(&pods[i]) != revision {
+			continue
+		}
+		if message == "" || failure.message < message {
+			message = failure.message
+		}
+		if left > 0 && (lookAgain == 0 || left < lookAgain) {
+			lookAgain = left
+		}
+	}
+	return message, lookAgain
+}
+
+// failureOf says why a pod can't run. Between two waits a container that crashes
+// runs for a moment. That is no recovery, unless it gets ready or goes on for long:
+// the number of its restarts counts from the pod's first day.
+func failureOf(pod *corev1.Pod) failure {
 	for _, container := range pod.Status.ContainerStatuses {
+		last := container.LastTerminationState.Terminated
 		switch {
 		case container.Name != containerName:
 		case container.State.Waiting != nil && failures[container.State.Waiting.Reason] != "":
-			return failures[container.State.Waiting.Reason]
-		case container.RestartCount > 1 && !container.Ready:
-			return crashing
+			return failure{message: failures[container.State.Waiting.Reason]}
+		case container.RestartCount > 1 && !container.Ready && last != nil:
+			return failure{message: crashing, until: last.FinishedAt.Add(crashWindow)}
 		}
 	}
-	return ""
+	return failure{}
 }
 
 // revisionOf is what the pod was made from.
@@ -118,6 +140,9 @@ func keepEssentials(object any) (any, error) {
 		container := corev1.ContainerStatus{Name: status.Name, Ready: status.Ready, RestartCount: status.RestartCount}
 		if status.State.Waiting != nil {
 			container.State.Waiting = &corev1.ContainerStateWaiting{Reason: status.State.Waiting.Reason}
+		}
+		if last := status.LastTerminationState.Terminated; last != nil {
+			container.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{FinishedAt: last.FinishedAt}
 		}
 		kept.ContainerStatuses = []corev1.ContainerStatus{container}
 	}

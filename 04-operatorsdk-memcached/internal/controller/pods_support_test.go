@@ -4,10 +4,12 @@ import (
 	"context"
 	"os"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
@@ -38,26 +40,30 @@ func waitForPods(ctx context.Context, memcached *cachev1alpha1.Memcached, count 
 // setReady lets the pod's container run, and be ready or not.
 func setReady(ctx context.Context, pod *corev1.Pod, ready bool) {
 	GinkgoHelper()
-	setContainer(ctx, pod, ready, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, 0)
+	setContainer(ctx, pod, corev1.ContainerStatus{Ready: ready, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 }
 
 // setWaiting lets the pod's container wait for a reason, such as CrashLoopBackOff.
 func setWaiting(ctx context.Context, pod *corev1.Pod, reason string) {
 	GinkgoHelper()
-	setContainer(ctx, pod, false, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}, 0)
+	setContainer(ctx, pod, corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}})
 }
 
-// setCrashed lets the pod's container run once more after it has ended twice.
-func setCrashed(ctx context.Context, pod *corev1.Pod) {
+// setCrashed lets the pod's container run once more after it has ended for the second time.
+func setCrashed(ctx context.Context, pod *corev1.Pod, ended time.Time) {
 	GinkgoHelper()
-	setContainer(ctx, pod, false, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, 2)
+	setContainer(ctx, pod, corev1.ContainerStatus{
+		State:                corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: metav1.NewTime(ended)}},
+		RestartCount:         2,
+	})
 }
 
 // setContainer writes what a kubelet would.
-func setContainer(ctx context.Context, pod *corev1.Pod, ready bool, state corev1.ContainerState, restarts int32) {
+func setContainer(ctx context.Context, pod *corev1.Pod, found corev1.ContainerStatus) {
 	GinkgoHelper()
 	status := corev1.ConditionFalse
-	if ready {
+	if found.Ready {
 		status = corev1.ConditionTrue
 	}
 	change := client.MergeFrom(pod.DeepCopy())
@@ -69,6 +75,7 @@ func setContainer(ctx context.Context, pod *corev1.Pod, ready bool, state corev1
 	}
 	Expect(pod.Status.ContainerStatuses).To(HaveLen(1))
 	container := &pod.Status.ContainerStatuses[0]
-	container.Ready, container.State, container.RestartCount = ready, state, restarts
+	container.Ready, container.State = found.Ready, found.State
+	container.LastTerminationState, container.RestartCount = found.LastTerminationState, found.RestartCount
 	Expect(cluster.Client.Status().Patch(ctx, pod, change)).To(Succeed())
 }

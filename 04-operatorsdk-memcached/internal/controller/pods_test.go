@@ -3,6 +3,7 @@ package controller
 import (
 	"slices"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -88,7 +89,7 @@ func TestFailure(t *testing.T) {
 		t.Run("waiting for "+reason, func(t *testing.T) {
 			g := NewWithT(t)
 			pod := waiting(storedPod("a"), reason)
-			g.Expect(failure(&pod)).To(Equal(want), "see failures in pods.go")
+			g.Expect(failureOf(&pod)).To(Equal(failure{message: want}), "see failures in pods.go")
 		})
 	}
 	for reason := range failures {
@@ -99,70 +100,94 @@ func TestFailure(t *testing.T) {
 func TestFailureIsTheContainers(t *testing.T) {
 	g := NewWithT(t)
 	pod := storedPod("a")
-	g.Expect(failure(&pod)).To(BeEmpty(), "it runs")
+	g.Expect(failureOf(&pod)).To(BeZero(), "it runs")
 	pod.Status.ContainerStatuses = nil
-	g.Expect(failure(&pod)).To(BeEmpty(), "nothing is known of it yet")
+	g.Expect(failureOf(&pod)).To(BeZero(), "nothing is known of it yet")
 	exporter := waiting(storedPod("a"), "CrashLoopBackOff").Status.ContainerStatuses[0]
 	exporter.Name = "exporter"
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{exporter, {Name: containerName, Ready: true}}
-	g.Expect(failure(&pod)).To(BeEmpty(), "a sidecar is its author's concern")
+	g.Expect(failureOf(&pod)).To(BeZero(), "a sidecar is its author's concern")
 	pod = waiting(storedPod("a"), "CrashLoopBackOff")
 	pod.Status.ContainerStatuses = append([]corev1.ContainerStatus{{Name: "exporter", Ready: true}}, pod.Status.ContainerStatuses...)
-	g.Expect(failure(&pod)).NotTo(BeEmpty(), "it need not be the first one")
+	g.Expect(failureOf(&pod)).NotTo(BeZero(), "it need not be the first one")
 }
+
+// noon is the time in these tests.
+var noon = time.Date(2026, time.November, 1, 12, 0, 0, 0, time.UTC)
 
 func TestFailureBetweenCrashes(t *testing.T) {
 	tests := map[string]struct {
 		pod  corev1.Pod
-		want string
+		want failure
 	}{
-		"it was started again, and is not ready yet": {pod: crashed(storedPod("a"), 1)},
-		"it has ended twice, and is not ready":       {pod: crashed(storedPod("a"), 2), want: crashing},
-		"it has ended twice, and waits for its turn": {pod: waiting(crashed(storedPod("a"), 2), "CrashLoopBackOff"), want: crashing},
-		"its next image can't be pulled":             {pod: waiting(crashed(storedPod("a"), 2), "ErrImagePull"), want: failures["ErrImagePull"]},
+		"it was started again, and is not ready yet": {pod: crashed(storedPod("a"), 1, noon)},
+		"it has ended twice, and is not ready":       {pod: crashed(storedPod("a"), 2, noon), want: failure{crashing, noon.Add(10 * time.Minute)}},
+		"it has ended twice, and waits for its turn": {pod: waiting(crashed(storedPod("a"), 2, noon), "CrashLoopBackOff"), want: failure{message: crashing}},
+		"its next image can't be pulled":             {pod: waiting(crashed(storedPod("a"), 2, noon), "ErrImagePull"), want: failure{message: failures["ErrImagePull"]}},
 		"it has recovered": {pod: func() corev1.Pod {
-			pod := crashed(storedPod("a"), 9)
+			pod := crashed(storedPod("a"), 9, noon)
 			pod.Status.ContainerStatuses[0].Ready = true
+			return pod
+		}()},
+		"nothing is known of its last end": {pod: func() corev1.Pod {
+			pod := crashed(storedPod("a"), 9, noon)
+			pod.Status.ContainerStatuses[0].LastTerminationState = corev1.ContainerState{}
 			return pod
 		}()},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(failure(&test.pod)).To(Equal(test.want), "see failure in pods.go")
+			NewWithT(t).Expect(failureOf(&test.pod)).To(Equal(test.want), "see failureOf in pods.go")
 		})
 	}
 }
 
-// crashed is the pod between two ends of its container.
-func crashed(pod corev1.Pod, restarts int32) corev1.Pod {
+// crashed is the pod after an end of its container, which runs again and is not ready.
+func crashed(pod corev1.Pod, restarts int32, ended time.Time) corev1.Pod {
 	pod = unready(pod)
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: containerName, RestartCount: restarts, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: metav1.NewTime(ended)}},
 	}}
 	return pod
 }
 
-func TestFailureOf(t *testing.T) {
+func TestFailureAmong(t *testing.T) {
 	const pull, again = "its image can't be pulled", "its container ends again and again"
 	revision := newRevision(storedMemcached(), DefaultImage)
+	minutesAgo := func(name string, minutes time.Duration) corev1.Pod {
+		return crashed(storedPod(name), 2, noon.Add(-minutes*time.Minute))
+	}
 	tests := map[string]struct {
 		pods []corev1.Pod
 		want string
+		// wantLook is when to look again.
+		wantLook time.Duration
 	}{
-		"there are no pods":                {},
-		"all pods run":                     {pods: []corev1.Pod{storedPod("a"), unready(storedPod("b"))}},
-		"one pod fails":                    {pods: []corev1.Pod{storedPod("a"), waiting(storedPod("b"), "ErrImagePull")}, want: pull},
-		"a pod of a former revision fails": {pods: []corev1.Pod{storedPod("a"), outdated(waiting(storedPod("b"), "ErrImagePull"))}},
-		"pods fail for two reasons":        {pods: []corev1.Pod{waiting(storedPod("a"), "ErrImagePull"), waiting(storedPod("b"), "CrashLoopBackOff")}, want: again},
-		"the kubelet says it in turns":     {pods: []corev1.Pod{waiting(storedPod("a"), "ErrImagePull"), waiting(storedPod("b"), "ImagePullBackOff")}, want: pull},
-		"a failing pod says no revision":   {pods: []corev1.Pod{{Status: waiting(storedPod("a"), "ErrImagePull").Status}}},
+		"there are no pods":                    {},
+		"all pods run":                         {pods: []corev1.Pod{storedPod("a"), unready(storedPod("b"))}},
+		"one pod fails":                        {pods: []corev1.Pod{storedPod("a"), waiting(storedPod("b"), "ErrImagePull")}, want: pull},
+		"a pod of a former revision fails":     {pods: []corev1.Pod{storedPod("a"), outdated(waiting(storedPod("b"), "ErrImagePull"))}},
+		"pods fail for two reasons":            {pods: []corev1.Pod{waiting(storedPod("a"), "ErrImagePull"), waiting(storedPod("b"), "CrashLoopBackOff")}, want: again},
+		"the kubelet says it in turns":         {pods: []corev1.Pod{waiting(storedPod("a"), "ErrImagePull"), waiting(storedPod("b"), "ImagePullBackOff")}, want: pull},
+		"a failing pod says no revision":       {pods: []corev1.Pod{{Status: waiting(storedPod("a"), "ErrImagePull").Status}}},
+		"a pod ended last month":               {pods: []corev1.Pod{minutesAgo("a", 43200)}},
+		"a pod ended just as long ago":         {pods: []corev1.Pod{minutesAgo("a", 10)}},
+		"a pod ended lately":                   {pods: []corev1.Pod{minutesAgo("a", 9)}, want: again, wantLook: time.Minute},
+		"two pods ended lately":                {pods: []corev1.Pod{minutesAgo("a", 2), minutesAgo("b", 6)}, want: again, wantLook: 4 * time.Minute},
+		"a pod of a former revision did":       {pods: []corev1.Pod{outdated(minutesAgo("a", 9))}},
+		"one ended lately, one fails for good": {pods: []corev1.Pod{minutesAgo("a", 9), waiting(storedPod("b"), "ErrImagePull")}, want: again, wantLook: time.Minute},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(failureOf(test.pods, revision)).To(Equal(test.want), "see failureOf in pods.go")
+			message, lookAgain := failureAmong(test.pods, revision, noon)
+			g.Expect(message).To(Equal(test.want), "see failureAmong in pods.go")
+			g.Expect(lookAgain).To(Equal(test.wantLook))
 			slices.Reverse(test.pods)
-			g.Expect(failureOf(test.pods, revision)).To(Equal(test.want), "the order in which the cache lists the pods must not matter")
+			message, lookAgain = failureAmong(test.pods, revision, noon)
+			g.Expect(message).To(Equal(test.want), "the order in which the cache lists the pods must not matter")
+			g.Expect(lookAgain).To(Equal(test.wantLook))
 		})
 	}
 }
@@ -196,7 +221,7 @@ func TestKeepEssentials(t *testing.T) {
 		"a ready pod":               func(*corev1.Pod) {},
 		"a pod that is not ready":   func(pod *corev1.Pod) { *pod = unready(*pod) },
 		"a pod that fails":          func(pod *corev1.Pod) { *pod = waiting(*pod, "CrashLoopBackOff") },
-		"a pod that crashes":        func(pod *corev1.Pod) { *pod = crashed(*pod, 2) },
+		"a pod that crashes":        func(pod *corev1.Pod) { *pod = crashed(*pod, 2, noon) },
 		"a pod that waits":          func(pod *corev1.Pod) { *pod = waiting(*pod, "ContainerCreating") },
 		"a pod without conditions":  func(pod *corev1.Pod) { pod.Status.Conditions = nil },
 		"a pod without annotations": func(pod *corev1.Pod) { pod.Annotations = nil },
@@ -219,7 +244,7 @@ func TestKeepEssentials(t *testing.T) {
 			g.Expect(kept.ResourceVersion).To(Equal(whole.ResourceVersion), "the informer compares versions")
 			g.Expect(isEnding(kept)).To(Equal(isEnding(whole)))
 			g.Expect(isReady(kept)).To(Equal(isReady(whole)))
-			g.Expect(failure(kept)).To(Equal(failure(whole)))
+			g.Expect(failureOf(kept)).To(Equal(failureOf(whole)))
 			g.Expect(revisionOf(kept)).To(Equal(revisionOf(whole)))
 			g.Expect(labels.SelectorFromSet(selectorLabels(storedMemcached())).Matches(labels.Set(kept.Labels))).To(BeTrue())
 			g.Expect(memcachedOf(t.Context(), kept)).To(Equal(memcachedOf(t.Context(), whole)))

@@ -10,6 +10,13 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
+// Every pod is replaced when its revision changes. So the revision must be the
+// same in every build: a new Go, a new library or a new field of the spec that is not set changes nothing.
+func TestNewRevisionIsPinned(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(newRevision(storedMemcached(), "memcached:1")).To(Equal("535554e2e8d17e3d"), "see newRevision in desired.go")
+}
+
 func TestNewRevision(t *testing.T) {
 	tests := map[string]struct {
 		change func(*cachev1alpha1.Memcached)
@@ -22,11 +29,10 @@ func TestNewRevision(t *testing.T) {
 		"labels change": {change: func(memcached *cachev1alpha1.Memcached) {
 			memcached.Labels, memcached.Generation = map[string]string{"team": "shop"}, 4
 		}},
-		"the status changes":  {change: func(memcached *cachev1alpha1.Memcached) { memcached.Status.ReadyReplicas = 1 }},
-		"the port changes":    {change: func(memcached *cachev1alpha1.Memcached) { memcached.Spec.ContainerPort = 12000 }, differs: true},
-		"the memory changes":  {change: func(memcached *cachev1alpha1.Memcached) { memcached.Spec.MemoryMegabytes = 65 }, differs: true},
-		"the image changes":   {change: func(*cachev1alpha1.Memcached) {}, image: "memcached:2", differs: true},
-		"the name is another": {change: func(memcached *cachev1alpha1.Memcached) { memcached.Name = "other" }, differs: true},
+		"the status changes": {change: func(memcached *cachev1alpha1.Memcached) { memcached.Status.ReadyReplicas = 1 }},
+		"the port changes":   {change: func(memcached *cachev1alpha1.Memcached) { memcached.Spec.ContainerPort = 12000 }, differs: true},
+		"the memory changes": {change: func(memcached *cachev1alpha1.Memcached) { memcached.Spec.MemoryMegabytes = 65 }, differs: true},
+		"the image changes":  {change: func(*cachev1alpha1.Memcached) {}, image: "memcached:2", differs: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,8 +29,9 @@ type findings struct {
 	deployment *appsv1.Deployment
 	// pods are the Deployment's, without those that are ending.
 	pods []corev1.Pod
-	// obstacle is nil if nothing stands in the way.
+	// obstacle is nil if no child is blocked.
 	obstacle *obstacle
+	now      time.Time
 }
 
 // conditions returns one condition of each type.
@@ -80,13 +82,22 @@ func (f findings) problem() *obstacle {
 		}
 		return f.obstacle
 	}
-	if failure := failureOf(f.pods, f.revision()); failure != "" {
+	if failure, _ := failureAmong(f.pods, f.revision(), f.now); failure != "" {
 		return &obstacle{reason: cachev1alpha1.ReasonPodsFailing, message: "a pod can't run: " + failure}
 	}
 	if reason := stalled(f.deployment); reason != "" {
 		return &obstacle{reason: cachev1alpha1.ReasonStalled, message: fmt.Sprintf("Deployment %q makes no progress: %s", f.deployment.Name, reason)}
 	}
 	return nil
+}
+
+// lookAgain is after how long the conditions may change without an event, 0 if they can't.
+func (f findings) lookAgain() time.Duration {
+	if f.deployment == nil {
+		return 0
+	}
+	_, after := failureAmong(f.pods, f.revision(), f.now)
+	return after
 }
 
 // revision is what the pods are to be made from.
@@ -132,7 +143,7 @@ func newCondition(kind string, holds bool, reason, message string) metav1.Condit
 func newStatus(memcached *cachev1alpha1.Memcached, found findings) *cachev1alpha1.MemcachedStatus {
 	status := memcached.Status.DeepCopy()
 	status.Nodes = readyNames(found.pods)
-	status.ReadyReplicas = int32(len(status.Nodes))
+	status.Replicas, status.ReadyReplicas = int32(len(found.pods)), int32(len(status.Nodes))
 	status.Selector = labels.FormatLabels(selectorLabels(memcached))
 	status.ObservedGeneration = memcached.Generation
 	for _, condition := range found.conditions(memcached) {

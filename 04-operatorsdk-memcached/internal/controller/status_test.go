@@ -152,6 +152,7 @@ func TestNewStatus(t *testing.T) {
 	status := newStatus(memcached, found)
 	g.Expect(memcached).To(Equal(storedMemcached()), "the Memcached is the cache's and stays as it is")
 	g.Expect(status.Nodes).To(Equal([]string{"a", "b"}))
+	g.Expect(status.Replicas).To(BeEquivalentTo(3))
 	g.Expect(status.ReadyReplicas).To(BeEquivalentTo(2))
 	g.Expect(status.Selector).To(Equal("app.kubernetes.io/instance=sessions,app.kubernetes.io/managed-by=memcached-operator,app.kubernetes.io/name=memcached"))
 	g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
@@ -161,6 +162,7 @@ func TestNewStatus(t *testing.T) {
 	memcached.Status = *status
 	status = newStatus(memcached, findings{obstacle: &obstacle{reason: cachev1alpha1.ReasonNameTaken, message: "taken"}})
 	g.Expect(status.Nodes).To(BeNil(), "what was true before must not stay")
+	g.Expect(status.Replicas).To(BeZero())
 	g.Expect(status.ReadyReplicas).To(BeZero())
 	g.Expect(meta.IsStatusConditionTrue(status.Conditions, cachev1alpha1.ConditionDegraded)).To(BeTrue())
 	g.Expect(meta.IsStatusConditionFalse(status.Conditions, cachev1alpha1.ConditionAvailable)).To(BeTrue())

@@ -58,6 +58,7 @@ func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, op
 		Scheme:    mgr.GetScheme(),
 		Recorder:  mgr.GetEventRecorder("memcached-operator"),
 		Image:     options.Image,
+		Now:       time.Now,
 	}
 	if err := reconciler.SetupWithManager(mgr, ctrlcontroller.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles}); err != nil {
 		return err

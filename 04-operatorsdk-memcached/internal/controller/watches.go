@@ -69,5 +69,5 @@ var visiblyChanged = predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) 
 	before, wasPod := change.ObjectOld.(*corev1.Pod)
 	after, isPod := change.ObjectNew.(*corev1.Pod)
 	return wasPod && isPod && (isReady(before) != isReady(after) || isEnding(before) != isEnding(after) ||
-		failure(before) != failure(after) || revisionOf(before) != revisionOf(after))
+		failureOf(before) != failureOf(after) || revisionOf(before) != revisionOf(after))
 }}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -148,6 +149,25 @@ func (m *MetricsOptions) findCertificate() error {
 		if _, err := os.Stat(filepath.Join(m.CertPath, file)); err != nil {
 			return fmt.Errorf("--metrics-cert-path=%s: %w", m.CertPath, err)
 		}
+	}
+	return nil
+}
+
+// CheckAddresses returns an error that names the flag to change if something
+// listens on an address already. The servers would notice too, but later: after a page of log.
+func (o *Options) CheckAddresses() error {
+	servers := []struct{ flag, address string }{
+		{"--health-probe-bind-address", o.HealthProbeBindAddress}, {"--metrics-bind-address", o.Metrics.BindAddress},
+	}
+	for _, server := range servers {
+		if server.address == "0" {
+			continue
+		}
+		listener, err := net.Listen("tcp", server.address)
+		if err != nil {
+			return fmt.Errorf("%s: %w; choose another address, or 0 for none", server.flag, err)
+		}
+		_ = listener.Close()
 	}
 	return nil
 }

@@ -1,0 +1,210 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
+)
+
+// testReconciler works on a client in memory, which has the objects and answers as faults say.
+func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *MemcachedReconciler {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	g := NewWithT(t)
+	g.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	g.Expect(cachev1alpha1.AddToScheme(scheme)).To(Succeed())
+	if faults.Create == nil {
+		faults.Create = createWithUID
+	}
+	writer := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&cachev1alpha1.Memcached{}).WithObjects(objects...).WithInterceptorFuncs(faults).Build()
+	return &MemcachedReconciler{Client: writer, APIReader: writer, Scheme: scheme, Recorder: events.NewFakeRecorder(100), Image: DefaultImage, Now: func() time.Time { return noon }}
+}
+
+// createWithUID gives the object what the client in memory lacks.
+func createWithUID(ctx context.Context, writer client.WithWatch, object client.Object, options ...client.CreateOption) error {
+	object.SetUID("uid-of-child")
+	return writer.Create(ctx, object, options...)
+}
+
+// requestFor asks for a look at an object.
+func requestFor(object client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
+}
+
+// newMemcached is storedMemcached before the API server has stored it.
+func newMemcached() *cachev1alpha1.Memcached {
+	memcached := storedMemcached()
+	memcached.ResourceVersion = ""
+	return memcached
+}
+
+// pausesBetween hands out how long the queue lets a request wait after each failure.
+type pausesBetween struct {
+	workqueue.TypedRateLimiter[reconcile.Request]
+	pauses chan time.Duration
+}
+
+func (p pausesBetween) When(request reconcile.Request) time.Duration {
+	pause := p.TypedRateLimiter.When(request)
+	select {
+	case p.pauses <- pause:
+	default:
+	}
+	return pause
+}
+
+func TestConflictBacksOffAndCounts(t *testing.T) {
+	g := NewWithT(t)
+	conflict := apierrors.NewConflict(schema.GroupResource{Group: "cache.example.com", Resource: "memcacheds"}, "sessions", errors.New("changed"))
+	reconciler := testReconciler(t, interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return conflict
+		},
+	}, newMemcached())
+	result, err := reconciler.Reconcile(t.Context(), requestFor(newMemcached()))
+	g.Expect(result).To(BeZero())
+	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "see Reconcile in memcached_controller.go, found: %v", err)
+
+	limiter := pausesBetween{workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), make(chan time.Duration, 4)}
+	running, err := controller.NewUnmanaged("lasting-conflict", controller.Options{Reconciler: reconciler, RateLimiter: limiter})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(running.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(requestFor(newMemcached()))
+		return nil
+	}))).To(Succeed())
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- running.Start(ctx) }()
+	for _, pause := range []time.Duration{5, 10, 20, 40} {
+		g.Eventually(limiter.pauses).WithTimeout(time.Minute).Should(Receive(Equal(pause*time.Millisecond)), "each pause is twice the last one")
+	}
+	stop()
+	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
+	g.Expect(countErrors(g, "lasting-conflict")).To(BeNumerically(">=", 4), "alarms go by this metric")
+}
+
+// countErrors is how many calls of Reconcile have failed, by controller-runtime's metric.
+func countErrors(g Gomega, controller string) float64 {
+	families, err := metrics.Registry.Gather()
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		if family.GetName() != "controller_runtime_reconcile_errors_total" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			if metric.GetLabel()[0].GetValue() == controller {
+				return metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}
+
+func TestBlockedChildStopsNoOther(t *testing.T) {
+	refusing := func(err error) interceptor.Funcs {
+		return interceptor.Funcs{Create: func(ctx context.Context, writer client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if _, isDeployment := object.(*appsv1.Deployment); isDeployment {
+				return err
+			}
+			return createWithUID(ctx, writer, object, options...)
+		}}
+	}
+	foreign := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions"}}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "sessions", errors.New("quota"))
+	outage := apierrors.NewInternalError(errors.New("etcd"))
+	tests := map[string]struct {
+		faults  interceptor.Funcs
+		objects []client.Object
+		// wantReason is that of the condition Degraded; "" for no status.
+		wantReason string
+		wantErr    error
+	}{
+		"the Deployment's name is taken": {objects: []client.Object{foreign}, wantReason: cachev1alpha1.ReasonNameTaken},
+		"the Deployment is refused":      {faults: refusing(forbidden), wantReason: cachev1alpha1.ReasonRefused, wantErr: forbidden},
+		"the Deployment fails":           {faults: refusing(outage), wantErr: outage},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			memcached := newMemcached()
+			reconciler := testReconciler(t, test.faults, append(test.objects, memcached)...)
+			_, err := reconciler.Reconcile(t.Context(), requestFor(memcached))
+			if test.wantErr == nil {
+				g.Expect(err).NotTo(HaveOccurred(), "an event tells when to look again")
+			} else {
+				g.Expect(err).To(MatchError(test.wantErr))
+			}
+			for _, child := range []client.Object{&corev1.Service{}, &policyv1.PodDisruptionBudget{}} {
+				g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), child)).To(Succeed(), "%T has its own life, see applyChildren in children.go", child)
+			}
+			g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), memcached)).To(Succeed())
+			if test.wantReason == "" {
+				g.Expect(memcached.Status.Conditions).To(BeEmpty())
+				return
+			}
+			g.Expect(memcached.Status.Conditions).To(ContainElement(And(HaveField("Type", cachev1alpha1.ConditionDegraded), HaveField("Reason", test.wantReason))))
+		})
+	}
+}
+
+// With two things wrong the status tells the first, and what only time mends is retried all the same.
+func TestRetriesBesideAnObstacle(t *testing.T) {
+	g := NewWithT(t)
+	outage := apierrors.NewInternalError(errors.New("etcd"))
+	foreign := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions"}}
+	reconciler := testReconciler(t, interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return outage },
+	}, newMemcached(), foreign)
+	memcached := newMemcached()
+	_, err := reconciler.Reconcile(t.Context(), requestFor(memcached))
+	g.Expect(err).To(MatchError(outage))
+	g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), memcached)).To(Succeed())
+	g.Expect(memcached.Status.Conditions).To(ContainElement(And(HaveField("Type", cachev1alpha1.ConditionDegraded), HaveField("Reason", cachev1alpha1.ReasonNameTaken))))
+}
+
+func TestLooksAgainWhenACrashIsLongAgo(t *testing.T) {
+	g := NewWithT(t)
+	memcached := newMemcached()
+	pod := crashed(storedPod("sessions-1"), 2, noon.Add(-4*time.Minute))
+	pod.ResourceVersion = ""
+	reconciler := testReconciler(t, interceptor.Funcs{}, memcached, &pod)
+	now := noon
+	reconciler.Now = func() time.Time { return now }
+	isDegraded := func() bool {
+		g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), memcached)).To(Succeed())
+		return meta.IsStatusConditionTrue(memcached.Status.Conditions, cachev1alpha1.ConditionDegraded)
+	}
+
+	result, err := reconciler.Reconcile(t.Context(), requestFor(memcached))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(isDegraded()).To(BeTrue())
+	g.Expect(result.RequeueAfter).To(Equal(6*time.Minute), "no event tells that ten minutes have gone by, see lookAgain in status.go")
+	now = now.Add(result.RequeueAfter)
+	result, err = reconciler.Reconcile(t.Context(), requestFor(memcached))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(isDegraded()).To(BeFalse())
+	g.Expect(result).To(BeZero(), "from now on events tell")
+}
