@@ -12,6 +12,11 @@ import (
 // Without it a manager of controller-runtime v0.25.2 that is told to end while
 // its caches fill goes on waiting, with one processor busy, until the API server
 // answers: see github.com/kubernetes-sigs/controller-runtime/pull/3440.
+//
+// Only a manager that has an informer before it starts waits like that. Here
+// IndexField makes one. Stages 4 and 5 have no index: their informers begin with
+// the controllers, whose wait ends with the process. A test there shows it:
+// TestProcessEndsWhenToldTo.
 type endingCache struct {
 	cache.Cache
 	process context.Context
