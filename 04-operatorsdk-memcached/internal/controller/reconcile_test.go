@@ -107,7 +107,7 @@ func TestConflictBacksOffAndCounts(t *testing.T) {
 }
 
 // countErrors is how many calls of Reconcile have failed, by controller-runtime's metric.
-func countErrors(g Gomega, controller string) float64 {
+func countErrors(g Gomega, name string) float64 {
 	families, err := metrics.Registry.Gather()
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, family := range families {
@@ -115,7 +115,7 @@ func countErrors(g Gomega, controller string) float64 {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
-			if metric.GetLabel()[0].GetValue() == controller {
+			if metric.GetLabel()[0].GetValue() == name {
 				return metric.GetCounter().GetValue()
 			}
 		}
