@@ -133,17 +133,19 @@ func pack(object annotated, name string, spec any) error {
 	return nil
 }
 
-// unpack takes a spec out of an annotation. What can't be read was written by somebody
+// unpack takes a spec out of its annotation, and removes both annotations: one that the
+// other version's objects have is out of date here. What can't be read was written by someone
 // else, and is dropped: an object that can't be converted could not even be deleted.
 func unpack[T any](object annotated, name string) (spec T, found bool) {
 	annotations := object.GetAnnotations()
 	content, found := annotations[name]
-	if !found {
-		return spec, false
-	}
-	delete(annotations, name)
+	delete(annotations, hubSpecAnnotation)
+	delete(annotations, spokeSpecAnnotation)
 	if len(annotations) == 0 {
 		object.SetAnnotations(nil)
+	}
+	if !found {
+		return spec, false
 	}
 	if err := json.Unmarshal([]byte(content), &spec); err != nil {
 		var none T

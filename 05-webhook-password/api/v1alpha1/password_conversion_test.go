@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"encoding/json"
+	"maps"
 	"math/rand"
 	"strings"
 	"testing"
@@ -37,6 +38,56 @@ func FuzzHubRoundTrip(f *testing.F) {
 		mustConvert(t, spoke.ConvertTo(after))
 		expectSame(t, before, after)
 	})
+}
+
+// FuzzBookkeeping converts Passwords on which someone has written the annotations of the conversion:
+// an old copy, one of the other version, or nonsense.
+func FuzzBookkeeping(f *testing.F) {
+	for seed := range int64(300) {
+		f.Add(seed, `{"rotation":{"after":"1ns"},"secretName":"NOT/a name"}`)
+		f.Add(seed, `{"length":20,"digits":5,"symbols":0,"caseSensitive":true}`)
+		f.Add(seed, `not JSON`)
+	}
+	f.Fuzz(func(t *testing.T, seed int64, note string) {
+		hub, spoke, after := &secretv1.Password{}, &Password{}, &secretv1.Password{}
+		fill(seed, hub)
+		wanted := hub.DeepCopy()
+		hub.Annotations = annotate(hub.Annotations, note)
+		mustConvert(t, spoke.ConvertFrom(hub))
+		expectNoNote(t, spoke, spokeSpecAnnotation)
+		mustConvert(t, spoke.ConvertTo(after))
+		expectNoNote(t, after, hubSpecAnnotation)
+		delete(after.Annotations, spokeSpecAnnotation) // v1 may hold what v1alpha1 had said
+		expectSame(t, wanted, after)
+
+		former, converted, again := &Password{}, &secretv1.Password{}, &Password{}
+		fill(seed, former)
+		spec := former.DeepCopy().Spec
+		former.Annotations = annotate(former.Annotations, note)
+		mustConvert(t, former.ConvertTo(converted))
+		expectNoNote(t, converted, hubSpecAnnotation)
+		mustConvert(t, again.ConvertFrom(converted))
+		expectNoNote(t, again, spokeSpecAnnotation)
+		if !equality.Semantic.DeepEqual(spec, again.Spec) {
+			t.Errorf("the spec has changed on the way there and back, see password_conversion.go:\n%s", cmp.Diff(spec, again.Spec))
+		}
+	})
+}
+
+func annotate(annotations map[string]string, note string) map[string]string {
+	annotated := maps.Clone(annotations)
+	if annotated == nil {
+		annotated = map[string]string{}
+	}
+	annotated[hubSpecAnnotation], annotated[spokeSpecAnnotation] = note, note
+	return annotated
+}
+
+func expectNoNote(t *testing.T, object annotated, name string) {
+	t.Helper()
+	if note, found := object.GetAnnotations()[name]; found {
+		t.Errorf("the annotation %s belongs on objects of the other version only, see unpack in password_conversion.go: %s", name, note)
+	}
 }
 
 // A list that is left out gets the default of v1, which asks for digits.
