@@ -33,7 +33,10 @@ func Generate(policy secretv1.PasswordPolicy) (string, error) {
 
 // Check says what makes the policy impossible; nothing if it is possible. The fields lie below path.
 func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
-	var problems field.ErrorList
+	problems := policy.Validate(path)
+	if len(problems) > 0 {
+		return problems
+	}
 	letters := int(policy.Length) - count(policy, secretv1.ClassDigit) - count(policy, secretv1.ClassSymbol)
 	if letters < 0 {
 		required := int(policy.Length) - letters
@@ -57,6 +60,7 @@ func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
 }
 
 // Describe says in one line what the policy asks for. Two policies that ask for the same have the same description.
+// Every Secret holds that of its password: where the text for a policy changes, so do all its passwords.
 func Describe(policy secretv1.PasswordPolicy) string {
 	return fmt.Sprintf("length=%d digits=%d symbols=%d case=%s repeat=%s",
 		policy.Length, count(policy, secretv1.ClassDigit), count(policy, secretv1.ClassSymbol), policy.Case, policy.Repeat)

@@ -1,12 +1,15 @@
 package generator
 
 import (
+	"os"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"github.com/sethvargo/go-password/password"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
@@ -85,6 +88,49 @@ func TestCheck(t *testing.T) {
 			expectPolicy(g, generated, policy)
 		})
 	}
+}
+
+// TestDescribe pins the text, which every Secret holds: another text for the same policy would replace each
+// password that there is. A new field may add to it only where it is set.
+func TestDescribe(t *testing.T) {
+	NewWithT(t).Expect(Describe(policyOf(nil))).To(Equal("length=20 digits=5 symbols=0 case=Mixed repeat=Allowed"))
+}
+
+// TestEveryClass asks for each class alone. The classes are those of the CRD's schema, so that no new one is left out.
+func TestEveryClass(t *testing.T) {
+	g := NewWithT(t)
+	classes := declaredClasses(g)
+	g.Expect(classes).NotTo(BeEmpty())
+	alphabets := map[string]secretv1.CharacterClass{lettersOf(policyOf(nil)): "letters"}
+	for _, class := range classes {
+		alphabet := charactersOf(class)
+		g.Expect(alphabets).NotTo(HaveKey(alphabet), "%s has the characters of another class, see charactersOf in generator.go", class)
+		alphabets[alphabet] = class
+		policy := policyOf(func(p *secretv1.PasswordPolicy) {
+			p.Length, p.Require = 8, []secretv1.Requirement{{Class: class, Count: 8}}
+		})
+		g.Expect(Check(policy, nil)).To(BeEmpty(), "see PasswordPolicy.Validate in api/v1/password_validation.go")
+		generated, err := Generate(policy)
+		g.Expect(err).NotTo(HaveOccurred())
+		foreign := len(strings.Trim(generated, alphabet))
+		g.Expect(foreign).To(BeZero(), "8 of 8 characters should be of class %s, see Generate in generator.go", class)
+		g.Expect(Describe(policy)).NotTo(Equal(Describe(policyOf(func(p *secretv1.PasswordPolicy) { p.Length, p.Require = 8, nil }))), "a policy with %s is another policy, see Describe in generator.go", class)
+	}
+}
+
+func declaredClasses(g Gomega) []secretv1.CharacterClass {
+	content, err := os.ReadFile("../../config/crd/bases/secret.example.com_passwords.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	g.Expect(yaml.Unmarshal(content, definition)).To(Succeed())
+	policy := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["policy"]
+	var classes []secretv1.CharacterClass
+	for _, choice := range policy.Properties["require"].Items.Schema.Properties["class"].Enum {
+		var class secretv1.CharacterClass
+		g.Expect(yaml.Unmarshal(choice.Raw, &class)).To(Succeed())
+		classes = append(classes, class)
+	}
+	return classes
 }
 
 // expectPolicy never prints the password.

@@ -72,7 +72,7 @@ var _ = Describe("the admission of a Password", func() {
 		var policies admissionregistrationv1.ValidatingAdmissionPolicyList
 		Eventually(func(g Gomega) {
 			g.Expect(env.Client.List(ctx, &policies, client.MatchingLabels{"app.kubernetes.io/name": "password-operator"})).To(Succeed())
-			g.Expect(policies.Items).To(HaveLen(4))
+			g.Expect(policies.Items).To(HaveLen(5))
 			for _, policy := range policies.Items {
 				g.Expect(policy.Status.TypeChecking).NotTo(BeNil(), "a controller of Kubernetes compares expressions with the schema of the CRD")
 				g.Expect(policy.Status.TypeChecking.ExpressionWarnings).To(BeEmpty(), "%s", policy.Name)

@@ -51,7 +51,7 @@ const (
 // cases makes all cases anew, for trying them changes the objects.
 func cases() map[string]admissionCase {
 	all := map[string]admissionCase{}
-	for _, some := range []map[string]admissionCase{policyCases(), strengthCases(), oldPolicyCases(), nameCases(), deleteCases(), alphaCases()} {
+	for _, some := range []map[string]admissionCase{policyCases(), strengthCases(), oldPolicyCases(), nameCases(), deleteCases(), alphaCases(), notedCases()} {
 		maps.Copy(all, some)
 	}
 	return all
@@ -210,11 +210,29 @@ func annotation(protection string) change {
 	}
 }
 
-func once(object *secretv1.Password)  { object.Spec.Policy.Repeat = secretv1.RepeatForbidden }
-func lower(object *secretv1.Password) { object.Spec.Policy.Case = secretv1.CaseLower }
-func label(object *secretv1.Password) { object.Labels = map[string]string{"team": "red"} }
-func rotation(object *secretv1.Password) {
-	object.Spec.Rotation = &secretv1.Rotation{After: metav1.Duration{Duration: time.Hour}}
+func once(object *secretv1.Password)     { object.Spec.Policy.Repeat = secretv1.RepeatForbidden }
+func lower(object *secretv1.Password)    { object.Spec.Policy.Case = secretv1.CaseLower }
+func label(object *secretv1.Password)    { object.Labels = map[string]string{"team": "red"} }
+func rotation(object *secretv1.Password) { every(time.Hour)(object) }
+
+func every(age time.Duration) change {
+	return func(object *secretv1.Password) {
+		object.Spec.Rotation = &secretv1.Rotation{After: metav1.Duration{Duration: age}}
+	}
+}
+
+func letters(choice secretv1.LetterCase) change {
+	return func(object *secretv1.Password) { object.Spec.Policy.Case = choice }
+}
+
+func repeat(choice secretv1.Repetition) change {
+	return func(object *secretv1.Password) { object.Spec.Policy.Repeat = choice }
+}
+
+func otherClass(count int32) change {
+	return func(object *secretv1.Password) {
+		object.Spec.Policy.Require = append(object.Spec.Policy.Require, secretv1.Requirement{Class: "Other", Count: count})
+	}
 }
 
 type alphaChange func(*secretv1alpha1.Password)

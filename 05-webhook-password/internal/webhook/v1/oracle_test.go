@@ -107,22 +107,22 @@ func (p reviewedPolicy) same(other reviewedPolicy) bool {
 	return p.Length == other.Length && p.Case == other.Case && p.Repeat == other.Repeat && slices.Equal(p.Require, other.Require)
 }
 
-// isPossible is true of what the schema refuses: that is not the webhook's business.
+// isPossible holds a policy against the schema too: a request in v1alpha1 was not.
 func (p reviewedPolicy) isPossible() bool {
 	available := map[string]int64{"Digit": 10, "Symbol": 30}
 	letters, alphabet := p.Length, int64(52)
 	if p.Case == "Lower" {
 		alphabet = 26
 	}
+	inBounds := p.Length >= 8 && p.Length <= 128 &&
+		slices.Contains([]string{"", "Mixed", "Lower"}, p.Case) && slices.Contains([]string{"", "Allowed", "Forbidden"}, p.Repeat)
 	enough := true
 	for _, required := range p.Require {
 		most, known := available[required.Class]
-		if !known || required.Count < 0 || required.Count > 128 {
-			return true
-		}
+		inBounds = inBounds && known && required.Count >= 0 && required.Count <= 128
 		delete(available, required.Class) // twice is more than the schema allows
 		letters -= required.Count
 		enough = enough && required.Count <= most
 	}
-	return letters >= 0 && (p.Repeat != "Forbidden" || enough && letters <= alphabet)
+	return inBounds && letters >= 0 && (p.Repeat != "Forbidden" || enough && letters <= alphabet)
 }

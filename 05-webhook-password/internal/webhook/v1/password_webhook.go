@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -84,21 +85,30 @@ func (*PasswordDefaulter) Handle(ctx context.Context, request admission.Request)
 // +kubebuilder:webhook:path=/validate-secret-example-com-v1-password,mutating=false,failurePolicy=fail,sideEffects=None,groups=secret.example.com,resources=passwords,verbs=create;update;delete,versions=v1,name=vpassword-v1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=5
 
 // PasswordCustomValidator refuses what the schema of the CRD can't: it knows the
-// generator's alphabets, the name that a Secret really has, and deletions.
+// generator's alphabets, the name that a Secret really has, and deletions. It also checks
+// what the schema of v1 checks, for a request in v1alpha1 is not held against that.
 type PasswordCustomValidator struct{}
 
 var _ admission.Validator[*secretv1.Password] = (*PasswordCustomValidator)(nil)
 
-// ValidateCreate refuses a policy that no password meets, and warns of one whose passwords can be guessed.
+// ValidateCreate refuses a spec that can't be met, and warns of a policy whose passwords can be guessed.
 func (*PasswordCustomValidator) ValidateCreate(_ context.Context, password *secretv1.Password) (admission.Warnings, error) {
-	return generator.Warnings(password.Spec.Policy), asInvalid(password, generator.Check(password.Spec.Policy, policyPath))
+	problems := slices.Concat(
+		password.Spec.ValidateSecretName(secretNamePath),
+		generator.Check(password.Spec.Policy, policyPath),
+		password.Spec.Rotation.Validate(rotationPath),
+	)
+	return generator.Warnings(password.Spec.Policy), asInvalid(password, problems)
 }
 
-// ValidateUpdate refuses to move the password to another Secret, and a new policy
-// that no password meets. A policy that stays is not looked at: what was stored
+// ValidateUpdate refuses to move the password to another Secret, and a new policy or
+// rotation that can't be met. One that stays is not looked at: what was stored
 // when the rules were other ones, or nobody checked them, can still be labelled, say.
 func (*PasswordCustomValidator) ValidateUpdate(_ context.Context, before, password *secretv1.Password) (admission.Warnings, error) {
 	problems := checkSecretName(before, password)
+	if !equality.Semantic.DeepEqual(before.Spec.Rotation, password.Spec.Rotation) {
+		problems = append(problems, password.Spec.Rotation.Validate(rotationPath)...)
+	}
 	if equality.Semantic.DeepEqual(before.Spec.Policy, password.Spec.Policy) {
 		return nil, asInvalid(password, problems)
 	}
@@ -119,6 +129,7 @@ func (*PasswordCustomValidator) ValidateDelete(_ context.Context, password *secr
 var (
 	policyPath     = field.NewPath("spec", "policy")
 	secretNamePath = field.NewPath("spec", "secretName")
+	rotationPath   = field.NewPath("spec", "rotation")
 )
 
 // checkSecretName compares the names that the Secret really has: writing down the one that it had by default changes nothing.

@@ -1,0 +1,75 @@
+package v1
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// The bounds of a spec. The markers in password_types.go put the same into the schema, but the API
+// server checks a request by the schema of the request's version only. What the conversion
+// makes of a request in another version, no schema has seen: so the webhook checks it by these.
+const (
+	minLength, maxLength = 8, 128
+	maxCount             = 128
+	minRotation          = time.Minute
+)
+
+// ValidateSecretName returns what is wrong with the name of the Secret, unless it is left out.
+func (s *PasswordSpec) ValidateSecretName(path *field.Path) field.ErrorList {
+	if s.SecretName == "" || len(validation.IsDNS1123Subdomain(s.SecretName)) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, s.SecretName, "must be a DNS subdomain: lower case letters, digits, '-' and '.', at most 253")}
+}
+
+// Validate returns what is out of bounds in the policy.
+func (p *PasswordPolicy) Validate(path *field.Path) field.ErrorList {
+	var problems field.ErrorList
+	if p.Length < minLength || p.Length > maxLength {
+		problems = append(problems, field.Invalid(path.Child("length"), p.Length, fmt.Sprintf("must be %d to %d", minLength, maxLength)))
+	}
+	var seen []CharacterClass
+	for i, requirement := range p.Require {
+		problems = append(problems, requirement.validate(path.Child("require").Index(i))...)
+		if slices.Contains(seen, requirement.Class) {
+			problems = append(problems, field.Duplicate(path.Child("require").Index(i).Child("class"), requirement.Class))
+		}
+		seen = append(seen, requirement.Class)
+	}
+	problems = append(problems, oneOf(path.Child("case"), p.Case, "", CaseMixed, CaseLower)...)
+	return append(problems, oneOf(path.Child("repeat"), p.Repeat, "", RepeatAllowed, RepeatForbidden)...)
+}
+
+func (r *Requirement) validate(path *field.Path) field.ErrorList {
+	problems := oneOf(path.Child("class"), r.Class, ClassDigit, ClassSymbol)
+	if r.Count < 0 || r.Count > maxCount {
+		problems = append(problems, field.Invalid(path.Child("count"), r.Count, fmt.Sprintf("must be 0 to %d", maxCount)))
+	}
+	return problems
+}
+
+// Validate returns what is wrong with the rotation; nothing if there is none.
+func (r *Rotation) Validate(path *field.Path) field.ErrorList {
+	if r == nil || r.After.Duration >= minRotation {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path.Child("after"), r.After.Duration.String(), "must be at least 1m")}
+}
+
+// EffectiveAfter is the age at which a password is replaced. One that is shorter than the schema
+// allows is as long as it allows: the operator would do nothing else than replace the password.
+func (r *Rotation) EffectiveAfter() time.Duration {
+	return max(r.After.Duration, minRotation)
+}
+
+// oneOf returns what is wrong with a value that is none of those. An empty one is one that is left out.
+func oneOf[T ~string](path *field.Path, value T, supported ...T) field.ErrorList {
+	if slices.Contains(supported, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, value, slices.DeleteFunc(supported, func(choice T) bool { return choice == "" }))}
+}
