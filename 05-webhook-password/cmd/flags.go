@@ -21,8 +21,8 @@ import (
 // tellsSecrets is the level from which on client-go logs the bodies of its requests. Zap counts downwards.
 const tellsSecrets = zapcore.Level(-8)
 
-// parseFlags reads the arguments and starts logging as they say. It returns
-// flag.ErrHelp after printing the help that was asked for, and else an error of one line.
+// parseFlags reads the arguments and starts logging as they say. It returns flag.ErrHelp
+// after printing the help or the version that was asked for, and else an error of one line.
 func parseFlags(args []string, output io.Writer) (*flag.FlagSet, manager.Options, error) {
 	options := manager.Default()
 	if err := options.ReadEnvironment(os.Getenv); err != nil {
@@ -35,7 +35,7 @@ func parseFlags(args []string, output io.Writer) (*flag.FlagSet, manager.Options
 	flags.SetOutput(io.Discard) // the package would print all flags after each mistake
 	clientconfig.RegisterFlags(flags)
 	options.AddFlags(flags)
-	flags.Bool(versionFlag, false, "print the version and end")
+	printVersion := flags.Bool("version", false, "print the version and end")
 	logging.BindFlags(flags)
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -48,6 +48,10 @@ func parseFlags(args []string, output io.Writer) (*flag.FlagSet, manager.Options
 	}
 	if err != nil {
 		return flags, options, fmt.Errorf("%w: --help lists the flags", err)
+	}
+	if *printVersion {
+		fmt.Fprintln(output, versionText())
+		return flags, options, flag.ErrHelp
 	}
 	if logging.Level.Enabled(tellsSecrets) {
 		return flags, options, fmt.Errorf("--zap-log-level: at most %d: above that client-go logs the bodies of requests, and with them passwords", -tellsSecrets-1)

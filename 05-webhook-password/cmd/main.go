@@ -49,14 +49,10 @@ func main() {
 func run(ctx context.Context, args []string, output io.Writer) error {
 	flags, options, err := parseFlags(args, output)
 	if errors.Is(err, flag.ErrHelp) {
-		return nil
+		return nil // what was asked for is printed
 	}
 	if err != nil {
 		return err
-	}
-	if flags.Lookup(versionFlag).Value.String() == "true" {
-		fmt.Fprintln(output, versionText())
-		return nil
 	}
 	restConfig, err := findCluster(flags)
 	if err != nil {
@@ -91,12 +87,12 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	}
 	// +kubebuilder:scaffold:builder
 
-	if err := manager.AddProbes(mgr); err != nil {
+	if err := options.AddProbes(mgr); err != nil {
 		return err
 	}
 	setupLog.Info("Starting the manager", "version", version, "revision", revision)
 	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("run the manager: %w", err)
+		return fmt.Errorf("run the manager: %w", options.NameTheFlag(err))
 	}
 	setupLog.Info("Stopped")
 	return nil

@@ -134,6 +134,7 @@ func TestProcessEndsWhenToldTo(t *testing.T) {
 		"while it works":                              {readiness: http.StatusOK},
 		"while it works and serves webhooks":          {webhooks: true, readiness: http.StatusOK},
 		"while it waits for a cluster that is silent": {server: apiServer{silent: true}, readiness: http.StatusInternalServerError},
+		"while it serves webhooks, and waits":         {server: apiServer{silent: true}, webhooks: true, readiness: http.StatusOK},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -170,11 +171,11 @@ func TestProcessFailsInOneLine(t *testing.T) {
 		},
 		"an address for local webhooks that somebody has": {
 			args: []string{cluster, "--webhook-bind-address=" + occupied},
-			want: "run the manager: listen tcp " + occupied + ": bind: address already in use",
+			want: "run the manager: --webhook-bind-address=" + occupied + ": another process uses it: end that one, or choose another port",
 		},
 		"an address for webhooks that somebody has": {
 			args: []string{cluster, "--webhook-certs=files", "--webhook-cert-path=" + certificates(t), "--webhook-bind-address=" + occupied},
-			want: "run the manager: listen tcp " + occupied + ": bind: address already in use",
+			want: "run the manager: --webhook-bind-address=" + occupied + ": another process uses it: end that one, or choose another port",
 		},
 	}
 	for name, test := range tests {

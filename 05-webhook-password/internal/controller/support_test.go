@@ -65,7 +65,7 @@ func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, op
 	if err := reconciler.SetupWithManager(mgr, ctrlcontroller.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles}); err != nil {
 		return err
 	}
-	if err := manager.AddProbes(mgr); err != nil {
+	if err := options.AddProbes(mgr); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"syscall"
 	"time"
 
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -122,6 +123,22 @@ func (w *WebhookOptions) hostAndPort() (string, int, error) {
 		return "", 0, fmt.Errorf("--webhook-bind-address=%s: the port is a number from 1 to 65535", w.BindAddress)
 	}
 	return host, int(port), nil
+}
+
+// NameTheFlag turns the error of a webhook server whose address is taken into one that names the flag to change.
+func (o *Options) NameTheFlag(err error) error {
+	failed, isNetwork := errors.AsType[*net.OpError](err)
+	if !errors.Is(err, syscall.EADDRINUSE) || !isNetwork || !o.Webhooks.Enabled || !o.Webhooks.isAt(failed.Addr) {
+		return err
+	}
+	return fmt.Errorf("--webhook-bind-address=%s: another process uses it: end that one, or choose another port", o.Webhooks.BindAddress)
+}
+
+// isAt tells by the port whether the address is the webhooks': no host in it is written in several ways.
+func (w *WebhookOptions) isAt(address net.Addr) bool {
+	_, port, err := w.hostAndPort()
+	taken, isTCP := address.(*net.TCPAddr)
+	return err == nil && isTCP && taken.Port == port
 }
 
 // serverOptions are those of a server that reads its certificate from files.

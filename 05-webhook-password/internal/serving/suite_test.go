@@ -82,6 +82,8 @@ type process struct {
 	ended chan struct{}
 	err   error
 	dead  atomic.Bool
+	// serviced tells whether service leads to the process.
+	serviced atomic.Bool
 	// meddle answers requests in the API server's place, if it returns an answer.
 	meddle   func(*http.Request) (*http.Response, error)
 	requests requests
@@ -122,7 +124,10 @@ func (p *process) start(ctx context.Context, options ctrlwebhook.Options, setup 
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(setup(mgr)).To(Succeed())
+	p.run(ctx, mgr)
+}
 
+func (p *process) run(ctx context.Context, mgr ctrl.Manager) {
 	// Its context is not the spec's step: it outlives that, and ends with the spec.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.cancel = cancel
