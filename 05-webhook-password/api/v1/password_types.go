@@ -131,6 +131,9 @@ const (
 	ReasonGenerated = "Generated"
 	// ReasonImpossible: no password is like the policy asks. Only another spec helps.
 	ReasonImpossible = "Impossible"
+	// ReasonNameChanged: the spec names another Secret than the one that the Password has. Only the
+	// former name helps, or the end of that Secret.
+	ReasonNameChanged = "NameChanged"
 	// ReasonNameTaken: a Secret of that name belongs to somebody else.
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused: the API server refuses the Secret, because of a quota or a policy of the cluster.

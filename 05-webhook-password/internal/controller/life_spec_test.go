@@ -27,7 +27,7 @@ var _ = Describe("a Password", func() {
 		Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque))
 		Expect(secret.Labels).To(Equal(map[string]string{"app.kubernetes.io/managed-by": "password-operator"}))
 		Expect(passwordIn(secret)).To(MatchRegexp(`^[0-9A-Za-z]{20}$`), "the policy that the CRD gives by default")
-		Expect(secret.Data).To(And(HaveLen(2), HaveKeyWithValue("fingerprint-key", HaveLen(32))))
+		Expect(secret.Data).To(And(HaveLen(2), HaveKeyWithValue("fingerprint-key", HaveLen(26))))
 		Expect(secret.Annotations).To(And(HaveLen(3), HaveKeyWithValue("secret.example.com/policy", "length=20 digits=5 symbols=0 case=Mixed repeat=Allowed")))
 		Expect(secret.OwnerReferences).To(ConsistOf(metav1.OwnerReference{
 			APIVersion: "secret.example.com/v1", Kind: "Password", Name: password.Name, UID: password.UID, Controller: new(true), BlockOwnerDeletion: new(false),

@@ -75,18 +75,19 @@ var _ = Describe("a manager", func() {
 		Expect(secrets.Items).To(ContainElement(HaveField("Name", "mine")))
 		Expect(secrets.Items).To(HaveEach(HaveField("Labels", HaveKeyWithValue("app.kubernetes.io/managed-by", "password-operator"))))
 		stop()
-		lists, names := requests.seen()
+		lists, names, whole := requests.seen()
 		Expect(lists).NotTo(BeEmpty())
 		Expect(lists).To(HaveEach("app.kubernetes.io/managed-by=password-operator"), "the API server sends what the selector asks for, see CacheByObject in watches.go")
-		Expect(names).To(HaveEach(BeElementOf("mine", "theirs")), "see findSecret in secret.go")
+		Expect(names).To(And(HaveEach(BeElementOf("mine", "theirs")), ContainElement("theirs")), "see findSecret in secret.go")
+		Expect(whole).NotTo(ContainElement("theirs"), "its metadata tell whose it is: see lookUp in secret.go")
 	}, SpecTimeout(specTimeout))
 })
 
 // secretRequests are an operator's reads of Secrets. A Tap does not write selectors down.
 type secretRequests struct {
 	mu sync.Mutex
-	// selectors are those of lists and watches, names are what was read alone.
-	selectors, names []string
+	// selectors are those of lists and watches, names are what was read alone, and whole is what of that came with its data.
+	selectors, names, whole []string
 }
 
 func (r *secretRequests) config(config *rest.Config) *rest.Config {
@@ -94,7 +95,7 @@ func (r *secretRequests) config(config *rest.Config) *rest.Config {
 	watched.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			if request.Method == http.MethodGet {
-				r.note(request.URL)
+				r.note(request.URL, strings.Contains(request.Header.Get("Accept"), "as=PartialObjectMetadata"))
 			}
 			return next.RoundTrip(request)
 		})
@@ -102,7 +103,7 @@ func (r *secretRequests) config(config *rest.Config) *rest.Config {
 	return watched
 }
 
-func (r *secretRequests) note(address *url.URL) {
+func (r *secretRequests) note(address *url.URL, metadataOnly bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, name, isSecret := strings.Cut(address.Path, "/secrets")
@@ -112,13 +113,16 @@ func (r *secretRequests) note(address *url.URL) {
 		r.selectors = append(r.selectors, address.Query().Get("labelSelector"))
 	default:
 		r.names = append(r.names, strings.TrimPrefix(name, "/"))
+		if !metadataOnly {
+			r.whole = append(r.whole, strings.TrimPrefix(name, "/"))
+		}
 	}
 }
 
-func (r *secretRequests) seen() (selectors, names []string) {
+func (r *secretRequests) seen() (selectors, names, whole []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.selectors, r.names
+	return r.selectors, r.names, r.whole
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

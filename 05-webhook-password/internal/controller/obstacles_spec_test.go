@@ -16,8 +16,9 @@ import (
 
 // What controller-runtime counts, over all managers of the process.
 const (
-	reconciles     = "controller_runtime_reconcile_total"
-	terminalErrors = "controller_runtime_terminal_reconcile_errors_total"
+	reconciles      = "controller_runtime_reconcile_total"
+	reconcileErrors = "controller_runtime_reconcile_errors_total"
+	terminalErrors  = "controller_runtime_terminal_reconcile_errors_total"
 )
 
 var _ = Describe("an obstacle", func() {

@@ -12,13 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
@@ -30,8 +28,6 @@ const (
 	// reconcileTimeout bounds one call of Reconcile. It is shorter than the
 	// manager's graceful shutdown, so that a call which has begun can end.
 	reconcileTimeout = 15 * time.Second
-	// retryDelay is how long a reconcile waits that came too early: the cache did not show the last write yet.
-	retryDelay = 100 * time.Millisecond
 	// No event tells when somebody else's Secret is gone, for the cache does not hold it.
 	// Looking again waits as long as it has been in the way already, within these bounds.
 	minObstacleDelay, maxObstacleDelay = time.Second, 5 * time.Minute
@@ -65,10 +61,6 @@ func (r *PasswordReconciler) Reconcile(ctx context.Context, request ctrl.Request
 		return ctrl.Result{}, nil // the garbage collector removes the Secret
 	}
 	result, err := r.reconcile(ctx, password)
-	if isExpected(err) {
-		logf.FromContext(ctx).V(1).Info("Trying again", "reason", err.Error())
-		return ctrl.Result{RequeueAfter: retryDelay}, nil
-	}
 	if isNamespaceGoing(err) {
 		return ctrl.Result{}, nil
 	}
@@ -93,8 +85,8 @@ func (r *PasswordReconciler) reconcile(ctx context.Context, password *secretv1.P
 // afterObstacle says when to try again.
 func (r *PasswordReconciler) afterObstacle(password *secretv1.Password, obstacle *obstacle) (ctrl.Result, error) {
 	switch {
-	case obstacle.reason == secretv1.ReasonImpossible:
-		return ctrl.Result{}, reconcile.TerminalError(obstacle) // never, until the spec changes
+	case obstacle.reason == secretv1.ReasonImpossible, obstacle.reason == secretv1.ReasonNameChanged:
+		return ctrl.Result{}, reconcile.TerminalError(obstacle) // never, until the spec changes, or a Secret goes
 	case obstacle.cause != nil:
 		return ctrl.Result{}, obstacle.cause
 	}
@@ -109,14 +101,6 @@ func (r *PasswordReconciler) untilRotation(password *secretv1.Password) time.Dur
 		return 0
 	}
 	return max(next.Sub(r.Clock.Now()), time.Nanosecond)
-}
-
-// isExpected tells whether the error is part of a normal life: the cache lags
-// behind, or somebody else was faster. Another try settles it.
-func isExpected(err error) bool {
-	// Not found can also mean that the API server has no such resource, and then never will.
-	gone := apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
-	return gone || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
 // isNamespaceGoing tells whether a create came too late: the Password is about to be deleted as well.

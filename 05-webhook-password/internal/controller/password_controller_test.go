@@ -79,30 +79,6 @@ func TestUntilRotation(t *testing.T) {
 	}
 }
 
-func TestIsExpected(t *testing.T) {
-	secrets := corev1.Resource("secrets")
-	noResource := apierrors.NewGenericServerResponse(404, "create", secrets, "database", "404 page not found", 0, true)
-	tests := map[string]struct {
-		err  error
-		want bool
-	}{
-		"no error":               {},
-		"a conflict":             {err: apierrors.NewConflict(secrets, "database", nil), want: true},
-		"a Secret that is there": {err: apierrors.NewAlreadyExists(secrets, "database"), want: true},
-		"a Secret that is gone":  {err: apierrors.NewNotFound(secrets, "database"), want: true},
-		"a wrapped one":          {err: fmt.Errorf("patch: %w", apierrors.NewConflict(secrets, "database", nil)), want: true},
-		"a kind that is unknown": {err: noResource},
-		"no permission":          {err: apierrors.NewForbidden(secrets, "database", nil)},
-		"a server that is ill":   {err: apierrors.NewInternalError(errors.New("etcd"))},
-		"any other":              {err: errors.New("any other")},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(isExpected(test.err)).To(Equal(test.want), "see isExpected in password_controller.go")
-		})
-	}
-}
-
 func TestIsNamespaceGoing(t *testing.T) {
 	g := NewWithT(t)
 	err := apierrors.NewForbidden(corev1.Resource("secrets"), "database", nil)

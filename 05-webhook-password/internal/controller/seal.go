@@ -24,13 +24,15 @@ const (
 	rotatedAtAnnotation = "secret.example.com/rotated-at"
 	// fingerprintAnnotation seals the password and the other annotations.
 	fingerprintAnnotation = "secret.example.com/fingerprint"
-	// fingerprintKey is the key in the Secret's data of the random bytes that the fingerprint is made with.
+	// fingerprintKey is the key in the Secret's data of the random text that the fingerprint is made with. It
+	// is a text because pods may take all keys of a Secret as environment variables (envFrom).
 	fingerprintKey = "fingerprint-key"
 )
 
 const (
-	// keyLength is that of the fingerprint's key, in bytes: as long as the digest.
-	keyLength = sha256.Size
+	// minKeyLength is the least of the fingerprint's key, in bytes: that of rand.Text, which holds at least 128 random
+	// bits. Secrets of earlier versions have 32 random bytes, and keep them until the next password.
+	minKeyLength = 26
 	// fingerprintLength is how much of the digest is shown, in bytes.
 	fingerprintLength = 16
 )
@@ -58,8 +60,8 @@ func causeToGenerate(secret *corev1.Secret, password *secretv1.Password, now tim
 		return &cause{corev1.EventTypeWarning, eventEdited, "somebody had edited it by hand"}
 	case secret.Annotations[policyAnnotation] != generator.Describe(password.Spec.Policy):
 		return &cause{corev1.EventTypeNormal, eventPolicyChanged, "the policy has changed"}
-	case rotation != nil && !now.Before(made.Add(rotation.After.Duration)):
-		return &cause{corev1.EventTypeNormal, eventRotated, fmt.Sprintf("the last one had reached its age of %s", rotation.After.Duration)}
+	case rotation != nil && !now.Before(made.Add(rotation.EffectiveAfter())):
+		return &cause{corev1.EventTypeNormal, eventRotated, fmt.Sprintf("the last one had reached its age of %s", rotation.EffectiveAfter())}
 	}
 	return nil
 }
@@ -68,27 +70,22 @@ func causeToGenerate(secret *corev1.Secret, password *secretv1.Password, now tim
 //
 // The fingerprint is an HMAC with a random key, which only those know who may
 // read the Secret anyway. A plain hash would let anybody who reads it try all short passwords.
-func seal(secret *corev1.Secret, policy secretv1.PasswordPolicy, value string, now time.Time) error {
-	key := make([]byte, keyLength)
-	if _, err := rand.Read(key); err != nil {
-		return fmt.Errorf("make a fingerprint's key: %w", err)
-	}
+func seal(secret *corev1.Secret, policy secretv1.PasswordPolicy, value string, now time.Time) {
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}
 	}
 	secret.Data[secretv1.PasswordKey] = []byte(value)
-	secret.Data[fingerprintKey] = key
+	secret.Data[fingerprintKey] = []byte(rand.Text())
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, policyAnnotation, generator.Describe(policy))
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, rotatedAtAnnotation, now.UTC().Format(time.RFC3339))
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, fingerprintAnnotation, fingerprint(secret))
-	return nil
 }
 
 // sealedAt is when the password was made, and whether it and all that was written
 // with it are still as they were.
 func sealedAt(secret *corev1.Secret) (made time.Time, intact bool) {
 	made, err := time.Parse(time.RFC3339, secret.Annotations[rotatedAtAnnotation])
-	if err != nil || len(secret.Data[fingerprintKey]) != keyLength {
+	if err != nil || len(secret.Data[fingerprintKey]) < minKeyLength {
 		return time.Time{}, false
 	}
 	return made, hmac.Equal([]byte(fingerprint(secret)), []byte(secret.Annotations[fingerprintAnnotation]))

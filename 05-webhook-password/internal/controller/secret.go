@@ -23,12 +23,20 @@ import (
 // applySecret makes the Secret what it should be. It returns the Password's own
 // Secret, nil if it has none, and an obstacle if it can't have it as the spec asks.
 func (r *PasswordReconciler) applySecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
+	if problems := password.Spec.ValidateSecretName(field.NewPath("spec", "secretName")); len(problems) > 0 {
+		return nil, &obstacle{reason: secretv1.ReasonImpossible, message: problems.ToAggregate().Error()}
+	}
 	secret, err := r.findSecret(ctx, password)
 	if err != nil {
 		return nil, err
 	}
 	if obstacle := findObstacle(password, secret); obstacle != nil {
 		return nil, obstacle
+	}
+	if secret == nil {
+		if former, err := r.findFormer(ctx, password); err != nil {
+			return former, err
+		}
 	}
 	cause := causeToGenerate(secret, password, r.Clock.Now())
 	if cause == nil {
@@ -45,10 +53,29 @@ func (r *PasswordReconciler) applySecret(ctx context.Context, password *secretv1
 		return r.createSecret(ctx, password, value, cause)
 	}
 	desired := secret.DeepCopy()
-	if err := seal(desired, password.Spec.Policy, value, r.Clock.Now()); err != nil {
-		return secret, err
-	}
+	seal(desired, password.Spec.Policy, value, r.Clock.Now())
 	return r.patchSecret(ctx, password, secret, desired, cause)
+}
+
+// findFormer returns an obstacle if the Password has a Secret of another name, and that Secret. The webhook
+// refuses a new name; without it, this keeps the former Secret from being left behind, never rotated.
+func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
+	secrets := &corev1.SecretList{}
+	// Copies would be made of all Secrets of the namespace, for each new Password. They are only read here.
+	if err := r.List(ctx, secrets, client.InNamespace(password.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the Secrets of namespace %s: %w", password.Namespace, err)
+	}
+	for i := range secrets.Items {
+		secret := &secrets.Items[i]
+		if !metav1.IsControlledBy(secret, password) || secret.DeletionTimestamp != nil {
+			continue
+		}
+		return secret, &obstacle{
+			reason:  secretv1.ReasonNameChanged,
+			message: fmt.Sprintf("this Password has the Secret %q: change the name %q back, or delete that Secret", secret.Name, password.EffectiveSecretName()),
+		}
+	}
+	return nil, nil
 }
 
 // findSecret returns the Secret of the name that the Password asks for, nil if there is none.
@@ -60,7 +87,7 @@ func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.
 	secret := &corev1.Secret{}
 	err := r.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
-		err = r.APIReader.Get(ctx, key, secret)
+		secret, err = r.lookUp(ctx, key, password)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -69,6 +96,21 @@ func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.
 		return nil, fmt.Errorf("get Secret %s: %w", key, err)
 	}
 	return secret, nil
+}
+
+// lookUp asks the API server for a Secret: for its metadata first, which name its owner. The data
+// of one that is not the Password's never reach the operator.
+func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, password *secretv1.Password) (*corev1.Secret, error) {
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	if err := r.APIReader.Get(ctx, key, found); err != nil {
+		return nil, err
+	}
+	if !metav1.IsControlledBy(found, password) {
+		return &corev1.Secret{ObjectMeta: found.ObjectMeta}, nil
+	}
+	secret := &corev1.Secret{}
+	return secret, r.APIReader.Get(ctx, key, secret)
 }
 
 // findObstacle returns why the Secret found can't become the Password's, nil if
@@ -106,9 +148,7 @@ func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv
 		ObjectMeta: metav1.ObjectMeta{Namespace: password.Namespace, Name: password.EffectiveSecretName(), Labels: ownLabels()},
 		Type:       corev1.SecretTypeOpaque,
 	}
-	if err := seal(secret, password.Spec.Policy, value, r.Clock.Now()); err != nil {
-		return nil, err
-	}
+	seal(secret, password.Spec.Policy, value, r.Clock.Now())
 	// Without blockOwnerDeletion: to set it, some clusters ask for the right to change the owner's finalizers.
 	if err := ctrl.SetControllerReference(password, secret, r.Scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return nil, fmt.Errorf("set the owner of Secret %s: %w", secret.Name, err)

@@ -109,6 +109,19 @@ func (emptyCluster) Get(_ context.Context, key client.ObjectKey, _ client.Object
 	return apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
 }
 
+func (emptyCluster) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+// oneSecret is a cluster whose only Secret has another name than the Password asks for.
+type oneSecret struct {
+	emptyCluster
+	secret *corev1.Secret
+}
+
+func (c oneSecret) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*corev1.SecretList).Items = []corev1.Secret{*c.secret}
+	return nil
+}
+
 // A reason that nothing uses would be a promise that is not kept.
 func TestEveryReasonIsUsed(t *testing.T) {
 	g := NewWithT(t)
@@ -118,8 +131,11 @@ func TestEveryReasonIsUsed(t *testing.T) {
 	replaced.DeletionTimestamp = new(metav1.Now())
 	reconciler := &PasswordReconciler{Client: emptyCluster{}, APIReader: emptyCluster{}, Clock: clocktesting.NewFakePassiveClock(noon)}
 	_, err := reconciler.applySecret(t.Context(), impossible)
+	former := sealedSecret(t)
+	former.Name = "former"
+	_, errRenamed := (&PasswordReconciler{Client: oneSecret{secret: former}, APIReader: emptyCluster{}}).applySecret(t.Context(), storedPassword())
 	obstacles := []*obstacle{nil, findObstacle(storedPassword(), taken), findObstacle(storedPassword(), replaced)}
-	for _, err := range []error{err, orRefusal(apierrors.NewForbidden(corev1.Resource("secrets"), "database", nil))} {
+	for _, err := range []error{err, errRenamed, orRefusal(apierrors.NewForbidden(corev1.Resource("secrets"), "database", nil))} {
 		found, isObstacle := errors.AsType[*obstacle](err)
 		g.Expect(isObstacle).To(BeTrue(), "found: %v", err)
 		obstacles = append(obstacles, found)

@@ -42,7 +42,7 @@ func newStatus(password *secretv1.Password, secret *corev1.Secret, obstacle *obs
 	status.LastRotated = &metav1.Time{Time: made}
 	status.Fingerprint = secret.Annotations[fingerprintAnnotation]
 	if rotation := password.Spec.Rotation; rotation != nil {
-		status.NextRotation = &metav1.Time{Time: made.Add(rotation.After.Duration)}
+		status.NextRotation = &metav1.Time{Time: made.Add(rotation.EffectiveAfter())}
 	}
 	return status
 }
