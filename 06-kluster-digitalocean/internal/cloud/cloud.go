@@ -16,14 +16,17 @@ type CloudProvider interface { //nolint:revive // what such an interface is call
 	// that may not ask for it is Unauthorized. NotFound proves something only about the account that it comes from.
 	Identity(ctx context.Context) (string, error)
 	// Find returns the cluster that was made for the owner, nil if the account has none. It is what to
-	// call when no ID is known: a cluster whose creation was answered by an error may exist.
+	// call when no ID is known: a cluster whose creation was answered by an error may exist. One that is
+	// being deleted is returned until it is gone.
 	Find(ctx context.Context, owner Owner) (*Cluster, error)
 	// Get returns a cluster by its ID. It returns NotFound if there is none, and there never will be one again.
 	Get(ctx context.Context, id string) (*Cluster, error)
 	// Create asks for a cluster and marks it as the owner's in the same step. It returns
-	// NameTaken if the account has a cluster of that name already, whoever's it is.
+	// NameTaken if the account has a cluster of that name already, whoever's it is; of two creations at the
+	// same moment, too, one takes effect.
 	Create(ctx context.Context, owner Owner, spec Spec) (*Cluster, error)
 	// UpdatePools makes the node pools of a running cluster those given, and returns whether it had to change any.
+	// It is Refused if a pool has machines of another size.
 	UpdatePools(ctx context.Context, cluster *Cluster, pools []Pool) (changed bool, err error)
 	// Upgrade begins to bring a running cluster to the version, and returns whether it had to.
 	Upgrade(ctx context.Context, cluster *Cluster, version string) (changed bool, err error)
@@ -50,7 +53,7 @@ type Spec struct {
 // Cluster is one as the cloud has it.
 type Cluster struct {
 	ID, Name, Region string
-	// Version is the slug of what runs.
+	// Version is the slug of what runs, or will: it is known in every state.
 	Version string
 	State   State
 	// Message is what the cloud says about the state, for people.

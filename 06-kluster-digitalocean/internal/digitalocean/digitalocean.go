@@ -49,10 +49,13 @@ func New(token string, base *url.URL, transport http.RoundTripper) *Account {
 	}
 	// NewClient, unlike NewFromToken, tries nothing twice. A creation whose answer is lost
 	// must be looked for, not repeated, and only the operator knows that.
-	client := godo.NewClient(&http.Client{Transport: authenticated, Timeout: requestTimeout})
+	client := godo.NewClient(&http.Client{Transport: authenticated, Timeout: requestTimeout, CheckRedirect: followNone})
 	client.BaseURL = base
 	return &Account{client: client}
 }
+
+// followNone makes a redirect the answer. oauth2 would put the token on each hop, to any host.
+func followNone(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // cluster is godo's, but that any state can be read: godo v1.236.0 fails to decode a
 // cluster, and any list with it, whose state it does not know, such as "deleting".
@@ -167,9 +170,14 @@ func (a *Account) Create(ctx context.Context, owner cloud.Owner, spec cloud.Spec
 
 // Upgrade implements cloud.CloudProvider. A minor version is met by each of its
 // patches, and "latest" by any: what is newest changes without anybody asking for it.
+// A request for an earlier version is Refused here: the cloud would refuse it each time.
 func (a *Account) Upgrade(ctx context.Context, cluster *cloud.Cluster, version string) (bool, error) {
 	if version == "latest" || cluster.Version == version || strings.HasPrefix(cluster.Version, version+".") {
 		return false, nil
+	}
+	if isLater(cluster.Version, version) {
+		message := fmt.Sprintf("the cluster runs %s, and a cluster never goes back to %s: ask for the version that it runs, or a later one", cluster.Version, version)
+		return false, &cloud.Error{Problem: cloud.Refused, Message: message}
 	}
 	slug, err := a.upgradeTo(ctx, cluster, version)
 	if err != nil {
@@ -180,6 +188,20 @@ func (a *Account) Upgrade(ctx context.Context, cluster *cloud.Cluster, version s
 		return false, fmt.Errorf("upgrade cluster %s to %s: %w", cluster.ID, slug, err)
 	}
 	return true, nil
+}
+
+// isLater tells whether the version that runs is later than the one asked for. What follows the hyphen, as in
+// 1.36.5-do.1, counts DigitalOcean's releases of one patch.
+func isLater(running, asked string) bool {
+	runs, err := utilversion.ParseSemantic(running)
+	if err != nil {
+		return false
+	}
+	wanted, err := utilversion.ParseSemantic(asked)
+	if err != nil { // a minor version, and another one than that which runs
+		wanted, err = utilversion.ParseGeneric(asked)
+	}
+	return err == nil && wanted.LessThan(runs)
 }
 
 // upgradeTo is the slug of the version. For a minor version it is the newest patch that the cloud offers this

@@ -26,7 +26,7 @@ const (
 
 func TestContract(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.World {
-		api, base := serve(t)
+		api, base := serve(t, slowly)
 		_, neighbours := serve(t, func(options *emulator.Options) { options.Team = "0b5c0a52-0000-4000-8000-0000000000aa" })
 		spec := newSpec("shop")
 		refused := newSpec("refused")
@@ -39,6 +39,7 @@ func TestContract(t *testing.T) {
 			Neighbour: digitalocean.New(token, neighbours, http.DefaultTransport),
 			Tokens:    []string{token, readOnlyToken, narrowToken, wrongToken},
 			Spec:      spec,
+			OtherSize: "s-4vcpu-8gb",
 			Minor:     "1.36",
 			Newer:     "1.37.1-do.0",
 			Refused:   refused,
@@ -49,6 +50,11 @@ func TestContract(t *testing.T) {
 			},
 		}
 	})
+}
+
+// slowly lets changes take long enough to be seen.
+func slowly(options *emulator.Options) {
+	options.ProvisionTime, options.DeleteTime = 30*time.Millisecond, 60*time.Millisecond
 }
 
 func TestStateThatTheLibraryDoesNotKnow(t *testing.T) {
@@ -187,8 +193,11 @@ func TestUpgradeAsksForWhatIsOffered(t *testing.T) {
 		"a minor version is the newest patch offered": {version: "1.37", offered: `[{"slug":"1.37.9-do.0"},{"slug":"1.37.10-do.0"},{"slug":"1.37.10-do.1"},{"slug":"1.36.9-do.1"}]`, want: "1.37.10-do.1"},
 		"a slug stays what it is":                     {version: "1.37.9-do.0", offered: `[]`, want: "1.37.9-do.0"},
 		"another patch comes first":                   {version: "1.37", offered: `[{"slug":"1.36.9-do.1"}]`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.37, but to 1.36.9-do.1"},
-		"the beginning of a number is another one":    {version: "1.3", offered: `[{"slug":"1.37.1-do.0"}]`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.3"},
+		"the beginning of a number is another one":    {version: "1.3", offered: `[{"slug":"1.37.1-do.0"}]`, refusal: "never goes back to 1.3: "},
 		"nothing is offered":                          {version: "1.37", offered: `null`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.37"},
+		"somebody has upgraded past a patch":          {version: "1.36.4-do.0", offered: `[]`, refusal: "the cluster runs 1.36.5-do.1, and a cluster never goes back to 1.36.4-do.0: ask for the version that it runs, or a later one"},
+		"somebody has upgraded past a release":        {version: "1.36.5-do.0", offered: `[]`, refusal: "never goes back to 1.36.5-do.0"},
+		"somebody has upgraded past a minor version":  {version: "1.35", offered: `[{"slug":"1.37.1-do.0"}]`, refusal: "never goes back to 1.35"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

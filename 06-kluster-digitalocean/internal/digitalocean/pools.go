@@ -1,6 +1,7 @@
 package digitalocean
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -59,7 +60,14 @@ func findPool(pools []cloud.Pool, name string) *cloud.Pool {
 func isMet(wanted, found cloud.Pool) bool {
 	sameScale := wanted.Autoscale == nil && found.Autoscale == nil && wanted.Count == found.Count ||
 		wanted.Autoscale != nil && found.Autoscale != nil && *wanted.Autoscale == *found.Autoscale
-	return sameScale && maps.Equal(wanted.Labels, found.Labels) && slices.Equal(wanted.Taints, found.Taints)
+	return sameScale && maps.Equal(wanted.Labels, found.Labels) && slices.Equal(sorted(wanted.Taints), sorted(found.Taints))
+}
+
+// sorted is a copy in an order of its own. That of a node's taints means nothing, and the API need not keep it.
+func sorted(taints []cloud.Taint) []cloud.Taint {
+	return slices.SortedFunc(slices.Values(taints), func(a, b cloud.Taint) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Effect, b.Effect), cmp.Compare(a.Value, b.Value))
+	})
 }
 
 func newPool(pool cloud.Pool) *godo.KubernetesNodePoolCreateRequest {

@@ -55,7 +55,7 @@ func problemOf(response *http.Response) cloud.Problem {
 		return cloud.Unauthorized
 	case status == http.StatusTooManyRequests:
 		return cloud.Busy
-	case status >= http.StatusInternalServerError, status == http.StatusNotFound:
+	case status >= http.StatusInternalServerError, status == http.StatusNotFound, isRedirect(response):
 		return cloud.Unavailable
 	}
 	return cloud.Refused
@@ -69,6 +69,8 @@ func orUnavailable(err error) error {
 	return &cloud.Error{Problem: cloud.Unavailable, Message: "404 Not Found: there is no such API at this address"}
 }
 
+func isRedirect(response *http.Response) bool { return response.StatusCode/100 == 3 }
+
 func isJSON(response *http.Response) bool {
 	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	return err == nil && kind == "application/json"
@@ -77,6 +79,9 @@ func isJSON(response *http.Response) bool {
 // messageOf is the API's own message, or the status if it has none, as with a proxy's page: godo takes
 // the whole page for the message.
 func messageOf(answer *godo.ErrorResponse) string {
+	if isRedirect(answer.Response) {
+		return answer.Response.Status + ": a token is sent to no other address: name the API's own address in --do-api-url"
+	}
 	if isJSON(answer.Response) && answer.Message != "" {
 		return answer.Message
 	}

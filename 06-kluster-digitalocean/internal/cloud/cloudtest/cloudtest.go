@@ -5,8 +5,10 @@ package cloudtest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +20,8 @@ import (
 // timeout bounds how long the cloud may take for one change.
 const timeout = 10 * time.Second
 
-// World is a cloud with one empty account, and tokens that try to use it.
+// World is a cloud with one empty account, and tokens that try to use it. Creations and deletions take a moment
+// there, so that the tests can look at clusters meanwhile.
 type World struct {
 	// Account may do everything, ReadOnly may read, Narrow may not ask whose it is, and the cloud does not know Stranger.
 	Account, ReadOnly, Narrow, Stranger cloud.CloudProvider
@@ -28,6 +31,8 @@ type World struct {
 	Tokens []string
 	// Spec is one that the cloud takes, of one pool without labels, taints and autoscale. Its version is a slug.
 	Spec cloud.Spec
+	// OtherSize is another size of machines that the cloud has.
+	OtherSize string
 	// Minor is the version of Spec without its patch; Newer is a slug to which the cloud upgrades Spec's version.
 	Minor, Newer string
 	// Refused is a spec that the cloud never takes.
@@ -43,7 +48,9 @@ func Run(t *testing.T, open func(*testing.T) World) {
 		"a cluster is found by its owner only":              testFind,
 		"a name is taken for the same owner and for others": testNameTaken,
 		"what is missing is not found":                      testMissing,
+		"of creations at the same moment one takes effect":  testConcurrentCreates,
 		"a deletion can be repeated, and frees the name":    testDelete,
+		"a cluster is found until its deletion has ended":   testFindWhileDeleting,
 		"versions are met, or raised":                       testUpgrade,
 		"a minor version and the latest make a cluster":     testVersions,
 		"a kubeconfig comes with the time of its end":       testKubeconfig,
@@ -52,6 +59,7 @@ func Run(t *testing.T, open func(*testing.T) World) {
 		"a wrong token is unauthorized":                     testStranger,
 		"a read-only token reads":                           testReadOnly,
 		"a spec is refused":                                 testRefused,
+		"a pool is not given other machines":                testOtherSize,
 		"a busy cloud says for how long, or does not":       testBusy,
 		"a cloud is unavailable":                            testUnavailable,
 	}
@@ -75,12 +83,14 @@ func testFind(t *testing.T, world World) {
 	g := gomega.NewWithT(t)
 	made := world.create(t)
 	g.Expect(made.ID).NotTo(gomega.BeEmpty())
-	g.Expect(made.Name).To(gomega.Equal(world.Spec.Name))
-	g.Expect(made.Region).To(gomega.Equal(world.Spec.Region))
-	g.Expect(made.Version).To(gomega.Equal(world.Spec.Version))
 	found, err := world.Account.Find(t.Context(), owner)
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	g.Expect(found).To(gomega.HaveValue(gomega.HaveField("ID", made.ID)))
+	for _, each := range []*cloud.Cluster{made, found} {
+		g.Expect(each.Name).To(gomega.Equal(world.Spec.Name))
+		g.Expect(each.Region).To(gomega.Equal(world.Spec.Region))
+		g.Expect(each.Version).To(gomega.Equal(world.Spec.Version), "the version is known in every state, and this one is %q", each.State)
+	}
 	found, err = world.Account.Find(t.Context(), other)
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	g.Expect(found).To(gomega.BeNil(), "a name is no mark: the cluster was made for somebody else")
@@ -116,6 +126,39 @@ func testMissing(t *testing.T, world World) {
 	world.await(t, made.ID)
 }
 
+// A second replica may ask for the same cluster at the same moment: the operator relies on one of them being refused.
+func testConcurrentCreates(t *testing.T, world World) {
+	g := gomega.NewWithT(t)
+	const count = 8
+	made, errs := make([]*cloud.Cluster, count), make([]error, count)
+	var creations sync.WaitGroup
+	for i := range count {
+		asking := []cloud.Owner{owner, other}[i%2]
+		creations.Go(func() { made[i], errs[i] = world.Account.Create(t.Context(), asking, world.Spec) })
+	}
+	creations.Wait()
+	var winner *cloud.Cluster
+	var whose cloud.Owner
+	for i, err := range errs {
+		if err != nil {
+			world.expect(t, err, cloud.NameTaken)
+			continue
+		}
+		g.Expect(winner).To(gomega.BeNil(), "two creations of one name took effect")
+		winner, whose = made[i], []cloud.Owner{owner, other}[i%2]
+	}
+	g.Expect(winner).NotTo(gomega.BeNil(), "no creation took effect")
+	for _, asking := range []cloud.Owner{owner, other} {
+		found, err := world.Account.Find(t.Context(), asking)
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		if asking != whose {
+			g.Expect(found).To(gomega.BeNil(), "it was made for the other owner")
+			continue
+		}
+		g.Expect(found).To(gomega.HaveValue(gomega.HaveField("ID", winner.ID)))
+	}
+}
+
 func testDelete(t *testing.T, world World) {
 	g := gomega.NewWithT(t)
 	made := world.create(t)
@@ -132,6 +175,22 @@ func testDelete(t *testing.T, world World) {
 	g.Expect(found).To(gomega.BeNil())
 	world.expect(t, world.Account.Delete(t.Context(), made.ID), cloud.NotFound)
 	g.Expect(world.create(t).ID).NotTo(gomega.Equal(made.ID), "IDs are used once")
+}
+
+// An operator that knows no ID takes nil for the end of a deletion.
+func testFindWhileDeleting(t *testing.T, world World) {
+	g := gomega.NewWithT(t)
+	made := world.await(t, world.create(t).ID)
+	g.Expect(world.Account.Delete(t.Context(), made.ID)).To(gomega.Succeed())
+	g.Eventually(func(g gomega.Gomega) {
+		found, err := world.Account.Find(t.Context(), owner)
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		still, err := world.Account.Get(t.Context(), made.ID)
+		if err == nil && found == nil { // it was looked for first
+			gomega.StopTrying(fmt.Sprintf("Find returns nil, and then Get returns the cluster, which is %q", still.State)).Now()
+		}
+		g.Expect(cloud.Is(err, cloud.NotFound)).To(gomega.BeTrue(), "the deletion has not ended")
+	}).WithTimeout(timeout).Should(gomega.Succeed())
 }
 
 func testUpgrade(t *testing.T, world World) {
@@ -239,6 +298,16 @@ func testRefused(t *testing.T, world World) {
 	_, err := world.Account.Create(t.Context(), owner, world.Refused)
 	world.expect(t, err, cloud.Refused)
 	testEmpty(t, world)
+}
+
+func testOtherSize(t *testing.T, world World) {
+	g := gomega.NewWithT(t)
+	running := world.await(t, world.create(t).ID)
+	wanted := slices.Clone(world.Spec.Pools)
+	wanted[0].Size = world.OtherSize
+	_, err := world.Account.UpdatePools(t.Context(), running, wanted)
+	world.expect(t, err, cloud.Refused)
+	g.Expect(wishes(world.await(t, running.ID).Pools)).To(gomega.Equal(world.Spec.Pools), "what is refused changes nothing")
 }
 
 func testBusy(t *testing.T, world World) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/onsi/gomega"
@@ -35,6 +36,9 @@ func poolTests() map[string]poolTest {
 	scaled := func(least, most int) func(cloud.Pool) []cloud.Pool {
 		return one(func(pool *cloud.Pool) { pool.Autoscale = &cloud.Autoscale{Min: least, Max: most} })
 	}
+	retainted := one(func(pool *cloud.Pool) {
+		pool.Taints = []cloud.Taint{{Key: "odd", Effect: "NoExecute"}, {Key: "dedicated", Value: "web", Effect: "NoSchedule"}}
+	})
 	two := func(pool cloud.Pool) []cloud.Pool { return []cloud.Pool{pool, renamed(pool, "jobs")} }
 	return map[string]poolTest{
 		"the same":                 {to: plain, same: true},
@@ -45,6 +49,7 @@ func poolTests() map[string]poolTest {
 		"no longer labelled":       {from: labelled, to: plain},
 		"tainted":                  {to: tainted},
 		"tainted, and the same":    {from: tainted, to: tainted, same: true},
+		"tainted in another order": {from: tainted, to: retainted, same: true},
 		"no longer tainted":        {from: tainted, to: plain},
 		"added":                    {to: two},
 		"removed":                  {from: two, to: plain},
@@ -87,6 +92,7 @@ func wishes(pools []cloud.Pool) []cloud.Pool {
 		if len(asked[i].Labels) == 0 {
 			asked[i].Labels = nil
 		}
+		asked[i].Taints = slices.SortedFunc(slices.Values(asked[i].Taints), func(a, b cloud.Taint) int { return strings.Compare(a.Key, b.Key) })
 	}
 	return asked
 }
@@ -112,6 +118,9 @@ func (w World) await(t *testing.T, id string) *cloud.Cluster {
 		found, err = w.Account.Get(t.Context(), id)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		g.Expect(found.ID).To(gomega.Equal(id))
+		if found.Version == "" {
+			gomega.StopTrying(fmt.Sprintf("the cluster is %q and has no version: it is known in every state", found.State)).Now()
+		}
 		g.Expect(found.State).To(gomega.Equal(cloud.StateRunning), found.Message)
 	}).WithTimeout(timeout).Should(gomega.Succeed())
 	return found
