@@ -2,16 +2,21 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"sync/atomic"
+	"os"
+	"strings"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/events"
+	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/tools/record/util"
+	"k8s.io/client-go/tools/reference"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 
@@ -21,72 +26,162 @@ import (
 const (
 	// actionSync is what the controller was doing at the time of any event.
 	actionSync = "Sync"
+	// maxEvents is how many events may wait to be written. Further ones are dropped: the status says the same.
+	maxEvents = 1000
+	// maxSeries is how many series are counted at a time.
+	maxSeries = 4096
+	// maxNote is how many bytes of a note the API server takes.
+	maxNote = 1024
 	// flushTimeout bounds how long events may hold the shutdown up.
 	flushTimeout = 2 * time.Second
-	flushPeriod  = 5 * time.Millisecond
 )
 
-// eventBackoff gets an event over a hiccup of the API server. After that it is dropped: the status says the same.
+// eventBackoff gets an event over a hiccup of the API server. After that it is dropped.
 var eventBackoff = wait.Backoff{Steps: 4, Duration: 50 * time.Millisecond, Factor: 3}
 
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// recorder emits events without making syncs wait for the API server. It counts
-// those on their way, so that stop can wait for them; client-go's
-// StartRecordingToSink writes each in a goroutine of its own that nobody can wait for.
+// recorder emits events without making syncs wait for the API server: one
+// goroutine writes them in order. It is an [events.EventRecorder].
+//
+// client-go's broadcaster writes each event in a goroutine that nothing can wait
+// for, and tries only once if the API server answers with an error. It compares
+// the resource versions of objects too, so that it never recognizes a repetition
+// if the status is written in between.
 type recorder struct {
-	events.EventRecorder
-	broadcaster events.EventBroadcaster
-	sink        events.EventSink
-	pending     atomic.Int64
+	events   typedeventsv1.EventsV1Interface
+	instance string
+	queue    chan *eventsv1.Event
+	// series are the Events written so far. Only the writer uses it.
+	series map[seriesKey]series
+	// abort cuts writes off, and stopped is closed when the writer has ended.
+	abort   context.CancelFunc
+	stopped chan struct{}
+}
+
+// seriesKey is what repetitions have in common. Their notes may differ.
+type seriesKey struct {
+	regarding                 types.UID
+	eventType, reason, action string
+}
+
+// series is an Event, and how often it has happened.
+type series struct {
+	name  string
+	count int32
 }
 
 // startRecorder begins to write events. The end of ctx cuts writes off.
-func startRecorder(ctx context.Context, kube kubernetes.Interface) (*recorder, error) {
-	sink := &events.EventSinkImpl{Interface: kube.EventsV1()}
-	broadcaster := events.NewBroadcaster(sink)
-	r := &recorder{
-		EventRecorder: broadcaster.NewRecorder(scheme.Scheme, programName),
-		broadcaster:   broadcaster,
-		sink:          sink,
-	}
-	_, err := broadcaster.StartEventWatcher(func(object runtime.Object) {
-		defer r.pending.Add(-1)
-		if err := r.write(ctx, object.(*eventsv1.Event)); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "An event is lost")
-		}
-	})
+func startRecorder(ctx context.Context, events typedeventsv1.EventsV1Interface) (*recorder, error) {
+	host, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("start the event recorder: %w", err)
+		return nil, fmt.Errorf("name the reporter of events: %w", err)
 	}
+	ctx, abort := context.WithCancel(ctx)
+	r := &recorder{
+		events:   events,
+		instance: programName + "-" + host,
+		queue:    make(chan *eventsv1.Event, maxEvents),
+		series:   map[seriesKey]series{},
+		abort:    abort,
+		stopped:  make(chan struct{}),
+	}
+	go func() {
+		defer close(r.stopped)
+		for event := range r.queue {
+			if err := r.write(ctx, event); err != nil {
+				klog.FromContext(ctx).Error(err, "An event is lost")
+			}
+		}
+	}()
 	return r, nil
 }
 
-// Eventf emits an event; see [events.EventRecorder].
+// Eventf queues an event for the writer. It must not be called after stop.
 func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	r.pending.Add(1)
-	r.EventRecorder.Eventf(regarding, related, eventType, reason, action, note, args...)
+	event, err := r.newEvent(regarding, related)
+	if err != nil {
+		klog.Background().Error(err, "An event is lost", "reason", reason)
+		return
+	}
+	event.Type, event.Reason, event.Action = eventType, reason, action
+	note = fmt.Sprintf(note, args...)
+	event.Note = strings.ToValidUTF8(note[:min(len(note), maxNote)], "")
+	select {
+	case r.queue <- event:
+	default:
+		klog.Background().Info("An event is lost: too many wait to be written", "object", klog.KRef(event.Namespace, event.Regarding.Name), "reason", reason)
+	}
 }
 
-// write creates the event. A second try after a lost reply finds it there already.
-func (r *recorder) write(ctx context.Context, event *eventsv1.Event) error {
-	worthRetrying := func(err error) bool {
-		return ctx.Err() == nil && !apierrors.IsAlreadyExists(err) && !isRefusal(err) && !isNamespaceGoing(err)
+// newEvent returns an event about the objects, related may be nil.
+func (r *recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event, error) {
+	about, err := reference.GetReference(scheme.Scheme, regarding)
+	if err != nil {
+		return nil, fmt.Errorf("refer to the object of an event: %w", err)
 	}
-	err := retry.OnError(eventBackoff, worthRetrying, func() error {
-		_, err := r.sink.Create(ctx, event)
-		return err
-	})
-	if err != nil && !apierrors.IsAlreadyExists(err) && !isNamespaceGoing(err) {
-		return fmt.Errorf("create event %s for %s %s/%s: %w", event.Reason, event.Regarding.Kind, event.Regarding.Namespace, event.Regarding.Name, err)
+	other, err := reference.GetReference(scheme.Scheme, related)
+	if err != nil && related != nil {
+		return nil, fmt.Errorf("refer to the related object of an event: %w", err)
+	}
+	now := metav1.NowMicro()
+	return &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Namespace: about.Namespace, Name: util.GenerateEventName(about.Name, now.UnixNano())},
+		EventTime:           now,
+		ReportingController: programName,
+		ReportingInstance:   r.instance,
+		Regarding:           *about,
+		Related:             other,
+	}, nil
+}
+
+// write creates the event, or counts it. It tries again if that may help.
+func (r *recorder) write(ctx context.Context, event *eventsv1.Event) error {
+	worthRetrying := func(err error) bool { return ctx.Err() == nil && !isRefusal(err) && !isNamespaceGoing(err) }
+	err := retry.OnError(eventBackoff, worthRetrying, func() error { return r.createOrCount(ctx, event) })
+	if err != nil && !isNamespaceGoing(err) {
+		return fmt.Errorf("write event %s for %s %s/%s: %w", event.Reason, event.Regarding.Kind, event.Regarding.Namespace, event.Regarding.Name, err)
 	}
 	return nil
 }
 
-// stop waits until the events on their way are written, and ends the recorder's goroutines.
+// createOrCount creates the event. If it repeats one that still exists, it only
+// counts that one up: otherwise a Kluster that becomes ready and unready again and
+// again would fill the API server.
+func (r *recorder) createOrCount(ctx context.Context, event *eventsv1.Event) error {
+	client := r.events.Events(event.Namespace)
+	key := seriesKey{event.Regarding.UID, event.Type, event.Reason, event.Action}
+	if known, found := r.series[key]; found {
+		known.count++
+		patch, err := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: known.count, LastObservedTime: event.EventTime}})
+		if err != nil {
+			return fmt.Errorf("encode the series: %w", err)
+		}
+		_, err = client.Patch(ctx, known.name, types.MergePatchType, patch, metav1.PatchOptions{})
+		if err == nil {
+			r.series[key] = known
+		}
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+		// It has expired, as events do after an hour.
+	}
+	_, err := client.Create(ctx, event, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) { // it exists after a try whose reply was lost
+		return err
+	}
+	if len(r.series) >= maxSeries {
+		clear(r.series) // a series that is forgotten begins anew
+	}
+	r.series[key] = series{name: event.Name, count: 1}
+	return nil
+}
+
+// stop waits until the events on their way are written, and ends the writer.
 func (r *recorder) stop() {
-	_ = wait.PollUntilContextTimeout(context.Background(), flushPeriod, flushTimeout, true, func(context.Context) (bool, error) {
-		return r.pending.Load() == 0, nil
-	}) // an event that can't be written in time is lost
-	r.broadcaster.Shutdown()
+	close(r.queue)
+	timeout := time.AfterFunc(flushTimeout, r.abort)
+	<-r.stopped
+	timeout.Stop()
+	r.abort()
 }

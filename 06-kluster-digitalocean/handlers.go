@@ -16,26 +16,24 @@ import (
 // key. What has changed is left out on purpose: a worker looks at everything, so
 // that it does not matter whether events are merged, repeated or missed.
 func (c *controller) handleEvents(klusters, secrets cache.SharedIndexInformer) error {
-	handlers := map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
-		klusters: {
-			AddFunc: c.klusterChanged,
-			// Resyncs come as updates too: they make up for whatever went unnoticed.
-			UpdateFunc: func(_, kluster any) { c.klusterChanged(kluster) },
-			DeleteFunc: c.klusterChanged,
-		},
-		secrets: {
-			AddFunc:    c.secretChanged,
-			UpdateFunc: c.secretUpdated,
-			DeleteFunc: c.secretChanged,
-		},
+	ofKlusters, err := klusters.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: c.klusterChanged,
+		// Resyncs come as updates too: they make up for whatever went unnoticed.
+		UpdateFunc: func(_, kluster any) { c.klusterChanged(kluster) },
+		DeleteFunc: c.klusterChanged,
+	})
+	if err != nil {
+		return fmt.Errorf("register the event handler of Klusters: %w", err)
 	}
-	for informer, handler := range handlers {
-		registration, err := informer.AddEventHandler(handler)
-		if err != nil {
-			return fmt.Errorf("register an event handler: %w", err)
-		}
-		c.handlers = append(c.handlers, registration.HasSyncedChecker())
+	ofSecrets, err := secrets.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    c.secretChanged,
+		UpdateFunc: c.secretUpdated,
+		DeleteFunc: c.secretChanged,
+	})
+	if err != nil {
+		return fmt.Errorf("register the event handler of Secrets: %w", err)
 	}
+	c.handlers = []cache.DoneChecker{ofKlusters.HasSyncedChecker(), ofSecrets.HasSyncedChecker()}
 	return nil
 }
 
