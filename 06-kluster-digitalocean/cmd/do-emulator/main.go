@@ -49,6 +49,9 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	// The address comes first: a second emulator by mistake ends here, before it
 	// touches the state file of the first.
 	listener, err := net.Listen("tcp", chosen.listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("another program listens on %s: end it, or choose another port by --listen=127.0.0.1:PORT, and give the operator --do-api-url=http://127.0.0.1:PORT", chosen.listen)
+	}
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", chosen.listen, err)
 	}

@@ -135,7 +135,7 @@ func TestMistakesAreErrorsOfOneLine(t *testing.T) {
 		"no host":                    {"--token a --listen :8090", "loopback address"},
 		"a name":                     {"--token a --listen localhost:8090", "loopback address"},
 		"no port":                    {"--token a --listen 127.0.0.1", "--listen"},
-		"a port in use":              {"--token a --listen " + busy.Addr().String(), "address already in use"},
+		"a port in use":              {"--token a --listen " + busy.Addr().String(), "choose another port by --listen=127.0.0.1:PORT"},
 		"an unknown kind of cluster": {"--token a --clusters kind", "choose stub or kwok"},
 		"a fault that is none":       {"--token a --fault drop", "write METHOD PATH KIND"},
 		"a time that is none":        {"--token a --delete-time soon", "delete-time"},
