@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 	"example.com/operator-workshop/operatortest"
 )
 
@@ -28,12 +29,14 @@ type accounts struct {
 	mu     sync.Mutex
 	known  map[string]*emulator.Emulator
 	closed map[string]bool
+	// answers come before the emulator, see answer.
+	answers map[string]func(http.ResponseWriter, *http.Request) bool
 }
 
 var _ operatortest.Interrupter = (*accounts)(nil)
 
 func newAccounts() *accounts {
-	a := &accounts{known: map[string]*emulator.Emulator{}, closed: map[string]bool{}}
+	a := &accounts{known: map[string]*emulator.Emulator{}, closed: map[string]bool{}, answers: map[string]func(http.ResponseWriter, *http.Request) bool{}}
 	a.server = httptest.NewServer(a)
 	return a
 }
@@ -97,13 +100,27 @@ func newAccount(namespace string, change func(*emulator.Options)) *emulator.Emul
 func (a *accounts) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	namespace := namespaceOf(request)
 	a.mu.Lock()
-	closed := a.closed[namespace]
+	closed, answer := a.closed[namespace], a.answers[namespace]
 	a.mu.Unlock()
 	if closed {
 		http.Error(writer, `{"id":"server_error","message":"closed for the test"}`, http.StatusServiceUnavailable)
 		return
 	}
+	if answer != nil && answer(writer, request) {
+		return
+	}
 	a.of(namespace).ServeHTTP(writer, request)
+}
+
+// answer has requests answered in the emulator's place, those for which the function returns true.
+func (a *accounts) answer(namespace string, answer func(http.ResponseWriter, *http.Request) bool) (restore func()) {
+	set := func(answer func(http.ResponseWriter, *http.Request) bool) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.answers[namespace] = answer
+	}
+	set(answer)
+	return func() { set(nil) }
 }
 
 // namespaceOf is the namespace whose account the request's token gives access to.
@@ -120,7 +137,8 @@ func namespaceOf(request *http.Request) string {
 func (a *accounts) Snapshot(_ context.Context, namespace string) (string, error) {
 	var lines []string
 	for _, cluster := range a.of(namespace).Clusters() {
-		lines = append(lines, fmt.Sprintf("%s in %s runs %s: %s", cluster.Name, cluster.Region, cluster.Version, cluster.Status.State))
+		lines = append(lines, fmt.Sprintf("%s in %s runs %s: %s, highly available: %v",
+			cluster.Name, cluster.Region, cluster.Version, cluster.Status.State, cluster.HA))
 		for _, pool := range cluster.NodePools {
 			lines = append(lines, fmt.Sprintf("  pool %s of %d %s, autoscale %v %d-%d, labels %v, taints %v",
 				pool.Name, pool.Count, pool.Size, pool.AutoScale, pool.MinNodes, pool.MaxNodes, pool.Labels, pool.Taints))
@@ -159,6 +177,7 @@ func createTokens(ctx context.Context, writer client.Client, namespace string) e
 	for _, name := range []string{"digitalocean", "another"} {
 		errs = append(errs, writer.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Type:       klusterv1alpha1.TokenSecretType,
 			Data:       map[string][]byte{"token": []byte(tokenFor(namespace)), "another": []byte(tokenFor(namespace))},
 		}))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +37,38 @@ var _ = Describe("a busy cloud", func() {
 			}
 		}
 		expectOneCluster(kluster)
+	}, SpecTimeout(specTimeout))
+
+	It("is left alone by all Klusters of the token to whose request it says so", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		options := testOptions(namespace)
+		options.workers = 1 // else the other's request may be on its way already
+		startOperator(options)
+		klusters := []*klusterv1alpha1.Kluster{create(ctx, namespace, "first"), create(ctx, namespace, "second")}
+		for _, kluster := range klusters {
+			expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		}
+		const wait = 2 * time.Second // both look several times meanwhile
+		disturb(account, emulator.Fault{Kind: emulator.FaultTooMany, RetryAfter: emulator.Duration(wait)})
+		refusal := func(entry emulator.Entry) bool { return entry.Status == http.StatusTooManyRequests }
+		var after []emulator.Entry
+		eventually(ctx, func(g Gomega) {
+			journal := account.Journal()
+			at := slices.IndexFunc(journal, refusal)
+			g.Expect(at).To(BeNumerically(">=", 0))
+			after = journal[at:]
+			g.Expect(len(after)).To(BeNumerically(">", 1))
+		})
+		Expect(after[1].Time.Sub(after[0].Time)).To(BeNumerically(">=", wait), "the next request is %s: see budget in cloud.go", after[1])
+		for _, kluster := range klusters {
+			expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		}
+		eventually(ctx, func(g Gomega) {
+			all := append(eventsOf(ctx, g, klusters[0]), eventsOf(ctx, g, klusters[1])...)
+			all = slices.DeleteFunc(all, func(reason string) bool { return reason != klusterv1alpha1.ReasonUnavailable })
+			g.Expect(all).To(HaveLen(1), "only the Kluster that was answered so says so")
+		})
 	}, SpecTimeout(specTimeout))
 
 	It("gets no more than --do-api-qps from all workers together", func(ctx SpecContext) {
@@ -168,6 +201,7 @@ func addAccount(ctx context.Context, namespace, name string, change func(*emulat
 	account := clouds.open(accountName(namespace, name), change)
 	Expect(cluster.Client.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Type:       klusterv1alpha1.TokenSecretType,
 		Data:       map[string][]byte{"token": []byte(tokenFor(accountName(namespace, name)))},
 	})).To(Succeed())
 	return account

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -25,18 +27,19 @@ const dialTimeout = 10 * time.Second
 type cloudOptions struct {
 	// url is where the API is served.
 	url string
-	// qps and burst limit the requests of all workers together. DigitalOcean allows 250 a minute and 5000 an hour.
+	// qps and burst limit the requests with one token. DigitalOcean allows each token 250 a minute and 5000 an hour, as
+	// "Rate Limit" in its API reference says; one a second, and 20 more at times, stays below both.
 	qps   float64
 	burst int
 }
 
 func defaultCloud() cloudOptions {
-	return cloudOptions{url: digitalocean.DefaultURL, qps: 3, burst: 20}
+	return cloudOptions{url: digitalocean.DefaultURL, qps: 1, burst: 20}
 }
 
 func (o *cloudOptions) bind(set *flag.FlagSet) {
 	set.StringVar(&o.url, "do-api-url", o.url, "`URL` of DigitalOcean's API, or of its emulator")
-	set.Float64Var(&o.qps, "do-api-qps", o.qps, "requests a second to that API, of all workers together")
+	set.Float64Var(&o.qps, "do-api-qps", o.qps, "requests a second to that API with one token, of all workers together")
 	set.IntVar(&o.burst, "do-api-burst", o.burst, "requests that may exceed --do-api-qps for a moment")
 }
 
@@ -68,15 +71,57 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// newConnector returns what makes an account of a token. All accounts share their connections and the rate.
-// The options are valid.
+// newConnector returns what makes an account of a token. All accounts share their connections, and those of one
+// token its budget of requests. The options are valid.
 func (o cloudOptions) newConnector() (connect func(token string) cloud.CloudProvider, disconnect func()) {
 	base, _ := o.base()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
-	limited := &limitedTransport{next: transport, limiter: rate.NewLimiter(rate.Limit(o.qps), o.burst)}
-	connect = func(token string) cloud.CloudProvider { return digitalocean.New(token, base, limited) }
+	var mutex sync.Mutex
+	budgets := map[[sha256.Size]byte]*budget{} // the keys are digests, as no token is kept
+	connect = func(token string) cloud.CloudProvider {
+		mutex.Lock()
+		defer mutex.Unlock()
+		key := sha256.Sum256([]byte(token))
+		if budgets[key] == nil {
+			budgets[key] = &budget{limiter: rate.NewLimiter(rate.Limit(o.qps), o.burst)}
+		}
+		return digitalocean.New(token, base, &limitedTransport{next: transport, budget: budgets[key]})
+	}
 	return connect, transport.CloseIdleConnections
+}
+
+// budget is what may be asked with one token: the cloud counts the requests of each by itself.
+type budget struct {
+	limiter *rate.Limiter
+
+	mutex sync.Mutex
+	// pausedUntil is until when the cloud has asked to be left alone.
+	pausedUntil time.Time
+}
+
+func (b *budget) pause(length time.Duration) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if until := time.Now().Add(length); until.After(b.pausedUntil) {
+		b.pausedUntil = until
+	}
+}
+
+// left is how long the pause still lasts, not positive if there is none.
+func (b *budget) left() time.Duration {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return time.Until(b.pausedUntil)
+}
+
+// postponed is the error of a request that was not sent: an answer to an earlier one with the same token asked for a
+// pause. It says nothing about the Kluster, so its status stays as it is.
+type postponed struct{ left time.Duration }
+
+// Error implements error.
+func (p *postponed) Error() string {
+	return fmt.Sprintf("the cloud has asked for a pause, which lasts for another %s", p.left)
 }
 
 // cloudRequests counts by what was asked and what came of it.
@@ -88,21 +133,27 @@ var cloudRequests = metrics.NewCounterVec(&metrics.CounterOpts{
 
 func init() { legacyregistry.MustRegister(cloudRequests) }
 
-// limitedTransport sends requests no faster than the limiter allows, and counts them.
+// limitedTransport sends the requests with one token, no faster than its budget allows, and counts them.
 type limitedTransport struct {
-	next    http.RoundTripper
-	limiter *rate.Limiter
+	next   http.RoundTripper
+	budget *budget
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *limitedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if err := t.limiter.Wait(request.Context()); err != nil {
+	if err := t.budget.limiter.Wait(request.Context()); err != nil {
 		return nil, fmt.Errorf("wait for --do-api-qps: %w", err)
+	}
+	if left := t.budget.left(); left > 0 {
+		return nil, &postponed{left: left}
 	}
 	response, err := t.next.RoundTrip(request)
 	code := "none"
 	if err == nil {
 		code = strconv.Itoa(response.StatusCode)
+		if response.StatusCode == http.StatusTooManyRequests {
+			t.budget.pause(digitalocean.RetryAfter(response.Header))
+		}
 	}
 	cloudRequests.WithLabelValues(request.Method, code).Inc()
 	return response, err

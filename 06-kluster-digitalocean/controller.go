@@ -53,12 +53,9 @@ type controller struct {
 	secrets corelisters.SecretLister
 	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	// replaced is the resource version that our last status write replaced. As long as the cache shows
-	// that version it does not show the write: working from it would write the same again, and announce
-	// it twice. The event that brings the newer version queues the Kluster again.
+	// that version it does not show the write: a look from it would ask the cloud for nothing, and end in a
+	// conflict. The event that brings the newer version queues the Kluster again.
 	replaced memory[string]
-	// pauses is until when the cloud has asked to be left alone. The queue can't keep to that: any
-	// event brings a Kluster back at once, and the first is that of the status which reports it.
-	pauses memory[time.Time]
 	// creations is when the last creation of a cluster ended, well or not.
 	creations memory[time.Time]
 	// begun is when this replica began to work. What another one asked for last may take effect after that.

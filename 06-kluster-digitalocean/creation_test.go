@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -20,6 +21,19 @@ func creating(kind emulator.FaultKind, after bool) emulator.Fault {
 // lagging hides new clusters from lists for a while.
 func lagging(delay time.Duration) emulator.Fault {
 	return emulator.Fault{Method: http.MethodGet, Path: clustersPath, Kind: emulator.FaultLaggingList, Delay: emulator.Duration(delay), Count: emulator.Always}
+}
+
+// notFoundFor answers requests whose path holds the words as the API does for what it does not know.
+func notFoundFor(method, words string) func(http.ResponseWriter, *http.Request) bool {
+	return func(writer http.ResponseWriter, request *http.Request) bool {
+		if request.Method != method || !strings.Contains(request.URL.Path, words) {
+			return false
+		}
+		writer.Header().Set("Content-Type", "application/json")
+		writer.WriteHeader(http.StatusNotFound)
+		_, _ = writer.Write([]byte(`{"id":"not_found","message":"The resource you requested could not be found."}`))
+		return true
+	}
 }
 
 var _ = Describe("one Kluster makes one cluster", func() {
@@ -93,6 +107,29 @@ var _ = Describe("one Kluster makes one cluster", func() {
 		Expect(requests(clouds.of(namespace), http.MethodDelete)).To(BeEmpty(), "see findForRemoval in finalize.go")
 		expectReason(ctx, first, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
+
+	DescribeTable("and is not called lost because the cloud does not find", func(ctx SpecContext, method, path string) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		restore := clouds.answer(namespace, notFoundFor(method, path))
+		DeferCleanup(restore)
+		Expect(cluster.Client.Delete(ctx, readSecret(ctx, Default, namespace, "shop-kubeconfig"))).To(Succeed())
+		change(ctx, kluster, func() { kluster.Spec.NodePools[0].Count = 2 })
+		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonUnavailable)
+		Expect(ready.Message).NotTo(ContainSubstring("delete"), "the cluster lives, see obstacleOf in sync.go")
+		restore()
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		Expect(account.Clusters()).To(ConsistOf(HaveField("ID", kluster.Status.KlusterID)))
+		eventually(ctx, func(g Gomega) {
+			g.Expect(eventsOf(ctx, g, kluster)).To(And(ContainElement(klusterv1alpha1.ReasonUnavailable), Not(ContainElement(klusterv1alpha1.ReasonLost))))
+		})
+	},
+		Entry("a node pool", http.MethodPut, "/node_pools/", SpecTimeout(specTimeout)),
+		Entry("its kubeconfig", http.MethodGet, "/kubeconfig", SpecTimeout(specTimeout)),
+	)
 
 	It("and is not made again when somebody deletes it in the cloud", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)

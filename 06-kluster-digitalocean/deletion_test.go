@@ -136,6 +136,46 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Entry("arrives", nil, SpecTimeout(specTimeout)),
 	)
 
+	It("though its status was lost, and it was deleted while no operator ran", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		stop := startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		stop()
+		kluster.Status = klusterv1alpha1.KlusterStatus{} // as after a restore of objects without their status
+		Expect(cluster.Client.Status().Update(ctx, kluster)).To(Succeed())
+		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
+
+		startOperator(testOptions(namespace))
+		expectGone(ctx, kluster)
+		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see mayHaveCluster in finalize.go")
+		expectHolders(ctx, namespace, "digitalocean")
+	}, SpecTimeout(specTimeout))
+
+	It("though the cloud does not show it by its ID for a while after its creation", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		show := clouds.answer(namespace, notFoundFor(http.MethodGet, "/v2/kubernetes/clusters/"))
+		options := testOptions(namespace)
+		options.settleTime = 3 * time.Second
+		startOperator(options)
+		DeferCleanup(show)
+		kluster := create(ctx, namespace, "shop")
+		eventually(ctx, func(g Gomega) {
+			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed())
+			g.Expect(kluster.Status.KlusterID).NotTo(BeEmpty())
+		})
+		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonUnavailable)
+		Expect(ready.Message).To(ContainSubstring("does not show cluster "+kluster.Status.KlusterID+" yet"), "nobody must be told to delete it")
+		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonDeleting)
+		expectHeld(ctx, kluster)
+		show()
+		expectGone(ctx, kluster)
+		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see unsettled in finalize.go")
+	}, SpecTimeout(specTimeout))
+
 	It("while that is being made", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.open(namespace, hourlong)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -23,7 +24,11 @@ func (c *controller) finalize(ctx context.Context, kluster *klusterv1alpha1.Klus
 	if !slices.Contains(kluster.Finalizers, klusterv1alpha1.Finalizer) {
 		return 0, nil // somebody else's finalizer holds it
 	}
-	if isIntended(kluster) {
+	mayExist, err := c.mayHaveCluster(ctx, kluster)
+	if err != nil {
+		return 0, err
+	}
+	if mayExist {
 		found := findings{deleting: true}
 		after, err := c.removeCluster(ctx, kluster, &found)
 		// That the cluster is gone is written down before the token goes, without which nobody could
@@ -36,6 +41,16 @@ func (c *controller) finalize(ctx context.Context, kluster *klusterv1alpha1.Klus
 	return 0, c.removeFinalizer(ctx, kluster)
 }
 
+// mayHaveCluster tells whether the cloud may have a cluster of the Kluster. The status says so from before the first
+// creation on. If it was lost, the finalizer on the token's Secret still tells, which comes before that, too.
+func (c *controller) mayHaveCluster(ctx context.Context, kluster *klusterv1alpha1.Kluster) (bool, error) {
+	if provisioned := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned); provisioned != nil {
+		return provisioned.Reason != klusterv1alpha1.ReasonDeleted, nil
+	}
+	held, err := c.heldSecrets(ctx, kluster)
+	return len(held) > 0, err
+}
+
 // removeCluster finds out whether the cluster is gone, and returns after how long to look again if it is not.
 func (c *controller) removeCluster(ctx context.Context, kluster *klusterv1alpha1.Kluster, found *findings) (time.Duration, error) {
 	account, secret, err := c.openAccount(ctx, kluster, found)
@@ -44,11 +59,7 @@ func (c *controller) removeCluster(ctx context.Context, kluster *klusterv1alpha1
 	}
 	found.leaving = secret.DeletionTimestamp != nil
 	found.cluster, err = c.findForRemoval(ctx, account, kluster)
-	if cloud.Is(err, cloud.NotFound) {
-		found.gone = true
-		return 0, nil
-	}
-	if err != nil {
+	if err != nil && !cloud.Is(err, cloud.NotFound) {
 		return 0, obstacleOf(err)
 	}
 	if found.cluster == nil {
@@ -67,7 +78,7 @@ func (c *controller) removeCluster(ctx context.Context, kluster *klusterv1alpha1
 	return c.options.pollInterval, nil
 }
 
-// findForRemoval returns nil if no ID is recorded and no cluster has the Kluster's mark.
+// findForRemoval returns no cluster if there is none of the recorded ID or, without one, with the Kluster's mark.
 func (c *controller) findForRemoval(ctx context.Context, account cloud.CloudProvider, kluster *klusterv1alpha1.Kluster) (*cloud.Cluster, error) {
 	if id := kluster.Status.KlusterID; id != "" {
 		return account.Get(ctx, id)
@@ -76,14 +87,19 @@ func (c *controller) findForRemoval(ctx context.Context, account cloud.CloudProv
 }
 
 // unsettled is for how long a cluster that can't be found may still turn up; not positive if there is none.
-// The answer to its creation may be lost, and the cloud's list lag behind. Nobody has asked for one since
-// the Kluster was deleted, but a creation that hung may have ended after that, of this replica or of one before it.
+// The cloud may show what was made just now neither in its list nor by its ID, and the answer to a creation
+// may be lost. Nobody has asked for one since the Kluster was deleted, but a creation that hung may have ended after
+// that, of this replica or of one before it. A cluster that has run was shown by its ID before.
 func (c *controller) unsettled(kluster *klusterv1alpha1.Kluster) time.Duration {
-	last := kluster.DeletionTimestamp.Time
-	for _, other := range []time.Time{c.begun, c.creations.of(cache.MetaObjectToName(kluster))} {
-		if other.After(last) {
-			last = other
-		}
+	if kluster.Status.KlusterID != "" && meta.IsStatusConditionTrue(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned) {
+		return 0
+	}
+	last := c.begun
+	if creation := c.creations.of(cache.MetaObjectToName(kluster)); creation.After(last) {
+		last = creation
+	}
+	if deletion := kluster.DeletionTimestamp; deletion != nil && deletion.After(last) {
+		last = deletion.Time
 	}
 	return c.options.settleTime - c.options.clock.Since(last)
 }

@@ -117,8 +117,6 @@ func TestSyncHasNothingToDo(t *testing.T) {
 	key := cache.MetaObjectToName(storedKluster())
 	tests := map[string]struct {
 		prepare func(*controller, *klusterv1alpha1.Kluster)
-		// wantLater tells that it comes back by itself.
-		wantLater bool
 	}{
 		"the Kluster is gone": {
 			prepare: func(c *controller, _ *klusterv1alpha1.Kluster) { c.klusters = newHandlers(t).klusters },
@@ -133,19 +131,6 @@ func TestSyncHasNothingToDo(t *testing.T) {
 				c.replaced.set(key, kluster.ResourceVersion)
 			},
 		},
-		"the cloud has asked to be left alone": {
-			prepare: func(c *controller, _ *klusterv1alpha1.Kluster) {
-				c.pauses.set(key, time.Now().Add(time.Hour))
-			},
-			wantLater: true,
-		},
-		"the cloud has asked to be left alone, and the Kluster is being deleted": {
-			prepare: func(c *controller, kluster *klusterv1alpha1.Kluster) {
-				kluster.DeletionTimestamp = &now
-				c.pauses.set(key, time.Now().Add(time.Hour))
-			},
-			wantLater: true,
-		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -155,10 +140,6 @@ func TestSyncHasNothingToDo(t *testing.T) {
 			test.prepare(c, kluster) // the cache holds this very object
 			after, err := c.sync(t.Context(), key)
 			g.Expect(err).NotTo(HaveOccurred())
-			if test.wantLater {
-				g.Expect(after).To(BeNumerically(">", 0))
-				return
-			}
 			g.Expect(after).To(BeZero())
 		})
 	}

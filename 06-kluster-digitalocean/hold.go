@@ -49,15 +49,26 @@ func (c *controller) holdToken(ctx context.Context, kluster *klusterv1alpha1.Klu
 	return nil
 }
 
-// releaseTokens takes the Kluster's finalizer off every Secret but one. It looks at all of them: an operator
+// heldSecrets are those with the Kluster's finalizer. It looks at all Secrets of the namespace: an operator
 // that died may have held one which the Kluster names no more. Only their metadata is asked for.
-func (c *controller) releaseTokens(ctx context.Context, kluster *klusterv1alpha1.Kluster, except string) error {
+func (c *controller) heldSecrets(ctx context.Context, kluster *klusterv1alpha1.Kluster) ([]metav1.PartialObjectMetadata, error) {
 	secrets, err := c.clients.metadata.Resource(secretsResource).Namespace(kluster.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("list the Secrets of namespace %s: %w", kluster.Namespace, err)
+		return nil, fmt.Errorf("list the Secrets of namespace %s: %w", kluster.Namespace, err)
 	}
-	for _, secret := range secrets.Items {
-		if secret.Name == except || !slices.Contains(secret.Finalizers, tokenFinalizer(kluster)) {
+	return slices.DeleteFunc(secrets.Items, func(secret metav1.PartialObjectMetadata) bool {
+		return !slices.Contains(secret.Finalizers, tokenFinalizer(kluster))
+	}), nil
+}
+
+// releaseTokens takes the Kluster's finalizer off every Secret but one.
+func (c *controller) releaseTokens(ctx context.Context, kluster *klusterv1alpha1.Kluster, except string) error {
+	held, err := c.heldSecrets(ctx, kluster)
+	if err != nil {
+		return err
+	}
+	for _, secret := range held {
+		if secret.Name == except {
 			continue
 		}
 		err := c.patchTokenFinalizer(ctx, kluster, secret.ObjectMeta, "$deleteFromPrimitiveList/finalizers")

@@ -46,6 +46,10 @@ func (c *controller) ensureKubeconfig(ctx context.Context, account cloud.CloudPr
 	if until, valid := validity(secret, c.options.clock.Now()); valid {
 		return until, c.repairKubeconfig(ctx, kluster, secret)
 	}
+	// These are an administrator's, and can't be taken back: ask for them only if they can be kept.
+	if err := c.tryKubeconfig(ctx, kluster, secret); err != nil {
+		return 0, err
+	}
 	kubeconfig, err := account.Kubeconfig(ctx, cluster)
 	if err != nil {
 		return 0, obstacleOf(err)
@@ -53,12 +57,34 @@ func (c *controller) ensureKubeconfig(ctx context.Context, account cloud.CloudPr
 	now := c.options.clock.Now()
 	wanted := newKubeconfigSecret(kluster, kubeconfig, now)
 	until, _ := validity(wanted, now)
-	if secret == nil {
-		_, err = c.clients.kube.CoreV1().Secrets(kluster.Namespace).Create(ctx, wanted, metav1.CreateOptions{FieldManager: programName})
-	} else {
-		_, err = c.clients.kube.CoreV1().Secrets(kluster.Namespace).Update(ctx, merged(secret, wanted), metav1.UpdateOptions{FieldManager: programName})
+	return until, c.writeKubeconfig(ctx, secret, wanted)
+}
+
+// checkKubeconfig fails if the Secret could not be written: its name is taken, or a quota or a policy keeps it out.
+func (c *controller) checkKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
+	secret, err := c.findKubeconfig(ctx, kluster)
+	if err != nil {
+		return err
 	}
-	return until, orRefusal(wanted, err)
+	return c.tryKubeconfig(ctx, kluster, secret)
+}
+
+// tryKubeconfig has the API server do everything with the Secret but store it.
+func (c *controller) tryKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster, found *corev1.Secret) error {
+	trial := newKubeconfigSecret(kluster, cloud.Kubeconfig{Content: []byte("none, only tried")}, c.options.clock.Now())
+	return c.writeKubeconfig(ctx, found, trial, metav1.DryRunAll)
+}
+
+// writeKubeconfig creates the Secret, or changes the one that was found.
+func (c *controller) writeKubeconfig(ctx context.Context, found, wanted *corev1.Secret, dryRun ...string) error {
+	secrets := c.clients.kube.CoreV1().Secrets(wanted.Namespace)
+	var err error
+	if found == nil {
+		_, err = secrets.Create(ctx, wanted, metav1.CreateOptions{FieldManager: programName, DryRun: dryRun})
+	} else {
+		_, err = secrets.Update(ctx, merged(found, wanted), metav1.UpdateOptions{FieldManager: programName, DryRun: dryRun})
+	}
+	return orRefusal(wanted, err)
 }
 
 // findKubeconfig returns the Kluster's Secret, nil if there is none. One of somebody

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,7 +64,7 @@ var _ = Describe("the kubeconfig", func() {
 		found := readSecret(ctx, Default, namespace, "shop-kubeconfig")
 		Expect(found).To(Equal(theirs), "see findKubeconfig in kubeconfig.go")
 		Expect(kluster.Status.KubeconfigSecret).To(BeEmpty(), "nobody must take theirs for the Kluster's")
-		expectOneCluster(kluster)
+		Expect(clouds.of(namespace).Clusters()).To(BeEmpty(), "nobody pays for what can't be used, see findOrCreate in provision.go")
 
 		Expect(cluster.Client.Delete(ctx, theirs)).To(Succeed())
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
@@ -73,26 +75,56 @@ var _ = Describe("the kubeconfig", func() {
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("is reported when a quota keeps its Secret out, and made when there is room", func(ctx SpecContext) {
+	It("is reported when a quota keeps its Secret out, before a cluster is paid for, and made when there is room", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
-		quota := &corev1.ResourceQuota{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "full"},
-			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/secrets": resource.MustParse("2")}},
-		}
-		Expect(cluster.Client.Create(ctx, quota)).To(Succeed())
-		eventually(ctx, func(g Gomega) {
-			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
-			g.Expect(quota.Status.Used).NotTo(BeEmpty(), "the quota does not count yet")
-		})
+		quota := fillNamespace(ctx, namespace)
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonSecretRefused)
-		expectOneCluster(kluster)
+		Expect(clouds.of(namespace).Clusters()).To(BeEmpty(), "see checkKubeconfig in kubeconfig.go")
 		Expect(cluster.Client.Delete(ctx, quota)).To(Succeed())
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
+
+	It("is not asked for while a quota keeps its Secret out: nobody could take the credentials back", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		quota := fillNamespace(ctx, namespace)
+		Expect(cluster.Client.Delete(ctx, readSecret(ctx, Default, namespace, "shop-kubeconfig"))).To(Succeed())
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonSecretRefused)
+		asked := func() (count int) {
+			for _, entry := range account.Journal() {
+				if strings.Contains(entry.Path, "/kubeconfig") {
+					count++
+				}
+			}
+			return count
+		}
+		consistently(ctx, func(g Gomega) { g.Expect(asked()).To(Equal(1), "see tryKubeconfig in kubeconfig.go") })
+		Expect(cluster.Client.Delete(ctx, quota)).To(Succeed())
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		Expect(asked()).To(Equal(2))
+	}, SpecTimeout(specTimeout))
 })
+
+// fillNamespace leaves no room for a Secret beside the two with tokens.
+func fillNamespace(ctx context.Context, namespace string) *corev1.ResourceQuota {
+	GinkgoHelper()
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "full"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/secrets": resource.MustParse("2")}},
+	}
+	Expect(cluster.Client.Create(ctx, quota)).To(Succeed())
+	eventually(ctx, func(g Gomega) {
+		g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
+		g.Expect(quota.Status.Used).NotTo(BeEmpty(), "the quota does not count yet")
+	})
+	return quota
+}
 
 func TestValidity(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

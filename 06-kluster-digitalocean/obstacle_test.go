@@ -32,7 +32,7 @@ func TestObstacleOf(t *testing.T) {
 		"the token is wrong":           {err: &cloud.Error{Problem: cloud.Unauthorized, Message: "who?"}, wantReason: klusterv1alpha1.ReasonTokenRejected, wantMessage: "who?", wantCredentials: true},
 		"the name is taken":            {err: &cloud.Error{Problem: cloud.NameTaken, Message: "exists"}, wantReason: klusterv1alpha1.ReasonNameTaken, wantMessage: "exists: it is not this Kluster's"},
 		"the spec is refused":          {err: &cloud.Error{Problem: cloud.Refused, Message: "too many"}, wantReason: klusterv1alpha1.ReasonRefused, wantMessage: "too many"},
-		"the cluster is gone":          {err: &cloud.Error{Problem: cloud.NotFound, Message: "no such."}, wantReason: klusterv1alpha1.ReasonLost, wantMessage: "no such: if the cluster was deleted, delete this Kluster too"},
+		"something is not found":       {err: &cloud.Error{Problem: cloud.NotFound, Message: "no such."}, wantReason: klusterv1alpha1.ReasonUnavailable, wantMessage: "no such.", wantCause: true},
 		"the cloud is busy for a time": {err: &cloud.Error{Problem: cloud.Busy, Message: "wait", RetryAfter: time.Minute}, wantReason: klusterv1alpha1.ReasonUnavailable, wantMessage: "wait", wantAfter: time.Minute},
 		"the cloud is busy":            {err: &cloud.Error{Problem: cloud.Busy, Message: "wait"}, wantReason: klusterv1alpha1.ReasonUnavailable, wantMessage: "wait", wantCause: true},
 		"the cloud has failed":         {err: &cloud.Error{Problem: cloud.Unavailable, Message: "oops"}, wantReason: klusterv1alpha1.ReasonUnavailable, wantMessage: "oops", wantCause: true},
@@ -49,7 +49,6 @@ func TestObstacleOf(t *testing.T) {
 				"what differs with every try makes a write of every try")
 			g.Expect(found.credentials).To(Equal(test.wantCredentials))
 			g.Expect(found.after).To(Equal(test.wantAfter))
-			g.Expect(found.pause).To(Equal(test.wantAfter > 0))
 			if !test.wantCause {
 				g.Expect(found.cause).NotTo(HaveOccurred())
 				return
@@ -91,15 +90,15 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	g := NewWithT(t)
-	var pauses memory[time.Time]
+	var creations memory[time.Time]
 	shop, bank := cache.NewObjectName("shop", "front"), cache.NewObjectName("bank", "front")
-	g.Expect(pauses.of(shop)).To(BeZero())
+	g.Expect(creations.of(shop)).To(BeZero())
 	end := time.Now().Add(time.Hour)
-	pauses.set(shop, end)
-	g.Expect(pauses.of(shop)).To(Equal(end))
-	g.Expect(pauses.of(bank)).To(BeZero(), "each Kluster has its own token")
-	pauses.forget(shop)
-	g.Expect(pauses.of(shop)).To(BeZero())
+	creations.set(shop, end)
+	g.Expect(creations.of(shop)).To(Equal(end))
+	g.Expect(creations.of(bank)).To(BeZero(), "each Kluster has its own cluster")
+	creations.forget(shop)
+	g.Expect(creations.of(shop)).To(BeZero())
 }
 
 func TestCloudSpec(t *testing.T) {

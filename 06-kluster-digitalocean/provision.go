@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -58,6 +61,9 @@ func (c *controller) takeStep(ctx context.Context, kluster *klusterv1alpha1.Klus
 func (c *controller) findOrCreate(ctx context.Context, account cloud.CloudProvider, kluster *klusterv1alpha1.Kluster) (*cloud.Cluster, error) {
 	if id := kluster.Status.KlusterID; id != "" {
 		cluster, err := account.Get(ctx, id)
+		if cloud.Is(err, cloud.NotFound) {
+			return nil, c.missing(kluster)
+		}
 		if err != nil {
 			return nil, obstacleOf(err)
 		}
@@ -70,6 +76,12 @@ func (c *controller) findOrCreate(ctx context.Context, account cloud.CloudProvid
 	if cluster != nil || !isIntended(kluster) {
 		return cluster, nil
 	}
+	if err := c.checkKubeconfig(ctx, kluster); err != nil {
+		return nil, err // nobody could use the cluster, and it would be paid for
+	}
+	if err := c.confirm(ctx, kluster); err != nil {
+		return nil, err
+	}
 	cluster, err = account.Create(ctx, ownerOf(kluster), cloudSpec(kluster))
 	// A success counts too: a deletion that came meanwhile keeps its ID from being written down.
 	c.creations.set(cache.MetaObjectToName(kluster), c.options.clock.Now())
@@ -80,6 +92,32 @@ func (c *controller) findOrCreate(ctx context.Context, account cloud.CloudProvid
 	return cluster, nil
 }
 
+// missing is what it means that the cloud has no cluster of the recorded ID.
+func (c *controller) missing(kluster *klusterv1alpha1.Kluster) error {
+	id := kluster.Status.KlusterID
+	if left := c.unsettled(kluster); left > 0 {
+		message := fmt.Sprintf("the cloud does not show cluster %s yet", id)
+		return &obstacle{reason: klusterv1alpha1.ReasonUnavailable, message: message, after: min(left, c.options.pollInterval)}
+	}
+	message := fmt.Sprintf("the cloud has no cluster %s any more: if it was deleted, delete this Kluster too", id)
+	return &obstacle{reason: klusterv1alpha1.ReasonLost, message: message}
+}
+
+// +kubebuilder:rbac:groups=inspirit941.dev,resources=klusters,verbs=get
+
+// confirm fails if the cache is behind, as it may be after a change of leader. What a stale spec lacks would be
+// taken from the cluster, and for a Kluster that is gone a cluster would be made. The event that brings the newer version queues it again.
+func (c *controller) confirm(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
+	live, err := c.clients.kluster.Inspirit941V1alpha1().Klusters(kluster.Namespace).Get(ctx, kluster.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get Kluster %s: %w", klog.KObj(kluster), err)
+	}
+	if live.ResourceVersion != kluster.ResourceVersion {
+		return apierrors.NewConflict(klusterv1alpha1.Resource("klusters"), kluster.Name, errors.New("the cache does not show the last change yet"))
+	}
+	return nil
+}
+
 // update brings a running cluster to what the spec asks.
 func (c *controller) update(ctx context.Context, account cloud.CloudProvider, kluster *klusterv1alpha1.Kluster, found *findings) (time.Duration, error) {
 	cluster := found.cluster
@@ -88,6 +126,9 @@ func (c *controller) update(ctx context.Context, account cloud.CloudProvider, kl
 		return 0, err
 	}
 	found.kubeconfigSecret = kubeconfigName(kluster)
+	if err := c.confirm(ctx, kluster); err != nil {
+		return 0, err
+	}
 	changed, err := account.UpdatePools(ctx, cluster, cloudSpec(kluster).Pools)
 	if err == nil && !changed {
 		changed, err = account.Upgrade(ctx, cluster, kluster.Spec.Version)
@@ -95,7 +136,7 @@ func (c *controller) update(ctx context.Context, account cloud.CloudProvider, kl
 	if err != nil {
 		return 0, obstacleOf(err)
 	}
-	found.updating = changed || !isComplete(cluster)
+	found.updating = changed || !isComplete(cluster) && !hasBeenReady(kluster)
 	if cluster.State == cloud.StateDegraded {
 		message := fmt.Sprintf("the cloud says that the cluster is degraded: %s", cluster.Message)
 		return 0, &obstacle{reason: klusterv1alpha1.ReasonDegraded, message: message}
@@ -114,6 +155,13 @@ func isComplete(cluster *cloud.Cluster) bool {
 		}
 	}
 	return true
+}
+
+// hasBeenReady tells whether the Kluster is Ready, with its present spec. From then on the cloud's state of the cluster
+// decides, not the number of machines: they come and go when its autoscaler works, or one is replaced.
+func hasBeenReady(kluster *klusterv1alpha1.Kluster) bool {
+	ready := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == kluster.Generation
 }
 
 // isIntended tells whether the cloud may have a cluster of the Kluster. The status says so

@@ -70,7 +70,7 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 	if err != nil {
 		return ignoreStop(ctx, err)
 	}
-	recorder, err := startRecorder(leading, clients.kube)
+	recorder, err := startRecorder(leading, clients.kube.EventsV1())
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func newClients(config *rest.Config) (*clients, error) {
 func (c *clients) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
 
 // errNotInstalled tells a learner what to do, whatever the informers would say.
-var errNotInstalled = errors.New("the cluster does not know Klusters: install them with `make stage-6 install`, or `kubectl apply --server-side -f config/crd/bases`")
+var errNotInstalled = errors.New("the cluster does not know Klusters: install them with `make stage-6 install` in the repository's root")
 
 // checkInstalled returns an error if the API server doesn't serve Klusters. An
 // informer would only log that, again and again.

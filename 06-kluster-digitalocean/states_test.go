@@ -3,12 +3,16 @@ package main
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/digitalocean"
@@ -82,6 +86,74 @@ var _ = Describe("what the cloud says of a cluster is shown", func() {
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
 })
+
+var _ = Describe("a Kluster stays Ready, without a word, while the cloud", func() {
+	DescribeTable("", func(ctx SpecContext, edit func(*klusterv1alpha1.NodePool), act func(ctx context.Context, namespace, pool string), wantCount int) {
+		namespace := newNamespace(ctx)
+		clock := clocktesting.NewFakeClock(time.Now())
+		account := clouds.open(namespace, func(options *emulator.Options) { options.Clock = clock })
+		startOperator(testOptions(namespace))
+		DeferCleanup(func(ctx SpecContext) { // a deletion takes time, too
+			Expect(cluster.Client.DeleteAllOf(ctx, &klusterv1alpha1.Kluster{}, client.InNamespace(namespace))).To(Succeed())
+			eventually(ctx, func(g Gomega) {
+				clock.Step(time.Minute)
+				g.Expect(account.Clusters()).To(BeEmpty())
+			})
+		}, NodeTimeout(specTimeout))
+		kluster := newKluster(namespace, "shop")
+		edit(&kluster.Spec.NodePools[0])
+		Expect(cluster.Client.Create(ctx, kluster)).To(Succeed())
+		eventually(ctx, func(g Gomega) { g.Expect(account.Clusters()).To(HaveLen(1)) })
+		clock.Step(time.Minute)
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+
+		pool := account.Clusters()[0].NodePools[0]
+		act(ctx, namespace, clustersPath+"/"+kluster.Status.KlusterID+"/node_pools/"+pool.ID)
+		expectMachines := func(running int) {
+			GinkgoHelper()
+			eventually(ctx, func(g Gomega) {
+				g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed())
+				g.Expect(kluster.Status.NodePools).To(ConsistOf(And(HaveField("Count", BeEquivalentTo(wantCount)), HaveField("Running", BeEquivalentTo(running)))))
+			})
+			expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		}
+		expectMachines(1) // the clock stands still
+		clock.Step(time.Minute)
+		expectMachines(wantCount)
+		eventually(ctx, func(g Gomega) {
+			g.Expect(eventsOf(ctx, g, kluster)).To(ConsistOf(klusterv1alpha1.ReasonProvisioning, klusterv1alpha1.ReasonRunning), "see hasBeenReady in provision.go")
+		})
+	},
+		Entry("replaces a machine", func(pool *klusterv1alpha1.NodePool) { pool.Count = 2 }, replaceMachine, 2, SpecTimeout(specTimeout)),
+		Entry("adds machines by itself", func(pool *klusterv1alpha1.NodePool) {
+			pool.Count, pool.Autoscale = 1, &klusterv1alpha1.Autoscale{MinNodes: 1, MaxNodes: 3}
+		}, addMachines, 3, SpecTimeout(specTimeout)),
+	)
+})
+
+// replaceMachine is what the cloud does with a machine that is ill.
+func replaceMachine(ctx context.Context, namespace, pool string) {
+	GinkgoHelper()
+	node := clouds.of(namespace).Clusters()[0].NodePools[0].Nodes[0]
+	askAccount(ctx, namespace, http.MethodDelete, pool+"/nodes/"+node.ID+"?replace=1", "")
+}
+
+// addMachines is what the cloud's autoscaler does.
+func addMachines(ctx context.Context, namespace, pool string) {
+	GinkgoHelper()
+	askAccount(ctx, namespace, http.MethodPut, pool, `{"name":"web","count":3}`)
+}
+
+// askAccount sends a request that no method of the operator's interface stands for.
+func askAccount(ctx context.Context, namespace, method, path, body string) {
+	GinkgoHelper()
+	request := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
+	request.Header.Set("Authorization", "Bearer "+tokenFor(namespace))
+	request.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	clouds.of(namespace).ServeHTTP(answer, request)
+	Expect(answer.Code).To(Equal(http.StatusAccepted), answer.Body.String())
+}
 
 var _ = Describe("a cluster is kept as the spec asks", func() {
 	It("when somebody resizes, adds and removes node pools in the cloud", func(ctx SpecContext) {

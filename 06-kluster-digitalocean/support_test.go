@@ -232,6 +232,7 @@ func setToken(ctx context.Context, namespace, token string) {
 	GinkgoHelper()
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "digitalocean"},
+		Type:       klusterv1alpha1.TokenSecretType,
 		Data:       map[string][]byte{"token": []byte(token)},
 	}
 	err := cluster.Client.Create(ctx, secret)

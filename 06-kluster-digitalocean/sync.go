@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +29,6 @@ func (c *controller) sync(ctx context.Context, key cache.ObjectName) (time.Durat
 	kluster, err := c.klusters.Klusters(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
 		c.replaced.forget(key)
-		c.pauses.forget(key)
 		c.creations.forget(key)
 		c.identities.forget(key)
 		return 0, nil
@@ -40,9 +38,6 @@ func (c *controller) sync(ctx context.Context, key cache.ObjectName) (time.Durat
 	}
 	if c.replaced.of(key) == kluster.ResourceVersion {
 		return 0, nil // the event of our own last write is on its way
-	}
-	if left := c.pauses.of(key).Sub(c.options.clock.Now()); left > 0 {
-		return left, nil
 	}
 	if kluster.DeletionTimestamp != nil {
 		return c.finalize(ctx, kluster)
@@ -60,8 +55,6 @@ type obstacle struct {
 	credentials bool
 	// after is how long to wait before another try; zero for the usual time.
 	after time.Duration
-	// pause tells that until then there must be no other try, whatever events tell.
-	pause bool
 	// cause is the error that is tried again sooner, less and less often; nil if that would not help.
 	cause error
 }
@@ -69,8 +62,13 @@ type obstacle struct {
 // Error makes an obstacle an error, so that it ends what it stands in the way of.
 func (o *obstacle) Error() string { return fmt.Sprintf("%s: %s", o.reason, o.message) }
 
-// obstacleOf translates an error of the cloud. Errors of Kubernetes stay what they are.
+// obstacleOf translates the error of a call of the cloud. One that is no answer comes from the network. NotFound ends
+// nothing here: it may be about a node pool, or about what the cloud does not show yet. The next look at the
+// cluster itself decides, see findOrCreate and removeCluster.
 func obstacleOf(err error) error {
+	if wait, unsent := errors.AsType[*postponed](err); unsent {
+		return wait
+	}
 	answer, answered := errors.AsType[*cloud.Error](err)
 	if !answered {
 		return &obstacle{reason: klusterv1alpha1.ReasonUnavailable, message: "the cloud does not answer", cause: err}
@@ -83,11 +81,9 @@ func obstacleOf(err error) error {
 		return &obstacle{reason: klusterv1alpha1.ReasonNameTaken, message: message + ": it is not this Kluster's, and stays as it is"}
 	case cloud.Refused:
 		return &obstacle{reason: klusterv1alpha1.ReasonRefused, message: message}
-	case cloud.NotFound:
-		return &obstacle{reason: klusterv1alpha1.ReasonLost, message: strings.TrimSuffix(message, ".") + ": if the cluster was deleted, delete this Kluster too"}
 	case cloud.Busy:
 		if answer.RetryAfter > 0 {
-			return &obstacle{reason: klusterv1alpha1.ReasonUnavailable, message: message, after: answer.RetryAfter, pause: true}
+			return &obstacle{reason: klusterv1alpha1.ReasonUnavailable, message: message, after: answer.RetryAfter}
 		}
 	}
 	return &obstacle{reason: klusterv1alpha1.ReasonUnavailable, message: message, cause: err}
@@ -95,15 +91,15 @@ func obstacleOf(err error) error {
 
 // settle reports what was found, and says when to go on.
 func (c *controller) settle(ctx context.Context, kluster *klusterv1alpha1.Kluster, found findings, after time.Duration, err error) (time.Duration, error) {
+	if wait, unsent := errors.AsType[*postponed](err); unsent {
+		return wait.left, c.recordNew(ctx, kluster, found)
+	}
 	obstacle, obstructed := errors.AsType[*obstacle](err)
 	if err != nil && !obstructed {
 		return 0, err
 	}
 	if obstructed && obstacle.cause != nil && c.queue.NumRequeues(cache.MetaObjectToName(kluster)) < patience {
 		return 0, errors.Join(c.recordNew(ctx, kluster, found), obstacle.cause)
-	}
-	if obstructed && obstacle.pause { // before the status is written: its event would end the wait
-		c.pauses.set(cache.MetaObjectToName(kluster), c.options.clock.Now().Add(obstacle.after))
 	}
 	found.obstacle = obstacle
 	if err := c.updateStatus(ctx, kluster, found); err != nil {

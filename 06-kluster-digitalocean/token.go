@@ -20,6 +20,13 @@ func tokenMissing(format string, args ...any) error {
 	return &obstacle{reason: klusterv1alpha1.ReasonTokenMissing, message: fmt.Sprintf(format, args...), credentials: true}
 }
 
+// tokenNotAllowed is the obstacle of a Secret that is not meant for the cloud. The author of a Kluster could
+// else have any password of the namespace sent there. A Secret's type can't be changed.
+func tokenNotAllowed(secret *corev1.Secret) error {
+	message := fmt.Sprintf("Secret %q is of the type %q: only one that was made with --type=%s is sent to the cloud", secret.Name, secret.Type, klusterv1alpha1.TokenSecretType)
+	return &obstacle{reason: klusterv1alpha1.ReasonTokenNotAllowed, message: message, credentials: true}
+}
+
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 
 // readToken returns the Kluster's token, and the Secret that holds it. It is read
@@ -28,10 +35,13 @@ func (c *controller) readToken(ctx context.Context, kluster *klusterv1alpha1.Klu
 	reference := kluster.Spec.TokenSecret
 	secret, err := c.clients.kube.CoreV1().Secrets(kluster.Namespace).Get(ctx, reference.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return "", nil, tokenMissing("there is no Secret %q in this namespace: create it, with the token under the key %q", reference.Name, reference.Key)
+		return "", nil, tokenMissing("there is no Secret %q in this namespace: create it with --type=%s, and the token under the key %q", reference.Name, klusterv1alpha1.TokenSecretType, reference.Key)
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("get Secret %s: %w", reference.Name, err)
+	}
+	if secret.Type != klusterv1alpha1.TokenSecretType {
+		return "", nil, tokenNotAllowed(secret)
 	}
 	// A line break at the end is easily made, and no token has one.
 	token := strings.TrimSpace(string(secret.Data[reference.Key]))

@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
@@ -41,6 +42,26 @@ var _ = Describe("the token", func() {
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		expectCondition(kluster, klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionTrue, klusterv1alpha1.ReasonTokenAccepted)
 		expectOneCluster(kluster)
+	}, SpecTimeout(specTimeout))
+
+	It("is taken from no Secret that was not made for it: anybody's password could else be sent to the cloud", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		password := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "database"},
+			Data:       map[string][]byte{"token": []byte(tokenFor(namespace))},
+		}
+		Expect(cluster.Client.Create(ctx, password)).To(Succeed())
+		startOperator(testOptions(namespace))
+		kluster := newKluster(namespace, "shop")
+		kluster.Spec.TokenSecret.Name = "database"
+		Expect(cluster.Client.Create(ctx, kluster)).To(Succeed())
+		ready := expectCredentials(ctx, kluster, klusterv1alpha1.ReasonTokenNotAllowed)
+		Expect(ready.Message).To(ContainSubstring("--type=inspirit941.dev/cloud-token"))
+		Expect(clouds.of(namespace).Journal()).To(BeEmpty(), "see readToken in token.go")
+		expectHolders(ctx, namespace, "database")
+
+		change(ctx, kluster, func() { kluster.Spec.TokenSecret.Name = "digitalocean" })
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
 
 	It("is read anew each time: a revoked one is reported, and the next one used", func(ctx SpecContext) {

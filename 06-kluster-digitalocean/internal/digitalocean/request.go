@@ -42,7 +42,7 @@ func translate(err error) error {
 	return &cloud.Error{
 		Problem:    problemOf(answer.Response),
 		Message:    messageOf(answer),
-		RetryAfter: retryAfter(answer.Response.Header),
+		RetryAfter: RetryAfter(answer.Response.Header),
 	}
 }
 
@@ -88,8 +88,8 @@ func messageOf(answer *godo.ErrorResponse) string {
 	return answer.Response.Status
 }
 
-// retryAfter is how long the API asks to wait, in seconds; zero if it does not.
-func retryAfter(header http.Header) time.Duration {
+// RetryAfter is how long an answer asks to wait; zero if it does not.
+func RetryAfter(header http.Header) time.Duration {
 	seconds, err := strconv.Atoi(header.Get("Retry-After"))
 	if err != nil || seconds < 0 {
 		return 0

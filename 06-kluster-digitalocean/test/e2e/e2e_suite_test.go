@@ -30,7 +30,7 @@ var kluster = outside.Operator{
 	Deployed:   useEmulator,
 	Resources:  "klusters",
 	Trial:      klusterNamespace,
-	Prepare:    []string{"create", "secret", "generic", "digitalocean", "--from-literal=token=demo"},
+	Prepare:    []string{"create", "secret", "generic", "digitalocean", "--type=inspirit941.dev/cloud-token", "--from-literal=token=demo"},
 	Samples:    []string{"--filename=config/samples"},
 	Converged:  []string{"Ready"},
 	ManagedBy:  "kluster-operator",

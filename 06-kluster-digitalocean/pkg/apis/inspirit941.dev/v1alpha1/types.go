@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -9,6 +10,10 @@ const Finalizer = "inspirit941.dev/cluster"
 
 // TokenFinalizerPrefix begins the finalizer that a Kluster puts on the Secret of its token, and its UID ends it.
 const TokenFinalizerPrefix = "inspirit941.dev/kluster-"
+
+// TokenSecretType is that of a Secret whose token may be sent to the cloud. Its owner says so by this type; nobody
+// else's Secret is read for a Kluster.
+const TokenSecretType corev1.SecretType = "inspirit941.dev/cloud-token"
 
 // The types of a Kluster's conditions.
 const (
@@ -47,6 +52,8 @@ const (
 	ReasonUnavailable = "Unavailable"
 	// ReasonTokenMissing: the Secret, or the key in it, is missing.
 	ReasonTokenMissing = "TokenMissing"
+	// ReasonTokenNotAllowed: the Secret is not of the type TokenSecretType, so it is not used.
+	ReasonTokenNotAllowed = "TokenNotAllowed"
 	// ReasonTokenRejected: the cloud does not accept the token, or it may not do what is needed.
 	ReasonTokenRejected = "TokenRejected"
 	// ReasonAnotherAccount: the token is for another account than the one that the cluster was asked of.
@@ -67,6 +74,7 @@ const (
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:resource:path=klusters,singular=kluster,categories=workshop
 // +kubebuilder:subresource:status
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || size(self.metadata.name) <= 242",optionalOldSelf=true,message="the name must not be longer than 242 characters: that of the kubeconfig's Secret is 11 longer, and ends at 253"
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.klusterID`
 // +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.progress`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+)
+
+func TestBudgets(t *testing.T) {
+	g := NewWithT(t)
+	var requests atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		writer.Header().Set("Retry-After", "3600")
+		writer.WriteHeader(http.StatusTooManyRequests)
+	}))
+	defer server.Close()
+	options := cloudOptions{url: server.URL, qps: 1000, burst: 1000}
+	connect, disconnect := options.newConnector()
+	defer disconnect()
+
+	_, err := connect("one").Identity(t.Context())
+	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "found is %v", err)
+	for range 2 { // whichever Kluster asks
+		_, err = connect("one").Find(t.Context(), cloud.Owner{UID: "another"})
+		wait, unsent := errors.AsType[*postponed](obstacleOf(err))
+		g.Expect(unsent).To(BeTrue(), "the pause is the token's, see budget in cloud.go: %v", err)
+		g.Expect(wait.left).To(BeNumerically("~", time.Hour, time.Minute))
+	}
+	g.Expect(requests.Load()).To(BeEquivalentTo(1))
+	_, err = connect("two").Identity(t.Context())
+	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "another token has a budget of its own: %v", err)
+	g.Expect(requests.Load()).To(BeEquivalentTo(2))
+}
+
+// DigitalOcean's limits of a token, as "Rate Limit" in its API reference gives them.
+func TestTheDefaultRateIsAllowed(t *testing.T) {
+	g := NewWithT(t)
+	options := defaultCloud()
+	g.Expect(options.qps*time.Hour.Seconds() + float64(options.burst)).To(BeNumerically("<", 5000))
+	g.Expect(options.qps*time.Minute.Seconds() + float64(options.burst)).To(BeNumerically("<", 250))
+}
+
+func TestEachTokenHasALimiter(t *testing.T) {
+	g := NewWithT(t)
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	options := cloudOptions{url: server.URL, qps: 0.001, burst: 1}
+	connect, disconnect := options.newConnector()
+	defer disconnect()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, token := range []string{"one", "two"} {
+		_, err := connect(token).Identity(ctx)
+		g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found is %v", err)
+		_, err = connect(token).Identity(ctx)
+		g.Expect(err).To(MatchError(ContainSubstring("wait for --do-api-qps")), "its burst is used up")
+	}
+}

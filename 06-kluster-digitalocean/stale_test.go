@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	klusterfake "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/clientset/versioned/fake"
+)
+
+// recordingAccount is a cloud that finds nothing, and notes what it is asked to change. Other calls panic.
+type recordingAccount struct {
+	cloud.CloudProvider
+	changes []string
+}
+
+func (*recordingAccount) Find(context.Context, cloud.Owner) (*cloud.Cluster, error) { return nil, nil }
+
+func (a *recordingAccount) Create(context.Context, cloud.Owner, cloud.Spec) (*cloud.Cluster, error) {
+	a.changes = append(a.changes, "create")
+	return foundCluster(cloud.StateProvisioning), nil
+}
+
+func (a *recordingAccount) UpdatePools(context.Context, *cloud.Cluster, []cloud.Pool) (bool, error) {
+	a.changes = append(a.changes, "update pools")
+	return false, nil
+}
+
+func (*recordingAccount) Upgrade(context.Context, *cloud.Cluster, string) (bool, error) {
+	return false, nil
+}
+
+// After a change of leader the cache may show a Kluster as it was minutes ago.
+func TestAStaleKlusterChangesNothing(t *testing.T) {
+	changed := func(change func(*klusterv1alpha1.Kluster)) []runtime.Object {
+		kluster := intendedKluster()
+		kluster.ResourceVersion = "31"
+		change(kluster)
+		return []runtime.Object{kluster}
+	}
+	create := func(c *controller, account cloud.CloudProvider) error {
+		_, err := c.findOrCreate(t.Context(), account, intendedKluster())
+		return err
+	}
+	update := func(c *controller, account cloud.CloudProvider) error {
+		_, err := c.update(t.Context(), account, intendedKluster(), &findings{cluster: foundCluster(cloud.StateRunning)})
+		return err
+	}
+	tests := map[string]struct {
+		live []runtime.Object
+		act  func(*controller, cloud.CloudProvider) error
+		// want is what the cloud is asked to change, "" for nothing, and an error that is tried again.
+		want string
+	}{
+		"a Kluster is current, and has no cluster":            {live: []runtime.Object{intendedKluster()}, act: create, want: "create"},
+		"a Kluster is current, and has one":                   {live: []runtime.Object{intendedKluster()}, act: update, want: "update pools"},
+		"a Kluster is gone, and would get a cluster":          {act: create},
+		"a Kluster is gone, and had one":                      {act: update},
+		"a cluster was recorded, and is gone":                 {live: changed(func(kluster *klusterv1alpha1.Kluster) { kluster.Status.KlusterID = "lost" }), act: create},
+		"a pool was added that the cache does not show":       {live: changed(func(kluster *klusterv1alpha1.Kluster) { kluster.Generation++ }), act: update},
+		"a Kluster was deleted, and made anew under its name": {live: changed(func(kluster *klusterv1alpha1.Kluster) { kluster.UID = "another" }), act: create},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			secret := newKubeconfigSecret(storedKluster(), cloud.Kubeconfig{Content: []byte("kind: Config"), Expires: time.Now().Add(time.Hour)}, time.Now())
+			index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+			g.Expect(index.Add(secret)).To(Succeed())
+			c := newHandlers(t)
+			c.secrets = corelisters.NewSecretLister(index)
+			c.clients = &clients{kube: kubefake.NewClientset([]runtime.Object{secret}...), kluster: klusterfake.NewClientset(test.live...)}
+			account := &recordingAccount{}
+			err := test.act(c, account)
+			if test.want != "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(account.changes).To(ConsistOf(test.want))
+				return
+			}
+			g.Expect(account.changes).To(BeEmpty(), "see confirm in provision.go")
+			g.Expect(isExpected(err)).To(BeTrue(), "it is tried again without a word: %v", err)
+		})
+	}
+}
