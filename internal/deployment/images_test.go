@@ -27,7 +27,7 @@ var stages = []stage{
 	{dir: "03-kubebuilder-guestbook", program: "guestbook-controller", installations: []string{"default"}},
 	{dir: "04-operatorsdk-memcached", program: "memcached-operator", installations: []string{"default"}},
 	{dir: "05-webhook-password", program: "password-operator", installations: []string{"default", "self-managed", "without-webhooks"}},
-	{dir: "06-kluster-digitalocean", program: "kluster-operator", installations: []string{"default"}},
+	{dir: "06-kluster-digitalocean", program: "kluster-operator", installations: []string{"default", "namespaced"}},
 }
 
 var (

@@ -121,7 +121,7 @@ type KlusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == 'latest' || oldSelf == 'latest' || int(self.split('.')[1]) >= int(oldSelf.split('.')[1])",message="spec.version can't go back to an earlier minor version"
 	Version string `json:"version"`
 
-	// TokenSecret holds the token that the cloud's API asks for.
+	// TokenSecret holds the token that the cloud's API asks for. Its type must be inspirit941.dev/cloud-token.
 	// +required
 	TokenSecret TokenSecret `json:"tokenSecret"`
 
