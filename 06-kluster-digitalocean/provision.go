@@ -105,8 +105,9 @@ func (c *controller) missing(kluster *klusterv1alpha1.Kluster) error {
 
 // +kubebuilder:rbac:groups=inspirit941.dev,resources=klusters,verbs=get
 
-// confirm fails if the cache is behind, as it may be after a change of leader. What a stale spec lacks would be
-// taken from the cluster, and for a Kluster that is gone a cluster would be made. The event that brings the newer version queues it again.
+// confirm fails if the cache is behind, as it may be after a change of leader. What a stale spec lacks would be taken
+// from the cluster, and for a Kluster that is gone a cluster would be made. The event of the newer version queues the
+// Kluster again.
 func (c *controller) confirm(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	live, err := c.clients.kluster.Inspirit941V1alpha1().Klusters(kluster.Namespace).Get(ctx, kluster.Name, metav1.GetOptions{})
 	if err != nil {
