@@ -34,9 +34,8 @@ var operator = operatortest.Operator{
 			"another key": `{"data":{"theirs":"dGhlaXJz"}}`,
 		},
 	}},
-	// Two finalizers, the intention, the ID, the Secret, which is tried twice before, and a status for each number of the
-	// three machines that run.
-	MaxWrites: 11,
+	// Two finalizers, the intention, the ID, the Secret, and a status for each number of the three machines that run.
+	MaxWrites: 9,
 	External:  clouds,
 	Values: map[string][]any{
 		"spec.name":             {"shop", "store"},

@@ -24,6 +24,8 @@ type Request struct {
 	Namespace, Name string
 	// Lists tells of a watch that begins with all objects there are, in place of a list.
 	Lists bool
+	// DryRun tells of a write that the API server only tries. A deletion may say so in its body, which is not read.
+	DryRun bool
 	// Path is the URL's path.
 	Path string
 
@@ -39,12 +41,12 @@ type Request struct {
 	Done bool
 }
 
-// IsWrite tells whether the request changes what the API server stores. A
-// review is created too, but only asks a question.
+// IsWrite tells whether the request changes what the API server stores. A dry
+// run does not, and a review is created too, but only asks a question.
 func (r Request) IsWrite() bool {
 	switch r.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
-		return r.Resource != "" && !strings.HasSuffix(r.Resource, "reviews")
+		return r.Resource != "" && !r.DryRun && !strings.HasSuffix(r.Resource, "reviews")
 	}
 	return false
 }
@@ -112,6 +114,7 @@ func parse(request *http.Request) (Request, error) {
 		parsed.Subresource = parts[2] // what follows is a path inside of it, as of a proxy
 	}
 	parsed.Verb = verbOf(request, parsed.Name != "")
+	parsed.DryRun = request.URL.Query().Has("dryRun")
 	parsed.Lists = parsed.Verb == "watch" && request.URL.Query().Get("sendInitialEvents") == "true"
 	if parsed.Name == "" && parsed.Verb != "create" {
 		parsed.Name = selectedName(request)

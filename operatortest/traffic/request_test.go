@@ -49,6 +49,10 @@ func TestParse(t *testing.T) {
 			method: http.MethodPost, url: configMaps, body: `{"metadata":{"name":"settings"}}`,
 			want: Request{Verb: "create", Version: "v1", Resource: "configmaps", Namespace: "here", Name: "settings"},
 		},
+		"a dry run of a create": {
+			method: http.MethodPost, url: configMaps + "?dryRun=All", body: `{"metadata":{"name":"settings"}}`,
+			want: Request{Verb: "create", Version: "v1", Resource: "configmaps", Namespace: "here", Name: "settings", DryRun: true},
+		},
 		"a create with a generated name": {
 			method: http.MethodPost, url: configMaps, body: `{"metadata":{"generateName":"settings-"}}`,
 			want: Request{Verb: "create", Version: "v1", Resource: "configmaps", Namespace: "here", Name: "settings-*"},
@@ -118,6 +122,8 @@ func TestWhatARequestIs(t *testing.T) {
 			request: Request{Verb: "patch", Group: "example.com", Resource: "foos", Subresource: "status"},
 			isWrite: true, kind: "patch foos.example.com/status",
 		},
+		"a write that is only tried": {request: Request{Verb: "create", Resource: "secrets", DryRun: true}, kind: "create secrets"},
+
 		"a list":    {request: Request{Verb: "list", Resource: "pods"}, kind: "list pods"},
 		"a watch":   {request: Request{Verb: "watch", Resource: "pods"}, kind: "watch pods"},
 		"discovery": {request: Request{Verb: "get", Path: "/apis"}, kind: "get /apis"},
