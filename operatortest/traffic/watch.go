@@ -25,7 +25,8 @@ const (
 )
 
 // Hold keeps back the events of matching watches, of those already open too,
-// until the returned function is called.
+// until the returned function is called. The objects that a watch begins with in
+// place of a list are not kept back, as a list's would not be.
 func (t *Tap) Hold(match func(Request) bool) (release func(Release)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,7 +82,7 @@ func (t *Tap) held(request Request, other *hold) bool {
 }
 
 func (t *Tap) openWatch(request Request, body io.ReadCloser) io.ReadCloser {
-	opened := &watch{tap: t, request: request, body: body}
+	opened := &watch{tap: t, request: request, body: body, lists: request.Lists}
 	opened.changed = sync.NewCond(&opened.mu)
 	t.mu.Lock()
 	t.watches[opened] = struct{}{}
@@ -109,6 +110,8 @@ type watch struct {
 
 	mu      sync.Mutex
 	changed *sync.Cond
+	// lists tells that the objects which the watch begins with are still coming.
+	lists bool
 	// pending are events that may be held, ready is what the operator can read.
 	pending []json.RawMessage
 	ready   bytes.Buffer
@@ -124,11 +127,26 @@ func (w *watch) pump() {
 			w.fail(err)
 			return
 		}
-		w.mu.Lock()
-		w.pending = append(w.pending, event)
-		w.mu.Unlock()
+		w.take(event)
 		w.release(Late, nil)
 	}
+}
+
+func (w *watch) take(event json.RawMessage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.lists {
+		w.pending = append(w.pending, event)
+		return
+	}
+	w.deliver(event)
+	w.lists = !endsList(event)
+}
+
+// endsList tells whether the event is the bookmark after the objects that a watch begins with.
+func endsList(raw json.RawMessage) bool {
+	var event struct{ Object metav1.PartialObjectMetadata }
+	return json.Unmarshal(raw, &event) == nil && event.Object.Annotations[metav1.InitialEventsAnnotationKey] == "true"
 }
 
 func (w *watch) deliver(event json.RawMessage) {

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,8 +25,10 @@ func event(kind apiwatch.EventType, name string, version int) json.RawMessage {
 		`{"type":%q,"object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"here","name":%q,"resourceVersion":"%d"}}}`, kind, name, version))
 }
 
+// initialEnd follows the objects that a watch begins with.
+var initialEnd = json.RawMessage(`{"type":"BOOKMARK","object":{"kind":"ConfigMap","metadata":{"resourceVersion":"2","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
+
 func TestLatest(t *testing.T) {
-	initialEnd := json.RawMessage(`{"type":"BOOKMARK","object":{"kind":"ConfigMap","metadata":{"resourceVersion":"2","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
 	expired := json.RawMessage(`{"type":"ERROR","object":{"kind":"Status","code":410}}`)
 	tests := map[string]struct{ events, want []json.RawMessage }{
 		"nothing": {},
@@ -191,6 +194,24 @@ func TestHoldsOverlap(t *testing.T) {
 
 	second(Late)
 	g.Expect(next(g, seen)).To(Equal("ADDED a 1"))
+}
+
+func TestHoldLetsTheListPass(t *testing.T) {
+	g, tap := NewWithT(t), New()
+	release := tap.Hold(ofConfigMaps)
+	first, later := event("ADDED", "a", 1), event("ADDED", "b", 3)
+	body := tap.openWatch(Request{Verb: "watch", Resource: "configmaps", Lists: true},
+		io.NopCloser(strings.NewReader(fmt.Sprintf("%s\n%s\n%s\n", first, initialEnd, later))))
+	seen := bufio.NewScanner(body)
+	next := func() []byte {
+		g.Expect(seen.Scan()).To(BeTrue(), "%v", seen.Err())
+		return seen.Bytes()
+	}
+	g.Expect(next()).To(MatchJSON(first))
+	g.Expect(next()).To(MatchJSON(initialEnd))
+	pendingIn(g, tap, 1)
+	release(Late)
+	g.Expect(next()).To(MatchJSON(later))
 }
 
 func TestHoldOfOtherWatches(t *testing.T) {
