@@ -87,9 +87,9 @@ func (c *current) Up(ctx context.Context) error {
 
 // freeze copies the current context, with its certificates and keys, into a file that is named after its content.
 func (c *current) freeze(ctx context.Context) (name, server string, err error) {
-	// The credentials must not get into the log.
-	c.runner.log = ""
-	content, err := c.kubectl(ctx, "config", "view", "--minify", "--flatten", "--raw")
+	quiet := *c
+	quiet.runner.log = "" // the credentials must not get into it
+	content, err := quiet.kubectl(ctx, "config", "view", "--minify", "--flatten", "--raw")
 	if err != nil {
 		return "", "", fmt.Errorf("%s chooses no cluster: run `kubectl config use-context NAME` (%w)", c.learners(), err)
 	}
@@ -155,6 +155,7 @@ func (c *current) Down(context.Context) error {
 			}
 		}
 	}
+	c.frozen = ""
 	fmt.Fprintln(c.options.Out, "CLUSTER=current is your own cluster: it is left as it is.")
 	return nil
 }
