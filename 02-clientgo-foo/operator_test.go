@@ -37,7 +37,8 @@ var operator = operatortest.Operator{
 			"a longer deadline":         `{"spec":{"progressDeadlineSeconds":900}}`,
 		},
 	}},
-	// The Deployment, a first status, and one for each of its three replicas that comes into being and becomes available.
+	// The Deployment, a first status, and two more for each of its three replicas: when it is created and when it becomes
+	// available.
 	MaxWrites: 8,
 	Drains:    true,
 	Values: map[string][]any{

@@ -165,10 +165,10 @@ func (c *controller) announce(foo *examplev1alpha1.Foo, ready *metav1.Condition)
 }
 
 // superseded remembers, for each Foo, the resource version that our last status
-// write replaced. As long as the cache shows that version, the API server would
-// refuse the next status with a conflict, since it is computed from an old Foo:
-// waiting saves that request and the retry. The event that brings the newer
-// version queues the Foo again.
+// write replaced. As long as the cache shows that version, the next status
+// would be computed from an old Foo, and the API server would refuse it with a
+// conflict: waiting saves that request and its retry. The event that brings the
+// newer version queues the Foo again.
 type superseded struct {
 	mutex    sync.Mutex
 	versions map[cache.ObjectName]string

@@ -34,7 +34,7 @@ const (
 
 var cluster = &operatortest.Cluster{CRDs: operator.CRDs, Scheme: newScheme()}
 
-// TestMain drops what is logged outside of specs: tables of bad input log errors on purpose.
+// TestMain discards what is logged outside of specs: the tables of bad input log errors on purpose.
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.Logger{})
 	os.Exit(m.Run())

@@ -138,10 +138,10 @@ func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1
 }
 
 // removeRenamed deletes the Deployments that the Foo made under other names. They
-// serve until the one of the present name has rolled out.
+// keep serving until the one of the present name has rolled out.
 func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo, present *appsv1.Deployment) error {
 	if !isRolledOut(present, foo.Spec.Replicas) {
-		return nil // its next status brings us here again
+		return nil // the event of its next status queues the Foo again
 	}
 	owned, err := c.deploymentIndex.ByIndex(byOwner, string(foo.UID))
 	if err != nil {
@@ -159,10 +159,11 @@ func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo
 	return nil
 }
 
-// removeDeployment deletes a Deployment that the Foo no longer names. Nothing
-// takes that back, so it does not trust the cache: that may show the Foo as it
-// was before its name was changed, or the Deployment before its owner reference
-// was taken off, to keep it. The resource version makes the API server refuse the latter.
+// removeDeployment deletes a Deployment that the Foo no longer names. That can't be
+// undone, so it does not trust the cache, which may show the Foo before its
+// spec.deploymentName was changed, or the Deployment before someone removed its owner
+// reference to keep it. In the latter case the resource version makes the API server
+// refuse.
 func (c *controller) removeDeployment(ctx context.Context, foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) error {
 	current, err := c.clients.foo.ExampleV1alpha1().Foos(foo.Namespace).Get(ctx, foo.Name, metav1.GetOptions{})
 	if err != nil {

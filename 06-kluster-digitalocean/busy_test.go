@@ -43,7 +43,7 @@ var _ = Describe("a busy cloud", func() {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		options := testOptions(namespace)
-		options.workers = 1 // else the other's request may be on its way already
+		options.workers = 1 // with more, the other's request may already be on its way
 		startOperator(options)
 		klusters := []*klusterv1alpha1.Kluster{create(ctx, namespace, "first"), create(ctx, namespace, "second")}
 		for _, kluster := range klusters {

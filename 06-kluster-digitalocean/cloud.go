@@ -27,8 +27,8 @@ const dialTimeout = 10 * time.Second
 type cloudOptions struct {
 	// url is where the API is served.
 	url string
-	// qps and burst limit the requests with one token. DigitalOcean allows each token 250 a minute and 5000 an hour, as
-	// "Rate Limit" in its API reference says; one a second, and 20 more at times, stays below both.
+	// qps and burst limit the requests with one token. DigitalOcean allows each token 250 a minute and 5000 an hour
+	// ("Rate Limit" in its API reference); one a second with bursts of 20 stays below both.
 	qps   float64
 	burst int
 }
@@ -71,14 +71,14 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// newConnector returns what makes an account of a token. All accounts share their connections, and those of one
-// token its budget of requests. The options are valid.
+// newConnector returns a function that makes an account of a token. All accounts share their connections, and
+// those of one token share its budget of requests. The options are valid.
 func (o cloudOptions) newConnector() (connect func(token string) cloud.CloudProvider, disconnect func()) {
 	base, _ := o.base()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	var mutex sync.Mutex
-	budgets := map[[sha256.Size]byte]*budget{} // the keys are digests, as no token is kept
+	budgets := map[[sha256.Size]byte]*budget{} // the keys are digests, because no token may be kept
 	connect = func(token string) cloud.CloudProvider {
 		mutex.Lock()
 		defer mutex.Unlock()
@@ -91,12 +91,12 @@ func (o cloudOptions) newConnector() (connect func(token string) cloud.CloudProv
 	return connect, transport.CloseIdleConnections
 }
 
-// budget is what may be asked with one token: the cloud counts the requests of each by itself.
+// budget limits the requests with one token: the cloud counts those of each token separately.
 type budget struct {
 	limiter *rate.Limiter
 
 	mutex sync.Mutex
-	// pausedUntil is until when the cloud has asked to be left alone.
+	// pausedUntil is the end of the pause that the cloud has asked for.
 	pausedUntil time.Time
 }
 
@@ -115,8 +115,8 @@ func (b *budget) left() time.Duration {
 	return time.Until(b.pausedUntil)
 }
 
-// postponed is the error of a request that was not sent: an answer to an earlier one with the same token asked for a
-// pause. It says nothing about the Kluster, so its status stays as it is.
+// postponed is the error of a request that was not sent, because the answer to an earlier one with the same token
+// asked for a pause. It says nothing about the Kluster, so its status stays as it is.
 type postponed struct{ left time.Duration }
 
 // Error implements error.

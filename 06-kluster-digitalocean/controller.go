@@ -52,9 +52,9 @@ type controller struct {
 	// secrets shows the operator's own Secrets only, which hold the kubeconfigs.
 	secrets corelisters.SecretLister
 	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	// replaced is the resource version that our last status write replaced. As long as the cache shows
-	// that version it does not show the write: a look from it would ask the cloud for nothing, and end in a
-	// conflict. The event that brings the newer version queues the Kluster again.
+	// replaced is the resource version that our last status write replaced. As long as the cache shows that
+	// version, it does not show the write: a sync would call the cloud in vain and end in a conflict. The
+	// event that brings the newer version queues the Kluster again.
 	replaced memory[string]
 	// creations is when the last creation of a cluster ended, well or not.
 	creations memory[time.Time]

@@ -23,7 +23,7 @@ func lagging(delay time.Duration) emulator.Fault {
 	return emulator.Fault{Method: http.MethodGet, Path: clustersPath, Kind: emulator.FaultLaggingList, Delay: emulator.Duration(delay), Count: emulator.Always}
 }
 
-// notFoundFor answers requests whose path holds the words as the API does for what it does not know.
+// notFoundFor answers requests whose path contains the words with the API's own "not found".
 func notFoundFor(method, words string) func(http.ResponseWriter, *http.Request) bool {
 	return func(writer http.ResponseWriter, request *http.Request) bool {
 		if request.Method != method || !strings.Contains(request.URL.Path, words) {

@@ -36,7 +36,7 @@ const (
 	flushTimeout = 2 * time.Second
 )
 
-// eventBackoff gets an event over a hiccup of the API server. After that it is dropped.
+// eventBackoff carries an event over a brief failure of the API server. After that the event is dropped.
 var eventBackoff = wait.Backoff{Steps: 4, Duration: 50 * time.Millisecond, Factor: 3}
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -45,9 +45,9 @@ var eventBackoff = wait.Backoff{Steps: 4, Duration: 50 * time.Millisecond, Facto
 // goroutine writes them in order. It is an [events.EventRecorder].
 //
 // client-go's broadcaster writes each event in a goroutine that nothing can wait
-// for, and tries only once if the API server answers with an error. It compares
-// the resource versions of objects too, so that it never recognizes a repetition
-// if the status is written in between.
+// for, and tries only once if the API server answers with an error. It also
+// compares resource versions, so it never recognizes a repetition if the status
+// was written in between.
 type recorder struct {
 	events   typedeventsv1.EventsV1Interface
 	instance string
@@ -114,7 +114,7 @@ func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 	}
 }
 
-// newEvent returns an event about the objects, related may be nil.
+// newEvent returns an event about regarding; related may be nil.
 func (r *recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event, error) {
 	about, err := reference.GetReference(scheme.Scheme, regarding)
 	if err != nil {
@@ -145,9 +145,9 @@ func (r *recorder) write(ctx context.Context, event *eventsv1.Event) error {
 	return nil
 }
 
-// createOrCount creates the event. If it repeats one that still exists, it only
-// counts that one up: otherwise a Kluster that becomes ready and unready again and
-// again would fill the API server.
+// createOrCount creates the event, or raises the count of one that it repeats:
+// otherwise a Kluster that keeps becoming ready and unready would fill the API
+// server with Events.
 func (r *recorder) createOrCount(ctx context.Context, event *eventsv1.Event) error {
 	client := r.events.Events(event.Namespace)
 	key := seriesKey{event.Regarding.UID, event.Type, event.Reason, event.Action}
@@ -164,20 +164,20 @@ func (r *recorder) createOrCount(ctx context.Context, event *eventsv1.Event) err
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
-		// It has expired, as events do after an hour.
+		// The Event has expired, as Events do after an hour.
 	}
 	_, err := client.Create(ctx, event, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) { // it exists after a try whose reply was lost
+	if err != nil && !apierrors.IsAlreadyExists(err) { // it exists if the reply to an earlier try was lost
 		return err
 	}
 	if len(r.series) >= maxSeries {
-		clear(r.series) // a series that is forgotten begins anew
+		clear(r.series) // a forgotten series begins anew
 	}
 	r.series[key] = series{name: event.Name, count: 1}
 	return nil
 }
 
-// stop waits until the events on their way are written, and ends the writer.
+// stop waits until the queued events are written, for flushTimeout at most, and ends the writer.
 func (r *recorder) stop() {
 	close(r.queue)
 	timeout := time.AfterFunc(flushTimeout, r.abort)

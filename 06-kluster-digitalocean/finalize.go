@@ -41,8 +41,9 @@ func (c *controller) finalize(ctx context.Context, kluster *klusterv1alpha1.Klus
 	return 0, c.removeFinalizer(ctx, kluster)
 }
 
-// mayHaveCluster tells whether the cloud may have a cluster of the Kluster. The status says so from before the first
-// creation on. If it was lost, the finalizer on the token's Secret still tells, which comes before that, too.
+// mayHaveCluster tells whether the cloud may have a cluster of the Kluster. The status records that before the first
+// creation. If the status was lost, the finalizer on the token's Secret still shows it, for that comes before the
+// first creation, too.
 func (c *controller) mayHaveCluster(ctx context.Context, kluster *klusterv1alpha1.Kluster) (bool, error) {
 	if provisioned := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned); provisioned != nil {
 		return provisioned.Reason != klusterv1alpha1.ReasonDeleted, nil
@@ -78,7 +79,8 @@ func (c *controller) removeCluster(ctx context.Context, kluster *klusterv1alpha1
 	return c.options.pollInterval, nil
 }
 
-// findForRemoval returns no cluster if there is none of the recorded ID or, without one, with the Kluster's mark.
+// findForRemoval looks for the cluster with the recorded ID or, without an ID, with the Kluster's mark. It returns no
+// cluster if there is none.
 func (c *controller) findForRemoval(ctx context.Context, account cloud.CloudProvider, kluster *klusterv1alpha1.Kluster) (*cloud.Cluster, error) {
 	if id := kluster.Status.KlusterID; id != "" {
 		return account.Get(ctx, id)

@@ -49,8 +49,9 @@ func (c *controller) holdToken(ctx context.Context, kluster *klusterv1alpha1.Klu
 	return nil
 }
 
-// heldSecrets are those with the Kluster's finalizer. It looks at all Secrets of the namespace: an operator
-// that died may have held one which the Kluster names no more. Only their metadata is asked for.
+// heldSecrets returns the Secrets with the Kluster's finalizer. It looks at all Secrets of the namespace:
+// an operator that died may have put the finalizer on one that the Kluster no longer names. It reads only
+// their metadata.
 func (c *controller) heldSecrets(ctx context.Context, kluster *klusterv1alpha1.Kluster) ([]metav1.PartialObjectMetadata, error) {
 	secrets, err := c.clients.metadata.Resource(secretsResource).Namespace(kluster.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -46,7 +46,7 @@ func (c *controller) ensureKubeconfig(ctx context.Context, account cloud.CloudPr
 	if until, valid := validity(secret, c.options.clock.Now()); valid {
 		return until, c.repairKubeconfig(ctx, kluster, secret)
 	}
-	// These are an administrator's, and can't be taken back: ask for them only if they can be kept.
+	// These credentials are an administrator's and can't be taken back: ask for them only if they can be stored.
 	if err := c.tryKubeconfig(ctx, kluster, secret); err != nil {
 		return 0, err
 	}

@@ -92,7 +92,7 @@ func (c *controller) findOrCreate(ctx context.Context, account cloud.CloudProvid
 	return cluster, nil
 }
 
-// missing is what it means that the cloud has no cluster of the recorded ID.
+// missing returns the obstacle if the cloud does not find the cluster of the recorded ID.
 func (c *controller) missing(kluster *klusterv1alpha1.Kluster) error {
 	id := kluster.Status.KlusterID
 	if left := c.unsettled(kluster); left > 0 {
@@ -105,9 +105,9 @@ func (c *controller) missing(kluster *klusterv1alpha1.Kluster) error {
 
 // +kubebuilder:rbac:groups=inspirit941.dev,resources=klusters,verbs=get
 
-// confirm fails if the cache is behind, as it may be after a change of leader. What a stale spec lacks would be taken
-// from the cluster, and for a Kluster that is gone a cluster would be made. The event of the newer version queues the
-// Kluster again.
+// confirm fails if the cache is behind, as it may be after a change of leader. From a stale spec, the operator would
+// remove what that spec lacks, or make a cluster for a Kluster that is gone. The event of the newer version queues
+// the Kluster again.
 func (c *controller) confirm(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	live, err := c.clients.kluster.Inspirit941V1alpha1().Klusters(kluster.Namespace).Get(ctx, kluster.Name, metav1.GetOptions{})
 	if err != nil {

@@ -40,7 +40,7 @@ var _ = Describe("an operator with --namespace", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// as sends the operator's requests in the name of a user.
+// as impersonates a user in the operator's requests.
 func as(user string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {

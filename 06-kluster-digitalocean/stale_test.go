@@ -57,7 +57,7 @@ func TestAStaleKlusterChangesNothing(t *testing.T) {
 	tests := map[string]struct {
 		live []runtime.Object
 		act  func(*controller, cloud.CloudProvider) error
-		// want is what the cloud is asked to change, "" for nothing, and an error that is tried again.
+		// want is what the cloud is asked to change; "" for nothing, and an error that is retried.
 		want string
 	}{
 		"a Kluster is current, and has no cluster":            {live: []runtime.Object{intendedKluster()}, act: create, want: "create"},

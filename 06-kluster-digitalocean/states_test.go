@@ -144,7 +144,7 @@ func addMachines(ctx context.Context, namespace, pool string) {
 	askAccount(ctx, namespace, http.MethodPut, pool, `{"name":"web","count":3}`)
 }
 
-// askAccount sends a request that no method of the operator's interface stands for.
+// askAccount sends a request that no method of the operator's interface makes.
 func askAccount(ctx context.Context, namespace, method, path, body string) {
 	GinkgoHelper()
 	request := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))

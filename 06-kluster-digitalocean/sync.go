@@ -62,9 +62,9 @@ type obstacle struct {
 // Error makes an obstacle an error, so that it ends what it stands in the way of.
 func (o *obstacle) Error() string { return fmt.Sprintf("%s: %s", o.reason, o.message) }
 
-// obstacleOf translates the error of a call of the cloud. One that is no answer comes from the network. NotFound ends
-// nothing here: it may be about a node pool, or about what the cloud does not show yet. The next look at the
-// cluster itself decides, see findOrCreate and removeCluster.
+// obstacleOf translates the error of a call to the cloud. One that is not an answer comes from the network. NotFound
+// is not final here: it may be about a node pool, or about something that the cloud does not show yet. The next look
+// at the cluster itself decides, see findOrCreate and removeCluster.
 func obstacleOf(err error) error {
 	if wait, unsent := errors.AsType[*postponed](err); unsent {
 		return wait

@@ -20,8 +20,9 @@ func tokenMissing(format string, args ...any) error {
 	return &obstacle{reason: klusterv1alpha1.ReasonTokenMissing, message: fmt.Sprintf(format, args...), credentials: true}
 }
 
-// tokenNotAllowed is the obstacle of a Secret that is not meant for the cloud. The author of a Kluster could
-// else have any password of the namespace sent there. A Secret's type can't be changed.
+// tokenNotAllowed is the obstacle of a Secret that is not meant for the cloud. Without this check, the
+// author of a Kluster could have any password of the namespace sent there. A Secret's type can't be
+// changed.
 func tokenNotAllowed(secret *corev1.Secret) error {
 	message := fmt.Sprintf("Secret %q is of the type %q: only one that was made with --type=%s is sent to the cloud", secret.Name, secret.Type, klusterv1alpha1.TokenSecretType)
 	return &obstacle{reason: klusterv1alpha1.ReasonTokenNotAllowed, message: message, credentials: true}

@@ -107,7 +107,7 @@ func (t *trial) takeOver(ctx context.Context, second *instance) error {
 	})
 }
 
-// leads returns an error if the replica has not written to a lease, as only the one that has it does.
+// leads returns an error if the replica has not written to the lease, which only its holder does.
 func (i *instance) leads() error {
 	for _, request := range i.tap.Requests() {
 		if request.IsLease() && request.IsWrite() && (request.Status == http.StatusOK || request.Status == http.StatusCreated) {

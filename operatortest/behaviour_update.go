@@ -104,7 +104,8 @@ func (t *trial) update(ctx context.Context, from map[string]any, before state, c
 	return nil
 }
 
-// expectEffect returns an error if a changed spec ends like the sample's: whether an operator follows the change could not be seen.
+// expectEffect returns an error if a changed spec ends like the sample's: then nothing would show whether an operator
+// follows the change.
 func (l *lab) expectEffect(spec map[string]any, made, changed state) error {
 	if l.work(changed).difference(l.work(made)) != "" {
 		return nil

@@ -19,7 +19,7 @@ type behaviour struct {
 	promise string
 	// advice says what an operator that fails most likely lacks.
 	advice string
-	// needsChild tells that an operator without Children can't be tried.
+	// needsChild says that the behaviour can't be tried on an operator without Children.
 	needsChild bool
 	check      func(context.Context, *lab) error
 }

@@ -18,7 +18,7 @@ import (
 const foreignPatch = `{"metadata":{"labels":{"somebody-else.example.com/label":"kept"},"annotations":{"somebody-else.example.com/annotation":"kept"}}}`
 
 // patch changes an object by a JSON merge patch, on behalf of a user. A patch that changes nothing is an
-// error: any operator would pass what is tried with it.
+// error: any operator would pass a trial with it.
 func (t *trial) patch(ctx context.Context, object *unstructured.Unstructured, patch string) error {
 	before := object.DeepCopy()
 	if err := t.cluster.admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)), strict); err != nil {
@@ -31,8 +31,8 @@ func (t *trial) patch(ctx context.Context, object *unstructured.Unstructured, pa
 	return nil
 }
 
-// patchForeign writes what belongs to others to a child, and returns the patches. What Normalize
-// hides of them would be missed in every comparison that follows.
+// patchForeign writes fields that belong to others to a child, and returns the patches. It fails
+// if Normalize hides one: every comparison that follows would miss it.
 func (t *trial) patchForeign(ctx context.Context, declared Child, child *unstructured.Unstructured) ([]string, error) {
 	patches := append([]string{foreignPatch}, slices.Collect(maps.Values(declared.Foreign))...)
 	for _, patch := range patches {
@@ -106,8 +106,8 @@ func valueAt(object *unstructured.Unstructured, path []string) any {
 	return value
 }
 
-// repaired waits until no disturbed field of an object has the value that the disturbance gave it. This is
-// seen before Normalize, so that a field with random content can be disturbed, too.
+// repaired waits until no disturbed field of an object has the value that the disturbance gave it. It
+// compares before Normalize, so that a field with random content can be disturbed, too.
 func (t *trial) repaired(ctx context.Context, object *unstructured.Unstructured, disturbed []field, what string) error {
 	return t.eventually(ctx, what, func(ctx context.Context) error {
 		now := object.DeepCopy()

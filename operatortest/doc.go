@@ -70,7 +70,7 @@
 //
 // Each has a label of that name: go test -ginkgo.label-filter=crash tries one. Do that while you mend an
 // operator: each wait for what a broken one never does takes [Operator.Timeout], and a run of all behaviours
-// many minutes. Drift and collision need a child, and are skipped without [Operator.Children].
+// takes many minutes. Drift and collision need a child, and are skipped without [Operator.Children].
 //
 // Every trial has a namespace of its own, to which the operator is confined, so
 // that trials run side by side. The operator runs with the permissions of
@@ -80,11 +80,11 @@
 // that. A killed operator is one whose requests all fail from then on; what is
 // left of it in the process can do nothing any more.
 //
-// Ends are compared as a whole: all resources and children in the namespace and
-// the world outside, without names, UIDs and times that differ every time. What
-// else differs is taken out by [Operator.Normalize]. An object of any other kind that the
-// operator made and left is reported: declare its kind in [Operator.Children]. So is a write
-// outside the trial's namespace.
+// Ends are compared as a whole: all resources and children in the namespace and the world
+// outside, without names, UIDs and times that differ every time. What else differs is taken
+// out by [Operator.Normalize]. The kit also reports a write outside the trial's namespace,
+// and an object of any other kind that the operator made and left: declare its kind in
+// [Operator.Children].
 //
 // A disturbance that changes nothing is an error, for any operator would pass it: a misspelt patch, or one to
 // the value that is there already. The fields that a patch of [Child.Drift] changes are compared

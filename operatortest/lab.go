@@ -52,7 +52,7 @@ type end struct {
 	once  sync.Once
 	state state
 	err   error
-	// cutShort tells that the caller that tried it had no more time for it, so err says nothing about the spec.
+	// cutShort says that the caller that tried it ran out of time, so err says nothing about the spec.
 	cutShort bool
 }
 

@@ -93,8 +93,8 @@ type Child struct {
 	// Name is the object's name for a resource; the resource's own if nil. An
 	// empty name says that a resource of this spec has no such child.
 	Name func(resource *unstructured.Unstructured) string
-	// Drift are JSON merge patches that the operator must undo, by what they do. Each must change the child, and no field
-	// that it changed may keep its value; that is seen before Normalize.
+	// Drift are JSON merge patches that the operator must undo, by what they do. Each must change the child, and the
+	// operator must give every field that it changed another value; this is checked before Normalize.
 	Drift map[string]string
 	// Foreign are JSON merge patches of fields that belong to others, which the
 	// operator must leave alone. A label and an annotation are tried always.

@@ -3,7 +3,7 @@
 # that does not compile must not take the whole front door away. Prints nothing when all
 # is well, and one line that says what to do when it is not.
 set -u
-# What means something else in a learner's shell: where cd goes, and for what go builds.
+# A learner's shell may change where cd goes and what go builds for.
 unset CDPATH
 export GOFLAGS=-buildvcs=false
 cd "$(dirname "$0")/.." || exit 1
@@ -21,7 +21,8 @@ needed=$(sed -n 's/^go //p' go.mod)
 install="install Go $needed or newer from https://go.dev/dl/"
 command -v go >/dev/null 2>&1 || fail "the go command is not on your PATH: $install"
 
-# outdated goes on with an earlier bin/workshop: a module that can't be had now is missed by the commands that need it.
+# outdated goes on with an earlier bin/workshop: if a module can't be downloaded now, only the commands that need it
+# fail.
 outdated() {
 	echo "workshop: going on with the bin/workshop of before, which can't be built now ($(echo "$1" | head -n 1))" >&2
 	exit 0

@@ -14,11 +14,11 @@ unexport CDPATH
 CGO_ENABLED ?= 0
 export CGO_ENABLED
 
-# What may be said on make's command line only: in a shell's environment it would mean something else.
+# The value of a variable that only counts on make's command line: in a shell's environment it may mean something else.
 given = $(if $(filter command,$(firstword $(origin $(1)))),$($(1)))
 
-# Before one of these targets changes a cluster that is not the classroom's, you are asked; YES=1 answers. From then
-# on its kubeconfig is a copy: a context that is switched meanwhile does not send the rest to another cluster.
+# These targets ask before they change a cluster that is not the classroom's; YES=1 answers yes. From then on they
+# use a copy of its kubeconfig: switching the context meanwhile does not send the rest to another cluster.
 ifneq (,$(filter install uninstall samples deploy undeploy run cert-manager remove-cert-manager,$(MAKECMDGOALS)))
 CONFIRMED := $(shell [ -x $(BIN)/workshop ] || ../tools/bootstrap.sh >&2; \
   KUBECONFIG='$(subst ','\'',$(KUBECONFIG))' $(BIN)/workshop confirm $(if $(call given,YES),--yes))

@@ -18,11 +18,11 @@ import (
 	"example.com/operator-workshop/03-kubebuilder-guestbook/internal/manager"
 )
 
-// errPrinted tells that the arguments asked for nothing but a text, the help or the version, which is printed.
+// errPrinted says that the arguments asked only for the help or the version, which has been printed.
 var errPrinted = errors.New("the text that was asked for is printed")
 
-// parseFlags reads the arguments and starts logging as they say. It returns
-// errPrinted, or an error of one line.
+// parseFlags reads the arguments and starts logging as they say. Its error is
+// errPrinted or a single line.
 func parseFlags(args []string, output io.Writer) (*flag.FlagSet, manager.Options, error) {
 	options := manager.Default()
 	// Readable lines without stack traces; --zap-devel=false gives JSON.

@@ -21,8 +21,8 @@ import (
 // tellsSecrets is the level from which on client-go logs the bodies of its requests. Zap counts downwards.
 const tellsSecrets = zapcore.Level(-8)
 
-// parseFlags reads the arguments and starts logging as they say. It returns flag.ErrHelp
-// after printing the help or the version that was asked for, and else an error of one line.
+// parseFlags reads the arguments and starts logging as they say. Its error is flag.ErrHelp
+// after it has printed the help or the version, and otherwise a single line.
 func parseFlags(args []string, output io.Writer) (*flag.FlagSet, manager.Options, error) {
 	options := manager.Default()
 	if err := options.ReadEnvironment(os.Getenv); err != nil {

@@ -49,7 +49,7 @@ func main() {
 func run(ctx context.Context, args []string, output io.Writer) error {
 	flags, options, err := parseFlags(args, output)
 	if errors.Is(err, flag.ErrHelp) {
-		return nil // what was asked for is printed
+		return nil // the help or the version is printed
 	}
 	if err != nil {
 		return err

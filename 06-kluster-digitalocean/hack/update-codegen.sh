@@ -18,8 +18,8 @@ for tool in deepcopy-gen applyconfiguration-gen client-gen lister-gen informer-g
   fi
 done
 
-# The generators never delete: what a former run made for a kind that is gone would stay. So they write into an empty
-# folder, which takes the place of the old one when all of them have succeeded.
+# The generators never delete files: those of a kind that is gone would stay. So they write into an empty folder,
+# which replaces the old one once all of them have succeeded.
 NEW=$(mktemp -d)
 trap 'rm -rf "$NEW"' EXIT
 

@@ -14,7 +14,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// checkout is a copy of this checkout, for tests that change it. Its path has what paths of learners have.
+// checkout is a copy of this checkout, for tests that change it. Its path has a space and an umlaut, as learners' paths
+// may.
 type checkout struct{ root string }
 
 func copyCheckout(t *testing.T) checkout {
@@ -45,7 +46,7 @@ func copyCheckout(t *testing.T) checkout {
 	return c
 }
 
-// copyFile leaves out what git knows and the folder has lost.
+// copyFile skips a file that git lists but the folder no longer has.
 func copyFile(g Gomega, from, to string) {
 	content, err := os.ReadFile(from)
 	if os.IsNotExist(err) {
@@ -75,7 +76,7 @@ func (c checkout) run(t *testing.T, dir string, settings []string, name string, 
 	return string(out), command.ProcessState.ExitCode()
 }
 
-// plainEnvironment has nothing of a make or a play that runs this test.
+// plainEnvironment leaves out what a make or a play that runs this test has set.
 func plainEnvironment() []string {
 	var plain []string
 	for _, entry := range os.Environ() {
@@ -88,7 +89,7 @@ func plainEnvironment() []string {
 	return plain
 }
 
-// foreignCluster is a kubeconfig of a server that says no more than its version.
+// foreignCluster returns a kubeconfig of a server that only tells its version.
 func foreignCluster(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/internal/classroom"
 )
 
-// confirmCommand stands before the targets of the stages' Makefiles that change a cluster.
+// confirmCommand runs before the targets of the stages' Makefiles that change a cluster.
 func (a *app) confirmCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm",
@@ -24,7 +24,7 @@ func (a *app) confirmCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			kubeconfig := os.Getenv("KUBECONFIG")
-			agreed := a.yes && classroom.IsCopy(a.repo, kubeconfig) // such as a command of a chapter
+			agreed := a.yes && classroom.IsCopy(a.repo, kubeconfig) // as in a command of a chapter
 			if !agreed && !classroom.IsClassroom(a.repo, kubeconfig) {
 				a.provider = classroom.Current
 				a.confirm = a.ask(cmd.InOrStdin(), cmd.ErrOrStderr())
@@ -46,12 +46,12 @@ func (a *app) confirmCommand() *cobra.Command {
 	}
 }
 
-// ask returns the question that comes before a cluster of the learner's own is changed.
+// ask returns the function that asks before the learner's own cluster is changed.
 func (a *app) ask(in io.Reader, out io.Writer) func(ctx context.Context, question string) error {
 	return asker{in: in, out: out, yes: a.yes}.Confirm
 }
 
-// asker asks on in and out before a cluster is changed that is not the workshop's.
+// asker asks, on in and out, before a cluster that is not the workshop's is changed.
 type asker struct {
 	in  io.Reader
 	out io.Writer

@@ -135,7 +135,7 @@ func (t *endToEnd) buildImage(ctx context.Context) error {
 	return t.command([]string{fromEnvironment("MAKE", "make"), "docker-build", "IMG=" + t.image}).Run(ctx)
 }
 
-// bringUp also makes sure that the test deletes nothing that a cluster of the learner's own had before.
+// bringUp also makes sure that the test deletes nothing that the learner's own cluster had before.
 func (t *endToEnd) bringUp(ctx context.Context) error {
 	t.aside = true
 	cluster, err := t.upToInstall(t.cmd)

@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/internal/leftover"
 )
 
-// hold takes the cluster for a play: a second one would delete what the first has made.
+// hold reserves the cluster for a play: a second play would delete what the first has made.
 func (a *app) hold(ctx context.Context, cluster classroom.Cluster) (*leftover.Play, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -24,8 +24,8 @@ func (a *app) hold(ctx context.Context, cluster classroom.Cluster) (*leftover.Pl
 	return leftover.Begin(ctx, a.repo.State(), key, self, watchdogName)
 }
 
-// chapterEnvironment is that of a chapter's commands. What the learner's shell has for other programs of go and make
-// must not change what a chapter does.
+// chapterEnvironment is the environment of a chapter's commands. Settings of go and make in the learner's shell must
+// not change what a chapter does.
 func (a *app) chapterEnvironment(cluster classroom.Cluster, held *leftover.Play) []string {
 	return e2e.Environment(append(a.chosen(cluster), held.Environment())...)
 }

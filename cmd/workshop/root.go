@@ -44,7 +44,7 @@ func newRootCommand() *cobra.Command {
 				return err
 			}
 			a.repo = found
-			// A hint, and no reason to do nothing at all.
+			// Only report it: most commands work without it.
 			if err := leftover.Sweep(cmd.Context(), found.State()); err != nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "workshop: %v\n", err)
 			}
@@ -92,7 +92,7 @@ func (a *app) ensureTools(ctx context.Context, out io.Writer, setName string) er
 	if _, err := builder.Ensure(ctx, set); err != nil {
 		return err
 	}
-	// The tools are there. A module that can't be had is missed by the commands that need it, if at all.
+	// The tools are there. If a module can't be downloaded, only the commands that need it fail.
 	if err := builder.Prefetch(ctx); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(out, "Going on, although not all modules are there: %v\n", err)
 	}
@@ -149,7 +149,7 @@ func (a *app) environment(cluster classroom.Cluster) []string {
 }
 
 // goSettings hold for all that is compiled, in the stages' Makefiles as well: with two settings of cgo, half of the
-// packages are compiled twice. It can be switched on, as for `go test -race`.
+// packages would be compiled twice. Cgo can be switched on, as for `go test -race`.
 func goSettings() []string { return []string{"CGO_ENABLED=" + fromEnvironment("CGO_ENABLED", "0")} }
 
 // chosen are the variables that lead to the cluster and to bin/.

@@ -87,7 +87,7 @@ func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) err
 	return nil
 }
 
-// stopped is how verbs end after Ctrl-C. For programs that run until then, it is no failure.
+// stopped is the result of verbs after Ctrl-C. For programs that run until then, it is no failure.
 func stopped(verbs []string) error {
 	if last := verbs[len(verbs)-1]; last == "run" || last == "emulator" {
 		return nil
@@ -95,7 +95,7 @@ func stopped(verbs []string) error {
 	return errors.New("interrupted")
 }
 
-// jobs are the options of make for parallel jobs, and its descriptors, which are not handed on.
+// jobs matches make's options for parallel jobs, and those for its jobserver, whose descriptors are not passed on.
 var jobs = regexp.MustCompile(`(^| )(-j[0-9]*|--jobserver-(auth|fds)=[^ ]*)`)
 
 // withoutJobs is an environment for a make that runs one thing after the other.

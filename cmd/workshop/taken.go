@@ -10,8 +10,8 @@ import (
 	"example.com/operator-workshop/internal/classroom"
 )
 
-// requireFree refuses a chapter where something that it makes exists already: its first command would fail, and its
-// clean-up would then delete what was there before.
+// requireFree refuses a chapter if something that it makes exists already: its first command would fail, and its
+// cleanup would then delete what was there before.
 func (a *app) requireFree(ctx context.Context, environment []string, loaded *chapter.Chapter) error {
 	byKind := map[string][]string{}
 	var taken []string

@@ -113,8 +113,8 @@ func (b Bench) row(figure string, took []time.Duration) {
 	fmt.Fprintf(b.Out, "| %s | %.2f s | %.2f–%.2f s |\n", figure, took[len(took)/2].Seconds(), took[0].Seconds(), took[len(took)-1].Seconds())
 }
 
-// costs measures memory as the components' shares of it: clusters have the pages of their programs in common, so the
-// sum of their sizes would count those often. What else the machine does makes no difference.
+// costs measures memory as the components' shares of it: clusters share the pages of their programs, so the sum of
+// their sizes would count those several times. What else runs on the machine makes no difference.
 func (b Bench) costs(ctx context.Context, clusters []classroom.Cluster) error {
 	var first uint64
 	for i, cluster := range clusters {

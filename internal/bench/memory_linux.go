@@ -9,8 +9,8 @@ import (
 	"example.com/operator-workshop/internal/classroom"
 )
 
-// memory is a component's share of the machine's memory, in bytes: of a page that several processes have, each counts
-// its part (PSS, see proc_pid_smaps(5)).
+// memory is a component's share of the machine's memory, in bytes: a page that several processes share counts for
+// each in part (PSS, see proc_pid_smaps(5)).
 func memory(component classroom.Component) (uint64, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", component.PID))
 	if err != nil {

@@ -67,7 +67,7 @@ type Options struct {
 	Aside bool
 	// Out receives what is done, command by command.
 	Out io.Writer
-	// Confirm is asked before a cluster is changed that the workshop has not made: Up fails
+	// Confirm is asked before a cluster that the workshop has not made is changed: Up fails
 	// with its error. Nil agrees.
 	Confirm func(ctx context.Context, question string) error
 }

@@ -48,8 +48,8 @@ func (r runner) output(ctx context.Context, tool string, args ...string) (string
 		return "", fmt.Errorf("%s is missing: run `make tools`", filepath.Join("bin", tool))
 	}
 	var stdout, stderr bytes.Buffer
-	// The shell only sets the mode of new files, and becomes the tool then: keys, logs and etcd's data are nobody else's
-	// to read. A umask of this program would be that of all its goroutines.
+	// The shell only sets the mode of new files, and then becomes the tool: no other user may read keys, logs and etcd's
+	// data. A umask set in this program would hold for all its goroutines.
 	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `umask 077; exec "$0" "$@"`, path}, args...)...)
 	command.Dir = r.repo.Root
 	command.Env = append(cleanEnvironment(), r.env...)
@@ -110,7 +110,7 @@ func cleanEnvironment() []string {
 	var clean []string
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		// A cluster that a command of a chapter has mended does not end with the chapter.
+		// A cluster that a command of a chapter has repaired must not end with the chapter.
 		if strings.HasPrefix(name, "KWOK_") || strings.HasPrefix(name, "ETCDCTL_") || name == "KUBECONFIG" || name == leftover.Variable {
 			continue
 		}

@@ -67,13 +67,13 @@ func (e *embedded) writeConfig(chosen ports) error {
 	return writeFile(e.path(".yaml"), content)
 }
 
-// patches are the arguments that components get beyond kwokctl's. Other users of the machine reach the ports, so each
-// demands a certificate for everything but its health.
+// patches are the arguments that components get beyond kwokctl's. Other users of the machine can reach the ports, so
+// each component demands a certificate for everything but its health.
 func (e *embedded) patches(chosen ports) []componentPatch {
 	replace := func(key, value string) extraArg { return extraArg{Key: key, Value: value, Override: true} }
 	certificate, key, authority := e.pki("admin.crt"), e.pki("admin.key"), e.pki("ca.crt")
 	client, peer := local(chosen.Etcd, ""), local(chosen.EtcdPeer, "")
-	// Without a certificate to serve each of the two would first make a key.
+	// Without a serving certificate, each of the two would first make a key.
 	serving := []extraArg{
 		{Key: "tls-cert-file", Value: certificate}, {Key: "tls-private-key-file", Value: key},
 		replace("authorization-always-allow-paths", "/healthz,/readyz,/livez"),
@@ -109,7 +109,7 @@ func (e *embedded) patches(chosen ports) []componentPatch {
 			{Key: "use-service-account-credentials", Value: "true"},
 		}, serving...)},
 		{Name: "kube-scheduler", ExtraArgs: serving},
-		// kwok would serve its metrics to everybody, and has nothing else to say: no container has logs or a shell.
+		// kwok would serve its metrics to everybody, and has nothing else to serve: no container has logs or a shell.
 		{Name: "kwok-controller", ExtraArgs: []extraArg{replace("server-address", ""), replace("node-port", "0")}},
 	}
 }

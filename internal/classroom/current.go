@@ -88,7 +88,7 @@ func (c *current) Up(ctx context.Context) error {
 // freeze copies the current context, with its certificates and keys, into a file that is named after its content.
 func (c *current) freeze(ctx context.Context) (name, server string, err error) {
 	quiet := *c
-	quiet.runner.log = "" // the credentials must not get into it
+	quiet.runner.log = "" // the credentials must not get into the log
 	content, err := quiet.kubectl(ctx, "config", "view", "--minify", "--flatten", "--raw")
 	if err != nil {
 		return "", "", fmt.Errorf("%s chooses no cluster: run `kubectl config use-context NAME` (%w)", c.learners(), err)
@@ -142,7 +142,7 @@ func (c *current) checkKubeconfig() error {
 	return fmt.Errorf("there is no kubeconfig %s: set KUBECONFIG to the file of your cluster, or leave it and CLUSTER=current out for the built-in one", c.learners())
 }
 
-// Down leaves a cluster alone that the workshop did not make, and removes the copies of its kubeconfig.
+// Down leaves the learner's own cluster alone, and removes the copies of its kubeconfig.
 func (c *current) Down(context.Context) error {
 	entries, err := os.ReadDir(c.options.Repo.State())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

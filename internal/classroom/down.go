@@ -31,8 +31,8 @@ func (e *embedded) Down(ctx context.Context) error {
 	return os.RemoveAll(e.runner.log)
 }
 
-// remove leaves nothing of the cluster: no process, no file. The record goes first and the folder last: killed between
-// the two, the next command finds no cluster, and files that it removes.
+// remove leaves nothing of the cluster: no process, no file. The record goes first and the folder last: after a kill
+// between the two, the next command finds no cluster, and removes the files that are left.
 func (e *embedded) remove(ctx context.Context) error {
 	if err := endAll(ctx, e.dir); err != nil {
 		return err
@@ -40,13 +40,13 @@ func (e *embedded) remove(ctx context.Context) error {
 	if err := removeBelow(e.state, e.path(".json"), e.path(".json.partial")); err != nil {
 		return err
 	}
-	// kwokctl locks the kubeconfig while it writes it. Ended then, it leaves the lock behind, and every later one
-	// would go on without a kubeconfig.
+	// kwokctl locks the kubeconfig while it writes it. Killed then, it leaves the lock behind, and every later
+	// kwokctl would go on without a kubeconfig.
 	return errors.Join(unchoose(ctx, e.state, e.Kubeconfig()),
 		removeBelow(e.state, e.Kubeconfig(), e.Kubeconfig()+".lock", e.path(".yaml"), e.path(".yaml.partial"), e.dir))
 }
 
-// removeBelow removes files and folders below one, and follows no symbolic link that leads out of it.
+// removeBelow removes files and folders below a folder, and follows no symbolic link that leads out of it.
 func removeBelow(folder string, paths ...string) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

@@ -78,7 +78,7 @@ func etcdAccess(dir string) []string {
 	}
 }
 
-// lock keeps other commands away from the cluster, and ends what a killed one has left at work.
+// lock keeps other commands away from the cluster, and ends what a killed one has left running.
 func (e *embedded) lock(ctx context.Context) (unlock func(), err error) {
 	unlock, err = lock(ctx, e.path(".lock"), e.options.Out, lockLimit)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// The stand-ins for kwokctl fail as it does: by itself, or because a component has ended. The number is no process's.
+// The stand-ins for kwokctl fail as it does: by itself, or because a component has ended. No process has that number.
 const (
 	failedKwokctl = "#!/bin/sh\necho 'ERR: write kwok.yaml: no space left on device' >&2\nexit 1\n"
 	failedEtcd    = `#!/bin/sh

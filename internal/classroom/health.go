@@ -20,14 +20,14 @@ import (
 const (
 	// answerLimit is how long a component may take to answer until it counts as hung.
 	answerLimit = 10 * time.Second
-	// heartbeatLimit is how old the newest heartbeat of the simulated nodes may be. kwok renews them every 10 s, but one
-	// that has just started first waits until those of the one before run out, after 40 s.
+	// heartbeatLimit is how old the newest heartbeat of the simulated nodes may be. kwok renews them every 10 s, but a
+	// kwok that has just started first waits until the leases of the one before expire, after 40 s.
 	heartbeatLimit = 2 * time.Minute
 )
 
 // health is what the components of a cluster say when they are asked.
 type health struct {
-	// dead do not run. hung run and don't answer, or do nothing.
+	// dead components do not run. hung ones run, but don't answer or do nothing.
 	dead, hung []string
 	// ready tells whether the API server serves.
 	ready bool
@@ -83,7 +83,7 @@ func isSilent(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// heartbeatOver tells whether kwok has left the leases of all its nodes alone for too long. It serves no port to ask.
+// heartbeatOver tells whether kwok has not renewed the lease of any node for too long. It serves no port to ask.
 func (e *embedded) heartbeatOver(ctx context.Context, client *http.Client, chosen ports, kwok *process.Process) bool {
 	if stopped(ctx, kwok) {
 		return true

@@ -22,7 +22,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// commandVariable makes the test program do what one command does with a cluster: the value is "up ROOT NAME".
+// commandVariable makes the test program do what one command does with a cluster: the value is a verb such as up, the
+// root and the name, each on a line.
 const commandVariable = "CLASSROOM_TEST_COMMAND"
 
 // mendLimit bounds the command after a kill. kwokctl alone waits two minutes for an API server that never comes.
@@ -62,7 +63,7 @@ func (v *victim) printed(text string) bool {
 	return strings.Contains(v.output.String(), text)
 }
 
-// killAt runs a command, and kills it with SIGKILL at a moment. It may end before.
+// killAt runs a command, and kills it with SIGKILL when moment returns true. The command may end before.
 func killAt(ctx context.Context, t *testing.T, r repo.Repo, verb, name string, moment func(*victim) bool) {
 	t.Helper()
 	g := NewWithT(t)
@@ -171,7 +172,7 @@ func TestKilledCommands(t *testing.T) {
 			c.before(ctx, g)
 			killAt(ctx, t, r, c.verb, "cut", c.moment)
 			if recorded("resetting")(nil) && exists(folder, "etcd-restored")(nil) {
-				// As if it had been killed a moment later, too short to be met: between the old data and the new.
+				// As if it had been killed a moment later, between the old data and the new: that moment is too short to hit.
 				g.Expect(os.RemoveAll(filepath.Join(folder, "etcd"))).To(Succeed())
 			}
 			quick, cancel := context.WithTimeout(ctx, mendLimit)

@@ -41,7 +41,8 @@ func lock(ctx context.Context, path string, out io.Writer, limit time.Duration) 
 		_ = file.Close()
 		return nil, err
 	}
-	// The number is only for the message above: a full disk must not keep `make down` from freeing space.
+	// The number is only for the message above, so an error is ignored: a full disk must not keep `make down` from freeing
+	// space.
 	_ = os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())), 0o600)
 	return func() { _ = file.Close() }, nil
 }

@@ -59,8 +59,8 @@ func stopped(ctx context.Context, candidate *process.Process) bool {
 	return is(ctx, candidate, process.Stop)
 }
 
-// endOrphans ends the tools that a killed command has left at work on this cluster: they would go on to start
-// components, and to write files, while another command removes them.
+// endOrphans ends the tools that a killed command has left working on this cluster: they would go on starting
+// components and writing files while another command removes them.
 func (e *embedded) endOrphans(ctx context.Context) error {
 	all, err := process.ProcessesWithContext(ctx)
 	if err != nil {

@@ -36,7 +36,7 @@ func (e *embedded) Reset(ctx context.Context) error {
 	return e.finishReset(ctx, found)
 }
 
-// restored is where etcd's data lie after a reset has made them, until they take the place of what the cluster holds.
+// restored is where a reset makes etcd's new data, until they replace what the cluster holds.
 func (e *embedded) restored() string { return filepath.Join(e.dir, "etcd-restored") }
 
 // restoreSnapshot makes etcd's data anew, beside those in use.
@@ -49,7 +49,7 @@ func (e *embedded) restoreSnapshot(ctx context.Context, found record) error {
 		"--name", etcdName, "--initial-cluster", etcdName+"="+peer, "--initial-advertise-peer-urls", peer)
 }
 
-// finishReset puts the restored data into place. Killed at any point, it can be begun again.
+// finishReset puts the restored data into place. After a kill at any point, it can be started again.
 func (e *embedded) finishReset(ctx context.Context, found record) error {
 	if err := endAll(ctx, e.dir); err != nil {
 		return err

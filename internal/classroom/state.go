@@ -32,7 +32,7 @@ type record struct {
 	Root string `json:"root"`
 	// Ports are those of an embedded cluster.
 	Ports ports `json:"ports,omitzero"`
-	// EtcdTLS says that the etcd of an embedded cluster demands certificates, as those of earlier versions did not.
+	// EtcdTLS says that the etcd of an embedded cluster demands certificates; that of earlier versions did not.
 	EtcdTLS bool `json:"etcdTLS,omitempty"`
 	// Container is the ID of the control plane of a kind cluster.
 	Container string `json:"container,omitempty"`

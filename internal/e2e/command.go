@@ -43,13 +43,13 @@ func (c Command) Run(ctx context.Context) error {
 }
 
 // others are variables that mean something to make, go or the shell. What a make tells the programs that it starts,
-// another would take as its own; GOOS=windows in a learner's shell would break every command.
+// another make would take as its own; GOOS=windows in a learner's shell would break every command.
 var others = []string{
 	"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "CLUSTER", "NAME", "IMG",
 	"GOFLAGS", "GOOS", "GOARCH", "CDPATH",
 }
 
-// Environment is that of this process and more, without what other programs would understand otherwise than meant.
+// Environment is that of this process and more, without variables that other programs would misunderstand.
 func Environment(more ...string) []string {
 	environment := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

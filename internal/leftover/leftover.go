@@ -1,8 +1,8 @@
 // Package leftover keeps two plays off one cluster, and ends what a killed play has left running.
 //
-// Everything that a play starts inherits an environment variable with a value of its own. So it is found also when it
-// has left its process group, as the control planes have that chapter 6 starts. A watchdog looks after it when the
-// player is killed. If the watchdog is killed as well, the next command of the workshop does.
+// Everything that a play starts inherits an environment variable with a value that only this play has. So it can be
+// found even when it has left its process group, as chapter 6's control planes do. When the player is killed, a
+// watchdog ends all of this. If the watchdog is killed as well, the next command of the workshop does.
 package leftover
 
 import (
@@ -72,7 +72,7 @@ func (p *Play) begin(ctx context.Context, watchdog []string) error {
 		return fmt.Errorf("record the play: %w", err)
 	}
 	command := exec.Command(watchdog[0], append(slices.Clone(watchdog[1:]), p.mark)...)
-	// A session of its own: what ends the player's terminal leaves the watchdog alone.
+	// A session of its own, so that closing the player's terminal does not end the watchdog.
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	leash, err := command.StdinPipe()
 	if err != nil {
@@ -89,7 +89,7 @@ func (p *Play) begin(ctx context.Context, watchdog []string) error {
 // Environment is what every program of the play gets.
 func (p *Play) Environment() string { return Variable + "=" + p.mark }
 
-// End ends what still runs and gives the cluster back.
+// End ends what still runs and releases the cluster.
 func (p *Play) End(ctx context.Context) error {
 	err := end(context.WithoutCancel(ctx), p.mark)
 	if err == nil {
@@ -99,7 +99,7 @@ func (p *Play) End(ctx context.Context) error {
 	return errors.Join(err, p.lock.Close())
 }
 
-// Watch waits until the player is gone, whose end closes the leash, and then ends what runs on.
+// Watch waits for the end of the player, which closes the leash, and then ends what still runs.
 func Watch(ctx context.Context, leash io.Reader, mark string) error {
 	_, _ = io.Copy(io.Discard, leash)
 	return end(ctx, mark)

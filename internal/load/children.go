@@ -22,7 +22,7 @@ const (
 	removeTimeout = 10 * time.Minute
 	// removeInterval is how often a wait asks the API server whether they are.
 	removeInterval = time.Second
-	// revisionAnnotations begin what the Deployment controller notes on Deployments.
+	// revisionAnnotations is the prefix of the annotations that the Deployment controller puts on Deployments.
 	revisionAnnotations = "deployment.kubernetes.io/"
 )
 
@@ -68,7 +68,7 @@ func (g *ground) isResource(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == kind.Kind && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group == kind.Group
 }
 
-// deletableKinds are those of all objects in namespaces that clients can create and delete.
+// deletableKinds are all namespaced kinds that clients can create, list and delete.
 func (g *ground) deletableKinds() ([]schema.GroupVersionKind, error) {
 	asked, err := discovery.NewDiscoveryClientForConfig(g.cluster.Config)
 	if err != nil {

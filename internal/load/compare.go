@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// baselineRuns is how often the children are made without the operator. They lie
-// between two measurements with it, so that a control plane which grows slower,
-// or faster, counts alike for both.
+// baselineRuns is how often the children are made without the operator. These
+// runs lie between two measurements with the operator, so that a control plane
+// that gets slower, or faster, affects both alike.
 const baselineRuns = 2
 
 // compare creates the operator's children again without the operator, with the
@@ -56,7 +56,7 @@ func (b Bench) lastLife(ctx context.Context, ground *ground, found *figures) err
 	return nil
 }
 
-// rest gives the control plane time to end what the last run left it to do.
+// rest gives the control plane time to finish what the last run left it to do.
 func rest(ctx context.Context, duration time.Duration) error {
 	timer := time.NewTimer(duration)
 	defer timer.Stop()

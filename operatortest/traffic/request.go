@@ -24,7 +24,7 @@ type Request struct {
 	Namespace, Name string
 	// Lists tells of a watch that begins with all objects there are, in place of a list.
 	Lists bool
-	// DryRun tells of a write that the API server only tries. A deletion may say so in its body, which is not read.
+	// DryRun marks a write that the API server only tries. A deletion may say so in its body, which is not read.
 	DryRun bool
 	// Path is the URL's path.
 	Path string

@@ -26,7 +26,7 @@ const (
 
 // Hold keeps back the events of matching watches, of those already open too,
 // until the returned function is called. The objects that a watch begins with in
-// place of a list are not kept back, as a list's would not be.
+// place of a list pass, as those of a list would.
 func (t *Tap) Hold(match func(Request) bool) (release func(Release)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

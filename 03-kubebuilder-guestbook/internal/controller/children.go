@@ -132,7 +132,7 @@ func isGuestbook(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Guestbook" && owner.APIVersion == webappv1.SchemeGroupVersion.String()
 }
 
-// refusal is the obstacle if the API server understood the request and refuses it, nil for any other error.
+// refusal returns the obstacle if the API server understood the request and refused it, nil for any other error.
 func refusal(child child, err error) *obstacle {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 	if !refused || isNamespaceGoing(err) {

@@ -48,12 +48,12 @@ func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
 	}
 }
 
-// newRevision names what the pods are made from: the Guestbook's UID, and a
-// digest of its spec, the image and the settings. By the UID a new Guestbook does not
-// take the pods of a former one of its name, which are about to go, for its own.
+// newRevision names what the pods are made from: the Guestbook's UID, and a digest of
+// its spec, the image and the settings. The UID keeps a new Guestbook from taking the
+// terminating pods of a former one of its name for its own.
 //
-// It does not digest the pod template: Kubernetes' types change with its libraries,
-// and an update of those would replace every pod.
+// It does not digest the pod template: Kubernetes' Go types change from release to
+// release, so an update of the library would replace every pod.
 func newRevision(guestbook *webappv1.Guestbook, settings string) string {
 	spec := guestbook.Spec
 	spec.Size = 0 // another size replaces no pod

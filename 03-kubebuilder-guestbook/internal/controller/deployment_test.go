@@ -211,8 +211,8 @@ func TestServiceFindsThePods(t *testing.T) {
 	g.Expect(template.Spec.Containers[0].Ports).To(ContainElement(HaveField("Name", service.Spec.Ports[0].TargetPort.String())))
 }
 
-// Every pod is replaced when its revision changes. So the revision must be the
-// same in every build: a new Go, a new library or a new field of the spec that is not set changes nothing.
+// A new revision replaces every pod. So the revision must be the same in every build: a new Go
+// release, a new library or a new field of the spec that is not set must not change it.
 func TestNewRevisionIsPinned(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(newRevision(storedGuestbook(), "content")).To(Equal("uid-of-web.637775a527b98c64b399bdaf4cb91b72"), "see newRevision in deployment.go")

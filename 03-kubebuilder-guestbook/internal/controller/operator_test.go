@@ -46,7 +46,8 @@ var operator = operatortest.Operator{
 			"addresses of pods that are not ready": `{"spec":{"publishNotReadyAddresses":true}}`,
 		},
 	}},
-	// The Deployment, the Service, and a status for each number of its two pods that exist, and that are ready.
+	// The Deployment, the Service, a first status, and two more for each of its two pods: when it is created and when it
+	// becomes ready.
 	MaxWrites: 7,
 	Values: map[string][]any{
 		"spec.configMapName": {"page-settings", "other-settings"},

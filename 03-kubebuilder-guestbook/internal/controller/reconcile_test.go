@@ -27,7 +27,7 @@ import (
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
 
-// testReconciler works on a client in memory, which has the objects and answers as faults say.
+// testReconciler uses an in-memory client that holds the objects and answers as faults say.
 func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *GuestbookReconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -38,7 +38,7 @@ func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Ob
 	return &GuestbookReconciler{Client: writer, Scheme: scheme, Recorder: events.NewFakeRecorder(100)}
 }
 
-// requestFor asks for a look at an object.
+// requestFor returns the request to reconcile an object.
 func requestFor(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
@@ -56,7 +56,7 @@ func newSettings() *corev1.ConfigMap {
 	return settings
 }
 
-// pausesBetween hands out how long the queue lets a request wait after each failure.
+// pausesBetween reports how long the queue delays a request after each failure.
 type pausesBetween struct {
 	workqueue.TypedRateLimiter[reconcile.Request]
 	pauses chan time.Duration
@@ -101,7 +101,7 @@ func TestConflictBacksOffAndCounts(t *testing.T) {
 	g.Expect(countErrors(g, "lasting-conflict")).To(BeNumerically(">=", 4), "alarms go by this metric")
 }
 
-// countErrors is how many calls of Reconcile have failed, by controller-runtime's metric.
+// countErrors returns how many calls of Reconcile have failed, according to controller-runtime's metric.
 func countErrors(g Gomega, name string) float64 {
 	families, err := metrics.Registry.Gather()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -164,7 +164,7 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 	}
 }
 
-// With two things wrong the status tells the first, and what only time mends is retried all the same.
+// If two things are wrong, the status reports the first, and what only time can mend is still retried.
 func TestRetriesBesideAnObstacle(t *testing.T) {
 	g := NewWithT(t)
 	outage := apierrors.NewInternalError(errors.New("etcd"))

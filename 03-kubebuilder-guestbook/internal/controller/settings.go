@@ -62,7 +62,7 @@ func keepDigest(object any) (any, error) {
 
 // digest returns 32 hexadecimal digits that differ when the parts do.
 func digest(parts ...any) string {
-	// Encoding maps, texts and the spec can't fail, and sorts the keys.
+	// Encoding maps, strings and the spec can't fail, and sorts the maps' keys.
 	content, _ := json.Marshal(parts)
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:16])

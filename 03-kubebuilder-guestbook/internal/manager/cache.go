@@ -14,9 +14,9 @@ import (
 // answers: see github.com/kubernetes-sigs/controller-runtime/pull/3440.
 //
 // Only a manager that has an informer before it starts waits like that. Here
-// IndexField makes one. Stages 4 and 5 have no index: their informers begin with
-// the controllers, whose wait ends with the process. A test there shows it:
-// TestProcessEndsWhenToldTo.
+// IndexField makes one. Stages 4 and 5 have no index: their informers start with
+// the controllers, which stop waiting when the process is told to end. Their
+// TestProcessEndsWhenToldTo shows it.
 type endingCache struct {
 	cache.Cache
 	process context.Context

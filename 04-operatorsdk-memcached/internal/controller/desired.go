@@ -71,12 +71,12 @@ func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memc
 
 // newRevision returns 16 hexadecimal digits that name what the pods are made from: the spec and the image.
 //
-// It does not digest the pod template: Kubernetes' types change with its libraries,
-// and an update of those would replace every pod.
+// It does not digest the pod template: Kubernetes' Go types change from release to
+// release, so an update of the library would replace every pod.
 func newRevision(memcached *cachev1alpha1.Memcached, image string) string {
 	spec := memcached.Spec
 	spec.Size, spec.Image = 0, image // another size replaces no pod
-	content, _ := json.Marshal(spec) // numbers and texts can always be encoded
+	content, _ := json.Marshal(spec) // numbers and strings can always be encoded
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:8])
 }

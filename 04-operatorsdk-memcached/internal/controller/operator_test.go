@@ -54,7 +54,8 @@ var operator = operatortest.Operator{
 			"pods that are not ready may be taken": `{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}`,
 		},
 	}},
-	// The finalizer, three children, and a status for each number of its two pods that exist, and that are ready.
+	// The finalizer, three children, a first status, and two more for each of its two pods: when it is created and when it
+	// becomes ready.
 	MaxWrites: 9,
 	Values: map[string][]any{
 		"spec.image":           {"docker.io/library/memcached:1.6.39-alpine", "registry.test:5000/memcached@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "memcached"},

@@ -16,9 +16,9 @@ import (
 const (
 	// crashing says what is wrong with a container that has ended more than once.
 	crashing = "its container ends again and again"
-	// crashWindow is how long after its last end such a container counts as crashing.
-	// The kubelet has the same measure: it forgets the crashes of a container that
-	// has run for ten minutes (and waits for five at most between two of them).
+	// crashWindow is how long after its last exit such a container counts as
+	// crashing. The kubelet uses the same time: it resets the back-off of a container
+	// that has run for ten minutes (the back-off itself is at most five minutes).
 	crashWindow = 10 * time.Minute
 )
 
@@ -60,16 +60,16 @@ func readyNames(pods []corev1.Pod) []string {
 	return names
 }
 
-// failure is why a pod can't run; the zero value, that it has not failed.
+// failure says why a pod can't run; the zero value says that it has not failed.
 type failure struct {
 	message string
-	// until is when it is over if nothing more happens to the pod; zero if an event will tell.
+	// until is when the failure is over if nothing more happens to the pod; zero if an event will announce the end.
 	until time.Time
 }
 
-// failureAmong says why one of the pods can't run, "" if none has failed, and after
-// how long that may be over without an event, 0 if it can't. A pod of an older
-// revision does not count: it is about to be replaced.
+// failureAmong says why one of the pods can't run, "" if none has failed. lookAgain
+// is how soon that may be over without an event, 0 if it can't be. A pod of an
+// older revision does not count: it is about to be replaced.
 func failureAmong(pods []corev1.Pod, revision string, now time.Time) (message string, lookAgain time.Duration) {
 	for i := range pods {
 		failure := failureOf(&pods[i])
@@ -88,9 +88,9 @@ func failureAmong(pods []corev1.Pod, revision string, now time.Time) (message st
 	return message, lookAgain
 }
 
-// failureOf says why a pod can't run. Between two waits a container that crashes
-// runs for a moment. That is no recovery, unless it gets ready or goes on for long:
-// the number of its restarts counts from the pod's first day.
+// failureOf says why a pod can't run. Between two waits a crashing container runs
+// for a moment. That is no recovery, unless it becomes ready or runs on for long:
+// the number of restarts is never reset, so it alone proves nothing.
 func failureOf(pod *corev1.Pod) failure {
 	for _, container := range pod.Status.ContainerStatuses {
 		last := container.LastTerminationState.Terminated

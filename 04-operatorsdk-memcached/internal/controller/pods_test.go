@@ -142,7 +142,7 @@ func TestFailureBetweenCrashes(t *testing.T) {
 	}
 }
 
-// crashed is the pod after an end of its container, which runs again and is not ready.
+// crashed is the pod after its container has exited; the container runs again and is not ready.
 func crashed(pod corev1.Pod, restarts int32, ended time.Time) corev1.Pod {
 	pod = unready(pod)
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{

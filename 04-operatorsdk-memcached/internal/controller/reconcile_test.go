@@ -29,7 +29,7 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// testReconciler works on a client in memory, which has the objects and answers as faults say.
+// testReconciler uses an in-memory client that holds the objects and answers as faults say.
 func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *MemcachedReconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -43,13 +43,13 @@ func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Ob
 	return &MemcachedReconciler{Client: writer, APIReader: writer, Scheme: scheme, Recorder: events.NewFakeRecorder(100), Image: DefaultImage, Now: func() time.Time { return noon }}
 }
 
-// createWithUID gives the object what the client in memory lacks.
+// createWithUID gives the object a UID, which the in-memory client does not.
 func createWithUID(ctx context.Context, writer client.WithWatch, object client.Object, options ...client.CreateOption) error {
 	object.SetUID("uid-of-child")
 	return writer.Create(ctx, object, options...)
 }
 
-// requestFor asks for a look at an object.
+// requestFor returns the request to reconcile an object.
 func requestFor(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
@@ -61,7 +61,7 @@ func newMemcached() *cachev1alpha1.Memcached {
 	return memcached
 }
 
-// pausesBetween hands out how long the queue lets a request wait after each failure.
+// pausesBetween reports how long the queue delays a request after each failure.
 type pausesBetween struct {
 	workqueue.TypedRateLimiter[reconcile.Request]
 	pauses chan time.Duration
@@ -106,7 +106,7 @@ func TestConflictBacksOffAndCounts(t *testing.T) {
 	g.Expect(countErrors(g, "lasting-conflict")).To(BeNumerically(">=", 4), "alarms go by this metric")
 }
 
-// countErrors is how many calls of Reconcile have failed, by controller-runtime's metric.
+// countErrors returns how many calls of Reconcile have failed, according to controller-runtime's metric.
 func countErrors(g Gomega, name string) float64 {
 	families, err := metrics.Registry.Gather()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -170,7 +170,7 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 	}
 }
 
-// With two things wrong the status tells the first, and what only time mends is retried all the same.
+// If two things are wrong, the status reports the first, and what only time can mend is still retried.
 func TestRetriesBesideAnObstacle(t *testing.T) {
 	g := NewWithT(t)
 	outage := apierrors.NewInternalError(errors.New("etcd"))

@@ -10,8 +10,8 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// Every pod is replaced when its revision changes. So the revision must be the
-// same in every build: a new Go, a new library or a new field of the spec that is not set changes nothing.
+// A new revision replaces every pod. So the revision must be the same in every build: a new Go
+// release, a new library or a new field of the spec that is not set must not change it.
 func TestNewRevisionIsPinned(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(newRevision(storedMemcached(), "memcached:1")).To(Equal("535554e2e8d17e3d"), "see newRevision in desired.go")

@@ -91,7 +91,7 @@ func (f findings) problem() *obstacle {
 	return nil
 }
 
-// lookAgain is after how long the conditions may change without an event, 0 if they can't.
+// lookAgain is how soon the conditions may change without an event, 0 if they can't.
 func (f findings) lookAgain() time.Duration {
 	if f.deployment == nil {
 		return 0

@@ -153,8 +153,8 @@ func (m *MetricsOptions) findCertificate() error {
 	return nil
 }
 
-// CheckAddresses returns an error that names the flag to change if something
-// listens on an address already. The servers would notice too, but later: after a page of log.
+// CheckAddresses returns an error that names the flag to change if an address is already in
+// use. The servers would notice too, but only after a page of logs.
 func (o *Options) CheckAddresses() error {
 	servers := []struct{ flag, address string }{
 		{"--health-probe-bind-address", o.HealthProbeBindAddress}, {"--metrics-bind-address", o.Metrics.BindAddress},

@@ -131,8 +131,8 @@ const (
 	ReasonGenerated = "Generated"
 	// ReasonImpossible: no password is like the policy asks. Only another spec helps.
 	ReasonImpossible = "Impossible"
-	// ReasonNameChanged: the spec names another Secret than the one that the Password has. Only the
-	// former name helps, or the end of that Secret.
+	// ReasonNameChanged: the spec names another Secret than the one that the Password has. Change
+	// the name back, or delete that Secret.
 	ReasonNameChanged = "NameChanged"
 	// ReasonNameTaken: a Secret of that name belongs to somebody else.
 	ReasonNameTaken = "NameTaken"

@@ -9,16 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The bounds of a spec. The markers in password_types.go put the same into the schema, but the API
-// server checks a request by the schema of the request's version only. What the conversion
-// makes of a request in another version, no schema has seen: so the webhook checks it by these.
+// The bounds of a spec. The markers in password_types.go put the same bounds into the schema, but
+// the API server checks a request only against the schema of its own version. No schema checks
+// what the conversion makes of a request in another version, so the webhook checks it against
+// these.
 const (
 	minLength, maxLength = 8, 128
 	maxCount             = 128
 	minRotation          = time.Minute
 )
 
-// ValidateSecretName returns what is wrong with the name of the Secret, unless it is left out.
+// ValidateSecretName returns what is wrong with the name of the Secret; nothing if it is left out.
 func (s *PasswordSpec) ValidateSecretName(path *field.Path) field.ErrorList {
 	if s.SecretName == "" || len(validation.IsDNS1123Subdomain(s.SecretName)) == 0 {
 		return nil
@@ -60,13 +61,13 @@ func (r *Rotation) Validate(path *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(path.Child("after"), r.After.Duration.String(), "must be at least 1m")}
 }
 
-// EffectiveAfter is the age at which a password is replaced. One that is shorter than the schema
-// allows is as long as it allows: the operator would do nothing else than replace the password.
+// EffectiveAfter is the age at which a password is replaced, never less than the schema allows:
+// otherwise the operator would do nothing but replace the password.
 func (r *Rotation) EffectiveAfter() time.Duration {
 	return max(r.After.Duration, minRotation)
 }
 
-// oneOf returns what is wrong with a value that is none of those. An empty one is one that is left out.
+// oneOf returns what is wrong with a value that is not supported. If "" is supported, the field may be left out.
 func oneOf[T ~string](path *field.Path, value T, supported ...T) field.ErrorList {
 	if slices.Contains(supported, value) {
 		return nil

@@ -133,9 +133,10 @@ func pack(object annotated, name string, spec any) error {
 	return nil
 }
 
-// unpack takes a spec out of its annotation, and removes both annotations: one that the
-// other version's objects have is out of date here. What can't be read was written by someone
-// else, and is dropped: an object that can't be converted could not even be deleted.
+// unpack takes a spec out of its annotation, and removes both annotations: the one that
+// belongs on objects of the other version is out of date here. What can't be read was written
+// by someone else, and is dropped: an object that can't be converted could not even be
+// deleted.
 func unpack[T any](object annotated, name string) (spec T, found bool) {
 	annotations := object.GetAnnotations()
 	content, found := annotations[name]

@@ -40,8 +40,8 @@ func FuzzHubRoundTrip(f *testing.F) {
 	})
 }
 
-// FuzzBookkeeping converts Passwords on which someone has written the annotations of the conversion:
-// an old copy, one of the other version, or nonsense.
+// FuzzBookkeeping converts Passwords whose conversion annotations someone has written: an old copy,
+// one of the other version, or nonsense.
 func FuzzBookkeeping(f *testing.F) {
 	for seed := range int64(300) {
 		f.Add(seed, `{"rotation":{"after":"1ns"},"secretName":"NOT/a name"}`)

@@ -24,14 +24,14 @@ const (
 	rotatedAtAnnotation = "secret.example.com/rotated-at"
 	// fingerprintAnnotation seals the password and the other annotations.
 	fingerprintAnnotation = "secret.example.com/fingerprint"
-	// fingerprintKey is the key in the Secret's data of the random text that the fingerprint is made with. It
-	// is a text because pods may take all keys of a Secret as environment variables (envFrom).
+	// fingerprintKey is the key, in the Secret's data, of the random text that the fingerprint is made with.
+	// It is text because pods may load all keys of a Secret as environment variables (envFrom).
 	fingerprintKey = "fingerprint-key"
 )
 
 const (
-	// minKeyLength is the least of the fingerprint's key, in bytes: that of rand.Text, which holds at least 128 random
-	// bits. Secrets of earlier versions have 32 random bytes, and keep them until the next password.
+	// minKeyLength is the minimum length of the fingerprint's key, in bytes: that of rand.Text, which holds at least
+	// 128 random bits. Secrets made by earlier versions have 32 random bytes, and keep them until the next password.
 	minKeyLength = 26
 	// fingerprintLength is how much of the digest is shown, in bytes.
 	fingerprintLength = 16

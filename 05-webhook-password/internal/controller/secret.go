@@ -57,11 +57,13 @@ func (r *PasswordReconciler) applySecret(ctx context.Context, password *secretv1
 	return r.patchSecret(ctx, password, secret, desired, cause)
 }
 
-// findFormer returns an obstacle if the Password has a Secret of another name, and that Secret. The webhook
-// refuses a new name; without it, this keeps the former Secret from being left behind, never rotated.
+// findFormer returns the Secret that the Password has under another name, and an obstacle; nil if there is
+// none. The webhook refuses a new name; without the webhook, this keeps the former Secret from being left
+// behind and never rotated.
 func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
 	secrets := &corev1.SecretList{}
-	// Copies would be made of all Secrets of the namespace, for each new Password. They are only read here.
+	// Without this option the cache would copy all Secrets of the namespace for each new Password. They are only read
+	// here.
 	if err := r.List(ctx, secrets, client.InNamespace(password.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the Secrets of namespace %s: %w", password.Namespace, err)
 	}
@@ -98,8 +100,8 @@ func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.
 	return secret, nil
 }
 
-// lookUp asks the API server for a Secret: for its metadata first, which name its owner. The data
-// of one that is not the Password's never reach the operator.
+// lookUp reads a Secret from the API server: first its metadata, which name its owner. The data
+// of a Secret that is not the Password's never reach the operator.
 func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, password *secretv1.Password) (*corev1.Secret, error) {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))

@@ -65,7 +65,7 @@ var _ = Describe("a Password that nobody has checked", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// createUnchecked creates a Password in v1alpha1 whose annotation holds a spec of v1, which no schema looks at.
+// createUnchecked creates a Password in v1alpha1 whose annotation holds a spec of v1, which no schema checks.
 func createUnchecked(ctx context.Context, namespace, name, spec string) *secretv1.Password {
 	GinkgoHelper()
 	object := &secretv1alpha1.Password{ObjectMeta: metav1.ObjectMeta{

@@ -60,7 +60,8 @@ func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
 }
 
 // Describe says in one line what the policy asks for. Two policies that ask for the same have the same description.
-// Every Secret holds that of its password: where the text for a policy changes, so do all its passwords.
+// Every Secret holds the description of its password's policy: another text for the same policy would replace all
+// its passwords.
 func Describe(policy secretv1.PasswordPolicy) string {
 	return fmt.Sprintf("length=%d digits=%d symbols=%d case=%s repeat=%s",
 		policy.Length, count(policy, secretv1.ClassDigit), count(policy, secretv1.ClassSymbol), policy.Case, policy.Repeat)

@@ -90,8 +90,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestDescribe pins the text, which every Secret holds: another text for the same policy would replace each
-// password that there is. A new field may add to it only where it is set.
+// TestDescribe pins the text, which every Secret holds: another text for the same policy would replace
+// every existing password. A new field may add to the text only where it is set.
 func TestDescribe(t *testing.T) {
 	NewWithT(t).Expect(Describe(policyOf(nil))).To(Equal("length=20 digits=5 symbols=0 case=Mixed repeat=Allowed"))
 }

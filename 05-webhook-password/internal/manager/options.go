@@ -204,9 +204,10 @@ func (o *Options) tlsOptions() []func(*tls.Config) {
 
 // AddProbes makes the manager serve /healthz and /readyz.
 //
-// A process with webhooks is ready when they are served, which [Webhooks.SetupWithManager] checks; its
-// caches don't count. To list Passwords that are stored as v1alpha1 the API server has to convert them,
-// by a Service that leads to ready pods only: if each waited for its caches, none would ever be ready.
+// A process with webhooks is ready once it serves them, which [Webhooks.SetupWithManager] checks; its
+// caches don't count. To list Passwords that are stored as v1alpha1, the API server must convert them
+// through a Service that leads to ready pods only: if every pod waited for its caches, none would ever
+// become ready.
 func (o *Options) AddProbes(mgr ctrl.Manager) error {
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
 		return fmt.Errorf("add the health check: %w", err)

@@ -134,7 +134,7 @@ func (o *Options) NameTheFlag(err error) error {
 	return fmt.Errorf("--webhook-bind-address=%s: another process uses it: end that one, or choose another port", o.Webhooks.BindAddress)
 }
 
-// isAt tells by the port whether the address is the webhooks': no host in it is written in several ways.
+// isAt tells by the port whether the address is the webhooks': an empty host can be written in several ways.
 func (w *WebhookOptions) isAt(address net.Addr) bool {
 	_, port, err := w.hostAndPort()
 	taken, isTCP := address.(*net.TCPAddr)

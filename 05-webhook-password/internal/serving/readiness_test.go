@@ -26,7 +26,7 @@ import (
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
 )
 
-// relistTimeout allows for the API server, which waits longer and longer after each conversion that failed.
+// relistTimeout allows for the API server, which waits longer after each failed conversion.
 const relistTimeout = time.Minute
 
 var _ = Describe("the only pod of the operator", func() {
@@ -42,7 +42,7 @@ var _ = Describe("the only pod of the operator", func() {
 
 		pod.runOperator(ctx, namespace, folder)
 		password := newPassword(namespace, "stored-long-ago")
-		// Before the process ends: nobody else converts.
+		// Before the process ends: nothing else converts.
 		DeferCleanup(func(ctx SpecContext) { Expect(api.Delete(ctx, password)).To(Succeed()) })
 		pod.waitReady(ctx)
 		pod.serviced.Store(true)
@@ -72,7 +72,7 @@ func storeAlpha(ctx context.Context, namespace string) {
 	setStorage(ctx, "v1alpha1")
 	stored := newAlphaPassword(namespace, "stored-long-ago")
 	stored.Spec.Length = 20
-	// Until the API server has heard of the change, it would have to convert.
+	// Until the API server has noticed the change, it would have to convert.
 	Eventually(api.Create).WithArguments(ctx, stored).WithTimeout(patience).WithPolling(polling).Should(Succeed())
 	setStorage(ctx, "v1")
 }
@@ -106,7 +106,7 @@ func (p *process) runOperator(ctx context.Context, namespace, folder string) {
 	Expect(webhooks.SetupWithManager(mgr, webhookv1.SetupPasswordWebhookWithManager)).To(Succeed())
 	Expect(options.AddProbes(mgr)).To(Succeed())
 	p.run(ctx, mgr)
-	// A cache that nobody has asked for anything is filled.
+	// A cache without informers counts as filled, so wait until there is one.
 	Eventually(listed).WithContext(ctx).WithTimeout(patience).Should(BeClosed(), "the operator lists Passwords")
 }
 

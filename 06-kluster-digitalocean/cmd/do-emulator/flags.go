@@ -20,8 +20,8 @@ const (
 	kwok = "kwok"
 )
 
-// tokenVariable names the environment variable that gives a token. Other users of the machine see a command's
-// arguments, and not its environment.
+// tokenVariable names the environment variable that gives a token. Other users of the machine can see a
+// command's arguments, but not its environment.
 const tokenVariable = "DO_EMULATOR_TOKEN"
 
 // flags are what the command line says.

@@ -53,7 +53,7 @@ type Spec struct {
 // Cluster is one as the cloud has it.
 type Cluster struct {
 	ID, Name, Region string
-	// Version is the slug of what runs, or will: it is known in every state.
+	// Version is the slug of the version that runs, or will run; it is known in every state.
 	Version string
 	State   State
 	// Message is what the cloud says about the state, for people.

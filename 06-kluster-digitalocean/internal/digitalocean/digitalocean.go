@@ -54,7 +54,7 @@ func New(token string, base *url.URL, transport http.RoundTripper) *Account {
 	return &Account{client: client}
 }
 
-// followNone makes a redirect the answer. oauth2 would put the token on each hop, to any host.
+// followNone returns a redirect as the answer. If it were followed, oauth2 would send the token along, to any host.
 func followNone(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // cluster is godo's, but that any state can be read: godo v1.236.0 fails to decode a
@@ -198,7 +198,7 @@ func isLater(running, asked string) bool {
 		return false
 	}
 	wanted, err := utilversion.ParseSemantic(asked)
-	if err != nil { // a minor version, and another one than that which runs
+	if err != nil { // a minor version other than the one that runs
 		wanted, err = utilversion.ParseGeneric(asked)
 	}
 	return err == nil && wanted.LessThan(runs)

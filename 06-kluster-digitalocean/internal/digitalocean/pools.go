@@ -63,7 +63,7 @@ func isMet(wanted, found cloud.Pool) bool {
 	return sameScale && maps.Equal(wanted.Labels, found.Labels) && slices.Equal(sorted(wanted.Taints), sorted(found.Taints))
 }
 
-// sorted is a copy in an order of its own. That of a node's taints means nothing, and the API need not keep it.
+// sorted returns a copy in a fixed order. The order of a node's taints means nothing, and the API need not keep it.
 func sorted(taints []cloud.Taint) []cloud.Taint {
 	return slices.SortedFunc(slices.Values(taints), func(a, b cloud.Taint) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Effect, b.Effect), cmp.Compare(a.Value, b.Value))

@@ -107,7 +107,7 @@ func (p reviewedPolicy) same(other reviewedPolicy) bool {
 	return p.Length == other.Length && p.Case == other.Case && p.Repeat == other.Repeat && slices.Equal(p.Require, other.Require)
 }
 
-// isPossible holds a policy against the schema too: a request in v1alpha1 was not.
+// isPossible checks the bounds of the schema too: nothing has checked them for a request in v1alpha1.
 func (p reviewedPolicy) isPossible() bool {
 	available := map[string]int64{"Digit": 10, "Symbol": 30}
 	letters, alphabet := p.Length, int64(52)

@@ -86,7 +86,8 @@ func (*PasswordDefaulter) Handle(ctx context.Context, request admission.Request)
 
 // PasswordCustomValidator refuses what the schema of the CRD can't: it knows the
 // generator's alphabets, the name that a Secret really has, and deletions. It also checks
-// what the schema of v1 checks, for a request in v1alpha1 is not held against that.
+// what the schema of v1 checks, because the API server does not apply that to a request
+// in v1alpha1.
 type PasswordCustomValidator struct{}
 
 var _ admission.Validator[*secretv1.Password] = (*PasswordCustomValidator)(nil)

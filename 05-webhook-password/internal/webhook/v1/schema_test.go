@@ -64,8 +64,8 @@ func TestBoundsAreOne(t *testing.T) {
 	}
 }
 
-// TestEveryClassHasCases fails if a class of the schema lacks its cases, on either side of its limit. Those are
-// tried with the policies of config/policies too, which nothing else would notice to lack the class.
+// TestEveryClassHasCases fails if a class of the schema lacks cases on either side of its limit. These cases
+// also try the policies in config/policies; nothing else would notice that those lack the class.
 func TestEveryClassHasCases(t *testing.T) {
 	for _, class := range classesOf(NewWithT(t)) {
 		var passes, refused bool
@@ -112,7 +112,7 @@ func classesOf(g Gomega) []secretv1.CharacterClass {
 	return classes
 }
 
-// schemaOf returns what tells whether the schema allows an object, all of its kinds of rules included.
+// schemaOf returns a function that tells whether the schema allows an object, by all of its kinds of rules.
 func schemaOf(t *testing.T) (allows func(*secretv1.Password) bool) {
 	g := NewWithT(t)
 	internal := &apiextensions.JSONSchemaProps{}

@@ -23,8 +23,8 @@ func home() (string, error) {
 	return dir, makePrivate(dir)
 }
 
-// makePrivate makes a folder that only its owner can enter, and refuses one that another user may have prepared: what
-// lies in it is run and deleted.
+// makePrivate makes a folder that only its owner can enter, and refuses one that another user may have prepared:
+// files in it are run and deleted.
 func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make a folder for the control planes: %w", err)

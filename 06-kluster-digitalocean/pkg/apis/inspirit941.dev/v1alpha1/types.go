@@ -11,8 +11,8 @@ const Finalizer = "inspirit941.dev/cluster"
 // TokenFinalizerPrefix begins the finalizer that a Kluster puts on the Secret of its token, and its UID ends it.
 const TokenFinalizerPrefix = "inspirit941.dev/kluster-"
 
-// TokenSecretType is that of a Secret whose token may be sent to the cloud. Its owner says so by this type; nobody
-// else's Secret is read for a Kluster.
+// TokenSecretType is the type of a Secret whose token may be sent to the cloud. The Secret's owner agrees to that
+// by giving it this type; no token is taken from a Secret of another type.
 const TokenSecretType corev1.SecretType = "inspirit941.dev/cloud-token"
 
 // The types of a Kluster's conditions.
