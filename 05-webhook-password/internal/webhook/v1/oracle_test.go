@@ -109,20 +109,30 @@ func (p reviewedPolicy) same(other reviewedPolicy) bool {
 
 // isPossible checks the bounds of the schema too: nothing has checked them for a request in v1alpha1.
 func (p reviewedPolicy) isPossible() bool {
+	return p.isInBounds() && p.hasEnough()
+}
+
+func (p reviewedPolicy) isInBounds() bool {
+	inBounds := p.Length >= 8 && p.Length <= 128 &&
+		slices.Contains([]string{"", "Mixed", "Lower"}, p.Case) && slices.Contains([]string{"", "Allowed", "Forbidden"}, p.Repeat)
+	unused := map[string]bool{"Digit": true, "Symbol": true}
+	for _, required := range p.Require {
+		inBounds = inBounds && unused[required.Class] && required.Count >= 0 && required.Count <= 128
+		unused[required.Class] = false
+	}
+	return inBounds
+}
+
+// hasEnough tells whether there are enough places and, without repetitions, enough characters of each class.
+func (p reviewedPolicy) hasEnough() bool {
 	available := map[string]int64{"Digit": 10, "Symbol": 30}
-	letters, alphabet := p.Length, int64(52)
+	letters, alphabet, enough := p.Length, int64(52), true
 	if p.Case == "Lower" {
 		alphabet = 26
 	}
-	inBounds := p.Length >= 8 && p.Length <= 128 &&
-		slices.Contains([]string{"", "Mixed", "Lower"}, p.Case) && slices.Contains([]string{"", "Allowed", "Forbidden"}, p.Repeat)
-	enough := true
 	for _, required := range p.Require {
-		most, known := available[required.Class]
-		inBounds = inBounds && known && required.Count >= 0 && required.Count <= 128
-		delete(available, required.Class) // twice is more than the schema allows
 		letters -= required.Count
-		enough = enough && required.Count <= most
+		enough = enough && required.Count <= available[required.Class]
 	}
-	return inBounds && letters >= 0 && (p.Repeat != "Forbidden" || enough && letters <= alphabet)
+	return letters >= 0 && (p.Repeat != "Forbidden" || enough && letters <= alphabet)
 }
