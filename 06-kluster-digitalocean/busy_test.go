@@ -71,6 +71,27 @@ var _ = Describe("a busy cloud", func() {
 		})
 	}, SpecTimeout(specTimeout))
 
+	It("is waited for by a Kluster that is made or deleted meanwhile, which says so", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		options := testOptions(namespace)
+		options.workers = 1
+		startOperator(options)
+		first, second := create(ctx, namespace, "first"), create(ctx, namespace, "second")
+		expectReason(ctx, first, klusterv1alpha1.ReasonRunning)
+		expectReason(ctx, second, klusterv1alpha1.ReasonRunning)
+		disturb(account, emulator.Fault{Kind: emulator.FaultTooMany, RetryAfter: emulator.Duration(5 * time.Second)})
+		eventually(ctx, func(g Gomega) {
+			g.Expect(account.Journal()).To(ContainElement(HaveField("Status", http.StatusTooManyRequests)))
+		})
+		third := create(ctx, namespace, "third")
+		Expect(cluster.Client.Delete(ctx, second)).To(Succeed())
+		for _, kluster := range []*klusterv1alpha1.Kluster{third, second} {
+			Expect(expectReason(ctx, kluster, klusterv1alpha1.ReasonUnavailable).Message).To(ContainSubstring("asked for a pause"))
+		}
+		expectReason(ctx, third, klusterv1alpha1.ReasonRunning)
+	}, SpecTimeout(specTimeout))
+
 	It("gets no more than --do-api-qps from all workers together", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)

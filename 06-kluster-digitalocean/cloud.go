@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"flag"
 	"fmt"
@@ -115,6 +116,20 @@ func (b *budget) left() time.Duration {
 	return time.Until(b.pausedUntil)
 }
 
+// take waits until one more request may be sent. During a pause it does not wait: workers have other tokens to serve.
+func (b *budget) take(ctx context.Context) error {
+	if left := b.left(); left > 0 {
+		return &postponed{left: left}
+	}
+	if err := b.limiter.Wait(ctx); err != nil {
+		return fmt.Errorf("wait for --do-api-qps: %w", err)
+	}
+	if left := b.left(); left > 0 { // it began meanwhile
+		return &postponed{left: left}
+	}
+	return nil
+}
+
 // postponed is the error of a request that was not sent, because the answer to an earlier one with the same token
 // asked for a pause. It says nothing about the Kluster, so its status stays as it is.
 type postponed struct{ left time.Duration }
@@ -141,11 +156,8 @@ type limitedTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *limitedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if err := t.budget.limiter.Wait(request.Context()); err != nil {
-		return nil, fmt.Errorf("wait for --do-api-qps: %w", err)
-	}
-	if left := t.budget.left(); left > 0 {
-		return nil, &postponed{left: left}
+	if err := t.budget.take(request.Context()); err != nil {
+		return nil, err
 	}
 	response, err := t.next.RoundTrip(request)
 	code := "none"

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -92,7 +93,11 @@ func obstacleOf(err error) error {
 // settle reports what was found, and says when to go on.
 func (c *controller) settle(ctx context.Context, kluster *klusterv1alpha1.Kluster, found findings, after time.Duration, err error) (time.Duration, error) {
 	if wait, unsent := errors.AsType[*postponed](err); unsent {
-		return wait.left, c.recordNew(ctx, kluster, found)
+		ready := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
+		if ready != nil && ready.ObservedGeneration == kluster.Generation {
+			return wait.left, c.recordNew(ctx, kluster, found) // the status still says what was found last
+		}
+		err = &obstacle{reason: klusterv1alpha1.ReasonUnavailable, message: "the cloud has asked for a pause", after: wait.left}
 	}
 	obstacle, obstructed := errors.AsType[*obstacle](err)
 	if err != nil && !obstructed {

@@ -88,11 +88,14 @@ func messageOf(answer *godo.ErrorResponse) string {
 	return answer.Response.Status
 }
 
-// RetryAfter is how long an answer asks to wait; zero if it does not.
+// maxRetryAfter is the longest wait that an answer can ask for: the cloud counts requests by the hour.
+const maxRetryAfter = time.Hour
+
+// RetryAfter is how long an answer asks to wait, an hour at most; zero if it does not.
 func RetryAfter(header http.Header) time.Duration {
 	seconds, err := strconv.Atoi(header.Get("Retry-After"))
 	if err != nil || seconds < 0 {
 		return 0
 	}
-	return time.Duration(seconds) * time.Second
+	return time.Duration(min(seconds, int(maxRetryAfter/time.Second))) * time.Second
 }
