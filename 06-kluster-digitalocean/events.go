@@ -89,7 +89,7 @@ func startRecorder(ctx context.Context, events typedeventsv1.EventsV1Interface) 
 	go func() {
 		defer close(r.stopped)
 		for event := range r.queue {
-			if err := r.write(ctx, event); err != nil {
+			if err := r.write(ctx, event); err != nil && ctx.Err() == nil {
 				klog.FromContext(ctx).Error(err, "An event is lost")
 			}
 		}
