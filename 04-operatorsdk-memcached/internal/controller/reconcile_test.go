@@ -89,7 +89,7 @@ func TestConflictBacksOffAndCounts(t *testing.T) {
 	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "see Reconcile in memcached_controller.go, found: %v", err)
 
 	limiter := pausesBetween{workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), make(chan time.Duration, 4)}
-	running, err := controller.NewUnmanaged("lasting-conflict", controller.Options{Reconciler: reconciler, RateLimiter: limiter})
+	running, err := controller.NewUnmanaged("lasting-conflict", controller.Options{Reconciler: reconciler, RateLimiter: limiter, SkipNameValidation: new(true)})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(running.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		queue.Add(requestFor(newMemcached()))
