@@ -71,9 +71,10 @@ func unchoose(ctx context.Context, state, kubeconfig string) error {
 
 // newestBut is the newest kubeconfig of a complete cluster except one, or "".
 func newestBut(state, except string) string {
-	all, _ := filepath.Glob(filepath.Join(state, "*.kubeconfig")) // the pattern is well-formed
+	all, _ := fs.Glob(os.DirFS(state), "*.kubeconfig") // the pattern is well-formed
 	newest, made := "", time.Time{}
-	for _, path := range all {
+	for _, name := range all {
+		path := filepath.Join(state, name)
 		info, err := os.Stat(path)
 		found, recordErr := readRecord(strings.TrimSuffix(path, ".kubeconfig") + ".json")
 		if err == nil && recordErr == nil && path != except && found.Phase != phaseCreating && info.ModTime().After(made) {

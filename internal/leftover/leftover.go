@@ -17,7 +17,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -107,20 +106,15 @@ func Watch(ctx context.Context, leash io.Reader, mark string) error {
 
 // Sweep ends what the killed plays of this checkout have left running. It leaves plays alone that are under way.
 func Sweep(ctx context.Context, state string) error {
-	locks, err := filepath.Glob(filepath.Join(escapeGlob(state), "*"+ending))
+	locks, err := fs.Glob(os.DirFS(state), "*"+ending)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, path := range locks {
-		errs = append(errs, sweep(ctx, path))
+	for _, name := range locks {
+		errs = append(errs, sweep(ctx, filepath.Join(state, name)))
 	}
 	return errors.Join(errs...)
-}
-
-// escapeGlob makes a pattern that only matches the path.
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
 func sweep(ctx context.Context, path string) error {

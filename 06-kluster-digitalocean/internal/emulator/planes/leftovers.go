@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -64,12 +65,12 @@ func DeleteLeftovers(ctx context.Context, bin string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	folders, err := filepath.Glob(filepath.Join(home, "planes-*"))
+	folders, err := fs.Glob(os.DirFS(home), "planes-*")
 	if err != nil {
 		return fmt.Errorf("list control planes that were left behind: %w", err)
 	}
 	for _, folder := range folders {
-		kwok, err := Open(folder, bin, out)
+		kwok, err := Open(filepath.Join(home, folder), bin, out)
 		if err != nil {
 			continue // its emulator runs
 		}
