@@ -93,8 +93,7 @@ func obstacleOf(err error) error {
 // settle reports what was found, and says when to go on.
 func (c *controller) settle(ctx context.Context, kluster *klusterv1alpha1.Kluster, found findings, after time.Duration, err error) (time.Duration, error) {
 	if wait, unsent := errors.AsType[*postponed](err); unsent {
-		ready := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
-		if ready != nil && ready.ObservedGeneration == kluster.Generation {
+		if isReported(kluster) {
 			return wait.left, c.recordNew(ctx, kluster, found) // the status still says what was found last
 		}
 		err = &obstacle{reason: klusterv1alpha1.ReasonUnavailable, message: "the cloud has asked for a pause", after: wait.left}
@@ -119,6 +118,12 @@ func (c *controller) settle(ctx context.Context, kluster *klusterv1alpha1.Kluste
 		return obstacle.after, nil
 	}
 	return c.options.retryInterval, nil
+}
+
+// isReported tells whether the status is about the Kluster as it is now. A change of its spec and its deletion begin a new generation.
+func isReported(kluster *klusterv1alpha1.Kluster) bool {
+	ready := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
+	return ready != nil && ready.ObservedGeneration == kluster.Generation
 }
 
 // recordNew writes the ID of a cluster down that has none recorded, whatever else goes wrong.
