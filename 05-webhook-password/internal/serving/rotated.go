@@ -10,6 +10,7 @@ import (
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -35,8 +36,12 @@ func (r Rotated) SetupWithManager(mgr ctrl.Manager, setup func(ctrl.Manager) err
 	if len(r.DNSNames) == 0 {
 		return errors.New("rotate certificates: they need a DNS name at least")
 	}
+	writer, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("make a client for the rotation of certificates: %w", err)
+	}
 	ready := make(chan struct{})
-	if err := rotator.AddRotator(mgr, r.rotator(ready)); err != nil {
+	if err := rotator.AddRotator(rotatorManager{Manager: mgr, writer: writer}, r.rotator(ready)); err != nil {
 		return fmt.Errorf("add the rotation of certificates: %w", err)
 	}
 	late := &lateSetup{mgr: mgr, ready: ready, setup: setup}
@@ -48,6 +53,17 @@ func (r Rotated) SetupWithManager(mgr ctrl.Manager, setup func(ctrl.Manager) err
 	}
 	return nil
 }
+
+// rotatorManager gives the library a client of its own. The manager's client waits, before each read from the cache, until
+// the cache shows what the client has written. It would wait for ever for the certificates' Secret, because the cache
+// holds only the Secrets of Passwords, and every list of Secrets in the operator would fail.
+type rotatorManager struct {
+	ctrl.Manager
+	writer client.Client
+}
+
+// GetClient implements manager.Manager.
+func (m rotatorManager) GetClient() client.Client { return m.writer }
 
 // rotator does its work in every replica. They write the same Secret, and the one
 // that comes second finds it filled.

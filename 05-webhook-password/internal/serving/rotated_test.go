@@ -40,7 +40,9 @@ var _ = Describe("rotated webhooks", func() {
 		number, err := strconv.Atoi(port)
 		Expect(err).NotTo(HaveOccurred())
 		calls := make(chan struct{}, 1)
+		var operator client.Client
 		rotated.start(ctx, ctrlwebhook.Options{Host: host, Port: number, CertDir: folder}, func(mgr ctrl.Manager) error {
+			operator = mgr.GetClient()
 			return serving.Rotated{
 				Secret:  client.ObjectKeyFromObject(secret),
 				CertDir: folder, CertName: "tls.crt", KeyName: "tls.key",
@@ -61,6 +63,9 @@ var _ = Describe("rotated webhooks", func() {
 		mount(secret, folder)
 		rotated.waitReady(ctx)
 		Expect(calls).To(Receive())
+		listing, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		Expect(operator.List(listing, &corev1.SecretList{}, client.InNamespace(namespace))).To(Succeed(), "the operator must not wait for the certificates' Secret, which its cache doesn't hold")
 		Eventually(served).WithContext(ctx).WithArguments(namespace).WithTimeout(patience).WithPolling(polling).Should(Succeed())
 		rotated.stop(ctx)
 	}, SpecTimeout(specTimeout))

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -28,6 +29,7 @@ import (
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
+	"example.com/operator-workshop/05-webhook-password/internal/controller"
 	"example.com/operator-workshop/05-webhook-password/internal/serving"
 	"example.com/operator-workshop/05-webhook-password/internal/webhook"
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
@@ -121,6 +123,9 @@ func (p *process) start(ctx context.Context, options ctrlwebhook.Options, setup 
 		HealthProbeBindAddress: p.health,
 		WebhookServer:          webhook.Strict(hangingUp{ctrlwebhook.NewServer(options)}),
 		Controller:             config.Controller{SkipNameValidation: new(true)},
+		// As in the operator.
+		Cache:  cache.Options{ByObject: controller.CacheByObject()},
+		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(setup(mgr)).To(Succeed())
