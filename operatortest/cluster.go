@@ -18,15 +18,13 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"example.com/operator-workshop/controlplane"
 )
 
 const (
 	// startTimeout bounds Start; on an idle machine it takes 3 to 4 seconds.
 	startTimeout = 3 * time.Minute
-	// processTimeout bounds the start of etcd and of kube-apiserver, each. envtest's own 20 seconds are too short on
-	// a busy machine; a process that ends early is noticed at once.
-	processTimeout = time.Minute
 	// pollInterval is how often a wait looks again.
 	pollInterval = 20 * time.Millisecond
 )
@@ -63,11 +61,12 @@ type Cluster struct {
 	Serving Serving
 
 	// admin knows the kinds that the kit itself handles, whatever Scheme is.
-	admin     client.Client
-	dir       string
-	assets    string
-	processes *processes
-	plane     *envtest.ControlPlane
+	admin client.Client
+	// dir is for files that end with the cluster.
+	dir    string
+	assets string
+	// plane is the control plane of this process, or nil.
+	plane *controlplane.ControlPlane
 	// shared tells that the cluster outlives the tests.
 	shared bool
 	// kinds are the namespaced ones among the definitions.
@@ -103,31 +102,34 @@ func (c *Cluster) Start(ctx context.Context) error {
 
 func (c *Cluster) start(ctx context.Context) error {
 	var err error
-	if c.assets, err = findAssets(); err != nil {
+	if c.assets, err = controlplane.FindAssets(); err != nil {
 		return err
-	}
-	if c.dir, err = os.MkdirTemp("", "operatortest-"); err != nil {
-		return fmt.Errorf("create the cluster's folder: %w", err)
 	}
 	if c.Scheme == nil {
 		c.Scheme = scheme.Scheme
 	}
-	if useExisting() {
-		return c.startExisting(ctx)
+	if !useExisting() {
+		return c.startEmbedded(ctx)
 	}
-	return c.startEmbedded(ctx)
+	if c.dir, err = os.MkdirTemp("", "operatortest-"); err != nil {
+		return fmt.Errorf("create the cluster's folder: %w", err)
+	}
+	return c.startExisting(ctx)
 }
 
 // Stop ends everything Start began and removes its files. Calling it again, or
 // without Start, does nothing.
 func (c *Cluster) Stop() error {
-	errs := []error{c.removeLeftovers(), c.stopEmbedded()}
-	if c.dir != "" {
+	errs := []error{c.removeLeftovers()}
+	switch {
+	case c.plane != nil:
+		errs = append(errs, c.plane.Stop())
+	case c.dir != "":
 		if err := os.RemoveAll(c.dir); err != nil {
 			errs = append(errs, fmt.Errorf("remove the cluster's folder: %w", err))
 		}
-		c.dir = ""
 	}
+	c.plane, c.dir = nil, ""
 	return errors.Join(errs...)
 }
 

@@ -56,10 +56,10 @@ var _ = Describe("the cluster", func() {
 		Expect(pod.Status.Phase).To(Equal(corev1.PodRunning))
 	}, SpecTimeout(specTimeout))
 
-	It("does not start without a file of stages that it is told to read", func() {
+	It("does not start without a file of stages that it is told to read", func(ctx SpecContext) {
 		missing := &Cluster{Stages: []string{"testdata/missing.yaml"}}
-		Expect(missing.writeStages("unused")).To(MatchError("read the stages: open testdata/missing.yaml: no such file or directory"))
-	})
+		Expect(missing.Start(ctx)).To(MatchError(ContainSubstring("read the stages: open testdata/missing.yaml: no such file or directory")))
+	}, SpecTimeout(specTimeout))
 
 	It("runs a Job to its end", func(ctx SpecContext) {
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "once", Namespace: cluster.Namespace(ctx)}}

@@ -2,8 +2,6 @@ package operatortest
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"testing"
@@ -15,11 +13,10 @@ import (
 )
 
 // roleVariable makes a copy of the test program play a part in a test of the
-// original: the suite of a broken operator, or a test process that gets killed.
+// original: the suite of a broken operator.
 const (
 	roleVariable = "OPERATORTEST_ROLE"
 	roleBroken   = "broken"
-	roleKilled   = "killed"
 )
 
 // specTimeout bounds what a spec waits for.
@@ -29,13 +26,6 @@ var cluster = &Cluster{
 	CRDs:     []string{"testdata/crd", "testdata/gadget/gadgets.yaml"},
 	Webhooks: []string{"testdata/webhooks"},
 	Stages:   []string{"testdata/stages/stuck.yaml"},
-}
-
-func TestMain(m *testing.M) {
-	if os.Getenv(roleVariable) == roleKilled {
-		hang()
-	}
-	os.Exit(m.Run())
 }
 
 func TestOperatortest(t *testing.T) {
@@ -54,17 +44,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() error { return cluster.Stop() })
 	Expect(cluster.Start(ctx)).To(Succeed())
 })
-
-// hang starts a cluster, prints its folder and waits for its end.
-func hang() {
-	hung := &Cluster{}
-	if err := hung.Start(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	fmt.Println(hung.dir)
-	_, _ = io.Copy(io.Discard, os.Stdin)
-}
 
 // actor is a copy of this test program in a role.
 func actor(ctx context.Context, role string, env ...string) *exec.Cmd {

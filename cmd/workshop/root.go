@@ -100,7 +100,7 @@ func (a *app) ensureTools(ctx context.Context, out io.Writer, setName string) er
 }
 
 func (a *app) builder(out io.Writer, platform toolchain.Platform) (toolchain.Builder, error) {
-	cache, err := toolchain.CacheDir()
+	cache, err := repo.CacheDir()
 	if err != nil {
 		return toolchain.Builder{}, err
 	}

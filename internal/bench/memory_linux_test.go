@@ -16,7 +16,7 @@ func TestMemoryIsTheShareOfAProcess(t *testing.T) {
 	g.Expect(share).To(Equal(uint64(1 << 20)))
 	_, err = parseShare("Rss: 2048 kB\n")
 	g.Expect(err).To(HaveOccurred())
-	own, err := memory(classroom.Component{Name: "this test", PID: int32(os.Getpid())})
+	own, err := memory(classroom.Component{Name: "this test", PID: os.Getpid()})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(own).To(BeNumerically(">", 1<<20))
 }

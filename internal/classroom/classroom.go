@@ -1,7 +1,7 @@
 // Package classroom runs the cluster that the workshop is taught on.
 //
 // Three providers stand behind one interface: embedded (a real control plane
-// from bin/, run by kwokctl, with simulated nodes), kind (a kind cluster with
+// from bin/, with simulated nodes), kind (a kind cluster with
 // real pods) and current (whatever cluster the learner's kubeconfig names).
 package classroom
 
@@ -72,7 +72,7 @@ type Options struct {
 	Confirm func(ctx context.Context, question string) error
 }
 
-// clusterName is what kwokctl, kind and file systems all accept.
+// clusterName is what kind and file systems accept.
 var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
 
 // New returns the cluster that the options choose.
@@ -88,7 +88,7 @@ func New(options Options) (Cluster, error) {
 	}
 	switch options.Provider {
 	case Embedded:
-		return newEmbedded(options), nil
+		return newEmbedded(options)
 	case Kind:
 		return newKind(options), nil
 	case Current:
@@ -133,11 +133,11 @@ const (
 	StateBroken  State = "broken"
 )
 
-// Component is a running process of the control plane.
+// Component is a program of the control plane.
 type Component struct {
 	Name string `json:"name"`
 	// PID is 0 when the component does not run.
-	PID int32 `json:"pid"`
+	PID int `json:"pid"`
 	// Memory is the resident set size in bytes.
 	Memory uint64 `json:"memory"`
 	// Started is when the process was started.

@@ -28,8 +28,8 @@ func checkout(t *testing.T) repo.Repo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(real.Bin(), "kwokctl")); err != nil {
-		t.Fatal("bin/ has no kwokctl: run `make tools` first")
+	if _, err := os.Stat(filepath.Join(real.Bin(), "kube-apiserver")); err != nil {
+		t.Fatal("bin/ has no kube-apiserver: run `make tools` first")
 	}
 	root := filepath.Join(t.TempDir(), "my workshop")
 	if err := os.MkdirAll(root, 0o755); err != nil {
@@ -71,10 +71,10 @@ func testContext(t *testing.T) context.Context {
 }
 
 // pids maps component names to process numbers.
-func pids(ctx context.Context, g Gomega, cluster classroom.Cluster) map[string]int32 {
+func pids(ctx context.Context, g Gomega, cluster classroom.Cluster) map[string]int {
 	status, err := cluster.Status(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
-	found := map[string]int32{}
+	found := map[string]int{}
 	for _, component := range status.Components {
 		found[component.Name] = component.PID
 	}
@@ -89,9 +89,9 @@ func kubectl(ctx context.Context, r repo.Repo, cluster classroom.Cluster, args .
 	return string(out)
 }
 
-func kill(g Gomega, pid int32) {
+func kill(g Gomega, pid int) {
 	g.Expect(pid).To(BeNumerically(">", 1))
-	g.Expect(syscall.Kill(int(pid), syscall.SIGKILL)).To(Succeed())
+	g.Expect(syscall.Kill(pid, syscall.SIGKILL)).To(Succeed())
 }
 
 func TestClusterLifecycle(t *testing.T) {
@@ -160,7 +160,7 @@ func TestClusterLifecycle(t *testing.T) {
 		g.Expect(kubectl(ctx, r, cluster, "create", "configmap", "kept")).To(ContainSubstring("created"))
 		before := pids(ctx, g, cluster)
 		kill(g, before["kube-scheduler"])
-		kill(g, before["kwok-controller"])
+		kill(g, before["kwok"])
 		g.Eventually(ctx, func(g Gomega) {
 			status, err := cluster.Status(ctx)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -195,12 +195,87 @@ func TestClusterLifecycle(t *testing.T) {
 		before := pids(ctx, g, cluster)
 		g.Expect(cluster.Down(ctx)).To(Succeed())
 		for name, pid := range before {
-			g.Eventually(func() error { return syscall.Kill(int(pid), 0) }).WithTimeout(10*time.Second).Should(MatchError(syscall.ESRCH), "%s still runs", name)
+			g.Eventually(func() error { return syscall.Kill(pid, 0) }).WithTimeout(10*time.Second).Should(MatchError(syscall.ESRCH), "%s still runs", name)
 		}
-		left, err := filepath.Glob(filepath.Join(r.State(), "embedded", ".kwok", "clusters", "*"))
+		left, err := filepath.Glob(filepath.Join(r.State(), "clusters", "*"))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(left).To(BeEmpty())
 		g.Expect(filepath.Join(r.State(), "kubeconfig")).NotTo(BeAnExistingFile())
 		g.Expect(cluster.Down(ctx)).To(Succeed(), "a second down is no error")
 	})
+}
+
+func TestStatusSaysWhatToDo(t *testing.T) {
+	g := NewWithT(t)
+	ctx := testContext(t)
+	r := checkout(t)
+	g.Expect(os.MkdirAll(r.State(), 0o755)).To(Succeed())
+	g.Expect(os.Chmod(r.State(), 0o755)).To(Succeed(), "as others can enter it")
+	cluster, _ := newCluster(t, r, "sick")
+	says := func(state classroom.State, detail string) {
+		g.THelper()
+		status, err := cluster.Status(ctx)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(status.State).To(Equal(state), status.Detail)
+		g.Expect(status.Detail).To(ContainSubstring(detail))
+	}
+	g.Expect(cluster.Up(ctx)).To(Succeed())
+	says(classroom.StateRunning, "")
+	info, err := os.Stat(r.State())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o700)))
+
+	g.Expect(syscall.Kill(pids(ctx, g, cluster)["etcd"], syscall.SIGSTOP)).To(Succeed())
+	says(classroom.StateBroken, "etcd runs, but does not answer: `make up` replaces it")
+	kill(g, pids(ctx, g, cluster)["etcd"])
+	g.Eventually(func() int { return pids(ctx, g, cluster)["etcd"] }).WithTimeout(10 * time.Second).Should(BeZero())
+	says(classroom.StateBroken, "etcd does not run: `make up` repairs it")
+	for _, pid := range pids(ctx, g, cluster) {
+		if pid != 0 {
+			kill(g, pid)
+		}
+	}
+	g.Eventually(func() map[string]int { return pids(ctx, g, cluster) }).WithTimeout(10 * time.Second).Should(HaveEach(0))
+	says(classroom.StateStopped, "`make up` starts it")
+	g.Expect(os.WriteFile(filepath.Join(r.State(), "clusters", "sick", "controlplane.json"), nil, 0o600)).To(Succeed())
+	says(classroom.StateBroken, "`make down` removes the cluster")
+	g.Expect(cluster.Up(ctx)).To(MatchError(And(ContainSubstring("cannot be read"), ContainSubstring("make down"))))
+	g.Expect(cluster.Down(ctx)).To(Succeed())
+	says(classroom.StateAbsent, "`make up` makes it")
+}
+
+func TestMovedAndCopiedCheckouts(t *testing.T) {
+	g := NewWithT(t)
+	ctx := testContext(t)
+	r := checkout(t)
+	cluster, _ := newCluster(t, r, "home")
+	g.Expect(cluster.Up(ctx)).To(Succeed())
+	g.Expect(kubectl(ctx, r, cluster, "create", "configmap", "kept")).To(ContainSubstring("created"))
+
+	copied := repo.Repo{Root: r.Root + " copy"}
+	out, err := exec.CommandContext(ctx, "cp", "-a", r.Root, copied.Root).CombinedOutput()
+	g.Expect(err).NotTo(HaveOccurred(), string(out))
+	twin, _ := newCluster(t, copied, "home")
+	g.Expect(twin.Up(ctx)).To(Succeed())
+	g.Expect(kubectl(ctx, copied, twin, "delete", "configmap", "kept")).To(ContainSubstring("deleted"))
+	g.Expect(kubectl(ctx, r, cluster, "get", "configmap", "kept")).To(ContainSubstring("kept"), "the original is another cluster")
+	g.Expect(twin.Down(ctx)).To(Succeed())
+
+	moved := repo.Repo{Root: r.Root + " moved"}
+	g.Expect(os.Rename(r.Root, moved.Root)).To(Succeed())
+	found, _ := newCluster(t, moved, "home")
+	g.Expect(found.Up(ctx)).To(Succeed())
+	g.Expect(kubectl(ctx, moved, found, "get", "configmap", "kept")).To(ContainSubstring("kept"))
+	g.Expect(found.Down(ctx)).To(Succeed())
+	g.Expect(os.Rename(moved.Root, r.Root)).To(Succeed())
+}
+
+func TestInterruptedUp(t *testing.T) {
+	g := NewWithT(t)
+	ctx := testContext(t)
+	cluster, _ := newCluster(t, checkout(t), "cut")
+	cut, cancel := context.WithCancel(ctx)
+	time.AfterFunc(300*time.Millisecond, cancel)
+	g.Expect(cluster.Up(cut)).To(MatchError(ContainSubstring("interrupted: `make up` goes on from here")))
+	g.Expect(cluster.Up(ctx)).To(Succeed())
 }

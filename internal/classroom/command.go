@@ -103,15 +103,14 @@ func (r runner) appendLog(tool string, args []string, messages string) {
 	fmt.Fprintf(file, "%s $ %s %s\n%s", time.Now().Format(time.RFC3339), tool, quoteAll(args), messages)
 }
 
-// cleanEnvironment is the caller's environment without settings for kwokctl, kubectl
-// or etcdctl, which would silently change what the classroom is. Those for etcdctl
-// are in every shell of `make shell`, and name the etcd of that shell's cluster.
+// cleanEnvironment is the caller's environment without settings for kubectl, which would silently change what the
+// classroom is.
 func cleanEnvironment() []string {
 	var clean []string
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
 		// A cluster that a command of a chapter has repaired must not end with the chapter.
-		if strings.HasPrefix(name, "KWOK_") || strings.HasPrefix(name, "ETCDCTL_") || name == "KUBECONFIG" || name == leftover.Variable {
+		if name == "KUBECONFIG" || name == leftover.Variable {
 			continue
 		}
 		clean = append(clean, entry)
@@ -155,4 +154,20 @@ func quoteAll(args []string) string {
 		}
 	}
 	return strings.Join(quoted, " ")
+}
+
+// poll waits until done reports true.
+func poll(ctx context.Context, limit time.Duration, done func(context.Context) bool) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for !done(limited) {
+		select {
+		case <-limited.Done():
+			return contextError(limited)
+		case <-ticker.C:
+		}
+	}
+	return nil
 }

@@ -27,7 +27,7 @@ func TestCurrentStaysWithTheClusterThatWasConfirmed(t *testing.T) {
 	g.Expect(os.WriteFile(learners, content, 0o600)).To(Succeed())
 	t.Setenv("KUBECONFIG", learners)
 
-	elsewhere := strings.ReplaceAll(string(content), "current-context: kwok-own", "current-context: elsewhere")
+	elsewhere := strings.ReplaceAll(string(content), "current-context: own", "current-context: elsewhere")
 	var asked string
 	switchThen := func(_ context.Context, question string) error {
 		asked = question
@@ -37,13 +37,13 @@ func TestCurrentStaysWithTheClusterThatWasConfirmed(t *testing.T) {
 	cluster, err := classroom.New(classroom.Options{Repo: r, Provider: classroom.Current, Name: "any", Nodes: 1, Out: out, Confirm: switchThen})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(cluster.Up(ctx)).To(Succeed())
-	g.Expect(asked).To(HavePrefix("This changes your own cluster: context kwok-own, server https://127.0.0.1:"))
-	g.Expect(out.String()).To(ContainSubstring("context kwok-own of " + learners))
+	g.Expect(asked).To(HavePrefix("This changes your own cluster: context own, server https://127.0.0.1:"))
+	g.Expect(out.String()).To(ContainSubstring("context own of " + learners))
 
 	frozen := cluster.Kubeconfig()
 	g.Expect(filepath.Dir(frozen)).To(Equal(r.State()))
 	g.Expect(cluster.Environment()).To(ContainElement("KUBECONFIG=" + frozen))
-	g.Expect(kubectl(ctx, r, cluster, "config", "current-context")).To(Equal("kwok-own\n"))
+	g.Expect(kubectl(ctx, r, cluster, "config", "current-context")).To(Equal("own\n"))
 	g.Expect(kubectl(ctx, r, cluster, "get", "namespaces", "-o", "name")).To(ContainSubstring("namespace/default"))
 	info, err := os.Stat(frozen)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"example.com/operator-workshop/controlplane"
 )
 
 // NodeImageVariable names the environment variable that replaces kind's own node image.
@@ -131,8 +133,8 @@ func (k *kind) exportKubeconfig(ctx context.Context) error {
 
 func (k *kind) create(ctx context.Context) error {
 	if k.options.Port != 0 {
-		if err := requirePort(k.options.Port, "kube-apiserver", "choose another with PORT=, or leave PORT out for a free one"); err != nil {
-			return err
+		if err := controlplane.CheckPort(k.options.Port); err != nil {
+			return fmt.Errorf("%w with PORT=, or leave PORT out for a free one", err)
 		}
 	}
 	if err := writeFile(k.path(".yaml"), []byte(k.config())); err != nil {

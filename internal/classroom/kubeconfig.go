@@ -76,8 +76,10 @@ func newestBut(state, except string) string {
 	for _, name := range all {
 		path := filepath.Join(state, name)
 		info, err := os.Stat(path)
-		found, recordErr := readRecord(strings.TrimSuffix(path, ".kubeconfig") + ".json")
-		if err == nil && recordErr == nil && path != except && found.Phase != phaseCreating && info.ModTime().After(made) {
+		// An embedded cluster has no record: its kubeconfig is written when it is complete.
+		kind, recordErr := readRecord(strings.TrimSuffix(path, ".kubeconfig") + ".json")
+		complete := errors.Is(recordErr, errNoRecord) || recordErr == nil && kind.Phase != phaseCreating
+		if err == nil && complete && path != except && !strings.HasPrefix(name, copyPrefix) && info.ModTime().After(made) {
 			newest, made = path, info.ModTime()
 		}
 	}

@@ -58,7 +58,9 @@ func TestOneKubeconfigIsAlwaysChosen(t *testing.T) {
 	}
 	complete("first", 2*time.Hour)
 	complete("second.kind", time.Hour)
-	g.Expect(os.WriteFile(path("half"), nil, 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(path("half.kind"), nil, 0o600)).To(Succeed())
+	g.Expect(record{Phase: phaseCreating}.write(filepath.Join(state, "half.kind.json"))).To(Succeed())
+	g.Expect(os.WriteFile(path(copyPrefix+"1"), nil, 0o600)).To(Succeed(), "of a learner's own cluster")
 	g.Expect(chooseKubeconfig(ctx, options, path("first"))).To(Succeed())
 
 	var all sync.WaitGroup
@@ -77,20 +79,7 @@ func TestOneKubeconfigIsAlwaysChosen(t *testing.T) {
 
 	g.Expect(unchoose(ctx, state, path("first"))).To(Succeed())
 	g.Expect(os.Readlink(link)).To(Equal("second.kind.kubeconfig"), "another's removal changes nothing")
-	g.Expect(os.Remove(filepath.Join(state, "first.json"))).To(Succeed())
+	g.Expect(os.Remove(path("first"))).To(Succeed())
 	g.Expect(unchoose(ctx, state, path("second.kind"))).To(Succeed())
 	g.Expect(link).NotTo(BeAnExistingFile(), "no cluster is left")
-}
-
-func TestRemovingFollowsNoLink(t *testing.T) {
-	g := NewWithT(t)
-	state, documents := t.TempDir(), t.TempDir()
-	precious := filepath.Join(documents, "demo", "thesis")
-	g.Expect(os.MkdirAll(filepath.Dir(precious), 0o755)).To(Succeed())
-	g.Expect(os.WriteFile(precious, []byte("years"), 0o600)).To(Succeed())
-	g.Expect(os.Symlink(documents, filepath.Join(state, "clusters"))).To(Succeed())
-	g.Expect(removeBelow(state, filepath.Join(state, "clusters", "demo"))).To(MatchError(ContainSubstring("clusters")))
-	g.Expect(precious).To(BeAnExistingFile())
-	g.Expect(removeBelow(state, filepath.Join(state, "clusters"))).To(Succeed())
-	g.Expect(precious).To(BeAnExistingFile(), "of a link only the link goes")
 }

@@ -87,7 +87,7 @@ func TestCurrentIsTheLearnersOwn(t *testing.T) {
 	careful, err := classroom.New(classroom.Options{Repo: r, Provider: classroom.Current, Name: "any", Nodes: 1, Out: out, Confirm: no})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(careful.Up(ctx)).To(MatchError("no"))
-	g.Expect(asked).To(And(ContainSubstring("context kwok-own"), ContainSubstring("server https://127.0.0.1:")))
+	g.Expect(asked).To(And(ContainSubstring("context own"), ContainSubstring("server https://127.0.0.1:")))
 
 	g.Expect(cluster.Down(ctx)).To(Succeed())
 	status, err := cluster.Status(ctx)

@@ -21,30 +21,15 @@ const (
 	phaseCreating phase = "creating"
 	// phaseReady is written when the cluster is complete. From then on it holds a learner's work.
 	phaseReady phase = "ready"
-	// phaseResetting is written before a reset throws away what the cluster holds. The next command finishes the reset.
-	phaseResetting phase = "resetting"
 )
 
-// record is what .workshop/NAME.json says about an embedded cluster, and .workshop/NAME.kind.json about one of kind.
+// record is what .workshop/NAME.kind.json says about a cluster of kind.
 type record struct {
 	Phase phase `json:"phase"`
-	// Root is the checkout the cluster was made in; its files name absolute paths.
+	// Root is the checkout the cluster was made in.
 	Root string `json:"root"`
-	// Ports are those of an embedded cluster.
-	Ports ports `json:"ports,omitzero"`
-	// EtcdTLS says that the etcd of an embedded cluster demands certificates; that of earlier versions did not.
-	EtcdTLS bool `json:"etcdTLS,omitempty"`
-	// Container is the ID of the control plane of a kind cluster.
+	// Container is the ID of the control plane.
 	Container string `json:"container,omitempty"`
-}
-
-// ports are the loopback ports of an embedded cluster.
-type ports struct {
-	APIServer         int `json:"kube-apiserver"`
-	Etcd              int `json:"etcd"`
-	EtcdPeer          int `json:"etcd-peer"`
-	ControllerManager int `json:"kube-controller-manager"`
-	Scheduler         int `json:"kube-scheduler"`
 }
 
 // errNoRecord says that no cluster of that name was ever made here.
@@ -62,7 +47,7 @@ func readRecord(path string) (record, error) {
 	if err := json.Unmarshal(content, &found); err != nil {
 		return record{}, fmt.Errorf("%s cannot be read (%w)", filepath.Base(path), err)
 	}
-	if !slices.Contains([]phase{phaseCreating, phaseReady, phaseResetting}, found.Phase) {
+	if !slices.Contains([]phase{phaseCreating, phaseReady}, found.Phase) {
 		return record{}, fmt.Errorf("%s names an unknown phase %q", filepath.Base(path), found.Phase)
 	}
 	return found, nil

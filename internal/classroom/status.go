@@ -3,85 +3,12 @@ package classroom
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"text/tabwriter"
 	"time"
-
-	"github.com/shirou/gopsutil/v4/process"
 )
-
-// Status reports the embedded cluster's processes and what its API server says.
-func (e *embedded) Status(ctx context.Context) (Status, error) {
-	status := Status{Name: e.options.Name, Provider: Embedded, Kubeconfig: e.Kubeconfig()}
-	found, err := readRecord(e.path(".json"))
-	if errors.Is(err, errNoRecord) {
-		status.State, status.Kubeconfig, status.Detail = StateAbsent, "", "`make up` makes it"
-		return status, nil
-	}
-	if err == nil && found.Phase != phaseCreating {
-		err = e.checkFiles(found)
-	}
-	if err != nil {
-		status.State, status.Detail = StateBroken, err.Error()
-		return status, nil
-	}
-	alive, err := processes(ctx, e.dir)
-	if err != nil {
-		return status, err
-	}
-	for _, name := range componentNames {
-		status.Components = append(status.Components, measure(ctx, name, alive[name]))
-	}
-	down := dead(alive)
-	switch {
-	case found.Phase == phaseCreating:
-		status.State, status.Detail = StateBroken, "it was left half made: `make up` makes it anew"
-	case found.Phase == phaseResetting:
-		status.State, status.Detail = StateBroken, "a reset was interrupted: `make up` finishes it"
-	case len(down) == len(componentNames):
-		status.State, status.Detail = StateStopped, "`make up` starts it"
-	case len(down) > 0:
-		status.State, status.Detail = StateBroken, fmt.Sprintf("%s does not run: `make up` repairs it", down[0])
-	default:
-		return status, e.describe(ctx, &status, found.Ports)
-	}
-	return status, nil
-}
-
-// describe fills in what the components say. One that does not answer makes the cluster a broken one.
-func (e *embedded) describe(ctx context.Context, status *Status, chosen ports) error {
-	state, err := e.examine(ctx, chosen)
-	if err != nil {
-		return err
-	}
-	if len(state.hung) > 0 {
-		status.State, status.Detail = StateBroken, fmt.Sprintf("%s runs, but does not answer: `make up` replaces it", state.hung[0])
-		return nil
-	}
-	status.State = StateRunning
-	describeServer(ctx, status, e.kubectl)
-	return nil
-}
-
-func measure(ctx context.Context, name string, running []*process.Process) Component {
-	component := Component{Name: name}
-	for _, candidate := range running {
-		component.PID = candidate.Pid
-		if memory, err := candidate.MemoryInfoWithContext(ctx); err == nil {
-			component.Memory += memory.RSS
-		}
-		if times, err := candidate.TimesWithContext(ctx); err == nil {
-			component.CPUSeconds += times.User + times.System
-		}
-		if created, err := candidate.CreateTimeWithContext(ctx); err == nil {
-			component.Started = time.UnixMilli(created)
-		}
-	}
-	return component
-}
 
 // kubectlFunc runs kubectl against one cluster.
 type kubectlFunc func(ctx context.Context, args ...string) (string, error)

@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"example.com/operator-workshop/internal/repo"
-	"example.com/operator-workshop/internal/toolchain"
 )
 
 // program puts a command into a PATH of its own that prints the text.
@@ -87,11 +86,11 @@ func TestUnwritableCache(t *testing.T) {
 	r := repo.Repo{Root: t.TempDir()}
 	file := filepath.Join(r.Root, "file")
 	g.Expect(os.WriteFile(file, nil, 0o644)).To(Succeed())
-	t.Setenv(toolchain.CacheVariable, filepath.Join(file, "cache"))
+	t.Setenv(repo.CacheVariable, filepath.Join(file, "cache"))
 	check := checkWritable(r)
 	g.Expect(check.Found).To(Equal("cache read-only"))
-	g.Expect(check.Remedy).To(ContainSubstring("export " + toolchain.CacheVariable))
-	t.Setenv(toolchain.CacheVariable, t.TempDir())
+	g.Expect(check.Remedy).To(ContainSubstring("export " + repo.CacheVariable))
+	t.Setenv(repo.CacheVariable, t.TempDir())
 	g.Expect(checkWritable(r).OK()).To(BeTrue())
 }
 

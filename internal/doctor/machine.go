@@ -21,7 +21,7 @@ import (
 // checkWritable tries the directories that are written: the checkout and the cache.
 func checkWritable(r repo.Repo) Check {
 	check := Check{Name: "writable folders", Needed: "checkout, cache"}
-	cache, err := toolchain.CacheDir()
+	cache, err := repo.CacheDir()
 	if err != nil {
 		check.Found, check.Remedy = "no cache", err.Error()
 		return check
@@ -31,7 +31,7 @@ func checkWritable(r repo.Repo) Check {
 		return check
 	}
 	if err := tryWrite(cache); err != nil {
-		check.Found, check.Remedy = "cache read-only", fmt.Sprintf("export %s=DIR, GOCACHE=DIR and GOMODCACHE=DIR with directories that you can write", toolchain.CacheVariable)
+		check.Found, check.Remedy = "cache read-only", fmt.Sprintf("export %s=DIR, GOCACHE=DIR and GOMODCACHE=DIR with directories that you can write", repo.CacheVariable)
 		return check
 	}
 	check.Found = "both"
@@ -55,7 +55,7 @@ func checkDisk(r repo.Repo) Check {
 		needed = buildSpace
 	}
 	check := Check{Name: "free disk", Needed: gigabytes(needed)}
-	cache, err := toolchain.CacheDir()
+	cache, err := repo.CacheDir()
 	if err != nil {
 		check.Found, check.Remedy = "unknown", err.Error()
 		return check

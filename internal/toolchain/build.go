@@ -15,10 +15,9 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-)
 
-// CacheVariable names the environment variable that moves the cache of finished tools.
-const CacheVariable = "WORKSHOP_CACHE"
+	"example.com/operator-workshop/internal/repo"
+)
 
 // Builder builds sets of tools for one checkout.
 type Builder struct {
@@ -35,18 +34,6 @@ type Builder struct {
 
 // Host is the platform that this program runs on.
 func Host() Platform { return Platform{OS: runtime.GOOS, Arch: runtime.GOARCH} }
-
-// CacheDir is where finished tools are kept: $WORKSHOP_CACHE, or a folder of the user's cache directory.
-func CacheDir() (string, error) {
-	if dir := os.Getenv(CacheVariable); dir != "" {
-		return filepath.Abs(dir)
-	}
-	base, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("no cache directory (%w): set %s to a directory that you can write", err, CacheVariable)
-	}
-	return filepath.Join(base, "operator-workshop"), nil
-}
 
 // bin is where the tools are linked: bin/, or bin/OS_ARCH for another platform.
 func (b Builder) bin() string {
@@ -71,7 +58,7 @@ func (b Builder) Ensure(ctx context.Context, set Set) (int, error) {
 		return 0, err
 	}
 	store := filepath.Join(b.Cache, "tools", key)
-	if err := makeDir(store, "set "+CacheVariable+" to a directory that you can write"); err != nil {
+	if err := makeDir(store, "set "+repo.CacheVariable+" to a directory that you can write"); err != nil {
 		return 0, err
 	}
 	if err := makeDir(b.bin(), writableCheckout); err != nil {

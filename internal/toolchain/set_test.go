@@ -20,7 +20,7 @@ func TestPinnedSet(t *testing.T) {
 		names = append(names, component.Name)
 	}
 	g.Expect(names).To(ContainElements("etcd", "etcdctl", "etcdutl", "kube-apiserver", "kube-controller-manager",
-		"kube-scheduler", "kubectl", "kwok", "kwokctl", "controller-gen", "deepcopy-gen", "client-gen", "lister-gen",
+		"kube-scheduler", "kubectl", "kwok", "controller-gen", "deepcopy-gen", "client-gen", "lister-gen",
 		"informer-gen", "applyconfiguration-gen", "kustomize", "kind"))
 	g.Expect(set.linkerFlags()).To(ContainSubstring("k8s.io/component-base/version.gitVersion=v1.37.1"))
 	g.Expect(set.linkerFlags()).To(ContainSubstring("sigs.k8s.io/kwok/pkg/consts.Version=0.8.0"), "kwok adds the v itself")

@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"example.com/operator-workshop/internal/toolchain"
+	"example.com/operator-workshop/internal/repo"
 )
 
 // home is where the folders of emulators without a state file lie: in the user's cache, where nobody else can put
 // folders of such a name.
 func home() (string, error) {
-	cache, err := toolchain.CacheDir()
+	cache, err := repo.CacheDir()
 	if err != nil {
 		return "", err
 	}

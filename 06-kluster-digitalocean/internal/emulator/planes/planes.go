@@ -1,6 +1,4 @@
-// Package planes puts real control planes behind emulated clusters. They are made
-// of the workshop's own tools, as the classroom's cluster is: programs from bin/,
-// run by kwokctl on the loopback address, with simulated nodes.
+// Package planes puts real control planes with simulated nodes behind emulated clusters.
 package planes
 
 import (
@@ -10,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -18,35 +15,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
-	"example.com/operator-workshop/internal/classroom"
-	"example.com/operator-workshop/internal/repo"
+	"example.com/operator-workshop/controlplane"
+	"example.com/operator-workshop/controlplane/install"
 )
 
 // shortestToken is how long a token lasts at least: the API server makes no shorter ones.
 const shortestToken = 10 * time.Minute
 
-// Kwok makes a classroom cluster for each emulated one. It keeps all of them in one folder.
+// Kwok makes a control plane for each emulated cluster. It keeps all of them in one folder.
 type Kwok struct {
-	repo repo.Repo
-	out  io.Writer
-	lock *flock.Flock
+	dir, bin string
+	out      io.Writer
+	lock     *flock.Flock
 }
 
 var _ emulator.Planes = (*Kwok)(nil)
 
-// Open makes the folder, or takes it as it was left. bin has the workshop's tools;
-// out receives the commands that are run. One process at a time can have a folder.
+// Open makes the folder, or takes it as it was left. bin has the control plane's programs;
+// out receives what is done. One process at a time can have a folder.
 func Open(dir, bin string, out io.Writer) (*Kwok, error) {
-	dir, dirErr := filepath.Abs(dir)
-	bin, binErr := filepath.Abs(bin)
-	if err := errors.Join(dirErr, binErr); err != nil {
-		return nil, fmt.Errorf("find the folders of the control planes: %w", err)
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("find the folder of the control planes: %w", err)
 	}
-	if _, err := os.Stat(filepath.Join(bin, "kwokctl")); err != nil {
-		return nil, fmt.Errorf("%s has no kwokctl: run `make tools` in the workshop's root, or say with --bin where the tools are", bin)
+	if err := controlplane.CheckAssets(bin); err != nil {
+		return nil, fmt.Errorf("--bin: %w", err)
 	}
 	if err := makePrivate(dir); err != nil {
 		return nil, err
@@ -55,60 +50,43 @@ func Open(dir, bin string, out io.Writer) (*Kwok, error) {
 	if held, err := lock.TryLock(); err != nil || !held {
 		return nil, errors.Join(fmt.Errorf("the control planes in %s belong to another emulator that runs", dir), err)
 	}
-	kwok := &Kwok{repo: repo.Repo{Root: dir}, out: out, lock: lock}
-	if err := linkTo(bin, kwok.repo.Bin()); err != nil {
-		return nil, errors.Join(fmt.Errorf("lead to the tools: %w", err), lock.Close())
-	}
-	return kwok, nil
-}
-
-// linkTo makes the folder look like a checkout of the workshop, which has its tools in bin/.
-func linkTo(bin, link string) error {
-	if current, err := os.Readlink(link); err == nil && current == bin {
-		return nil
-	}
-	if err := os.RemoveAll(link); err != nil {
-		return err
-	}
-	return os.Symlink(bin, link)
+	return &Kwok{dir: dir, bin: bin, out: out, lock: lock}, nil
 }
 
 // Dir is the folder.
-func (k *Kwok) Dir() string { return k.repo.Root }
+func (k *Kwok) Dir() string { return k.dir }
 
 // Close gives the folder back. What runs goes on running.
 func (k *Kwok) Close() error { return k.lock.Close() }
 
 // DeleteAll removes every control plane and the folder, and gives that back.
 func (k *Kwok) DeleteAll(ctx context.Context) error {
-	records, err := filepath.Glob(filepath.Join(k.repo.State(), "*.json"))
+	entries, err := os.ReadDir(k.dir)
 	if err != nil {
 		return fmt.Errorf("list the control planes: %w", err)
 	}
-	for _, record := range records {
-		if err := k.Delete(ctx, strings.TrimSuffix(filepath.Base(record), ".json")); err != nil {
-			return err
+	for _, entry := range entries {
+		if entry.IsDir() {
+			if err := k.Delete(ctx, entry.Name()); err != nil {
+				return err
+			}
 		}
 	}
-	return errors.Join(os.RemoveAll(k.repo.Root), k.Close())
+	return errors.Join(os.RemoveAll(k.dir), k.Close())
 }
 
-// cluster is the classroom's cluster for an ID: a UUID without its dashes has just
-// the length that the classroom allows.
-func (k *Kwok) cluster(id string) (classroom.Cluster, error) {
-	return classroom.New(classroom.Options{
-		Repo: k.repo, Provider: classroom.Embedded, Name: strings.ReplaceAll(id, "-", ""), Nodes: 1, Out: k.out,
-	})
+// plane is the control plane of an ID. Its nodes are those that SetNodes makes.
+func (k *Kwok) plane(id string) (*controlplane.ControlPlane, error) {
+	return controlplane.Open(filepath.Join(k.dir, id), controlplane.Options{Assets: k.bin, Nodes: -1, Out: k.out})
 }
 
-// Make starts a control plane, or what of it does not run. The one node that the
-// classroom puts into it goes when SetNodes says which there are.
+// Make starts a control plane, or what of it does not run.
 func (k *Kwok) Make(ctx context.Context, id string) (string, error) {
-	cluster, err := k.cluster(id)
+	plane, err := k.plane(id)
 	if err != nil {
 		return "", err
 	}
-	if err := cluster.Up(ctx); err != nil {
+	if err := plane.Up(ctx); err != nil {
 		return "", err
 	}
 	config, client, err := k.connect(id)
@@ -120,27 +98,23 @@ func (k *Kwok) Make(ctx context.Context, id string) (string, error) {
 
 // Delete ends a control plane's programs and removes its files.
 func (k *Kwok) Delete(ctx context.Context, id string) error {
-	cluster, err := k.cluster(id)
+	plane, err := k.plane(id)
 	if err != nil {
 		return err
 	}
-	return cluster.Down(ctx)
+	return plane.Remove(ctx)
 }
 
 func (k *Kwok) connect(id string) (*rest.Config, kubernetes.Interface, error) {
-	cluster, err := k.cluster(id)
+	plane, err := k.plane(id)
 	if err != nil {
 		return nil, nil, err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())
+	config, err := install.Config(plane)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the kubeconfig of control plane %s: %w", id, err)
+		return nil, nil, fmt.Errorf("connect to control plane %s: %w", id, err)
 	}
-	config.QPS = -1 // there is one client, and a pool's nodes come at once
 	config.Timeout = 10 * time.Second
-	if err := rest.LoadTLSFiles(config); err != nil {
-		return nil, nil, fmt.Errorf("read the certificates of control plane %s: %w", id, err)
-	}
 	client, err := kubernetes.NewForConfig(config)
 	return config, client, err
 }

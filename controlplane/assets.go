@@ -1,0 +1,68 @@
+package controlplane
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"example.com/operator-workshop/controlplane/pins"
+	"example.com/operator-workshop/internal/repo"
+)
+
+// AssetsVariable names the environment variable with the folder of the programs. envtest reads the same.
+const AssetsVariable = "KUBEBUILDER_ASSETS"
+
+// Programs are what the folder of the programs must hold: the components, etcd's tools for snapshots, and kubectl.
+func Programs() []string { return append(slices.Clone(Components), "etcdctl", "etcdutl", "kubectl") }
+
+// FindAssets returns the folder of the control plane's programs: the one that the environment variable KUBEBUILDER_ASSETS
+// names, bin/ of the workshop's checkout that the working directory lies in, or the one that package assets has built. The
+// error names the first program that is missing, and what to do.
+func FindAssets() (string, error) {
+	dir, remedy, err := locateAssets("")
+	if err != nil {
+		return "", err
+	}
+	return dir, checkAssets(dir, remedy)
+}
+
+// CheckAssets fails if a folder lacks one of the control plane's programs.
+func CheckAssets(dir string) error {
+	_, remedy, _ := locateAssets(dir)
+	return checkAssets(dir, remedy)
+}
+
+// locateAssets returns the folder of the programs, and what to do if one is missing there.
+func locateAssets(chosen string) (dir, remedy string, err error) {
+	if chosen != "" {
+		dir, err := filepath.Abs(chosen)
+		return dir, "run `make tools` in the workshop's root, or choose a folder that has it", err
+	}
+	if dir := os.Getenv(AssetsVariable); dir != "" {
+		return dir, fmt.Sprintf("point %s to a folder that has it, or unset it", AssetsVariable), nil
+	}
+	if dir, err = os.Getwd(); err != nil {
+		return "", "", fmt.Errorf("find the control plane's programs: %w", err)
+	}
+	if checkout, err := repo.Find(dir); err == nil {
+		return checkout.Bin(), "run `make tools` in " + checkout.Root, nil
+	}
+	if dir, err = pins.Dir(); err != nil {
+		return "", "", fmt.Errorf("find the control plane's programs: %w", err)
+	}
+	return filepath.Join(dir, "bin"), fmt.Sprintf("build it with `go run %s build`, or set %s to a folder that has it", commandPath, AssetsVariable), nil
+}
+
+// commandPath is the command that builds the programs.
+const commandPath = "example.com/operator-workshop/cmd/controlplane"
+
+func checkAssets(dir, remedy string) error {
+	for _, program := range Programs() {
+		path := filepath.Join(dir, program)
+		if info, err := os.Stat(path); err != nil || info.IsDir() {
+			return fmt.Errorf("%s is missing: %s", path, remedy)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// startTimeout bounds Up, which takes about 3 s on an idle machine.
+const startTimeout = 3 * time.Minute
+
+// Options describe a control plane. The zero value is usable.
+type Options struct {
+	// Assets is the folder of the programs. If it is empty, they are looked for as FindAssets does.
+	Assets string
+	// Port is the API server's port. 0 chooses a free one, and keeps it until another program takes it.
+	Port int
+	// Hosts are further names and addresses in the API server's certificate, for clients that verify the host they dial.
+	// They take effect when certificates are made.
+	Hosts []string
+	// Nodes is the number of simulated nodes that a new control plane gets: 2 if zero, none if negative.
+	Nodes int
+	// Stages are files with further rules for simulated pods, in kwok's kind Stage, such as one that keeps pods with a
+	// certain image from getting ready. A rule with a weight takes precedence over the package's own, which have none.
+	Stages []string
+	// APIServerFlags are further flags of kube-apiserver, by their names without dashes, such as those of its audit log.
+	APIServerFlags map[string]string
+	// Install is called when the API server of a new control plane answers and no controller runs yet; see package install.
+	// The garbage collector looks for new kinds only every 30 s, but knows those installed here from the start.
+	Install func(ctx context.Context, c *ControlPlane) error
+	// Out receives a line for each thing that is done. Nil discards them.
+	Out io.Writer
+
+	// remedy says what to do if a program is missing from Assets.
+	remedy string
+	// tied means that the control plane and its data end with this process.
+	tied bool
+}
+
+// ControlPlane is a control plane in a folder of its own, which may not exist yet. Several processes can use the same one;
+// a method that changes it waits for the others.
+type ControlPlane struct {
+	dir     string
+	options Options
+	// watchdog ends a control plane that is tied to this process.
+	watchdog *watchdog
+}
+
+// Open returns the control plane of a folder. It creates nothing; Up does. What Up starts runs until Down or Remove, even
+// after this process has ended. You may move the folder while the control plane runs: the next Up finds it.
+func Open(dir string, options Options) (*ControlPlane, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		options.Assets, options.remedy, err = locateAssets(options.Assets)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if options.Port < 0 || options.Port > 65535 {
+		return nil, fmt.Errorf("port %d: choose one between 1 and 65535, or 0 for a free one", options.Port)
+	}
+	if options.Out == nil {
+		options.Out = io.Discard
+	}
+	return &ControlPlane{dir: dir, options: options}, nil
+}
+
+// Start makes and starts a control plane for this process alone, in a temporary folder. It runs until Stop, or until this
+// process ends, even by kill -9.
+func Start(ctx context.Context, options Options) (*ControlPlane, error) {
+	options.tied = true
+	dir, err := os.MkdirTemp("", "controlplane-")
+	if err != nil {
+		return nil, fmt.Errorf("make the control plane's folder: %w", explainWrite(err))
+	}
+	c, err := Open(dir, options)
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(dir))
+	}
+	if c.watchdog, err = newWatchdog(dir); err != nil {
+		return nil, errors.Join(err, os.Remove(dir))
+	}
+	if err := c.Up(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+// Stop ends a control plane made by Start, and removes its folder. Calling it again does nothing.
+func (c *ControlPlane) Stop() error {
+	if c.watchdog == nil {
+		return errors.New("stop the control plane: it goes on without this process: use Down or Remove")
+	}
+	return c.watchdog.end()
+}
+
+// Dir is the control plane's folder. It holds kubeconfig, logs/, etcd's data, and its keys and certificates.
+func (c *ControlPlane) Dir() string { return c.dir }
+
+// Assets is the folder of the programs.
+func (c *ControlPlane) Assets() string { return c.options.Assets }
+
+// name is what kubeconfigs call the cluster.
+func (c *ControlPlane) name() string { return filepath.Base(c.dir) }
+
+// Down ends all components and keeps the data. Up starts them again.
+func (c *ControlPlane) Down(ctx context.Context) error {
+	unlock, err := c.lockExisting(ctx)
+	if err != nil || unlock == nil {
+		return err
+	}
+	defer unlock()
+	return c.endAll(ctx)
+}
+
+// Remove ends all components and removes the folder with all its data, even a damaged one. If there is no folder, it does
+// nothing.
+func (c *ControlPlane) Remove(ctx context.Context) error {
+	unlock, err := c.lockExisting(ctx)
+	if err != nil || unlock == nil {
+		return err
+	}
+	defer unlock()
+	if err := c.endAll(ctx); err != nil {
+		return err
+	}
+	// The record goes first: without it there is no control plane, so Remove or Up can go on from here after a kill.
+	if err := removeBelow(c.dir, recordFile); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(c.dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() == lockFile {
+			continue
+		}
+		if err := removeBelow(c.dir, entry.Name()); err != nil {
+			return err
+		}
+	}
+	// Once the lock is gone, a command that waits for it may create it anew. Then the folder belongs to that command.
+	if err := errors.Join(removeBelow(c.dir, lockFile), os.Remove(c.dir)); err != nil && !errors.Is(err, syscall.ENOTEMPTY) {
+		return explainWrite(err)
+	}
+	return nil
+}
+
+// endAll kills every component. etcd keeps what it has acknowledged.
+func (c *ControlPlane) endAll(ctx context.Context) error {
+	return c.end(ctx, Components...)
+}
+
+func (c *ControlPlane) end(ctx context.Context, components ...string) error {
+	errs := make([]error, len(components))
+	var ending sync.WaitGroup
+	for i, component := range components {
+		ending.Go(func() {
+			if err := c.process(component).kill(ctx); err != nil {
+				errs[i] = fmt.Errorf("end %s: %w", component, err)
+			}
+		})
+	}
+	ending.Wait()
+	return errors.Join(errs...)
+}
+
+// say reports one thing that is done.
+func (c *ControlPlane) say(format string, args ...any) {
+	fmt.Fprintln(c.options.Out, strings.TrimSpace(fmt.Sprintf(format, args...)))
+}

@@ -1,0 +1,195 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	certutil "k8s.io/client-go/util/cert"
+)
+
+const (
+	// answerTimeout is how long a component may take to answer until it counts as hung.
+	answerTimeout = 10 * time.Second
+	// heartbeatTimeout is how old the newest heartbeat of the simulated nodes may be. kwok renews them every 10 s, but a
+	// kwok that has just started first waits until the leases of the one before expire.
+	heartbeatTimeout = 3 * leaseSeconds * time.Second
+)
+
+// Component describes one of the programs.
+type Component struct {
+	Name string `json:"name"`
+	// PID is the process number, or 0 if the component does not run.
+	PID int `json:"pid"`
+	// Hung means that it runs, but does not answer.
+	Hung bool `json:"hung,omitempty"`
+
+	// outdated means that it was started by a different command than Up would use now.
+	outdated bool
+}
+
+// Status says what runs of a control plane.
+type Status struct {
+	// Components are all of them, in the order of the variable Components.
+	Components []Component `json:"components"`
+	// Ready says that the API server takes requests.
+	Ready bool `json:"ready"`
+	// Complete means that the control plane was up once, so it may hold data.
+	Complete bool `json:"complete"`
+}
+
+// Running tells whether every component runs and answers, and that the API server takes requests.
+func (s Status) Running() bool {
+	bad := func(c Component) bool { return c.PID == 0 || c.Hung }
+	return s.Ready && !slices.ContainsFunc(s.Components, bad)
+}
+
+// Status asks every component for its health. The error is ErrNotFound if there is no control plane, or a *DamagedError.
+func (c *ControlPlane) Status(ctx context.Context) (Status, error) {
+	found, err := c.load()
+	if err != nil {
+		return Status{}, err
+	}
+	components, err := c.examine(ctx, found)
+	if err != nil {
+		return Status{}, err
+	}
+	return Status{Components: components, Ready: c.serves(ctx, found), Complete: found.Complete}, nil
+}
+
+// examine finds the components' processes and asks each for its health: a process that exists may be stopped, or stuck.
+func (c *ControlPlane) examine(ctx context.Context, r record) ([]Component, error) {
+	found := make([]Component, len(Components))
+	errs := make([]error, len(Components))
+	var asking sync.WaitGroup
+	for i, name := range Components {
+		found[i].Name = name
+		pid, started, err := c.process(name).await(ctx)
+		if err != nil || pid == 0 {
+			errs[i] = err
+			continue
+		}
+		found[i].PID, found[i].outdated = pid, started != fingerprint(c.command(r, name))
+		asking.Go(func() { found[i].Hung = c.hangs(ctx, r, name, pid) })
+	}
+	asking.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return found, errors.Join(errs...)
+}
+
+// hangs tells whether a process accepts a connection but does not answer. One that refuses connections is still starting.
+func (c *ControlPlane) hangs(ctx context.Context, r record, component string, pid int) bool {
+	if component == "kwok" {
+		return c.heartbeatOver(ctx, r, pid)
+	}
+	err := c.ask(ctx, r, component, "/livez", nil)
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// heartbeatOver tells whether kwok is stopped, or has not renewed any node's lease for too long. It serves no port to ask.
+func (c *ControlPlane) heartbeatOver(ctx context.Context, r record, pid int) bool {
+	// The state of a process, for instance S or T, is the same word on Linux and on macOS.
+	if state, err := exec.CommandContext(ctx, "ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output(); err == nil && strings.HasPrefix(string(state), "T") {
+		return true
+	}
+	started, startErr := os.Stat(c.process("kwok").file) // written when it was started
+	var leases struct {
+		Items []struct{ Spec struct{ RenewTime time.Time } }
+	}
+	err := c.ask(ctx, r, "kube-apiserver", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", &leases)
+	if err != nil || startErr != nil || len(leases.Items) == 0 {
+		return false
+	}
+	newest := started.ModTime()
+	for _, lease := range leases.Items {
+		if lease.Spec.RenewTime.After(newest) {
+			newest = lease.Spec.RenewTime
+		}
+	}
+	return time.Since(newest) > heartbeatTimeout
+}
+
+// serves tells whether the API server is ready.
+func (c *ControlPlane) serves(ctx context.Context, r record) bool {
+	return c.ask(ctx, r, "kube-apiserver", "/readyz", nil) == nil
+}
+
+func (c *ControlPlane) waitServing(ctx context.Context, r record) error {
+	return c.await(ctx, "the API server", func(ctx context.Context) bool { return c.serves(ctx, r) }, essential...)
+}
+
+// ask sends a GET request to a component, and decodes the answer unless into is nil.
+func (c *ControlPlane) ask(ctx context.Context, r record, component, path string, into any) error {
+	return c.request(ctx, r, component, http.MethodGet, path, nil, into)
+}
+
+// statusError is an answer with a status other than success.
+type statusError struct {
+	code   int
+	answer string
+}
+
+func (e statusError) Error() string { return e.answer }
+
+func (c *ControlPlane) request(ctx context.Context, r record, component, method, path string, body, into any) error {
+	client, err := c.client(r, component)
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	content, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, url(r.Ports.of(component)[0], path), bytes.NewReader(content))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= http.StatusMultipleChoices {
+		return statusError{response.StatusCode, fmt.Sprintf("%s of %s answers %s", path, component, response.Status)}
+	}
+	if into == nil {
+		return nil
+	}
+	return json.NewDecoder(response.Body).Decode(into)
+}
+
+// client presents a certificate that the component accepts, and accepts only the component's.
+func (c *ControlPlane) client(r record, component string) (*http.Client, error) {
+	keys := c.pki(r)
+	signer, own := authority, "admin"
+	if component == "etcd" {
+		signer, own = etcdAuthority, "etcd-client"
+	}
+	pair, err := tls.LoadX509KeyPair(keys.certificate(own), keys.key(own))
+	if err != nil {
+		return nil, err
+	}
+	roots, err := certutil.NewPool(keys.certificate(signer))
+	if err != nil {
+		return nil, err
+	}
+	secured := &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: secured}, Timeout: answerTimeout}, nil
+}

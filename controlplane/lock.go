@@ -1,0 +1,78 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+const (
+	lockFile = "lock"
+	// lockTimeout bounds the wait for another process that changes the same control plane.
+	lockTimeout = 10 * time.Minute
+	// lockPoll is how often that wait looks again.
+	lockPoll = 20 * time.Millisecond
+)
+
+// lock makes the folder if needed, and keeps other processes from changing the control plane until unlock is called.
+func (c *ControlPlane) lock(ctx context.Context) (unlock func(), err error) {
+	var file *os.File
+	waiting := false
+	waitErr := poll(ctx, lockTimeout, lockPoll, func(context.Context) bool {
+		file, err = c.tryLock()
+		if errors.Is(err, syscall.EWOULDBLOCK) && !waiting {
+			waiting = true
+			c.say("Waiting for another command to finish with %s.", c.name())
+		}
+		return !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, os.ErrNotExist)
+	})
+	if errors.Is(waitErr, errTimeLimit) {
+		waitErr = fmt.Errorf("another command is still at work after %s: end it, and try again", lockTimeout)
+	}
+	if err := errors.Join(waitErr, err); waitErr != nil || err != nil {
+		return nil, fmt.Errorf("lock the control plane in %s: %w", c.dir, err)
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+func (c *ControlPlane) tryLock() (*os.File, error) {
+	if err := makePrivate(c.dir); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(c.path(lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, explainWrite(err)
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		err = sameFile(file, c.path(lockFile))
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// sameFile makes sure that no other process removed the file before it was locked: such a lock would exclude no one.
+func sameFile(file *os.File, path string) error {
+	mine, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(path)
+	if err == nil && !os.SameFile(mine, there) {
+		err = os.ErrNotExist
+	}
+	return err
+}
+
+// lockExisting is lock, but makes nothing: if there is no folder, both results are nil.
+func (c *ControlPlane) lockExisting(ctx context.Context) (unlock func(), err error) {
+	if _, err := os.Lstat(c.dir); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return c.lock(ctx)
+}

@@ -1,0 +1,30 @@
+// Package pins holds the versions of the control plane's programs.
+package pins
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"path/filepath"
+	"slices"
+
+	"example.com/operator-workshop/internal/repo"
+)
+
+// The pinned modules and their checksums: copies of those in tools/, which is a module of its own.
+var (
+	//go:embed go.mod.txt
+	Modules []byte
+	//go:embed go.sum.txt
+	Sums []byte
+)
+
+// Dir is the folder, in the user's cache, in which the programs of these very versions are built.
+func Dir() (string, error) {
+	cache, err := repo.CacheDir()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(slices.Concat(Modules, Sums))
+	return filepath.Join(cache, "controlplane-"+hex.EncodeToString(sum[:8])), nil
+}

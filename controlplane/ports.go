@@ -1,0 +1,134 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"time"
+)
+
+// Ports are chosen below the range from which operating systems take the local
+// ends of outgoing connections (32768 on Linux, 49152 on macOS), so that a port
+// found free is not taken by a mere connection a moment later.
+const (
+	lowestPort  = 20000
+	highestPort = 32767
+)
+
+// releaseTimeout is how long the port of a program that has just ended may take to become free.
+const releaseTimeout = time.Second
+
+// ErrPortTaken says that another program listens on the API server's port.
+var ErrPortTaken = errors.New("is taken by another program")
+
+// freePorts chooses n different free loopback ports at random.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	taken := map[int]bool{}
+	for range 1000 {
+		if len(ports) == n {
+			return ports, nil
+		}
+		port := lowestPort + rand.IntN(highestPort-lowestPort+1)
+		if !taken[port] && portFree(port) {
+			taken[port] = true
+			ports = append(ports, port)
+		}
+	}
+	return nil, fmt.Errorf("no free port on %s between %d and %d: end a program that holds many of them", loopback, lowestPort, highestPort)
+}
+
+// portFree tries the loopback address and all addresses: both must be free to listen on.
+func portFree(port int) bool {
+	for _, host := range []string{loopback, ""} {
+		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		if err != nil {
+			return false
+		}
+		_ = listener.Close()
+	}
+	return true
+}
+
+// choosePorts chooses the ports of a new control plane.
+func choosePorts(apiServer int) (ports, error) {
+	free, err := freePorts(5)
+	if err != nil {
+		return ports{}, err
+	}
+	chosen := ports{APIServer: free[0], Etcd: free[1], EtcdPeer: free[2], ControllerManager: free[3], Scheduler: free[4]}
+	if apiServer == 0 {
+		return chosen, nil
+	}
+	chosen.APIServer = apiServer
+	return chosen, CheckPort(apiServer)
+}
+
+// CheckPort fails with ErrPortTaken if the API server can't have the port.
+func CheckPort(port int) error {
+	if portFree(port) {
+		return nil
+	}
+	return fmt.Errorf("port %d (kube-apiserver) %w: end that program, or choose another port", port, ErrPortTaken)
+}
+
+// keepPorts makes sure that components that don't run can listen on their ports, and chooses others where it must, as
+// after a reboot or in a copied folder. The caller's choice for the API server is kept.
+func (c *ControlPlane) keepPorts(ctx context.Context, r record) (record, error) {
+	fresh, err := freePorts(5)
+	if err != nil {
+		return record{}, err
+	}
+	for _, component := range Components {
+		if pid, _, err := c.process(component).await(ctx); err != nil {
+			return record{}, err
+		} else if pid != 0 {
+			continue
+		}
+		taken := false
+		for _, port := range r.Ports.of(component) {
+			waitErr := poll(ctx, releaseTimeout, lockPoll, func(context.Context) bool { return portFree(port) })
+			if ctx.Err() != nil {
+				return record{}, context.Cause(ctx)
+			}
+			taken = taken || waitErr != nil
+		}
+		if !taken {
+			continue
+		}
+		switch component {
+		case "etcd":
+			r.Ports.Etcd, r.Ports.EtcdPeer = fresh[0], fresh[1]
+		case "kube-apiserver":
+			if c.options.Port != 0 {
+				return record{}, CheckPort(c.options.Port)
+			}
+			c.say("Port %d of the API server %v: it gets port %d.", r.Ports.APIServer, ErrPortTaken, fresh[2])
+			r.Ports.APIServer = fresh[2]
+		case "kube-controller-manager":
+			r.Ports.ControllerManager = fresh[3]
+		case "kube-scheduler":
+			r.Ports.Scheduler = fresh[4]
+		}
+	}
+	return r, nil
+}
+
+// makeRoom ends components that must be replaced, and finds ports for those that must be started.
+func (c *ControlPlane) makeRoom(ctx context.Context, r record) (record, error) {
+	if err := c.endWrong(ctx, r); err != nil {
+		return record{}, err
+	}
+	kept, err := c.keepPorts(ctx, r)
+	if err != nil || kept.Ports == r.Ports {
+		return r, err
+	}
+	if err := errors.Join(c.save(kept), c.writeKubeconfigs(kept)); err != nil {
+		return record{}, err
+	}
+	// Components that run still use the old ports.
+	return kept, c.endWrong(ctx, kept)
+}

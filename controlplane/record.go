@@ -1,0 +1,152 @@
+package controlplane
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// record is what a control plane knows about itself. It is replaced as a whole: a change that must happen in one step,
+// such as a restored snapshot or new certificates, is prepared beside what is in use, and takes effect with the record.
+type record struct {
+	Ports ports `json:"ports"`
+	// Keys and Data are the generations of the folders pki-N and etcd-N that are in use.
+	Keys int `json:"keys"`
+	Data int `json:"data"`
+	// Stages is the file of kwok's configuration. Its name comes from its content, so kwok is replaced when that changes.
+	Stages string `json:"stages"`
+	// APIServerFlags are those of Options, for calls that don't give any.
+	APIServerFlags map[string]string `json:"apiServerFlags,omitempty"`
+	// Complete means that it was ready once, and has a snapshot of that moment.
+	Complete bool `json:"complete"`
+}
+
+const recordFile = "controlplane.json"
+
+// ErrNotFound says that the folder holds no control plane.
+var ErrNotFound = errors.New("there is no control plane")
+
+// DamagedError says that the folder's content can't be used. No method but Remove throws it away.
+type DamagedError struct{ Reason string }
+
+func (e *DamagedError) Error() string { return "the control plane's folder is damaged: " + e.Reason }
+
+// load reads the record, and checks that what it names is there.
+func (c *ControlPlane) load() (record, error) {
+	content, err := os.ReadFile(c.path(recordFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return record{}, fmt.Errorf("%w in %s", ErrNotFound, c.dir)
+	}
+	if err != nil {
+		return record{}, err
+	}
+	var found record
+	if err := json.Unmarshal(content, &found); err != nil {
+		return record{}, &DamagedError{fmt.Sprintf("%s cannot be read (%v)", recordFile, err)}
+	}
+	needed := []string{"ca.crt", "ca.key", "etcd.crt", "apiserver.crt", "service-accounts.key"}
+	for i, name := range needed {
+		needed[i] = c.pki(found).path(name)
+	}
+	if found.Complete {
+		needed = append(needed, filepath.Join(c.data(found.Data), "member"))
+	}
+	for _, path := range needed {
+		info, err := os.Stat(path)
+		name, _ := filepath.Rel(c.dir, path) // both are below the folder
+		if err != nil {
+			return record{}, &DamagedError{name + " is missing"}
+		}
+		if info.Size() == 0 {
+			return record{}, &DamagedError{name + " is empty"}
+		}
+	}
+	return found, nil
+}
+
+func (c *ControlPlane) save(r record) error {
+	content, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(c.path(recordFile), append(content, '\n'))
+}
+
+func (c *ControlPlane) path(name string) string { return filepath.Join(c.dir, name) }
+
+func (c *ControlPlane) pki(r record) pki { return pki{c.path("pki-" + strconv.Itoa(r.Keys))} }
+
+func (c *ControlPlane) data(generation int) string { return c.path("etcd-" + strconv.Itoa(generation)) }
+
+func (c *ControlPlane) log(component string) string {
+	return filepath.Join(c.dir, "logs", component+".log")
+}
+
+// removeOthers removes the generations of a folder that are not in use.
+func (c *ControlPlane) removeOthers(prefix, used string) error {
+	entries, err := os.ReadDir(c.dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); strings.HasPrefix(name, prefix) && name != filepath.Base(used) {
+			if err := removeBelow(c.dir, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writeFile replaces a file as a whole: a reader sees the old content or the new one.
+func writeFile(path string, content []byte) error {
+	partial := path + ".partial"
+	if err := os.WriteFile(partial, content, 0o600); err != nil {
+		return explainWrite(err)
+	}
+	return os.Rename(partial, path)
+}
+
+// makePrivate makes a folder that only its owner can enter, or closes an existing one to others: it will hold keys.
+func makePrivate(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return explainWrite(err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	return explainWrite(os.Chmod(dir, 0o700))
+}
+
+// removeBelow removes something in a folder, and follows no symbolic link that leads out of it.
+func removeBelow(folder, name string) error {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return explainWrite(err)
+	}
+	defer root.Close()
+	if err := root.RemoveAll(name); err != nil {
+		return fmt.Errorf("remove %s: %w", filepath.Join(folder, name), explainWrite(err))
+	}
+	return nil
+}
+
+// explainWrite says what to do about a folder that cannot be written.
+func explainWrite(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("the disk is full: free some space and try again (%w)", err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("the folder cannot be written: choose one of yours (%w)", err)
+	}
+	return err
+}

@@ -1,0 +1,170 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// snapshotFile is where the state of the new control plane is kept for Reset.
+const snapshotFile = "fresh.db"
+
+// revisionsApart is by how much each restore advances etcd's revisions: more than anyone writes between two restores. So a
+// revision that a client has seen never comes back with other content, and the client is told to list again, as after a
+// compaction. Source: `etcdutl snapshot restore --bump-revision`, made for Kubernetes.
+const revisionsApart = 10_000_000
+
+// Snapshot saves all that the control plane holds to a file, which only its owner can read.
+func (c *ControlPlane) Snapshot(ctx context.Context, path string) error {
+	path, err := filepath.Abs(path) // etcd's tools run in the control plane's folder
+	if err != nil {
+		return err
+	}
+	unlock, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	found, err := c.load()
+	if err != nil {
+		return err
+	}
+	return c.saveSnapshot(ctx, found, path)
+}
+
+func (c *ControlPlane) saveSnapshot(ctx context.Context, r record, path string) error {
+	return c.run(ctx, "etcdctl", append(c.etcdFlags(r), "snapshot", "save", path)...)
+}
+
+// Reset takes the control plane back to what it held after its first Up, in one step: if it is interrupted, either all
+// of the later data is there or none. etcd need not be running before; afterwards all components are.
+func (c *ControlPlane) Reset(ctx context.Context) error {
+	return c.Restore(ctx, c.path(snapshotFile))
+}
+
+// Restore replaces what the control plane holds with a snapshot of it, in one step, and starts it.
+func (c *ControlPlane) Restore(ctx context.Context, path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	unlock, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	found, err := c.load()
+	if err != nil {
+		return err
+	}
+	if !found.Complete {
+		return c.up(ctx) // it holds nothing yet
+	}
+	if _, err := os.Stat(path); err != nil {
+		return &DamagedError{filepath.Base(path) + ", the snapshot to restore, is missing"}
+	}
+	next := found
+	next.Data++
+	if err := removeBelow(c.dir, filepath.Base(c.data(next.Data))); err != nil {
+		return err
+	}
+	peer := url(found.Ports.EtcdPeer, "")
+	err = c.run(ctx, "etcdutl", "snapshot", "restore", path, "--data-dir", c.data(next.Data), "--name", memberName,
+		"--initial-cluster", memberName+"="+peer, "--initial-advertise-peer-urls", peer,
+		"--bump-revision", strconv.Itoa(next.Data*revisionsApart), "--mark-compacted")
+	if err != nil {
+		return err
+	}
+	// Components that run still have the old state in memory.
+	if err := c.endAll(ctx); err != nil {
+		return err
+	}
+	if err := c.save(next); err != nil {
+		return err
+	}
+	return c.up(ctx)
+}
+
+// RenewCertificates replaces the authorities and all certificates: kubeconfigs handed out before are refused from then on.
+// The data is kept, and service accounts' tokens stay valid. KubeconfigPath gets a new kubeconfig.
+func (c *ControlPlane) RenewCertificates(ctx context.Context) error {
+	unlock, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	found, err := c.load()
+	if err != nil {
+		return err
+	}
+	serviceAccounts, err := os.ReadFile(c.pki(found).key("service-accounts"))
+	if err != nil {
+		return err
+	}
+	next := found
+	next.Keys++
+	if err := c.pki(next).make(c.options.Hosts, serviceAccounts); err != nil {
+		return err
+	}
+	if err := c.save(next); err != nil {
+		return err
+	}
+	return c.up(ctx) // replaces every component: each was started with the old certificates
+}
+
+// etcdFlags are the flags with which etcdctl reaches the control plane's etcd.
+func (c *ControlPlane) etcdFlags(r record) []string {
+	keys := c.pki(r)
+	return []string{
+		"--endpoints=" + url(r.Ports.Etcd, ""), "--cacert=" + keys.certificate(etcdAuthority),
+		"--cert=" + keys.certificate("etcd-client"), "--key=" + keys.key("etcd-client"),
+	}
+}
+
+// EtcdEnvironment returns the variables, as NAME=value, with which etcdctl reaches the control plane's etcd.
+func (c *ControlPlane) EtcdEnvironment() ([]string, error) {
+	found, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	var variables []string
+	for _, flag := range c.etcdFlags(found) {
+		name, value, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "=")
+		variables = append(variables, "ETCDCTL_"+strings.ToUpper(name)+"="+value)
+	}
+	return variables, nil
+}
+
+// run runs one of etcd's tools.
+func (c *ControlPlane) run(ctx context.Context, tool string, args ...string) error {
+	c.say("$ %s %s", tool, strings.Join(args, " "))
+	path := filepath.Join(c.options.Assets, tool)
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("%s is missing: build it, or choose a folder of programs that has it", path)
+	}
+	var messages bytes.Buffer
+	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `umask 077; exec "$@"`, "sh", path}, args...)...)
+	command.Dir, command.Env = c.dir, c.environment()
+	command.Stdout, command.Stderr = &messages, &messages
+	// A group of its own keeps the terminal's Ctrl-C away: the context ends it.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	err := command.Run()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+			if strings.Contains(messages.String(), full.Error()) {
+				return explainWrite(full)
+			}
+		}
+		return fmt.Errorf("%s: %w: %s", tool, err, strings.Join(strings.Fields(messages.String()), " "))
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// attempts is how often the start is tried: another program can take a port after it was found free and before a component
+// listens on it, and on a very slow machine the controller manager gives up waiting for the API server after 10 s.
+const attempts = 3
+
+// errEnded marks errors about a component that ended while Up waited for it.
+var errEnded = errors.New("ended")
+
+// Up makes the control plane run: it makes what is missing, starts components that don't run, and replaces those that
+// don't answer, or that were started for another folder, another port or other programs. It returns when pods can be
+// created and scheduled. The data is kept. If Up is interrupted at any point, even by kill -9, calling it again completes
+// the work.
+func (c *ControlPlane) Up(ctx context.Context) error {
+	if err := checkAssets(c.options.Assets, c.options.remedy); err != nil {
+		return err
+	}
+	unlock, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return c.up(ctx)
+}
+
+func (c *ControlPlane) up(ctx context.Context) error {
+	limited, cancel := context.WithTimeoutCause(ctx, startTimeout, errTimeLimit)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		err := c.converge(limited)
+		if err == nil || limited.Err() != nil || attempt == attempts || !errors.Is(err, errEnded) {
+			return err
+		}
+		c.say("Attempt %d failed (%v): trying again.", attempt, err)
+	}
+}
+
+// converge compares what runs with what should, and changes what differs.
+func (c *ControlPlane) converge(ctx context.Context) error {
+	found, err := c.load()
+	if errors.Is(err, ErrNotFound) {
+		found, err = c.create()
+	}
+	if err != nil {
+		return err
+	}
+	if c.options.Port != 0 && c.options.Port != found.Ports.APIServer {
+		return fmt.Errorf("the API server has port %d: to move it to port %d, remove the control plane first", found.Ports.APIServer, c.options.Port)
+	}
+	if found, err = c.configure(found); err != nil {
+		return err
+	}
+	if err := c.writeFiles(found); err != nil {
+		return err
+	}
+	if found, err = c.makeRoom(ctx, found); err != nil {
+		return err
+	}
+	if err := c.startComponents(ctx, found, essential...); err != nil {
+		return err
+	}
+	if err := c.waitServing(ctx, found); err != nil {
+		return err
+	}
+	if !found.Complete {
+		if err := c.fill(ctx, found); err != nil {
+			return err
+		}
+	}
+	if err := c.startComponents(ctx, found, Components...); err != nil {
+		return err
+	}
+	if err := c.waitUsable(ctx, found); err != nil {
+		return err
+	}
+	if found.Complete {
+		return nil
+	}
+	return c.complete(ctx, found)
+}
+
+// create chooses ports and makes keys. Nothing counts before the record is written.
+func (c *ControlPlane) create() (record, error) {
+	// A control plane whose removal was interrupted may have left files.
+	for _, name := range []string{"logs", "run", snapshotFile} {
+		if err := removeBelow(c.dir, name); err != nil {
+			return record{}, err
+		}
+	}
+	made := record{Keys: 1, Data: 1}
+	if err := errors.Join(c.removeOthers("etcd-", ""), c.removeOthers("pki-", "")); err != nil {
+		return record{}, err
+	}
+	var err error
+	if made.Ports, err = choosePorts(c.options.Port); err != nil {
+		return record{}, err
+	}
+	if err := c.pki(made).make(c.options.Hosts, nil); err != nil {
+		return record{}, err
+	}
+	return made, c.save(made)
+}
+
+// configure records the options that later calls may leave out: a Reset, say, must not lose the audit log.
+func (c *ControlPlane) configure(r record) (record, error) {
+	configured := r
+	if len(c.options.APIServerFlags) > 0 {
+		configured.APIServerFlags = c.options.APIServerFlags
+	}
+	if len(c.options.Stages) > 0 || r.Stages == "" {
+		var err error
+		if configured.Stages, err = c.writeStages(); err != nil {
+			return record{}, err
+		}
+	}
+	if configured.Stages == r.Stages && maps.Equal(configured.APIServerFlags, r.APIServerFlags) {
+		return r, nil
+	}
+	return configured, c.save(configured)
+}
+
+// writeFiles writes the files that components read.
+func (c *ControlPlane) writeFiles(r record) error {
+	if err := errors.Join(c.removeOthers("etcd-", c.data(r.Data)), c.removeOthers("pki-", c.pki(r).dir), c.removeOthers(stagesPrefix, r.Stages)); err != nil {
+		return err
+	}
+	for _, name := range []string{"logs", "run"} {
+		if err := makePrivate(c.path(name)); err != nil {
+			return err
+		}
+	}
+	return c.writeKubeconfigs(r)
+}
+
+// endWrong ends components that run but don't answer, and those that were started by a different command than they would
+// be now.
+func (c *ControlPlane) endWrong(ctx context.Context, r record) error {
+	health, err := c.examine(ctx, r)
+	if err != nil {
+		return err
+	}
+	var wrong []string
+	for _, each := range health {
+		switch {
+		case each.PID == 0:
+			continue
+		case each.Hung:
+			c.say("%s does not answer: replacing it.", each.Name)
+		case each.outdated:
+			c.say("%s was started for another folder or in another way: replacing it.", each.Name)
+		default:
+			continue
+		}
+		wrong = append(wrong, each.Name)
+	}
+	return c.end(ctx, wrong...)
+}
+
+// startComponents starts those of the components that don't run.
+func (c *ControlPlane) startComponents(ctx context.Context, r record, components ...string) error {
+	for _, component := range components {
+		pid, _, err := c.process(component).running()
+		if err != nil && !errors.Is(err, errNoNumber) {
+			return err
+		}
+		if pid != 0 || err != nil {
+			continue
+		}
+		if err := trimLog(c.log(component)); err != nil {
+			return err
+		}
+		if err := c.process(component).start(ctx, c.command(r, component), c.dir, c.log(component), c.environment()); err != nil {
+			return fmt.Errorf("start %s: %w", component, explainWrite(err))
+		}
+		c.say("Started %s.", component)
+	}
+	return nil
+}
+
+// logLimit is the size in bytes above which a component gets a new log when it starts.
+const logLimit = 10 << 20
+
+func trimLog(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() < logLimit {
+		return nil
+	}
+	return explainWrite(os.Rename(path, path+".old"))
+}
+
+// await waits until done reports true, or until one of the components has ended.
+func (c *ControlPlane) await(ctx context.Context, what string, done func(context.Context) bool, components ...string) error {
+	var ended error
+	err := poll(ctx, startTimeout, 10*time.Millisecond, func(ctx context.Context) bool {
+		ended = c.anyEnded(components...)
+		return ended != nil || done(ctx)
+	})
+	switch {
+	case ended != nil:
+		return ended
+	case errors.Is(err, errTimeLimit):
+		return fmt.Errorf("%w while waiting for %s (messages of the components: %s)", err, what, c.path("logs"))
+	case err != nil:
+		return fmt.Errorf("wait for %s: %w", what, err)
+	}
+	return nil
+}
+
+// anyEnded returns an error with the last message of a component that does not run, or nil if all run.
+func (c *ControlPlane) anyEnded(components ...string) error {
+	for _, component := range components {
+		pid, _, err := c.process(component).running()
+		if errors.Is(err, errNoNumber) || pid != 0 {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		content, _ := os.ReadFile(c.log(component))
+		for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+			if strings.Contains(string(content), full.Error()) {
+				return fmt.Errorf("%s ended: %w", component, explainWrite(full))
+			}
+		}
+		return fmt.Errorf("%s %w: %s (all its messages: %s)", component, errEnded, lastMessage(c.log(component)), c.log(component))
+	}
+	return nil
+}
+
+// fill gives a new control plane its first content.
+func (c *ControlPlane) fill(ctx context.Context, r record) error {
+	if c.options.Install != nil {
+		if err := c.options.Install(ctx, c); err != nil {
+			return err
+		}
+	}
+	return c.createNodes(ctx, r)
+}
+
+// complete saves the state of the new control plane for Reset, and records that it is complete.
+func (c *ControlPlane) complete(ctx context.Context, r record) error {
+	if !c.options.tied {
+		if err := c.saveSnapshot(ctx, r, c.path(snapshotFile)); err != nil {
+			return err
+		}
+	}
+	r.Complete = true
+	return c.save(r)
+}
