@@ -152,8 +152,18 @@ var _ = Describe("an existing cluster", func() {
 		before, err := definitionNames(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(before).To(ContainElement("widgets.test.example.com"), "one of the definitions must be there already")
+		widgets := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets.test.example.com"}}
+		convert := func(ctx context.Context, conversion string) {
+			GinkgoHelper()
+			Expect(cluster.admin.Patch(ctx, widgets, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"conversion":`+conversion+`}}`)))).To(Succeed())
+		}
+		convert(ctx, `{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"https://operator.example.com/convert"}}}`)
+		DeferCleanup(func(ctx SpecContext) { convert(ctx, `{"strategy":"None","webhook":null}`) })
+		own := widgets.Spec.Conversion.DeepCopy()
 		guest := &Cluster{CRDs: []string{"testdata/crd", "testdata/broken/crd"}}
 		Expect(guest.Start(ctx)).To(Succeed())
+		Expect(cluster.admin.Get(ctx, client.ObjectKeyFromObject(widgets), widgets)).To(Succeed())
+		Expect(widgets.Spec.Conversion).To(Equal(own), "the cluster's own operator converts its resources")
 		Expect(definitionNames(ctx)).To(ConsistOf(append([]string{"gizmos.test.example.com"}, before...)))
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guest.Namespace(ctx)}}
 		Expect(guest.Stop()).To(Succeed())

@@ -29,13 +29,27 @@ func (c *Cluster) install(ctx context.Context) error {
 	if len(c.CRDs) > 0 && len(options.CRDs) == 0 {
 		return fmt.Errorf("%v holds no CustomResourceDefinition", c.CRDs)
 	}
+	var fresh, present []*apiextensionsv1.CustomResourceDefinition
 	for _, definition := range options.CRDs {
 		if definition.Spec.Scope == apiextensionsv1.NamespaceScoped {
 			c.kinds = append(c.kinds, storedKind(definition))
 		}
-		if err := c.noteNew(ctx, definition); err != nil {
-			return err
+		found := &apiextensionsv1.CustomResourceDefinition{}
+		err := c.admin.Get(ctx, client.ObjectKeyFromObject(definition), found)
+		switch {
+		case apierrors.IsNotFound(err):
+			c.note(definition)
+			fresh = append(fresh, definition)
+		case err != nil:
+			return fmt.Errorf("look for the definition %s: %w", definition.Name, err)
+		default:
+			// The cluster's own operator converts its resources. envtest would send conversions to the test process.
+			definition.Spec.Conversion = found.Spec.Conversion
+			present = append(present, definition)
 		}
+	}
+	if err := envtest.CreateCRDs(c.Config, present); err != nil {
+		return fmt.Errorf("update the definitions: %w", err)
 	}
 
 	if err := c.noteWebhooks(ctx); err != nil {
@@ -47,7 +61,7 @@ func (c *Cluster) install(ctx context.Context) error {
 		UseExistingCluster:    &existing,
 		Config:                c.Config,
 		Scheme:                c.Scheme,
-		CRDs:                  options.CRDs,
+		CRDs:                  fresh,
 		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: c.Webhooks, LocalServingHost: "127.0.0.1"},
 	}
 	_, err := environment.Start()
@@ -116,20 +130,6 @@ func (c *Cluster) note(object client.Object) {
 		defer c.mu.Unlock()
 		c.leftovers = append(c.leftovers, object)
 	}
-}
-
-// noteNew does the same, unless the cluster has the object already.
-func (c *Cluster) noteNew(ctx context.Context, object client.Object) error {
-	found := object.DeepCopyObject().(client.Object)
-	err := c.admin.Get(ctx, client.ObjectKeyFromObject(object), found)
-	if apierrors.IsNotFound(err) {
-		c.note(object)
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look for %s: %w", object.GetName(), err)
-	}
-	return nil
 }
 
 // removeLeftovers deletes what the tests made in a shared cluster, the last
