@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/operator-workshop/internal/chapter"
+	"example.com/operator-workshop/internal/chapter/play"
 	"example.com/operator-workshop/internal/classroom"
 	"example.com/operator-workshop/internal/e2e"
 	"example.com/operator-workshop/internal/leftover"
@@ -183,9 +184,8 @@ func (t *endToEnd) chapter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	player := &chapter.Player{Dir: t.repo.Root, Env: t.environment(), Out: t.cmd.OutOrStdout(), Cluster: t.provider, Quiet: true}
-	_, err = player.Play(ctx, loaded)
-	return err
+	player := &play.Player{Dir: t.repo.Root, Env: t.environment(), Out: t.cmd.OutOrStdout(), Cluster: t.provider, Quiet: true}
+	return player.Play(ctx, loaded)
 }
 
 func (t *endToEnd) command(args []string) e2e.Command {

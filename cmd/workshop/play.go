@@ -5,16 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"example.com/operator-workshop/internal/chapter"
+	"example.com/operator-workshop/internal/chapter/play"
+	"example.com/operator-workshop/internal/chapter/snippet"
 	"example.com/operator-workshop/internal/classroom"
 )
-
-// typingDelay is the time for each typed character: quick, but possible to follow.
-const typingDelay = 8 * time.Millisecond
 
 type playOptions struct {
 	quiet bool
@@ -86,16 +84,18 @@ func (a *app) play(cmd *cobra.Command, options playOptions, paths []string) erro
 
 func (a *app) playAll(cmd *cobra.Command, options playOptions, chapters []*chapter.Chapter, environment []string) error {
 	out := cmd.OutOrStdout()
-	player := &chapter.Player{
+	player := &play.Player{
 		Dir: a.repo.Root, Env: environment, Out: out, Cluster: a.provider,
-		Quiet: options.quiet, Typing: isTerminal(out) && !options.quiet, TypingDelay: typingDelay,
-		Step: options.step, In: cmd.InOrStdin(),
+		Quiet: options.quiet, Typing: isTerminal(out),
+	}
+	if options.step {
+		player.In = cmd.InOrStdin()
 	}
 	for _, each := range chapters {
 		if err := a.requireFree(cmd.Context(), environment, each); err != nil {
 			return err
 		}
-		if _, err := player.Play(cmd.Context(), each); err != nil {
+		if err := player.Play(cmd.Context(), each); err != nil {
 			return fmt.Errorf("%w\n%s", err, a.startAgain())
 		}
 	}
@@ -145,12 +145,12 @@ func (a *app) snippetsCommand() *cobra.Command {
 			}
 			for _, path := range append(paths, filepath.Join(a.repo.Root, "README.md")) {
 				if check {
-					if err := chapter.Check(a.repo.Root, a.relative(path)); err != nil {
+					if err := snippet.Check(a.repo.Root, a.relative(path)); err != nil {
 						return err
 					}
 					continue
 				}
-				changed, err := chapter.Fill(a.repo.Root, a.relative(path))
+				changed, err := snippet.Fill(a.repo.Root, a.relative(path))
 				if err != nil {
 					return err
 				}

@@ -1,142 +1,137 @@
 package chapter
 
 import (
+	"strconv"
 	"strings"
-)
 
-// console parses the body of a console fence.
-type console struct {
-	fence    *fence
-	block    *Block
-	problems *problemList
-	next     int  // index of the line to read
-	status   bool // the last command has its "? N" already
-}
+	"mvdan.cc/sh/v3/syntax"
+)
 
 func isPrompt(line string) bool { return line == "$" || strings.HasPrefix(line, "$ ") }
 
-func isContinuation(line string) bool { return strings.TrimSpace(line) != "" && !isPrompt(line) }
-
-func parseConsole(f *fence, block *Block, problems *problemList) {
-	c := &console{fence: f, block: block, problems: problems}
-	for c.next < len(f.body) {
-		c.parseLine()
-	}
-	switch {
-	case len(block.Commands) == 0 && block.Stop == "":
-		c.report(-1, `this console fence has no command: write "$ " before it`)
-	case block.Background != "" && len(block.Commands) != 1:
-		c.report(-1, "background=%s needs exactly one command", block.Background)
-	case block.Background != "" && len(block.Commands[0].Want) > 0:
-		c.report(-1, "background=%s can't have expected output: ready= says what to wait for", block.Background)
-	}
-}
-
-// report adds a problem at the line with this index in the fence; -1 is the fence itself.
-func (c *console) report(index int, format string, args ...any) {
-	c.problems.add(c.fence.line+1+index, format, args...)
-}
-
-func (c *console) parseLine() {
-	index := c.next
-	line := c.fence.body[index]
-	switch {
-	case strings.TrimSpace(line) == "":
-		c.report(index, "blank line inside a console fence: write [..] for an empty line of output, or close the block")
-	case isPrompt(line):
-		c.parseCommand()
-	case line == "?" || strings.HasPrefix(line, "? "):
-		c.parseStatus(index, strings.TrimSpace(line[1:]))
-	case len(c.block.Commands) == 0:
-		c.report(index, `output before the first command: commands start with "$ "`)
-	case c.status:
-		c.report(index, `only a command can follow "? N"`)
-	default:
-		command := &c.block.Commands[len(c.block.Commands)-1]
-		command.Want = append(command.Want, strings.TrimRight(line, " \t"))
-	}
-	c.next++
-}
-
-func (c *console) parseStatus(index int, text string) {
-	exit, err := parseExit(text)
-	switch {
-	case err != nil:
-		c.report(index, "%v", err)
-	case len(c.block.Commands) == 0:
-		c.report(index, `"? N" before the first command`)
-	case c.block.Background != "":
-		c.report(index, "background=%s can't expect an exit status", c.block.Background)
-	case c.status:
-		c.report(index, `only a command can follow "? N"`)
-	default:
-		c.block.Commands[len(c.block.Commands)-1].Exit = exit
-	}
-	c.status = true
-}
-
-// parseCommand reads a command with its continuation lines and heredocs, and leaves c.next at its last line.
-func (c *console) parseCommand() {
-	first := c.next
-	lines := []string{strings.TrimSpace(strings.TrimPrefix(c.fence.body[first], "$"))}
-	if lines[0] == "" {
-		c.report(first, "a command is missing behind the $")
-	}
-	for c.continues(c.next) {
-		if c.next+1 == len(c.fence.body) || !isContinuation(c.fence.body[c.next+1]) {
-			c.report(c.next, `this line ends in \, but nothing continues it`)
-			break
-		}
-		c.next++
-		lines = append(lines, strings.TrimPrefix(c.fence.body[c.next], "> "))
-	}
-	heredocs, quoteOpen := findHeredocs(strings.Join(lines, "\n"))
-	if quoteOpen {
-		c.report(first, `a quote is never closed in this command: continue the line with \, or use a heredoc`)
-	}
-	for _, doc := range heredocs {
-		lines = append(lines, c.readHeredoc(first, doc)...)
-	}
+// parseConsole reads the commands of a console fence with what they must print.
+func (p *parser) parseConsole(f Fence, block *Block) {
 	exit := 0
-	if c.block.ExpectError {
+	if block.ExpectError {
 		exit = AnyError
 	}
-	c.status = false
-	c.block.Commands = append(c.block.Commands, Command{
-		Line: c.fence.line + 1 + first,
-		Text: strings.Join(lines, "\n"),
-		Exit: exit,
-	})
+	var command *Command // the last one so far
+	complete := false    // its status is read
+	for i := 0; i < len(f.Body); i++ {
+		line, number := f.Body[i], f.Line+1+i
+		status, isStatus := strings.CutPrefix(line+" ", "? ")
+		switch {
+		case strings.TrimSpace(line) == "":
+			p.report(number, "blank line inside a console fence: write [..] for an empty line of output, or close the block")
+		case isPrompt(line):
+			lines := p.readCommand(f.Body[i:], number)
+			block.Commands = append(block.Commands, Command{Line: number, Text: strings.Join(lines, "\n"), Exit: exit})
+			command, complete = &block.Commands[len(block.Commands)-1], false
+			i += len(lines) - 1
+		case isStatus:
+			p.parseStatus(number, strings.TrimSpace(status), block, command, complete)
+			complete = true
+		case command == nil:
+			p.report(number, `output before the first command: commands start with "$ "`)
+		case complete:
+			p.report(number, `only a command can follow "? N"`)
+		default:
+			command.Want = append(command.Want, strings.TrimRight(line, " \t"))
+		}
+	}
+	switch {
+	case command == nil && block.Stop == "":
+		p.report(f.Line, `this console fence has no command: write "$ " before it`)
+	case block.Background != "" && len(block.Commands) != 1:
+		p.report(f.Line, "background=%s needs exactly one command", block.Background)
+	case block.Background != "" && len(command.Want) > 0:
+		p.report(f.Line, "background=%s can't have expected output: ready= says what to wait for", block.Background)
+	}
 }
 
-// continues tells whether the line with this index ends in a backslash that is not itself escaped.
-func (c *console) continues(index int) bool {
-	line := c.fence.body[index]
+// parseStatus reads the N of a "? N" line into the command before it.
+func (p *parser) parseStatus(line int, text string, block *Block, command *Command, complete bool) {
+	exit, err := strconv.Atoi(text)
+	switch {
+	case err != nil || exit < 0 || exit > 255:
+		p.report(line, "? %s: an exit status from 0 to 255 is needed; for output that starts with ?, write [..]", text)
+	case command == nil:
+		p.report(line, `"? N" before the first command`)
+	case block.Background != "":
+		p.report(line, "background=%s can't expect an exit status", block.Background)
+	case complete:
+		p.report(line, `only a command can follow "? N"`)
+	default:
+		command.Exit = exit
+	}
+}
+
+// readCommand returns the lines of the command that starts at the first line of body, which is line number of the file.
+// The command ends where the shell's grammar says that it is complete.
+func (p *parser) readCommand(body []string, number int) []string {
+	lines := []string{strings.TrimSpace(strings.TrimPrefix(body[0], "$"))}
+	if lines[0] == "" {
+		p.report(number, "a command is missing behind the $")
+		return lines
+	}
+	inHeredoc := false
+	for {
+		last := len(lines) - 1
+		continued := !inHeredoc && p.endsInBackslash(body[last], number+last)
+		err := checkShell(strings.Join(lines, "\n") + "\n")
+		// A heredoc begins behind the last of the lines that a \ joins. The parser does not call an open one incomplete.
+		inHeredoc = !continued && err != nil && strings.Contains(err.Error(), "unclosed here-document")
+		if !continued && !inHeredoc && !syntax.IsIncomplete(err) {
+			p.reportShell(err, number)
+			return lines
+		}
+		switch next := last + 1; {
+		case next < len(body) && inHeredoc:
+			lines = append(lines, body[next])
+		case next < len(body) && strings.TrimSpace(body[next]) != "" && !isPrompt(body[next]):
+			lines = append(lines, strings.TrimPrefix(body[next], "> "))
+		case continued:
+			p.report(number+last, `this line ends in \, but nothing continues it`)
+			return lines
+		default:
+			p.reportShell(err, number)
+			return lines
+		}
+	}
+}
+
+// endsInBackslash tells whether a line ends in a backslash that is not itself escaped.
+func (p *parser) endsInBackslash(line string, number int) bool {
 	text := strings.TrimRight(line, " \t")
 	backslashes := len(text) - len(strings.TrimRight(text, `\`))
 	if backslashes%2 == 0 {
 		return false
 	}
 	if text != line {
-		c.report(index, `white space behind the \ at the end of the line: remove it`)
+		p.report(number, `white space behind the \ at the end of the line: remove it`)
 	}
 	return true
 }
 
-// readHeredoc returns the lines of a heredoc, which start behind c.next, up to and with its delimiter.
-func (c *console) readHeredoc(command int, doc heredoc) []string {
-	start := c.next + 1
-	for i := start; i < len(c.fence.body); i++ {
-		line := c.fence.body[i]
-		if doc.stripTabs {
-			line = strings.TrimLeft(line, "\t")
-		}
-		if line == doc.delimiter {
-			c.next = i
-			return c.fence.body[start : i+1]
-		}
+// checkShell returns what a POSIX shell can't read in a command.
+func checkShell(command string) error {
+	_, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(command), "")
+	return err
+}
+
+// reportShell reports an error of checkShell, which starts with its line:column, in the command that starts in this line.
+func (p *parser) reportShell(err error, line int) {
+	if err == nil {
+		return
 	}
-	c.report(command, "the heredoc <<%s of this command has no line %s at its end", doc.delimiter, doc.delimiter)
-	c.next = len(c.fence.body) - 1
-	return c.fence.body[start:]
+	place, message, _ := strings.Cut(err.Error(), ": ")
+	row, _, _ := strings.Cut(place, ":")
+	if within, err := strconv.Atoi(row); err == nil {
+		line += within - 1
+	}
+	if syntax.IsIncomplete(err) {
+		p.report(line, "this command is not complete: %s", message)
+		return
+	}
+	p.report(line, "the shell can't read this command: %s", message)
 }

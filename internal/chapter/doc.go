@@ -1,9 +1,9 @@
 /*
-Package chapter plays the chapters of the workshop: Markdown files whose console fences are run against a cluster, and
-whose written output is compared with the real one. It also fills code fences from the source they show.
+Package chapter reads the chapters of the workshop: Markdown files with console fences that are played against a cluster
+(package play), and with code fences that are filled from the source they show (package snippet).
 
-This page is the reference for authors. A chapter is checked strictly: whatever can't be understood is an error with
-file and line, and all errors of a file are reported at once.
+This page is the reference for authors. A chapter is checked strictly: what can't be understood is an error with file and
+line, and all errors of a file are reported at once.
 
 # Headings
 
@@ -22,15 +22,15 @@ Headings of level 1 to 3 (#, ##, ###) are shown while playing; the console fence
 	? 1
 	```
 
-"$ " starts a command. A line ending in \ is continued by the next, from which a leading "> " prompt is removed (so a
-redirection there is written ">file", without a space). Heredocs (<<EOF, <<'EOF', <<-EOF, several on a line) reach to
-their delimiter, with blank lines and anything else in them. A quote can't be left open at the end of a line. Only a
-heredoc may hold a blank line.
+"$ " starts a command. It ends where a POSIX shell would run it: \ at the end of a line, an open quote, a heredoc, or an
+if without its fi continue it on the next line. What a POSIX shell can't read is an error. A leading "> " prompt is
+removed from such a line (so a redirection there is written ">file", without a space), but not in a heredoc. Only a
+heredoc may hold a blank line, or one that starts with "$ ".
 
 The lines up to the next command are the expected output:
 
-  - [..] stands for any text within a line, also for none;
-  - a line ... stands for any number of lines, also for none;
+  - [..] matches any text within a line, also none;
+  - a line ... matches any number of lines, also none;
   - everything else must be printed literally, apart from white space at the end of a line;
   - without any line, the command must print nothing: write ... when its output does not matter.
 
@@ -65,7 +65,7 @@ Commands behave as if typed into one POSIX shell: the working directory, variabl
 within a fence and between fences. Functions, aliases, traps, shell options, jobs and $! do not, because each command is an
 sh of its own, in a process group of its own, which can be ended whole. It is sh, not bash: no arrays, no [[. Standard
 input is empty. A child that a command leaves running (&) is ended at the end of the chapter; what it prints after its
-command has ended is not seen. One that leaves its process group, as daemons do, is not found: use background=.
+command has ended may not be seen. One that leaves its process group, as daemons do, is not found: use background=.
 
 # Fences filled from source
 
@@ -73,15 +73,17 @@ command has ended is not seen. One that leaves its process group, as daemons do,
 	```yaml file=01-crd-only/crd.yaml key=spec.versions[0].schema
 	```makefile file=Makefile
 
-[Fill] writes the body, [Check] fails when it is stale. The file is named from the root of the repository. The symbol is
-a function, a type, a constant, a variable, or a method written Type.Method, and comes with its doc comment. The key is
-cut with the comments directly above it; a part with dots in it is written ["a.b/c"]. Without either, it is the whole file.
+`make generate` writes the body; `make verify` fails when it is stale. The file is named from the root of the repository.
+The symbol is a function, a type, a constant, a variable, or a method written Type.Method, and comes with its doc comment.
+The key is cut with the comments directly above it; a part with dots in it is written ["a.b/c"]. Without either, it is the
+whole file.
 
 # Other fences
 
-Fences start with three or more ` or ~, and may be indented, as in a list; their indentation is removed. They can't start
-on the line of a list marker or in a quotation. A fence for sh, bash or another shell is an error, and so is one without
-a language that has a "$ " line: readers would take it for something that is checked. Use console, or text. Fences in
-other languages are left alone. So are HTML comments, with everything in them.
+A fence is what CommonMark says. Its indentation, as in a list, is removed. It can't start on the line of a list marker or
+in a quotation. What looks like a fence and is none, by its indentation or within HTML, is an error. A fence for sh, bash
+or another shell is an error, and so is one without a language that has a "$ " line: readers would take it for something
+that is checked. Use console, or text. Fences in other languages are left alone. So are HTML comments, with everything in
+them.
 */
 package chapter

@@ -1,130 +1,121 @@
 package chapter
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/text"
 )
 
-// item is what matters of a Markdown file to this package: a heading, or a fence.
-type item struct {
-	line  int
-	level int    // of the heading; 0 for a fence
-	title string // of the heading
-	fence *fence
-}
-
-// fence is a fenced code block. Its body has lost the indentation of the fence.
-type fence struct {
-	line   int // of the opening fence
-	indent int
-	mark   string // the opening run of ` or ~
-	info   string
-	body   []string
+// Fence is a fenced code block of a Markdown file.
+type Fence struct {
+	Line       int      // of the opening fence
+	Indent     string   // white space before the opening fence
+	Mark       string   // the opening run of ` or ~
+	Body       []string // lines without the indentation of the fence
+	Start, End int      // the bytes of the file that hold the body
+	info       string
 }
 
 var (
-	headingLine   = regexp.MustCompile(`^ {0,3}(#{1,6})(?:[ \t]+(.*))?$`)
-	closingHashes = regexp.MustCompile(`(?:^|[ \t]+)#+[ \t]*$`)
-	fenceLine     = regexp.MustCompile("^([ \t]*)(`{3,}|~{3,})[ \t]*(.*?)[ \t]*$")
-	// containerPrefix is what CommonMark allows in front of a fence and this package does not: a fence it would
-	// overlook must be refused, or its commands would silently not be played.
-	containerPrefix = regexp.MustCompile(`^[ \t]*(?:>[ \t]?|(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)+`)
+	fenceMark = regexp.MustCompile("^(?:`+|~+)")
+	fenceLine = regexp.MustCompile("^[ \t]*(?:`{3,}[^`]*|~{3,}.*)$")
 )
 
-// splitLines returns the lines of text without their ends, be they LF or CRLF.
-func splitLines(text string) []string {
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = strings.TrimSuffix(lines[i], "\r")
-	}
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-	return lines
+// ClosedBy tells whether a line would close the fence.
+func (f *Fence) ClosedBy(line string) bool {
+	run := strings.TrimSpace(line)
+	return len(run) >= len(f.Mark) && strings.Trim(run, f.Mark[:1]) == ""
 }
 
-// scanMarkdown finds the headings and fences of a Markdown file, in order.
-func scanMarkdown(text string, problems *problemList) []item {
-	var items []item
-	lines := splitLines(text)
-	for i := 0; i < len(lines); i++ {
-		number := i + 1
-		if strings.HasPrefix(strings.TrimLeft(lines[i], " "), "<!--") {
-			end := commentEnd(lines, i)
-			if end == len(lines) {
-				problems.add(number, "this comment is never closed: write --> at its end")
+// read takes the headings and fences from the Markdown text.
+func (p *parser) read() {
+	document := goldmark.DefaultParser().Parse(text.NewReader(p.text))
+	// The function below returns no error.
+	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		line := 1 + bytes.Count(p.text[:max(node.Pos(), 0)], []byte("\n"))
+		switch node := node.(type) {
+		case *ast.Heading:
+			if node.Level <= 3 {
+				p.endStep(Step{Line: line, Level: node.Level, Title: strings.TrimSpace(string(node.Lines().Value(p.text)))})
 			}
-			i = end
-			continue
+		case *ast.FencedCodeBlock:
+			p.readFence(node, line)
+		case *ast.HTMLBlock:
+			if node.HTMLBlockType == ast.HTMLBlockType2 {
+				p.checkComment(node, line)
+			} else {
+				p.checkText(node)
+			}
+		default:
+			p.checkText(node)
+			if node.Type() == ast.TypeDocument || node.Lines().Len() == 0 {
+				return ast.WalkContinue, nil
+			}
 		}
-		if m := headingLine.FindStringSubmatch(lines[i]); m != nil {
-			title := strings.TrimSpace(closingHashes.ReplaceAllString(m[2], ""))
-			items = append(items, item{line: number, level: len(m[1]), title: title})
-			continue
-		}
-		if f := openFence(lines[i], number, problems); f != nil {
-			i = f.readBody(lines, i+1, problems)
-			items = append(items, item{line: number, fence: f})
-			continue
-		}
-		if prefix := containerPrefix.FindString(lines[i]); prefix != "" && isFence(lines[i][len(prefix):]) {
-			problems.add(number, "a fence can't start behind a list marker or a > sign: give it a line of its own")
-		}
-	}
-	return items
+		return ast.WalkSkipChildren, nil
+	})
 }
 
-// commentEnd returns the index of the line that closes the HTML comment which starts at lines[start], or len(lines).
-func commentEnd(lines []string, start int) int {
-	for i := start; i < len(lines); i++ {
-		line := lines[i]
-		if i == start {
-			_, line, _ = strings.Cut(line, "<!--")
+// readFence works on the bytes of the file, since the parser hides the indentation and the end of a fence.
+func (p *parser) readFence(node *ast.FencedCodeBlock, line int) {
+	before, opening := p.text[:node.Pos()], p.text[node.Pos():]
+	f := Fence{Line: line, Indent: string(before[bytes.LastIndexByte(before, '\n')+1:]), Mark: string(fenceMark.Find(opening))}
+	if strings.Trim(f.Indent, " \t") != "" {
+		p.report(line, "a fence can't start behind a list marker or a > sign: give it a line of its own")
+		return
+	}
+	if node.Info != nil {
+		f.info = string(node.Info.Value(p.text))
+	}
+	first, _, _ := bytes.Cut(opening, []byte("\n"))
+	f.Start = min(node.Pos()+len(first)+1, len(p.text))
+	f.End = f.Start
+	if body := node.Lines(); body.Len() > 0 {
+		f.End = body.At(body.Len() - 1).Stop
+	}
+	for text := range strings.Lines(string(p.text[f.Start:f.End])) {
+		text = strings.TrimRight(text, "\r\n")
+		trimmed, indented := strings.CutPrefix(text, f.Indent)
+		if !indented {
+			trimmed = strings.TrimLeft(text, " \t")
 		}
-		if strings.Contains(line, "-->") {
-			return i
+		f.Body = append(f.Body, trimmed)
+		if !indented && trimmed != "" {
+			p.report(line+len(f.Body), "this line is indented less than its fence, which opened in line %d", line)
 		}
 	}
-	return len(lines)
-}
-
-func isFence(line string) bool {
-	m := fenceLine.FindStringSubmatch(line)
-	// The info string of a backtick fence has no backtick; with one, the line is code within a paragraph.
-	return m != nil && (m[2][0] == '~' || !strings.Contains(m[3], "`"))
-}
-
-func openFence(line string, number int, problems *problemList) *fence {
-	if !isFence(line) {
-		return nil
+	closing, _, _ := strings.Cut(string(p.text[f.End:]), "\n")
+	if !strings.HasPrefix(closing, f.Indent) || !f.ClosedBy(closing) {
+		p.report(line, "this fence is never closed: write %s on a line of its own at its end", f.Mark)
 	}
-	m := fenceLine.FindStringSubmatch(line)
-	if strings.Contains(m[1], "\t") {
-		problems.add(number, "this fence is indented with a tab: use spaces")
-		return &fence{line: number, mark: m[2]}
-	}
-	return &fence{line: number, indent: len(m[1]), mark: m[2], info: m[3]}
+	p.parseFence(f)
 }
 
-// readBody reads the fence's lines from lines[start] on and returns the index of the closing fence.
-func (f *fence) readBody(lines []string, start int, problems *problemList) int {
-	for i := start; i < len(lines); i++ {
-		if f.closedBy(lines[i]) {
-			return i
+func (p *parser) checkComment(node *ast.HTMLBlock, line int) {
+	comment := node.Lines().Value(p.text)
+	if !node.HasClosure() && !bytes.Contains(bytes.TrimPrefix(bytes.TrimSpace(comment), []byte("<!--")), []byte("-->")) {
+		p.report(line, "this comment is never closed: write --> at its end")
+	}
+}
+
+// checkText refuses what looks like a fence in the text of a block but is none: its commands would silently not be
+// played.
+func (p *parser) checkText(node ast.Node) {
+	if node.Type() != ast.TypeBlock {
+		return
+	}
+	for _, segment := range node.Lines().Sliced(0, node.Lines().Len()) {
+		if fenceLine.Match(bytes.TrimRight(segment.Value(p.text), "\r\n")) {
+			p.report(1+bytes.Count(p.text[:segment.Start], []byte("\n")),
+				"Markdown does not read this as a fence: indent it like the text around it, and write a blank line before it")
+			return
 		}
-		text := strings.TrimLeft(lines[i], " ")
-		if indent := len(lines[i]) - len(text); indent >= f.indent {
-			text = lines[i][f.indent:]
-		} else if strings.TrimSpace(text) != "" {
-			problems.add(i+1, "this line is indented less than its fence, which opened in line %d", f.line)
-		}
-		f.body = append(f.body, text)
 	}
-	problems.add(f.line, "this fence is never closed: write %s on a line of its own at its end", f.mark)
-	return len(lines)
-}
-
-func (f *fence) closedBy(line string) bool {
-	m := fenceLine.FindStringSubmatch(line)
-	return m != nil && m[3] == "" && m[2][0] == f.mark[0] && len(m[2]) >= len(f.mark) && len(m[1]) <= f.indent+3
 }

@@ -140,18 +140,24 @@ func TestParseRefuses(t *testing.T) {
 		"a status without number":    {consoleFence("", "$ a", "?"), "3: ? : an exit status from 0 to 255 is needed; for output that starts with ?, write [..]"},
 		"output after the status":    {consoleFence("", "$ a", "? 1", "b"), `4: only a command can follow "? N"`},
 		"two statuses":               {consoleFence("", "$ a", "? 1", "? 2"), `4: only a command can follow "? N"`},
-		"a heredoc without end":      {consoleFence("", "$ cat <<EOF", "$ a", ""), "2: the heredoc <<EOF of this command has no line EOF at its end"},
-		"an open single quote":       {consoleFence("", "$ a 'b", "c'"), `2: a quote is never closed in this command: continue the line with \, or use a heredoc`},
-		"an open double quote":       {consoleFence("", `$ a "b`, `c"`), `2: a quote is never closed in this command: continue the line with \, or use a heredoc`},
+		"a heredoc without end":      {consoleFence("", "$ cat <<EOF", "$ a", ""), "2: this command is not complete: unclosed here-document `EOF`"},
+		"an open single quote":       {consoleFence("", "$ a 'b", "c", "$ d"), "2: this command is not complete: reached EOF without closing quote `'`"},
+		"an open double quote":       {consoleFence("", `$ a "b`, "", `c"`), "2: this command is not complete: reached EOF without closing quote `\"`\n3: blank line inside a console fence: write [..] for an empty line of output, or close the block"},
+		"a condition without end":    {consoleFence("", "$ if a; then", "> b", "$ fi"), "2: this command is not complete: `if` statement must end with `fi`\n4: the shell can't read this command: `fi` can only be used to end an `if`"},
+		"a later line of a command":  {consoleFence("", "$ :", "$ for a in b; do", "> c ;; d", "> done"), "4: the shell can't read this command: `;;` can only be used in a case clause"},
+		"what only bash can read":    {consoleFence("", "$ a=(b c)"), "2: the shell can't read this command: arrays are a bash/mksh/zsh feature; tried parsing as posix"},
 		"a fence without end":        {"text\n````console\n$ a\n```\n", "2: this fence is never closed: write ```` on a line of its own at its end"},
 		"a comment without end":      {"<!-->\n", "1: this comment is never closed: write --> at its end"},
 		"a shell fence":              {"```sh\na\n```\n```Bash x\na\n```\n", "1: a sh fence would not be played: use console, or text for what is only shown\n4: a Bash fence would not be played: use console, or text for what is only shown"},
 		"a language like console":    {"```Console\n$ a\n```\n", "1: unknown language Console: write console, in small letters and with a space behind it"},
 		"commands without language":  {"```\n$ a\n```\n", "1: a fence without a language would not be played: use console, or text for what is only shown"},
-		"a fence behind a marker":    {"- ```console\n  $ a\n  ```\n", "1: a fence can't start behind a list marker or a > sign: give it a line of its own\n3: this fence is never closed: write ``` on a line of its own at its end"},
-		"a fence in a quotation":     {"> ```console\n> $ a\n> ```\n", "1: a fence can't start behind a list marker or a > sign: give it a line of its own\n3: a fence can't start behind a list marker or a > sign: give it a line of its own"},
+		"a fence behind a marker":    {"- ```console\n  $ a\n  ```\n", "1: a fence can't start behind a list marker or a > sign: give it a line of its own"},
+		"a fence in a quotation":     {"> ```console\n> $ a\n> ```\n", "1: a fence can't start behind a list marker or a > sign: give it a line of its own"},
 		"a line left of its fence":   {"  ```console\n  $ a\n b\n  ```\n", "3: this line is indented less than its fence, which opened in line 1"},
-		"a fence behind a tab":       {"\t```console\n\t$ a\n\t```\n", "1: this fence is indented with a tab: use spaces"},
+		"a fence behind a tab":       {"\t```console\n\t$ a\n\t```\n", "1: Markdown does not read this as a fence: indent it like the text around it, and write a blank line before it"},
+		"a fence too far right":      {"text\n    ```console\n    $ a\n    ```\n", "2: Markdown does not read this as a fence: indent it like the text around it, and write a blank line before it"},
+		"a fence within HTML":        {"<details>\n```console\n$ a\n```\n", "2: Markdown does not read this as a fence: indent it like the text around it, and write a blank line before it"},
+		"a fence left of its list":   {"- a\n\n  ```console\n  $ a\n```\n", "3: this fence is never closed: write ``` on a line of its own at its end\n5: this fence is never closed: write ``` on a line of its own at its end"},
 		"an unknown snippet word":    {"```go file=a sybol=b\n```\n", "1: unknown word sybol: a go fence knows file=PATH and symbol=NAME"},
 		"a symbol of YAML":           {"```yaml file=a symbol=b\n```\n", "1: unknown word symbol: a yaml fence knows file=PATH and key=KEY"},
 		"a key of text":              {"```text file=a key=b\n```\n", "1: unknown word key: a text fence knows file=PATH"},
@@ -194,7 +200,7 @@ func FuzzParse(f *testing.F) {
 		}
 		g.Expect(again).NotTo(HaveOccurred())
 		g.Expect(second).To(Equal(first))
-		lines := splitLines(string(text))
+		lines := strings.Split(string(text), "\n")
 		for _, step := range first.Steps {
 			for _, block := range step.Blocks {
 				for _, command := range block.Commands {

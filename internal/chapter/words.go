@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -18,13 +17,8 @@ const (
 
 var clusters = []string{ClusterEmbedded, ClusterKind, ClusterCurrent}
 
-// consoleWords and snippetWords say what may follow the language of a fence; they are quoted in messages.
-const (
-	consoleWords = `background=NAME ready="TEXT", stop=NAME, expect=error, timeout=DURATION, cluster=NAME[,NAME], cleanup and makes="KIND/NAME …"`
-	goWords      = "file=PATH and symbol=NAME"
-	yamlWords    = "file=PATH and key=KEY"
-	otherWords   = "file=PATH"
-)
+// consoleWords says in messages what may follow console.
+const consoleWords = `background=NAME ready="TEXT", stop=NAME, expect=error, timeout=DURATION, cluster=NAME[,NAME], cleanup and makes="KIND/NAME …"`
 
 var (
 	infoWord       = regexp.MustCompile(`^([A-Za-z]+)(?:=("[^"]*"|[^\s"]\S*|))?(?:\s+|$)`)
@@ -49,10 +43,7 @@ func splitInfo(info string) (language string, words []word, err error) {
 		if m == nil {
 			return language, words, fmt.Errorf("can't read %q: write words as NAME, NAME=VALUE or NAME=\"VALUE WITH SPACES\"", rest)
 		}
-		w := word{key: m[1], value: m[2], hasValue: strings.HasPrefix(rest[len(m[1]):], "=")}
-		if strings.HasPrefix(w.value, `"`) {
-			w.value = strings.Trim(w.value, `"`)
-		}
+		w := word{key: m[1], value: strings.Trim(m[2], `"`), hasValue: strings.HasPrefix(rest[len(m[1]):], "=")}
 		if slices.ContainsFunc(words, func(other word) bool { return other.key == w.key }) {
 			return language, words, fmt.Errorf("the word %s is given twice", w.key)
 		}
@@ -63,111 +54,64 @@ func splitInfo(info string) (language string, words []word, err error) {
 }
 
 // parseBlockWords reads the words of a console fence into block and reports every one that is wrong.
-func parseBlockWords(words []word, block *Block, problems *problemList) {
-	report := func(format string, args ...any) { problems.add(block.Line, format, args...) }
+func (p *parser) parseBlockWords(words []word, block *Block) {
+	// check reports a word unless it is as it must be.
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			p.report(block.Line, format, args...)
+		}
+	}
 	hasReady := false
 	for _, w := range words {
 		switch w.key {
 		case "background":
 			block.Background = w.value
-			if !backgroundName.MatchString(w.value) {
-				report("background=%s: a name of letters, digits, - and _ is needed", w.value)
-			}
+			check(backgroundName.MatchString(w.value), "background=%s: a name of letters, digits, - and _ is needed", w.value)
 		case "ready":
-			hasReady = true
-			block.Ready = w.value
-			if w.value == "" {
-				report(`ready="TEXT" needs the text that tells that the process is ready`)
-			}
+			block.Ready, hasReady = w.value, true
+			check(w.value != "", `ready="TEXT" needs the text that tells that the process is ready`)
 		case "stop":
 			block.Stop = w.value
-			if !backgroundName.MatchString(w.value) {
-				report("stop=%s: the name of a background process is needed", w.value)
-			}
+			check(backgroundName.MatchString(w.value), "stop=%s: the name of a background process is needed", w.value)
 		case "expect":
 			block.ExpectError = true
-			if w.value != "error" {
-				report("expect=%s: only expect=error is known", w.value)
-			}
+			check(w.value == "error", "expect=%s: only expect=error is known", w.value)
 		case "timeout":
-			block.Timeout = parseTimeout(w.value, report)
+			timeout, err := time.ParseDuration(w.value)
+			block.Timeout = timeout
+			check(err == nil && timeout > 0, "timeout=%s: a duration above 0 such as 30s or 5m is needed", w.value)
 		case "cluster":
-			block.Clusters = parseClusters(w.value, report)
+			block.Clusters = strings.Split(w.value, ",")
+			check(knownClusters(block.Clusters), "cluster=%s: one or more of %s are needed, separated by commas", w.value, strings.Join(clusters, ", "))
 		case "cleanup":
 			block.Cleanup = true
-			if w.hasValue {
-				report("cleanup takes no value")
-			}
+			check(!w.hasValue, "cleanup takes no value")
 		case "makes":
-			block.Makes = parseMakes(w.value, report)
+			block.Makes = strings.Fields(w.value)
+			check(len(block.Makes) > 0, `makes="KIND/NAME …" needs an object`)
+			for _, object := range block.Makes {
+				check(madeObject.MatchString(object), "makes: %q: objects are needed as KIND/NAME, such as namespace/chapter-1, with spaces between them", object)
+			}
 		default:
-			report("unknown word %s: a console fence knows %s", w.key, consoleWords)
+			check(false, "unknown word %s: a console fence knows %s", w.key, consoleWords)
 		}
 	}
-	checkBlockWords(block, hasReady, report)
-}
-
-// checkBlockWords reports words that do not go together.
-func checkBlockWords(block *Block, hasReady bool, report func(string, ...any)) {
-	if len(block.Makes) > 0 && !block.Cleanup {
-		report(`makes="KIND/NAME …" goes with cleanup only`)
-	}
+	check(len(block.Makes) == 0 || block.Cleanup, `makes="KIND/NAME …" goes with cleanup only`)
 	if block.Background == "" {
-		if hasReady {
-			report(`ready="TEXT" goes with background=NAME only`)
-		}
+		check(!hasReady, `ready="TEXT" goes with background=NAME only`)
 		return
 	}
-	if !hasReady {
-		report(`background=%s needs ready="TEXT", the output that tells that the process is ready`, block.Background)
-	}
-	if block.ExpectError {
-		report("expect=error does not go with background=%s", block.Background)
-	}
-	if block.Cleanup {
-		report("cleanup does not go with background=%s: it is stopped at the end anyway", block.Background)
-	}
+	check(hasReady, `background=%s needs ready="TEXT", the output that tells that the process is ready`, block.Background)
+	check(!block.ExpectError, "expect=error does not go with background=%s", block.Background)
+	check(!block.Cleanup, "cleanup does not go with background=%s: it is stopped at the end anyway", block.Background)
 }
 
-func parseTimeout(value string, report func(string, ...any)) time.Duration {
-	timeout, err := time.ParseDuration(value)
-	if err != nil || timeout <= 0 {
-		report("timeout=%s: a duration above 0 such as 30s or 5m is needed", value)
-		return 0
-	}
-	return timeout
-}
-
-func parseMakes(value string, report func(string, ...any)) []string {
-	objects := strings.Fields(value)
-	for _, object := range objects {
-		if !madeObject.MatchString(object) {
-			report("makes: %q: objects are needed as KIND/NAME, such as namespace/chapter-1, with spaces between them", object)
-			return nil
-		}
-	}
-	if len(objects) == 0 {
-		report(`makes="KIND/NAME …" needs an object`)
-	}
-	return objects
-}
-
-func parseClusters(value string, report func(string, ...any)) []string {
-	names := strings.Split(value, ",")
+// knownClusters tells whether each name is a kind of cluster, given once.
+func knownClusters(names []string) bool {
 	for i, name := range names {
 		if !slices.Contains(clusters, name) || slices.Contains(names[:i], name) {
-			report("cluster=%s: one or more of %s are needed, separated by commas", value, strings.Join(clusters, ", "))
-			return nil
+			return false
 		}
 	}
-	return names
-}
-
-// parseExit reads the N of a "? N" line.
-func parseExit(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > 255 {
-		return 0, fmt.Errorf("? %s: an exit status from 0 to 255 is needed; for output that starts with ?, write [..]", text)
-	}
-	return n, nil
+	return true
 }

@@ -1,4 +1,4 @@
-package chapter
+package play
 
 import (
 	"bytes"
@@ -38,10 +38,10 @@ func TestTheScreen(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			player := testPlayer(t)
-			player.Typing, player.TypingDelay = test.typing, time.Nanosecond
+			player.Typing, player.typingDelay = test.typing, time.Nanosecond
 			player.Env = append(player.Env, test.env)
-			player.Step, player.In = test.input != nil, test.input
-			_, err := player.Play(t.Context(), parse(g, shown))
+			player.In = test.input
+			err := player.Play(t.Context(), parse(g, shown))
 			g.Expect(err).NotTo(HaveOccurred())
 			played, summary, found := strings.Cut(player.Out.(*bytes.Buffer).String(), "played c.md: ")
 			g.Expect(found).To(BeTrue())
@@ -55,7 +55,7 @@ func TestQuietShowsAFailedStep(t *testing.T) {
 	g := NewWithT(t)
 	player := testPlayer(t)
 	player.Quiet = true
-	_, err := player.Play(t.Context(), parse(g, consoleFence("", "$ :")+"## 1.1 A\n"+consoleFence("", "$ false", "$ :")))
+	err := player.Play(t.Context(), parse(g, consoleFence("", "$ :")+"## 1.1 A\n"+consoleFence("", "$ false", "$ :")))
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(player.Out.(*bytes.Buffer).String()).To(MatchRegexp(
 		`^ok    \(before the first heading\) \(1 command, \d+\.\d s\)\nFAIL  1\.1 A \(1 command, \d+\.\d s\)\n$`))
@@ -66,11 +66,11 @@ func TestEnterIsAwaited(t *testing.T) {
 	g := NewWithT(t)
 	player := testPlayer(t)
 	input, key := io.Pipe()
-	player.Step, player.In = true, input
+	player.In = input
 	result := make(chan error, 1)
-	chapter := parse(g, consoleFence("", "$ touch one", "$ touch two"))
+	parsed := parse(g, consoleFence("", "$ touch one", "$ touch two"))
 	go func() {
-		_, err := player.Play(t.Context(), chapter)
+		err := player.Play(t.Context(), parsed)
 		result <- err
 	}()
 	for range 2 {

@@ -1,4 +1,4 @@
-package chapter
+package play
 
 import (
 	"strings"
@@ -70,10 +70,10 @@ func TestAFailureShowsTheLinesAroundTheMark(t *testing.T) {
 	g := NewWithT(t)
 	many := strings.Split(strings.TrimSuffix(strings.Repeat("x\n", 100), "\n"), "\n")
 	many[50] = "here"
-	text := markedSection("got", many, 50)
+	text := section("got", many, 50)
 	g.Expect(text).To(HavePrefix("got:\n    (30 lines before)\n    x\n"))
 	g.Expect(text).To(ContainSubstring("\n    x\n  > here\n    x\n"))
 	g.Expect(text).To(HaveSuffix("\n    x\n    (30 lines after)"))
-	g.Expect(section("output", many)).To(HavePrefix("output:\n    (60 lines before)\n    x\n"))
-	g.Expect(section("output", nil)).To(Equal("output: nothing"))
+	g.Expect(section("output", many, unmarked)).To(HavePrefix("output:\n    (60 lines before)\n    x\n"))
+	g.Expect(section("output", nil, unmarked)).To(Equal("output: nothing"))
 }

@@ -1,4 +1,4 @@
-package chapter
+package play
 
 import (
 	"io"
@@ -34,29 +34,19 @@ func (c *capture) Write(chunk []byte) (int, error) {
 		c.text = c.text[excess:]
 		c.dropped = true
 	}
-	if c.live == nil {
-		return len(chunk), nil
-	}
-	// A screen that can't be written to must not stop the process from being read.
-	_, _ = c.live.Write(chunk)
-	return len(chunk), nil
+	return c.live.Write(chunk)
 }
 
 // mute stops the copying to live.
 func (c *capture) mute() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.live = nil
+	c.live = io.Discard
 }
 
-func (c *capture) String() string {
+// lines are the lines kept, as they are compared, and whether that is all that was printed.
+func (c *capture) lines() (lines []string, complete bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return string(c.text)
-}
-
-func (c *capture) overflowed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.dropped
+	return outputLines(string(c.text)), !c.dropped
 }

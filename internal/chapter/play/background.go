@@ -1,4 +1,4 @@
-package chapter
+package play
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"example.com/operator-workshop/internal/chapter"
 )
 
 const (
@@ -17,14 +19,14 @@ const (
 // background is a process that a block with background= started.
 type background struct {
 	name    string
-	command *Command
+	command *chapter.Command
 	process *process
 }
 
 // startBackground starts the block's command and waits until its output contains the ready text.
-func (p *play) startBackground(ctx context.Context, block *Block) error {
+func (p *playing) startBackground(ctx context.Context, block *chapter.Block) error {
 	command := &block.Commands[0]
-	output := newCapture(backgroundOutput, p.screen.live())
+	output := newCapture(backgroundOutput, p.screen)
 	output.awaited = block.Ready
 	process, err := p.session.start(command.Text, output, false)
 	if err != nil {
@@ -39,10 +41,8 @@ func (p *play) startBackground(ctx context.Context, block *Block) error {
 	return err
 }
 
-func (p *play) awaitReady(ctx context.Context, b *background, block *Block) error {
+func (p *playing) awaitReady(ctx context.Context, b *background, block *chapter.Block) error {
 	limit := p.limit(block)
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-b.process.output.ready:
 		return nil
@@ -50,23 +50,24 @@ func (p *play) awaitReady(ctx context.Context, b *background, block *Block) erro
 		return p.checkBackgrounds()
 	case <-ctx.Done():
 		return p.interrupted(ctx, b.command)
-	case <-timer.C:
+	case <-time.After(limit):
+		lines, _ := b.process.output.lines()
 		headline := fmt.Sprintf("background process %s has not printed %q after %s", b.name, block.Ready, limit)
-		return p.failure(b.command, headline, section("output so far", outputLines(b.process.output.String())))
+		return p.failure(b.command, headline, section("output so far", lines, unmarked))
 	}
 }
 
 // checkBackgrounds reports every background process that has ended by itself, once.
-func (p *play) checkBackgrounds() error {
+func (p *playing) checkBackgrounds() error {
 	var errs []error
 	p.backgrounds = slices.DeleteFunc(p.backgrounds, func(b *background) bool {
 		if !b.process.ended() {
 			return false
 		}
-		lines := outputLines(b.process.output.String())
+		lines, _ := b.process.output.lines()
 		lines = lines[max(0, len(lines)-backgroundTail):]
 		headline := fmt.Sprintf("background process %s ended by itself with exit status %d", b.name, b.process.status())
-		errs = append(errs, p.failure(b.command, headline, section("its last output", lines)))
+		errs = append(errs, p.failure(b.command, headline, section("its last output", lines, unmarked)))
 		// Its children may still be there.
 		b.process.stop(p.session.patience)
 		return true
@@ -75,7 +76,7 @@ func (p *play) checkBackgrounds() error {
 }
 
 // stopBackground stops the background process of this name. There is none when its block was skipped.
-func (p *play) stopBackground(name string) {
+func (p *playing) stopBackground(name string) {
 	for i, b := range p.backgrounds {
 		if b.name == name {
 			b.process.stop(p.session.patience)

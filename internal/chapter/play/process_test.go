@@ -1,10 +1,11 @@
-package chapter
+package play
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/internal/chapter"
 )
 
 // sleeper starts a grandchild that would outlive the test and tells its number in the file; it says when it is there.
@@ -53,12 +56,12 @@ func runs(pid int) bool {
 
 // playUntil plays the text and ends the context as soon as the file is there.
 func (p *Player) playUntil(g Gomega, text, file string) error {
-	chapter := parse(g, text)
+	parsed := parse(g, text)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	result := make(chan error, 1)
 	go func() {
-		_, err := p.Play(ctx, chapter)
+		err := p.Play(ctx, parsed)
 		result <- err
 	}()
 	g.Eventually(func() int { return p.process(file) }, "10s", "5ms").ShouldNot(BeZero())
@@ -72,7 +75,7 @@ func TestATimeLimitEndsACommandWithAllItStarted(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	player := testPlayer(t)
-	_, err := player.Play(t.Context(), parse(g, consoleFence(" timeout=1s", "$ "+sleeper("pid"))))
+	err := player.Play(t.Context(), parse(g, consoleFence(" timeout=1s", "$ "+sleeper("pid"))))
 	g.Expect(err).To(MatchError("c.md:2: not finished after 1s; timeout=DURATION gives it longer\n    $ " + sleeper("pid") + "\noutput so far:\n    there"))
 	player.expectGone(g, "pid")
 }
@@ -81,7 +84,7 @@ func TestACommandThatIgnoresInterruptsIsKilled(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	player := testPlayer(t)
-	player.InterruptGrace, player.TerminateGrace = 10*time.Millisecond, 10*time.Millisecond
+	player.patience = patience{interrupt: 10 * time.Millisecond, terminate: 10 * time.Millisecond}
 	err := player.playUntil(g, consoleFence("", `$ trap "" INT TERM; `+sleeper("pid")), "pid")
 	g.Expect(err).To(MatchError(context.Canceled))
 	player.expectGone(g, "pid")
@@ -112,7 +115,7 @@ func TestCleanupRunsAfterAFailure(t *testing.T) {
 	player := testPlayer(t)
 	text := consoleFence(" cleanup", "$ echo done >>log") + consoleFence("", "$ echo a >a; false", "$ touch never") +
 		consoleFence(" cleanup", "$ false", "$ echo again >>log") + consoleFence(" cleanup timeout=1ms", "$ sleep 1000")
-	_, err := player.Play(t.Context(), parse(g, text))
+	err := player.Play(t.Context(), parse(g, text))
 	g.Expect(err).To(MatchError("c.md:5: exit status 1, want 0\n    $ echo a >a; false\noutput: nothing\n" +
 		"c.md:9: cleanup ended with exit status 1\nc.md:13: cleanup was not finished: time limit"))
 	log, err := os.ReadFile(filepath.Join(player.Dir, "log"))
@@ -125,8 +128,8 @@ func TestCleanupIsBounded(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	player := testPlayer(t)
-	player.CleanupTimeout = 10 * time.Millisecond
-	_, err := player.Play(t.Context(), parse(g, consoleFence("", "$ false")+consoleFence(" cleanup", "$ sleep 1000")))
+	player.cleanupTimeout = 10 * time.Millisecond
+	err := player.Play(t.Context(), parse(g, consoleFence("", "$ false")+consoleFence(" cleanup", "$ sleep 1000")))
 	g.Expect(err).To(MatchError(HaveSuffix("c.md:5: cleanup was not finished: context deadline exceeded")))
 }
 
@@ -134,7 +137,7 @@ func TestAChildThatHoldsTheOutputDoesNotHoldThePlayer(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	player := testPlayer(t)
-	_, err := player.Play(t.Context(), parse(g, consoleFence("", "$ sleep 1000 & echo $! >pid; echo a", "a", "$ kill -0 $(cat pid)")))
+	err := player.Play(t.Context(), parse(g, consoleFence("", "$ sleep 1000 & echo $! >pid; echo a", "a", "$ kill -0 $(cat pid)")))
 	g.Expect(err).NotTo(HaveOccurred())
 	player.expectGone(g, "pid")
 }
@@ -143,12 +146,12 @@ func TestABackgroundProcessRunsUntilItIsStopped(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	player := testPlayer(t)
-	player.InterruptGrace = 10 * time.Second
+	player.patience.interrupt = 10 * time.Second
 	text := consoleFence("", "$ export A=1") +
 		consoleFence(` background=op ready="is up"`, `$ echo $$ >pid; trap 'echo $A >ended; exit' INT; printf 'is \033[1mup\033[0m'; while :; do sleep 0.01; done`) +
 		consoleFence("", "$ kill -0 $(cat pid)") +
 		consoleFence(" stop=op", "$ kill -0 $(cat pid) 2>&-", "? 1", "$ cat ended", "1")
-	_, err := player.Play(t.Context(), parse(g, text))
+	err := player.Play(t.Context(), parse(g, text))
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
@@ -156,7 +159,7 @@ func TestABackgroundProcessThatIsNeverReady(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	player := testPlayer(t)
-	_, err := player.Play(t.Context(), parse(g, consoleFence(` background=op ready=up timeout=1s`, "$ "+sleeper("pid"))))
+	err := player.Play(t.Context(), parse(g, consoleFence(` background=op ready=up timeout=1s`, "$ "+sleeper("pid"))))
 	g.Expect(err).To(MatchError("c.md:2: background process op has not printed \"up\" after 1s\n    $ " + sleeper("pid") + "\noutput so far:\n    there"))
 	player.expectGone(g, "pid")
 }
@@ -165,7 +168,7 @@ func TestABackgroundProcessThatDiesBeforeItIsReady(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	command := "i=0; while test $i -lt 22; do i=$((i+1)); echo $i; done; exit 3"
-	_, err := testPlayer(t).Play(t.Context(), parse(g, consoleFence(` background=op ready=up`, "$ "+command)))
+	err := testPlayer(t).Play(t.Context(), parse(g, consoleFence(` background=op ready=up`, "$ "+command)))
 	g.Expect(err).To(MatchError(HavePrefix("c.md:2: background process op ended by itself with exit status 3\n    $ " + command + "\nits last output:\n    3\n")))
 	g.Expect(err).To(MatchError(HaveSuffix("\n    21\n    22")))
 }
@@ -183,16 +186,16 @@ func TestABackgroundProcessThatDiesLater(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
 			player := testPlayer(t)
-			chapter := parse(g, consoleFence(` background=op ready=up`, "$ "+command)+test.next)
-			play, err := player.begin(chapter)
+			parsed := parse(g, consoleFence(` background=op ready=up`, "$ "+command)+test.next)
+			play, err := player.begin(parsed)
 			g.Expect(err).NotTo(HaveOccurred())
-			start := chapter.Steps[0].Blocks[0]
+			start := parsed.Steps[0].Blocks[0]
 			g.Expect(play.block(t.Context(), &start)).To(Succeed())
-			chapter.Steps[0].Blocks = chapter.Steps[0].Blocks[1:]
+			parsed.Steps[0].Blocks = parsed.Steps[0].Blocks[1:]
 			g.Expect(os.Remove(filepath.Join(player.Dir, "pid"))).To(Succeed())
 			g.Eventually(play.backgrounds[0].process.drained, "10s", "5ms").Should(BeClosed())
 			if test.next == "failure" {
-				failing := &Block{Commands: []Command{{Line: 5, Text: "false"}}}
+				failing := &chapter.Block{Commands: []chapter.Command{{Line: 5, Text: "false"}}}
 				g.Expect(play.run(t.Context(), failing, &failing.Commands[0])).To(MatchError(test.want))
 			} else {
 				g.Expect(play.steps(t.Context())).To(MatchError(test.want))
@@ -208,7 +211,7 @@ func TestAContextThatHasEndedPlaysNothing(t *testing.T) {
 	player := testPlayer(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := player.Play(ctx, parse(g, consoleFence("", "$ touch never")))
+	err := player.Play(ctx, parse(g, consoleFence("", "$ touch never")))
 	g.Expect(err).To(MatchError(context.Canceled))
 	g.Expect(filepath.Join(player.Dir, "never")).NotTo(BeAnExistingFile())
 	g.Expect(player.Out.(*bytes.Buffer).String()).NotTo(ContainSubstring("played"))
@@ -216,7 +219,7 @@ func TestAContextThatHasEndedPlaysNothing(t *testing.T) {
 
 func TestStopEndsAProcessThatObeys(t *testing.T) {
 	g := NewWithT(t)
-	p, err := startProcess(exec.Command("sleep", "1000"), newCapture(10, nil))
+	p, err := startProcess(exec.Command("sleep", "1000"), newCapture(10, io.Discard))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(p.groupLives()).To(BeTrue())
 	p.stop(patience{interrupt: 10 * time.Second})

@@ -1,12 +1,13 @@
-package chapter
+package play
 
 import (
 	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
+
+	"example.com/operator-workshop/internal/chapter"
 )
 
 const (
@@ -27,19 +28,26 @@ type screen struct {
 	midLine bool          // the last byte shown was not the end of a line, when typing
 }
 
-func (s *screen) heading(step *Step) {
-	if s.quiet || step.Title == "" {
-		return
+// print shows what a quiet screen does not.
+func (s *screen) print(text string) {
+	if !s.quiet {
+		// A screen that can't be written to must not stop the playing.
+		_, _ = io.WriteString(s.out, text)
 	}
-	title := step.Title
-	if s.bold {
-		title = bold + title + normal
+}
+
+func (s *screen) heading(step *chapter.Step) {
+	switch {
+	case step.Title == "":
+	case s.bold:
+		s.print("\n" + bold + step.Title + normal + "\n")
+	default:
+		s.print("\n" + step.Title + "\n")
 	}
-	fmt.Fprintf(s.out, "\n%s\n", title)
 }
 
 // result shows how a step went; headings and commands have shown it already when not quiet.
-func (s *screen) result(word string, step *Step, note string) {
+func (s *screen) result(word string, step *chapter.Step, note string) {
 	if !s.quiet {
 		return
 	}
@@ -51,21 +59,13 @@ func (s *screen) result(word string, step *Step, note string) {
 }
 
 // say shows a line about the playing itself.
-func (s *screen) say(line string) {
-	if s.quiet {
-		return
-	}
-	fmt.Fprintln(s.out, line)
-}
+func (s *screen) say(line string) { s.print(line + "\n") }
 
 // command shows a command, typed character by character on a terminal, without the end of its last line.
 func (s *screen) command(ctx context.Context, text string) {
-	if s.quiet {
-		return
-	}
-	fmt.Fprint(s.out, "$ ")
-	if !s.typing {
-		fmt.Fprint(s.out, text)
+	s.print("$ ")
+	if !s.typing || s.quiet {
+		s.print(text)
 		return
 	}
 	delay := min(s.delay, typingLimit/time.Duration(len(text)+1))
@@ -76,43 +76,31 @@ func (s *screen) command(ctx context.Context, text string) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			fmt.Fprint(s.out, string(char))
+			s.print(string(char))
 		}
 	}
 }
 
-func (s *screen) endCommand() {
-	if s.quiet {
-		return
-	}
-	fmt.Fprintln(s.out)
-}
-
-// live is where the output of a command goes as it comes; nil when it is not shown.
-func (s *screen) live() io.Writer {
-	if s.quiet {
-		return nil
-	}
-	return s
-}
+func (s *screen) endCommand() { s.print("\n") }
 
 // Write shows output of a command: at once on a terminal; elsewhere line by line, without escape codes.
 func (s *screen) Write(chunk []byte) (int, error) {
 	if s.typing {
 		s.midLine = !bytes.HasSuffix(chunk, []byte("\n"))
-		return s.out.Write(chunk)
+		s.print(string(chunk))
+		return len(chunk), nil
 	}
 	s.partial = append(s.partial, chunk...)
 	end := bytes.LastIndexByte(s.partial, '\n') + 1
-	_, err := io.WriteString(s.out, stripANSI(string(s.partial[:end])))
+	s.print(stripANSI(string(s.partial[:end])))
 	s.partial = s.partial[end:]
-	return len(chunk), err
+	return len(chunk), nil
 }
 
 // endOutput completes the last line of a command's output.
 func (s *screen) endOutput() {
 	if s.midLine || len(s.partial) > 0 {
-		fmt.Fprintln(s.out, stripANSI(string(s.partial)))
+		s.say(stripANSI(string(s.partial)))
 	}
 	s.midLine, s.partial = false, nil
 }
@@ -127,13 +115,3 @@ func plural(n int, noun string) string {
 
 // seconds writes a duration as people read it.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
-
-// String is the summary line of a chapter that was played to its end.
-func (r Result) String() string {
-	parts := []string{plural(r.Steps, "step"), plural(r.Commands, "command")}
-	if r.Skipped > 0 {
-		parts = append(parts, fmt.Sprintf("%s skipped (need %s)", plural(r.Skipped, "block"), strings.Join(r.Needs, ", ")))
-	}
-	parts = append(parts, seconds(r.Elapsed))
-	return fmt.Sprintf("played %s: %s", r.Path, strings.Join(parts, ", "))
-}

@@ -1,4 +1,4 @@
-package chapter
+package play
 
 import (
 	"errors"
@@ -6,6 +6,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -20,12 +23,16 @@ type process struct {
 
 // patience says how long a process group gets to end after each signal.
 type patience struct {
-	interrupt time.Duration
-	terminate time.Duration
+	interrupt time.Duration // between SIGINT and SIGTERM
+	terminate time.Duration // between SIGTERM and SIGKILL
 }
 
-// afterKill bounds the wait for a killed group.
-const afterKill = time.Second
+const (
+	// afterKill bounds the wait for a killed group.
+	afterKill = time.Second
+	// lastOutput bounds the reading of what a program has printed, if a child that it left still holds the pipe.
+	lastOutput = 200 * time.Millisecond
+)
 
 // startProcess starts cmd with no input and with both outputs joined, in order, in output.
 func startProcess(cmd *exec.Cmd, output *capture) (*process, error) {
@@ -40,61 +47,30 @@ func startProcess(cmd *exec.Cmd, output *capture) (*process, error) {
 		return nil, errors.Join(fmt.Errorf("start the shell: %w", err), reader.Close())
 	}
 	p := &process{cmd: cmd, output: output, exited: make(chan struct{}), drained: make(chan struct{})}
-	go p.wait(reader)
+	go func() {
+		_ = cmd.Wait() // ProcessState has the exit status
+		close(p.exited)
+		_ = reader.SetReadDeadline(time.Now().Add(lastOutput))
+	}()
 	go p.read(reader)
 	return p, nil
-}
-
-// wait reaps the program. Its exit status is in cmd.ProcessState, which is why the error says nothing more.
-func (p *process) wait(reader *os.File) {
-	_ = p.cmd.Wait()
-	close(p.exited)
-	// A child that still holds the pipe must not keep the reader waiting: what is in the pipe by now is all there is.
-	_ = reader.SetReadDeadline(time.Now())
 }
 
 // read copies the program's output until it has ended, and throws away what its children print after that.
 // It goes on reading because a child must not block on a full pipe.
 func (p *process) read(reader *os.File) {
 	defer reader.Close()
-	_, err := io.Copy(p.output, onlyReader{reader})
+	_, _ = io.Copy(p.output, reader)
 	<-p.exited
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		_ = reader.SetReadDeadline(time.Time{})
-		p.readRemaining(reader)
-	}
 	close(p.drained)
-	_, _ = io.Copy(io.Discard, onlyReader{reader})
-}
-
-// onlyReader keeps io.Copy from handing the pipe to the kernel, which would bypass the read deadline.
-type onlyReader struct{ io.Reader }
-
-// readRemaining copies what is in the pipe at this moment without waiting for more.
-func (p *process) readRemaining(reader *os.File) {
-	raw, err := reader.SyscallConn()
-	if err != nil {
-		return
-	}
-	chunk := make([]byte, 32*1024)
-	_ = raw.Read(func(fd uintptr) bool {
-		for {
-			n, err := syscall.Read(int(fd), chunk)
-			if errors.Is(err, syscall.EINTR) {
-				continue
-			}
-			if n <= 0 || err != nil {
-				return true
-			}
-			_, _ = p.output.Write(chunk[:n])
-		}
-	})
+	_ = reader.SetReadDeadline(time.Time{})
+	_, _ = io.Copy(io.Discard, reader)
 }
 
 // status is the exit status of the program as a shell would give it. It must have ended.
 func (p *process) status() int {
-	if wait, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && wait.Signaled() {
-		return 128 + int(wait.Signal())
+	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
 	}
 	return p.cmd.ProcessState.ExitCode()
 }
@@ -113,6 +89,27 @@ func (p *process) groupLives() bool {
 	group := p.cmd.Process.Pid
 	// On macOS, a group of dead processes answers EPERM; on Linux, it counts as one that lives.
 	return syscall.Kill(-group, 0) == nil && !allDead(group)
+}
+
+// allDead tells whether every process of a group is dead and only not reaped yet. In a container whose first process
+// reaps nothing, such processes stay for ever. Without Linux's /proc it can't tell, and says no.
+func allDead(group int) bool {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil || len(stats) == 0 {
+		return false
+	}
+	for _, path := range stats {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has just been reaped
+		}
+		// proc(5): "pid (name) state ppid pgrp …"; the name may contain anything.
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if len(fields) > 2 && fields[2] == strconv.Itoa(group) && fields[0] != "Z" && fields[0] != "X" {
+			return false
+		}
+	}
+	return true
 }
 
 // stop ends the whole group: it asks as Ctrl-C does, then asks again, then kills.
@@ -138,13 +135,12 @@ func (p *process) stop(patience patience) {
 }
 
 func (p *process) goneWithin(limit time.Duration) bool {
-	deadline := time.NewTimer(limit)
-	defer deadline.Stop()
+	deadline := time.After(limit)
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()
 	for p.groupLives() {
 		select {
-		case <-deadline.C:
+		case <-deadline:
 			return false
 		case <-poll.C:
 		}

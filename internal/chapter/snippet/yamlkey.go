@@ -1,4 +1,4 @@
-package chapter
+package snippet
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ type place struct {
 // cutKey returns the lines of a YAML file that hold a key with its value and the comments directly above it, or an item
 // of a sequence, without their indentation. The first document that has the key counts.
 func cutKey(source []byte, key string) (string, error) {
-	lines := splitLines(string(source))
+	lines := strings.Split(strings.ReplaceAll(string(source), "\r\n", "\n"), "\n")
 	decoder := yaml.NewDecoder(bytes.NewReader(source))
 	for {
 		var document yaml.Node

@@ -1,4 +1,4 @@
-package chapter
+package play
 
 import (
 	"os/exec"

@@ -1,4 +1,4 @@
-package chapter
+package play
 
 import (
 	"regexp"
@@ -17,7 +17,7 @@ func stripANSI(text string) string { return ansiCode.ReplaceAllString(text, "") 
 
 // outputLines are the lines of a command's real output as they are compared: without colours and trailing blank lines.
 func outputLines(output string) []string {
-	lines := splitLines(stripANSI(output))
+	lines := strings.Split(strings.ReplaceAll(stripANSI(output), "\r\n", "\n"), "\n")
 	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
 		lines = lines[:len(lines)-1]
 	}
@@ -26,7 +26,7 @@ func outputLines(output string) []string {
 
 // matchOutput compares the expected lines with the real ones. When they differ, it returns the index of the
 // first expected line that can't be found, and that of the real line found in its place; an index behind the last line
-// stands for the end.
+// is the end.
 func matchOutput(want, got []string) (wantIndex, gotIndex int, ok bool) {
 	w, g := 0, 0
 	// The last "..." seen, and how far it reaches. Only the last can ever have to reach further.
@@ -54,25 +54,17 @@ func matchOutput(want, got []string) (wantIndex, gotIndex int, ok bool) {
 	return 0, 0, true
 }
 
-// matchLine compares one line; [..] stands for any text, also for none.
+// matchLine compares one line; [..] matches any text, also none.
 func matchLine(want, got string) bool {
-	parts := strings.Split(want, anyText)
-	last := len(parts) - 1
-	if last == 0 || parts[last] != "" {
+	if !strings.HasSuffix(want, anyText) {
 		// White space at the end can't be seen, so it can't be asked for; before a final [..] it can.
 		got = strings.TrimRight(got, " \t")
 	}
-	if last == 0 {
-		return want == got
+	if want == got {
+		return true
 	}
-	got, ok := strings.CutPrefix(got, parts[0])
-	if !ok {
-		return false
-	}
-	for _, part := range parts[1:last] {
-		if _, got, ok = strings.Cut(got, part); !ok {
-			return false
-		}
-	}
-	return strings.HasSuffix(got, parts[last])
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), regexp.QuoteMeta(anyText), ".*")
+	// An error says that the line is no UTF-8.
+	matches, err := regexp.MatchString("^(?s:"+pattern+")$", got)
+	return err == nil && matches
 }

@@ -1,0 +1,56 @@
+package play
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"example.com/operator-workshop/internal/chapter"
+)
+
+const (
+	// sectionLines bounds how many lines of output a failure shows.
+	sectionLines = 40
+	unmarked     = -1
+)
+
+// failure makes the error for a command: where it is, what is wrong, the command, and what there is to look at.
+func (p *playing) failure(command *chapter.Command, headline string, sections ...string) error {
+	text := strings.Join(append([]string{headline, indent("$ " + command.Text)}, sections...), "\n")
+	return fmt.Errorf("%s:%d: %s", p.chapter.Path, command.Line, text)
+}
+
+func (p *playing) interrupted(ctx context.Context, command *chapter.Command) error {
+	return fmt.Errorf("%s:%d: interrupted: %w\n%s", p.chapter.Path, command.Line, ctx.Err(), indent("$ "+command.Text))
+}
+
+func indent(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }
+
+// section shows lines under a title: those around the marked one, where an index behind the last line marks the end, or
+// the last ones of unmarked lines.
+func section(title string, lines []string, marked int) string {
+	first, last := len(lines)-sectionLines, len(lines)
+	if marked != unmarked {
+		first, last = marked-sectionLines/2, min(len(lines), marked+sectionLines/2)
+	} else if len(lines) == 0 {
+		return title + ": nothing"
+	}
+	shown := []string{title + ":"}
+	if first = max(0, first); first > 0 {
+		shown = append(shown, fmt.Sprintf("    (%s before)", plural(first, "line")))
+	}
+	for i := first; i < last; i++ {
+		prefix := "    "
+		if i == marked {
+			prefix = "  > "
+		}
+		shown = append(shown, strings.TrimRight(prefix+lines[i], " \t"))
+	}
+	if marked >= len(lines) {
+		shown = append(shown, "  > (no more lines)")
+	}
+	if hidden := len(lines) - last; hidden > 0 {
+		shown = append(shown, fmt.Sprintf("    (%s after)", plural(hidden, "line")))
+	}
+	return strings.Join(shown, "\n")
+}

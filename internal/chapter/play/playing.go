@@ -1,0 +1,215 @@
+package play
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/operator-workshop/internal/chapter"
+)
+
+// playing is one playing of a chapter.
+type playing struct {
+	player      *Player
+	chapter     *chapter.Chapter
+	session     *session
+	screen      *screen
+	input       *bufio.Reader // of the Enter key before each command; nil to wait for none
+	cluster     string
+	backgrounds []*background
+	done        map[*chapter.Block]bool // played to the end
+	counts      counts
+}
+
+// counts is what was played.
+type counts struct {
+	steps    int // with at least one block played
+	commands int
+	skipped  int      // blocks for other clusters
+	needs    []string // what the skipped blocks are for
+}
+
+func (c counts) String() string {
+	text := plural(c.steps, "step") + ", " + plural(c.commands, "command")
+	if c.skipped > 0 {
+		text += fmt.Sprintf(", %s skipped (need %s)", plural(c.skipped, "block"), strings.Join(c.needs, ", "))
+	}
+	return text
+}
+
+func (p *playing) steps(ctx context.Context) error {
+	for i := range p.chapter.Steps {
+		if err := p.step(ctx, &p.chapter.Steps[i]); err != nil {
+			return err
+		}
+	}
+	return p.checkBackgrounds()
+}
+
+func (p *playing) step(ctx context.Context, step *chapter.Step) error {
+	p.screen.heading(step)
+	start := time.Now()
+	before := p.counts
+	// note sums the step up.
+	note := func() string {
+		return plural(p.counts.commands-before.commands, "command") + ", " + seconds(time.Since(start))
+	}
+	for i := range step.Blocks {
+		block := &step.Blocks[i]
+		if !block.PlayedOn(p.cluster) {
+			p.skip(block)
+			continue
+		}
+		if err := p.block(ctx, block); err != nil {
+			p.screen.result("FAIL", step, note())
+			return err
+		}
+		p.done[block] = true
+	}
+	switch {
+	case len(step.Blocks) == 0:
+	case p.counts.skipped-before.skipped == len(step.Blocks):
+		p.screen.result("skip", step, "needs "+strings.Join(step.Blocks[0].Clusters, " or "))
+	default:
+		p.counts.steps++
+		p.screen.result("ok", step, note())
+	}
+	return nil
+}
+
+func (p *playing) skip(block *chapter.Block) {
+	needs := strings.Join(block.Clusters, " or ")
+	p.counts.skipped++
+	if !slices.Contains(p.counts.needs, needs) {
+		p.counts.needs = append(p.counts.needs, needs)
+	}
+	p.screen.say(fmt.Sprintf("(skipped: %s, line %d, needs %s)", plural(len(block.Commands), "command"), block.Line, needs))
+}
+
+func (p *playing) block(ctx context.Context, block *chapter.Block) error {
+	if err := p.checkBackgrounds(); err != nil {
+		return err
+	}
+	p.stopBackground(block.Stop)
+	for i := range block.Commands {
+		command := &block.Commands[i]
+		if err := p.checkBackgrounds(); err != nil {
+			return err
+		}
+		p.show(ctx, command)
+		if ctx.Err() != nil {
+			return p.interrupted(ctx, command)
+		}
+		p.counts.commands++
+		if block.Background != "" {
+			return p.startBackground(ctx, block)
+		}
+		if err := p.run(ctx, block, command); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// show shows a command and, if the player is asked to, waits for Enter.
+func (p *playing) show(ctx context.Context, command *chapter.Command) {
+	p.screen.command(ctx, command.Text)
+	if p.input == nil {
+		p.screen.endCommand()
+		return
+	}
+	pressed := make(chan struct{})
+	go func() {
+		defer close(pressed)
+		_, _ = p.input.ReadString('\n') // at the end of the input, wait no more
+	}()
+	select {
+	case <-pressed:
+	case <-ctx.Done():
+	}
+	// A terminal has shown the Enter key, which ended the line.
+	if !p.player.Typing {
+		p.screen.endCommand()
+	}
+}
+
+// limit is the time that a command of the block gets.
+func (p *playing) limit(block *chapter.Block) time.Duration {
+	return cmp.Or(block.Timeout, p.player.timeout, 2*time.Minute)
+}
+
+// run runs a command and compares what it does with what the chapter says.
+func (p *playing) run(ctx context.Context, block *chapter.Block, command *chapter.Command) error {
+	limit := p.limit(block)
+	output, status, err := p.session.run(ctx, command.Text, limit, p.screen)
+	p.screen.endOutput()
+	got, complete := output.lines()
+	wantIndex, gotIndex, matches := matchOutput(command.Want, got)
+	switch {
+	case errors.Is(err, errTimeLimit):
+		err = p.failure(command, fmt.Sprintf("not finished after %s; timeout=DURATION gives it longer", limit), section("output so far", got, unmarked))
+	case ctx.Err() != nil:
+		return p.interrupted(ctx, command)
+	case err != nil:
+		return p.failure(command, err.Error())
+	case command.Exit == chapter.AnyError && status == 0:
+		err = p.failure(command, "exit status 0, want an error", section("output", got, unmarked))
+	case command.Exit != chapter.AnyError && status != command.Exit:
+		err = p.failure(command, fmt.Sprintf("exit status %d, want %d", status, command.Exit), section("output", got, unmarked))
+	case !complete:
+		err = p.failure(command, fmt.Sprintf("more than %d bytes of output", outputLimit))
+	case !matches:
+		err = p.failure(command, "the output differs, first in the lines marked with >",
+			section("want", command.Want, wantIndex), section("got", got, gotIndex))
+	default:
+		return nil
+	}
+	// What a command needs may have died under it: then that is what to look at.
+	return errors.Join(err, p.checkBackgrounds())
+}
+
+// cleanUp runs the cleanup blocks that were not played to their end, also when ctx has ended. Their output is not
+// compared: what they remove may never have been there. Background processes still run, as finalizers may need them.
+func (p *playing) cleanUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(p.player.cleanupTimeout, time.Minute))
+	defer cancel()
+	var errs []error
+	for i := range p.chapter.Steps {
+		blocks := p.chapter.Steps[i].Blocks
+		for j := range blocks {
+			if block := &blocks[j]; block.Cleanup && !p.done[block] && block.PlayedOn(p.cluster) {
+				errs = append(errs, p.cleanUpBlock(ctx, block)...)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (p *playing) cleanUpBlock(ctx context.Context, block *chapter.Block) (errs []error) {
+	p.stopBackground(block.Stop)
+	for _, command := range block.Commands {
+		p.screen.say("cleaning up: " + command.Text)
+		_, status, err := p.session.run(ctx, command.Text, p.limit(block), p.screen)
+		p.screen.endOutput()
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s:%d: cleanup was not finished: %w", p.chapter.Path, command.Line, err))
+		case status != 0:
+			errs = append(errs, fmt.Errorf("%s:%d: cleanup ended with exit status %d", p.chapter.Path, command.Line, status))
+		}
+	}
+	return errs
+}
+
+// end ends everything that still runs.
+func (p *playing) end() error {
+	for len(p.backgrounds) > 0 {
+		p.stopBackground(p.backgrounds[len(p.backgrounds)-1].name)
+	}
+	return p.session.close()
+}

@@ -1,0 +1,157 @@
+package play
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// session is the shell that the commands of a chapter seem to be typed into. In truth each command is a shell of its
+// own, so that it can be killed whole; what the next one must find is handed on through files in a private directory.
+type session struct {
+	shell    string // path of a POSIX shell
+	dir      string // private directory
+	env      []string
+	cwd      string
+	saved    bool // the state of an earlier command is there
+	status   int  // $?
+	patience patience
+	leftover []*process // commands that ended, but left children behind
+}
+
+// outputLimit bounds what is kept of a command's output.
+const outputLimit = 1 << 20
+
+// refusedVariables can't be set in bash; one that comes with the environment would break the restoring of all.
+var refusedVariables = []string{"UID", "EUID", "PPID", "SHELLOPTS", "BASHOPTS"}
+
+// newSession makes a session that starts in cwd, an absolute path.
+func newSession(shell, cwd string, env []string, patience patience) (*session, error) {
+	dir, err := os.MkdirTemp("", "workshop-play-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for the shell's state: %w", err)
+	}
+	s := &session{shell: shell, dir: dir, cwd: cwd, patience: patience}
+	s.env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(refusedVariables, name)
+	})
+	script := strings.NewReplacer("@DIR@", quote(dir), "@SHELL@", quote(shell)).Replace(saveScript)
+	if err := os.WriteFile(s.file("save"), []byte(script), 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("write the script that saves the shell's state: %w", err), os.RemoveAll(dir))
+	}
+	return s, nil
+}
+
+// saveScript runs when a command's shell ends, and writes a script that restores its variables. POSIX has no word for
+// "all variables with their values, quoted": so it exports them all, writes what "export -p" prints, and then lines that
+// take back the exports of its own, which POSIX can only do by a new variable. It leaves out the variables that a shell
+// without any environment has too, such as IFS and PS1. A line within a value can look like a variable to sed; asking
+// for the variable sorts that out.
+const saveScript = `set +efuxC
+(
+  IFS=' 	
+'
+  cd_known=" _ cd_known cd_name "$({ command -p env; command -p env -i @SHELL@ -c set; } | command -p sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p' | command -p tr '\n' ' ')
+  for cd_name in $(set | command -p sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
+    case "$cd_known" in *" $cd_name "*) continue ;; esac
+    eval "[ -n \"\${$cd_name+set}\" ]" || continue
+    export "$cd_name"
+    echo "cd_value=\$$cd_name; unset $cd_name; $cd_name=\$cd_value; unset cd_value"
+  done >@DIR@/plain
+  { export -p; command -p cat @DIR@/plain; } >@DIR@/variables
+  pwd >@DIR@/cwd
+  command -p mv @DIR@/variables @DIR@/state.new
+)
+`
+
+// close ends what commands left running and removes the session's files.
+func (s *session) close() error {
+	for _, p := range s.leftover {
+		p.stop(patience{interrupt: 0, terminate: s.patience.terminate})
+	}
+	if err := os.RemoveAll(s.dir); err != nil {
+		return fmt.Errorf("remove the shell's state: %w", err)
+	}
+	return nil
+}
+
+// errTimeLimit is the cause of a command's end when it took too long.
+var errTimeLimit = errors.New("time limit")
+
+// run runs a command and returns its output and status. It ends the command when ctx does, or when it takes longer
+// than limit; the error is then ctx's or errTimeLimit, and the output what there was so far.
+func (s *session) run(ctx context.Context, text string, limit time.Duration, live io.Writer) (*capture, int, error) {
+	output := newCapture(outputLimit, live)
+	p, err := s.start(text, output, true)
+	if err != nil {
+		return output, 0, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeLimit)
+	defer cancel()
+	select {
+	case <-p.drained:
+	case <-ctx.Done():
+		p.stop(s.patience)
+		output.mute()
+		return output, 0, context.Cause(ctx)
+	}
+	s.status = p.status()
+	// Forget leftovers that are gone: another program may get the number of their group.
+	s.leftover = slices.DeleteFunc(append(s.leftover, p), func(p *process) bool { return !p.groupLives() })
+	return output, s.status, s.load()
+}
+
+// start starts a shell that has the session's state and runs text. With save, it leaves its state to the next one.
+func (s *session) start(text string, output *capture, save bool) (*process, error) {
+	// Without this, the error would say that the shell does not exist.
+	if _, err := os.Stat(s.cwd); err != nil {
+		return nil, fmt.Errorf("go to the directory of the command before: %w", err)
+	}
+	env := []string{"PWD=" + s.cwd}
+	restore := fmt.Sprintf("(exit %d); ", s.status)
+	if save {
+		restore = "trap " + quote("{ . "+quote(s.file("save"))+"; } 2>/dev/null") + " EXIT; " + restore
+	}
+	if s.saved {
+		restore = ". " + quote(s.file("state")) + "; " + restore
+	} else {
+		env = append(slices.Clone(s.env), env...)
+	}
+	// The state is restored on the same line, so that the line numbers in the shell's messages are the command's.
+	cmd := exec.Command(s.shell, "-c", restore+text)
+	cmd.Args[0] = "sh"
+	cmd.Dir = s.cwd
+	cmd.Env = env
+	return startProcess(cmd, output)
+}
+
+func (s *session) file(name string) string { return filepath.Join(s.dir, name) }
+
+// quote makes text a word of the shell.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// load takes over the state that a command left. One that replaced its shell (exec) left none: the old state stays.
+func (s *session) load() error {
+	err := os.Rename(s.file("state.new"), s.file("state"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("keep the shell's variables: %w", err)
+	}
+	cwd, err := os.ReadFile(s.file("cwd"))
+	if err != nil {
+		return fmt.Errorf("read the shell's directory: %w", err)
+	}
+	s.cwd = strings.TrimSuffix(string(cwd), "\n")
+	s.saved = true
+	return nil
+}
