@@ -176,6 +176,9 @@ func TestCutKey(t *testing.T) {
 		_, err := cutKey([]byte("---\n---\n"), "a")
 		NewWithT(t).Expect(err).To(MatchError("has no key a"))
 	})
+	t.Run("a key below a blank line at the left", func(t *testing.T) {
+		NewWithT(t).Expect(cutKey([]byte("a: 1\n\nb: 2\n"), "b")).To(Equal("b: 2"))
+	})
 }
 
 // repository makes a folder with sources and a chapter, and returns its path and the chapter's.

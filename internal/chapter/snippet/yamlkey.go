@@ -117,7 +117,7 @@ func cutLines(lines []string, at place) []string {
 	if strings.TrimSpace(lines[first][:indent]) != "" {
 		return cut
 	}
-	for i := first - 1; i >= 0 && indentOf(lines[i]) == indent && lines[i][indent:indent+1] == "#"; i-- {
+	for i := first - 1; i >= 0 && indentOf(lines[i]) == indent && strings.HasPrefix(lines[i][indent:], "#"); i-- {
 		cut = append([]string{lines[i][indent:]}, cut...)
 	}
 	return cut
