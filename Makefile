@@ -31,7 +31,7 @@ STAGE_GOAL := $(firstword $(MAKECMDGOALS))
 VERBS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
 .PHONY: $(STAGE_GOAL) $(VERBS)
 $(STAGE_GOAL): bootstrap
-	@$(WORKSHOP) stage $(STAGE_GOAL) $(VERBS)
+	@$(WORKSHOP) stage $(STAGE_GOAL) $(VERBS) $(if $(call given,FROM),--from $(FROM))
 ifneq (,$(VERBS))
 $(VERBS): $(STAGE_GOAL) ; @:
 endif
@@ -42,6 +42,7 @@ else
 .PHONY: help
 help: ## List everything that make can do here
 	@echo "make TARGET [CLUSTER=embedded|kind|current] [NAME=cluster] [YES=1: no question with CLUSTER=current]"
+	@echo "make stage-N [FROM=N.M: run the steps before this one, but show only their results]"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-24s %s\n", $$1, $$2}' Makefile
 	@echo

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,11 +19,17 @@ import (
 type playOptions struct {
 	quiet bool
 	step  bool
+	from  string // number of a step of the only chapter
 }
 
 func (o *playOptions) addFlags(command *cobra.Command) {
 	command.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "show one line for each step")
 	command.Flags().BoolVar(&o.step, "step", false, "wait for Enter before each command")
+}
+
+func (o *playOptions) addFrom(command *cobra.Command) {
+	command.Flags().StringVar(&o.from, "from", "",
+		"show the chapter from step `N.M` on; the steps before it run quietly, one line for each, so that the cluster has what later ones need")
 }
 
 func (a *app) playCommand() *cobra.Command {
@@ -31,10 +39,14 @@ func (a *app) playCommand() *cobra.Command {
 		Short: "Play chapters: run their commands and compare the output",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
+			if options.from != "" && len(paths) > 1 {
+				return errors.New("--from names a step of one chapter: give one file only")
+			}
 			return a.play(cmd, options, paths)
 		},
 	}
 	options.addFlags(command)
+	options.addFrom(command)
 	return command
 }
 
@@ -68,6 +80,9 @@ func (a *app) play(cmd *cobra.Command, options playOptions, paths []string) erro
 		if err != nil {
 			return err
 		}
+		if numbers := loaded.Numbers(); options.from != "" && !slices.Contains(numbers, options.from) {
+			return fmt.Errorf("%s has no step %s: choose one of %s", loaded.Path, options.from, strings.Join(numbers, ", "))
+		}
 		chapters = append(chapters, loaded)
 	}
 	cluster, err := a.upToInstall(cmd)
@@ -86,7 +101,7 @@ func (a *app) playAll(cmd *cobra.Command, options playOptions, chapters []*chapt
 	out := cmd.OutOrStdout()
 	player := &play.Player{
 		Dir: a.repo.Root, Env: environment, Out: out, Cluster: a.provider,
-		Quiet: options.quiet, Typing: isTerminal(out),
+		Quiet: options.quiet, From: options.from, Typing: isTerminal(out),
 	}
 	if options.step {
 		player.In = cmd.InOrStdin()

@@ -19,7 +19,8 @@ import (
 
 // stageCommand is `make stage-N` and `make stage-N VERB...`.
 func (a *app) stageCommand() *cobra.Command {
-	return &cobra.Command{
+	var options playOptions
+	command := &cobra.Command{
 		Use:   "stage N [VERB...]",
 		Short: "Play a stage's chapter, or run targets of the stage's own Makefile",
 		Args:  cobra.MinimumNArgs(1),
@@ -29,11 +30,16 @@ func (a *app) stageCommand() *cobra.Command {
 				return err
 			}
 			if len(args) == 1 {
-				return a.play(cmd, playOptions{}, []string{stage.Chapter})
+				return a.play(cmd, options, []string{stage.Chapter})
+			}
+			if options.from != "" {
+				return fmt.Errorf("a step to start at goes with a chapter: `make stage-%d FROM=%s`, without %s", stage.Number, options.from, strings.Join(args[1:], " "))
 			}
 			return a.runVerbs(cmd, stage, args[1:])
 		},
 	}
+	options.addFrom(command)
+	return command
 }
 
 // runVerbs hands the verbs to the stage's Makefile after looking whether it knows them.

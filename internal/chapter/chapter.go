@@ -3,6 +3,7 @@ package chapter
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"time"
 )
@@ -22,6 +23,11 @@ type Step struct {
 	Title  string
 	Blocks []Block
 }
+
+var stepNumber = regexp.MustCompile(`^[0-9]+\.[0-9]+\b`)
+
+// Number is the N.M at the start of the step's title, or "".
+func (s *Step) Number() string { return stepNumber.FindString(s.Title) }
 
 // Block is a console fence.
 type Block struct {
@@ -67,6 +73,17 @@ func (c *Chapter) Makes() []string {
 	for _, step := range c.Steps {
 		for _, block := range step.Blocks {
 			all = append(all, block.Makes...)
+		}
+	}
+	return all
+}
+
+// Numbers lists the steps by their numbers, N.M.
+func (c *Chapter) Numbers() []string {
+	var all []string
+	for i := range c.Steps {
+		if number := c.Steps[i].Number(); number != "" {
+			all = append(all, number)
 		}
 	}
 	return all

@@ -7,7 +7,8 @@ line, and all errors of a file are reported at once.
 
 # Headings
 
-Headings of level 1 to 3 (#, ##, ###) are shown while playing; the console fences up to the next one are its step:
+Headings of level 1 to 3 (#, ##, ###) are shown while playing; the console fences up to the next one are its step. Its
+number is what --from=1.3 names:
 
 	## 1.3 Columns
 

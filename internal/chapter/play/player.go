@@ -24,6 +24,7 @@ type Player struct {
 	Cluster string    // one of chapter's; "" means embedded
 
 	Quiet  bool      // show one line per step and the summary only
+	From   string    // number of the step to start showing at: those before are played as with Quiet; "" shows all
 	Typing bool      // Out is a terminal: type the commands, show output as it comes, bold headings (unless NO_COLOR)
 	In     io.Reader // wait for Enter on it before each command shown; nil does not wait
 
@@ -75,11 +76,12 @@ func (p *Player) begin(c *chapter.Chapter) (*playing, error) {
 		session: session,
 		screen: &screen{
 			out:    p.Out,
-			quiet:  p.Quiet,
+			quiet:  p.Quiet || p.From != "",
 			typing: p.Typing,
 			bold:   p.Typing && !slices.ContainsFunc(p.Env, isNoColor),
 			delay:  cmp.Or(p.typingDelay, 8*time.Millisecond),
 		},
+		reached: p.From == "",
 		cluster: cmp.Or(p.Cluster, chapter.ClusterEmbedded),
 		done:    map[*chapter.Block]bool{},
 	}

@@ -3,6 +3,7 @@ package play
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -173,4 +174,34 @@ func TestPlayChoosesByCluster(t *testing.T) {
 			g.Expect(player.Out.(*bytes.Buffer).String()).To(MatchRegexp(`played c\.md: 1 step, %d commands?, %d blocks? skipped `, want, 3-want))
 		})
 	}
+}
+
+func TestPlayFromAStepIsQuietBeforeIt(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	player := testPlayer(t)
+	input, key := io.Pipe()
+	player.From, player.In = "1.2", input
+	result := make(chan error, 1)
+	parsed := parse(g, "# Title\n## 1.1 A\n"+consoleFence("", "$ A=1; touch a")+"## 1.2 B\n"+consoleFence("", "$ echo $A", "1")+
+		"## 1.3 C\n"+consoleFence("", "$ echo $A", "1"))
+	go func() { result <- player.Play(t.Context(), parsed) }()
+	for range 2 {
+		// A pipe takes the key only when the player reads it: for the commands that are shown.
+		g.Consistently(result, "20ms", "5ms").ShouldNot(Receive())
+		_, err := key.Write([]byte("\n"))
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	g.Eventually(result, "10s", "5ms").Should(Receive(BeNil()))
+	g.Expect(player.Out.(*bytes.Buffer).String()).To(MatchRegexp(
+		`^ok    1\.1 A \(1 command, \d+\.\d s\)\n\n1\.2 B\n\$ echo \$A\n1\n\n1\.3 C\n\$ echo \$A\n1\nplayed c\.md: 3 steps, 3 commands, \d+\.\d s\n$`))
+}
+
+func TestPlayFromAStepComparesWhatIsBeforeIt(t *testing.T) {
+	g := NewWithT(t)
+	player := testPlayer(t)
+	player.From = "1.2"
+	err := player.Play(t.Context(), parse(g, "## 1.1 A\n"+consoleFence("", "$ echo a", "b")+"## 1.2 B\n"+consoleFence("", "$ :")))
+	g.Expect(err).To(MatchError(HavePrefix("c.md:3: the output differs")))
+	g.Expect(player.Out.(*bytes.Buffer).String()).To(MatchRegexp(`^FAIL  1\.1 A \(1 command, \d+\.\d s\)\n$`))
 }

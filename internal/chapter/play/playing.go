@@ -20,6 +20,7 @@ type playing struct {
 	session     *session
 	screen      *screen
 	input       *bufio.Reader // of the Enter key before each command; nil to wait for none
+	reached     bool          // the step that the player starts to show at
 	cluster     string
 	backgrounds []*background
 	done        map[*chapter.Block]bool // played to the end
@@ -52,6 +53,9 @@ func (p *playing) steps(ctx context.Context) error {
 }
 
 func (p *playing) step(ctx context.Context, step *chapter.Step) error {
+	if !p.reached && step.Number() == p.player.From {
+		p.reached, p.screen.quiet = true, p.player.Quiet
+	}
 	p.screen.heading(step)
 	start := time.Now()
 	before := p.counts
@@ -119,7 +123,7 @@ func (p *playing) block(ctx context.Context, block *chapter.Block) error {
 // show shows a command and, if the player is asked to, waits for Enter.
 func (p *playing) show(ctx context.Context, command *chapter.Command) {
 	p.screen.command(ctx, command.Text)
-	if p.input == nil {
+	if p.input == nil || !p.reached {
 		p.screen.endCommand()
 		return
 	}
