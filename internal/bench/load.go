@@ -10,11 +10,15 @@ import (
 	"strings"
 	"time"
 
+	"example.com/operator-workshop/internal/procgroup"
 	"example.com/operator-workshop/internal/repo"
 )
 
 // loadProgram measures one stage. It is built when it is needed: see its source for why it is apart.
 const loadProgram = "./internal/load/loadbench"
+
+// loadGrace is how long it may take to end its control plane and its controller before itself after Ctrl-C.
+const loadGrace = time.Minute
 
 // Load says how the controllers of the stages are measured under load.
 type Load struct {
@@ -83,9 +87,7 @@ func (b Bench) load(ctx context.Context, program string, stage repo.Stage, load 
 		"--stage="+filepath.Base(stage.Dir), "--resources="+load.Resources, "--idle="+load.Idle.String())
 	command.Dir = b.Repo.Root
 	command.Stdout, command.Stderr = b.Out, b.Log
-	// It ends its control plane and its controller before itself.
-	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-	if err := command.Run(); err != nil {
+	if err := procgroup.Run(command, loadGrace); err != nil {
 		return fmt.Errorf("measure the load of stage %d: %w, its message is above", stage.Number, err)
 	}
 	return nil

@@ -10,15 +10,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"example.com/operator-workshop/internal/leftover"
+	"example.com/operator-workshop/internal/procgroup"
 	"example.com/operator-workshop/internal/repo"
 )
 
 // errInterrupted is what a learner reads after Ctrl-C.
 var errInterrupted = errors.New("interrupted: `make up` goes on from here, `make down` removes what there is")
+
+// childGrace is how long what a tool has started may go on after the tool was ended: long enough for docker to make a
+// container, which would otherwise appear after the last look for one.
+const childGrace = 5 * time.Second
 
 // errTimeLimit marks a wait that took longer than it may.
 var errTimeLimit = errors.New("the time limit is over")
@@ -30,8 +34,6 @@ type runner struct {
 	out  io.Writer
 	// log receives the tools' own messages; a failure names it. "" keeps none.
 	log string
-	// group also ends what a tool has started, when the tool was ended.
-	group bool
 }
 
 // run shows and runs a tool. Its messages go to the log.
@@ -56,11 +58,11 @@ func (r runner) output(ctx context.Context, tool string, args ...string) (string
 	command.Stdout, command.Stderr = &stdout, &stderr
 	// A group of its own keeps the terminal's Ctrl-C away from the tool: it is ended
 	// by the context instead, at a point this program knows about.
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	procgroup.Isolate(command)
 	command.WaitDelay = time.Second
 	err := command.Run()
-	if r.group && ctx.Err() != nil && command.Process != nil {
-		endGroup(ctx, command.Process.Pid)
+	if ctx.Err() != nil && command.Process != nil {
+		procgroup.End(command.Process.Pid, procgroup.Step{Wait: childGrace})
 	}
 	messages := stdout.String() + stderr.String()
 	r.appendLog(tool, args, messages)
@@ -130,18 +132,6 @@ func lastLine(messages string, err error) string {
 		return last
 	}
 	return err.Error()
-}
-
-// groupGrace is how long what a tool has started may go on after the tool was ended: long enough for docker to have
-// made a container, which would else be made when nobody looks any more.
-const groupGrace = 5 * time.Second
-
-// endGroup waits for what is left of a process group, and kills it if that takes too long.
-func endGroup(ctx context.Context, group int) {
-	ended := func(context.Context) bool { return errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) }
-	if poll(context.WithoutCancel(ctx), groupGrace, ended) != nil {
-		_ = syscall.Kill(-group, syscall.SIGKILL)
-	}
 }
 
 // quoteAll writes arguments as a learner would type them.

@@ -51,7 +51,7 @@ func newKind(options Options) *kind {
 		options: options,
 		cluster: options.Name + "-" + hex.EncodeToString(mark[:3]),
 		runner: runner{
-			repo: options.Repo, out: options.Out, group: true,
+			repo: options.Repo, out: options.Out,
 			log: filepath.Join(state, options.Name+".kind.log"),
 			env: []string{"KUBECACHEDIR=" + filepath.Join(state, "kube-cache")},
 		},

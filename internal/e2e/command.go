@@ -8,8 +8,9 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"example.com/operator-workshop/internal/procgroup"
 )
 
 // Command is a program that a step runs.
@@ -22,21 +23,13 @@ type Command struct {
 	Out   io.Writer
 }
 
-// Run shows the command and runs it. It has a process group of its own, so that Ctrl-C reaches it once, and so
-// that nothing of it is left in the end.
+// Run shows the command and runs it. Nothing of it is left in the end.
 func (c Command) Run(ctx context.Context) error {
 	fmt.Fprintf(c.Out, "$ %s\n", strings.Join(c.Args, " "))
 	command := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
 	command.Dir, command.Env = c.Dir, c.Env
 	command.Stdout, command.Stderr = c.Out, c.Out
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
-	command.WaitDelay = c.Grace
-	err := command.Run()
-	if command.Process != nil {
-		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) // an error if nothing is left, as it should be
-	}
-	if err != nil {
+	if err := procgroup.Run(command, c.Grace); err != nil {
 		return fmt.Errorf("%s: %w", c.Args[0], err)
 	}
 	return nil

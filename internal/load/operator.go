@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/shirou/gopsutil/v4/process"
+
+	"example.com/operator-workshop/internal/procgroup"
 )
 
 const (
@@ -54,7 +56,7 @@ func startOperator(program, kubeconfig, log string, args []string) (*operator, e
 	started.command.Dir = filepath.Dir(log)
 	started.command.Stdout, started.command.Stderr = output, output
 	// In a group of its own it does not get the terminal's Ctrl-C, but is ended in order.
-	started.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	procgroup.Isolate(started.command)
 	if err := started.command.Start(); err != nil {
 		return nil, fmt.Errorf("start the controller: %w", err)
 	}
@@ -136,12 +138,9 @@ func (o *operator) stop() error {
 	if err != nil {
 		err = fmt.Errorf("read the controller's memory: %w", err)
 	}
-	_ = o.command.Process.Signal(syscall.SIGTERM) // it may have ended meanwhile
-	select {
-	case <-o.ended:
-	case <-time.After(stopTimeout):
-		_ = o.command.Process.Kill()
-		<-o.ended
+	inTime := procgroup.End(o.command.Process.Pid, procgroup.Step{Signal: syscall.SIGTERM, Wait: stopTimeout})
+	<-o.ended
+	if !inTime {
 		return errors.Join(err, fmt.Errorf("the controller was still running %s after SIGTERM and was killed; its last lines:\n%s", stopTimeout, o.lastLines()))
 	}
 	o.peak = max(peak, peakAfterEnd(o.command.ProcessState))

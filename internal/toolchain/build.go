@@ -16,8 +16,12 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"example.com/operator-workshop/internal/procgroup"
 	"example.com/operator-workshop/internal/repo"
 )
+
+// goGrace is how long a go command may take to end after Ctrl-C.
+const goGrace = 5 * time.Second
 
 // Builder builds sets of tools for one checkout.
 type Builder struct {
@@ -155,9 +159,7 @@ func (b Builder) goCommand(ctx context.Context, dir, log string, args ...string)
 	command.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "GOOS="+b.Platform.OS, "GOARCH="+b.Platform.Arch)
 	command.Stdout = io.Discard
 	command.Stderr = &output
-	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-	command.WaitDelay = 5 * time.Second
-	err := command.Run()
+	err := procgroup.Run(command, goGrace)
 	if err == nil {
 		_ = os.Remove(log)
 		return nil

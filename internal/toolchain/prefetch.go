@@ -9,7 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
+
+	"example.com/operator-workshop/internal/procgroup"
 )
 
 // Prefetch downloads the modules that the checkout's own code and tests need, so
@@ -46,10 +47,8 @@ func download(ctx context.Context, module, workspace string) error {
 	command := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "./...")
 	command.Dir = module
 	command.Env = append(os.Environ(), workspace, "GOFLAGS=-buildvcs=false", "GOOS="+Host().OS, "GOARCH="+Host().Arch)
-	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-	command.WaitDelay = 5 * time.Second
 	command.Stderr = &output
-	if err := command.Run(); err != nil {
+	if err := procgroup.Run(command, goGrace); err != nil {
 		return explain(err, output.Bytes())
 	}
 	return nil
