@@ -13,7 +13,7 @@ import (
 func (a *app) benchCommand() *cobra.Command {
 	var build, loadOnly bool
 	var runs int
-	var load bench.Load
+	var load bench.LoadOptions
 	command := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure the figures of docs/benchmarks.md",

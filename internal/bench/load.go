@@ -20,8 +20,8 @@ const loadProgram = "./internal/load/loadbench"
 // loadGrace is how long it may take to end its control plane and its controller before itself after Ctrl-C.
 const loadGrace = time.Minute
 
-// Load says how the controllers of the stages are measured under load.
-type Load struct {
+// LoadOptions say how the controllers of the stages are measured under load.
+type LoadOptions struct {
 	// Stage is the number of the only stage to measure; all that can be if empty.
 	Stage string
 	// Resources are the numbers of resources to measure with, separated by commas.
@@ -31,7 +31,7 @@ type Load struct {
 }
 
 // CheckLoad returns an error that names the flag to change.
-func (b Bench) CheckLoad(load Load) error {
+func (b Bench) CheckLoad(load LoadOptions) error {
 	if _, err := ParseResources(load.Resources); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func ParseResources(list string) ([]int, error) {
 }
 
 // Loads measures controllers under load and prints tables.
-func (b Bench) Loads(ctx context.Context, load Load) error {
+func (b Bench) Loads(ctx context.Context, load LoadOptions) error {
 	stages, err := b.loadStages(load.Stage)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (b Bench) Loads(ctx context.Context, load Load) error {
 	return nil
 }
 
-func (b Bench) load(ctx context.Context, program string, stage repo.Stage, load Load) error {
+func (b Bench) load(ctx context.Context, program string, stage repo.Stage, load LoadOptions) error {
 	command := exec.CommandContext(ctx, program,
 		"--stage="+filepath.Base(stage.Dir), "--resources="+load.Resources, "--idle="+load.Idle.String())
 	command.Dir = b.Repo.Root

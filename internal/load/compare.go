@@ -13,14 +13,14 @@ const baselineRuns = 2
 
 // compare creates the operator's children again without the operator, with the
 // same number of writers, and at the end has the operator make them once more.
-func (b Bench) compare(ctx context.Context, ground *ground, found *figures, children load) error {
+func (m Measurement) compare(ctx context.Context, ground *ground, found *figures, children load) error {
 	if len(children.sets) == 0 {
-		b.note(found.resources, "the operator made no objects, so there is nothing to compare with")
+		m.note(found.resources, "the operator made no objects, so there is nothing to compare with")
 		return nil
 	}
 	for range baselineRuns {
-		b.note(found.resources, "creating their %d children without an operator", len(children.objects()))
-		if err := rest(ctx, b.restTime()); err != nil {
+		m.note(found.resources, "creating their %d children without an operator", len(children.objects()))
+		if err := rest(ctx, m.restTime()); err != nil {
 			return err
 		}
 		converged, err := ground.converge(ctx, nil, children)
@@ -28,22 +28,22 @@ func (b Bench) compare(ctx context.Context, ground *ground, found *figures, chil
 			return err
 		}
 		found.baseline = append(found.baseline, converged.took())
-		b.note(found.resources, "converged after %s", seconds(converged.took()))
+		m.note(found.resources, "converged after %s", seconds(converged.took()))
 		if err := ground.remove(ctx, children); err != nil {
 			return err
 		}
 	}
-	return b.lastLife(ctx, ground, found)
+	return m.lastLife(ctx, ground, found)
 }
 
 // lastLife measures once more how long the resources take to converge.
-func (b Bench) lastLife(ctx context.Context, ground *ground, found *figures) error {
+func (m Measurement) lastLife(ctx context.Context, ground *ground, found *figures) error {
 	running, err := ground.run(ctx, "last")
 	if err != nil {
 		return err
 	}
-	b.note(found.resources, "creating them once more")
-	err = rest(ctx, b.restTime())
+	m.note(found.resources, "creating them once more")
+	err = rest(ctx, m.restTime())
 	var converged *convergence
 	if err == nil {
 		converged, err = ground.converge(ctx, running, ground.plan.resources(found.resources))
@@ -52,7 +52,7 @@ func (b Bench) lastLife(ctx context.Context, ground *ground, found *figures) err
 		return err
 	}
 	found.with = append(found.with, converged.took())
-	b.note(found.resources, "converged after %s", seconds(converged.took()))
+	m.note(found.resources, "converged after %s", seconds(converged.took()))
 	return nil
 }
 

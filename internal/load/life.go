@@ -7,23 +7,23 @@ import (
 )
 
 // firstLife measures a controller from the first resource to the end of the idle phase.
-func (b Bench) firstLife(ctx context.Context, ground *ground, found *figures) (time.Time, error) {
+func (m Measurement) firstLife(ctx context.Context, ground *ground, found *figures) (time.Time, error) {
 	running, err := ground.run(ctx, "first")
 	if err != nil {
 		return time.Time{}, err
 	}
-	end, err := b.observe(ctx, ground, running, found)
+	end, err := m.observe(ctx, ground, running, found)
 	err = errors.Join(err, running.stop())
 	found.peak = running.peak
 	return end, err
 }
 
-func (b Bench) observe(ctx context.Context, ground *ground, running *operator, found *figures) (time.Time, error) {
+func (m Measurement) observe(ctx context.Context, ground *ground, running *operator, found *figures) (time.Time, error) {
 	before, err := running.processorTime()
 	if err != nil {
 		return time.Time{}, err
 	}
-	b.note(found.resources, "creating them")
+	m.note(found.resources, "creating them")
 	converged, err := ground.converge(ctx, running, ground.plan.resources(found.resources))
 	if err != nil {
 		return time.Time{}, err
@@ -34,9 +34,9 @@ func (b Bench) observe(ctx context.Context, ground *ground, running *operator, f
 	}
 	found.created, found.with = converged.created.Sub(converged.began), []time.Duration{converged.took()}
 	found.latencies, found.busyTime = converged.latencies(), busy-before
-	b.note(found.resources, "converged after %s", seconds(converged.took()))
+	m.note(found.resources, "converged after %s", seconds(converged.took()))
 
-	settled, err := b.settle(ctx, ground, running, converged.last)
+	settled, err := m.settle(ctx, ground, running, converged.last)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -44,8 +44,8 @@ func (b Bench) observe(ctx context.Context, ground *ground, running *operator, f
 	if err != nil {
 		return time.Time{}, err
 	}
-	b.note(found.resources, "idling for %s", b.Idle)
-	end := settled.Add(b.Idle)
+	m.note(found.resources, "idling for %s", m.Idle)
+	end := settled.Add(m.Idle)
 	if err := running.wait(ctx, func() (bool, error) { return !time.Now().Before(end), nil }); err != nil {
 		return time.Time{}, err
 	}
@@ -65,23 +65,23 @@ func (b Bench) observe(ctx context.Context, ground *ground, running *operator, f
 
 // secondLife measures a new process on a cluster that has converged. Then it
 // deletes all resources while the process runs, and returns what their children were.
-func (b Bench) secondLife(ctx context.Context, ground *ground, found *figures, since time.Time) (children load, err error) {
-	b.note(found.resources, "starting the controller once more")
+func (m Measurement) secondLife(ctx context.Context, ground *ground, found *figures, since time.Time) (children load, err error) {
+	m.note(found.resources, "starting the controller once more")
 	started := time.Now()
 	running, err := ground.run(ctx, "second")
 	if err != nil {
 		return load{}, err
 	}
 	defer func() { err = errors.Join(err, running.stop()) }()
-	settled, err := b.settle(ctx, ground, running, started)
+	settled, err := m.settle(ctx, ground, running, started)
 	if err != nil {
 		return load{}, err
 	}
 	found.restart = count(ground.audit.between(started, settled))
 	if left := ground.audit.between(since, started); len(left) > 0 {
-		b.note(found.resources, "the ending controller made %d more requests, which no figure counts", len(left))
+		m.note(found.resources, "the ending controller made %d more requests, which no figure counts", len(left))
 	}
-	b.note(found.resources, "deleting them")
+	m.note(found.resources, "deleting them")
 	resources := ground.plan.resources(found.resources)
 	children, err = ground.children(ctx, resources)
 	if err != nil {
@@ -92,7 +92,7 @@ func (b Bench) secondLife(ctx context.Context, ground *ground, found *figures, s
 
 // settle waits until no request has come for a while, and returns when that is
 // so, or when it gives up waiting.
-func (b Bench) settle(ctx context.Context, ground *ground, running *operator, since time.Time) (time.Time, error) {
+func (m Measurement) settle(ctx context.Context, ground *ground, running *operator, since time.Time) (time.Time, error) {
 	var now time.Time
 	err := running.wait(ctx, func() (bool, error) {
 		now = time.Now()
@@ -103,15 +103,15 @@ func (b Bench) settle(ctx context.Context, ground *ground, running *operator, si
 		if last.Before(since) {
 			last = since
 		}
-		return now.Sub(last) >= b.restTime() || now.Sub(since) >= calmTimeout, nil
+		return now.Sub(last) >= m.restTime() || now.Sub(since) >= calmTimeout, nil
 	})
 	return now, err
 }
 
 // restTime is how long the controller, or the control plane, is left alone.
-func (b Bench) restTime() time.Duration {
-	if b.calm == 0 {
+func (m Measurement) restTime() time.Duration {
+	if m.calm == 0 {
 		return calmAfter
 	}
-	return b.calm
+	return m.calm
 }

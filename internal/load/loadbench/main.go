@@ -29,7 +29,7 @@ func run() int {
 	defer stop()
 	// What envtest logs about a control plane that comes and goes is no news.
 	log.SetLogger(logr.Discard())
-	measure := load.Bench{Out: os.Stdout, Log: os.Stderr}
+	measure := load.Measurement{Out: os.Stdout, Log: os.Stderr}
 	// Libraries put flags of their own into the default set.
 	flags := flag.NewFlagSet("loadbench", flag.ExitOnError)
 	resources := flags.String("resources", "100,500,1000", "the `numbers` of resources, each on a control plane of its own")

@@ -19,8 +19,8 @@ const (
 	calmTimeout = 30 * time.Second
 )
 
-// Bench measures the controller of one stage.
-type Bench struct {
+// Measurement says what to measure of one stage's controller, and how.
+type Measurement struct {
 	// Stage is the stage's folder.
 	Stage string
 	// Resources are the numbers of resources to measure with, each on a control plane of its own.
@@ -53,20 +53,20 @@ type figures struct {
 }
 
 // Run builds the stage, measures and prints the tables. It leaves nothing running.
-func (b Bench) Run(ctx context.Context) error {
+func (m Measurement) Run(ctx context.Context) error {
 	if strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true") {
 		return errors.New("the load is measured on control planes made for it: unset USE_EXISTING_CLUSTER")
 	}
-	stage, err := filepath.Abs(b.Stage)
+	stage, err := filepath.Abs(m.Stage)
 	if err != nil {
 		return fmt.Errorf("find the stage: %w", err)
 	}
-	b.Stage = stage
+	m.Stage = stage
 	plan, err := readPlan(stage)
 	if err != nil {
 		return err
 	}
-	if err := b.build(ctx); err != nil {
+	if err := m.build(ctx); err != nil {
 		return err
 	}
 	scratch, err := os.MkdirTemp("", "workshop-load-")
@@ -80,22 +80,22 @@ func (b Bench) Run(ctx context.Context) error {
 		return err
 	}
 	var measured []figures
-	for _, resources := range b.Resources {
-		found, err := b.measure(ctx, plan, program, resources)
+	for _, resources := range m.Resources {
+		found, err := m.measure(ctx, plan, program, resources)
 		if err != nil {
 			return fmt.Errorf("%s with %d resources: %w", filepath.Base(stage), resources, err)
 		}
 		measured = append(measured, found)
 	}
-	printTables(b.Out, filepath.Base(stage), plan.IdealWrites, b.Idle, measured)
+	printTables(m.Out, filepath.Base(stage), plan.IdealWrites, m.Idle, measured)
 	return nil
 }
 
-func (b Bench) build(ctx context.Context) error {
-	command := exec.CommandContext(ctx, "make", "-C", b.Stage, "build")
-	command.Stdout, command.Stderr = b.Log, b.Log
+func (m Measurement) build(ctx context.Context) error {
+	command := exec.CommandContext(ctx, "make", "-C", m.Stage, "build")
+	command.Stdout, command.Stderr = m.Log, m.Log
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("make -C %s build: %w", b.Stage, err)
+		return fmt.Errorf("make -C %s build: %w", m.Stage, err)
 	}
 	return nil
 }
@@ -111,26 +111,26 @@ func copyProgram(from, to string) error {
 	return nil
 }
 
-func (b Bench) note(resources int, format string, args ...any) {
-	fmt.Fprintf(b.Log, "%s, %d resources: %s\n", filepath.Base(b.Stage), resources, fmt.Sprintf(format, args...))
+func (m Measurement) note(resources int, format string, args ...any) {
+	fmt.Fprintf(m.Log, "%s, %d resources: %s\n", filepath.Base(m.Stage), resources, fmt.Sprintf(format, args...))
 }
 
 // measure takes one number of resources through all phases.
-func (b Bench) measure(ctx context.Context, plan *plan, program string, resources int) (found figures, err error) {
-	b.note(resources, "starting a control plane")
+func (m Measurement) measure(ctx context.Context, plan *plan, program string, resources int) (found figures, err error) {
+	m.note(resources, "starting a control plane")
 	ground := &ground{plan: plan, program: program}
 	defer func() { err = errors.Join(err, ground.close()) }()
-	if err := ground.prepare(ctx, b.Stage, resources); err != nil {
+	if err := ground.prepare(ctx, m.Stage, resources); err != nil {
 		return figures{}, err
 	}
 	found.resources = resources
-	idleEnd, err := b.firstLife(ctx, ground, &found)
+	idleEnd, err := m.firstLife(ctx, ground, &found)
 	if err != nil {
 		return figures{}, err
 	}
-	children, err := b.secondLife(ctx, ground, &found, idleEnd)
+	children, err := m.secondLife(ctx, ground, &found, idleEnd)
 	if err != nil {
 		return figures{}, err
 	}
-	return found, b.compare(ctx, ground, &found, children)
+	return found, m.compare(ctx, ground, &found, children)
 }

@@ -12,8 +12,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// benchTimeout bounds a whole measurement with few resources; it takes about 10 s.
-const benchTimeout = 2 * time.Minute
+// measurementTimeout bounds a whole measurement with few resources; it takes about 10 s.
+const measurementTimeout = 2 * time.Minute
 
 // testStage copies testdata/stage and gives it a program.
 func testStage(t *testing.T) string {
@@ -34,15 +34,15 @@ func testStage(t *testing.T) string {
 
 func TestMeasure(t *testing.T) {
 	g := NewWithT(t)
-	ctx, cancel := context.WithTimeout(t.Context(), benchTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), measurementTimeout)
 	defer cancel()
 	log := &bytes.Buffer{}
-	bench := Bench{Stage: testStage(t), Idle: time.Second, Log: log, Out: log, calm: time.Second}
-	plan, err := readPlan(bench.Stage)
+	measurement := Measurement{Stage: testStage(t), Idle: time.Second, Log: log, Out: log, calm: time.Second}
+	plan, err := readPlan(measurement.Stage)
 	g.Expect(err).NotTo(HaveOccurred())
 
-	found, err := bench.measure(ctx, plan, filepath.Join(bench.Stage, "bin", "manager"), 5)
-	g.Expect(err).NotTo(HaveOccurred(), "see internal/load/bench.go; it told:\n%s", log)
+	found, err := measurement.measure(ctx, plan, filepath.Join(measurement.Stage, "bin", "manager"), 5)
+	g.Expect(err).NotTo(HaveOccurred(), "see internal/load/measurement.go; it told:\n%s", log)
 	writes := found.converge.writes + found.settle.writes
 	g.Expect(writes).To(Equal(11), "two writes for each of 5 gauges and one that is refused: audit.go reads them, tally.go counts them")
 	g.Expect(found.converge.conflicts+found.settle.conflicts).To(Equal(1), "the controller provokes one conflict")
@@ -81,11 +81,11 @@ func TestRunNamesWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			ctx, cancel := context.WithTimeout(t.Context(), benchTimeout)
+			ctx, cancel := context.WithTimeout(t.Context(), measurementTimeout)
 			defer cancel()
 			stage, log := testStage(t), &bytes.Buffer{}
 			g.Expect(os.WriteFile(filepath.Join(stage, test.file), []byte(test.content), 0o755)).To(Succeed())
-			err := Bench{Stage: stage, Resources: []int{1}, Idle: time.Second, Log: log, Out: log}.Run(ctx)
+			err := Measurement{Stage: stage, Resources: []int{1}, Idle: time.Second, Log: log, Out: log}.Run(ctx)
 			g.Expect(err).To(MatchError(ContainSubstring(test.wanted)))
 		})
 	}
@@ -93,7 +93,7 @@ func TestRunNamesWhatIsWrong(t *testing.T) {
 
 func TestRunLeavesOtherClustersAlone(t *testing.T) {
 	t.Setenv("USE_EXISTING_CLUSTER", "true")
-	err := Bench{Stage: "testdata/stage"}.Run(t.Context())
+	err := Measurement{Stage: "testdata/stage"}.Run(t.Context())
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("unset USE_EXISTING_CLUSTER")))
 }
 
@@ -109,7 +109,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		}
 		return len(text), nil
 	})
-	err := Bench{Stage: testStage(t), Resources: []int{1}, Idle: time.Hour, Log: log, Out: log, calm: time.Millisecond}.Run(ctx)
+	err := Measurement{Stage: testStage(t), Resources: []int{1}, Idle: time.Hour, Log: log, Out: log, calm: time.Millisecond}.Run(ctx)
 	g.Expect(err).To(MatchError(context.Canceled))
 	left, err := os.ReadDir(scratch)
 	g.Expect(err).NotTo(HaveOccurred())
