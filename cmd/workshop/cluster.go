@@ -23,8 +23,11 @@ func (a *app) upCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			began := time.Now()
 			out := cmd.OutOrStdout()
-			cluster, err := a.up(cmd.Context(), out)
+			cluster, err := a.cluster(out)
 			if err != nil {
+				return err
+			}
+			if err := a.up(cmd.Context(), out, cluster); err != nil {
 				return err
 			}
 			fmt.Fprintf(out, "Ready after %.1f s. Next: `make shell`, or export KUBECONFIG=%s\n", time.Since(began).Seconds(), cluster.Kubeconfig())
@@ -116,8 +119,12 @@ func (a *app) shellCommand() *cobra.Command {
 		Short: "Start a shell with KUBECONFIG set and bin/ on the PATH",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cluster, err := a.up(cmd.Context(), cmd.OutOrStdout())
+			out := cmd.OutOrStdout()
+			cluster, err := a.cluster(out)
 			if err != nil {
+				return err
+			}
+			if err := a.up(cmd.Context(), out, cluster); err != nil {
 				return err
 			}
 			shell := fromEnvironment("SHELL", "/bin/sh")

@@ -107,6 +107,7 @@ func (a *app) builder(out io.Writer, platform toolchain.Platform) (toolchain.Bui
 	return toolchain.Builder{Root: a.repo.Root, Cache: cache, Platform: platform, Out: out, Terminal: isTerminal(out)}, nil
 }
 
+// cluster is the one that the flags choose, which may not exist yet.
 func (a *app) cluster(out io.Writer) (classroom.Cluster, error) {
 	nodes := a.nodes
 	if nodes == 0 {
@@ -125,22 +126,22 @@ func defaultNodes(provider string) int {
 	return 3
 }
 
-// upToInstall is up for commands that go on to install something.
+// upToInstall chooses the cluster and brings it up, for commands that go on to install something.
 func (a *app) upToInstall(cmd *cobra.Command) (classroom.Cluster, error) {
 	a.confirm = a.ask(cmd.InOrStdin(), cmd.OutOrStdout())
-	return a.up(cmd.Context(), cmd.OutOrStdout())
-}
-
-// up makes tools and cluster ready, in this order.
-func (a *app) up(ctx context.Context, out io.Writer) (classroom.Cluster, error) {
-	cluster, err := a.cluster(out)
+	cluster, err := a.cluster(cmd.OutOrStdout())
 	if err != nil {
 		return nil, err
 	}
+	return cluster, a.up(cmd.Context(), cmd.OutOrStdout(), cluster)
+}
+
+// up makes the tools and then the cluster ready.
+func (a *app) up(ctx context.Context, out io.Writer, cluster classroom.Cluster) error {
 	if err := a.ensureTools(ctx, out, toolchain.Main); err != nil {
-		return nil, err
+		return err
 	}
-	return cluster, cluster.Up(ctx)
+	return cluster.Up(ctx)
 }
 
 // environment is the caller's environment with bin/ and the cluster.
