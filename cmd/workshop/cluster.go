@@ -13,6 +13,7 @@ import (
 
 	"example.com/operator-workshop/internal/classroom"
 	"example.com/operator-workshop/internal/doctor"
+	"example.com/operator-workshop/internal/subshell"
 )
 
 func (a *app) upCommand() *cobra.Command {
@@ -129,9 +130,9 @@ func (a *app) shellCommand() *cobra.Command {
 			}
 			shell := fromEnvironment("SHELL", "/bin/sh")
 			fmt.Fprintf(cmd.OutOrStdout(), "$ %s   # `exit` brings you back\n", shell)
-			command := exec.Command(shell)
+			command, remove := subshell.Command(shell, a.environment(cluster))
+			defer remove()
 			command.Dir = a.repo.Root
-			command.Env = a.environment(cluster)
 			command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 			if err := command.Run(); err != nil {
 				// A shell ends with the status of its last command, which is nobody's failure.

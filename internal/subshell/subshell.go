@@ -1,0 +1,75 @@
+// Package subshell makes shells whose prompt begins with a mark, so that a learner sees which terminal works with the
+// classroom cluster. A shell reads the learner's own start-up files as it always does; the mark comes after them.
+package subshell
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// mark defines the function that puts the mark before a prompt, unless it is there.
+const mark = `workshop_mark() { case $PS1 in "(workshop) "*) ;; *) PS1="(workshop) $PS1" ;; esac; }
+`
+
+// bashStart is for bash --rcfile, which replaces ~/.bashrc. Some prompts are made anew each time by PROMPT_COMMAND, so
+// the mark comes after that.
+const bashStart = mark + `[ ! -r ~/.bashrc ] || . ~/.bashrc
+PROMPT_COMMAND="${PROMPT_COMMAND:+$PROMPT_COMMAND
+}workshop_mark"
+`
+
+// zshStart is a .zshenv, the first file that zsh reads. It gives ZDOTDIR back at once, so that all other files are the
+// learner's own. zsh calls the functions in precmd_functions before each prompt.
+const zshStart = mark + `%s
+[ ! -r "${ZDOTDIR:-$HOME}/.zshenv" ] || . "${ZDOTDIR:-$HOME}/.zshenv"
+precmd_functions+=(workshop_mark)
+`
+
+// shStart is for ENV, the file that an interactive POSIX shell reads. Its name may contain variables.
+const shStart = mark + `%s
+[ -z "${ENV-}" ] || eval "[ ! -r \"$ENV\" ] || . \"$ENV\""
+workshop_mark
+`
+
+// Command returns the command of an interactive shell with this environment. Call remove when it has ended. Where the
+// mark can't be made, as for a shell that is not known here, the prompt stays as it is.
+func Command(shell string, environment []string) (command *exec.Cmd, remove func()) {
+	command = exec.Command(shell)
+	command.Env = environment
+	dir, err := os.MkdirTemp("", "workshop-shell-") // only its owner can enter it
+	if err != nil {
+		return command, func() {}
+	}
+	write := func(name, content string) bool {
+		return os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600) == nil
+	}
+	switch filepath.Base(shell) {
+	case "bash":
+		if write("bashrc", bashStart) {
+			command.Args = append(command.Args, "--rcfile", filepath.Join(dir, "bashrc"))
+		}
+	case "zsh":
+		if write(".zshenv", fmt.Sprintf(zshStart, restore("ZDOTDIR", environment))) {
+			command.Env = append(command.Env, "ZDOTDIR="+dir)
+		}
+	case "sh", "dash", "ash", "ksh":
+		if write("env", fmt.Sprintf(shStart, restore("ENV", environment))) {
+			command.Env = append(command.Env, "ENV="+filepath.Join(dir, "env"))
+		}
+	}
+	return command, func() { _ = os.RemoveAll(dir) }
+}
+
+// restore is the command that gives a variable the value back that it has in an environment.
+func restore(name string, environment []string) string {
+	command := "unset " + name
+	for _, setting := range environment {
+		if value, found := strings.CutPrefix(setting, name+"="); found {
+			command = name + "='" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+		}
+	}
+	return command
+}
