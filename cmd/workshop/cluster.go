@@ -129,7 +129,7 @@ func (a *app) shellCommand() *cobra.Command {
 				return err
 			}
 			shell := fromEnvironment("SHELL", "/bin/sh")
-			fmt.Fprintf(cmd.OutOrStdout(), "$ %s   # `exit` brings you back\n", shell)
+			fmt.Fprintf(out, "$ %s   # `exit` brings you back\n", shell)
 			command, remove := subshell.Command(shell, a.environment(cluster))
 			defer remove()
 			command.Dir = a.repo.Root

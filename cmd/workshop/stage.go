@@ -68,11 +68,42 @@ func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) err
 	if err != nil {
 		return err
 	}
+	first, last := untilCtrlC(verbs)
+	if len(first) > 0 {
+		if err := a.runMake(cmd, stage, environment, first); err != nil {
+			return err
+		}
+	}
+	if len(last) == 0 {
+		return nil
+	}
+	err = a.runMake(cmd, stage, environment, last)
+	if errors.Is(err, errStopped) {
+		return nil
+	}
+	return err
+}
+
+// untilCtrlC splits verbs before the first that runs a program until Ctrl-C. Ctrl-C cuts the earlier ones short, and is
+// how the later ones end.
+func untilCtrlC(verbs []string) (first, last []string) {
+	at := slices.IndexFunc(verbs, func(verb string) bool { return verb == "run" || verb == "emulator" })
+	if at < 0 {
+		return verbs, nil
+	}
+	return verbs[:at], verbs[at:]
+}
+
+// errStopped says that Ctrl-C ended a make.
+var errStopped = errors.New("interrupted")
+
+// runMake runs targets of the stage's Makefile at the terminal.
+func (a *app) runMake(cmd *cobra.Command, stage repo.Stage, environment, targets []string) error {
 	relative, err := filepath.Rel(a.repo.Root, stage.Dir)
 	if err != nil {
 		return err
 	}
-	args := append([]string{"-C", relative}, verbs...)
+	args := append([]string{"-C", relative}, targets...)
 	fmt.Fprintf(cmd.OutOrStdout(), "$ make %s\n", strings.Join(args, " "))
 	command := exec.CommandContext(cmd.Context(), fromEnvironment("MAKE", "make"), args...)
 	command.Dir = a.repo.Root
@@ -80,25 +111,17 @@ func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) err
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// The Makefile's programs get Ctrl-C from the terminal themselves; make then ends.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-	if err := command.Run(); err != nil {
-		if cmd.Context().Err() != nil {
-			return stopped(verbs)
-		}
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			return fmt.Errorf("make %s failed", strings.Join(args, " "))
-		}
+	err = command.Run()
+	var exit *exec.ExitError
+	switch {
+	case cmd.Context().Err() != nil:
+		return errStopped
+	case errors.As(err, &exit):
+		return fmt.Errorf("make %s failed", strings.Join(args, " "))
+	case err != nil:
 		return fmt.Errorf("run make: %w", err)
 	}
 	return nil
-}
-
-// stopped is the result of verbs after Ctrl-C. For programs that run until then, it is no failure.
-func stopped(verbs []string) error {
-	if last := verbs[len(verbs)-1]; last == "run" || last == "emulator" {
-		return nil
-	}
-	return errors.New("interrupted")
 }
 
 // jobs matches make's options for parallel jobs, and those for its jobserver, whose descriptors are not passed on.

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -53,8 +57,48 @@ func TestAMakeBelowAnotherRunsOneJobAtATime(t *testing.T) {
 }
 
 func TestCtrlCIsTheWayToEndAProgramThatRuns(t *testing.T) {
-	g := NewWithT(t)
-	g.Expect(stopped([]string{"install", "run"})).To(Succeed())
-	g.Expect(stopped([]string{"emulator"})).To(Succeed())
-	g.Expect(stopped([]string{"test"})).To(MatchError("interrupted"))
+	const fakeMake = `#!/bin/sh
+for target; do :; done
+echo "$target" >>"$MADE"
+[ "$target" != "$HANGING" ] || { trap 'exit 1' INT; while :; do sleep 0.01; done; }
+`
+	cases := map[string]struct {
+		verbs   []string
+		hanging string
+		want    string
+		made    string
+	}{
+		"a program":                         {[]string{"emulator"}, "emulator", "", "emulator\n"},
+		"a program after another verb":      {[]string{"help", "emulator"}, "emulator", "", "help\nemulator\n"},
+		"a verb before a program":           {[]string{"help", "emulator"}, "help", "interrupted", "help\n"},
+		"a verb that has nothing to run on": {[]string{"build", "help"}, "help", "interrupted", "help\n"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			made := filepath.Join(t.TempDir(), "made")
+			program := filepath.Join(t.TempDir(), "make")
+			g.Expect(os.WriteFile(program, []byte(fakeMake), 0o755)).To(Succeed())
+			t.Setenv("MAKE", program)
+			t.Setenv("MADE", made)
+			t.Setenv("HANGING", c.hanging)
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			command := newRootCommand()
+			command.SetArgs(append([]string{"stage", "6"}, c.verbs...))
+			command.SetOut(io.Discard)
+			ended := make(chan error, 1)
+			go func() { ended <- command.ExecuteContext(ctx) }()
+			g.Eventually(func() string { return read(made) }).WithTimeout(time.Minute).Should(ContainSubstring(c.hanging))
+			interrupt()
+			var err error
+			g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(&err))
+			if c.want == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+			} else {
+				g.Expect(err).To(MatchError(c.want))
+			}
+			g.Expect(read(made)).To(Equal(c.made))
+		})
+	}
 }
