@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -28,7 +29,7 @@ func run() int {
 		return 0
 	}
 	fmt.Fprintf(os.Stderr, "workshop: %v\n", err)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(err, errStopped) {
 		return interruptedStatus
 	}
 	return 1

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -116,7 +117,10 @@ func (a *app) runMake(cmd *cobra.Command, stage repo.Stage, environment, targets
 	switch {
 	case cmd.Context().Err() != nil:
 		return errStopped
-	case errors.As(err, &exit):
+	// make may hear of Ctrl-C before this program does.
+	case errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGINT:
+		return errStopped
+	case exit != nil:
 		return fmt.Errorf("make %s failed", strings.Join(args, " "))
 	case err != nil:
 		return fmt.Errorf("run make: %w", err)

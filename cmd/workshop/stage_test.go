@@ -61,17 +61,21 @@ func TestCtrlCIsTheWayToEndAProgramThatRuns(t *testing.T) {
 for target; do :; done
 echo "$target" >>"$MADE"
 [ "$target" != "$HANGING" ] || { trap 'exit 1' INT; while :; do sleep 0.01; done; }
+[ "$target" != "$KILLED" ] || kill -INT $$
 `
 	cases := map[string]struct {
 		verbs   []string
-		hanging string
+		hanging string // until this program ends it after Ctrl-C
+		killed  string // by the terminal, before this program hears of Ctrl-C
 		want    string
 		made    string
 	}{
-		"a program":                         {[]string{"emulator"}, "emulator", "", "emulator\n"},
-		"a program after another verb":      {[]string{"help", "emulator"}, "emulator", "", "help\nemulator\n"},
-		"a verb before a program":           {[]string{"help", "emulator"}, "help", "interrupted", "help\n"},
-		"a verb that has nothing to run on": {[]string{"build", "help"}, "help", "interrupted", "help\n"},
+		"a program":                         {[]string{"emulator"}, "emulator", "", "", "emulator\n"},
+		"a program after another verb":      {[]string{"help", "emulator"}, "emulator", "", "", "help\nemulator\n"},
+		"a verb before a program":           {[]string{"help", "emulator"}, "help", "", "interrupted", "help\n"},
+		"a verb that has nothing to run on": {[]string{"build", "help"}, "help", "", "interrupted", "help\n"},
+		"a program, by the terminal":        {[]string{"help", "emulator"}, "", "emulator", "", "help\nemulator\n"},
+		"a verb, by the terminal":           {[]string{"help", "emulator"}, "", "help", "interrupted", "help\n"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -82,6 +86,7 @@ echo "$target" >>"$MADE"
 			t.Setenv("MAKE", program)
 			t.Setenv("MADE", made)
 			t.Setenv("HANGING", c.hanging)
+			t.Setenv("KILLED", c.killed)
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
 			command := newRootCommand()
@@ -89,8 +94,10 @@ echo "$target" >>"$MADE"
 			command.SetOut(io.Discard)
 			ended := make(chan error, 1)
 			go func() { ended <- command.ExecuteContext(ctx) }()
-			g.Eventually(func() string { return read(made) }).WithTimeout(time.Minute).Should(ContainSubstring(c.hanging))
-			interrupt()
+			if c.hanging != "" {
+				g.Eventually(func() string { return read(made) }).WithTimeout(time.Minute).Should(ContainSubstring(c.hanging))
+				interrupt()
+			}
 			var err error
 			g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(&err))
 			if c.want == "" {
