@@ -48,6 +48,11 @@ have=$(GOWORK=off go env GOVERSION 2>&1) || explain "$have"
 oldest=$(printf '%s\n%s\n' "${have#go}" "$needed" | sort -t. -k1,1n -k2,2n -k3,3n | head -n 1)
 [ "$oldest" = "$needed" ] || [ "${have#go}" = "${needed%.0}" ] || fail "this Go is too old ($have): $install"
 
-[ -x bin/workshop ] || echo "Building bin/workshop with $have (once; its modules are downloaded if need be)."
+if [ ! -x bin/workshop ]; then
+	echo "Building bin/workshop with $have (once; its modules are downloaded if need be)."
+elif [ -t 2 ]; then
+	# After a change of its source, only a person who waits is told, as in compile.sh.
+	{ sleep 3; kill -0 $$ 2>/dev/null && echo "Building bin/workshop anew with $have…"; } >&2 &
+fi
 export GOOS="$(go env GOHOSTOS)" GOARCH="$(go env GOHOSTARCH)"
 message=$(GOWORK=off CGO_ENABLED=0 go build -trimpath -o bin/workshop ./cmd/workshop 2>&1) || explain "$message"

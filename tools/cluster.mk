@@ -26,3 +26,9 @@ $(if $(CONFIRMED),,$(error nothing was changed))
 override KUBECONFIG := $(CONFIRMED)
 endif
 export KUBECONFIG
+
+# $(call compile,WHAT,COMMAND) shows and runs a go command. One that takes more than a few seconds says what it does.
+define compile
+@echo '$(2)'
+@../tools/compile.sh '$(1)' $(2)
+endef
