@@ -1,8 +1,8 @@
 package classroom_test
 
 import (
-	"bytes"
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,10 +42,9 @@ func checkout(t *testing.T) repo.Repo {
 }
 
 // newCluster is a cluster of that checkout, removed when the test ends.
-func newCluster(t *testing.T, r repo.Repo, name string, change ...func(*classroom.Options)) (classroom.Cluster, *bytes.Buffer) {
+func newCluster(t *testing.T, r repo.Repo, name string, change ...func(*classroom.Options)) classroom.Cluster {
 	t.Helper()
-	out := &bytes.Buffer{}
-	options := classroom.Options{Repo: r, Provider: classroom.Embedded, Name: name, Nodes: 2, Out: out}
+	options := classroom.Options{Repo: r, Provider: classroom.Embedded, Name: name, Nodes: 2, Out: io.Discard}
 	for _, each := range change {
 		each(&options)
 	}
@@ -60,7 +59,7 @@ func newCluster(t *testing.T, r repo.Repo, name string, change ...func(*classroo
 			t.Errorf("remove the cluster: %v", err)
 		}
 	})
-	return cluster, out
+	return cluster
 }
 
 func testContext(t *testing.T) context.Context {
@@ -98,7 +97,7 @@ func TestClusterLifecycle(t *testing.T) {
 	g := NewWithT(t)
 	ctx := testContext(t)
 	r := checkout(t)
-	cluster, _ := newCluster(t, r, "one")
+	cluster := newCluster(t, r, "one")
 
 	status, err := cluster.Status(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -146,7 +145,7 @@ func TestClusterLifecycle(t *testing.T) {
 			name, value, _ := strings.Cut(setting, "=")
 			t.Setenv(name, value) // as in the shell that `make shell` starts
 		}
-		second, _ := newCluster(t, r, "two")
+		second := newCluster(t, r, "two")
 		g.Expect(second.Up(ctx)).To(Succeed())
 		g.Expect(kubectl(ctx, r, second, "create", "namespace", "only-in-two")).To(ContainSubstring("created"))
 		g.Expect(kubectl(ctx, r, cluster, "get", "namespace", "only-in-two")).To(ContainSubstring("NotFound"))
@@ -211,7 +210,7 @@ func TestStatusSaysWhatToDo(t *testing.T) {
 	r := checkout(t)
 	g.Expect(os.MkdirAll(r.State(), 0o755)).To(Succeed())
 	g.Expect(os.Chmod(r.State(), 0o755)).To(Succeed(), "as others can enter it")
-	cluster, _ := newCluster(t, r, "sick")
+	cluster := newCluster(t, r, "sick")
 	says := func(state classroom.State, detail string) {
 		g.THelper()
 		status, err := cluster.Status(ctx)
@@ -248,14 +247,14 @@ func TestMovedAndCopiedCheckouts(t *testing.T) {
 	g := NewWithT(t)
 	ctx := testContext(t)
 	r := checkout(t)
-	cluster, _ := newCluster(t, r, "home")
+	cluster := newCluster(t, r, "home")
 	g.Expect(cluster.Up(ctx)).To(Succeed())
 	g.Expect(kubectl(ctx, r, cluster, "create", "configmap", "kept")).To(ContainSubstring("created"))
 
 	copied := repo.Repo{Root: r.Root + " copy"}
 	out, err := exec.CommandContext(ctx, "cp", "-a", r.Root, copied.Root).CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
-	twin, _ := newCluster(t, copied, "home")
+	twin := newCluster(t, copied, "home")
 	g.Expect(twin.Up(ctx)).To(Succeed())
 	g.Expect(kubectl(ctx, copied, twin, "delete", "configmap", "kept")).To(ContainSubstring("deleted"))
 	g.Expect(kubectl(ctx, r, cluster, "get", "configmap", "kept")).To(ContainSubstring("kept"), "the original is another cluster")
@@ -263,7 +262,7 @@ func TestMovedAndCopiedCheckouts(t *testing.T) {
 
 	moved := repo.Repo{Root: r.Root + " moved"}
 	g.Expect(os.Rename(r.Root, moved.Root)).To(Succeed())
-	found, _ := newCluster(t, moved, "home")
+	found := newCluster(t, moved, "home")
 	g.Expect(found.Up(ctx)).To(Succeed())
 	g.Expect(kubectl(ctx, moved, found, "get", "configmap", "kept")).To(ContainSubstring("kept"))
 	g.Expect(found.Down(ctx)).To(Succeed())
@@ -273,7 +272,7 @@ func TestMovedAndCopiedCheckouts(t *testing.T) {
 func TestInterruptedUp(t *testing.T) {
 	g := NewWithT(t)
 	ctx := testContext(t)
-	cluster, _ := newCluster(t, checkout(t), "cut")
+	cluster := newCluster(t, checkout(t), "cut")
 	cut, cancel := context.WithCancel(ctx)
 	time.AfterFunc(300*time.Millisecond, cancel)
 	g.Expect(cluster.Up(cut)).To(MatchError(ContainSubstring("interrupted: `make up` goes on from here")))

@@ -36,10 +36,10 @@ type runner struct {
 	log string
 }
 
-// run shows and runs a tool. Its messages go to the log.
-func (r runner) run(ctx context.Context, tool string, args ...string) error {
-	fmt.Fprintf(r.out, "$ %s %s\n", tool, quoteAll(args))
-	_, err := r.output(ctx, tool, args...)
+// kind shows and runs kind. Its messages go to the log.
+func (r runner) kind(ctx context.Context, args ...string) error {
+	fmt.Fprintf(r.out, "$ kind %s\n", quoteAll(args))
+	_, err := r.output(ctx, "kind", args...)
 	return err
 }
 

@@ -18,7 +18,7 @@ func TestCurrentStaysWithTheClusterThatWasConfirmed(t *testing.T) {
 	g := NewWithT(t)
 	ctx := testContext(t)
 	r := checkout(t)
-	own, _ := newCluster(t, r, "own", func(o *classroom.Options) { o.Aside = true })
+	own := newCluster(t, r, "own", func(o *classroom.Options) { o.Aside = true })
 	g.Expect(own.Up(ctx)).To(Succeed())
 	g.Expect(filepath.Join(r.State(), "kubeconfig")).NotTo(BeAnExistingFile(), "a cluster aside is not the one in use")
 	content, err := os.ReadFile(own.Kubeconfig())

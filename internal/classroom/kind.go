@@ -128,7 +128,7 @@ func (k *kind) exportKubeconfig(ctx context.Context) error {
 	if err := os.RemoveAll(k.Kubeconfig() + ".lock"); err != nil {
 		return explainWrite(err)
 	}
-	return k.runner.run(ctx, "kind", "export", "kubeconfig", "--name", k.cluster, "--kubeconfig", k.runner.relative(k.Kubeconfig()))
+	return k.runner.kind(ctx, "export", "kubeconfig", "--name", k.cluster, "--kubeconfig", k.runner.relative(k.Kubeconfig()))
 }
 
 func (k *kind) create(ctx context.Context) error {
@@ -167,7 +167,7 @@ func (k *kind) createOnce(ctx context.Context, made record) error {
 	if image := os.Getenv(NodeImageVariable); image != "" {
 		args = append(args, "--image", image)
 	}
-	err := k.runner.run(limited, "kind", args...)
+	err := k.runner.kind(limited, args...)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "already exist for a cluster"):
 		return errKindTaken
@@ -221,7 +221,7 @@ const removedLooks = 20
 // engine for one more container, so it goes on looking for a while after it has found none.
 func (k *kind) remove(ctx context.Context) error {
 	removal := []string{"delete", "cluster", "--name", k.cluster, "--kubeconfig", k.runner.relative(k.Kubeconfig())}
-	if err := k.runner.run(ctx, "kind", removal...); err != nil {
+	if err := k.runner.kind(ctx, removal...); err != nil {
 		return err
 	}
 	clean := 0

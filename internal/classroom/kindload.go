@@ -38,7 +38,7 @@ func (k *kind) Load(ctx context.Context, images ...string) error {
 	defer os.RemoveAll(packed)
 	loader := k.runner
 	loader.env = append(slices.Clone(loader.env), "TMPDIR="+packed)
-	err = loader.run(ctx, "kind", append([]string{"load", "docker-image", "--name", k.cluster}, images...)...)
+	err = loader.kind(ctx, append([]string{"load", "docker-image", "--name", k.cluster}, images...)...)
 	if errors.Is(err, errInterrupted) {
 		return fmt.Errorf("interrupted: load %s again", strings.Join(images, ", "))
 	}

@@ -72,7 +72,7 @@ func TestCurrentIsTheLearnersOwn(t *testing.T) {
 	g := NewWithT(t)
 	ctx := testContext(t)
 	r := checkout(t)
-	own, _ := newCluster(t, r, "own")
+	own := newCluster(t, r, "own")
 	g.Expect(own.Up(ctx)).To(Succeed())
 	t.Setenv("KUBECONFIG", own.Kubeconfig())
 	out := &bytes.Buffer{}
