@@ -52,9 +52,11 @@ type Status struct {
 
 // Running tells whether every component runs and answers, and that the API server takes requests.
 func (s Status) Running() bool {
-	bad := func(c Component) bool { return c.PID == 0 || c.Hung }
-	return s.Ready && !slices.ContainsFunc(s.Components, bad)
+	return s.Ready && !slices.ContainsFunc(s.Components, Component.bad)
 }
+
+// bad means that the component does not run, or does not answer.
+func (c Component) bad() bool { return c.PID == 0 || c.Hung }
 
 // Status asks every component for its health. The error is ErrNotFound if there is no control plane, or a *DamagedError.
 func (c *ControlPlane) Status(ctx context.Context) (Status, error) {
@@ -66,7 +68,12 @@ func (c *ControlPlane) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	return Status{Components: components, Ready: c.serves(ctx, found), Complete: found.Complete}, nil
+	status := Status{Components: components, Complete: found.Complete}
+	// Without etcd, say, the API server would only be waited for.
+	if !slices.ContainsFunc(components, Component.bad) {
+		status.Ready = c.serves(ctx, found)
+	}
+	return status, nil
 }
 
 // examine finds the components' processes and asks each for its health: a process that exists may be stopped, or stuck.

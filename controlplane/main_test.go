@@ -177,7 +177,7 @@ func killAt(ctx context.Context, t *testing.T, verb, dir string, moment func() b
 		}
 	}
 	g.Expect(command.Process.Kill()).To(Or(Succeed(), MatchError(os.ErrProcessDone)))
-	<-ended
+	_ = <-ended // it was killed
 }
 
 // exists tells whether a file is there.

@@ -53,7 +53,10 @@ func (c *ControlPlane) createNodes(ctx context.Context, r record) error {
 		name := fmt.Sprintf("node-%d", i)
 		err := c.request(ctx, r, "kube-apiserver", http.MethodPost, "/api/v1/nodes", simulatedNode(name), nil)
 		var refused statusError
-		if err != nil && !(errors.As(err, &refused) && refused.code == http.StatusConflict) { // it is there already
+		if errors.As(err, &refused) && refused.code == http.StatusConflict {
+			continue // it is there already
+		}
+		if err != nil {
 			return fmt.Errorf("create node %s: %w", name, err)
 		}
 	}

@@ -227,14 +227,14 @@ func TestStatusSaysWhatToDo(t *testing.T) {
 	g.Expect(syscall.Kill(pids(ctx, g, cluster)["etcd"], syscall.SIGSTOP)).To(Succeed())
 	says(classroom.StateBroken, "etcd runs, but does not answer: `make up` replaces it")
 	kill(g, pids(ctx, g, cluster)["etcd"])
-	g.Eventually(func() int { return pids(ctx, g, cluster)["etcd"] }).WithTimeout(10 * time.Second).Should(BeZero())
+	g.Eventually(func() int { return pids(ctx, g, cluster)["etcd"] }).WithTimeout(limit).Should(BeZero())
 	says(classroom.StateBroken, "etcd does not run: `make up` repairs it")
 	for _, pid := range pids(ctx, g, cluster) {
 		if pid != 0 {
 			kill(g, pid)
 		}
 	}
-	g.Eventually(func() map[string]int { return pids(ctx, g, cluster) }).WithTimeout(10 * time.Second).Should(HaveEach(0))
+	g.Eventually(func() map[string]int { return pids(ctx, g, cluster) }).WithTimeout(limit).Should(HaveEach(0))
 	says(classroom.StateStopped, "`make up` starts it")
 	g.Expect(os.WriteFile(filepath.Join(r.State(), "clusters", "sick", "controlplane.json"), nil, 0o600)).To(Succeed())
 	says(classroom.StateBroken, "`make down` removes the cluster")
