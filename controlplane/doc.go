@@ -29,5 +29,5 @@
 //	kwok-HASH.yaml      how simulated nodes and pods behave
 //	lock                held while a method changes the control plane
 //	run/                a file for each component, locked by its process
-//	logs/               a log for each component
+//	logs/               a log for each component, and NAME.log.old of the time before
 package controlplane

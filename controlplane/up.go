@@ -177,7 +177,7 @@ func (c *ControlPlane) startComponents(ctx context.Context, r record, components
 		if pid != 0 || err != nil {
 			continue
 		}
-		if err := trimLog(c.log(component)); err != nil {
+		if err := keepLog(c.log(component)); err != nil {
 			return err
 		}
 		if err := c.process(component).start(ctx, c.command(r, component), c.dir, c.log(component), c.environment()); err != nil {
@@ -188,15 +188,13 @@ func (c *ControlPlane) startComponents(ctx context.Context, r record, components
 	return nil
 }
 
-// logLimit is the size in bytes above which a component gets a new log when it starts.
-const logLimit = 10 << 20
-
-func trimLog(path string) error {
-	info, err := os.Stat(path)
-	if err != nil || info.Size() < logLimit {
+// keepLog puts the log of the last time aside: what a component says before it ends must be of this time.
+func keepLog(path string) error {
+	err := os.Rename(path, path+".old")
+	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	return explainWrite(os.Rename(path, path+".old"))
+	return explainWrite(err)
 }
 
 // await waits until done reports true, or until one of the components has ended.
