@@ -164,20 +164,24 @@ func killAt(ctx context.Context, t *testing.T, verb, dir string, moment func() b
 	output := &bytes.Buffer{}
 	command.Stdout = output
 	g.Expect(command.Start()).To(Succeed())
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
+	ended := make(chan struct{})
+	var status error
+	go func() {
+		defer close(ended)
+		status = command.Wait()
+	}()
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	for !moment() {
 		select {
-		case err := <-ended:
-			t.Logf("%s ended before it could be killed: %v\n%s", verb, err, output.String())
+		case <-ended:
+			t.Logf("%s ended before it could be killed: %v\n%s", verb, status, output.String())
 			return
 		case <-ticker.C:
 		}
 	}
 	g.Expect(command.Process.Kill()).To(Or(Succeed(), MatchError(os.ErrProcessDone)))
-	_ = <-ended // it was killed
+	<-ended
 }
 
 // exists tells whether a file is there.
