@@ -6,11 +6,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"example.com/operator-workshop/internal/procgroup"
 )
 
 // process is a program in a process group of its own, so that it can be ended with everything it started.
@@ -28,8 +27,6 @@ type patience struct {
 }
 
 const (
-	// afterKill bounds the wait for a killed group.
-	afterKill = time.Second
 	// lastOutput bounds the reading of what a program has printed, if a child that it left still holds the pipe.
 	lastOutput = 200 * time.Millisecond
 )
@@ -42,7 +39,7 @@ func startProcess(cmd *exec.Cmd, output *capture) (*process, error) {
 	}
 	defer writer.Close()
 	cmd.Stdout, cmd.Stderr = writer, writer
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	procgroup.Isolate(cmd)
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the shell: %w", err), reader.Close())
 	}
@@ -85,65 +82,12 @@ func (p *process) ended() bool {
 }
 
 // groupLives tells whether any process of the group still runs.
-func (p *process) groupLives() bool {
-	group := p.cmd.Process.Pid
-	// On macOS, a group of dead processes answers EPERM; on Linux, it counts as one that lives.
-	return syscall.Kill(-group, 0) == nil && !allDead(group)
-}
-
-// allDead tells whether every process of a group is dead and only not reaped yet. In a container whose first process
-// reaps nothing, such processes stay for ever. Without Linux's /proc it can't tell, and says no.
-func allDead(group int) bool {
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil || len(stats) == 0 {
-		return false
-	}
-	for _, path := range stats {
-		stat, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has just been reaped
-		}
-		// proc(5): "pid (name) state ppid pgrp …"; the name may contain anything.
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if len(fields) > 2 && fields[2] == strconv.Itoa(group) && fields[0] != "Z" && fields[0] != "X" {
-			return false
-		}
-	}
-	return true
-}
+func (p *process) groupLives() bool { return procgroup.Lives(p.cmd.Process.Pid) }
 
 // stop ends the whole group: it asks as Ctrl-C does, then asks again, then kills.
 func (p *process) stop(patience patience) {
-	for _, try := range []struct {
-		signal syscall.Signal
-		wait   time.Duration
-	}{
-		{syscall.SIGINT, patience.interrupt},
-		{syscall.SIGTERM, patience.terminate},
-		{syscall.SIGKILL, afterKill},
-	} {
-		if !p.groupLives() {
-			break
-		}
-		// An error means that the group is gone, which is what is wanted.
-		_ = syscall.Kill(-p.cmd.Process.Pid, try.signal)
-		if p.goneWithin(try.wait) {
-			break
-		}
-	}
+	procgroup.End(p.cmd.Process.Pid,
+		procgroup.Step{Signal: syscall.SIGINT, Wait: patience.interrupt},
+		procgroup.Step{Signal: syscall.SIGTERM, Wait: patience.terminate})
 	<-p.drained
-}
-
-func (p *process) goneWithin(limit time.Duration) bool {
-	deadline := time.After(limit)
-	poll := time.NewTicker(10 * time.Millisecond)
-	defer poll.Stop()
-	for p.groupLives() {
-		select {
-		case <-deadline:
-			return false
-		case <-poll.C:
-		}
-	}
-	return true
 }
