@@ -10,12 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	"example.com/operator-workshop/doks"
 )
 
 // strangersAccount is another account, of somebody who has nothing to do with the Klusters of a namespace.
-func strangersAccount(namespace string) (account *emulator.Emulator, token string) {
+func strangersAccount(namespace string) (account *doks.Emulator, token string) {
 	name := accountName(namespace, "stranger")
 	return clouds.of(name), tokenFor(name)
 }
@@ -80,7 +80,7 @@ var _ = Describe("the cloud's account", func() {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		_, theirToken := strangersAccount(namespace)
-		disturb(account, creating(emulator.FaultDrop, true), lagging(time.Hour))
+		disturb(account, creating(doks.FaultDrop, true), lagging(time.Hour))
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonNameTaken) // by itself, but the list does not show it
@@ -126,7 +126,7 @@ var _ = Describe("the cloud's account", func() {
 		setToken(ctx, namespace, tokenFor(namespace)+"\n")
 		looks := len(account.Journal())
 		eventually(ctx, func(g Gomega) { g.Expect(len(account.Journal())).To(BeNumerically(">", looks+1)) })
-		var asked []emulator.Entry
+		var asked []doks.Entry
 		for _, entry := range account.Journal() {
 			if entry.Operation == "get account" {
 				asked = append(asked, entry)

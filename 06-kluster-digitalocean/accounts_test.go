@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	"example.com/operator-workshop/doks"
 	"example.com/operator-workshop/operatortest"
 )
 
@@ -27,7 +27,7 @@ type accounts struct {
 	server *httptest.Server
 
 	mu     sync.Mutex
-	known  map[string]*emulator.Emulator
+	known  map[string]*doks.Emulator
 	closed map[string]bool
 	// answers come before the emulator, see answer.
 	answers map[string]func(http.ResponseWriter, *http.Request) bool
@@ -36,7 +36,7 @@ type accounts struct {
 var _ operatortest.Interrupter = (*accounts)(nil)
 
 func newAccounts() *accounts {
-	a := &accounts{known: map[string]*emulator.Emulator{}, closed: map[string]bool{}, answers: map[string]func(http.ResponseWriter, *http.Request) bool{}}
+	a := &accounts{known: map[string]*doks.Emulator{}, closed: map[string]bool{}, answers: map[string]func(http.ResponseWriter, *http.Request) bool{}}
 	a.server = httptest.NewServer(a)
 	return a
 }
@@ -60,25 +60,25 @@ func teamOf(namespace string) string {
 }
 
 // of is the account of a namespace, which is made at the first call.
-func (a *accounts) of(namespace string) *emulator.Emulator {
+func (a *accounts) of(namespace string) *doks.Emulator {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.known[namespace] == nil {
-		a.known[namespace] = newAccount(namespace, func(*emulator.Options) {})
+		a.known[namespace] = newAccount(namespace, func(*doks.Options) {})
 	}
 	return a.known[namespace]
 }
 
 // open makes the account of a namespace that is not like the others.
-func (a *accounts) open(namespace string, change func(*emulator.Options)) *emulator.Emulator {
+func (a *accounts) open(namespace string, change func(*doks.Options)) *doks.Emulator {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.known[namespace] = newAccount(namespace, change)
 	return a.known[namespace]
 }
 
-func newAccount(namespace string, change func(*emulator.Options)) *emulator.Emulator {
-	options := emulator.Options{
+func newAccount(namespace string, change func(*doks.Options)) *doks.Emulator {
+	options := doks.Options{
 		Tokens:         []string{tokenFor(namespace)},
 		ReadOnlyTokens: []string{readOnlyTokenFor(namespace)},
 		ClusterTokens:  []string{clusterTokenFor(namespace)},
@@ -89,7 +89,7 @@ func newAccount(namespace string, change func(*emulator.Options)) *emulator.Emul
 		DeleteTime:     50 * time.Millisecond,
 	}
 	change(&options)
-	made, err := emulator.New(options)
+	made, err := doks.New(options)
 	if err != nil {
 		panic(err) // the tests write the options themselves
 	}
@@ -162,7 +162,7 @@ func (a *accounts) Fail(namespace string) (restore func()) {
 // Interrupt implements operatortest.Interrupter.
 func (a *accounts) Interrupt(namespace string, begin func(call string) (end func() error, err error)) (restore func()) {
 	account := a.of(namespace)
-	account.Interrupt(func(call emulator.Call) (func() error, error) {
+	account.Interrupt(func(call doks.Call) (func() error, error) {
 		if !call.Write {
 			return nil, nil
 		}

@@ -15,8 +15,8 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	"example.com/operator-workshop/doks"
 )
 
 var _ = Describe("a busy cloud", func() {
@@ -24,7 +24,7 @@ var _ = Describe("a busy cloud", func() {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		const wait = time.Second // in whole seconds
-		disturb(account, emulator.Fault{Method: http.MethodPost, Path: clustersPath, Kind: emulator.FaultTooMany, RetryAfter: emulator.Duration(wait)})
+		disturb(account, doks.Fault{Method: http.MethodPost, Path: clustersPath, Kind: doks.FaultTooMany, RetryAfter: doks.Duration(wait)})
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
 		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonUnavailable)
@@ -50,9 +50,9 @@ var _ = Describe("a busy cloud", func() {
 			expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		}
 		const wait = 2 * time.Second // both look several times meanwhile
-		disturb(account, emulator.Fault{Kind: emulator.FaultTooMany, RetryAfter: emulator.Duration(wait)})
-		refusal := func(entry emulator.Entry) bool { return entry.Status == http.StatusTooManyRequests }
-		var after []emulator.Entry
+		disturb(account, doks.Fault{Kind: doks.FaultTooMany, RetryAfter: doks.Duration(wait)})
+		refusal := func(entry doks.Entry) bool { return entry.Status == http.StatusTooManyRequests }
+		var after []doks.Entry
 		eventually(ctx, func(g Gomega) {
 			journal := account.Journal()
 			at := slices.IndexFunc(journal, refusal)
@@ -80,7 +80,7 @@ var _ = Describe("a busy cloud", func() {
 		first, second := create(ctx, namespace, "first"), create(ctx, namespace, "second")
 		expectReason(ctx, first, klusterv1alpha1.ReasonRunning)
 		expectReason(ctx, second, klusterv1alpha1.ReasonRunning)
-		disturb(account, emulator.Fault{Kind: emulator.FaultTooMany, RetryAfter: emulator.Duration(5 * time.Second)})
+		disturb(account, doks.Fault{Kind: doks.FaultTooMany, RetryAfter: doks.Duration(5 * time.Second)})
 		eventually(ctx, func(g Gomega) {
 			g.Expect(account.Journal()).To(ContainElement(HaveField("Status", http.StatusTooManyRequests)))
 		})
@@ -129,10 +129,10 @@ var _ = Describe("a busy cloud", func() {
 
 	It("holds up only the worker that is waiting for its answer", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
-		slow := addAccount(ctx, namespace, "slow", func(*emulator.Options) {})
+		slow := addAccount(ctx, namespace, "slow", func(*doks.Options) {})
 		proceed := make(chan struct{})
 		release := sync.OnceFunc(func() { close(proceed) })
-		slow.Interrupt(func(emulator.Call) (func() error, error) {
+		slow.Interrupt(func(doks.Call) (func() error, error) {
 			<-proceed
 			return nil, nil
 		})
@@ -158,7 +158,7 @@ var _ = Describe("a busy cloud", func() {
 		restore := map[string]func(){}
 		for i := range 4 {
 			name := fmt.Sprint("account-", i)
-			addAccount(ctx, namespace, name, func(*emulator.Options) {})
+			addAccount(ctx, namespace, name, func(*doks.Options) {})
 			names = append(names, name)
 		}
 		setDown := func() {
@@ -204,7 +204,7 @@ var _ = Describe("a busy cloud", func() {
 		for _, code := range []string{"201", "429", "none"} {
 			before[code] = countPosts(code)
 		}
-		disturb(clouds.of(namespace), creating(emulator.FaultTooMany, false), creating(emulator.FaultDrop, false))
+		disturb(clouds.of(namespace), creating(doks.FaultTooMany, false), creating(doks.FaultDrop, false))
 		startOperator(testOptions(namespace))
 		expectReason(ctx, create(ctx, namespace, "shop"), klusterv1alpha1.ReasonRunning)
 		for code, count := range before {
@@ -217,7 +217,7 @@ var _ = Describe("a busy cloud", func() {
 func accountName(namespace, name string) string { return namespace + "-" + name }
 
 // addAccount opens another account, and puts its token into a Secret of that name.
-func addAccount(ctx context.Context, namespace, name string, change func(*emulator.Options)) *emulator.Emulator {
+func addAccount(ctx context.Context, namespace, name string, change func(*doks.Options)) *doks.Emulator {
 	GinkgoHelper()
 	account := clouds.open(accountName(namespace, name), change)
 	Expect(cluster.Client.Create(ctx, &corev1.Secret{

@@ -9,18 +9,18 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	"example.com/operator-workshop/doks"
 )
 
 // creating is a fault of the request that creates a cluster.
-func creating(kind emulator.FaultKind, after bool) emulator.Fault {
-	return emulator.Fault{Method: http.MethodPost, Path: clustersPath, Kind: kind, After: after}
+func creating(kind doks.FaultKind, after bool) doks.Fault {
+	return doks.Fault{Method: http.MethodPost, Path: clustersPath, Kind: kind, After: after}
 }
 
 // lagging hides new clusters from lists for a while.
-func lagging(delay time.Duration) emulator.Fault {
-	return emulator.Fault{Method: http.MethodGet, Path: clustersPath, Kind: emulator.FaultLaggingList, Delay: emulator.Duration(delay), Count: emulator.Always}
+func lagging(delay time.Duration) doks.Fault {
+	return doks.Fault{Method: http.MethodGet, Path: clustersPath, Kind: doks.FaultLaggingList, Delay: doks.Duration(delay), Count: doks.Always}
 }
 
 // notFoundFor answers requests whose path contains the words with the API's own "not found".
@@ -37,7 +37,7 @@ func notFoundFor(method, words string) func(http.ResponseWriter, *http.Request) 
 }
 
 var _ = Describe("one Kluster makes one cluster", func() {
-	DescribeTable("though its creation", func(ctx SpecContext, faults []emulator.Fault) {
+	DescribeTable("though its creation", func(ctx SpecContext, faults []doks.Fault) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		disturb(account, faults...)
@@ -47,20 +47,20 @@ var _ = Describe("one Kluster makes one cluster", func() {
 		expectOneCluster(kluster)
 		expectCondition(kluster, klusterv1alpha1.ConditionProvisioned, metav1.ConditionTrue, klusterv1alpha1.ReasonRunning)
 		expectCondition(kluster, klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionTrue, klusterv1alpha1.ReasonTokenAccepted)
-		Expect(account.Faults()).To(Or(BeEmpty(), HaveEach(HaveField("Count", emulator.Always))), "nothing went wrong")
+		Expect(account.Faults()).To(Or(BeEmpty(), HaveEach(HaveField("Count", doks.Always))), "nothing went wrong")
 	},
-		Entry("is dropped before it takes effect", []emulator.Fault{creating(emulator.FaultDrop, false)}, SpecTimeout(specTimeout)),
-		Entry("takes effect, and the connection drops", []emulator.Fault{creating(emulator.FaultDrop, true)}, SpecTimeout(specTimeout)),
-		Entry("takes effect, and the answer is cut off", []emulator.Fault{creating(emulator.FaultCut, false)}, SpecTimeout(specTimeout)),
-		Entry("takes effect, and the answer is 500", []emulator.Fault{creating(emulator.FaultServerError, true)}, SpecTimeout(specTimeout)),
-		Entry("takes effect, and the answer is the page of a proxy", []emulator.Fault{creating(emulator.FaultBadGateway, true)}, SpecTimeout(specTimeout)),
-		Entry("takes effect, and the answer is 503", []emulator.Fault{creating(emulator.FaultUnavailable, true)}, SpecTimeout(specTimeout)),
-		Entry("fails twice before it takes effect", []emulator.Fault{creating(emulator.FaultServerError, false), creating(emulator.FaultBadGateway, false)}, SpecTimeout(specTimeout)),
-		Entry("takes effect, the answer is lost, and the list lags behind", []emulator.Fault{creating(emulator.FaultDrop, true), lagging(500 * time.Millisecond)}, SpecTimeout(specTimeout)),
-		Entry("takes effect, the answer is cut off, and the list fails", []emulator.Fault{
-			creating(emulator.FaultCut, false),
-			{Method: http.MethodGet, Path: clustersPath, Kind: emulator.FaultCut, Skip: 2},
-			{Method: http.MethodGet, Path: clustersPath, Kind: emulator.FaultBadGateway, Skip: 2},
+		Entry("is dropped before it takes effect", []doks.Fault{creating(doks.FaultDrop, false)}, SpecTimeout(specTimeout)),
+		Entry("takes effect, and the connection drops", []doks.Fault{creating(doks.FaultDrop, true)}, SpecTimeout(specTimeout)),
+		Entry("takes effect, and the answer is cut off", []doks.Fault{creating(doks.FaultCut, false)}, SpecTimeout(specTimeout)),
+		Entry("takes effect, and the answer is 500", []doks.Fault{creating(doks.FaultServerError, true)}, SpecTimeout(specTimeout)),
+		Entry("takes effect, and the answer is the page of a proxy", []doks.Fault{creating(doks.FaultBadGateway, true)}, SpecTimeout(specTimeout)),
+		Entry("takes effect, and the answer is 503", []doks.Fault{creating(doks.FaultUnavailable, true)}, SpecTimeout(specTimeout)),
+		Entry("fails twice before it takes effect", []doks.Fault{creating(doks.FaultServerError, false), creating(doks.FaultBadGateway, false)}, SpecTimeout(specTimeout)),
+		Entry("takes effect, the answer is lost, and the list lags behind", []doks.Fault{creating(doks.FaultDrop, true), lagging(500 * time.Millisecond)}, SpecTimeout(specTimeout)),
+		Entry("takes effect, the answer is cut off, and the list fails", []doks.Fault{
+			creating(doks.FaultCut, false),
+			{Method: http.MethodGet, Path: clustersPath, Kind: doks.FaultCut, Skip: 2},
+			{Method: http.MethodGet, Path: clustersPath, Kind: doks.FaultBadGateway, Skip: 2},
 		}, SpecTimeout(specTimeout)),
 	)
 

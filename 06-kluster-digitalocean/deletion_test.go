@@ -10,22 +10,22 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	"example.com/operator-workshop/doks"
 )
 
 // deleting is a fault of the request that deletes a cluster.
-func deleting(kind emulator.FaultKind, after bool) emulator.Fault {
-	return emulator.Fault{Method: http.MethodDelete, Path: clusterPath, Kind: kind, After: after}
+func deleting(kind doks.FaultKind, after bool) doks.Fault {
+	return doks.Fault{Method: http.MethodDelete, Path: clusterPath, Kind: kind, After: after}
 }
 
 // looking is a fault of the request that looks at a cluster.
-func looking(kind emulator.FaultKind, count int) emulator.Fault {
-	return emulator.Fault{Method: http.MethodGet, Path: clusterPath, Kind: kind, Count: count}
+func looking(kind doks.FaultKind, count int) doks.Fault {
+	return doks.Fault{Method: http.MethodGet, Path: clusterPath, Kind: kind, Count: count}
 }
 
 var _ = Describe("a Kluster goes after its cluster", func() {
-	DescribeTable("though", func(ctx SpecContext, faults []emulator.Fault) {
+	DescribeTable("though", func(ctx SpecContext, faults []doks.Fault) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -38,23 +38,23 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Expect(account.Clusters()).To(BeEmpty())
 		Expect(account.Effective("delete cluster")).To(HaveLen(1), "one deletion takes effect")
 	},
-		Entry("the deletion is dropped before it takes effect", []emulator.Fault{deleting(emulator.FaultDrop, false)}, SpecTimeout(specTimeout)),
-		Entry("the deletion takes effect, and the connection drops", []emulator.Fault{deleting(emulator.FaultDrop, true)}, SpecTimeout(specTimeout)),
-		Entry("the deletion takes effect, and the answer is 500", []emulator.Fault{deleting(emulator.FaultServerError, true)}, SpecTimeout(specTimeout)),
-		Entry("the answers to the deletion are 503 and a proxy's page", []emulator.Fault{deleting(emulator.FaultUnavailable, false), deleting(emulator.FaultBadGateway, false)}, SpecTimeout(specTimeout)),
-		Entry("the cloud is busy", []emulator.Fault{deleting(emulator.FaultTooMany, false), looking(emulator.FaultTooMany, 2)}, SpecTimeout(specTimeout)),
-		Entry("looking at the cluster fails in many ways", []emulator.Fault{
-			looking(emulator.FaultServerError, 1), looking(emulator.FaultBadGateway, 1), looking(emulator.FaultCut, 1), looking(emulator.FaultDrop, 1),
+		Entry("the deletion is dropped before it takes effect", []doks.Fault{deleting(doks.FaultDrop, false)}, SpecTimeout(specTimeout)),
+		Entry("the deletion takes effect, and the connection drops", []doks.Fault{deleting(doks.FaultDrop, true)}, SpecTimeout(specTimeout)),
+		Entry("the deletion takes effect, and the answer is 500", []doks.Fault{deleting(doks.FaultServerError, true)}, SpecTimeout(specTimeout)),
+		Entry("the answers to the deletion are 503 and a proxy's page", []doks.Fault{deleting(doks.FaultUnavailable, false), deleting(doks.FaultBadGateway, false)}, SpecTimeout(specTimeout)),
+		Entry("the cloud is busy", []doks.Fault{deleting(doks.FaultTooMany, false), looking(doks.FaultTooMany, 2)}, SpecTimeout(specTimeout)),
+		Entry("looking at the cluster fails in many ways", []doks.Fault{
+			looking(doks.FaultServerError, 1), looking(doks.FaultBadGateway, 1), looking(doks.FaultCut, 1), looking(doks.FaultDrop, 1),
 		}, SpecTimeout(specTimeout)),
 	)
 
 	It("though the cloud's library can't read the state deleting, of this cluster and of another", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
-		account := clouds.open(namespace, func(options *emulator.Options) { options.DeleteState = emulator.StateDeleting })
+		account := clouds.open(namespace, func(options *doks.Options) { options.DeleteState = doks.StateDeleting })
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
-		disturb(account, deleting(emulator.FaultStuckDelete, false))
+		disturb(account, deleting(doks.FaultStuckDelete, false))
 		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
 		eventually(ctx, func(g Gomega) {
 			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed())
@@ -75,7 +75,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
-		disturb(account, deleting(emulator.FaultStuckDelete, false))
+		disturb(account, deleting(doks.FaultStuckDelete, false))
 		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
 		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonDeleting)
 		Expect(ready.Message).To(ContainSubstring(kluster.Status.KlusterID), "people need the ID to complain")
@@ -89,7 +89,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 	It("even if the answer to its creation is lost, and the list lags behind", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
-		disturb(account, creating(emulator.FaultDrop, true), lagging(time.Second))
+		disturb(account, creating(doks.FaultDrop, true), lagging(time.Second))
 		options := testOptions(namespace)
 		options.settleTime = 3 * time.Second // the time of a deletion is in whole seconds
 		startOperator(options)
@@ -111,7 +111,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		disturb(account, lagging(500*time.Millisecond))
 		proceed := make(chan struct{})
 		release := sync.OnceFunc(func() { close(proceed) })
-		account.Interrupt(func(call emulator.Call) (func() error, error) {
+		account.Interrupt(func(call doks.Call) (func() error, error) {
 			if call.Operation != "create cluster" {
 				return nil, nil
 			}

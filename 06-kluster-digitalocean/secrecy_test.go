@@ -15,8 +15,8 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	"example.com/operator-workshop/doks"
 )
 
 // logLevel is one above what the operator's own lines need.
@@ -41,10 +41,10 @@ var _ = Describe("secrecy", func() {
 		setToken(ctx, namespace, readOnlyTokenFor(namespace))
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonTokenRejected)
 
-		for _, kind := range []emulator.FaultKind{
-			emulator.FaultServerError, emulator.FaultBadGateway, emulator.FaultTooMany, emulator.FaultUnavailable, emulator.FaultCut, emulator.FaultDrop,
+		for _, kind := range []doks.FaultKind{
+			doks.FaultServerError, doks.FaultBadGateway, doks.FaultTooMany, doks.FaultUnavailable, doks.FaultCut, doks.FaultDrop,
 		} {
-			disturb(account, emulator.Fault{Method: http.MethodGet, Path: clustersPath, Kind: kind})
+			disturb(account, doks.Fault{Method: http.MethodGet, Path: clustersPath, Kind: kind})
 		}
 		errors := logged.count("Sync failed")
 		setToken(ctx, namespace, tokenFor(namespace))

@@ -16,14 +16,14 @@ import (
 
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/digitalocean"
-	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	"example.com/operator-workshop/doks"
 )
 
 var _ = Describe("what the cloud says of a cluster is shown", func() {
 	It("failed", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
-		clouds.open(namespace, func(options *emulator.Options) { options.EndState = emulator.StateError })
+		clouds.open(namespace, func(options *doks.Options) { options.EndState = doks.StateError })
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
 		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonFailed)
@@ -40,16 +40,16 @@ var _ = Describe("what the cloud says of a cluster is shown", func() {
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
-		Expect(account.SetState(kluster.Status.KlusterID, emulator.StateDegraded, "a disk is slow")).To(Succeed())
+		Expect(account.SetState(kluster.Status.KlusterID, doks.StateDegraded, "a disk is slow")).To(Succeed())
 		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonDegraded)
 		Expect(ready.Message).To(ContainSubstring("a disk is slow"))
-		Expect(account.SetState(kluster.Status.KlusterID, emulator.StateRunning, "")).To(Succeed())
+		Expect(account.SetState(kluster.Status.KlusterID, doks.StateRunning, "")).To(Succeed())
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
 
 	It("refused, with the reason, until the spec is one that the cloud takes", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
-		account := clouds.open(namespace, func(options *emulator.Options) { options.DropletLimit = 2 })
+		account := clouds.open(namespace, func(options *doks.Options) { options.DropletLimit = 2 })
 		startOperator(testOptions(namespace))
 		kluster := newKluster(namespace, "shop")
 		kluster.Spec.NodePools[0].Count = 3
@@ -68,11 +68,11 @@ var _ = Describe("what the cloud says of a cluster is shown", func() {
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
-		disturb(account, looking(emulator.FaultBadGateway, emulator.Always))
+		disturb(account, looking(doks.FaultBadGateway, doks.Always))
 		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonUnavailable)
 		Expect(ready.Message).To(And(ContainSubstring("502 Bad Gateway"), Not(ContainSubstring("<html>"))), "see messageOf in request.go")
 		account.ClearFaults()
-		disturb(account, looking(emulator.FaultServerError, emulator.Always))
+		disturb(account, looking(doks.FaultServerError, doks.Always))
 		eventually(ctx, func(g Gomega) {
 			ready = expectReason(ctx, kluster, klusterv1alpha1.ReasonUnavailable)
 			g.Expect(ready.Message).To(ContainSubstring("Unexpected server-side error"))
@@ -91,7 +91,7 @@ var _ = Describe("a Kluster stays Ready, without a word, while the cloud", func(
 	DescribeTable("", func(ctx SpecContext, edit func(*klusterv1alpha1.NodePool), act func(ctx context.Context, namespace, pool string), wantCount int) {
 		namespace := newNamespace(ctx)
 		clock := clocktesting.NewFakeClock(time.Now())
-		account := clouds.open(namespace, func(options *emulator.Options) { options.Clock = clock })
+		account := clouds.open(namespace, func(options *doks.Options) { options.Clock = clock })
 		startOperator(testOptions(namespace))
 		DeferCleanup(func(ctx SpecContext) { // a deletion takes time, too
 			Expect(cluster.Client.DeleteAllOf(ctx, &klusterv1alpha1.Kluster{}, client.InNamespace(namespace))).To(Succeed())
@@ -222,14 +222,14 @@ var _ = Describe("a cluster is kept as the spec asks", func() {
 var _ = Describe("events", func() {
 	It("tell of each transition once", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
-		account := clouds.open(namespace, func(options *emulator.Options) { options.NodeTime = 0 })
+		account := clouds.open(namespace, func(options *doks.Options) { options.NodeTime = 0 })
 		options := testOptions(namespace)
 		stop := startOperator(options)
 		kluster := create(ctx, namespace, "shop")
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		stop()
 		startOperator(options) // a restart is no transition
-		Expect(account.SetState(kluster.Status.KlusterID, emulator.StateDegraded, "slow")).To(Succeed())
+		Expect(account.SetState(kluster.Status.KlusterID, doks.StateDegraded, "slow")).To(Succeed())
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonDegraded)
 		looks := len(account.Journal())
 		eventually(ctx, func(g Gomega) {
@@ -252,4 +252,4 @@ func snapshot(ctx context.Context, namespace string) string {
 }
 
 // hourlong is an account whose clusters take longer to make than any spec.
-func hourlong(options *emulator.Options) { options.ProvisionTime = time.Hour }
+func hourlong(options *doks.Options) { options.ProvisionTime = time.Hour }

@@ -14,8 +14,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	"example.com/operator-workshop/doks"
 )
 
 var _ = Describe("the end of a run", func() {
@@ -91,10 +91,10 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
 // holdCreations holds up the first creation of a cluster until proceed is called.
-func holdCreations(account *emulator.Emulator) (begun <-chan struct{}, proceed func()) {
+func holdCreations(account *doks.Emulator) (begun <-chan struct{}, proceed func()) {
 	arrived, released := make(chan struct{}, 1), make(chan struct{})
 	proceed = sync.OnceFunc(func() { close(released) })
-	account.Interrupt(func(call emulator.Call) (func() error, error) {
+	account.Interrupt(func(call doks.Call) (func() error, error) {
 		if call.Operation == "create cluster" {
 			select {
 			case arrived <- struct{}{}:

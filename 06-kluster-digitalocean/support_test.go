@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	"example.com/operator-workshop/doks"
 )
 
 const (
@@ -183,7 +183,7 @@ func expectGone(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 }
 
 // madeByKlusters are the tags that tell whose the clusters of an account are.
-func madeByKlusters(account *emulator.Emulator) (tags []string) {
+func madeByKlusters(account *doks.Emulator) (tags []string) {
 	for _, found := range account.Clusters() {
 		for _, tag := range found.Tags {
 			if strings.HasPrefix(tag, "kluster-uid:") {
@@ -195,7 +195,7 @@ func madeByKlusters(account *emulator.Emulator) (tags []string) {
 }
 
 // requests are those of the account's journal, as far as they have a method.
-func requests(account *emulator.Emulator, methods ...string) (found []emulator.Entry) {
+func requests(account *doks.Emulator, methods ...string) (found []doks.Entry) {
 	for _, entry := range account.Journal() {
 		if slices.Contains(methods, entry.Method) {
 			found = append(found, entry)
@@ -205,7 +205,7 @@ func requests(account *emulator.Emulator, methods ...string) (found []emulator.E
 }
 
 // disturb lets requests to an account go wrong.
-func disturb(account *emulator.Emulator, faults ...emulator.Fault) {
+func disturb(account *doks.Emulator, faults ...doks.Fault) {
 	GinkgoHelper()
 	for _, fault := range faults {
 		Expect(account.AddFault(fault)).To(Succeed())

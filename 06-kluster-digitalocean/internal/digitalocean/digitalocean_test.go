@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud/cloudtest"
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/digitalocean"
-	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
+	"example.com/operator-workshop/doks"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 func TestContract(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.World {
 		api, base := serve(t, slowly)
-		_, neighbours := serve(t, func(options *emulator.Options) { options.Team = "0b5c0a52-0000-4000-8000-0000000000aa" })
+		_, neighbours := serve(t, func(options *doks.Options) { options.Team = "0b5c0a52-0000-4000-8000-0000000000aa" })
 		spec := newSpec("shop")
 		refused := newSpec("refused")
 		refused.Pools[0].Size = "s-none"
@@ -44,8 +44,8 @@ func TestContract(t *testing.T) {
 			Newer:     "1.37.1-do.0",
 			Refused:   refused,
 			Fail: func(problem cloud.Problem, retryAfter time.Duration) {
-				kinds := map[cloud.Problem]emulator.FaultKind{cloud.Busy: emulator.FaultTooMany, cloud.Unavailable: emulator.FaultUnavailable}
-				fault := emulator.Fault{Kind: kinds[problem], RetryAfter: emulator.Duration(retryAfter)}
+				kinds := map[cloud.Problem]doks.FaultKind{cloud.Busy: doks.FaultTooMany, cloud.Unavailable: doks.FaultUnavailable}
+				fault := doks.Fault{Kind: kinds[problem], RetryAfter: doks.Duration(retryAfter)}
 				NewWithT(t).Expect(api.AddFault(fault)).To(Succeed())
 			},
 		}
@@ -53,7 +53,7 @@ func TestContract(t *testing.T) {
 }
 
 // slowly lets changes take long enough to be seen.
-func slowly(options *emulator.Options) {
+func slowly(options *doks.Options) {
 	options.ProvisionTime, options.DeleteTime = 30*time.Millisecond, 60*time.Millisecond
 }
 
@@ -65,7 +65,7 @@ func TestStateThatTheLibraryDoesNotKnow(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	other, err := account.Create(t.Context(), cloud.Owner{UID: "other"}, newSpec("other"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(api.SetState(made.ID, emulator.StateDeleting, "")).To(Succeed())
+	g.Expect(api.SetState(made.ID, doks.StateDeleting, "")).To(Succeed())
 
 	found, err := account.Get(t.Context(), made.ID)
 	g.Expect(err).NotTo(HaveOccurred(), "who takes this error for \"gone\" leaves a cluster behind")
@@ -103,17 +103,17 @@ func TestFindReadsEveryPage(t *testing.T) {
 // is tried twice, for only the operator knows how to.
 func TestLostAnswers(t *testing.T) {
 	tests := map[string]struct {
-		fault emulator.Fault
+		fault doks.Fault
 		made  int
 		// answered tells that it is an answer of the cloud's after all.
 		answered bool
 	}{
-		"dropped before the effect": {fault: emulator.Fault{Kind: emulator.FaultDrop}},
-		"dropped after the effect":  {fault: emulator.Fault{Kind: emulator.FaultDrop, After: true}, made: 1},
-		"cut off":                   {fault: emulator.Fault{Kind: emulator.FaultCut}, made: 1},
-		"500 after the effect":      {fault: emulator.Fault{Kind: emulator.FaultServerError, After: true}, made: 1, answered: true},
-		"a page after the effect":   {fault: emulator.Fault{Kind: emulator.FaultBadGateway, After: true}, made: 1, answered: true},
-		"too many requests":         {fault: emulator.Fault{Kind: emulator.FaultTooMany}, answered: true},
+		"dropped before the effect": {fault: doks.Fault{Kind: doks.FaultDrop}},
+		"dropped after the effect":  {fault: doks.Fault{Kind: doks.FaultDrop, After: true}, made: 1},
+		"cut off":                   {fault: doks.Fault{Kind: doks.FaultCut}, made: 1},
+		"500 after the effect":      {fault: doks.Fault{Kind: doks.FaultServerError, After: true}, made: 1, answered: true},
+		"a page after the effect":   {fault: doks.Fault{Kind: doks.FaultBadGateway, After: true}, made: 1, answered: true},
+		"too many requests":         {fault: doks.Fault{Kind: doks.FaultTooMany}, answered: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestLostAnswers(t *testing.T) {
 func TestPageOfAProxy(t *testing.T) {
 	g := NewWithT(t)
 	api, base := serve(t)
-	g.Expect(api.AddFault(emulator.Fault{Kind: emulator.FaultBadGateway})).To(Succeed())
+	g.Expect(api.AddFault(doks.Fault{Kind: doks.FaultBadGateway})).To(Succeed())
 	_, err := digitalocean.New(token, base, http.DefaultTransport).Get(t.Context(), "1")
 	g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), err.Error())
 	g.Expect(err).To(MatchError(And(ContainSubstring("502 Bad Gateway"), Not(ContainSubstring("<")))), "a page is no message, see messageOf in request.go")
@@ -303,14 +303,14 @@ func newSpec(name string) cloud.Spec {
 }
 
 // serve starts an emulator whose clusters are ready at once.
-func serve(t *testing.T, change ...func(*emulator.Options)) (*emulator.Emulator, *url.URL) {
+func serve(t *testing.T, change ...func(*doks.Options)) (*doks.Emulator, *url.URL) {
 	t.Helper()
 	g := NewWithT(t)
-	options := emulator.Options{Tokens: []string{token}, ReadOnlyTokens: []string{readOnlyToken}, ClusterTokens: []string{narrowToken}}
+	options := doks.Options{Tokens: []string{token}, ReadOnlyTokens: []string{readOnlyToken}, ClusterTokens: []string{narrowToken}}
 	for _, each := range change {
 		each(&options)
 	}
-	api, err := emulator.New(options)
+	api, err := doks.New(options)
 	g.Expect(err).NotTo(HaveOccurred())
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)

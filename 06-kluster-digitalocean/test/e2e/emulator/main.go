@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"example.com/operator-workshop/06-kluster-digitalocean/internal/emulator"
+	"example.com/operator-workshop/doks"
 )
 
 const headerLimit = 10 * time.Second
@@ -33,7 +33,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	options := emulator.Defaults()
+	options := doks.Defaults()
 	address := flag.String("listen", ":8443", "`address` to listen on")
 	certificates := flag.String("certificates", "/certificates", "`folder` with tls.crt and tls.key")
 	token := flag.String("token", "", "`token` that may do everything")
@@ -43,7 +43,7 @@ func run(ctx context.Context) error {
 	flag.Parse()
 	options.Tokens = []string{*token}
 	options.Log = slog.New(slog.NewTextHandler(os.Stdout, nil))
-	cloud, err := emulator.New(options)
+	cloud, err := doks.New(options)
 	if err != nil {
 		return err
 	}

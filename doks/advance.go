@@ -1,0 +1,123 @@
+package doks
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// advance lets everything happen that was due by now. It is called before
+// anything looks at the clusters, so that time needs nobody to watch it.
+func (e *Emulator) advance(now time.Time) (changed bool) {
+	for _, each := range slices.Clone(e.account.Clusters) {
+		changed = e.advanceCluster(each, now) || changed
+		for _, p := range each.Pools {
+			changed = e.advanceNodes(each, p, now) || changed
+		}
+	}
+	return changed
+}
+
+func (e *Emulator) advanceCluster(c *cluster, now time.Time) bool {
+	if c.Due.IsZero() || now.Before(c.Due) {
+		return false
+	}
+	switch c.State {
+	case StateProvisioning:
+		return e.finishProvisioning(c, now)
+	case StateUpgrading:
+		c.Version = c.Target
+		c.enter(StateRunning, "", c.Due)
+	case StateDeleted, StateDeleting:
+		e.remove(c)
+	default:
+		return false
+	}
+	return true
+}
+
+// finishProvisioning ends it in the state that was chosen for the cluster. A
+// cluster with a plane waits for that too, unless it is to fail.
+func (e *Emulator) finishProvisioning(c *cluster, now time.Time) bool {
+	next, at := c.Next, c.Due
+	if next == StateError {
+		c.enter(StateError, "provisioning failed", at)
+		return true
+	}
+	if e.planes != nil && e.addresses[c.ID] == "" {
+		return false
+	}
+	if e.planes != nil {
+		at = now
+	}
+	message := ""
+	if next == StateDegraded {
+		message = "the control plane does not answer all requests"
+	}
+	c.enter(next, message, at)
+	e.start(c, at)
+	return true
+}
+
+// start gives the cluster its address, and its nodes the time by which they run.
+func (e *Emulator) start(c *cluster, at time.Time) {
+	if c.Endpoint == "" {
+		c.Endpoint = e.endpoint(c.ID)
+	}
+	for _, p := range c.Pools {
+		for _, each := range p.Nodes {
+			if each.State == nodeProvisioning && each.Due.IsZero() {
+				each.Due = at.Add(e.options.NodeTime)
+			}
+		}
+	}
+}
+
+func (e *Emulator) endpoint(id string) string {
+	if e.planes != nil {
+		return e.addresses[id]
+	}
+	// RFC 2606 keeps .invalid out of every network.
+	return fmt.Sprintf("https://%s.k8s.invalid", id)
+}
+
+func (e *Emulator) advanceNodes(c *cluster, p *pool, now time.Time) (changed bool) {
+	p.Nodes = slices.DeleteFunc(p.Nodes, func(n *node) bool {
+		before := n.State
+		gone := e.advanceNode(n, now)
+		changed = changed || gone || n.State != before
+		return gone
+	})
+	if changed {
+		c.Updated = now
+	}
+	return changed
+}
+
+// advanceNode tells whether the node is gone.
+func (e *Emulator) advanceNode(n *node, now time.Time) (gone bool) {
+	if n.Due.IsZero() || now.Before(n.Due) {
+		return false
+	}
+	switch n.State {
+	case nodeProvisioning:
+		if e.planes == nil || n.InPlane {
+			n.State, n.Updated, n.Due = nodeRunning, n.Due, time.Time{}
+		}
+	case nodeDraining:
+		n.State, n.Updated, n.Due = nodeDeleting, n.Due, n.Due.Add(e.options.NodeTime)
+		return e.advanceNode(n, now)
+	case nodeDeleting:
+		return e.planes == nil || !n.InPlane
+	}
+	return false
+}
+
+// remove forgets a cluster, and keeps in mind what it leaves behind.
+func (e *Emulator) remove(c *cluster) {
+	e.account.Clusters = slices.DeleteFunc(e.account.Clusters, func(each *cluster) bool { return each == c })
+	e.account.Leftovers = e.account.Leftovers.with(c.Resources)
+	if e.planes != nil {
+		e.account.Doomed = append(e.account.Doomed, c.ID)
+	}
+}

@@ -1,0 +1,59 @@
+package doks
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// caller is who sends a request.
+type caller struct {
+	// name stands for the token wherever people read.
+	name     string
+	known    bool
+	readOnly bool
+	// clustersOnly tells that the token may not ask whose it is.
+	clustersOnly bool
+}
+
+// identify finds the token of a request. Each known token is compared in constant
+// time: the time of the answer tells nothing about how much of a guess was right.
+func (e *Emulator) identify(request *http.Request) caller {
+	header := request.Header.Get("Authorization")
+	if header == "" {
+		return caller{name: "none"}
+	}
+	scheme, token, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return caller{name: "unknown"}
+	}
+	if i := find(e.options.Tokens, token); i >= 0 {
+		return caller{name: fmt.Sprintf("token-%d", i+1), known: true}
+	}
+	if i := find(e.options.ReadOnlyTokens, token); i >= 0 {
+		return caller{name: fmt.Sprintf("read-only-%d", i+1), known: true, readOnly: true}
+	}
+	if i := find(e.options.ClusterTokens, token); i >= 0 {
+		return caller{name: fmt.Sprintf("cluster-%d", i+1), known: true, clustersOnly: true}
+	}
+	return caller{name: "unknown"}
+}
+
+func find(tokens []string, token string) int {
+	found := -1
+	for i, each := range tokens {
+		if subtle.ConstantTimeCompare([]byte(each), []byte(token)) == 1 {
+			found = i
+		}
+	}
+	return found
+}
+
+// conceal takes tokens out of a text that people read: somebody may have put one into a URL.
+func (e *Emulator) conceal(text string) string {
+	for _, token := range e.options.allTokens() {
+		text = strings.ReplaceAll(text, token, "[token]")
+	}
+	return text
+}

@@ -1,0 +1,106 @@
+package doks
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Version is a Kubernetes version on offer.
+type Version struct {
+	Slug              string   `json:"slug"`
+	KubernetesVersion string   `json:"kubernetes_version"`
+	SupportedFeatures []string `json:"supported_features"`
+}
+
+// choice is a region or a machine size on offer. The API gives no prices.
+type choice struct {
+	Name string `json:"name"`
+	Slug string `json:"slug"`
+}
+
+// versions are on offer, the newest first. There are two of one minor version, so
+// that it shows which of them a bare minor version means.
+func versions() []Version {
+	slugs := []string{"1.37.1-do.0", "1.36.5-do.1", "1.36.3-do.0", "1.35.9-do.2", "1.34.12-do.0"}
+	offered := make([]Version, len(slugs))
+	for i, slug := range slugs {
+		upstream, _, _ := strings.Cut(slug, "-")
+		offered[i] = Version{Slug: slug, KubernetesVersion: upstream, SupportedFeatures: []string{"cluster-autoscaler", "docr-integration", "ha-control-plane", "token-authentication"}}
+	}
+	return offered
+}
+
+func regions() []choice {
+	return []choice{
+		{"Amsterdam 3", "ams3"}, {"Bangalore 1", "blr1"}, {"Frankfurt 1", "fra1"}, {"London 1", "lon1"},
+		{"New York 1", "nyc1"}, {"New York 3", "nyc3"}, {"San Francisco 3", "sfo3"}, {"Singapore 1", "sgp1"},
+		{"Sydney 1", "syd1"}, {"Toronto 1", "tor1"},
+	}
+}
+
+func sizes() []choice {
+	slugs := []string{
+		"s-1vcpu-2gb", "s-2vcpu-2gb", "s-2vcpu-4gb", "s-4vcpu-8gb", "s-8vcpu-16gb",
+		"c-2", "c-4", "g-2vcpu-8gb", "g-4vcpu-16gb", "m-2vcpu-16gb",
+	}
+	offered := make([]choice, len(slugs))
+	for i, slug := range slugs {
+		offered[i] = choice{Name: slug, Slug: slug}
+	}
+	return offered
+}
+
+// offers tells whether a slug is among the choices.
+func offers(choices []choice, slug string) bool {
+	return slices.ContainsFunc(choices, func(c choice) bool { return c.Slug == slug })
+}
+
+// resolveVersion finds the slug that a create means: a slug itself, the newest of
+// a minor version, or the newest of all.
+func resolveVersion(wanted string) (slug string, found bool) {
+	for _, each := range versions() {
+		if wanted == "latest" || wanted == each.Slug || wanted == minorOf(each.Slug) {
+			return each.Slug, true
+		}
+	}
+	return "", false
+}
+
+// minorOf is 1.36 of 1.36.5-do.1.
+func minorOf(slug string) string {
+	parts := strings.SplitN(slug, ".", 3)
+	return strings.Join(parts[:min(2, len(parts))], ".")
+}
+
+// minorNumber is 36 of 1.36.5-do.1.
+func minorNumber(slug string) int {
+	_, minor, _ := strings.Cut(minorOf(slug), ".")
+	number, _ := strconv.Atoi(minor) // every offered slug has one
+	return number
+}
+
+// haDefaultMinor is the first minor version whose clusters are highly available unless told otherwise.
+const haDefaultMinor = 36
+
+// upgradesFrom are the versions that a cluster may go to: newer ones of its minor
+// version and those of the next. Nil, as in the real API, says that there is none.
+func upgradesFrom(current string) []Version {
+	var newer []Version
+	for _, each := range versions() {
+		if each.Slug == current {
+			return newer
+		}
+		if minorNumber(each.Slug) <= minorNumber(current)+1 {
+			newer = append(newer, each)
+		}
+	}
+	return nil
+}
+
+func (e *Emulator) listOptions(*exchange) reply {
+	return reply{status: http.StatusOK, body: map[string]any{"options": map[string]any{
+		"regions": regions(), "sizes": sizes(), "versions": versions(),
+	}}}
+}

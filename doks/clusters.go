@@ -1,0 +1,202 @@
+package doks
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// createRequest is the body of a create.
+type createRequest struct {
+	Name          string        `json:"name"`
+	Region        string        `json:"region"`
+	Version       string        `json:"version"`
+	Tags          []string      `json:"tags"`
+	HA            *bool         `json:"ha"`
+	VPC           string        `json:"vpc_uuid"`
+	WorkerSubnet  string        `json:"worker_subnet_uuid"`
+	ClusterSubnet string        `json:"cluster_subnet"`
+	ServiceSubnet string        `json:"service_subnet"`
+	Isolated      bool          `json:"isolated_workers"`
+	NodePools     []poolRequest `json:"node_pools"`
+	settings
+}
+
+// updateRequest is the body of an update. What is absent stays as it is.
+type updateRequest struct {
+	Name string    `json:"name"`
+	Tags *[]string `json:"tags"`
+	HA   *bool     `json:"ha"`
+	settings
+}
+
+func (e *Emulator) listClusters(x *exchange) reply {
+	views := []Cluster{}
+	for _, each := range e.account.Clusters {
+		if !x.lags(each) {
+			views = append(views, each.view())
+		}
+	}
+	shown, links := paginate(views, x.request)
+	return reply{status: http.StatusOK, body: map[string]any{
+		"kubernetes_clusters": shown, "links": links, "meta": map[string]int{"total": len(views)},
+	}}
+}
+
+// lags tells whether a fault hides a cluster that was created lately.
+func (x *exchange) lags(c *cluster) bool {
+	return x.fault != nil && x.fault.Kind == FaultLaggingList && x.now.Sub(c.Created) < time.Duration(x.fault.Delay)
+}
+
+// createCluster checks and adds without letting anybody in between.
+func (e *Emulator) createCluster(x *exchange) reply {
+	var wanted createRequest
+	if refused, ok := x.decode(&wanted); !ok {
+		return refused
+	}
+	if message := e.checkCreate(wanted); message != "" {
+		return invalid(message)
+	}
+	made := e.newCluster(wanted, x.now)
+	made.Next = e.options.EndState
+	if x.fault != nil && x.fault.Kind == FaultEndState {
+		made.Next = x.fault.State
+	}
+	e.account.Clusters = append(e.account.Clusters, made)
+	return shown(http.StatusCreated, made)
+}
+
+// newCluster is a checked request with everything filled in that the caller left out.
+func (e *Emulator) newCluster(wanted createRequest, now time.Time) *cluster {
+	version, _ := resolveVersion(wanted.Version)
+	made := &cluster{
+		ID: uuid.NewString(), Name: wanted.Name, Region: wanted.Region, Version: version,
+		Tags: unique(wanted.Tags), HA: minorNumber(version) >= haDefaultMinor,
+		VPC: wanted.VPC, Worker: wanted.WorkerSubnet, PodNet: wanted.ClusterSubnet, Services: wanted.ServiceSubnet,
+		Isolated: wanted.Isolated, Settings: wanted.withDefaults(),
+		State: StateProvisioning, Created: now, Updated: now,
+	}
+	made.schedule(now.Add(e.options.ProvisionTime), StateRunning)
+	if wanted.HA != nil {
+		made.HA = *wanted.HA
+	}
+	if made.VPC == "" {
+		made.VPC = defaultVPC(wanted.Region)
+	}
+	if made.PodNet == "" {
+		made.PodNet = "10.244.0.0/16"
+	}
+	if made.Services == "" {
+		made.Services = "10.245.0.0/16"
+	}
+	for _, each := range wanted.NodePools {
+		made.Pools = append(made.Pools, e.newPool(each, now, time.Time{}))
+	}
+	return made
+}
+
+// defaultVPC is the network that a region's clusters share unless told otherwise.
+func defaultVPC(region string) string {
+	return uuid.NewSHA1(uuid.NameSpaceDNS, []byte(region+".vpc.invalid")).String()
+}
+
+// withDefaults fills in the maintenance policy.
+func (s settings) withDefaults() settings {
+	if s.MaintenancePolicy == nil {
+		s.MaintenancePolicy = &MaintenancePolicy{}
+	}
+	policy := s.MaintenancePolicy
+	policy.Duration = "4h0m0s"
+	if policy.StartTime == "" {
+		policy.StartTime = "00:00"
+	}
+	if policy.Day == "" {
+		policy.Day = "any"
+	}
+	return s
+}
+
+func (e *Emulator) getCluster(x *exchange) reply {
+	found := e.account.find(x.ids["cluster"])
+	if found == nil {
+		return notFound()
+	}
+	return shown(http.StatusOK, found)
+}
+
+func (e *Emulator) updateCluster(x *exchange) reply {
+	found, refused := e.changeable(x)
+	if found == nil {
+		return refused
+	}
+	// What the body does not mention keeps the value that it has here.
+	wanted := updateRequest{settings: found.Settings.copy()}
+	if refused, ok := x.decode(&wanted); !ok {
+		return refused
+	}
+	if message := e.checkUpdate(found, wanted); message != "" {
+		return invalid(message)
+	}
+	found.Name = wanted.Name
+	found.Settings = wanted.withDefaults()
+	if wanted.Tags != nil {
+		found.Tags = unique(*wanted.Tags)
+	}
+	if wanted.HA != nil {
+		found.HA = *wanted.HA
+	}
+	found.Updated = x.now
+	changed := shown(http.StatusAccepted, found)
+	changed.effective = true
+	return changed
+}
+
+// changeable finds the cluster of a request that changes it, which one that is being deleted cannot be.
+func (e *Emulator) changeable(x *exchange) (*cluster, reply) {
+	found := e.account.find(x.ids["cluster"])
+	if found == nil {
+		return nil, notFound()
+	}
+	if found.isLeaving() {
+		return nil, invalid("cluster is being deleted")
+	}
+	return found, reply{}
+}
+
+// deleteCluster begins a deletion, or leaves it alone when it has begun already.
+func (e *Emulator) deleteCluster(x *exchange) reply {
+	found := e.account.find(x.ids["cluster"])
+	if found == nil {
+		return notFound()
+	}
+	deleted := reply{status: http.StatusNoContent, cluster: found, effective: !found.isLeaving()}
+	if deleted.effective {
+		e.beginDeletion(found, x)
+	}
+	return deleted
+}
+
+func (e *Emulator) beginDeletion(c *cluster, x *exchange) {
+	state := e.options.DeleteState
+	stuck := x.fault != nil && x.fault.Kind == FaultStuckDelete
+	if state == DeleteAtOnce && !stuck {
+		e.remove(c)
+		return
+	}
+	if state == DeleteAtOnce {
+		state = StateDeleted // one that is stuck has to be seen in some state
+	}
+	c.enter(state, "", x.now)
+	if !stuck {
+		c.schedule(x.now.Add(e.options.DeleteTime), "")
+	}
+}
+
+// shown is a reply with a cluster in it, which a create has just changed.
+func shown(status int, c *cluster) reply {
+	return reply{
+		status: status, cluster: c, effective: status == http.StatusCreated,
+		body: map[string]Cluster{"kubernetes_cluster": c.view()},
+	}
+}

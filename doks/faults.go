@@ -1,0 +1,209 @@
+package doks
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// FaultKind is a way in which a request goes wrong.
+type FaultKind string
+
+// The kinds of faults. Those that can come before or after the effect come before
+// it unless Fault.After is set.
+const (
+	// FaultTooMany answers 429, with a Retry-After header if Fault.RetryAfter is set. There is no effect.
+	FaultTooMany FaultKind = "429"
+	// FaultServerError answers 500, before or after the effect.
+	FaultServerError FaultKind = "500"
+	// FaultUnavailable answers 503, before or after the effect.
+	FaultUnavailable FaultKind = "503"
+	// FaultBadGateway answers 502 with a page of HTML, as a proxy does, before or after the effect.
+	FaultBadGateway FaultKind = "502"
+	// FaultDelay holds the request for Fault.Delay, before or after the effect, and goes on.
+	FaultDelay FaultKind = "delay"
+	// FaultDrop breaks the connection without a reply, before or after the effect.
+	FaultDrop FaultKind = "drop"
+	// FaultCut lets the request take effect and breaks the connection in the middle of the reply's body.
+	FaultCut FaultKind = "cut"
+	// FaultStuckDelete accepts the deletion of a cluster that then never ends.
+	FaultStuckDelete FaultKind = "stuck-delete"
+	// FaultLaggingList leaves the clusters out of a list that were created within the last Fault.Delay.
+	FaultLaggingList FaultKind = "lagging-list"
+	// FaultEndState lets the provisioning of the created cluster end in Fault.State.
+	FaultEndState FaultKind = "end-state"
+)
+
+// Always is the Fault.Count of a fault that never ends by itself.
+const Always = -1
+
+// Fault makes requests to the API go wrong. It hits the first Count requests that
+// match and had not been hit by an older fault.
+type Fault struct {
+	// Method is that of the requests it hits, "" every method.
+	Method string `json:"method,omitempty"`
+	// Path is a pattern for the URL's path in which * stands for anything between
+	// two slashes, as in /v2/kubernetes/clusters/*; "" is every path.
+	Path string `json:"path,omitempty"`
+	// Kind is what goes wrong.
+	Kind FaultKind `json:"kind"`
+	// Count is how many requests it hits: 1 if zero, every one if Always.
+	Count int `json:"count,omitempty"`
+	// Skip is how many matching requests pass before the first that it hits.
+	Skip int `json:"skip,omitempty"`
+	// After lets the request take effect first.
+	After bool `json:"after,omitempty"`
+	// RetryAfter belongs to FaultTooMany; it is rounded up to seconds.
+	RetryAfter Duration `json:"retry_after,omitzero"`
+	// Delay belongs to FaultDelay and FaultLaggingList.
+	Delay Duration `json:"delay,omitzero"`
+	// State belongs to FaultEndState: running, degraded or error.
+	State State `json:"state,omitempty"`
+}
+
+// Duration is a time.Duration that is written like 1m30s in JSON.
+type Duration time.Duration
+
+// MarshalJSON writes the duration as a string.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// UnmarshalJSON reads a duration from a string.
+func (d *Duration) UnmarshalJSON(content []byte) error {
+	var text string
+	if err := json.Unmarshal(content, &text); err != nil {
+		return fmt.Errorf("a time is written like \"1m30s\": %w", err)
+	}
+	parsed, err := time.ParseDuration(text)
+	*d = Duration(parsed)
+	return err
+}
+
+var (
+	delayable = map[FaultKind]bool{FaultServerError: true, FaultUnavailable: true, FaultBadGateway: true, FaultDelay: true, FaultDrop: true}
+	timed     = map[FaultKind]bool{FaultDelay: true, FaultLaggingList: true}
+	plain     = map[FaultKind]bool{FaultTooMany: true, FaultCut: true, FaultStuckDelete: true, FaultEndState: true}
+	endStates = map[State]bool{StateRunning: true, StateDegraded: true, StateError: true}
+)
+
+// check refuses faults that could never do what they say.
+func (f Fault) check() error {
+	if _, err := path.Match(f.Path, ""); err != nil {
+		return fmt.Errorf("the path pattern %q: %w", f.Path, err)
+	}
+	if f.Method != strings.ToUpper(f.Method) {
+		return fmt.Errorf("the method is %q: write it in capitals", f.Method)
+	}
+	if f.Count < Always || f.Skip < 0 {
+		return fmt.Errorf("count is %d and skip %d: count is -1 for every request, else neither is negative", f.Count, f.Skip)
+	}
+	return f.checkKind()
+}
+
+// checkKind looks for what belongs to other kinds, and for what this one lacks.
+func (f Fault) checkKind() error {
+	if !delayable[f.Kind] && !timed[f.Kind] && !plain[f.Kind] {
+		return fmt.Errorf("the kind is %q: choose 429, 500, 502, 503, delay, drop, cut, stuck-delete, lagging-list or end-state", f.Kind)
+	}
+	if f.After && !delayable[f.Kind] {
+		return fmt.Errorf("the kind %s does not come after the effect", f.Kind)
+	}
+	if timed[f.Kind] != (f.Delay > 0) {
+		return fmt.Errorf("delay belongs to the kinds delay and lagging-list, and is more than 0 there; the kind is %s", f.Kind)
+	}
+	if f.RetryAfter < 0 || f.RetryAfter > 0 && f.Kind != FaultTooMany {
+		return fmt.Errorf("retry_after belongs to the kind 429, and the kind is %s", f.Kind)
+	}
+	wellEnded := f.State == ""
+	if f.Kind == FaultEndState {
+		wellEnded = endStates[f.State]
+	}
+	if !wellEnded {
+		return fmt.Errorf("state belongs to the kind end-state, and is running, degraded or error there; the kind is %s", f.Kind)
+	}
+	return nil
+}
+
+func (f Fault) matches(request *http.Request) bool {
+	if f.Method != "" && f.Method != request.Method {
+		return false
+	}
+	matched, _ := path.Match(f.Path, request.URL.Path) // the pattern was checked
+	return matched || f.Path == ""
+}
+
+// note is what the journal says about a request that was hit.
+func (f *Fault) note() string {
+	if f == nil {
+		return ""
+	}
+	if f.After {
+		return "fault " + string(f.Kind) + " after the effect"
+	}
+	return "fault " + string(f.Kind)
+}
+
+// faults are those that may still hit.
+type faults struct {
+	mu   sync.Mutex
+	left []Fault
+}
+
+func (f *faults) add(fault Fault) error {
+	if err := fault.check(); err != nil {
+		return fmt.Errorf("add a fault: %w", err)
+	}
+	if fault.Count == 0 {
+		fault.Count = 1
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.left = append(f.left, fault)
+	return nil
+}
+
+// hit finds the oldest fault for a request and takes it off that fault's count.
+func (f *faults) hit(request *http.Request) *Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.left {
+		fault := &f.left[i]
+		if !fault.matches(request) {
+			continue
+		}
+		if fault.Skip > 0 {
+			fault.Skip--
+			continue
+		}
+		found := *fault
+		if fault.Count != Always {
+			fault.Count--
+		}
+		if fault.Count == 0 {
+			f.left = slices.Delete(f.left, i, i+1)
+		}
+		return &found
+	}
+	return nil
+}
+
+// AddFault lets requests go wrong from now on.
+func (e *Emulator) AddFault(fault Fault) error { return e.faults.add(fault) }
+
+// Faults returns the faults that may still hit, with what is left of their counts.
+func (e *Emulator) Faults() []Fault {
+	e.faults.mu.Lock()
+	defer e.faults.mu.Unlock()
+	return append([]Fault{}, e.faults.left...)
+}
+
+// ClearFaults lets nothing go wrong any more.
+func (e *Emulator) ClearFaults() {
+	e.faults.mu.Lock()
+	defer e.faults.mu.Unlock()
+	e.faults.left = nil
+}

@@ -1,0 +1,99 @@
+package doks
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Entry is what the journal says about one request.
+type Entry struct {
+	// Number counts the requests from 1, in the order of their arrival.
+	Number int `json:"number"`
+	// Time is when the request arrived, by the emulator's clock.
+	Time time.Time `json:"time"`
+	// Token is the name of the token: token-1, read-only-1 and so on in the order
+	// of the options, "none" without one, "unknown" for one that is not known.
+	Token  string `json:"token"`
+	Method string `json:"method"`
+	// Path is the URL's path with its query.
+	Path string `json:"path"`
+	// Operation says in words what was asked, such as "create cluster".
+	Operation string `json:"operation"`
+	// ClusterID and ClusterName are those of the cluster that it is about, as far as they are known.
+	ClusterID   string `json:"cluster_id,omitempty"`
+	ClusterName string `json:"cluster_name,omitempty"`
+	// Status is that of the reply, even if the reply did not arrive; 0 as long as there is none.
+	Status int `json:"status"`
+	// Effective tells that the request changed something.
+	Effective bool `json:"effective"`
+	// Note says what went wrong on purpose.
+	Note string `json:"note,omitempty"`
+	// Done tells that nothing more happens to the request.
+	Done bool `json:"done"`
+}
+
+// String is a line of a log.
+func (e Entry) String() string {
+	line := fmt.Sprintf("%d %s %s: %d", e.Number, e.Method, e.Path, e.Status)
+	if e.Effective {
+		line += ", took effect"
+	}
+	if e.Note != "" {
+		line += ", " + e.Note
+	}
+	return line
+}
+
+// journal is the list of all requests.
+type journal struct {
+	mu      sync.Mutex
+	count   int
+	entries []*Entry
+}
+
+func (j *journal) open(entry Entry) *Entry {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.count++
+	entry.Number = j.count
+	j.entries = append(j.entries, &entry)
+	return &entry
+}
+
+// change edits an entry while nobody reads it.
+func (j *journal) change(entry *Entry, edit func(*Entry)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	edit(entry)
+}
+
+func (j *journal) read() []Entry {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	entries := make([]Entry, len(j.entries))
+	for i, entry := range j.entries {
+		entries[i] = *entry
+	}
+	return entries
+}
+
+func (j *journal) clear() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.entries = nil
+}
+
+// Journal returns all requests to the API so far, in the order of their arrival.
+func (e *Emulator) Journal() []Entry { return e.journal.read() }
+
+// ClearJournal empties the journal. The numbers go on.
+func (e *Emulator) ClearJournal() { e.journal.clear() }
+
+// Effective returns the entries of an operation that took effect, such as "create cluster".
+func (e *Emulator) Effective(operation string) []Entry {
+	return slices.DeleteFunc(e.Journal(), func(entry Entry) bool {
+		return entry.Operation != operation || !entry.Effective
+	})
+}

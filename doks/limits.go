@@ -1,0 +1,81 @@
+package doks
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// officialHourly is DigitalOcean's limit, reported when the emulator has none of its own.
+const officialHourly = 5000
+
+// limits counts the requests of each caller over the last hour.
+type limits struct {
+	perMinute, perHour int
+
+	mu     sync.Mutex
+	recent map[string][]time.Time
+}
+
+func newLimits(options Options) *limits {
+	return &limits{perMinute: options.RequestsPerMinute, perHour: options.RequestsPerHour, recent: map[string][]time.Time{}}
+}
+
+// budget is what is left of a caller's limit.
+type budget struct {
+	limit, remaining int
+	reset            time.Time
+	exceeded         bool
+	// retryAfter is set for the limit a minute only: the other has no such header.
+	retryAfter time.Duration
+}
+
+// count takes a request off the caller's budget. A refused one does not count.
+func (l *limits) count(name string, now time.Time) budget {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	recent := slices.DeleteFunc(l.recent[name], func(at time.Time) bool { return now.Sub(at) >= time.Hour })
+	left := l.examine(recent, now)
+	if !left.exceeded && (l.perHour > 0 || l.perMinute > 0) {
+		recent = append(recent, now)
+		left.remaining = max(left.remaining-1, 0)
+	}
+	l.recent[name] = recent
+	if len(recent) > 0 {
+		left.reset = recent[0].Add(time.Hour)
+	}
+	return left
+}
+
+func (l *limits) examine(recent []time.Time, now time.Time) budget {
+	left := budget{limit: l.perHour, remaining: l.perHour - len(recent), reset: now}
+	if l.perHour == 0 {
+		left.limit, left.remaining = officialHourly, max(officialHourly-len(recent), 0)
+	}
+	if l.perHour > 0 && len(recent) >= l.perHour {
+		left.exceeded = true
+		return left
+	}
+	if l.perMinute > 0 && len(recent) >= l.perMinute {
+		// The request that has to be a minute old before there is room for another.
+		oldest := recent[len(recent)-l.perMinute]
+		if wait := oldest.Add(time.Minute).Sub(now); wait > 0 {
+			left.exceeded, left.retryAfter = true, wait
+		}
+	}
+	return left
+}
+
+// set writes the budget's headers, which every reply has.
+func (b budget) set(header http.Header) {
+	header.Set("ratelimit-limit", strconv.Itoa(b.limit))
+	header.Set("ratelimit-remaining", strconv.Itoa(b.remaining))
+	header.Set("ratelimit-reset", strconv.FormatInt(b.reset.Unix(), 10))
+}
+
+// seconds rounds up: a client that waits that long is not refused again.
+func seconds(d time.Duration) string {
+	return strconv.Itoa(int((d + time.Second - 1) / time.Second))
+}

@@ -1,0 +1,71 @@
+package doks
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+const (
+	defaultPerPage = 20
+	largestPerPage = 200
+)
+
+// pageLinks lead from a page to others. All of them are empty on an only page.
+type pageLinks struct {
+	Pages *pages `json:"pages,omitempty"`
+}
+
+type pages struct {
+	First string `json:"first,omitempty"`
+	Prev  string `json:"prev,omitempty"`
+	Next  string `json:"next,omitempty"`
+	Last  string `json:"last,omitempty"`
+}
+
+// paginate cuts the page out of a list that the request asks for. A number that
+// cannot be is taken for the nearest that can.
+func paginate[T any](all []T, request *http.Request) ([]T, pageLinks) {
+	query := request.URL.Query()
+	perPage := min(number(query, "per_page", defaultPerPage), largestPerPage)
+	page := number(query, "page", 1)
+	last := max((len(all)+perPage-1)/perPage, 1)
+	if page > last {
+		return []T{}, linksAround(request, last+1, last, perPage)
+	}
+	start := (page - 1) * perPage
+	return all[start:min(start+perPage, len(all))], linksAround(request, page, last, perPage)
+}
+
+// number reads a positive number from the query.
+func number(query url.Values, name string, otherwise int) int {
+	value, err := strconv.Atoi(query.Get(name))
+	if err != nil || value < 1 {
+		return otherwise
+	}
+	return value
+}
+
+func linksAround(request *http.Request, page, last, perPage int) pageLinks {
+	if last == 1 && page == 1 {
+		return pageLinks{}
+	}
+	found := &pages{}
+	if page < last {
+		found.Next, found.Last = pageURL(request, page+1, perPage), pageURL(request, last, perPage)
+	}
+	if page > 1 {
+		found.First, found.Prev = pageURL(request, 1, perPage), pageURL(request, page-1, perPage)
+	}
+	return pageLinks{Pages: found}
+}
+
+// pageURL is absolute, at the address by which the client reached this server.
+func pageURL(request *http.Request, page, perPage int) string {
+	target := url.URL{Scheme: "http", Host: request.Host, Path: request.URL.Path}
+	if request.TLS != nil {
+		target.Scheme = "https"
+	}
+	target.RawQuery = url.Values{"page": {strconv.Itoa(page)}, "per_page": {strconv.Itoa(perPage)}}.Encode()
+	return target.String()
+}

@@ -1,0 +1,82 @@
+package planes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"example.com/operator-workshop/internal/repo"
+)
+
+// home is where the folders of emulators without a state file lie: in the user's cache, where nobody else can put
+// folders of such a name.
+func home() (string, error) {
+	cache, err := repo.CacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "do-emulator")
+	return dir, makePrivate(dir)
+}
+
+// makePrivate makes a folder that only its owner can enter, and refuses one that another user may have prepared:
+// files in it are run and deleted.
+func makePrivate(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make a folder for the control planes: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("look at the folder of the control planes: %w", err)
+	}
+	owner, known := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !known || int(owner.Uid) != os.Getuid() {
+		return fmt.Errorf("%s must be a folder that belongs to you and that nobody else can enter (mode 0700): remove it, or make it one", dir)
+	}
+	return nil
+}
+
+// OpenTemporary is Open with a folder that is new.
+func OpenTemporary(assets string, out io.Writer) (*Kwok, error) {
+	home, err := home()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(home, "planes-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the control planes: %w", err)
+	}
+	kwok, err := Open(dir, assets, out)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return kwok, nil
+}
+
+// DeleteLeftovers removes the control planes of emulators without a state file
+// that were killed: they could not do it themselves, and nobody would find them again.
+func DeleteLeftovers(ctx context.Context, assets string, out io.Writer) error {
+	home, err := home()
+	if err != nil {
+		return err
+	}
+	folders, err := fs.Glob(os.DirFS(home), "planes-*")
+	if err != nil {
+		return fmt.Errorf("list control planes that were left behind: %w", err)
+	}
+	for _, folder := range folders {
+		kwok, err := Open(filepath.Join(home, folder), assets, out)
+		if err != nil {
+			continue // its emulator runs
+		}
+		if err := kwok.DeleteAll(ctx); err != nil {
+			return errors.Join(fmt.Errorf("remove control planes that were left behind: %w", err), kwok.Close())
+		}
+	}
+	return nil
+}

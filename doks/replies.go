@@ -1,0 +1,117 @@
+package doks
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/google/uuid"
+)
+
+// reply is an answer to a request before it is sent.
+type reply struct {
+	status int
+	// body is sent as JSON, raw as YAML. Without either there is no body.
+	body any
+	raw  []byte
+	// effective tells that the request changed something.
+	effective bool
+	// cluster is the one that it was about, if there is one.
+	cluster *cluster
+	// later makes the reply once the clusters are unlocked, where it takes a while.
+	later func(context.Context) reply
+	// header has what is particular to this reply.
+	header map[string]string
+}
+
+// problem is the body of an error.
+type problem struct {
+	ID        string `json:"id"`
+	Message   string `json:"message"`
+	RequestID string `json:"request_id"`
+}
+
+var problemIDs = map[int]string{
+	http.StatusBadRequest:          "bad_request",
+	http.StatusUnauthorized:        "unauthorized",
+	http.StatusForbidden:           "forbidden",
+	http.StatusNotFound:            "not_found",
+	http.StatusUnprocessableEntity: "unprocessable_entity",
+	http.StatusTooManyRequests:     "too_many_requests",
+}
+
+// fail is an error reply. Its request ID differs from one request to the next, as
+// the real API's does: the text of the same error is never the same twice.
+func fail(status int, message string) reply {
+	id, known := problemIDs[status]
+	if !known {
+		id = "server_error"
+	}
+	return reply{status: status, body: problem{ID: id, Message: message, RequestID: uuid.NewString()}}
+}
+
+func notFound() reply {
+	return fail(http.StatusNotFound, "The resource you requested could not be found.")
+}
+
+func unauthorized() reply { return fail(http.StatusUnauthorized, "Unable to authenticate you.") }
+
+func forbidden() reply {
+	return fail(http.StatusForbidden, "You are not authorized to perform this operation.")
+}
+
+func invalid(message string) reply { return fail(http.StatusUnprocessableEntity, message) }
+
+func badRequest(message string) reply { return fail(http.StatusBadRequest, message) }
+
+func tooMany(wait string) reply {
+	refused := fail(http.StatusTooManyRequests, "API Rate limit exceeded.")
+	if wait != "" {
+		refused.header = map[string]string{"retry-after": wait}
+	}
+	return refused
+}
+
+// encode is the body as it is sent, with its type.
+func (r reply) encode() (content []byte, contentType string, err error) {
+	if r.raw != nil {
+		return r.raw, "application/yaml", nil
+	}
+	if r.body == nil {
+		return nil, "", nil
+	}
+	content, err = json.Marshal(r.body)
+	return append(content, '\n'), "application/json", err
+}
+
+// send writes the reply, or its first half and then nothing more if it is cut.
+func (r reply) send(writer http.ResponseWriter, cut bool) {
+	content, contentType, err := r.encode()
+	if err != nil {
+		r = fail(http.StatusInternalServerError, "Unexpected server-side error")
+		content, contentType, _ = r.encode()
+	}
+	for name, value := range r.header {
+		writer.Header().Set(name, value)
+	}
+	if contentType != "" {
+		writer.Header().Set("Content-Type", contentType)
+		writer.Header().Set("Content-Length", strconv.Itoa(len(content)))
+	}
+	if sent, ok := r.body.(problem); ok {
+		writer.Header().Set("x-request-id", sent.RequestID)
+	}
+	if cut && len(content) == 0 {
+		panic(http.ErrAbortHandler) // there is nothing to cut: the whole reply gets lost
+	}
+	writer.WriteHeader(r.status)
+	if cut {
+		content = content[:len(content)/2]
+	}
+	_, _ = writer.Write(content) // a client that has gone is no concern of the server's
+	if cut {
+		_ = http.NewResponseController(writer).Flush()
+		panic(http.ErrAbortHandler) // the way to break a connection that net/http provides
+	}
+}

@@ -1,0 +1,114 @@
+package doks
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/google/uuid"
+)
+
+// Resources are what the users of a cluster made in the account: the cluster's
+// deletion alone leaves them there, and they are paid for.
+type Resources struct {
+	LoadBalancers   []Resource `json:"load_balancers"`
+	Volumes         []Resource `json:"volumes"`
+	VolumeSnapshots []Resource `json:"volume_snapshots"`
+}
+
+// Resource is one of them.
+type Resource struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// selection is the body of a selective deletion: the IDs of what goes too.
+type selection struct {
+	LoadBalancers   []string `json:"load_balancers"`
+	Volumes         []string `json:"volumes"`
+	VolumeSnapshots []string `json:"volume_snapshots"`
+}
+
+// with joins two sets. Its lists are never nil.
+func (r Resources) with(more Resources) Resources {
+	return Resources{
+		LoadBalancers:   append(append([]Resource{}, r.LoadBalancers...), more.LoadBalancers...),
+		Volumes:         append(append([]Resource{}, r.Volumes...), more.Volumes...),
+		VolumeSnapshots: append(append([]Resource{}, r.VolumeSnapshots...), more.VolumeSnapshots...),
+	}
+}
+
+func (r Resources) without(gone selection) Resources {
+	return Resources{
+		LoadBalancers:   without(r.LoadBalancers, gone.LoadBalancers),
+		Volumes:         without(r.Volumes, gone.Volumes),
+		VolumeSnapshots: without(r.VolumeSnapshots, gone.VolumeSnapshots),
+	}
+}
+
+func without(resources []Resource, ids []string) []Resource {
+	return slices.DeleteFunc(slices.Clone(resources), func(r Resource) bool { return slices.Contains(ids, r.ID) })
+}
+
+// holds tells whether everything that is selected is there.
+func (r Resources) holds(wanted selection) bool {
+	return holds(r.LoadBalancers, wanted.LoadBalancers) && holds(r.Volumes, wanted.Volumes) && holds(r.VolumeSnapshots, wanted.VolumeSnapshots)
+}
+
+func holds(resources []Resource, ids []string) bool {
+	for _, id := range ids {
+		if !slices.ContainsFunc(resources, func(r Resource) bool { return r.ID == id }) {
+			return false
+		}
+	}
+	return true
+}
+
+// named makes resources of names.
+func named(names []string) []Resource {
+	made := make([]Resource, len(names))
+	for i, name := range names {
+		made[i] = Resource{ID: uuid.NewString(), Name: name}
+	}
+	return made
+}
+
+func (e *Emulator) listResources(x *exchange) reply {
+	found := e.account.find(x.ids["cluster"])
+	if found == nil {
+		return notFound()
+	}
+	return reply{status: http.StatusOK, body: found.Resources.with(Resources{})}
+}
+
+// deleteSelective deletes a cluster with what is selected of its resources.
+func (e *Emulator) deleteSelective(x *exchange) reply {
+	var wanted selection
+	if refused, ok := x.decode(&wanted); !ok {
+		return refused
+	}
+	found := e.account.find(x.ids["cluster"])
+	if found == nil {
+		return notFound()
+	}
+	if !found.Resources.holds(wanted) {
+		return invalid("validation error: a selected resource is not associated with the cluster")
+	}
+	found.Resources = found.Resources.without(wanted)
+	return e.deleteCluster(x)
+}
+
+// deleteDangerous deletes a cluster with all of its resources.
+func (e *Emulator) deleteDangerous(x *exchange) reply {
+	if found := e.account.find(x.ids["cluster"]); found != nil {
+		found.Resources = Resources{}
+	}
+	return e.deleteCluster(x)
+}
+
+// Leftovers returns the resources of deleted clusters that nobody deleted.
+func (e *Emulator) Leftovers() Resources {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.advance(e.options.Clock.Now())
+	return e.account.Leftovers.with(Resources{})
+}
