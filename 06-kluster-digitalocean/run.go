@@ -5,14 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -20,13 +14,19 @@ import (
 
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 	clientset "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/clientset/versioned"
+	"example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/clientset/versioned/scheme"
+	"example.com/operator-workshop/lifecycle"
 )
 
 // errLeaseLost ends the program: another replica may be working by now.
 var errLeaseLost = errors.New("lost the Lease: another replica takes over")
 
-// discoveryBackoff lets the first request get over a hiccup of the API server: 4 tries within 2 seconds.
-var discoveryBackoff = wait.Backoff{Steps: 4, Duration: 100 * time.Millisecond, Factor: 4}
+// errNotInstalled says what to do about [lifecycle.ErrNotInstalled].
+var errNotInstalled = errors.New("the cluster does not know Klusters: install them with `make stage-6 install` in the repository's root")
+
+// Events, and the Lease in the replicas' own namespace.
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=kluster-system,roleName=kluster-operator-leader-election,resources=leases,verbs=get;create;update
 
 // run works until ctx ends and then finishes what it has begun, within
 // options.drainTimeout. It returns an error if it can't start, can't finish in
@@ -41,40 +41,44 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 		return err
 	}
 	defer clients.close()
-	if err := clients.checkInstalled(ctx); err != nil {
+	err = lifecycle.CheckInstalled(ctx, clients.kluster.Discovery(), klusterv1alpha1.SchemeGroupVersion.WithResource("klusters"))
+	if errors.Is(err, lifecycle.ErrNotInstalled) {
+		return errNotInstalled
+	}
+	if err != nil {
 		return ignoreStop(ctx, err)
 	}
 
 	// Deferred calls run in reverse order, which is the order to stop in: events, caches, servers, and at
 	// last, when nothing can write any more, the Lease.
-	lease, err := newLease(clients.kube, options.leaderElection)
+	lease, err := lifecycle.NewLease(clients.kube, programName, options.LeaderElection)
 	if err != nil {
 		return err
 	}
-	defer lease.release(ctx)
+	defer lease.Release(ctx)
 	controller, err := newController(clients, options)
 	if err != nil {
 		return err
 	}
-	servers, err := startServers(ctx, options, lease.Check, controller.synced)
+	servers, err := lifecycle.StartServers(ctx, options.Options, lease.Check, controller.synced)
 	if err != nil {
 		controller.stop() // its queue runs already
 		return err
 	}
-	defer servers.stop()
+	defer servers.Stop()
 	defer controller.stop()
 	if err := controller.start(ctx); err != nil {
 		return ignoreStop(ctx, err)
 	}
-	leading, err := lease.acquire(ctx)
+	leading, err := lease.Acquire(ctx)
 	if err != nil {
 		return ignoreStop(ctx, err)
 	}
-	recorder, err := startRecorder(leading, clients.kube.EventsV1())
+	recorder, err := lifecycle.StartRecorder(leading, clients.kube.EventsV1(), scheme.Scheme, programName)
 	if err != nil {
 		return err
 	}
-	defer recorder.stop()
+	defer recorder.Stop()
 
 	klog.FromContext(ctx).Info("Working", "version", version, "revision", revision, "namespace", options.namespace, "workers", options.workers)
 	err = controller.work(ctx, leading, recorder)
@@ -123,40 +127,3 @@ func newClients(config *rest.Config) (*clients, error) {
 }
 
 func (c *clients) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
-
-// errNotInstalled tells a learner what to do, whatever the informers would say.
-var errNotInstalled = errors.New("the cluster does not know Klusters: install them with `make stage-6 install` in the repository's root")
-
-// checkInstalled returns an error if the API server doesn't serve Klusters. An
-// informer would only log that, again and again.
-func (c *clients) checkInstalled(ctx context.Context) error {
-	var last error
-	err := wait.ExponentialBackoffWithContext(ctx, discoveryBackoff, func(ctx context.Context) (bool, error) {
-		last = c.findKlusters(ctx)
-		if errors.Is(last, errNotInstalled) {
-			return false, last
-		}
-		return last == nil, nil
-	})
-	if wait.Interrupted(err) {
-		return last
-	}
-	return err
-}
-
-// findKlusters asks the API server what it serves. Any user may ask that, so it needs no RBAC rule.
-func (c *clients) findKlusters(ctx context.Context) error {
-	version := klusterv1alpha1.SchemeGroupVersion.String()
-	found, err := discovery.ToServerResourcesInterfaceWithContext(c.kluster.Discovery()).ServerResourcesForGroupVersionWithContext(ctx, version)
-	if apierrors.IsNotFound(err) {
-		return errNotInstalled
-	}
-	if err != nil {
-		return fmt.Errorf("ask the API server for %s: %w", version, err)
-	}
-	isKlusters := func(resource metav1.APIResource) bool { return resource.Name == "klusters" }
-	if !slices.ContainsFunc(found.APIResources, isKlusters) {
-		return errNotInstalled
-	}
-	return nil
-}

@@ -161,5 +161,5 @@ func (c *controller) announce(kluster *klusterv1alpha1.Kluster, ready *metav1.Co
 		klusterv1alpha1.ReasonDeleting, klusterv1alpha1.ReasonDeleted:
 		eventType = corev1.EventTypeNormal
 	}
-	c.recorder.Eventf(kluster, nil, eventType, ready.Reason, actionSync, "%s", ready.Message)
+	c.recorder.Eventf(kluster, nil, eventType, ready.Reason, "Sync", "%s", ready.Message)
 }

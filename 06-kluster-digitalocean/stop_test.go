@@ -16,6 +16,7 @@ import (
 
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 	"example.com/operator-workshop/doks"
+	"example.com/operator-workshop/lifecycle"
 )
 
 var _ = Describe("the end of a run", func() {
@@ -34,7 +35,7 @@ var _ = Describe("the end of a run", func() {
 		Eventually(ended).WithContext(ctx).Should(Receive(BeNil()))
 		Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed())
 		Expect(kluster.Status.KlusterID).NotTo(BeEmpty(), "what the answer says is written down")
-		Expect(leaseHolder(ctx, namespace)).To(BeEmpty(), "another replica can begin at once, see release in lease.go")
+		Expect(leaseHolder(ctx, namespace)).To(BeEmpty(), "another replica can begin at once, see Release in package lifecycle")
 	}, SpecTimeout(specTimeout))
 
 	It("is an error when the cloud takes too long, and the next run finds the cluster", func(ctx SpecContext) {
@@ -69,7 +70,7 @@ var _ = Describe("the end of a run", func() {
 		namespace := newNamespace(ctx)
 		begun, proceed := holdCreations(clouds.of(namespace))
 		options := electing(testOptions(namespace))
-		options.leaderElection.leaseDuration, options.leaderElection.renewDeadline = 2*time.Second, time.Second
+		options.LeaderElection.LeaseDuration, options.LeaderElection.RenewDeadline = 2*time.Second, time.Second
 		options.drainTimeout = time.Hour // nothing is drained without the Lease
 		_, ended := runWith(wrap, options)
 		kluster := create(ctx, namespace, "lost")
@@ -123,12 +124,12 @@ func startAtEnd(namespace string) {
 
 // electing switches leader election on, with a Lease in the same namespace.
 func electing(options options) options {
-	options.leaderElection = leaderElectionOptions{
-		enabled:       true,
-		namespace:     options.namespace,
-		leaseDuration: 15 * time.Second,
-		renewDeadline: 10 * time.Second,
-		retryPeriod:   200 * time.Millisecond,
+	options.LeaderElection = lifecycle.LeaderElection{
+		Enabled:       true,
+		Namespace:     options.namespace,
+		LeaseDuration: 15 * time.Second,
+		RenewDeadline: 10 * time.Second,
+		RetryPeriod:   200 * time.Millisecond,
 	}
 	return options
 }
@@ -136,7 +137,7 @@ func electing(options options) options {
 // leaseHolder is the identity of the replica that works, "" if there is none.
 func leaseHolder(ctx context.Context, namespace string) string {
 	lease := &coordinationv1.Lease{}
-	err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: leaseName}, lease)
+	err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: programName}, lease)
 	if err != nil || lease.Spec.HolderIdentity == nil {
 		return ""
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	"example.com/operator-workshop/lifecycle"
 	"example.com/operator-workshop/operatortest"
 )
 
@@ -49,7 +50,7 @@ func newScheme() *runtime.Scheme {
 func testOptions(namespace string) options {
 	options := defaultOptions()
 	options.namespace = namespace
-	options.metricsBindAddress, options.healthProbeBindAddress = disabledAddress, disabledAddress
+	options.MetricsBindAddress, options.HealthProbeBindAddress = lifecycle.Disabled, lifecycle.Disabled
 	options.pollInterval, options.retryInterval, options.observeInterval = 25*time.Millisecond, 100*time.Millisecond, 300*time.Millisecond
 	options.settleTime = time.Second
 	options.cloud = cloudOptions{url: clouds.url(), qps: 1000, burst: 1000}

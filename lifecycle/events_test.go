@@ -1,4 +1,4 @@
-package main
+package lifecycle
 
 import (
 	"context"
@@ -15,31 +15,30 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
-
-	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
 func TestRecorderCountsRepetitions(t *testing.T) {
 	g := NewWithT(t)
 	store := &eventStore{}
 	recorder := store.startRecorder(t.Context(), g)
-	kluster, other := storedKluster(), storedKluster()
+	one, other := configMap(), configMap()
 	other.UID = "uid-of-another"
 	for i := range 30 {
-		kluster.ResourceVersion = fmt.Sprint(i) // each write of the status makes a new one
-		recorder.Eventf(kluster, nil, corev1.EventTypeWarning, "Broken", actionSync, "try %d", i)
-		recorder.Eventf(kluster, nil, corev1.EventTypeNormal, "Mended", actionSync, "try %d", i)
+		one.ResourceVersion = fmt.Sprint(i) // each write of the status makes a new one
+		recorder.Eventf(one, nil, corev1.EventTypeWarning, "Broken", "Sync", "try %d", i)
+		recorder.Eventf(one, nil, corev1.EventTypeNormal, "Mended", "Sync", "try %d", i)
 	}
-	recorder.Eventf(other, kluster, corev1.EventTypeNormal, "Mended", actionSync, "once")
-	recorder.stop()
+	recorder.Eventf(other, one, corev1.EventTypeNormal, "Mended", "Sync", "once")
+	recorder.Stop()
 
 	g.Expect(store.events).To(HaveExactElements(
 		And(HaveField("Reason", "Broken"), HaveField("Note", "try 0"), HaveField("Series.Count", BeEquivalentTo(30))),
 		And(HaveField("Reason", "Mended"), HaveField("Note", "try 0"), HaveField("Series.Count", BeEquivalentTo(30))),
-		And(HaveField("Regarding.UID", other.UID), HaveField("Related.UID", kluster.UID), HaveField("Series", BeNil())),
-	), "a Kluster that becomes ready and unready again and again must not fill the API server, see createOrCount in events.go")
+		And(HaveField("Regarding.UID", other.UID), HaveField("Related.UID", one.UID), HaveField("Series", BeNil())),
+	), "an object that becomes ready and unready again and again must not fill the API server, see createOrCount in events.go")
 }
 
 func TestRecorderMeetsErrors(t *testing.T) {
@@ -77,9 +76,9 @@ func TestRecorderMeetsErrors(t *testing.T) {
 			store := &eventStore{fail: test.fail, lose: test.lose}
 			recorder := store.startRecorder(t.Context(), g)
 			for range 3 {
-				recorder.Eventf(storedKluster(), nil, corev1.EventTypeNormal, klusterv1alpha1.ReasonRunning, actionSync, "all there")
+				recorder.Eventf(configMap(), nil, corev1.EventTypeNormal, "Running", "Sync", "all there")
 			}
-			recorder.stop()
+			recorder.Stop()
 			var counts []int32
 			for _, event := range store.events {
 				count := int32(1)
@@ -111,15 +110,15 @@ func TestRecorderStops(t *testing.T) {
 				return nil
 			}}
 			recorder := store.startRecorder(t.Context(), g)
-			recorder.Eventf(storedKluster(), nil, corev1.EventTypeNormal, "First", actionSync, "the writer takes it at once")
+			recorder.Eventf(configMap(), nil, corev1.EventTypeNormal, "First", "Sync", "the writer takes it at once")
 			g.Eventually(begun).Should(Receive())
-			recorder.Eventf(nil, nil, corev1.EventTypeNormal, "Lost", actionSync, "about nothing")
+			recorder.Eventf(nil, nil, corev1.EventTypeNormal, "Lost", "Sync", "about nothing")
 			for i := range test.emitted {
-				recorder.Eventf(storedKluster(), nil, corev1.EventTypeNormal, fmt.Sprintf("Reason%d", i), actionSync, "one of many")
+				recorder.Eventf(configMap(), nil, corev1.EventTypeNormal, fmt.Sprintf("Reason%d", i), "Sync", "one of many")
 			}
 			close(proceed)
-			recorder.stop()
-			g.Expect(store.events).To(HaveLen(1+test.written), "stop waits for what is on its way, and for nothing else")
+			recorder.Stop()
+			g.Expect(store.events).To(HaveLen(1+test.written), "Stop waits for what is on its way, and for nothing else")
 		})
 	}
 }
@@ -134,10 +133,10 @@ func TestRecorderIsCutOff(t *testing.T) {
 		return ctx.Err()
 	}}
 	recorder := store.startRecorder(ctx, g)
-	recorder.Eventf(storedKluster(), nil, corev1.EventTypeNormal, klusterv1alpha1.ReasonRunning, actionSync, "all there")
+	recorder.Eventf(configMap(), nil, corev1.EventTypeNormal, "Running", "Sync", "all there")
 	g.Eventually(begun).Should(Receive())
 	cancel() // the Lease is lost
-	recorder.stop()
+	recorder.Stop()
 	g.Expect(store.requests).To(Equal(1), "nothing is tried again, for another replica may write by now")
 }
 
@@ -145,9 +144,13 @@ func TestRecorderShortensNotes(t *testing.T) {
 	g := NewWithT(t)
 	store := &eventStore{}
 	recorder := store.startRecorder(t.Context(), g)
-	recorder.Eventf(storedKluster(), nil, corev1.EventTypeWarning, "Refused", actionSync, "x%s", strings.Repeat("é", 1000))
-	recorder.stop()
+	recorder.Eventf(configMap(), nil, corev1.EventTypeWarning, "Refused", "Sync", "x%s", strings.Repeat("é", 1000))
+	recorder.Stop()
 	g.Expect(store.events).To(ConsistOf(HaveField("Note", "x"+strings.Repeat("é", 511))), "the API server refuses more than 1024 bytes")
+}
+
+func configMap() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "front", UID: "uid-of-front"}}
 }
 
 // eventStore is as much of an API server as the recorder needs.
@@ -158,8 +161,8 @@ type eventStore struct {
 	events     []*eventsv1.Event
 }
 
-func (s *eventStore) startRecorder(ctx context.Context, g Gomega) *recorder {
-	recorder, err := startRecorder(ctx, s)
+func (s *eventStore) startRecorder(ctx context.Context, g Gomega) *Recorder {
+	recorder, err := StartRecorder(ctx, s, scheme.Scheme, "test-operator")
 	g.Expect(err).NotTo(HaveOccurred())
 	return recorder
 }

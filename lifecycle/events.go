@@ -1,4 +1,4 @@
-package main
+package lifecycle
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,17 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/record/util"
 	"k8s.io/client-go/tools/reference"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
-
-	"example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/clientset/versioned/scheme"
 )
 
 const (
-	// actionSync is what the controller was doing at the time of any event.
-	actionSync = "Sync"
 	// maxEvents is how many events may wait to be written. Further ones are dropped: the status says the same.
 	maxEvents = 1000
 	// maxSeries is how many series are counted at a time.
@@ -39,19 +37,22 @@ const (
 // eventBackoff carries an event over a brief failure of the API server. After that the event is dropped.
 var eventBackoff = wait.Backoff{Steps: 4, Duration: 50 * time.Millisecond, Factor: 3}
 
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+var _ events.EventRecorder = (*Recorder)(nil)
 
-// recorder emits events without making syncs wait for the API server: one
-// goroutine writes them in order. It is an [events.EventRecorder].
+// Recorder emits Events without making reconciles wait for the API server: one
+// goroutine writes them in order. It needs the RBAC verbs create and patch for
+// Events of the group events.k8s.io. It is an [events.EventRecorder].
 //
 // client-go's broadcaster writes each event in a goroutine that nothing can wait
 // for, and tries only once if the API server answers with an error. It also
 // compares resource versions, so it never recognizes a repetition if the status
 // was written in between.
-type recorder struct {
-	events   typedeventsv1.EventsV1Interface
-	instance string
-	queue    chan *eventsv1.Event
+type Recorder struct {
+	events typedeventsv1.EventsV1Interface
+	scheme *runtime.Scheme
+	// controller is the operator's name, and instance that of this process.
+	controller, instance string
+	queue                chan *eventsv1.Event
 	// series are the Events written so far. Only the writer uses it.
 	series map[seriesKey]series
 	// abort cuts writes off, and stopped is closed when the writer has ended.
@@ -71,20 +72,23 @@ type series struct {
 	count int32
 }
 
-// startRecorder begins to write events. The end of ctx cuts writes off.
-func startRecorder(ctx context.Context, events typedeventsv1.EventsV1Interface) (*recorder, error) {
+// StartRecorder begins to write events in the name of a controller, about objects of the kinds in scheme. The end of ctx
+// cuts writes off.
+func StartRecorder(ctx context.Context, events typedeventsv1.EventsV1Interface, scheme *runtime.Scheme, controller string) (*Recorder, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("name the reporter of events: %w", err)
 	}
 	ctx, abort := context.WithCancel(ctx)
-	r := &recorder{
-		events:   events,
-		instance: programName + "-" + host,
-		queue:    make(chan *eventsv1.Event, maxEvents),
-		series:   map[seriesKey]series{},
-		abort:    abort,
-		stopped:  make(chan struct{}),
+	r := &Recorder{
+		events:     events,
+		scheme:     scheme,
+		controller: controller,
+		instance:   controller + "-" + host,
+		queue:      make(chan *eventsv1.Event, maxEvents),
+		series:     map[seriesKey]series{},
+		abort:      abort,
+		stopped:    make(chan struct{}),
 	}
 	go func() {
 		defer close(r.stopped)
@@ -97,8 +101,8 @@ func startRecorder(ctx context.Context, events typedeventsv1.EventsV1Interface) 
 	return r, nil
 }
 
-// Eventf queues an event for the writer. It must not be called after stop.
-func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+// Eventf queues an event for the writer. It must not be called after Stop.
+func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	event, err := r.newEvent(regarding, related)
 	if err != nil {
 		klog.Background().Error(err, "An event is lost", "reason", reason)
@@ -115,12 +119,12 @@ func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 }
 
 // newEvent returns an event about regarding; related may be nil.
-func (r *recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event, error) {
-	about, err := reference.GetReference(scheme.Scheme, regarding)
+func (r *Recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event, error) {
+	about, err := reference.GetReference(r.scheme, regarding)
 	if err != nil {
 		return nil, fmt.Errorf("refer to the object of an event: %w", err)
 	}
-	other, err := reference.GetReference(scheme.Scheme, related)
+	other, err := reference.GetReference(r.scheme, related)
 	if err != nil && related != nil {
 		return nil, fmt.Errorf("refer to the related object of an event: %w", err)
 	}
@@ -128,7 +132,7 @@ func (r *recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event,
 	return &eventsv1.Event{
 		ObjectMeta:          metav1.ObjectMeta{Namespace: about.Namespace, Name: util.GenerateEventName(about.Name, now.UnixNano())},
 		EventTime:           now,
-		ReportingController: programName,
+		ReportingController: r.controller,
 		ReportingInstance:   r.instance,
 		Regarding:           *about,
 		Related:             other,
@@ -136,19 +140,22 @@ func (r *recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event,
 }
 
 // write creates the event, or counts it. It tries again if that may help.
-func (r *recorder) write(ctx context.Context, event *eventsv1.Event) error {
-	worthRetrying := func(err error) bool { return ctx.Err() == nil && !isRefusal(err) && !isNamespaceGoing(err) }
+func (r *Recorder) write(ctx context.Context, event *eventsv1.Event) error {
+	worthRetrying := func(err error) bool { return ctx.Err() == nil && !isRefused(err) }
 	err := retry.OnError(eventBackoff, worthRetrying, func() error { return r.createOrCount(ctx, event) })
-	if err != nil && !isNamespaceGoing(err) {
+	if err != nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return fmt.Errorf("write event %s for %s %s/%s: %w", event.Reason, event.Regarding.Kind, event.Regarding.Namespace, event.Regarding.Name, err)
 	}
 	return nil
 }
 
+// isRefused tells whether the API server understood a request and will not have it, now or later.
+func isRefused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
+
 // createOrCount creates the event, or raises the count of one that it repeats:
-// otherwise a Kluster that keeps becoming ready and unready would fill the API
+// otherwise an object that keeps becoming ready and unready would fill the API
 // server with Events.
-func (r *recorder) createOrCount(ctx context.Context, event *eventsv1.Event) error {
+func (r *Recorder) createOrCount(ctx context.Context, event *eventsv1.Event) error {
 	client := r.events.Events(event.Namespace)
 	key := seriesKey{event.Regarding.UID, event.Type, event.Reason, event.Action}
 	if known, found := r.series[key]; found {
@@ -177,8 +184,8 @@ func (r *recorder) createOrCount(ctx context.Context, event *eventsv1.Event) err
 	return nil
 }
 
-// stop waits until the queued events are written, for flushTimeout at most, and ends the writer.
-func (r *recorder) stop() {
+// Stop waits until the queued events are written, for flushTimeout at most, and ends the writer.
+func (r *Recorder) Stop() {
 	close(r.queue)
 	timeout := time.AfterFunc(flushTimeout, r.abort)
 	<-r.stopped

@@ -1,4 +1,4 @@
-package main
+package lifecycle
 
 import (
 	"context"
@@ -11,6 +11,9 @@ import (
 
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
+
+	// Registers the metrics of client-go's queues, requests and leader election.
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 )
 
 const (
@@ -20,15 +23,15 @@ const (
 	serverStopTimeout = time.Second
 )
 
-// servers are the HTTP servers of one run.
-type servers struct {
+// Servers are the HTTP servers of one run.
+type Servers struct {
 	list    []*http.Server
 	running sync.WaitGroup
 }
 
-// startServers serves metrics and probes at the addresses in the options. It
-// returns an error if one of them can't be had.
-func startServers(ctx context.Context, options options, healthy func(*http.Request) error, ready func() bool) (*servers, error) {
+// StartServers serves metrics and probes at the addresses in the options. It
+// returns an error that names the flag if one of them can't be had.
+func StartServers(ctx context.Context, options Options, healthy func(*http.Request) error, ready func() bool) (*Servers, error) {
 	metrics := http.NewServeMux()
 	metrics.Handle("/metrics", legacyregistry.Handler())
 	probes := http.NewServeMux()
@@ -43,19 +46,19 @@ func startServers(ctx context.Context, options options, healthy func(*http.Reque
 		answer(writer, nil)
 	})
 
-	s := &servers{}
-	if err := s.start(ctx, "--metrics-bind-address", options.metricsBindAddress, metrics); err != nil {
+	s := &Servers{}
+	if err := s.start(ctx, "--metrics-bind-address", options.MetricsBindAddress, metrics); err != nil {
 		return nil, err
 	}
-	if err := s.start(ctx, "--health-probe-bind-address", options.healthProbeBindAddress, probes); err != nil {
-		s.stop()
+	if err := s.start(ctx, "--health-probe-bind-address", options.HealthProbeBindAddress, probes); err != nil {
+		s.Stop()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *servers) start(ctx context.Context, flag, address string, handler http.Handler) error {
-	if address == disabledAddress {
+func (s *Servers) start(ctx context.Context, flag, address string, handler http.Handler) error {
+	if address == Disabled {
 		return nil
 	}
 	listener, err := net.Listen("tcp", address)
@@ -74,8 +77,8 @@ func (s *servers) start(ctx context.Context, flag, address string, handler http.
 	return nil
 }
 
-// stop ends the servers: requests in progress get a moment, then their connections are cut.
-func (s *servers) stop() {
+// Stop ends the servers: requests in progress get a moment, then their connections are cut.
+func (s *Servers) Stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), serverStopTimeout)
 	defer cancel()
 	for _, server := range s.list {

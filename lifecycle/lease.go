@@ -1,4 +1,4 @@
-package main
+package lifecycle
 
 import (
 	"context"
@@ -16,51 +16,48 @@ import (
 )
 
 const (
-	// leaseName is the name of the Lease that replicas agree through.
-	leaseName = programName
 	// healthTolerance is how long after the Lease has run out a leader still counts as healthy.
 	healthTolerance = 20 * time.Second
 	// releaseTimeout bounds the two requests that give the Lease up.
 	releaseTimeout = 5 * time.Second
 )
 
-// lease is the right to work. With leader election switched off it is always held.
-type lease struct {
+// Lease is the right to work, which one replica has at a time. With leader election switched off every replica has it.
+// It needs the RBAC verbs get, create and update for Leases in its namespace.
+type Lease struct {
 	lock    resourcelock.Interface
 	elector *leaderelection.LeaderElector
 	health  *leaderelection.HealthzAdaptor
 	// leading gets the context that ends when the Lease is lost.
 	leading chan context.Context
-	// stop ends the elector, which then closes stopped. Both are nil before acquire.
+	// stop ends the elector, which then closes stopped. Both are nil before Acquire.
 	stop    context.CancelFunc
 	stopped chan struct{}
 }
 
-// A replica needs these rights in its own namespace only.
-// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=kluster-system,roleName=kluster-operator-leader-election,resources=leases,verbs=get;create;update
-
-func newLease(kube kubernetes.Interface, options leaderElectionOptions) (*lease, error) {
-	l := &lease{leading: make(chan context.Context, 1), health: leaderelection.NewLeaderHealthzAdaptor(healthTolerance)}
-	if !options.enabled {
+// NewLease prepares the Lease of a name; nothing is asked or written before Acquire.
+func NewLease(kube kubernetes.Interface, name string, options LeaderElection) (*Lease, error) {
+	l := &Lease{leading: make(chan context.Context, 1), health: leaderelection.NewLeaderHealthzAdaptor(healthTolerance)}
+	if !options.Enabled {
 		return l, nil
 	}
-	identity, err := newIdentity(options.identity)
+	identity, err := newIdentity(options.Identity)
 	if err != nil {
 		return nil, err
 	}
 	l.lock = &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: options.namespace, Name: leaseName},
+		LeaseMeta:  metav1.ObjectMeta{Namespace: options.Namespace, Name: name},
 		Client:     kube.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 	}
 	// ReleaseOnCancel is left out: it would also give the Lease up when a renewal fails, and that before the
-	// leading context ends. Another replica could begin while this one still writes. See release.
+	// leading context ends. Another replica could begin while this one still writes. See Release.
 	l.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name:          leaseName,
+		Name:          name,
 		Lock:          l.lock,
-		LeaseDuration: options.leaseDuration,
-		RenewDeadline: options.renewDeadline,
-		RetryPeriod:   options.retryPeriod,
+		LeaseDuration: options.LeaseDuration,
+		RenewDeadline: options.RenewDeadline,
+		RetryPeriod:   options.RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) { l.leading <- ctx },
 			OnStoppedLeading: func() {},
@@ -85,10 +82,10 @@ func newIdentity(given string) (string, error) {
 	return host + "_" + string(uuid.NewUUID()), nil
 }
 
-// acquire waits until this replica holds the Lease. It returns a context that
+// Acquire waits until this replica holds the Lease. It returns a context that
 // ends when the Lease is lost, but not when ctx ends: work in progress is
 // finished while the Lease is still held. It returns an error if ctx ends first.
-func (l *lease) acquire(ctx context.Context) (context.Context, error) {
+func (l *Lease) Acquire(ctx context.Context) (context.Context, error) {
 	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop, l.stopped = stop, make(chan struct{})
 	if l.elector == nil {
@@ -107,9 +104,9 @@ func (l *lease) acquire(ctx context.Context) (context.Context, error) {
 	}
 }
 
-// release gives the Lease up, so that another replica need not wait for it to
+// Release gives the Lease up, so that another replica need not wait for it to
 // run out. Call it when nothing can write any more.
-func (l *lease) release(ctx context.Context) {
+func (l *Lease) Release(ctx context.Context) {
 	if l.stop == nil {
 		return
 	}
@@ -125,8 +122,8 @@ func (l *lease) release(ctx context.Context) {
 	}
 }
 
-// clear writes an empty holder, unless somebody else holds the Lease by now.
-func (l *lease) clear(ctx context.Context) error {
+// clear writes an empty holder, unless another replica holds the Lease by now.
+func (l *Lease) clear(ctx context.Context) error {
 	record, _, err := l.lock.Get(ctx)
 	if err != nil {
 		return fmt.Errorf("get the Lease: %w", err)
@@ -148,4 +145,4 @@ func (l *lease) clear(ctx context.Context) error {
 }
 
 // Check fails if this replica holds a Lease that it has not renewed in time.
-func (l *lease) Check(request *http.Request) error { return l.health.Check(request) }
+func (l *Lease) Check(request *http.Request) error { return l.health.Check(request) }

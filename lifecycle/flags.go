@@ -1,0 +1,98 @@
+package lifecycle
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+)
+
+// Flags are what only the command line needs.
+type Flags struct {
+	// Kubeconfig is the file that names the cluster, see RESTConfig.
+	Kubeconfig string
+	// QPS limits the requests a second to the API server, and Burst how many may exceed that for a moment. A negative QPS is
+	// no limit.
+	QPS   float64
+	Burst int
+	// Version asks for the version to be printed.
+	Version bool
+}
+
+// AddFlags adds the flags to a set, and klog's flag -v.
+func (f *Flags) AddFlags(set *flag.FlagSet) {
+	set.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` that names the cluster; without it $KUBECONFIG, or the cluster of this pod")
+	// No limit in the client: the API server's priority and fairness shares its capacity out among all
+	// clients, and knows their load. With client-go's default of 5 requests a second, 100 resources take 40 s.
+	set.Float64Var(&f.QPS, "kube-api-qps", -1, "requests a second to the API server; negative is no limit")
+	set.IntVar(&f.Burst, "kube-api-burst", -1, "requests that may exceed --kube-api-qps for a moment")
+	set.BoolVar(&f.Version, "version", false, "print the version and end")
+
+	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(logging)
+	set.Var(logging.Lookup("v").Value, "v", "how much is logged: 0 changes and errors, 4 also what is skipped or tried again")
+}
+
+// Validate returns an error that names the flags to change.
+func (f *Flags) Validate() error {
+	if f.QPS == 0 || f.QPS > 0 && f.Burst < 1 {
+		return fmt.Errorf("--kube-api-qps=%v --kube-api-burst=%d: give both at least 1, or a negative --kube-api-qps for no limit", f.QPS, f.Burst)
+	}
+	return nil
+}
+
+// Parse reads the arguments. It returns flag.ErrHelp after printing the help that was asked for, and else an error of one
+// line.
+func Parse(set *flag.FlagSet, args []string, output io.Writer) error {
+	set.SetOutput(io.Discard) // the package would print all flags after each mistake
+	err := set.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		set.SetOutput(output)
+		set.PrintDefaults()
+		return err
+	}
+	if err == nil && set.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: --help lists the flags", err)
+	}
+	return nil
+}
+
+// RESTConfig finds the cluster: in the kubeconfig given, else in the files that $KUBECONFIG names, else the one whose pod
+// this process is. Unlike kubectl it never takes ~/.kube/config, which may name any cluster.
+func (f *Flags) RESTConfig() (*rest.Config, error) {
+	config, err := f.findCluster()
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = float32(f.QPS), f.Burst
+	return config, nil
+}
+
+func (f *Flags) findCluster() (*rest.Config, error) {
+	variable := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	if f.Kubeconfig == "" && variable == "" {
+		config, err := rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			return nil, errors.New("no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod")
+		}
+		return config, err
+	}
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: f.Kubeconfig, Precedence: filepath.SplitList(variable)}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, fmt.Errorf("KUBECONFIG=%s holds no kubeconfig: name a file that does", variable)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	return config, nil
+}

@@ -1,0 +1,103 @@
+package lifecycle
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection"
+)
+
+const (
+	// Disabled is the address of a server that is switched off.
+	Disabled = "0"
+	// namespaceFile names the namespace of the pod that the process runs in.
+	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+)
+
+// Options say how the process serves, and how replicas agree. [DefaultOptions] returns sensible ones.
+type Options struct {
+	// MetricsBindAddress serves /metrics, HealthProbeBindAddress /healthz and /readyz; "0" is off.
+	MetricsBindAddress, HealthProbeBindAddress string
+	LeaderElection                             LeaderElection
+}
+
+// LeaderElection says how replicas agree on the one that works.
+type LeaderElection struct {
+	Enabled bool
+	// Namespace is where the Lease lies.
+	Namespace string
+	// Identity is this replica's name in the Lease; made up if empty.
+	Identity string
+	// LeaseDuration is how long the others wait for a leader that is silent, in whole seconds.
+	LeaseDuration time.Duration
+	// RenewDeadline is after how long without success the leader gives up. It must be shorter.
+	RenewDeadline time.Duration
+	// RetryPeriod is how often the Lease is renewed, or tried for.
+	RetryPeriod time.Duration
+}
+
+// DefaultOptions listen on loopback only, without leader election.
+func DefaultOptions() Options {
+	return Options{
+		MetricsBindAddress:     "127.0.0.1:8080",
+		HealthProbeBindAddress: "127.0.0.1:8081",
+		LeaderElection: LeaderElection{
+			Namespace:     podNamespace(),
+			LeaseDuration: 15 * time.Second,
+			RenewDeadline: 10 * time.Second,
+			RetryPeriod:   2 * time.Second,
+		},
+	}
+}
+
+// podNamespace is the namespace of the pod the process runs in, else "default".
+func podNamespace() string {
+	content, err := os.ReadFile(namespaceFile)
+	if name := strings.TrimSpace(string(content)); err == nil && name != "" {
+		return name
+	}
+	return "default"
+}
+
+// AddFlags adds a flag for each option, with its present value as the default.
+func (o *Options) AddFlags(set *flag.FlagSet) {
+	set.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "`address` of /metrics; 0 is off")
+	set.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "`address` of /healthz and /readyz; 0 is off")
+	election := &o.LeaderElection
+	set.BoolVar(&election.Enabled, "leader-elect", election.Enabled, "work only while holding a Lease; needed with several replicas")
+	set.StringVar(&election.Namespace, "leader-election-namespace", election.Namespace, "`namespace` of the Lease")
+	set.StringVar(&election.Identity, "leader-election-id", election.Identity, "this replica's `name` in the Lease; made up if empty")
+	set.DurationVar(&election.LeaseDuration, "leader-election-lease-duration", election.LeaseDuration, "how long the others wait for a leader that is silent")
+	set.DurationVar(&election.RenewDeadline, "leader-election-renew-deadline", election.RenewDeadline, "after how long without success the leader gives up")
+	set.DurationVar(&election.RetryPeriod, "leader-election-retry-period", election.RetryPeriod, "how often the Lease is renewed, or tried for")
+}
+
+// Validate returns an error that names the flag to change. Addresses are checked by [StartServers].
+func (o *Options) Validate() error {
+	if !o.LeaderElection.Enabled {
+		return nil
+	}
+	return o.LeaderElection.validate()
+}
+
+func (o LeaderElection) validate() error {
+	// The Lease holds whole seconds: 1.9 s would tell the others 1 s.
+	if o.LeaseDuration < time.Second || o.LeaseDuration%time.Second != 0 {
+		return fmt.Errorf("--leader-election-lease-duration=%s: give whole seconds", o.LeaseDuration)
+	}
+	if o.RenewDeadline >= o.LeaseDuration {
+		return fmt.Errorf("--leader-election-renew-deadline=%s must be shorter than --leader-election-lease-duration=%s, or two replicas could work at once", o.RenewDeadline, o.LeaseDuration)
+	}
+	longest := time.Duration(float64(o.RenewDeadline) / leaderelection.JitterFactor)
+	if o.RetryPeriod <= 0 || o.RetryPeriod >= longest {
+		return fmt.Errorf("--leader-election-retry-period=%s: give more than 0 and less than %s, so that a renewal can be tried again before --leader-election-renew-deadline=%s", o.RetryPeriod, longest, o.RenewDeadline)
+	}
+	if o.Namespace == "" {
+		return errors.New("--leader-election-namespace is empty: name the namespace for the Lease")
+	}
+	return nil
+}
