@@ -44,11 +44,11 @@ func command(ctx context.Context, args []string, output io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if flags.Version {
+	if flags.commandLine.Version {
 		fmt.Fprintf(output, "%s %s (revision %s)\n", programName, version, revision)
 		return nil
 	}
-	config, err := flags.RESTConfig()
+	config, err := flags.commandLine.RESTConfig()
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (o options) validate() error {
 // flags are the options and what only the command line needs.
 type flags struct {
 	options
-	lifecycle.Flags
+	commandLine lifecycle.Flags
 }
 
 // parseFlags reads the arguments. It returns flag.ErrHelp after printing the
@@ -86,15 +86,15 @@ func parseFlags(args []string, output io.Writer) (flags, error) {
 	if err := lifecycle.Parse(set, args, output); err != nil {
 		return f, err
 	}
-	if err := f.Flags.Validate(); err != nil {
+	if err := f.commandLine.Validate(); err != nil {
 		return f, err
 	}
 	return f, f.validate()
 }
 
 func (f *flags) bind(set *flag.FlagSet) {
-	f.Flags.AddFlags(set)
-	f.Options.AddFlags(set)
+	f.commandLine.AddFlags(set)
+	f.AddFlags(set)
 	set.StringVar(&f.namespace, "namespace", f.namespace, "the only `namespace` whose Klusters are looked after; empty for all")
 	set.IntVar(&f.workers, "workers", f.workers, "how many Klusters are worked on at the same time")
 	set.DurationVar(&f.resyncPeriod, "resync-period", f.resyncPeriod, "how often every Kluster is looked at although nothing has happened; 0 is never")

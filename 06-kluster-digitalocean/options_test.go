@@ -88,7 +88,7 @@ func TestParseFlags(t *testing.T) {
 	parsed, err := parseFlags(nil, io.Discard)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(parsed.options).To(Equal(defaultOptions()))
-	g.Expect(parsed.QPS).To(BeNumerically("<", 0), "the client has no limit of its own")
+	g.Expect(parsed.commandLine.QPS).To(BeNumerically("<", 0), "the client has no limit of its own")
 
 	parsed, err = parseFlags([]string{"--namespace=shop", "--workers", "7", "--leader-elect", "-v=2", "--do-api-qps=1.5"}, io.Discard)
 	g.Expect(err).NotTo(HaveOccurred())
