@@ -15,12 +15,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-
-	"example.com/operator-workshop/04-operatorsdk-memcached/internal/controller"
-	"example.com/operator-workshop/04-operatorsdk-memcached/internal/manager"
 )
 
 func TestTheBundleIsThatOfTheConfiguration(t *testing.T) {
@@ -121,7 +117,7 @@ func TestTheIconIsAPicture(t *testing.T) {
 	g.Expect(icons[0].MediaType).To(Equal("image/svg+xml"))
 	picture, err := base64.StdEncoding.DecodeString(icons[0].Base64Data)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(picture)).To(Equal(readFile(t, "hack/bundle/icon.svg")), "base64 -w0 hack/bundle/icon.svg gives the text for config/manifests/bases")
+	g.Expect(string(picture)).To(Equal(readFile(t, "config/manifests/icon.svg")), "base64 -w0 config/manifests/icon.svg gives the text for config/manifests/bases")
 
 	decoder := xml.NewDecoder(strings.NewReader(string(picture)))
 	var outermost string
@@ -136,32 +132,4 @@ func TestTheIconIsAPicture(t *testing.T) {
 		}
 	}
 	g.Expect(outermost).To(Equal("http://www.w3.org/2000/svg svg"))
-}
-
-func TestTheOperatorLearnsItsNamespaces(t *testing.T) {
-	g := NewWithT(t)
-	csv := readVersion(t)
-	modes := map[string]bool{}
-	for _, mode := range csv.Spec.InstallModes {
-		modes[mode.Type] = mode.Supported
-	}
-	g.Expect(modes).To(Equal(map[string]bool{"OwnNamespace": true, "SingleNamespace": true, "MultiNamespace": true, "AllNamespaces": true}))
-	variables := map[string]corev1.EnvVar{}
-	for _, variable := range csv.Spec.Install.Spec.Deployments[0].Spec.Template.Spec.Containers[0].Env {
-		variables[variable.Name] = variable
-	}
-	g.Expect(variables).To(HaveKey("WATCH_NAMESPACE"))
-	source := variables["WATCH_NAMESPACE"].ValueFrom
-	g.Expect(source.FieldRef.FieldPath).To(Equal("metadata.annotations['olm.targetNamespaces']"), "where OLM writes them")
-	g.Expect(variables).To(HaveKeyWithValue("MEMCACHED_IMAGE", HaveField("Value", controller.DefaultImage)), "the one that is built in")
-
-	options := manager.Default()
-	g.Expect(options.ReadEnvironment(func(name string) string {
-		if name == "WATCH_NAMESPACE" {
-			return "a,b"
-		}
-		return variables[name].Value
-	})).To(Succeed())
-	g.Expect(options.Namespaces).To(Equal([]string{"a", "b"}), "so OLM divides them")
-	g.Expect(options.Image).To(Equal(controller.DefaultImage))
 }

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// stageRoot is the folder of this stage, seen from this package.
-const stageRoot = "../.."
+// stageRoot is the folder of stage 4, whose bundle these tests make and check.
+const stageRoot = "../../04-operatorsdk-memcached"
 
 // clusterServiceVersion is what the tests read of one.
 type clusterServiceVersion struct {

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/04-operatorsdk-memcached/internal/controller"
+	"example.com/operator-workshop/04-operatorsdk-memcached/internal/manager"
+)
+
+// TestTheBundleTellsTheOperatorItsNamespaces reads what OLM would start. The bundle's other tests are in cmd/bundle of the root.
+func TestTheBundleTellsTheOperatorItsNamespaces(t *testing.T) {
+	g := NewWithT(t)
+	var csv struct {
+		Spec struct {
+			InstallModes []struct {
+				Type      string
+				Supported bool
+			}
+			Install struct {
+				Spec struct {
+					Deployments []struct{ Spec appsv1.DeploymentSpec }
+				}
+			}
+		}
+	}
+	content, err := os.ReadFile(filepath.Join("..", "bundle", "manifests", "memcached-operator.clusterserviceversion.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(yaml.Unmarshal(content, &csv)).To(Succeed())
+	modes := map[string]bool{}
+	for _, mode := range csv.Spec.InstallModes {
+		modes[mode.Type] = mode.Supported
+	}
+	g.Expect(modes).To(Equal(map[string]bool{"OwnNamespace": true, "SingleNamespace": true, "MultiNamespace": true, "AllNamespaces": true}))
+	g.Expect(csv.Spec.Install.Spec.Deployments).To(HaveLen(1))
+	variables := map[string]corev1.EnvVar{}
+	for _, variable := range csv.Spec.Install.Spec.Deployments[0].Spec.Template.Spec.Containers[0].Env {
+		variables[variable.Name] = variable
+	}
+	g.Expect(variables).To(HaveKey("WATCH_NAMESPACE"))
+	source := variables["WATCH_NAMESPACE"].ValueFrom
+	g.Expect(source.FieldRef.FieldPath).To(Equal("metadata.annotations['olm.targetNamespaces']"), "where OLM writes them")
+	g.Expect(variables).To(HaveKeyWithValue("MEMCACHED_IMAGE", HaveField("Value", controller.DefaultImage)), "the one that is built in")
+
+	options := manager.Default()
+	g.Expect(options.ReadEnvironment(func(name string) string {
+		if name == "WATCH_NAMESPACE" {
+			return "a,b"
+		}
+		return variables[name].Value
+	})).To(Succeed())
+	g.Expect(options.Namespaces).To(Equal([]string{"a", "b"}), "OLM separates them by commas")
+	g.Expect(options.Image).To(Equal(controller.DefaultImage))
+}
