@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"example.com/operator-workshop/internal/private"
 )
 
 // startTimeout bounds Up, which takes about 3 s on an idle machine.
@@ -78,7 +80,7 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	options.tied = true
 	dir, err := os.MkdirTemp("", "controlplane-")
 	if err != nil {
-		return nil, fmt.Errorf("make the control plane's folder: %w", explainWrite(err))
+		return nil, fmt.Errorf("make the control plane's folder: %w", private.Explain(err))
 	}
 	c, err := Open(dir, options)
 	if err != nil {
@@ -149,7 +151,7 @@ func (c *ControlPlane) Remove(ctx context.Context) error {
 	}
 	// Once the lock is gone, a command that waits for it may create it anew. Then the folder belongs to that command.
 	if err := errors.Join(removeBelow(c.dir, lockFile), os.Remove(c.dir)); err != nil && !errors.Is(err, syscall.ENOTEMPTY) {
-		return explainWrite(err)
+		return private.Explain(err)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 
 	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/internal/private"
 )
 
 // User is an identity that the API server authenticates by a client certificate.
@@ -140,5 +142,5 @@ func (c *ControlPlane) writeKubeconfig(r record, user User, path string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(path, content)
+	return private.WriteFile(path, content)
 }

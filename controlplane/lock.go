@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"example.com/operator-workshop/internal/private"
 )
 
 const (
@@ -39,12 +41,12 @@ func (c *ControlPlane) lock(ctx context.Context) (unlock func(), err error) {
 }
 
 func (c *ControlPlane) tryLock() (*os.File, error) {
-	if err := makePrivate(c.dir); err != nil {
+	if err := private.MakeDir(c.dir); err != nil {
 		return nil, err
 	}
 	file, err := os.OpenFile(c.path(lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, explainWrite(err)
+		return nil, private.Explain(err)
 	}
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err == nil {

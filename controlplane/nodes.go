@@ -12,6 +12,8 @@ import (
 	"os"
 	"runtime"
 	"slices"
+
+	"example.com/operator-workshop/internal/private"
 )
 
 const defaultNodes = 2
@@ -40,7 +42,7 @@ func (c *ControlPlane) writeStages() (string, error) {
 	content := bytes.Join(documents, []byte("\n---\n"))
 	sum := sha256.Sum256(content)
 	name := stagesPrefix + hex.EncodeToString(sum[:4]) + ".yaml"
-	return name, writeFile(c.path(name), content)
+	return name, private.WriteFile(c.path(name), content)
 }
 
 // createNodes makes the simulated nodes of a new control plane.

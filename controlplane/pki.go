@@ -17,6 +17,8 @@ import (
 
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
+
+	"example.com/operator-workshop/internal/private"
 )
 
 // validity is how long certificates last, as long as that of kubeadm's authorities.
@@ -89,7 +91,7 @@ func (p pki) key(name string) string         { return p.path(name + ".key") }
 // is passed on.
 func (p pki) make(hosts []string, serviceAccountKey []byte) error {
 	if err := errors.Join(os.RemoveAll(p.dir), os.MkdirAll(p.dir, 0o700)); err != nil {
-		return explainWrite(err)
+		return private.Explain(err)
 	}
 	for _, name := range []string{authority, etcdAuthority, frontProxyAuthority} {
 		if err := p.makeAuthority(name); err != nil {
@@ -111,7 +113,7 @@ func (p pki) make(hosts []string, serviceAccountKey []byte) error {
 			return fmt.Errorf("make the key of service accounts: %w", err)
 		}
 	}
-	return explainWrite(os.WriteFile(p.key("service-accounts"), serviceAccountKey, 0o600))
+	return private.Explain(os.WriteFile(p.key("service-accounts"), serviceAccountKey, 0o600))
 }
 
 func (p pki) makeAuthority(name string) error {
@@ -135,7 +137,7 @@ func (p pki) makeAuthority(name string) error {
 }
 
 func (p pki) write(name string, certificate, key []byte) error {
-	return explainWrite(errors.Join(
+	return private.Explain(errors.Join(
 		os.WriteFile(p.certificate(name), certificate, 0o600),
 		os.WriteFile(p.key(name), key, 0o600),
 	))

@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"example.com/operator-workshop/internal/private"
 )
 
 // record is what a control plane knows about itself. It is replaced as a whole: a change that must happen in one step,
@@ -75,7 +76,7 @@ func (c *ControlPlane) save(r record) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(c.path(recordFile), append(content, '\n'))
+	return private.WriteFile(c.path(recordFile), append(content, '\n'))
 }
 
 func (c *ControlPlane) path(name string) string { return filepath.Join(c.dir, name) }
@@ -104,49 +105,15 @@ func (c *ControlPlane) removeOthers(prefix, used string) error {
 	return nil
 }
 
-// writeFile replaces a file as a whole: a reader sees the old content or the new one.
-func writeFile(path string, content []byte) error {
-	partial := path + ".partial"
-	if err := os.WriteFile(partial, content, 0o600); err != nil {
-		return explainWrite(err)
-	}
-	return os.Rename(partial, path)
-}
-
-// makePrivate makes a folder that only its owner can enter, or closes an existing one to others: it will hold keys.
-func makePrivate(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return explainWrite(err)
-	}
-	info, err := os.Stat(dir)
-	if err != nil || info.Mode().Perm()&0o077 == 0 {
-		return err
-	}
-	return explainWrite(os.Chmod(dir, 0o700))
-}
-
 // removeBelow removes something in a folder, and follows no symbolic link that leads out of it.
 func removeBelow(folder, name string) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return explainWrite(err)
+		return private.Explain(err)
 	}
 	defer root.Close()
 	if err := root.RemoveAll(name); err != nil {
-		return fmt.Errorf("remove %s: %w", filepath.Join(folder, name), explainWrite(err))
+		return fmt.Errorf("remove %s: %w", filepath.Join(folder, name), private.Explain(err))
 	}
 	return nil
-}
-
-// explainWrite says what to do about a folder that cannot be written.
-func explainWrite(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("the disk is full: free some space and try again (%w)", err)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("the folder cannot be written: choose one of yours (%w)", err)
-	}
-	return err
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"example.com/operator-workshop/internal/private"
 )
 
 // snapshotFile is where the state of the new control plane is kept for Reset.
@@ -161,7 +163,7 @@ func (c *ControlPlane) run(ctx context.Context, tool string, args ...string) err
 	if err != nil {
 		for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
 			if strings.Contains(messages.String(), full.Error()) {
-				return explainWrite(full)
+				return private.Explain(full)
 			}
 		}
 		return fmt.Errorf("%s: %w: %s", tool, err, strings.Join(strings.Fields(messages.String()), " "))

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"example.com/operator-workshop/internal/private"
 )
 
 // attempts is how often the start is tried: another program can take a port after it was found free and before a component
@@ -136,7 +138,7 @@ func (c *ControlPlane) writeFiles(r record) error {
 		return err
 	}
 	for _, name := range []string{"logs", "run"} {
-		if err := makePrivate(c.path(name)); err != nil {
+		if err := private.MakeDir(c.path(name)); err != nil {
 			return err
 		}
 	}
@@ -181,7 +183,7 @@ func (c *ControlPlane) startComponents(ctx context.Context, r record, components
 			return err
 		}
 		if err := c.process(component).start(ctx, c.command(r, component), c.dir, c.log(component), c.environment()); err != nil {
-			return fmt.Errorf("start %s: %w", component, explainWrite(err))
+			return fmt.Errorf("start %s: %w", component, private.Explain(err))
 		}
 		c.say("Started %s.", component)
 	}
@@ -194,7 +196,7 @@ func keepLog(path string) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	return explainWrite(err)
+	return private.Explain(err)
 }
 
 // await waits until done reports true, or until one of the components has ended.
@@ -228,7 +230,7 @@ func (c *ControlPlane) anyEnded(components ...string) error {
 		content, _ := os.ReadFile(c.log(component))
 		for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
 			if strings.Contains(string(content), full.Error()) {
-				return fmt.Errorf("%s ended: %w", component, explainWrite(full))
+				return fmt.Errorf("%s ended: %w", component, private.Explain(full))
 			}
 		}
 		return fmt.Errorf("%s %w: %s (all its messages: %s)", component, errEnded, lastMessage(c.log(component)), c.log(component))

@@ -13,6 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"example.com/operator-workshop/internal/private"
 	"example.com/operator-workshop/internal/repo"
 )
 
@@ -64,7 +65,7 @@ func (c *current) kubectl(ctx context.Context, args ...string) (string, error) {
 
 // Up copies the kubeconfig's current context, looks whether that cluster answers, and asks whether to go on with it.
 func (c *current) Up(ctx context.Context) error {
-	if err := makeDir(c.options.Repo.State()); err != nil {
+	if err := private.MakeDir(c.options.Repo.State()); err != nil {
 		return err
 	}
 	if err := c.checkKubeconfig(); err != nil {
@@ -103,7 +104,7 @@ func (c *current) freeze(ctx context.Context) (name, server string, err error) {
 	hash := sha256.Sum256([]byte(content))
 	path := filepath.Join(c.options.Repo.State(), copyPrefix+hex.EncodeToString(hash[:6])+".kubeconfig")
 	if existing, err := os.ReadFile(path); err != nil || string(existing) != content {
-		if err := writeFile(path, []byte(content)); err != nil {
+		if err := private.WriteFile(path, []byte(content)); err != nil {
 			return "", "", err
 		}
 	}
@@ -146,12 +147,12 @@ func (c *current) checkKubeconfig() error {
 func (c *current) Down(context.Context) error {
 	entries, err := os.ReadDir(c.options.Repo.State())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return explainWrite(err)
+		return private.Explain(err)
 	}
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), copyPrefix) && strings.HasSuffix(entry.Name(), ".kubeconfig") {
 			if err := os.Remove(filepath.Join(c.options.Repo.State(), entry.Name())); err != nil {
-				return explainWrite(err)
+				return private.Explain(err)
 			}
 		}
 	}
@@ -168,7 +169,7 @@ func (c *current) Reset(context.Context) error {
 // Status reports what the cluster's API server says.
 func (c *current) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: Current, Provider: Current, Kubeconfig: c.Kubeconfig(), State: StateRunning}
-	if err := makeDir(c.options.Repo.State()); err != nil {
+	if err := private.MakeDir(c.options.Repo.State()); err != nil {
 		return status, err
 	}
 	if err := c.checkKubeconfig(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 
 	"example.com/operator-workshop/controlplane"
+	"example.com/operator-workshop/internal/private"
 )
 
 // embedded is a control plane of programs from bin/, with simulated nodes, in .workshop/clusters/NAME.
@@ -72,7 +73,7 @@ func (e *embedded) use(ctx context.Context, err error) error {
 		return err
 	}
 	if existing, err := os.ReadFile(e.Kubeconfig()); err != nil || string(existing) != string(content) {
-		if err := writeFile(e.Kubeconfig(), content); err != nil {
+		if err := private.WriteFile(e.Kubeconfig(), content); err != nil {
 			return err
 		}
 	}
@@ -99,7 +100,7 @@ func (e *embedded) Down(ctx context.Context) error {
 		return err
 	}
 	if err := os.RemoveAll(e.Kubeconfig()); err != nil {
-		return explainWrite(err)
+		return private.Explain(err)
 	}
 	if _, err := os.Lstat(e.dir); errors.Is(err, os.ErrNotExist) {
 		fmt.Fprintf(e.options.Out, "There is no cluster %s.\n", e.options.Name)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/operator-workshop/controlplane"
+	"example.com/operator-workshop/internal/private"
 )
 
 // NodeImageVariable names the environment variable that replaces kind's own node image.
@@ -126,7 +127,7 @@ func (k *kind) reuse(ctx context.Context, nodes []container) error {
 func (k *kind) exportKubeconfig(ctx context.Context) error {
 	// A kind that was ended while it wrote the file has left its lock.
 	if err := os.RemoveAll(k.Kubeconfig() + ".lock"); err != nil {
-		return explainWrite(err)
+		return private.Explain(err)
 	}
 	return k.runner.kind(ctx, "export", "kubeconfig", "--name", k.cluster, "--kubeconfig", k.runner.relative(k.Kubeconfig()))
 }
@@ -137,7 +138,7 @@ func (k *kind) create(ctx context.Context) error {
 			return fmt.Errorf("%w with PORT=, or leave PORT out for a free one", err)
 		}
 	}
-	if err := writeFile(k.path(".yaml"), []byte(k.config())); err != nil {
+	if err := private.WriteFile(k.path(".yaml"), []byte(k.config())); err != nil {
 		return err
 	}
 	made := record{Phase: phaseCreating, Root: k.options.Repo.Root}
@@ -251,7 +252,7 @@ func (k *kind) removeFiles(ctx context.Context) error {
 	}
 	for _, path := range []string{k.Kubeconfig(), k.Kubeconfig() + ".lock", k.path(".yaml"), k.path(".json")} {
 		if err := os.RemoveAll(path); err != nil {
-			return explainWrite(err)
+			return private.Explain(err)
 		}
 	}
 	return nil

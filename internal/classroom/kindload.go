@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"example.com/operator-workshop/internal/private"
 )
 
 // Load copies images from docker into every node, so that no node has to pull them.
@@ -33,7 +35,7 @@ func (k *kind) Load(ctx context.Context, images ...string) error {
 	// kind packs the images into a file first, and one that is ended leaves it behind.
 	packed, err := os.MkdirTemp(k.options.Repo.State(), "images-")
 	if err != nil {
-		return explainWrite(err)
+		return private.Explain(err)
 	}
 	defer os.RemoveAll(packed)
 	loader := k.runner

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"example.com/operator-workshop/internal/private"
 )
 
 // choiceLimit bounds the wait for another command that changes .workshop/kubeconfig, which takes it milliseconds.
@@ -43,7 +45,7 @@ func point(link, target string) error {
 	fresh := fmt.Sprintf("%s.%d", link, os.Getpid())
 	_ = os.Remove(fresh)
 	if err := os.Symlink(target, fresh); err != nil {
-		return explainWrite(err)
+		return private.Explain(err)
 	}
 	return os.Rename(fresh, link)
 }
@@ -64,7 +66,7 @@ func unchoose(ctx context.Context, state, kubeconfig string) error {
 		return point(link, filepath.Base(other))
 	}
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return explainWrite(err)
+		return private.Explain(err)
 	}
 	return nil
 }

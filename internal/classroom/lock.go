@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"example.com/operator-workshop/internal/private"
 )
 
 // lockLimit bounds the wait for another command. It is longer than a command takes on a slow machine.
@@ -18,7 +20,7 @@ const lockLimit = 10 * time.Minute
 
 // lock lets one command at a time change what the file stands for. It says what it waits for.
 func lock(ctx context.Context, path string, out io.Writer, limit time.Duration) (unlock func(), err error) {
-	if err := makeDir(filepath.Dir(path)); err != nil {
+	if err := private.MakeDir(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
 	file := flock.New(path)
@@ -35,7 +37,7 @@ func lock(ctx context.Context, path string, out io.Writer, limit time.Duration) 
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%s is still at work after %s: end it, then run the same command again", holder(path), limit)
 	case err != nil:
-		err = fmt.Errorf("lock %s: %w", path, explainWrite(err))
+		err = fmt.Errorf("lock %s: %w", path, private.Explain(err))
 	}
 	if err != nil {
 		_ = file.Close()

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"example.com/operator-workshop/internal/private"
 )
 
 // phase says how far the creation of a cluster got.
@@ -58,49 +60,15 @@ func (r record) write(path string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(path, append(content, '\n'))
-}
-
-// writeFile replaces a file as a whole: a reader sees the old content or the new one.
-func writeFile(path string, content []byte) error {
-	partial := path + ".partial"
-	if err := os.WriteFile(partial, content, 0o600); err != nil {
-		return explainWrite(err)
-	}
-	return os.Rename(partial, path)
-}
-
-// makeDir makes a folder that only its owner may enter, or makes one so: keys and locks lie below it.
-func makeDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return explainWrite(err)
-	}
-	info, err := os.Stat(dir)
-	if err != nil || info.Mode().Perm()&0o077 == 0 {
-		return err
-	}
-	return explainWrite(os.Chmod(dir, 0o700))
+	return private.WriteFile(path, append(content, '\n'))
 }
 
 // fullDisk finds in a program's messages that it had no room to write.
 func fullDisk(messages string) error {
 	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT} {
 		if strings.Contains(messages, cause.Error()) {
-			return explainWrite(cause)
+			return private.Explain(cause)
 		}
 	}
 	return nil
-}
-
-// explainWrite says what to do about a directory that cannot be written.
-func explainWrite(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("the disk is full: free some space and run the same command again (%w)", err)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("the workshop's folder cannot be written: clone it into a directory of yours (%w)", err)
-	}
-	return err
 }

@@ -1,0 +1,44 @@
+// Package private writes files and folders that only their owner can read.
+package private
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// WriteFile replaces a file as a whole: a reader sees the old content or the new one.
+func WriteFile(path string, content []byte) error {
+	partial := path + ".partial"
+	if err := os.WriteFile(partial, content, 0o600); err != nil {
+		return Explain(err)
+	}
+	return os.Rename(partial, path)
+}
+
+// MakeDir makes a folder that only its owner can enter, with its parents, or closes an existing one to others.
+func MakeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Explain(err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	return Explain(os.Chmod(dir, 0o700))
+}
+
+// Explain adds to the error of a write what to do about a full disk or a folder that cannot be written.
+func Explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("the disk is full: free some space and run the same command again (%w)", err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("the folder cannot be written: use one of yours (%w)", err)
+	}
+	return err
+}
