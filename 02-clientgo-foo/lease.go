@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
+
+	"example.com/operator-workshop/lifecycle"
 )
 
 const (
@@ -39,17 +41,17 @@ type lease struct {
 // A replica needs these rights in its own namespace only.
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=foo-system,roleName=foo-controller-leader-election,resources=leases,verbs=get;create;update
 
-func newLease(kube kubernetes.Interface, options leaderElectionOptions) (*lease, error) {
+func newLease(kube kubernetes.Interface, options lifecycle.LeaderElection) (*lease, error) {
 	l := &lease{leading: make(chan context.Context, 1), health: leaderelection.NewLeaderHealthzAdaptor(healthTolerance)}
-	if !options.enabled {
+	if !options.Enabled {
 		return l, nil
 	}
-	identity, err := newIdentity(options.identity)
+	identity, err := newIdentity(options.Identity)
 	if err != nil {
 		return nil, err
 	}
 	l.lock = &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: options.namespace, Name: leaseName},
+		LeaseMeta:  metav1.ObjectMeta{Namespace: options.Namespace, Name: leaseName},
 		Client:     kube.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 	}
@@ -58,9 +60,9 @@ func newLease(kube kubernetes.Interface, options leaderElectionOptions) (*lease,
 	l.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          leaseName,
 		Lock:          l.lock,
-		LeaseDuration: options.leaseDuration,
-		RenewDeadline: options.renewDeadline,
-		RetryPeriod:   options.retryPeriod,
+		LeaseDuration: options.LeaseDuration,
+		RenewDeadline: options.RenewDeadline,
+		RetryPeriod:   options.RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) { l.leading <- ctx },
 			OnStoppedLeading: func() {},

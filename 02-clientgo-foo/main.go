@@ -16,11 +16,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
-
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // programName is in the user agent, in events and in the owners of fields.
@@ -48,37 +44,13 @@ func command(ctx context.Context, args []string, output io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if flags.version {
+	if flags.commandLine.Version {
 		fmt.Fprintf(output, "%s %s (revision %s)\n", programName, version, revision)
 		return nil
 	}
-	config, err := restConfig(flags.kubeconfig)
+	config, err := flags.commandLine.RESTConfig()
 	if err != nil {
 		return err
 	}
-	config.QPS, config.Burst = float32(flags.qps), flags.burst
 	return run(ctx, config, flags.options)
-}
-
-// restConfig finds the cluster: in the kubeconfig given, else in the files that
-// $KUBECONFIG names, else the one whose pod this process is. Unlike kubectl it
-// never takes ~/.kube/config, which may name any cluster.
-func restConfig(kubeconfig string) (*rest.Config, error) {
-	variable := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
-	if kubeconfig == "" && variable == "" {
-		config, err := rest.InClusterConfig()
-		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, errors.New("no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod")
-		}
-		return config, err
-	}
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig, Precedence: filepath.SplitList(variable)}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
-		return nil, fmt.Errorf("KUBECONFIG=%s holds no kubeconfig: name a file that does", variable)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
-	}
-	return config, nil
 }

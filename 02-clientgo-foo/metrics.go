@@ -5,8 +5,6 @@ import (
 
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
-	// Registers the metrics of client-go's queues, requests and leader election.
-	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 )
 
 // Values of the label result.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"example.com/operator-workshop/lifecycle"
 	"example.com/operator-workshop/operatortest"
 )
 
@@ -59,13 +60,13 @@ func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.Run
 		options.resyncPeriod = wishes.Resync
 	}
 	if election := wishes.LeaderElection; election != nil {
-		options.leaderElection = leaderElectionOptions{
-			enabled:       true,
-			namespace:     election.Namespace,
-			identity:      election.Identity,
-			leaseDuration: election.LeaseDuration,
-			renewDeadline: election.RenewDeadline,
-			retryPeriod:   election.RetryPeriod,
+		options.LeaderElection = lifecycle.LeaderElection{
+			Enabled:       true,
+			Namespace:     election.Namespace,
+			Identity:      election.Identity,
+			LeaseDuration: election.LeaseDuration,
+			RenewDeadline: election.RenewDeadline,
+			RetryPeriod:   election.RetryPeriod,
 		}
 	}
 	return run(ctx, config, options)

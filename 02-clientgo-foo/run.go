@@ -5,27 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 	clientset "example.com/operator-workshop/02-clientgo-foo/pkg/generated/clientset/versioned"
+	"example.com/operator-workshop/lifecycle"
 )
 
 // errLeaseLost ends the program: another replica may be working by now.
 var errLeaseLost = errors.New("lost the Lease: another replica takes over")
 
-// discoveryBackoff lets the first request get over a hiccup of the API server: 4 tries within 2 seconds.
-var discoveryBackoff = wait.Backoff{Steps: 4, Duration: 100 * time.Millisecond, Factor: 4}
+// errNotInstalled says what to do about [lifecycle.ErrNotInstalled].
+var errNotInstalled = errors.New("the cluster does not know Foos: install them with `make stage-2 install`, or `kubectl apply --server-side -f config/crd/bases`")
 
 // run works until ctx ends and then finishes what it has begun, within
 // options.drainTimeout. It returns an error if it can't start, can't finish in
@@ -40,13 +35,17 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 		return err
 	}
 	defer clients.close()
-	if err := clients.checkInstalled(ctx); err != nil {
+	err = lifecycle.CheckInstalled(ctx, clients.foo.Discovery(), examplev1alpha1.SchemeGroupVersion.WithResource("foos"))
+	if errors.Is(err, lifecycle.ErrNotInstalled) {
+		return errNotInstalled
+	}
+	if err != nil {
 		return ignoreStop(ctx, err)
 	}
 
 	// Deferred calls run in reverse order, which is the order to stop in: events, caches, servers, and at
 	// last, when nothing can write any more, the Lease.
-	lease, err := newLease(clients.kube, options.leaderElection)
+	lease, err := newLease(clients.kube, options.LeaderElection)
 	if err != nil {
 		return err
 	}
@@ -55,12 +54,12 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 	if err != nil {
 		return err
 	}
-	servers, err := startServers(ctx, options, lease.Check, controller.synced)
+	servers, err := lifecycle.StartServers(ctx, options.Options, lease.Check, controller.synced)
 	if err != nil {
 		controller.stop() // its queue runs already
 		return err
 	}
-	defer servers.stop()
+	defer servers.Stop()
 	defer controller.stop()
 	if err := controller.start(ctx); err != nil {
 		return ignoreStop(ctx, err)
@@ -116,40 +115,3 @@ func newClients(config *rest.Config) (*clients, error) {
 }
 
 func (c *clients) close() { utilnet.CloseIdleConnectionsFor(c.http.Transport) }
-
-// errNotInstalled tells a learner what to do, whatever the informers would say.
-var errNotInstalled = errors.New("the cluster does not know Foos: install them with `make stage-2 install`, or `kubectl apply --server-side -f config/crd/bases`")
-
-// checkInstalled returns an error if the API server doesn't serve Foos. An
-// informer would only log that, again and again.
-func (c *clients) checkInstalled(ctx context.Context) error {
-	var last error
-	err := wait.ExponentialBackoffWithContext(ctx, discoveryBackoff, func(ctx context.Context) (bool, error) {
-		last = c.findFoos(ctx)
-		if errors.Is(last, errNotInstalled) {
-			return false, last
-		}
-		return last == nil, nil
-	})
-	if wait.Interrupted(err) {
-		return last
-	}
-	return err
-}
-
-// findFoos asks the API server what it serves. Any user may ask that, so it needs no RBAC rule.
-func (c *clients) findFoos(ctx context.Context) error {
-	version := examplev1alpha1.SchemeGroupVersion.String()
-	found, err := discovery.ToServerResourcesInterfaceWithContext(c.foo.Discovery()).ServerResourcesForGroupVersionWithContext(ctx, version)
-	if apierrors.IsNotFound(err) {
-		return errNotInstalled
-	}
-	if err != nil {
-		return fmt.Errorf("ask the API server for %s: %w", version, err)
-	}
-	isFoos := func(resource metav1.APIResource) bool { return resource.Name == "foos" }
-	if !slices.ContainsFunc(found.APIResources, isFoos) {
-		return errNotInstalled
-	}
-	return nil
-}

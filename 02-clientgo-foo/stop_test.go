@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
+	"example.com/operator-workshop/lifecycle"
 )
 
 var _ = Describe("the end of a run", func() {
@@ -65,7 +66,7 @@ var _ = Describe("the end of a run", func() {
 		}
 		namespace := cluster.Namespace(ctx)
 		options := electing(testOptions(namespace))
-		options.leaderElection.leaseDuration, options.leaderElection.renewDeadline = 2*time.Second, time.Second
+		options.LeaderElection.LeaseDuration, options.LeaderElection.RenewDeadline = 2*time.Second, time.Second
 		options.drainTimeout = time.Hour // nothing is drained without the Lease
 		_, ended := runWith(wrap, options)
 		Expect(cluster.Client.Create(ctx, newFoo(namespace, "lost", "lost"))).To(Succeed())
@@ -148,12 +149,12 @@ func runWith(wrap func(http.RoundTripper) http.RoundTripper, options options) (s
 
 // electing switches leader election on, with a Lease in the same namespace.
 func electing(options options) options {
-	options.leaderElection = leaderElectionOptions{
-		enabled:       true,
-		namespace:     options.namespace,
-		leaseDuration: 15 * time.Second,
-		renewDeadline: 10 * time.Second,
-		retryPeriod:   200 * time.Millisecond,
+	options.LeaderElection = lifecycle.LeaderElection{
+		Enabled:       true,
+		Namespace:     options.namespace,
+		LeaseDuration: 15 * time.Second,
+		RenewDeadline: 10 * time.Second,
+		RetryPeriod:   200 * time.Millisecond,
 	}
 	return options
 }

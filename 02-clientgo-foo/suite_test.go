@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
+	"example.com/operator-workshop/lifecycle"
 	"example.com/operator-workshop/operatortest"
 )
 
@@ -63,7 +64,7 @@ func newScheme() *runtime.Scheme {
 func testOptions(namespace string) options {
 	options := defaultOptions()
 	options.namespace = namespace
-	options.metricsBindAddress, options.healthProbeBindAddress = disabledAddress, disabledAddress
+	options.MetricsBindAddress, options.HealthProbeBindAddress = lifecycle.Disabled, lifecycle.Disabled
 	return options
 }
 

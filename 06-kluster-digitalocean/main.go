@@ -5,7 +5,7 @@
 // It is written with client-go, like stage 2. New are what is done for one Kluster
 // (sync.go, provision.go, finalize.go), the token (token.go), the kubeconfig
 // (kubeconfig.go), and the cloud (package cloud, and package digitalocean). The
-// flags, leader election, events and servers of stage 2 are in package lifecycle.
+// leader election and events that stage 2 writes by hand come from package lifecycle.
 package main
 
 import (

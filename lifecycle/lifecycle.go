@@ -3,8 +3,9 @@
 // servers for probes and metrics. controller-runtime's manager does the same for
 // operators that are written with it.
 //
-// Stage 2 writes all of this by hand and explains it; stage 6 uses this package.
-// The order of a run is:
+// Stage 2 uses the flags and servers, but writes leader election and Events by
+// hand, because they are its lesson. Stage 6 uses all of this package. The order
+// of a run is:
 //
 //	lease, err := lifecycle.NewLease(kube, name, options.LeaderElection)
 //	defer lease.Release(ctx) // last, when nothing can write any more
