@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -14,16 +15,20 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 	"example.com/operator-workshop/03-kubebuilder-guestbook/internal/controller"
-	"example.com/operator-workshop/03-kubebuilder-guestbook/internal/manager"
+	"example.com/operator-workshop/manager"
 	// +kubebuilder:scaffold:imports
 )
 
 var (
 	scheme   = runtime.NewScheme()
 	setupLog = ctrl.Log.WithName("setup")
+
+	// The Makefile and the Dockerfile set what the program was built from, through -ldflags.
+	version, revision = "unknown", "unknown"
 )
 
 func init() {
@@ -39,23 +44,33 @@ func main() {
 	}
 }
 
-// run is the program without its process: arguments in, an error of one line out.
+// run is main without the process: arguments in, an error of one line out.
 func run(ctx context.Context, args []string, output io.Writer) error {
-	flags, options, err := parseFlags(args, output)
-	if errors.Is(err, errPrinted) {
-		return nil
+	options := manager.Default()
+	flags := flag.NewFlagSet("guestbook-controller", flag.ContinueOnError)
+	flags.SetOutput(output)
+	options.AddFlags(flags, "Guestbooks")
+	err := options.Parse(flags, args, version, revision)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil // the help or the version has been printed
 	}
 	if err != nil {
 		return err
 	}
-	restConfig, err := findCluster(flags)
+	options.SetLogger()
+
+	config, err := manager.GetConfig(flags)
 	if err != nil {
 		return err
 	}
 	if err := options.CheckAddresses(); err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(restConfig, options.ForManager(ctx, scheme))
+	mgr, err := ctrl.NewManager(config, options.ForManager(ctx, ctrl.Options{
+		Scheme:           scheme,
+		LeaderElectionID: "guestbook.my.domain",
+		Cache:            cache.Options{ByObject: controller.CacheByObject()},
+	}))
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"example.com/operator-workshop/03-kubebuilder-guestbook/internal/manager"
+	"example.com/operator-workshop/manager"
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
@@ -27,7 +27,7 @@ var _ = Describe("the metrics", func() {
 	It("are for those whom the cluster allows to get them", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		grant(ctx, "../../config/rbac/metrics_auth_role.yaml", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "manager-" + namespace})
-		address := serveMetrics(asUser("manager-"+namespace), manager.Default().Metrics)
+		address := serveMetrics(asUser("manager-"+namespace), manager.Default())
 		stranger, reader := newAccount(ctx, namespace, "stranger"), newAccount(ctx, namespace, "reader")
 		grant(ctx, "../../config/rbac/metrics_reader_role.yaml", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "reader"})
 		waitForRight(ctx, "system:serviceaccount:"+namespace+":reader")
@@ -45,24 +45,24 @@ var _ = Describe("the metrics", func() {
 		Expect(status).To(BeElementOf(0, http.StatusBadRequest), "a token must not travel in the clear: %v", err)
 	}, SpecTimeout(specTimeout))
 
-	DescribeTable("are served", func(ctx SpecContext, change func(*manager.MetricsOptions), protocol string) {
-		metrics := manager.Default().Metrics
-		change(&metrics)
-		address := serveMetrics(cluster.Config, metrics)
+	DescribeTable("are served", func(ctx SpecContext, http2 bool, protocol string) {
+		options := manager.Default()
+		options.EnableHTTP2 = http2
+		address := serveMetrics(cluster.Config, options)
 		dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}}} // it is self-signed
 		connection, err := dialer.DialContext(ctx, "tcp", address)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(connection.Close)
-		Expect(connection.(*tls.Conn).ConnectionState().NegotiatedProtocol).To(Equal(protocol), "see forServer in internal/manager/options.go")
+		Expect(connection.(*tls.Conn).ConnectionState().NegotiatedProtocol).To(Equal(protocol), "see forServer in manager/manager.go")
 	},
-		Entry("over HTTP/1.1 only", func(*manager.MetricsOptions) {}, "http/1.1", SpecTimeout(specTimeout)),
-		Entry("over HTTP/2 if that is asked for", func(metrics *manager.MetricsOptions) { metrics.EnableHTTP2 = true }, "h2", SpecTimeout(specTimeout)),
+		Entry("over HTTP/1.1 only", false, "http/1.1", SpecTimeout(specTimeout)),
+		Entry("over HTTP/2 if that is asked for", true, "h2", SpecTimeout(specTimeout)),
 	)
 
 	It("are for everybody, in the clear, if that is asked for", func(ctx SpecContext) {
-		metrics := manager.Default().Metrics
-		metrics.Secure = false
-		status, body := get(ctx, "http://"+serveMetrics(cluster.Config, metrics)+"/metrics", "")
+		options := manager.Default()
+		options.Metrics.Secure = false
+		status, body := get(ctx, "http://"+serveMetrics(cluster.Config, options)+"/metrics", "")
 		Expect(status).To(Equal(http.StatusOK))
 		Expect(body).To(ContainSubstring("\ncontroller_runtime_"))
 	}, SpecTimeout(specTimeout))
@@ -83,7 +83,7 @@ var _ = Describe("the probes", func() {
 			}
 		}
 		Eventually(probe("/healthz")).WithContext(ctx).WithTimeout(convergeTimeout).Should(Equal(http.StatusOK), "it lives, and must not be started anew")
-		Expect(probe("/readyz")()).To(Equal(http.StatusInternalServerError), "see cachesFilled in internal/manager/options.go")
+		Expect(probe("/readyz")()).To(Equal(http.StatusInternalServerError), "see cachesFilled in manager/manager.go")
 
 		close(proceed)
 		Eventually(probe("/readyz")).WithContext(ctx).WithTimeout(convergeTimeout).Should(Equal(http.StatusOK))
@@ -96,20 +96,18 @@ var _ = Describe("the end", func() {
 		DeferCleanup(func() { close(proceed) })
 		stop := startManager(tap.Config(cluster.Config), testOptions(cluster.Namespace(ctx)))
 		Eventually(listing).WithContext(ctx).WithTimeout(convergeTimeout).Should(BeClosed())
-		stop() // see WaitForCacheSync in internal/manager/cache.go
+		stop() // see WaitForCacheSync in manager/cache.go
 	}, SpecTimeout(specTimeout))
 })
 
 // serveMetrics serves the metrics as a manager with the options does, until the spec ends, and returns the address.
-func serveMetrics(config *rest.Config, metrics manager.MetricsOptions) string {
+func serveMetrics(config *rest.Config, options manager.Options) string {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
-	options := manager.Default()
-	options.Metrics = metrics
 	options.Metrics.BindAddress = "127.0.0.1:0"
 	httpClient, err := rest.HTTPClientFor(config)
 	Expect(err).NotTo(HaveOccurred())
-	server, err := metricsserver.NewServer(options.ForManager(ctx, scheme).Metrics, config, httpClient)
+	server, err := metricsserver.NewServer(managerOptions(ctx, options).Metrics, config, httpClient)
 	Expect(err).NotTo(HaveOccurred())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Start(ctx) }()

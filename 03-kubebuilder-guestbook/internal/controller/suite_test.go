@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
+	"example.com/operator-workshop/03-kubebuilder-guestbook/internal/controller"
 	"example.com/operator-workshop/operatortest"
 	// +kubebuilder:scaffold:imports
 )
@@ -31,6 +32,7 @@ func TestControllers(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(cluster.Stop)
 	Expect(cluster.Start(ctx)).To(Succeed())
+	controller.SetK8sClient(cluster.Client)
 })
 
 func newScheme() *runtime.Scheme {

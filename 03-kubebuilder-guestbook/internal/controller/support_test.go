@@ -16,11 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 	"example.com/operator-workshop/03-kubebuilder-guestbook/internal/controller"
-	"example.com/operator-workshop/03-kubebuilder-guestbook/internal/manager"
+	"example.com/operator-workshop/manager"
 )
 
 const (
@@ -41,6 +42,15 @@ func testOptions(namespaces ...string) manager.Options {
 	options.Namespaces = namespaces
 	options.HealthProbeBindAddress = "0"
 	return options
+}
+
+// managerOptions are those of a manager as in cmd/main.go.
+func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
+	return options.ForManager(ctx, ctrl.Options{
+		Scheme:           scheme,
+		LeaderElectionID: "guestbook.my.domain",
+		Cache:            cache.Options{ByObject: controller.CacheByObject()},
+	})
 }
 
 // runManager runs the controller as cmd/main.go does, until the context ends.
@@ -69,7 +79,7 @@ func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options) er
 func startManager(config *rest.Config, options manager.Options) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- runManager(ctx, config, options.ForManager(ctx, scheme)) }()
+	go func() { ended <- runManager(ctx, config, managerOptions(ctx, options)) }()
 	stopped := false
 	stop = func() {
 		GinkgoHelper()

@@ -13,12 +13,16 @@ import (
 	"example.com/operator-workshop/operatortest/outside"
 )
 
-// guestbookNamespace is where the tests have their Guestbooks.
-const guestbookNamespace = "guestbook-e2e"
+const (
+	// namespace is that of the manager. The tests that `kubebuilder create webhook` adds call it so.
+	namespace = "guestbook-system"
+	// guestbookNamespace is where the tests have their Guestbooks.
+	guestbookNamespace = "guestbook-e2e"
+)
 
 // guestbook describes the deployed manager to the shared specs.
 var guestbook = outside.Operator{
-	Namespace:  "guestbook-system",
+	Namespace:  namespace,
 	Deployment: "guestbook-controller-manager",
 	Lease:      "guestbook.my.domain",
 	Manifests:  "config/default",

@@ -4,11 +4,13 @@ package e2e
 
 import (
 	"context"
+	"os/exec"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"example.com/operator-workshop/03-kubebuilder-guestbook/test/utils"
 	"example.com/operator-workshop/operatortest/outside"
 )
 
@@ -17,6 +19,8 @@ var _ = Describe("the manager", Ordered, func() {
 	outside.DescribeArrival(guestbook)
 
 	It("has the pages of the samples served", func(ctx SpecContext) {
+		// +kubebuilder:scaffold:e2e-metrics-webhooks-readiness
+
 		status := outside.Field(ctx, guestbookNamespace, "guestbook/full-guestbook", "{.status.active} {.status.standby[*]}")
 		Expect(strings.Fields(status)).To(ConsistOf(podsOf(ctx, "full-guestbook")), "the status names one pod as active and the other as standby")
 		Eventually(page).WithContext(ctx).WithArguments("guestbook-sample").Should(ContainSubstring("Sign with: Name"))
@@ -49,5 +53,5 @@ func podsOf(ctx context.Context, guestbook string) []string {
 
 // page is what a Guestbook's Service serves. The API server passes the request on to a pod.
 func page(ctx context.Context, guestbook string) (string, error) {
-	return outside.TryKubectl(ctx, "get", "--raw=/api/v1/namespaces/"+guestbookNamespace+"/services/"+guestbook+":80/proxy/")
+	return utils.Run(exec.CommandContext(ctx, "kubectl", "get", "--raw=/api/v1/namespaces/"+guestbookNamespace+"/services/"+guestbook+":80/proxy/"))
 }

@@ -7,16 +7,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// endingCache is a cache that nobody waits for any more once the process is to end.
+// endingCache stops waiting for its informers as soon as the process is told to end.
 //
 // Without it a manager of controller-runtime v0.25.2 that is told to end while
 // its caches fill goes on waiting, with one processor busy, until the API server
 // answers: see github.com/kubernetes-sigs/controller-runtime/pull/3440.
 //
-// Only a manager that has an informer before it starts waits like that. Here
-// IndexField makes one. Stages 4 and 5 have no index: their informers start with
-// the controllers, which stop waiting when the process is told to end. Their
-// TestProcessEndsWhenToldTo shows it.
+// Only a manager that has an informer before it starts waits like that, such as one with an index: informers
+// that start with the controllers stop in time.
 type endingCache struct {
 	cache.Cache
 	process context.Context
@@ -27,7 +25,7 @@ func newCache(process context.Context, config *rest.Config, options cache.Option
 	return endingCache{Cache: wrapped, process: process}, err
 }
 
-// WaitForCacheSync returns true when the cache is filled, and when the process is to end.
+// WaitForCacheSync returns true when the cache is filled, and when the process is told to end.
 func (c endingCache) WaitForCacheSync(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

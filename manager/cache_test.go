@@ -2,10 +2,7 @@ package manager
 
 import (
 	"context"
-	"net/http"
-	"net/http/httptest"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/onsi/gomega"
@@ -37,8 +34,8 @@ func TestEndingCache(t *testing.T) {
 	}{
 		"the cache is filled":               {happens: func(fill, _, _ func()) { fill() }, want: true},
 		"the process ends":                  {happens: func(_, endProcess, _ func()) { endProcess() }, want: true},
-		"whoever waits waits no longer":     {happens: func(_, _, giveUp func()) { giveUp() }, want: false},
-		"the process ends, and the waiting": {happens: func(_, endProcess, giveUp func()) { endProcess(); giveUp() }, want: true},
+		"the caller gives up":               {happens: func(_, _, giveUp func()) { giveUp() }, want: false},
+		"the process ends, then the caller": {happens: func(_, endProcess, giveUp func()) { endProcess(); giveUp() }, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -58,18 +55,4 @@ func TestEndingCache(t *testing.T) {
 			g.Eventually(returned).WithTimeout(patience).Should(gomega.Receive(gomega.Equal(test.want)), "see WaitForCacheSync in cache.go")
 		})
 	}
-}
-
-func TestCachesFilled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // its clock goes on only when everybody waits
-		g := gomega.NewWithT(t)
-		filled := make(chan struct{})
-		check := cachesFilled(fakeCache{filled: filled})
-		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", http.NoBody)
-		began := time.Now()
-		g.Expect(check(request)).To(gomega.MatchError("the caches are not filled yet"))
-		g.Expect(time.Since(began)).To(gomega.BeNumerically("<", time.Second), "the kubelet gives a probe one second by default")
-		close(filled)
-		g.Expect(check(request)).To(gomega.Succeed())
-	})
 }

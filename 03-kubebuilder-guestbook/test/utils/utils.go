@@ -1,0 +1,17 @@
+// Package utils runs commands for the end-to-end tests. Its name and Run are those of every kubebuilder project, for
+// the tests that `kubebuilder create webhook` adds call them.
+package utils
+
+import (
+	"fmt"
+	"os/exec"
+)
+
+// Run returns what a command prints.
+func Run(command *exec.Cmd) (string, error) {
+	output, err := command.CombinedOutput()
+	if err != nil {
+		return string(output), fmt.Errorf("run %q: %w: %s", command, err, output)
+	}
+	return string(output), nil
+}

@@ -1,0 +1,120 @@
+package manager
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+const (
+	// gracefulShutdown bounds how long work that has begun may go on after the
+	// signal to stop. The pod's terminationGracePeriodSeconds is longer.
+	gracefulShutdown = 20 * time.Second
+	// syncWait is how long a readiness probe waits for the caches.
+	syncWait = 500 * time.Millisecond
+)
+
+// ForManager completes the options of a manager that is started with ctx. The caller's
+// own are kept: the Scheme, the LeaderElectionID, the Cache's ByObject, the WebhookServer. Without that one,
+// webhooks are served where kubebuilder's manifests expect them.
+//
+// Its client reads from the cache, and waits there until the cache shows what it
+// has written itself: a reconcile right after a write would otherwise work from
+// the state before it, and be refused. controller-runtime v0.25.2 can't do that
+// for a cache of several namespaces, which has an informer for each; there such a
+// reconcile is refused, and tried again.
+func (o *Options) ForManager(ctx context.Context, setup ctrl.Options) ctrl.Options {
+	setup.Cache.DefaultNamespaces = o.cachedNamespaces()
+	setup.Cache.DefaultTransform = cache.TransformStripManagedFields()
+	setup.Cache.SyncPeriod = &o.ResyncPeriod
+	setup.NewCache = func(config *rest.Config, options cache.Options) (cache.Cache, error) {
+		return newCache(ctx, config, options)
+	}
+	setup.Client = client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(len(o.Namespaces) <= 1)}}
+	if setup.WebhookServer == nil {
+		setup.WebhookServer = webhook.NewServer(webhook.Options{TLSOpts: o.TLSOpts()})
+	}
+	setup.Metrics = o.Metrics.forServer(o.TLSOpts())
+	setup.HealthProbeBindAddress = o.HealthProbeBindAddress
+	setup.LeaderElection = o.LeaderElect
+	setup.LeaderElectionNamespace = o.LeaderElectionNamespace
+	setup.LeaderElectionReleaseOnCancel = true // after SIGTERM, when the workers have ended; a leader that can't renew its Lease gives it up before that
+	setup.GracefulShutdownTimeout = new(gracefulShutdown)
+	setup.Controller = config.Controller{
+		MaxConcurrentReconciles: o.MaxConcurrentReconciles,
+		EnableWarmup:            new(true), // a replica on standby fills its caches already
+	}
+	return setup
+}
+
+// cachedNamespaces is nil for all. With it the cache lists and watches in these
+// namespaces only, so that a Role in each is enough.
+func (o *Options) cachedNamespaces() map[string]cache.Config {
+	if len(o.Namespaces) == 0 {
+		return nil
+	}
+	cached := map[string]cache.Config{}
+	for _, namespace := range o.Namespaces {
+		cached[namespace] = cache.Config{}
+	}
+	return cached
+}
+
+// TLSOpts are those of every server of the process.
+func (o *Options) TLSOpts() []func(*tls.Config) {
+	if o.EnableHTTP2 {
+		return nil
+	}
+	return []func(*tls.Config){func(config *tls.Config) { config.NextProtos = []string{"http/1.1"} }}
+}
+
+func (m *MetricsOptions) forServer(tlsOpts []func(*tls.Config)) metricsserver.Options {
+	options := metricsserver.Options{
+		BindAddress:   m.BindAddress,
+		SecureServing: m.Secure,
+		CertDir:       m.CertPath,
+		CertName:      m.CertName,
+		KeyName:       m.KeyName,
+		TLSOpts:       tlsOpts,
+	}
+	if m.Secure {
+		// Asks the API server who the client is (TokenReview), and whether it may get /metrics (SubjectAccessReview).
+		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	return options
+}
+
+// AddProbes makes the manager serve /healthz, and /readyz, which waits for the caches.
+func AddProbes(mgr ctrl.Manager) error {
+	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
+		return fmt.Errorf("add the health check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("readyz", cachesFilled(mgr.GetCache())); err != nil {
+		return fmt.Errorf("add the readiness check: %w", err)
+	}
+	return nil
+}
+
+func cachesFilled(caches cache.Cache) healthz.Checker {
+	return func(request *http.Request) error {
+		ctx, cancel := context.WithTimeout(request.Context(), syncWait)
+		defer cancel()
+		if !caches.WaitForCacheSync(ctx) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	}
+}

@@ -1,0 +1,92 @@
+// Package managertest helps to test a program that runs a controller-runtime manager: it starts the program in a
+// process of its own, and gives it a fake API server without any objects.
+package managertest
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+)
+
+const (
+	// Timeout bounds each wait for a server or a process on this machine.
+	Timeout = 20 * time.Second
+	// asProcess is set in the environment of the test program when it shall run main instead of tests.
+	asProcess = "MANAGERTEST_RUN_MAIN"
+)
+
+// Main is for TestMain. It runs the tests, or main in a process of [StartProcess].
+func Main(m *testing.M, main func()) {
+	if os.Getenv(asProcess) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// StartProcess runs main in a process of its own until the test ends. Call [Isolate] before.
+func StartProcess(t *testing.T, args ...string) *gexec.Session {
+	command := exec.Command(os.Args[0], args...)
+	command.Env = append(os.Environ(), asProcess+"=yes")
+	process, err := gexec.Start(command, io.Discard, io.Discard)
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { g.Eventually(process.Kill()).WithTimeout(Timeout).Should(gexec.Exit()) })
+	return process
+}
+
+// Isolate clears environment variables, and hides the cluster of the pod and the home directory that the tests may
+// run in. The test gets a home whose kubeconfig names a cluster that must never be asked.
+func Isolate(t *testing.T, variables ...string) {
+	for _, variable := range append(variables, "KUBERNETES_SERVICE_HOST", "KUBECONFIG") {
+		t.Setenv(variable, "")
+	}
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	g := NewWithT(t)
+	g.Expect(os.Mkdir(filepath.Join(home, ".kube"), 0o700)).To(Succeed())
+	g.Expect(os.Rename(Kubeconfig(t, FreeAddress(t)), filepath.Join(home, ".kube", "config"))).To(Succeed())
+}
+
+// Kubeconfig is a file that names the API server at an address.
+func Kubeconfig(t *testing.T, address string) string {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	content := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
+		"users: [{name: u, user: {}}]\nclusters: [{name: c, cluster: {server: 'http://" + address + "'}}]\n"
+	NewWithT(t).Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
+	return file
+}
+
+// OccupiedAddress has a listener until the test ends.
+func OccupiedAddress(t *testing.T) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener.Addr().String()
+}
+
+// FreeAddress is one that nothing listened on a moment ago.
+func FreeAddress(t *testing.T) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// Status is what a GET request for the URL is answered with.
+func Status(url string) (int, error) {
+	response, err := http.Get(url)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	return response.StatusCode, nil
+}

@@ -1,0 +1,64 @@
+package manager
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	clientconfig "sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// Parse reads the arguments, and validates the options. It adds --version to the flags, and prints that or the help
+// to the output of the flags, named after the FlagSet. Its error is [flag.ErrHelp] after it has printed one of them,
+// and otherwise a single line.
+func (o *Options) Parse(flags *flag.FlagSet, args []string, version, revision string) error {
+	showVersion := flags.Bool("version", false, "print the version and end")
+	output := flags.Output()
+	flags.SetOutput(io.Discard) // the package flag would print all flags after each mistake
+	err := flags.Parse(args)
+	flags.SetOutput(output)
+	if errors.Is(err, flag.ErrHelp) {
+		flags.PrintDefaults()
+		return err
+	}
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: --help lists the flags", err)
+	}
+	if *showVersion {
+		fmt.Fprintf(output, "%s %s (revision %s)\n", flags.Name(), version, revision)
+		return flag.ErrHelp
+	}
+	return o.Validate()
+}
+
+// SetLogger makes controller-runtime and client-go log as the flags say.
+func (o *Options) SetLogger() {
+	logger := zap.New(zap.UseFlagOptions(&o.Logging))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger) // what client-go logs
+}
+
+// GetConfig is controller-runtime's function of that name, except that it never takes
+// ~/.kube/config, which may name any cluster. It takes the cluster that --kubeconfig
+// or $KUBECONFIG names, or else that of the pod this process is in.
+func GetConfig(flags *flag.FlagSet) (*rest.Config, error) {
+	given := flags.Lookup(clientconfig.KubeconfigFlagName).Value.String() != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""
+	if _, err := rest.InClusterConfig(); !given && err != nil {
+		return nil, errors.New("no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod")
+	}
+	config, err := clientconfig.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	return config, nil
+}
