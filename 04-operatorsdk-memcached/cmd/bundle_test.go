@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/04-operatorsdk-memcached/internal/controller"
-	"example.com/operator-workshop/04-operatorsdk-memcached/internal/manager"
+	"example.com/operator-workshop/manager"
 )
 
 // TestTheBundleTellsTheOperatorItsNamespaces reads what OLM would start. The bundle's other tests are in cmd/bundle of the root.
@@ -49,12 +49,13 @@ func TestTheBundleTellsTheOperatorItsNamespaces(t *testing.T) {
 	g.Expect(variables).To(HaveKeyWithValue("MEMCACHED_IMAGE", HaveField("Value", controller.DefaultImage)), "the one that is built in")
 
 	options := manager.Default()
-	g.Expect(options.ReadEnvironment(func(name string) string {
-		if name == "WATCH_NAMESPACE" {
+	image, err := readEnvironment(&options, func(name string) string {
+		if name == watchNamespace {
 			return "a,b"
 		}
 		return variables[name].Value
-	})).To(Succeed())
+	})
+	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(options.Namespaces).To(Equal([]string{"a", "b"}), "OLM separates them by commas")
-	g.Expect(options.Image).To(Equal(controller.DefaultImage))
+	g.Expect(image).To(Equal(controller.DefaultImage))
 }

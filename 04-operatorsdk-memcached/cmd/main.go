@@ -3,30 +3,40 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 	"example.com/operator-workshop/04-operatorsdk-memcached/internal/controller"
-	"example.com/operator-workshop/04-operatorsdk-memcached/internal/manager"
+	"example.com/operator-workshop/manager"
 	// +kubebuilder:scaffold:imports
 )
 
 var (
 	scheme   = runtime.NewScheme()
 	setupLog = ctrl.Log.WithName("setup")
+
+	// The Makefile and the Dockerfile set what the program was built from, through -ldflags.
+	version, revision = "unknown", "unknown"
 )
+
+const watchNamespace, memcachedImage = "WATCH_NAMESPACE", "MEMCACHED_IMAGE"
 
 func init() {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -41,23 +51,38 @@ func main() {
 	}
 }
 
-// run is the program without its process: arguments in, an error of one line out.
+// run is main without the process: arguments in, an error of one line out.
 func run(ctx context.Context, args []string, output io.Writer) error {
-	flags, options, err := parseFlags(args, output)
-	if errors.Is(err, errPrinted) {
-		return nil
+	options := manager.Default()
+	image, err := readEnvironment(&options, os.Getenv)
+	if err != nil {
+		return err
+	}
+	flags := flag.NewFlagSet("memcached-operator", flag.ContinueOnError)
+	flags.SetOutput(output)
+	options.AddFlags(flags, "Memcacheds")
+	flags.Lookup("namespaces").DefValue = "$" + watchNamespace // for --help
+	err = options.Parse(flags, args, version, revision)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil // the help or the version has been printed
 	}
 	if err != nil {
 		return err
 	}
-	restConfig, err := findCluster(flags)
+	options.SetLogger()
+
+	config, err := manager.GetConfig(flags)
 	if err != nil {
 		return err
 	}
 	if err := options.CheckAddresses(); err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(restConfig, options.ForManager(scheme))
+	mgr, err := ctrl.NewManager(config, options.ForManager(ctx, ctrl.Options{
+		Scheme:           scheme,
+		LeaderElectionID: "memcached.example.com",
+		Cache:            cache.Options{ByObject: controller.CacheByObject()},
+	}))
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}
@@ -67,7 +92,7 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 		APIReader: mgr.GetAPIReader(),
 		Scheme:    mgr.GetScheme(),
 		Recorder:  mgr.GetEventRecorder("memcached-operator"),
-		Image:     options.Image,
+		Image:     image,
 		Now:       time.Now,
 	}).SetupWithManager(mgr, ctrlcontroller.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles})
 	if meta.IsNoMatchError(err) {
@@ -87,4 +112,20 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	}
 	setupLog.Info("Stopped")
 	return nil
+}
+
+// readEnvironment takes what a Deployment says by environment variables; flags override it.
+// The Operator Lifecycle Manager sets WATCH_NAMESPACE, which is empty for all namespaces.
+// The image is for a Memcached whose spec names none.
+func readEnvironment(options *manager.Options, getenv func(string) string) (image string, err error) {
+	if list := getenv(watchNamespace); list != "" {
+		if err := options.SetNamespaces(list); err != nil {
+			return "", fmt.Errorf("%s=%s: %w", watchNamespace, list, err)
+		}
+	}
+	image = getenv(memcachedImage)
+	if strings.ContainsFunc(image, unicode.IsSpace) {
+		return "", fmt.Errorf("%s=%s: the name of an image has no spaces", memcachedImage, image)
+	}
+	return cmp.Or(image, controller.DefaultImage), nil
 }

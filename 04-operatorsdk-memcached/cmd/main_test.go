@@ -5,8 +5,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,39 +12,43 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
-	"example.com/operator-workshop/04-operatorsdk-memcached/internal/manager"
+	"example.com/operator-workshop/04-operatorsdk-memcached/internal/controller"
+	"example.com/operator-workshop/manager"
+	"example.com/operator-workshop/manager/managertest"
 )
 
-// asProcess is set in the environment of this test program when it is to be the manager itself.
-const asProcess = "MEMCACHED_TEST_AS_MANAGER"
+// kinds are those that the manager asks for.
+var kinds = managertest.Kinds{
+	corev1.SchemeGroupVersion:        {"services": "Service", "pods": "Pod"},
+	appsv1.SchemeGroupVersion:        {"deployments": "Deployment"},
+	policyv1.SchemeGroupVersion:      {"poddisruptionbudgets": "PodDisruptionBudget"},
+	cachev1alpha1.SchemeGroupVersion: {"memcacheds": "Memcached"},
+}
 
-func TestMain(m *testing.M) {
-	if os.Getenv(asProcess) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
+func TestMain(m *testing.M) { managertest.Main(m, main) }
+
+func isolate(t *testing.T) { managertest.Isolate(t, "WATCH_NAMESPACE", "MEMCACHED_IMAGE") }
+
+// cluster is the flag for an API server that knows the kinds.
+func cluster(t *testing.T) string {
+	return "--kubeconfig=" + managertest.Kubeconfig(t, (&managertest.APIServer{Kinds: kinds}).Start(t))
 }
 
 func TestRunRefuses(t *testing.T) {
-	occupied := listen(t)
-	reachable := "--kubeconfig=" + kubeconfigFor(t, apiServer{}.start(t))
+	occupied := managertest.OccupiedAddress(t)
+	ignorant := &managertest.APIServer{Kinds: kinds, Unknown: cachev1alpha1.SchemeGroupVersion.Group}
 	tests := map[string]struct {
 		args        []string
 		environment map[string]string
 		want        string
 	}{
-		"an unknown flag":               {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
-		"an argument":                   {args: []string{"start"}, want: `unexpected argument "start": --help lists the flags`},
-		"a number that is none":         {args: []string{"--max-concurrent-reconciles=many"}, want: `invalid value "many" for flag -max-concurrent-reconciles: parse error: --help lists the flags`},
-		"no worker":                     {args: []string{"--max-concurrent-reconciles=0"}, want: "--max-concurrent-reconciles=0: at least 1 is needed"},
-		"no resync":                     {args: []string{"--resync-period=0s"}, want: "--resync-period=0s: give a positive duration"},
-		"a name that no namespace has":  {args: []string{"--namespaces=shop,Bank"}, want: `invalid value "shop,Bank" for flag -namespaces: "Bank" is no namespace: `},
-		"an empty list of namespaces":   {args: []string{"--namespaces="}, want: `"" is no namespace: `},
-		"a certificate that is missing": {args: []string{"--metrics-cert-path=missing"}, want: "--metrics-cert-path=missing: stat missing/tls.crt: no such file or directory"},
-		"a certificate without TLS":     {args: []string{"--metrics-secure=false", "--metrics-cert-path=certs"}, want: "--metrics-cert-path is for TLS: leave --metrics-secure=false out"},
+		"an unknown flag":    {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
+		"an impossible flag": {args: []string{"--max-concurrent-reconciles=0"}, want: "--max-concurrent-reconciles=0: at least 1 is needed"},
 		"a variable with a name that no namespace has": {
 			environment: map[string]string{"WATCH_NAMESPACE": "shop,Bank"},
 			want:        `WATCH_NAMESPACE=shop,Bank: "Bank" is no namespace: `,
@@ -55,27 +57,23 @@ func TestRunRefuses(t *testing.T) {
 			environment: map[string]string{"MEMCACHED_IMAGE": "memcached 1"},
 			want:        "MEMCACHED_IMAGE=memcached 1: the name of an image has no spaces",
 		},
-		"no cluster":                   {want: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
-		"a kubeconfig that is missing": {args: []string{"--kubeconfig=missing"}, want: "read the kubeconfig: stat missing: no such file or directory"},
-		"a KUBECONFIG that is missing": {environment: map[string]string{"KUBECONFIG": "missing"}, want: "read the kubeconfig: "},
-		"a kubeconfig of nonsense":     {args: []string{"--kubeconfig=" + nonsense(t)}, want: "read the kubeconfig: error loading config file"},
-		"an address for probes that somebody has": {
-			args: []string{reachable, "--health-probe-bind-address=" + occupied},
+		"no cluster": {want: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
+		"an address for probes that another process has": {
+			args: []string{cluster(t), "--health-probe-bind-address=" + occupied},
 			want: "--health-probe-bind-address: listen tcp " + occupied + ": bind: address already in use; choose another address, or 0 for none",
 		},
-		"a cluster that is not there":    {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + kubeconfigFor(t, "127.0.0.1:1")}, want: "connection refused"},
-		"a cluster without Memcacheds":   {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + kubeconfigFor(t, apiServer{unknown: cachev1alpha1.SchemeGroupVersion.Group}.start(t))}, want: "the cluster does not know Memcacheds: install them with `make install`"},
-		"no namespace to elect a leader": {args: []string{"--health-probe-bind-address=0", "--leader-elect", reachable}, want: "unable to find leader election namespace"},
+		"a cluster that is not there":    {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, "127.0.0.1:1")}, want: "connection refused"},
+		"a cluster without Memcacheds":   {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, ignorant.Start(t))}, want: "the cluster does not know Memcacheds: install them with `make install`"},
+		"no namespace to elect a leader": {args: []string{"--health-probe-bind-address=0", "--leader-elect", cluster(t)}, want: "unable to find leader election namespace"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			isolate(t)
-			t.Setenv("KUBECONFIG", "")
 			for variable, value := range test.environment {
 				t.Setenv(variable, value)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), managertest.Timeout)
 			defer cancel()
 			err := run(ctx, test.args, io.Discard)
 			g.Expect(err).To(MatchError(ContainSubstring(test.want)))
@@ -86,12 +84,11 @@ func TestRunRefuses(t *testing.T) {
 
 func TestRunPrintsHelp(t *testing.T) {
 	g := NewWithT(t)
-	var output bytes.Buffer
 	isolate(t)
+	var output bytes.Buffer
 	g.Expect(run(t.Context(), []string{"--help"}, &output)).To(Succeed())
-	for _, name := range []string{"kubeconfig", "namespaces", "leader-elect", "metrics-bind-address", "health-probe-bind-address", "zap-log-level"} {
-		g.Expect(output.String()).To(ContainSubstring("  -" + name))
-	}
+	g.Expect(output.String()).To(ContainSubstring("how many Memcacheds are worked on at the same time"))
+	g.Expect(output.String()).To(ContainSubstring("(default $WATCH_NAMESPACE)"))
 }
 
 func TestRunPrintsTheVersion(t *testing.T) {
@@ -102,49 +99,96 @@ func TestRunPrintsTheVersion(t *testing.T) {
 	g.Expect(output.String()).To(Equal("memcached-operator unknown (revision unknown)\n"), "go test stamps nothing")
 }
 
-func TestParseFlags(t *testing.T) {
+func TestProcessAsksForItsOwn(t *testing.T) {
 	g := NewWithT(t)
 	isolate(t)
-	_, options, err := parseFlags(nil, io.Discard)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(options).To(Equal(manager.Default()))
-
-	_, options, err = parseFlags([]string{"--namespaces=shop,bank", "--zap-log-level=debug", "--max-concurrent-reconciles", "7"}, io.Discard)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(options.Namespaces).To(Equal([]string{"shop", "bank"}))
-	g.Expect(options.MaxConcurrentReconciles).To(Equal(7))
-
-	t.Setenv("WATCH_NAMESPACE", "town")
-	t.Setenv("MEMCACHED_IMAGE", "registry.test/memcached:1")
-	_, options, err = parseFlags(nil, io.Discard)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(options.Namespaces).To(Equal([]string{"town"}))
-	g.Expect(options.Image).To(Equal("registry.test/memcached:1"))
-	_, options, err = parseFlags([]string{"--namespaces=shop"}, io.Discard)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(options.Namespaces).To(Equal([]string{"shop"}), "who gives a flag means it")
+	server := &managertest.APIServer{Kinds: kinds}
+	managertest.StartProcess(t, "--health-probe-bind-address=0", "--kubeconfig="+managertest.Kubeconfig(t, server.Start(t)),
+		"--leader-elect", "--leader-election-namespace=shop")
+	g.Eventually(server.Requests).WithTimeout(managertest.Timeout).Should(And(
+		ContainElement(HavePrefix("GET /apis/coordination.k8s.io/v1/namespaces/shop/leases/memcached.example.com?")),
+		ContainElement(And(HavePrefix("GET /api/v1/pods?"), ContainSubstring("labelSelector=app.kubernetes.io%2Fmanaged-by%3Dmemcached-operator"))),
+	), "see LeaderElectionID and ByObject in main.go")
 }
 
-func TestProcessEndsWhenToldTo(t *testing.T) {
+func TestReadEnvironment(t *testing.T) {
 	tests := map[string]struct {
-		server apiServer
-		// readiness is the status of /readyz.
-		readiness int
+		environment map[string]string
+		namespaces  []string
+		image       string
+		// wantErr is a part of the error; "" for none.
+		wantErr string
 	}{
-		"while it works": {readiness: http.StatusOK},
-		"while it waits for a cluster that is silent": {server: apiServer{silent: true}, readiness: http.StatusInternalServerError},
+		"nothing is set":           {image: controller.DefaultImage},
+		"all is empty":             {environment: map[string]string{"WATCH_NAMESPACE": "", "MEMCACHED_IMAGE": ""}, image: controller.DefaultImage},
+		"one namespace":            {environment: map[string]string{"WATCH_NAMESPACE": "shop"}, namespaces: []string{"shop"}, image: controller.DefaultImage},
+		"several namespaces":       {environment: map[string]string{"WATCH_NAMESPACE": "shop,bank"}, namespaces: []string{"shop", "bank"}, image: controller.DefaultImage},
+		"no namespace in the list": {environment: map[string]string{"WATCH_NAMESPACE": "shop,"}, wantErr: `WATCH_NAMESPACE=shop,: "" is no namespace`},
+		"an image":                 {environment: map[string]string{"MEMCACHED_IMAGE": "registry.test:5000/memcached@sha256:0"}, image: "registry.test:5000/memcached@sha256:0"},
+		"a space in the image":     {environment: map[string]string{"MEMCACHED_IMAGE": "memcached:1 "}, wantErr: "MEMCACHED_IMAGE=memcached:1 : the name of an image has no spaces"},
+		"a tab in the image":       {environment: map[string]string{"MEMCACHED_IMAGE": "memcached\t:1"}, wantErr: "the name of an image has no spaces"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			probes := freeAddress(t)
-			process := startProcess(t, "--health-probe-bind-address="+probes, "--kubeconfig="+kubeconfigFor(t, test.server.start(t)))
-			g.Eventually(process.Err).WithTimeout(patience).Should(gbytes.Say("Starting the manager"))
-			g.Eventually(statusOf).WithArguments("http://" + probes + "/healthz").WithTimeout(patience).Should(Equal(http.StatusOK))
-			g.Eventually(statusOf).WithArguments("http://" + probes + "/readyz").WithTimeout(patience).Should(Equal(test.readiness))
+			options, want := manager.Default(), manager.Default()
+			want.Namespaces = test.namespaces
+			image, err := readEnvironment(&options, func(variable string) string { return test.environment[variable] })
+			if test.wantErr != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(test.wantErr)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(image).To(Equal(test.image))
+			g.Expect(options).To(Equal(want), "see readEnvironment in main.go")
+		})
+	}
+}
+
+func TestProcessWatchesNamespaces(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"those of the variable": {want: "town"},
+		"a flag overrides it":   {args: []string{"--namespaces=shop"}, want: "shop"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			isolate(t)
+			t.Setenv("WATCH_NAMESPACE", "town")
+			server := &managertest.APIServer{Kinds: kinds}
+			managertest.StartProcess(t, append(test.args, "--health-probe-bind-address=0", "--kubeconfig="+managertest.Kubeconfig(t, server.Start(t)))...)
+			listed := "GET /apis/cache.example.com/v1alpha1/namespaces/" + test.want + "/memcacheds?"
+			g.Eventually(server.Requests).WithTimeout(managertest.Timeout).Should(ContainElement(HavePrefix(listed)))
+			g.Expect(server.Requests()).NotTo(ContainElement(And(ContainSubstring("/memcacheds?"), Not(HavePrefix(listed)))))
+		})
+	}
+}
+
+func TestProcessEndsWhenToldTo(t *testing.T) {
+	tests := map[string]struct {
+		silent bool
+		// readiness is the status of /readyz.
+		readiness int
+	}{
+		"while it works": {readiness: http.StatusOK},
+		"while it waits for a cluster that is silent": {silent: true, readiness: http.StatusInternalServerError},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			isolate(t)
+			server := &managertest.APIServer{Kinds: kinds, Silent: test.silent}
+			probes := managertest.FreeAddress(t)
+			process := managertest.StartProcess(t, "--health-probe-bind-address="+probes, "--kubeconfig="+managertest.Kubeconfig(t, server.Start(t)))
+			g.Eventually(process.Err).WithTimeout(managertest.Timeout).Should(gbytes.Say("Starting the manager"))
+			g.Eventually(managertest.Status).WithArguments("http://" + probes + "/healthz").WithTimeout(managertest.Timeout).Should(Equal(http.StatusOK))
+			g.Eventually(managertest.Status).WithArguments("http://" + probes + "/readyz").WithTimeout(managertest.Timeout).Should(Equal(test.readiness))
 
 			process.Signal(syscall.SIGTERM)
-			g.Eventually(process).WithTimeout(patience).Should(gexec.Exit(0))
+			g.Eventually(process).WithTimeout(managertest.Timeout).Should(gexec.Exit(0))
 			g.Expect(string(process.Err.Contents())).To(ContainSubstring("Stopped"))
 		})
 	}
@@ -152,36 +196,16 @@ func TestProcessEndsWhenToldTo(t *testing.T) {
 
 func TestProcessFailsInOneLine(t *testing.T) {
 	g := NewWithT(t)
-	process := startProcess(t, "--colour=red")
-	g.Eventually(process).WithTimeout(patience).Should(gexec.Exit(1))
+	isolate(t)
+	process := managertest.StartProcess(t, "--colour=red")
+	g.Eventually(process).WithTimeout(managertest.Timeout).Should(gexec.Exit(1))
 	g.Expect(string(process.Err.Contents())).To(Equal("memcached-operator: flag provided but not defined: -colour: --help lists the flags\n"))
 	g.Expect(process.Out.Contents()).To(BeEmpty())
 
-	occupied := listen(t)
-	process = startProcess(t, "--health-probe-bind-address=0", "--metrics-bind-address="+occupied, "--kubeconfig="+kubeconfigFor(t, apiServer{}.start(t)))
-	g.Eventually(process).WithTimeout(patience).Should(gexec.Exit(1))
+	occupied := managertest.OccupiedAddress(t)
+	process = managertest.StartProcess(t, "--health-probe-bind-address=0", "--metrics-bind-address="+occupied, cluster(t))
+	g.Eventually(process).WithTimeout(managertest.Timeout).Should(gexec.Exit(1))
 	g.Expect(string(process.Err.Contents())).To(Equal(
 		"memcached-operator: --metrics-bind-address: listen tcp "+occupied+": bind: address already in use; choose another address, or 0 for none\n"),
-		"no log comes before, see CheckAddresses in options.go")
-}
-
-// startProcess runs the manager in a process of its own, until the test ends.
-func startProcess(t *testing.T, args ...string) *gexec.Session {
-	isolate(t)
-	command := exec.Command(os.Args[0], args...)
-	command.Env = append(os.Environ(), asProcess+"=yes", "KUBECONFIG=")
-	process, err := gexec.Start(command, io.Discard, io.Discard)
-	g := NewWithT(t)
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { g.Eventually(process.Kill()).WithTimeout(patience).Should(gexec.Exit()) })
-	return process
-}
-
-func statusOf(url string) (int, error) {
-	response, err := http.Get(url)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	return response.StatusCode, nil
+		"no log comes before, see CheckAddresses in manager/options.go")
 }

@@ -122,3 +122,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		})
 	}
 }
+
+func TestDefaultImage(t *testing.T) {
+	NewWithT(t).Expect(DefaultImage).To(MatchRegexp(`:\d+\.\d+\.\d+`), "a version, so that all pods run the same")
+}

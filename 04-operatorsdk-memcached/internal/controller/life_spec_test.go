@@ -105,9 +105,7 @@ var _ = Describe("a Memcached", func() {
 		stop()
 		Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(choosy), choosy)).To(Succeed())
 		version := choosy.ResourceVersion
-		options := testOptions(namespace)
-		options.Image = "registry.test/memcached:2"
-		startManager(cluster.Config, options)
+		startManagerWith("registry.test/memcached:2", cluster.Config, testOptions(namespace))
 		eventually(ctx, func(g Gomega) {
 			g.Expect(podsOf(ctx, g, following)).To(And(HaveLen(1), HaveEach(HaveField("Spec.Containers", ConsistOf(HaveField("Image", "registry.test/memcached:2"))))),
 				"see imageOf in children.go")

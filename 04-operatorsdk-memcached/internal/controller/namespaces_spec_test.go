@@ -28,7 +28,7 @@ var _ = Describe("a manager of some namespaces", func() {
 
 		for _, request := range tap.Requests() {
 			inside := request.Resource == "" || request.Namespace == own // discovery is about no resource
-			Expect(inside).To(BeTrue(), "the manager of namespace %s asked: %s: see cachedNamespaces in internal/manager/options.go", own, request)
+			Expect(inside).To(BeTrue(), "the manager of namespace %s asked: %s: see cachedNamespaces in manager/manager.go", own, request)
 			Expect(request.Status).NotTo(Equal(403), "a Role in its namespace must be enough: %s", request)
 		}
 		Expect(conditionsOf(ctx, Default, foreign)).To(Equal(conditions{}), "a Memcached of another namespace is none of its business")

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"example.com/operator-workshop/04-operatorsdk-memcached/internal/controller"
 	"example.com/operator-workshop/operatortest"
 )
 
@@ -90,12 +91,12 @@ func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.Run
 	if wishes.Resync > 0 {
 		options.ResyncPeriod = wishes.Resync
 	}
-	setup := options.ForManager(scheme)
+	setup := managerOptions(ctx, options)
 	if election := wishes.LeaderElection; election != nil {
 		setup.LeaderElection, setup.LeaderElectionNamespace = true, election.Namespace
 		setup.LeaseDuration, setup.RenewDeadline, setup.RetryPeriod = &election.LeaseDuration, &election.RenewDeadline, &election.RetryPeriod
 	}
-	return runManager(ctx, config, setup, options)
+	return runManager(ctx, config, setup, controller.DefaultImage)
 }
 
 var _ = Describe("the shared tests", func() {

@@ -16,12 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 	"example.com/operator-workshop/04-operatorsdk-memcached/internal/controller"
-	"example.com/operator-workshop/04-operatorsdk-memcached/internal/manager"
+	"example.com/operator-workshop/manager"
 )
 
 const (
@@ -44,8 +45,17 @@ func testOptions(namespaces ...string) manager.Options {
 	return options
 }
 
+// managerOptions are those of a manager as in cmd/main.go.
+func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
+	return options.ForManager(ctx, ctrl.Options{
+		Scheme:           scheme,
+		LeaderElectionID: "memcached.example.com",
+		Cache:            cache.Options{ByObject: controller.CacheByObject()},
+	})
+}
+
 // runManager runs the operator as cmd/main.go does, until the context ends.
-func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, options manager.Options) error {
+func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, image string) error {
 	setup.Logger = GinkgoLogr
 	setup.Controller.SkipNameValidation = new(true) // controller-runtime wants one controller of a name in a process; here are many
 	mgr, err := ctrl.NewManager(config, setup)
@@ -57,10 +67,10 @@ func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, op
 		APIReader: mgr.GetAPIReader(),
 		Scheme:    mgr.GetScheme(),
 		Recorder:  mgr.GetEventRecorder("memcached-operator"),
-		Image:     options.Image,
+		Image:     image,
 		Now:       time.Now,
 	}
-	if err := reconciler.SetupWithManager(mgr, ctrlcontroller.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles}); err != nil {
+	if err := reconciler.SetupWithManager(mgr, ctrlcontroller.Options{MaxConcurrentReconciles: setup.Controller.MaxConcurrentReconciles}); err != nil {
 		return err
 	}
 	if err := manager.AddProbes(mgr); err != nil {
@@ -72,9 +82,14 @@ func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, op
 // startManager runs a manager until the function it returns is called, at the
 // latest until the spec ends. Before that the spec's Memcacheds go: somebody has to take the finalizers off.
 func startManager(config *rest.Config, options manager.Options) (stop func()) {
+	return startManagerWith(controller.DefaultImage, config, options)
+}
+
+// startManagerWith runs one with another default image.
+func startManagerWith(image string, config *rest.Config, options manager.Options) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- runManager(ctx, config, options.ForManager(scheme), options) }()
+	go func() { ended <- runManager(ctx, config, managerOptions(ctx, options), image) }()
 	stopped := false
 	stop = func() {
 		GinkgoHelper()
