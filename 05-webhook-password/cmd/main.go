@@ -10,26 +10,35 @@ import (
 	"io"
 	"os"
 
+	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
 	"example.com/operator-workshop/05-webhook-password/internal/controller"
-	"example.com/operator-workshop/05-webhook-password/internal/manager"
+	"example.com/operator-workshop/05-webhook-password/internal/serving"
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
+	"example.com/operator-workshop/manager"
 	// +kubebuilder:scaffold:imports
 )
 
 var (
 	scheme   = runtime.NewScheme()
 	setupLog = ctrl.Log.WithName("setup")
+
+	// The Makefile and the Dockerfile set what the program was built from, through -ldflags.
+	version, revision = "unknown", "unknown"
 )
+
+// tellsSecrets is the level from which on client-go logs the bodies of its requests. Zap counts downwards.
+const tellsSecrets = zapcore.Level(-8)
 
 func init() {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -45,26 +54,48 @@ func main() {
 	}
 }
 
-// run is the program without its process: arguments in, an error of one line out.
+// run is main without the process: arguments in, an error of one line out.
 func run(ctx context.Context, args []string, output io.Writer) error {
-	flags, options, err := parseFlags(args, output)
+	options, hooks := manager.Default(), serving.Default()
+	if err := hooks.ReadEnvironment(os.Getenv); err != nil {
+		return err
+	}
+	flags := flag.NewFlagSet("password-operator", flag.ContinueOnError)
+	flags.SetOutput(output)
+	options.AddFlags(flags, "Passwords")
+	hooks.AddFlags(flags)
+	err := options.Parse(flags, args, version, revision)
 	if errors.Is(err, flag.ErrHelp) {
-		return nil // the help or the version is printed
+		return nil // the help or the version has been printed
 	}
 	if err != nil {
 		return err
 	}
-	restConfig, err := findCluster(flags)
+	if err := hooks.Validate(); err != nil {
+		return err
+	}
+	if options.Logging.Level.Enabled(tellsSecrets) {
+		return fmt.Errorf("--zap-log-level: at most %d: above that client-go logs the bodies of requests, and with them passwords", -tellsSecrets-1)
+	}
+	options.SetLogger()
+
+	config, err := manager.GetConfig(flags)
 	if err != nil {
 		return err
 	}
-	webhooks, err := manager.NewWebhooks(options, os.Getenv)
+	webhooks, err := serving.NewWebhooks(hooks, options.TLSOpts(), os.Getenv)
 	if err != nil {
 		return err
 	}
-	managerOptions := options.ForManager(scheme)
-	managerOptions.WebhookServer = webhooks.Server()
-	mgr, err := ctrl.NewManager(restConfig, managerOptions)
+	if err := options.CheckAddresses(); err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(config, options.ForManager(ctx, ctrl.Options{
+		Scheme:           scheme,
+		WebhookServer:    webhooks.Server(),
+		LeaderElectionID: "password.example.com",
+		Cache:            cache.Options{ByObject: controller.CacheByObject()},
+	}))
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}
@@ -87,12 +118,12 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	}
 	// +kubebuilder:scaffold:builder
 
-	if err := options.AddProbes(mgr); err != nil {
+	if err := webhooks.AddProbes(mgr); err != nil {
 		return err
 	}
 	setupLog.Info("Starting the manager", "version", version, "revision", revision)
 	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("run the manager: %w", options.NameTheFlag(err))
+		return fmt.Errorf("run the manager: %w", hooks.NameTheFlag(err))
 	}
 	setupLog.Info("Stopped")
 	return nil

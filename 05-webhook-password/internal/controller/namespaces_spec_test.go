@@ -35,7 +35,7 @@ var _ = Describe("a manager", func() {
 
 		for _, request := range tap.Requests() {
 			inside := request.Resource == "" || request.Namespace == own // discovery is about no resource
-			Expect(inside).To(BeTrue(), "the manager of namespace %s asked: %s: see cachedNamespaces in internal/manager/options.go", own, request)
+			Expect(inside).To(BeTrue(), "the manager of namespace %s asked: %s: see cachedNamespaces in manager/manager.go", own, request)
 			Expect(request.Status).NotTo(Equal(403), "a Role in its namespace must be enough: %s", request)
 		}
 		Expect(exists(ctx, Default, foreign)).To(BeTrue())
@@ -60,7 +60,7 @@ var _ = Describe("a manager", func() {
 		create(ctx, foreign, password, taken)
 		requests := &secretRequests{}
 		options := testOptions(namespace)
-		setup := options.ForManager(scheme)
+		setup := managerOptions(ctx, options)
 		var held cache.Cache
 		setup.NewCache = func(config *rest.Config, options cache.Options) (made cache.Cache, err error) {
 			held, err = cache.New(config, options)

@@ -88,7 +88,7 @@ func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.Run
 	if wishes.Resync > 0 {
 		options.ResyncPeriod = wishes.Resync
 	}
-	setup := options.ForManager(scheme)
+	setup := managerOptions(ctx, options)
 	if election := wishes.LeaderElection; election != nil {
 		setup.LeaderElection, setup.LeaderElectionNamespace = true, election.Namespace
 		setup.LeaseDuration, setup.RenewDeadline, setup.RetryPeriod = &election.LeaseDuration, &election.RenewDeadline, &election.RetryPeriod

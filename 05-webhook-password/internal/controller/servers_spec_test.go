@@ -25,7 +25,7 @@ var _ = Describe("the probes", func() {
 			return func() (int, error) { return statusOf(ctx, "http://"+options.HealthProbeBindAddress+path) }
 		}
 		Eventually(probe("/healthz")).WithContext(ctx).WithTimeout(convergeTimeout).Should(Equal(http.StatusOK), "it lives, and must not be started anew")
-		Expect(probe("/readyz")()).To(Equal(http.StatusInternalServerError), "see cachesFilled in internal/manager/options.go")
+		Expect(probe("/readyz")()).To(Equal(http.StatusInternalServerError), "see cachesFilled in manager/manager.go")
 
 		close(proceed)
 		Eventually(probe("/readyz")).WithContext(ctx).WithTimeout(convergeTimeout).Should(Equal(http.StatusOK))

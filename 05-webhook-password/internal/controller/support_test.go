@@ -20,7 +20,7 @@ import (
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 	"example.com/operator-workshop/05-webhook-password/internal/controller"
-	"example.com/operator-workshop/05-webhook-password/internal/manager"
+	"example.com/operator-workshop/manager"
 )
 
 const (
@@ -43,7 +43,6 @@ func testOptions(namespaces ...string) manager.Options {
 	options := manager.Default()
 	options.Namespaces = namespaces
 	options.HealthProbeBindAddress = "0"
-	options.Webhooks.Enabled = false // the suite serves them
 	return options
 }
 
@@ -65,7 +64,7 @@ func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, op
 	if err := reconciler.SetupWithManager(mgr, ctrlcontroller.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles}); err != nil {
 		return err
 	}
-	if err := options.AddProbes(mgr); err != nil {
+	if err := manager.AddProbes(mgr); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -78,7 +77,7 @@ func startManager(config *rest.Config, options manager.Options) (stop func()) {
 
 // startManagerAt runs one whose clock the spec has.
 func startManagerAt(now clock.PassiveClock, config *rest.Config, options manager.Options) (stop func()) {
-	return start(now, config, options.ForManager(scheme), options)
+	return start(now, config, managerOptions(context.Background(), options), options)
 }
 
 func start(now clock.PassiveClock, config *rest.Config, setup ctrl.Options, options manager.Options) (stop func()) {

@@ -17,13 +17,15 @@ import (
 	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 	"example.com/operator-workshop/05-webhook-password/internal/controller"
-	"example.com/operator-workshop/05-webhook-password/internal/manager"
+	"example.com/operator-workshop/05-webhook-password/internal/serving"
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
+	"example.com/operator-workshop/manager"
 )
 
 // relistTimeout allows for the API server, which waits longer after each failed conversion.
@@ -80,13 +82,13 @@ func storeAlpha(ctx context.Context, namespace string) {
 // runOperator runs the process as cmd/main.go does in a pod with mounted certificates.
 func (p *process) runOperator(ctx context.Context, namespace, folder string) {
 	GinkgoHelper()
-	options := manager.Default()
+	options, hooks := manager.Default(), serving.Default()
 	options.Namespaces, options.HealthProbeBindAddress = []string{namespace}, p.health
-	options.Webhooks.Certs, options.Webhooks.BindAddress, options.Webhooks.CertPath = manager.CertsFiles, p.address, folder
-	webhooks, err := manager.NewWebhooks(options, os.Getenv)
+	hooks.Certs, hooks.BindAddress, hooks.CertPath = serving.CertsFiles, p.address, folder
+	webhooks, err := serving.NewWebhooks(hooks, options.TLSOpts(), os.Getenv)
 	Expect(err).NotTo(HaveOccurred())
-	setup := options.ForManager(scheme)
-	setup.WebhookServer, setup.Controller.SkipNameValidation = webhooks.Server(), new(true)
+	setup := options.ForManager(ctx, ctrl.Options{Scheme: scheme, Cache: cache.Options{ByObject: controller.CacheByObject()}, WebhookServer: webhooks.Server()})
+	setup.Controller.SkipNameValidation = new(true)
 	listed := make(chan struct{})
 	list := sync.OnceFunc(func() { close(listed) })
 	p.meddle = func(request *http.Request) (*http.Response, error) {
@@ -104,7 +106,7 @@ func (p *process) runOperator(ctx context.Context, namespace, folder string) {
 	}
 	Expect(reconciler.SetupWithManager(mgr, ctrlcontroller.Options{})).To(Succeed())
 	Expect(webhooks.SetupWithManager(mgr, webhookv1.SetupPasswordWebhookWithManager)).To(Succeed())
-	Expect(options.AddProbes(mgr)).To(Succeed())
+	Expect(webhooks.AddProbes(mgr)).To(Succeed())
 	p.run(ctx, mgr)
 	// A cache without informers counts as filled, so wait until there is one.
 	Eventually(listed).WithContext(ctx).WithTimeout(patience).Should(BeClosed(), "the operator lists Passwords")

@@ -1,6 +1,7 @@
-package manager_test
+package serving_test
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,7 +11,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"example.com/operator-workshop/05-webhook-password/internal/manager"
+	"example.com/operator-workshop/05-webhook-password/internal/serving"
+	"example.com/operator-workshop/manager"
 )
 
 func TestReadEnvironment(t *testing.T) {
@@ -30,17 +32,42 @@ func TestReadEnvironment(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			options, want := manager.Default(), manager.Default()
-			want.Webhooks.Enabled = test.want
+			options, want := serving.Default(), serving.Default()
+			want.Enabled = test.want
 			err := options.ReadEnvironment(func(variable string) string { return map[string]string{"ENABLE_WEBHOOKS": test.value}[variable] })
 			if test.wantErr != "" {
 				g.Expect(err).To(MatchError(test.wantErr))
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(options).To(Equal(want), "see ReadEnvironment in webhooks.go")
+			g.Expect(options).To(Equal(want), "see ReadEnvironment in options.go")
 		})
 	}
+}
+
+func TestDefaultIsSafe(t *testing.T) {
+	g := NewWithT(t)
+	options := serving.Default()
+	g.Expect(options.BindAddress).To(HavePrefix("127.0.0.1:"), "nothing listens outward unasked")
+	g.Expect(options.Enabled).To(BeTrue(), "webhooks are off only on request")
+}
+
+func TestFlags(t *testing.T) {
+	g := NewWithT(t)
+	options := serving.Default()
+	flags := flag.NewFlagSet("password-operator", flag.ContinueOnError)
+	options.AddFlags(flags)
+	g.Expect(flags.Parse(nil)).To(Succeed())
+	g.Expect(options).To(Equal(serving.Default()), "no flags give the defaults")
+
+	g.Expect(flags.Parse([]string{
+		"--webhook-certs=files", "--webhook-bind-address=:9444", "--webhook-cert-path=hooks",
+		"--webhook-cert-name=h.crt", "--webhook-cert-key=h.key", "--webhook-cert-validity=90m",
+	})).To(Succeed())
+	g.Expect(options).To(Equal(serving.Options{
+		Enabled: true, Certs: serving.CertsFiles, BindAddress: ":9444",
+		CertPath: "hooks", CertName: "h.crt", KeyName: "h.key", Validity: 90 * time.Minute,
+	}), "every flag has an effect, see AddFlags in options.go")
 }
 
 // certificates is a folder with the files of a certificate, whatever they hold.
@@ -55,60 +82,59 @@ func certificates(t *testing.T, names ...string) string {
 
 func TestValidateWebhooks(t *testing.T) {
 	complete, half := certificates(t, "tls.crt", "tls.key", "h.crt", "h.key"), certificates(t, "tls.crt")
-	local := func(address string) manager.WebhookOptions {
-		return manager.WebhookOptions{Enabled: true, Certs: manager.CertsLocal, BindAddress: address, Validity: time.Hour}
+	local := func(address string) serving.Options {
+		return serving.Options{Enabled: true, Certs: serving.CertsLocal, BindAddress: address, Validity: time.Hour}
 	}
-	files := func(address, folder string) manager.WebhookOptions {
-		return manager.WebhookOptions{Enabled: true, Certs: manager.CertsFiles, BindAddress: address, CertPath: folder, CertName: "tls.crt", KeyName: "tls.key"}
+	files := func(address, folder string) serving.Options {
+		return serving.Options{Enabled: true, Certs: serving.CertsFiles, BindAddress: address, CertPath: folder, CertName: "tls.crt", KeyName: "tls.key"}
 	}
-	changed := func(options manager.WebhookOptions, change func(*manager.WebhookOptions)) manager.WebhookOptions {
+	changed := func(options serving.Options, change func(*serving.Options)) serving.Options {
 		change(&options)
 		return options
 	}
-	rotated := func(options *manager.WebhookOptions) { options.Certs = manager.CertsRotated }
+	rotated := func(options *serving.Options) { options.Certs = serving.CertsRotated }
 	const needLoopback = ": local webhooks need a loopback address, such as 127.0.0.1:9443"
 	tests := map[string]struct {
-		options manager.WebhookOptions
+		options serving.Options
 		// want is the error; "" for none.
 		want string
 	}{
-		"no webhooks at all":             {options: manager.WebhookOptions{Certs: "nonsense", BindAddress: "nonsense"}},
+		"no webhooks at all":             {options: serving.Options{Certs: "nonsense", BindAddress: "nonsense"}},
 		"local ones":                     {options: local("127.0.0.1:9443")},
 		"at one of IPv6":                 {options: local("[::1]:9443")},
 		"at any loopback address":        {options: local("127.8.9.1:65535")},
-		"at an address of everybody":     {options: local("0.0.0.0:9443"), want: "--webhook-bind-address=0.0.0.0:9443" + needLoopback},
+		"at all addresses":               {options: local("0.0.0.0:9443"), want: "--webhook-bind-address=0.0.0.0:9443" + needLoopback},
 		"at no address":                  {options: local(":9443"), want: "--webhook-bind-address=:9443" + needLoopback},
-		"at somebody else's":             {options: local("192.0.2.1:9443"), want: "--webhook-bind-address=192.0.2.1:9443" + needLoopback},
+		"at another machine's":           {options: local("192.0.2.1:9443"), want: "--webhook-bind-address=192.0.2.1:9443" + needLoopback},
 		"at a name":                      {options: local("localhost:9443"), want: "--webhook-bind-address=localhost:9443" + needLoopback},
 		"without a port":                 {options: local("127.0.0.1"), want: "--webhook-bind-address=127.0.0.1: give host and port, such as 127.0.0.1:9443"},
 		"at nothing":                     {options: local(""), want: "--webhook-bind-address=: give host and port, such as 127.0.0.1:9443"},
 		"at any port":                    {options: local("127.0.0.1:0"), want: "--webhook-bind-address=127.0.0.1:0: the port is a number from 1 to 65535"},
 		"at a port that is too large":    {options: local("127.0.0.1:65536"), want: "--webhook-bind-address=127.0.0.1:65536: the port is a number from 1 to 65535"},
 		"at a port with a name":          {options: local("127.0.0.1:https"), want: "--webhook-bind-address=127.0.0.1:https: the port is a number from 1 to 65535"},
-		"with certificates of others":    {options: changed(local("127.0.0.1:9443"), func(o *manager.WebhookOptions) { o.CertPath = complete }), want: "--webhook-cert-path is for --webhook-certs=files and rotated: leave it out"},
-		"for half a minute":              {options: changed(local("127.0.0.1:9443"), func(o *manager.WebhookOptions) { o.Validity = 30 * time.Second })},
-		"for less":                       {options: changed(local("127.0.0.1:9443"), func(o *manager.WebhookOptions) { o.Validity = 29 * time.Second }), want: "--webhook-cert-validity=29s: at least 30s is needed"},
+		"with certificates of others":    {options: changed(local("127.0.0.1:9443"), func(o *serving.Options) { o.CertPath = complete }), want: "--webhook-cert-path is for --webhook-certs=files and rotated: leave it out"},
+		"for half a minute":              {options: changed(local("127.0.0.1:9443"), func(o *serving.Options) { o.Validity = 30 * time.Second })},
+		"for less":                       {options: changed(local("127.0.0.1:9443"), func(o *serving.Options) { o.Validity = 29 * time.Second }), want: "--webhook-cert-validity=29s: at least 30s is needed"},
 		"from files":                     {options: files(":9443", complete)},
-		"from files of other names":      {options: changed(files(":9443", complete), func(o *manager.WebhookOptions) { o.CertName, o.KeyName = "h.crt", "h.key" })},
+		"from files of other names":      {options: changed(files(":9443", complete), func(o *serving.Options) { o.CertName, o.KeyName = "h.crt", "h.key" })},
 		"from files, at no port":         {options: files("0.0.0.0", complete), want: "--webhook-bind-address=0.0.0.0: give host and port, such as 127.0.0.1:9443"},
 		"from no folder":                 {options: files(":9443", ""), want: "--webhook-certs=files: give the folder by --webhook-cert-path"},
 		"from a folder that is missing":  {options: files(":9443", "missing"), want: "--webhook-cert-path=missing: stat missing/tls.crt: no such file or directory"},
 		"from a folder without a key":    {options: files(":9443", half), want: "--webhook-cert-path=" + half + ": stat " + half + "/tls.key: no such file or directory"},
 		"rotated, before they are there": {options: changed(files(":9443", "missing"), rotated)},
 		"rotated, in no folder":          {options: changed(files(":9443", ""), rotated), want: "--webhook-certs=rotated: give the folder by --webhook-cert-path"},
-		"from somewhere":                 {options: changed(local("127.0.0.1:9443"), func(o *manager.WebhookOptions) { o.Certs = "borrowed" }), want: "--webhook-certs=borrowed: choose one of local, files, rotated"},
-		"from nowhere":                   {options: changed(local("127.0.0.1:9443"), func(o *manager.WebhookOptions) { o.Certs = "" }), want: "--webhook-certs=: choose one of local, files, rotated"},
+		"from somewhere":                 {options: changed(local("127.0.0.1:9443"), func(o *serving.Options) { o.Certs = "borrowed" }), want: "--webhook-certs=borrowed: choose one of local, files, rotated"},
+		"from nowhere":                   {options: changed(local("127.0.0.1:9443"), func(o *serving.Options) { o.Certs = "" }), want: "--webhook-certs=: choose one of local, files, rotated"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			options := manager.Default()
-			options.Webhooks = test.options
+			options := test.options
 			if test.want == "" {
-				g.Expect(options.Validate()).To(Succeed(), "see validate in webhooks.go")
+				g.Expect(options.Validate()).To(Succeed(), "see Validate in options.go")
 				return
 			}
-			g.Expect(options.Validate()).To(MatchError(test.want), "see validate in webhooks.go")
+			g.Expect(options.Validate()).To(MatchError(test.want), "see Validate in options.go")
 		})
 	}
 }
@@ -116,29 +142,30 @@ func TestValidateWebhooks(t *testing.T) {
 func TestNewWebhooks(t *testing.T) {
 	folder := certificates(t, "tls.crt", "tls.key")
 	inPod := map[string]string{"POD_NAMESPACE": "shop"}
-	from := func(certs string) func(*manager.WebhookOptions) {
-		return func(options *manager.WebhookOptions) { options.Certs, options.CertPath = certs, folder }
+	from := func(certs string) func(*serving.Options) {
+		return func(options *serving.Options) { options.Certs, options.CertPath = certs, folder }
 	}
 	tests := map[string]struct {
-		change      func(*manager.WebhookOptions)
+		change      func(*serving.Options)
 		environment map[string]string
 		none        bool
 		// want is a part of the error; "" for none.
 		want string
 	}{
-		"switched off":            {change: func(options *manager.WebhookOptions) { options.Enabled = false }, none: true},
-		"local":                   {change: func(*manager.WebhookOptions) {}},
-		"from files":              {change: from(manager.CertsFiles)},
-		"rotated":                 {change: from(manager.CertsRotated), environment: inPod},
-		"rotated outside a pod":   {change: from(manager.CertsRotated), want: "--webhook-certs=rotated: set POD_NAMESPACE to the namespace of the Secret webhook-server-cert"},
-		"local for a second only": {change: func(options *manager.WebhookOptions) { options.Validity = time.Second }, want: "prepare local webhooks: certificates that are valid for 1s can't be rotated in time"},
+		"switched off":            {change: func(options *serving.Options) { options.Enabled = false }, none: true},
+		"local":                   {change: func(*serving.Options) {}},
+		"from files":              {change: from(serving.CertsFiles)},
+		"rotated":                 {change: from(serving.CertsRotated), environment: inPod},
+		"rotated outside a pod":   {change: from(serving.CertsRotated), want: "--webhook-certs=rotated: set POD_NAMESPACE to the namespace of the Secret webhook-server-cert"},
+		"local for a second only": {change: func(options *serving.Options) { options.Validity = time.Second }, want: "prepare local webhooks: certificates that are valid for 1s can't be rotated in time"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			options := manager.Default()
-			test.change(&options.Webhooks)
-			webhooks, err := manager.NewWebhooks(options, func(variable string) string { return test.environment[variable] })
+			options := serving.Default()
+			test.change(&options)
+			shared := manager.Default()
+			webhooks, err := serving.NewWebhooks(options, shared.TLSOpts(), func(variable string) string { return test.environment[variable] })
 			if test.want != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(test.want)))
 				return
@@ -151,7 +178,7 @@ func TestNewWebhooks(t *testing.T) {
 			}
 			_, isPlain := webhooks.Server().(*ctrlwebhook.DefaultServer)
 			g.Expect(webhooks.Server()).NotTo(BeNil())
-			g.Expect(isPlain).To(BeFalse(), "it is a strict one, see newServer in serve.go")
+			g.Expect(isPlain).To(BeFalse(), "it is a strict one, see NewWebhooks in webhooks.go")
 		})
 	}
 }
