@@ -27,9 +27,9 @@ const (
 	syncWait = 500 * time.Millisecond
 )
 
-// ForManager completes the options of a manager that is started with ctx. The caller's
-// own are kept: the Scheme, the LeaderElectionID, the Cache's ByObject, the WebhookServer. Without that one,
-// webhooks are served where kubebuilder's manifests expect them.
+// ForManager completes the options of a manager that is started with ctx. It keeps the caller's
+// Scheme, LeaderElectionID, Cache.ByObject and WebhookServer. Without the latter it makes one, at the
+// port and with the folder for certificates that kubebuilder's manifests expect.
 //
 // Its client reads from the cache, and waits there until the cache shows what it
 // has written itself: a reconcile right after a write would otherwise work from

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
 )
 
@@ -37,8 +37,8 @@ func StartProcess(t *testing.T, args ...string) *gexec.Session {
 	command := exec.Command(os.Args[0], args...)
 	command.Env = append(os.Environ(), asProcess+"=yes")
 	process, err := gexec.Start(command, io.Discard, io.Discard)
-	g := NewWithT(t)
-	g.Expect(err).NotTo(HaveOccurred())
+	g := gomega.NewWithT(t)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Cleanup(func() { g.Eventually(process.Kill()).WithTimeout(Timeout).Should(gexec.Exit()) })
 	return process
 }
@@ -51,9 +51,9 @@ func Isolate(t *testing.T, variables ...string) {
 	}
 	home := t.TempDir()
 	t.Setenv("HOME", home)
-	g := NewWithT(t)
-	g.Expect(os.Mkdir(filepath.Join(home, ".kube"), 0o700)).To(Succeed())
-	g.Expect(os.Rename(Kubeconfig(t, FreeAddress(t)), filepath.Join(home, ".kube", "config"))).To(Succeed())
+	g := gomega.NewWithT(t)
+	g.Expect(os.Mkdir(filepath.Join(home, ".kube"), 0o700)).To(gomega.Succeed())
+	g.Expect(os.Rename(Kubeconfig(t, FreeAddress(t)), filepath.Join(home, ".kube", "config"))).To(gomega.Succeed())
 }
 
 // Kubeconfig is a file that names the API server at an address.
@@ -61,14 +61,14 @@ func Kubeconfig(t *testing.T, address string) string {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	content := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
 		"users: [{name: u, user: {}}]\nclusters: [{name: c, cluster: {server: 'http://" + address + "'}}]\n"
-	NewWithT(t).Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
+	gomega.NewWithT(t).Expect(os.WriteFile(file, []byte(content), 0o600)).To(gomega.Succeed())
 	return file
 }
 
 // OccupiedAddress has a listener until the test ends.
 func OccupiedAddress(t *testing.T) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	gomega.NewWithT(t).Expect(err).NotTo(gomega.HaveOccurred())
 	t.Cleanup(func() { _ = listener.Close() })
 	return listener.Addr().String()
 }
@@ -76,7 +76,7 @@ func OccupiedAddress(t *testing.T) string {
 // FreeAddress is one that nothing listened on a moment ago.
 func FreeAddress(t *testing.T) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	gomega.NewWithT(t).Expect(err).NotTo(gomega.HaveOccurred())
 	defer listener.Close()
 	return listener.Addr().String()
 }

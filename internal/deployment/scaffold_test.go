@@ -1,0 +1,35 @@
+package deployment
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// `kubebuilder create` (v4) inserts code at these comments, and skips or refuses a file without them.
+func TestScaffoldMarkers(t *testing.T) {
+	markers := map[string][]string{
+		"cmd/main.go":                       {"imports", "scheme", "builder"},
+		"internal/controller/suite_test.go": {"imports"},
+		"config/crd/kustomization.yaml":     {"crdkustomizeresource", "crdkustomizewebhookpatch"},
+		"config/samples/kustomization.yaml": {"manifestskustomizesamples"},
+	}
+	for _, stage := range []string{"03-kubebuilder-guestbook", "04-operatorsdk-memcached", "05-webhook-password"} {
+		for file, names := range markers {
+			expectMarkers(t, names, stage, file)
+		}
+	}
+	expectMarkers(t, []string{"e2e-metrics-webhooks-readiness", "e2e-webhooks-checks"}, "03-kubebuilder-guestbook", "test/e2e/e2e_test.go")
+}
+
+// expectMarkers expects each marker once, and in this order.
+func expectMarkers(t *testing.T, names []string, stage, file string) {
+	var found []string
+	for line := range strings.Lines(read(t, stage, file)) {
+		if _, name, isMarker := strings.Cut(strings.TrimSpace(line), " +kubebuilder:scaffold:"); isMarker {
+			found = append(found, name)
+		}
+	}
+	NewWithT(t).Expect(found).To(Equal(names), "%s/%s: the comments +kubebuilder:scaffold:…", stage, file)
+}
