@@ -21,7 +21,6 @@ import (
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
-	"example.com/operator-workshop/05-webhook-password/internal/webhook"
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
 	"example.com/operator-workshop/operatortest"
 	// +kubebuilder:scaffold:imports
@@ -52,9 +51,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // serveWebhooks runs the webhook server in a manager without controllers, from now to the end of the suite.
 func serveWebhooks(ctx context.Context) {
 	GinkgoHelper()
-	server := webhook.Strict(ctrlwebhook.NewServer(ctrlwebhook.Options{
+	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
 		Host: cluster.Serving.Host, Port: cluster.Serving.Port, CertDir: cluster.Serving.CertDir,
-	}))
+	})
 	mgr, err := ctrl.NewManager(cluster.Config, ctrl.Options{
 		Scheme: scheme, WebhookServer: server, Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logger,
 	})

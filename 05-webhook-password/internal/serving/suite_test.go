@@ -31,7 +31,6 @@ import (
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
 	"example.com/operator-workshop/05-webhook-password/internal/controller"
 	"example.com/operator-workshop/05-webhook-password/internal/serving"
-	"example.com/operator-workshop/05-webhook-password/internal/webhook"
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
 	"example.com/operator-workshop/operatortest"
 )
@@ -121,7 +120,7 @@ func (p *process) start(ctx context.Context, options ctrlwebhook.Options, setup 
 		Scheme:                 scheme,
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: p.health,
-		WebhookServer:          webhook.Strict(hangingUp{ctrlwebhook.NewServer(options)}),
+		WebhookServer:          hangingUp{ctrlwebhook.NewServer(options)},
 		Controller:             config.Controller{SkipNameValidation: new(true)},
 		// As in the operator.
 		Cache:  cache.Options{ByObject: controller.CacheByObject()},

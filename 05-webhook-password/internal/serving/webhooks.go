@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"example.com/operator-workshop/05-webhook-password/internal/webhook"
 	"example.com/operator-workshop/manager"
 )
 
@@ -44,7 +43,7 @@ func NewWebhooks(options Options, tlsOpts []func(*tls.Config), getenv func(strin
 		return Webhooks{}, err
 	}
 	server.TLSOpts = append(server.TLSOpts, tlsOpts...)
-	return Webhooks{server: webhook.Strict(ctrlwebhook.NewServer(server)), setup: setup}, nil
+	return Webhooks{server: ctrlwebhook.NewServer(server), setup: setup}, nil
 }
 
 // Server is nil if no webhooks are served. The options of the manager take it.

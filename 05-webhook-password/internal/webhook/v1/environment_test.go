@@ -23,7 +23,6 @@ import (
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
-	"example.com/operator-workshop/05-webhook-password/internal/webhook"
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
 	"example.com/operator-workshop/operatortest"
 )
@@ -88,9 +87,9 @@ func (e *environment) start(ctx context.Context) error {
 
 // startServer serves the webhooks as the operator does, in a manager without controllers.
 func (e *environment) startServer(ctx context.Context) error {
-	server := webhook.Strict(ctrlwebhook.NewServer(ctrlwebhook.Options{
+	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
 		Host: e.Serving.Host, Port: e.Serving.Port, CertDir: e.Serving.CertDir,
-	}))
+	})
 	mgr, err := ctrl.NewManager(e.Config, ctrl.Options{
 		Scheme: e.Scheme, WebhookServer: server, Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard(),
 	})

@@ -25,7 +25,6 @@ import (
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
-	"example.com/operator-workshop/05-webhook-password/internal/webhook"
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
 )
 
@@ -33,7 +32,7 @@ const jsonType = "application/json"
 
 // newHandlers returns what the webhook server serves, without a server or a cluster.
 func newHandlers() (http.Handler, error) {
-	server := webhook.Strict(ctrlwebhook.NewServer(ctrlwebhook.Options{}))
+	server := ctrlwebhook.NewServer(ctrlwebhook.Options{})
 	// The manager is asked for nothing but its scheme and its server.
 	nowhere := &rest.Config{Host: "https://127.0.0.1:1"}
 	mgr, err := ctrl.NewManager(nowhere, ctrl.Options{
