@@ -31,7 +31,7 @@ func (a *app) upCommand() *cobra.Command {
 			if err := a.up(cmd.Context(), out, cluster); err != nil {
 				return err
 			}
-			fmt.Fprintf(out, "Ready after %.1f s. Next: `make shell`, or export KUBECONFIG=%s\n", time.Since(began).Seconds(), cluster.Kubeconfig())
+			fmt.Fprintf(out, "Ready after %.1f s. Next: `%s`, or export KUBECONFIG=%s\n", time.Since(began).Seconds(), a.makeCommand("shell"), cluster.Kubeconfig())
 			return nil
 		},
 	}

@@ -44,7 +44,8 @@ func (c checkout) frontDoor(t *testing.T) {
 		NewWithT(t).Expect(status).To(BeZero(), out)
 		return out
 	}
-	runs(t, "up", name, "NODES=1")
+	up := runs(t, "up", name, "NODES=1")
+	NewWithT(t).Expect(up).To(ContainSubstring("Next: `make shell NAME=elsewhere`"))
 	runs(t, "stage-1", "install", name)
 
 	t.Run("each stage writes its installer", func(t *testing.T) {
@@ -66,7 +67,7 @@ func (c checkout) frontDoor(t *testing.T) {
 		g := NewWithT(t)
 		out, status := c.run(t, ".", nil, "make", "stage-1", name)
 		g.Expect(status).NotTo(BeZero())
-		g.Expect(out).To(ContainSubstring("the cluster has crd/flighttickets.flights.com already, which docs/1-crd-only.md makes and deletes: nothing was changed; `make reset`"))
+		g.Expect(out).To(ContainSubstring("the cluster has crd/flighttickets.flights.com already, which docs/1-crd-only.md makes and deletes: nothing was changed; `make reset NAME=elsewhere`"))
 
 		own := []string{"KUBECONFIG=" + filepath.Join(c.root, "own.kubeconfig")}
 		copyFile(g, filepath.Join(c.root, ".workshop", "elsewhere.kubeconfig"), filepath.Join(c.root, "own.kubeconfig"))

@@ -119,13 +119,10 @@ func (a *app) playAll(cmd *cobra.Command, options playOptions, chapters []*chapt
 
 // startAgain says how to get back to the state in which chapters start.
 func (a *app) startAgain() string {
-	switch a.provider {
-	case classroom.Current:
+	if a.provider == classroom.Current {
 		return "the commands of the chapter's last step remove what is left in your cluster"
-	case classroom.Kind:
-		return "`make reset CLUSTER=kind` gives you an empty cluster to start again"
 	}
-	return "`make reset` gives you an empty cluster to start again"
+	return "`" + a.makeCommand("reset") + "` gives you an empty cluster to start again"
 }
 
 // relative shortens a path for messages, as seen from the working directory.

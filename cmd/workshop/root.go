@@ -118,6 +118,11 @@ func (a *app) cluster(out io.Writer) (classroom.Cluster, error) {
 	})
 }
 
+// makeCommand is how a message names a goal of make for the cluster that the flags choose.
+func (a *app) makeCommand(goal string) string {
+	return classroom.Options{Provider: a.provider, Name: a.name}.MakeCommand(goal)
+}
+
 // defaultNodes: simulated nodes cost nothing, kind's are containers.
 func defaultNodes(provider string) int {
 	if provider == classroom.Kind {

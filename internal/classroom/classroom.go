@@ -72,6 +72,19 @@ type Options struct {
 	Confirm func(ctx context.Context, question string) error
 }
 
+// MakeCommand is how a message names a goal of make for the cluster that the options choose: without its CLUSTER and
+// NAME, the command that a learner copies would reset or remove another one.
+func (o Options) MakeCommand(goal string) string {
+	command := "make " + goal
+	if o.Provider != Embedded {
+		command += " CLUSTER=" + o.Provider
+	}
+	if o.Name != DefaultName && o.Provider != Current {
+		command += " NAME=" + o.Name
+	}
+	return command
+}
+
 // clusterName is what kind and file systems accept.
 var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
 

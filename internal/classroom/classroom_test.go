@@ -225,22 +225,22 @@ func TestStatusSaysWhatToDo(t *testing.T) {
 	g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o700)))
 
 	g.Expect(syscall.Kill(pids(ctx, g, cluster)["etcd"], syscall.SIGSTOP)).To(Succeed())
-	says(classroom.StateBroken, "etcd runs, but does not answer: `make up` replaces it")
+	says(classroom.StateBroken, "etcd runs, but does not answer: `make up NAME=sick` replaces it")
 	kill(g, pids(ctx, g, cluster)["etcd"])
 	g.Eventually(func() int { return pids(ctx, g, cluster)["etcd"] }).WithTimeout(limit).Should(BeZero())
-	says(classroom.StateBroken, "etcd does not run: `make up` repairs it")
+	says(classroom.StateBroken, "etcd does not run: `make up NAME=sick` repairs it")
 	for _, pid := range pids(ctx, g, cluster) {
 		if pid != 0 {
 			kill(g, pid)
 		}
 	}
 	g.Eventually(func() map[string]int { return pids(ctx, g, cluster) }).WithTimeout(limit).Should(HaveEach(0))
-	says(classroom.StateStopped, "`make up` starts it")
+	says(classroom.StateStopped, "`make up NAME=sick` starts it")
 	g.Expect(os.WriteFile(filepath.Join(r.State(), "clusters", "sick", "controlplane.json"), nil, 0o600)).To(Succeed())
-	says(classroom.StateBroken, "`make down` removes the cluster")
+	says(classroom.StateBroken, "`make down NAME=sick` removes the cluster")
 	g.Expect(cluster.Up(ctx)).To(MatchError(And(ContainSubstring("cannot be read"), ContainSubstring("make down"))))
 	g.Expect(cluster.Down(ctx)).To(Succeed())
-	says(classroom.StateAbsent, "`make up` makes it")
+	says(classroom.StateAbsent, "`make up NAME=sick` makes it")
 }
 
 func TestMovedAndCopiedCheckouts(t *testing.T) {

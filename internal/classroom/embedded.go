@@ -87,7 +87,8 @@ func (e *embedded) explain(err error) error {
 	case errors.Is(err, context.Canceled):
 		return errInterrupted
 	case errors.As(err, &damaged):
-		return fmt.Errorf("cluster %s in .workshop is damaged: %s; `make down` removes the cluster and what it holds, `make up` makes a new one", e.options.Name, damaged.Reason)
+		return fmt.Errorf("cluster %s in .workshop is damaged: %s; `%s` removes the cluster and what it holds, `%s` makes a new one",
+			e.options.Name, damaged.Reason, e.options.MakeCommand("down"), e.options.MakeCommand("up"))
 	case errors.Is(err, controlplane.ErrPortTaken):
 		return fmt.Errorf("%w with PORT=, or leave PORT out for a free one", err)
 	}
@@ -116,11 +117,12 @@ func (e *embedded) Down(ctx context.Context) error {
 // Status reports the processes and what the API server says.
 func (e *embedded) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: e.options.Name, Provider: Embedded, Kubeconfig: e.Kubeconfig()}
+	up := "`" + e.options.MakeCommand("up") + "`"
 	found, err := e.plane.Status(ctx)
 	var damaged *controlplane.DamagedError
 	switch {
 	case errors.Is(err, controlplane.ErrNotFound):
-		status.State, status.Kubeconfig, status.Detail = StateAbsent, "", "`make up` makes it"
+		status.State, status.Kubeconfig, status.Detail = StateAbsent, "", up+" makes it"
 		return status, nil
 	case errors.As(err, &damaged):
 		status.State, status.Detail = StateBroken, e.explain(err).Error()
@@ -134,7 +136,7 @@ func (e *embedded) Status(ctx context.Context) (Status, error) {
 		switch {
 		case component.PID == 0:
 			dead++
-			status.Detail = component.Name + " does not run: `make up` repairs it"
+			status.Detail = component.Name + " does not run: " + up + " repairs it"
 		case component.Hung && hung == "":
 			hung = component.Name
 		}
@@ -142,12 +144,12 @@ func (e *embedded) Status(ctx context.Context) (Status, error) {
 	status.State = StateBroken
 	switch {
 	case !found.Complete:
-		status.Detail = "it was left half made: `make up` goes on with it"
+		status.Detail = "it was left half made: " + up + " goes on with it"
 	case dead == len(found.Components):
-		status.State, status.Detail = StateStopped, "`make up` starts it"
+		status.State, status.Detail = StateStopped, up+" starts it"
 	case dead > 0:
 	case hung != "":
-		status.Detail = hung + " runs, but does not answer: `make up` replaces it"
+		status.Detail = hung + " runs, but does not answer: " + up + " replaces it"
 	default:
 		status.State = StateRunning
 		describeServer(ctx, &status, e.kubectl)

@@ -105,7 +105,7 @@ func (k *kind) reuse(ctx context.Context, nodes []container) error {
 		}
 	}
 	if len(nodes) < k.options.Nodes {
-		fmt.Fprintf(k.options.Out, "It has %d of %d nodes, and keeps them: `make down CLUSTER=kind` first gives you another number.\n", len(nodes), k.options.Nodes)
+		fmt.Fprintf(k.options.Out, "It has %d of %d nodes, and keeps them: `%s` first gives you another number.\n", len(nodes), k.options.Nodes, k.options.MakeCommand("down"))
 	}
 	if err := k.exportKubeconfig(ctx); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (k *kind) reuse(ctx context.Context, nodes []container) error {
 		return err == nil
 	})
 	if errors.Is(err, errTimeLimit) {
-		return fmt.Errorf("the kind cluster %s does not answer: `make down CLUSTER=kind` removes it, `make up CLUSTER=kind` makes a new one", k.cluster)
+		return fmt.Errorf("the kind cluster %s does not answer: `%s` removes it, `%s` makes a new one", k.cluster, k.options.MakeCommand("down"), k.options.MakeCommand("up"))
 	}
 	if err != nil {
 		return err
@@ -284,11 +284,11 @@ func (k *kind) Status(ctx context.Context) (Status, error) {
 	defer unlock()
 	switch found.state {
 	case kindAbsent:
-		status.State, status.Kubeconfig, status.Detail = StateAbsent, "", "`make up CLUSTER=kind` makes it"
+		status.State, status.Kubeconfig, status.Detail = StateAbsent, "", "`"+k.options.MakeCommand("up")+"` makes it"
 	case kindForeign:
 		status.State, status.Kubeconfig, status.Detail = StateBroken, "", k.foreign().Error()
 	case kindHalfMade:
-		status.State, status.Detail = StateBroken, "it was left half made: `make up CLUSTER=kind` makes it anew"
+		status.State, status.Detail = StateBroken, "it was left half made: `"+k.options.MakeCommand("up")+"` makes it anew"
 	default:
 		describeServer(ctx, &status, k.kubectl)
 	}

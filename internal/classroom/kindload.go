@@ -22,7 +22,7 @@ func (k *kind) Load(ctx context.Context, images ...string) error {
 	case kindForeign:
 		return k.foreign()
 	case kindAbsent, kindHalfMade:
-		return fmt.Errorf("there is no kind cluster %s: `make up CLUSTER=kind` makes it", k.cluster)
+		return fmt.Errorf("there is no kind cluster %s: `%s` makes it", k.cluster, k.options.MakeCommand("up"))
 	}
 	for _, image := range images {
 		if _, err := docker(ctx, "image", "inspect", "--format={{.Id}}", image); err != nil {

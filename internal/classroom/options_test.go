@@ -39,6 +39,22 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+func TestMakeCommandLeadsToTheSameCluster(t *testing.T) {
+	cases := map[string]struct{ provider, name, want string }{
+		"the default":               {classroom.Embedded, classroom.DefaultName, "make reset"},
+		"another one":               {classroom.Embedded, "demo", "make reset NAME=demo"},
+		"kind":                      {classroom.Kind, classroom.DefaultName, "make reset CLUSTER=kind"},
+		"another one in kind":       {classroom.Kind, "demo", "make reset CLUSTER=kind NAME=demo"},
+		"one's own, without a name": {classroom.Current, "demo", "make reset CLUSTER=current"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			options := classroom.Options{Provider: c.provider, Name: c.name}
+			NewWithT(t).Expect(options.MakeCommand("reset")).To(Equal(c.want))
+		})
+	}
+}
+
 func TestCurrent(t *testing.T) {
 	unreachable := `apiVersion: v1
 kind: Config
