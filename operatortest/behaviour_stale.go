@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"example.com/operator-workshop/operatortest/traffic"
 )
@@ -126,5 +127,54 @@ func (b *blind) begin(ctx context.Context) error {
 
 // pause gives the operator time to do what it must not do.
 func (b *blind) pause(ctx context.Context) error {
-	return b.throughout(ctx, quiet, "the operator to run on", func(context.Context) error { return nil })
+	return b.untilCalm(ctx, "the operator to run on", func(context.Context) error { return nil })
+}
+
+// untilCalm looks at what must hold until the operator is done. A sound one may try again and
+// again what the API server refuses because of the stale cache, so this ends after so many looks.
+func (b *blind) untilCalm(ctx context.Context, what string, condition func(context.Context) error) error {
+	var calm calm
+	left := 10 * int(quiet/pollInterval)
+	over := func() bool {
+		left--
+		return calm.look(b.operator.tap.Requests()) || left <= 0
+	}
+	return b.until(ctx, over, what, condition)
+}
+
+// keptBack waits until a hold keeps something back from the operator: from then on its cache is stale.
+func (b *blind) keptBack(ctx context.Context, match func(traffic.Request) bool, what string) error {
+	return b.eventually(ctx, what, func(context.Context) error {
+		if b.tap.Kept(match) == 0 {
+			return errors.New("no such event has come yet")
+		}
+		return nil
+	})
+}
+
+// shown waits until the watches that have shown an object to the operator show this version of it, or what followed.
+// What the operator does about it begins only then.
+func (b *blind) shown(ctx context.Context, match func(traffic.Request) bool, object *unstructured.Unstructured) error {
+	return b.seen(ctx, match, object, 0)
+}
+
+// removalShown does the same for the end of an object, or its beginning if a finalizer holds it.
+func (b *blind) removalShown(ctx context.Context, match func(traffic.Request) bool, object *unstructured.Unstructured) error {
+	return b.seen(ctx, match, object, 1)
+}
+
+func (b *blind) seen(ctx context.Context, match func(traffic.Request) bool, object *unstructured.Unstructured, least int) error {
+	what := fmt.Sprintf("the operator's watches to show what became of %s %s", object.GetKind(), object.GetName())
+	return b.eventually(ctx, what, func(context.Context) error {
+		for _, version := range b.tap.Shown(match, object.GetUID()) {
+			newer, err := resourceversion.CompareResourceVersion(version.ResourceVersion, object.GetResourceVersion())
+			if err != nil {
+				return err
+			}
+			if !version.Deleted && newer < least {
+				return fmt.Errorf("the latest version that one has shown is %s", version.ResourceVersion)
+			}
+		}
+		return nil
+	})
 }

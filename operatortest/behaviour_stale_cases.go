@@ -27,6 +27,9 @@ func ownWritesUnseen(ctx context.Context, b *blind) error {
 	}
 	release := b.tap.Hold(b.ofResources)
 	close(first.release)
+	if err := b.keptBack(ctx, b.ofResources, "the operator to write to the resource, which it can't see"); err != nil {
+		return err
+	}
 	if err := b.pause(ctx); err != nil {
 		return err
 	}
@@ -56,6 +59,9 @@ func (b *blind) touchMade(ctx context.Context, wanted state) (state, error) {
 			if err := b.patch(ctx, object, foreignPatch); err != nil {
 				return nil, err
 			}
+			if err := b.shown(ctx, b.ofChildren, object); err != nil {
+				return nil, err
+			}
 			if wanted, err = wanted.with(object, []string{foreignPatch}); err != nil {
 				return nil, err
 			}
@@ -82,6 +88,9 @@ func childrenUnseen(ctx context.Context, b *blind) error {
 		return err
 	}
 	if err := b.patch(ctx, b.resource, foreignPatch); err != nil {
+		return err
+	}
+	if err := b.shown(ctx, b.ofResources, b.resource); err != nil {
 		return err
 	}
 	if err := b.pause(ctx); err != nil {
@@ -158,6 +167,9 @@ func recreationUnseen(ctx context.Context, b *blind) error {
 	}
 	if len(old.GetFinalizers()) > 0 {
 		releaseResources(traffic.Latest)
+		if err := b.removalShown(ctx, b.ofResources, old); err != nil {
+			return err
+		}
 		if err := b.pause(ctx); err != nil {
 			return err
 		}
@@ -190,7 +202,12 @@ func changeUnseen(ctx context.Context, b *blind) error {
 	if err := b.respec(ctx, b.resource, b.change); err != nil {
 		return err
 	}
-	err := b.children(ctx, b.resource, func(_ Child, child *unstructured.Unstructured) error { return b.remove(ctx, child) })
+	err := b.children(ctx, b.resource, func(_ Child, child *unstructured.Unstructured) error {
+		if err := b.remove(ctx, child); err != nil {
+			return err
+		}
+		return b.removalShown(ctx, b.ofChildren, child)
+	})
 	if err != nil {
 		return err
 	}
@@ -207,7 +224,7 @@ func changeUnseen(ctx context.Context, b *blind) error {
 		}
 		return nil
 	}
-	if err := b.throughout(ctx, 2*quiet, "the status not to say that the new spec is met before it is", honest); err != nil {
+	if err := b.untilCalm(ctx, "the status not to say that the new spec is met before it is", honest); err != nil {
 		return err
 	}
 	release(traffic.Late)

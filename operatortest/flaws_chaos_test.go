@@ -1,8 +1,12 @@
 package operatortest
 
 import (
+	"net/http"
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
 )
 
 // Flaws that show when an operator dies, requests fail, or caches are out of date.
@@ -59,3 +63,24 @@ var _ = Describe("the test kit", func() {
 		broken{stale, patchesByName, "expected the operator to leave ConfigMap settings alone"},
 	)
 })
+
+// The API server may be so busy that a flaw shows long after the kit has caused it.
+var _ = It("catches an operator that trusts its caches too much behind a slow API server", func(ctx SpecContext) {
+	lab, err := newLab(ctx, broken{flaw: ordersAnew}.operator(), cluster)
+	Expect(err).NotTo(HaveOccurred())
+	slow := rest.CopyConfig(cluster.Config)
+	slow.Wrap(func(next http.RoundTripper) http.RoundTripper { return slowWrites{next} })
+	lab.cluster = &Cluster{Config: slow, admin: cluster.admin, shared: cluster.shared}
+	Expect(tryReportIn(ctx, lab, stale, "the operator does not see its own writes to the resource:")).To(Succeed())
+})
+
+// slowWrites is the way to an API server that takes longer for a write than a done operator is quiet.
+type slowWrites struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (s slowWrites) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet {
+		<-time.After(2 * quiet)
+	}
+	return s.next.RoundTrip(request)
+}

@@ -3,7 +3,6 @@ package operatortest
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -71,31 +70,6 @@ func (t *trial) tell(ctx context.Context, story *story, hook func(context.Contex
 		}
 	}
 	return nil
-}
-
-// awake waits until an operator watches its resources and is done with what it
-// found: for a while it has neither begun to read a collection nor written.
-func (t *trial) awake(ctx context.Context, operator *instance) error {
-	ours, err := t.requestsFor(t.sample.GroupVersionKind())
-	if err != nil {
-		return err
-	}
-	return t.eventually(ctx, fmt.Sprintf("the operator to watch every %s, and then to rest for %s", t.sample.GetKind(), quiet), func(context.Context) error {
-		watches := false
-		for _, request := range operator.tap.Requests() {
-			if request.IsLease() || request.Verb == "get" {
-				continue
-			}
-			watches = watches || ours(request) && request.Verb == "watch" && request.Status == http.StatusOK
-			if age := operator.tap.Now() - request.At; age < quiet {
-				return fmt.Errorf("its last request: %s", request)
-			}
-		}
-		if !watches {
-			return fmt.Errorf("it has not begun to watch")
-		}
-		return nil
-	})
 }
 
 // requestsFor returns what tells requests for objects of some kinds from others.

@@ -20,9 +20,6 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// quiet is how long an operator must have written nothing to count as done.
-const quiet = 400 * time.Millisecond
-
 // trial is one experiment in a namespace of its own.
 type trial struct {
 	*lab
@@ -219,14 +216,18 @@ func (t *trial) eventually(ctx context.Context, what string, condition func(cont
 
 // throughout looks for a while at what must hold all the time.
 func (t *trial) throughout(ctx context.Context, duration time.Duration, what string, condition func(context.Context) error) error {
-	watch, cancel := context.WithTimeout(ctx, duration)
-	defer cancel()
+	end := time.Now().Add(duration)
+	return t.until(ctx, func() bool { return time.Now().After(end) }, what, condition)
+}
+
+// until looks at what must hold all the time until that is over.
+func (t *trial) until(ctx context.Context, over func() bool, what string, condition func(context.Context) error) error {
 	var failed error // its cause may be the end of some other context
-	_ = wait.PollUntilContextCancel(watch, pollInterval, true, func(context.Context) (bool, error) {
+	_ = wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
 		if failed = t.attend(); failed == nil {
 			failed = condition(ctx)
 		}
-		return false, failed
+		return failed == nil && over(), failed
 	})
 	if ctx.Err() != nil {
 		return fmt.Errorf("expected %s\nfound: the time of the spec is up: %w", what, ctx.Err())
@@ -235,21 +236,6 @@ func (t *trial) throughout(ctx context.Context, duration time.Duration, what str
 		return fmt.Errorf("expected %s\nfound: %w", what, failed)
 	}
 	return nil
-}
-
-// rest waits until the operator has written nothing for a while.
-func (t *trial) rest(ctx context.Context, operator *instance) error {
-	return t.eventually(ctx, fmt.Sprintf("the operator to rest: no write request for %s", quiet), func(context.Context) error {
-		writes := operator.writes()
-		if len(writes) == 0 {
-			return nil
-		}
-		last := writes[len(writes)-1]
-		if age := operator.tap.Now() - last.At; age < quiet || !last.Done {
-			return fmt.Errorf("it goes on writing, %d requests so far; the last one: %s", len(writes), last)
-		}
-		return nil
-	})
 }
 
 // logs are the requests of every operator of the trial.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
@@ -82,7 +83,7 @@ func (t *Tap) held(request Request, other *hold) bool {
 }
 
 func (t *Tap) openWatch(request Request, body io.ReadCloser) io.ReadCloser {
-	opened := &watch{tap: t, request: request, body: body, lists: request.Lists}
+	opened := &watch{tap: t, request: request, body: body, lists: request.Lists, shown: map[types.UID]Version{}}
 	opened.changed = sync.NewCond(&opened.mu)
 	t.mu.Lock()
 	t.watches[opened] = struct{}{}
@@ -115,7 +116,9 @@ type watch struct {
 	// pending are events that may be held, ready is what the operator can read.
 	pending []json.RawMessage
 	ready   bytes.Buffer
-	err     error
+	// shown is the latest version of each object among them.
+	shown map[types.UID]Version
+	err   error
 }
 
 // pump takes the events from the server as they come.
@@ -150,6 +153,7 @@ func endsList(raw json.RawMessage) bool {
 }
 
 func (w *watch) deliver(event json.RawMessage) {
+	w.note(event)
 	w.ready.Write(event)
 	w.ready.WriteByte('\n')
 	w.changed.Broadcast()
@@ -242,14 +246,23 @@ type frame struct {
 // describe returns an event's type and a key for its object, which is empty for
 // bookmarks and errors: they are about none.
 func describe(raw json.RawMessage) (apiwatch.EventType, string) {
+	kind, object := decode(raw)
+	if object == nil {
+		return kind, ""
+	}
+	return kind, object.Namespace + "/" + object.Name
+}
+
+// decode returns an event's type and what identifies its object, nil for bookmarks and errors.
+func decode(raw json.RawMessage) (apiwatch.EventType, *metav1.PartialObjectMetadata) {
 	var event struct {
 		Type   apiwatch.EventType
 		Object metav1.PartialObjectMetadata
 	}
 	if json.Unmarshal(raw, &event) != nil || event.Type == apiwatch.Bookmark || event.Type == apiwatch.Error {
-		return event.Type, ""
+		return event.Type, nil
 	}
-	return event.Type, event.Object.Namespace + "/" + event.Object.Name
+	return event.Type, &event.Object
 }
 
 func retype(raw json.RawMessage, kind apiwatch.EventType) json.RawMessage {

@@ -137,15 +137,7 @@ func ofConfigMaps(request Request) bool { return request.Resource == "configmaps
 
 // pendingIn waits until the Tap has so many events that the operator does not see.
 func pendingIn(g Gomega, tap *Tap, count int) {
-	g.EventuallyWithOffset(1, func() int {
-		pending := 0
-		for _, open := range tap.openWatches(ofConfigMaps) {
-			open.mu.Lock()
-			pending += len(open.pending)
-			open.mu.Unlock()
-		}
-		return pending
-	}).WithTimeout(patience).Should(Equal(count))
+	g.EventuallyWithOffset(1, tap.Kept).WithArguments(ofConfigMaps).WithTimeout(patience).Should(Equal(count))
 }
 
 func TestHold(t *testing.T) {
