@@ -133,7 +133,7 @@ func TestEveryReasonIsUsed(t *testing.T) {
 	_, err := reconciler.applySecret(t.Context(), impossible)
 	former := sealedSecret(t)
 	former.Name = "former"
-	_, errRenamed := (&PasswordReconciler{Client: oneSecret{secret: former}, APIReader: emptyCluster{}}).applySecret(t.Context(), storedPassword())
+	_, errRenamed := (&PasswordReconciler{Client: oneSecret{secret: former}}).findFormer(t.Context(), storedPassword())
 	obstacles := []*obstacle{nil, findObstacle(storedPassword(), taken), findObstacle(storedPassword(), replaced)}
 	for _, err := range []error{err, errRenamed, orRefusal(apierrors.NewForbidden(corev1.Resource("secrets"), "database", nil))} {
 		found, isObstacle := errors.AsType[*obstacle](err)
