@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"example.com/operator-workshop/manager"
+	"example.com/operator-workshop/manager/managertest"
 )
 
 // forManager are a manager's options after a change of the defaults.
@@ -49,7 +50,9 @@ func TestForManagerMakesAnEndingCache(t *testing.T) {
 	made, err := options.ForManager(ctx, ctrl.Options{}).NewCache(&rest.Config{}, cache.Options{Mapper: meta.NewDefaultRESTMapper(nil)})
 	g.Expect(err).NotTo(HaveOccurred())
 	cancel()
-	g.Expect(made.WaitForCacheSync(t.Context())).To(BeTrue(), "a cache that was never started fills no more once the process ends, see cache.go")
+	waiting, giveUp := context.WithTimeout(t.Context(), managertest.Timeout)
+	defer giveUp()
+	g.Expect(made.WaitForCacheSync(waiting)).To(BeTrue(), "nothing waits for a cache once the process is told to end, see cache.go")
 }
 
 func TestForManagerNamespaces(t *testing.T) {

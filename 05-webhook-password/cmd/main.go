@@ -55,6 +55,8 @@ func main() {
 }
 
 // run is main without the process: arguments in, an error of one line out.
+//
+//nolint:gocyclo // it reads from top to bottom, as the main of every kubebuilder project
 func run(ctx context.Context, args []string, output io.Writer) error {
 	options, hooks := manager.Default(), serving.Default()
 	if err := hooks.ReadEnvironment(os.Getenv); err != nil {
