@@ -43,7 +43,7 @@ func TestPlanAscends(t *testing.T) {
 	known.values["spec.version"] = []any{"1.36", "1.37"}
 	search := (&lab{operator: Operator{Ascending: []string{"spec.version"}}}).newTravels(known)
 	rises, sizes := 0, map[any]bool{}
-	runRapid(3, func(t *rapid.T) {
+	runRapid(3, shrinkTime, func(t *rapid.T) {
 		for _, journey := range search.draw(t).journeys {
 			for i, spec := range journey.specs[1:] {
 				before := journey.specs[i]["version"]

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -46,6 +47,7 @@ func transit(ctx context.Context, flaw flaw) error {
 		return err
 	}
 	lab.seed = 4
+	lab.shrinkTime = 5 * time.Minute // a busy machine needs more than users wait for
 	return transitions.try(ctx, lab)
 }
 

@@ -152,7 +152,7 @@ func (s *travels) plan(ctx context.Context) ([]journey, error) {
 		}
 	}
 	var drawn plan
-	runRapid(s.randomSeed(), func(t *rapid.T) {
+	runRapid(s.randomSeed(), s.shrinkTime, func(t *rapid.T) {
 		if made := s.draw(t); drawn.specs == nil {
 			drawn = made
 		}

@@ -12,7 +12,7 @@ func TestRunRapid(t *testing.T) {
 	g := NewWithT(t)
 	before := flag.Lookup("rapid.checks").Value.String()
 	smallest, ran := 0, 0
-	runRapid(7, func(t *rapid.T) {
+	runRapid(7, shrinkTime, func(t *rapid.T) {
 		ran++
 		if number := drawBelow(t, 64); number >= 5 {
 			smallest = number
@@ -29,7 +29,7 @@ func TestPlan(t *testing.T) {
 	draw := func(g Gomega, seed int64) plan {
 		search := (&lab{}).newTravels(specsOf(g, schema, "{name: a, size: 2}"))
 		var drawn plan
-		runRapid(seed, func(t *rapid.T) {
+		runRapid(seed, shrinkTime, func(t *rapid.T) {
 			if made := search.draw(t); drawn.specs == nil {
 				drawn = made
 			}

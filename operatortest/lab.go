@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -46,6 +47,8 @@ type lab struct {
 	drafts     string
 	// seed is what everything random is drawn from; Ginkgo's if zero.
 	seed int64
+	// shrinkTime bounds the search for a shorter journey.
+	shrinkTime time.Duration
 }
 
 type end struct {
@@ -63,7 +66,7 @@ type rule struct {
 }
 
 func newLab(ctx context.Context, operator Operator, cluster *Cluster) (*lab, error) {
-	made := &lab{operator: operator, cluster: cluster, ends: map[string]*end{}}
+	made := &lab{operator: operator, cluster: cluster, ends: map[string]*end{}, shrinkTime: shrinkTime}
 	if operator.Run == nil || operator.Sample == "" || len(operator.Roles) == 0 {
 		return nil, errors.New("describe the operator's Run, Sample and Roles, or its behaviours can't be tried")
 	}

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -15,8 +16,8 @@ var rapidFlags sync.Mutex
 
 // runRapid draws random values for a property from a seed. If the property
 // fails, rapid repeats it with ever smaller values that make it fail too; the last
-// time it fails is the smallest one found. Other users of rapid keep their settings.
-func runRapid(seed int64, property func(*rapid.T)) {
+// time it fails is the smallest one found, in about the time given. Other users of rapid keep their settings.
+func runRapid(seed int64, shrinkTime time.Duration, property func(*rapid.T)) {
 	rapidFlags.Lock()
 	defer rapidFlags.Unlock()
 	for name, value := range map[string]string{

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// shrinkTime bounds the search for a shorter journey.
+	// shrinkTime bounds the search for a shorter journey, unless a test gives it more.
 	shrinkTime = 30 * time.Second
 	// minPatience and maxPatience bound each wait in it.
 	minPatience, maxPatience = 500 * time.Millisecond, 5 * time.Second
@@ -41,7 +41,7 @@ func (s *travels) shrink(ctx context.Context, number int, failing journey) journ
 	_ = s.try(ctx, func(ctx context.Context, trial *trial) error { // an error of clearing up tells nothing here
 		search.trial = trial
 		trial.start(RunOptions{})
-		runRapid(s.randomSeed(), func(t *rapid.T) {
+		runRapid(s.randomSeed(), s.shrinkTime, func(t *rapid.T) {
 			made, err := s.sift(ctx, s.draw(t).journeys[number])
 			if err == nil && search.fails(ctx, made) {
 				shortest = made
