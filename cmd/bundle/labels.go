@@ -43,34 +43,32 @@ func makeLabels(packageName string, chosen options, scorecard bool) labels {
 
 func (l labels) annotations() []byte {
 	var text bytes.Buffer
-	fmt.Fprintln(&text, "annotations:\n  # Where what is, and who is offered it.")
-	for _, label := range l.bundle {
-		fmt.Fprintf(&text, "  %s: %s\n", label.key, label.value)
-	}
-	if len(l.scorecard) > 0 {
-		fmt.Fprintln(&text, "\n  # What `operator-sdk scorecard` tries.")
-	}
-	for _, label := range l.scorecard {
-		fmt.Fprintf(&text, "  %s: %s\n", label.key, label.value)
-	}
+	fmt.Fprintln(&text, "annotations:")
+	l.list(&text, "  ", "%s: %s\n")
 	return text.Bytes()
 }
 
 func (l labels) dockerfile() []byte {
 	var text bytes.Buffer
-	fmt.Fprintln(&text, "# An image that holds files and no program.\nFROM scratch\n\n# Where what is, and who is offered it.")
-	for _, label := range l.bundle {
-		fmt.Fprintf(&text, "LABEL %s=%s\n", label.key, label.value)
-	}
-	if len(l.scorecard) > 0 {
-		fmt.Fprintln(&text, "\n# What `operator-sdk scorecard` tries.")
-	}
-	for _, label := range l.scorecard {
-		fmt.Fprintf(&text, "LABEL %s=%s\n", label.key, label.value)
-	}
+	fmt.Fprint(&text, "# An image that holds files and no program.\nFROM scratch\n\n")
+	l.list(&text, "", "LABEL %s=%s\n")
 	fmt.Fprintf(&text, "\nCOPY %[1]s/manifests /manifests/\nCOPY %[1]s/metadata /metadata/\n", bundleFolder)
 	if len(l.scorecard) > 0 {
 		fmt.Fprintf(&text, "COPY %s/tests/scorecard /tests/scorecard/\n", bundleFolder)
 	}
 	return text.Bytes()
+}
+
+// list writes a line for each label in the given format.
+func (l labels) list(text *bytes.Buffer, indent, format string) {
+	fmt.Fprintln(text, indent+"# Where what is, and who is offered it.")
+	for _, label := range l.bundle {
+		fmt.Fprintf(text, indent+format, label.key, label.value)
+	}
+	if len(l.scorecard) > 0 {
+		fmt.Fprintln(text, "\n"+indent+"# What `operator-sdk scorecard` tries.")
+	}
+	for _, label := range l.scorecard {
+		fmt.Fprintf(text, indent+format, label.key, label.value)
+	}
 }
