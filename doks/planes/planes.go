@@ -41,11 +41,11 @@ func Open(dir, assets string, out io.Writer) (*Kwok, error) {
 		return nil, fmt.Errorf("find the folder of the control planes: %w", err)
 	}
 	if assets == "" {
-		if assets, err = controlplane.FindAssets(); err != nil {
-			return nil, err
-		}
+		assets, err = controlplane.FindAssets()
+	} else {
+		err = controlplane.CheckAssets(assets)
 	}
-	if err := controlplane.CheckAssets(assets); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if err := makePrivate(dir); err != nil {
