@@ -175,7 +175,9 @@ func TestTheLifeOfARealControlPlane(t *testing.T) {
 		g.Expect(small[0].Status.Capacity.Memory().String()).To(Equal("4Gi"))
 		g.Expect(gpu).To(HaveLen(1))
 		g.Expect(gpu[0].Name).To(Equal(found.NodePools[1].Nodes[0].Name))
-		g.Expect(gpu[0].Spec.Taints).To(ConsistOf(corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}))
+		// The controllers take the taint not-ready off a node some moments after it is ready.
+		g.Eventually(func() []corev1.Taint { return l.nodesOf(client, "gpu")[0].Spec.Taints }).WithTimeout(limit).WithPolling(100 * time.Millisecond).Should(
+			ConsistOf(corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}))
 	})
 
 	t.Run("its credentials are an administrator's and end", func(t *testing.T) {
