@@ -47,6 +47,10 @@ var _ = DescribeTable("a spec that is described wrongly is noticed", func(ctx Sp
 		"found none for spec.configMapName, whose schema doesn't tell enough: declare Operator.Values"),
 	Entry("values that are all refused", func(operator *Operator) { operator.Values["spec.size"] = []any{9} },
 		"expected a change of spec.size that the API server accepts"),
+	Entry("a field that keeps its value for no reason", func(operator *Operator) { operator.Fixed = map[string]string{"spec.size": ""} },
+		`operator.Fixed has spec.size="": name a field of gadgets.`),
+	Entry("a field that keeps its value, and does not exist", func(operator *Operator) { operator.Fixed = map[string]string{"spec.sise": "typo"} },
+		`operator.Fixed has spec.sise="typo": name a field of gadgets.`),
 	Entry("a field that can be changed, and should not", func(operator *Operator) { operator.Immutable = []string{"spec.size"} },
 		"expected the API server to refuse a change of spec.size from 2 to 1"),
 )

@@ -55,6 +55,9 @@ type Operator struct {
 	Ascending []string
 	// Immutable are the paths of the spec fields that the API server lets nobody change.
 	Immutable []string
+	// Fixed are spec fields that keep the sample's value in every behaviour, by their path, each with the reason: for
+	// example a field that keeps what is outside Kubernetes when the resource goes, which looks like a leak.
+	Fixed map[string]string
 	// Unmeetable are specs that the API server accepts and the operator can't meet.
 	Unmeetable []Unmeetable
 	// Normalize removes from a copy of an object what differs between two

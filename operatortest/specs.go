@@ -21,9 +21,10 @@ type specs struct {
 	schema *apiextensionsv1.JSONSchemaProps
 	// base is the sample's spec as the API server stores it, with defaults.
 	base map[string]any
-	// values and immutable are those of the Operator, by the paths of fields.
+	// values, immutable and fixed are those of the Operator, by the paths of fields.
 	values    map[string][]any
 	immutable []string
+	fixed     map[string]string
 }
 
 // specs reads the schema of the sample's kind from the API server, once.
@@ -44,7 +45,7 @@ func (l *lab) readSpecs(ctx context.Context) (*specs, error) {
 	if err := l.cluster.admin.Get(ctx, key, definition); err != nil {
 		return nil, fmt.Errorf("get the definition %s: %w", key.Name, err)
 	}
-	made := &specs{values: map[string][]any{}, immutable: l.operator.Immutable}
+	made := &specs{values: map[string][]any{}, immutable: l.operator.Immutable, fixed: l.operator.Fixed}
 	if made.schema, err = specSchema(definition, kind); err != nil {
 		return nil, err
 	}
@@ -54,6 +55,11 @@ func (l *lab) readSpecs(ctx context.Context) (*specs, error) {
 		}
 		if made.values[path], err = asJSON(values); err != nil {
 			return nil, fmt.Errorf("operator.Values of %s: %w", path, err)
+		}
+	}
+	for path, reason := range l.operator.Fixed {
+		if !declares(made.schema, path) || reason == "" {
+			return nil, fmt.Errorf("operator.Fixed has %s=%q: name a field of %s, and the reason why it keeps its value", path, reason, key.Name)
 		}
 	}
 	namespace, err := l.cluster.createNamespace(ctx)

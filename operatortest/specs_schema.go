@@ -84,7 +84,7 @@ func (s *specs) build(from map[string]any, pick func(choice) int) (spec map[stri
 
 // node chooses what becomes of one field and of all below it.
 func (w *walk) node(at position, schema *apiextensionsv1.JSONSchemaProps, current any, required bool) any {
-	if slices.Contains(w.immutable, at.path) {
+	if _, fixed := w.fixed[at.path]; fixed || slices.Contains(w.immutable, at.path) {
 		return current
 	}
 	chosen := current

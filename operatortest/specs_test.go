@@ -49,6 +49,7 @@ func TestChangesOfASpec(t *testing.T) {
 		schema, sample string
 		values         map[string][]any
 		immutable      []string
+		fixed          map[string]string
 		want, unknown  []string
 	}{
 		"an integer goes to its bounds first": {
@@ -115,6 +116,10 @@ func TestChangesOfASpec(t *testing.T) {
 			schema: `{type: object, required: [port], properties: {port: {x-kubernetes-int-or-string: true}}}`, sample: `{port: http}`,
 			want: []string{`spec.port from "http" to 1`, `spec.port from "http" to 2`},
 		},
+		"what is fixed stays": {
+			schema: `{type: object, properties: {a: {type: boolean}, c: {type: boolean}}, required: [a, c]}`, sample: `{a: true, c: true}`,
+			fixed: map[string]string{"spec.a": "the test says so"}, want: []string{"spec.c from true to false"},
+		},
 		"what is immutable stays, with all below it": {
 			schema: `{type: object, properties: {a: {type: object, properties: {b: {type: boolean}}}, c: {type: boolean}}}`, sample: `{a: {b: true}, c: true}`,
 			immutable: []string{"spec.a"}, want: []string{"spec.c from true to false", "spec.c from true to nothing"},
@@ -170,7 +175,7 @@ func TestChangesOfASpec(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			specs := specsOf(g, c.schema, c.sample)
-			specs.immutable = c.immutable
+			specs.immutable, specs.fixed = c.immutable, c.fixed
 			for path, values := range c.values {
 				var err error
 				specs.values[path], err = asJSON(values)
