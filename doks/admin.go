@@ -28,6 +28,11 @@ type resourceRequest struct {
 	VolumeSnapshots []string `json:"volume_snapshots"`
 }
 
+// tagRequest is the body that replaces a cluster's tags.
+type tagRequest struct {
+	Tags []string `json:"tags"`
+}
+
 // serveAdmin answers the person at the controls. Nothing of it is in the journal,
 // subject to a limit or to a fault.
 func (e *Emulator) serveAdmin(writer http.ResponseWriter, request *http.Request) {
@@ -120,6 +125,12 @@ func (e *Emulator) steerCluster(call, id string, body []byte) reply {
 			return badRequest(err.Error())
 		}
 		return e.done(e.AddResources(id, wanted.LoadBalancers, wanted.Volumes, wanted.VolumeSnapshots))
+	case "POST clusters tags":
+		var wanted tagRequest
+		if err := json.Unmarshal(body, &wanted); err != nil {
+			return badRequest(err.Error())
+		}
+		return e.done(e.SetTags(id, wanted.Tags))
 	}
 	return notFound()
 }
@@ -173,6 +184,14 @@ func (e *Emulator) AddResources(id string, loadBalancers, volumes, volumeSnapsho
 		c.Resources = c.Resources.with(Resources{
 			LoadBalancers: named(loadBalancers), Volumes: named(volumes), VolumeSnapshots: named(volumeSnapshots),
 		})
+		return nil
+	})
+}
+
+// SetTags replaces the tags that users gave a cluster, as its page in the cloud's console does.
+func (e *Emulator) SetTags(id string, tags []string) error {
+	return e.change(id, func(c *cluster) error {
+		c.Tags = unique(tags)
 		return nil
 	})
 }

@@ -34,7 +34,7 @@ type updateRequest struct {
 func (e *Emulator) listClusters(x *exchange) reply {
 	views := []Cluster{}
 	for _, each := range e.account.Clusters {
-		if !x.lags(each) {
+		if !x.lags(FaultLaggingList, each) {
 			views = append(views, each.view())
 		}
 	}
@@ -45,8 +45,8 @@ func (e *Emulator) listClusters(x *exchange) reply {
 }
 
 // lags tells whether a fault hides a cluster that was created lately.
-func (x *exchange) lags(c *cluster) bool {
-	return x.fault != nil && x.fault.Kind == FaultLaggingList && x.now.Sub(c.Created) < time.Duration(x.fault.Delay)
+func (x *exchange) lags(kind FaultKind, c *cluster) bool {
+	return x.fault != nil && x.fault.Kind == kind && x.now.Sub(c.Created) < time.Duration(x.fault.Delay)
 }
 
 // createCluster checks and adds without letting anybody in between.
@@ -119,7 +119,7 @@ func (s settings) withDefaults() settings {
 
 func (e *Emulator) getCluster(x *exchange) reply {
 	found := e.account.find(x.ids["cluster"])
-	if found == nil {
+	if found == nil || x.lags(FaultLaggingGet, found) {
 		return notFound()
 	}
 	return shown(http.StatusOK, found)

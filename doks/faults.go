@@ -35,6 +35,8 @@ const (
 	FaultStuckDelete FaultKind = "stuck-delete"
 	// FaultLaggingList leaves the clusters out of a list that were created within the last Fault.Delay.
 	FaultLaggingList FaultKind = "lagging-list"
+	// FaultLaggingGet answers 404 to a request for a cluster that was created within the last Fault.Delay.
+	FaultLaggingGet FaultKind = "lagging-get"
 	// FaultEndState lets the provisioning of the created cluster end in Fault.State.
 	FaultEndState FaultKind = "end-state"
 )
@@ -60,7 +62,7 @@ type Fault struct {
 	After bool `json:"after,omitempty"`
 	// RetryAfter belongs to FaultTooMany; it is rounded up to seconds.
 	RetryAfter Duration `json:"retry_after,omitzero"`
-	// Delay belongs to FaultDelay and FaultLaggingList.
+	// Delay belongs to FaultDelay, FaultLaggingList and FaultLaggingGet.
 	Delay Duration `json:"delay,omitzero"`
 	// State belongs to FaultEndState: running, degraded or error.
 	State State `json:"state,omitempty"`
@@ -85,7 +87,7 @@ func (d *Duration) UnmarshalJSON(content []byte) error {
 
 var (
 	delayable = map[FaultKind]bool{FaultServerError: true, FaultUnavailable: true, FaultBadGateway: true, FaultDelay: true, FaultDrop: true}
-	timed     = map[FaultKind]bool{FaultDelay: true, FaultLaggingList: true}
+	timed     = map[FaultKind]bool{FaultDelay: true, FaultLaggingList: true, FaultLaggingGet: true}
 	plain     = map[FaultKind]bool{FaultTooMany: true, FaultCut: true, FaultStuckDelete: true, FaultEndState: true}
 	endStates = map[State]bool{StateRunning: true, StateDegraded: true, StateError: true}
 )
@@ -107,13 +109,13 @@ func (f Fault) check() error {
 // checkKind looks for what belongs to other kinds, and for what this one lacks.
 func (f Fault) checkKind() error {
 	if !delayable[f.Kind] && !timed[f.Kind] && !plain[f.Kind] {
-		return fmt.Errorf("the kind is %q: choose 429, 500, 502, 503, delay, drop, cut, stuck-delete, lagging-list or end-state", f.Kind)
+		return fmt.Errorf("the kind is %q: choose 429, 500, 502, 503, delay, drop, cut, stuck-delete, lagging-list, lagging-get or end-state", f.Kind)
 	}
 	if f.After && !delayable[f.Kind] {
 		return fmt.Errorf("the kind %s does not come after the effect", f.Kind)
 	}
 	if timed[f.Kind] != (f.Delay > 0) {
-		return fmt.Errorf("delay belongs to the kinds delay and lagging-list, and is more than 0 there; the kind is %s", f.Kind)
+		return fmt.Errorf("delay belongs to the kinds delay, lagging-list and lagging-get, and is more than 0 there; the kind is %s", f.Kind)
 	}
 	if f.RetryAfter < 0 || f.RetryAfter > 0 && f.Kind != FaultTooMany {
 		return fmt.Errorf("retry_after belongs to the kind 429, and the kind is %s", f.Kind)

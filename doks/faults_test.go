@@ -153,6 +153,19 @@ func TestAListThatLagsBehind(t *testing.T) {
 	l.Expect(l.do("GET", clustersURL, "").text).To(ContainSubstring(made.ID), "the list has caught up")
 }
 
+func TestAGetThatLagsBehind(t *testing.T) {
+	l := newLab(t)
+	old := l.create("old", 1)
+	l.clock.Step(time.Minute)
+	made := l.create("new", 1)
+	l.fault("GET /v2/kubernetes/clusters/* lagging-get delay=10s count=-1")
+	l.Expect(l.do("GET", clustersURL+"/"+made.ID, "").status).To(Equal(http.StatusNotFound))
+	l.Expect(l.get(old.ID).Name).To(Equal("old"))
+	l.Expect(l.do("GET", clustersURL, "").text).To(ContainSubstring(made.ID), "the list shows it")
+	l.clock.Step(10 * time.Second)
+	l.Expect(l.get(made.ID).Name).To(Equal("new"))
+}
+
 func TestAFaultChoosesHowProvisioningEnds(t *testing.T) {
 	l := newLab(t)
 	l.fault("POST /v2/kubernetes/clusters end-state state=error skip=1")

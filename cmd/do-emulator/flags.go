@@ -42,7 +42,7 @@ const usage = `do-emulator answers the part of DigitalOcean's API that is about 
 
 A fault is METHOD PATH KIND and, after that, any of: after (the effect), count=N (-1 for every request), skip=N,
 retry_after=TIME, delay=TIME, state=STATE. A star is any method or path; in a path it is anything between two slashes.
-Kinds: 429, 500, 502, 503, delay, drop (no reply), cut (half a reply), stuck-delete, lagging-list, end-state.
+Kinds: 429, 500, 502, 503, delay, drop (no reply), cut (half a reply), stuck-delete, lagging-list, lagging-get, end-state.
 
 While it runs, no token is needed for:
   GET, DELETE        /emulator/journal                  what was asked, and what took effect
@@ -50,6 +50,7 @@ While it runs, no token is needed for:
   GET                /emulator/clusters                 all clusters
   DELETE             /emulator/clusters/ID              remove a cluster at once
   POST               /emulator/clusters/ID/state        {"state": "degraded", "message": "why"}
+  POST               /emulator/clusters/ID/tags         {"tags": ["kluster-uid:UID"]}
   POST               /emulator/clusters/ID/resources    {"load_balancers": ["name"], "volumes": [], "volume_snapshots": []}
   GET                /emulator/leftovers                what deleted clusters left behind
 
