@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// strangersAccount is another account, of somebody who has nothing to do with the Klusters of a namespace.
+// strangersAccount is another account, which has nothing to do with the Klusters of a namespace.
 func strangersAccount(namespace string) (account *doks.Emulator, token string) {
 	name := accountName(namespace, "stranger")
 	return clouds.of(name), tokenFor(name)
@@ -28,11 +28,11 @@ func expectCredentials(ctx context.Context, kluster *klusterv1alpha1.Kluster, re
 	return ready
 }
 
-// expectHeld looks for a while whether a deletion goes on though it must not.
-func expectHeld(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
+// expectKept looks for a while whether a Kluster goes though it must not.
+func expectKept(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	consistently(ctx, func(g Gomega) {
-		g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed(), "who lets go now leaves a cluster behind, see openAccount in token.go")
+		g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed(), "removing the finalizer now leaves a cluster behind, see connect in token.go")
 	})
 	Expect(clouds.of(kluster.Namespace).Clusters()).To(HaveLen(1))
 }
@@ -69,7 +69,7 @@ var _ = Describe("the cloud's account", func() {
 		setToken(ctx, namespace, theirToken)
 		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
 		expectCredentials(ctx, kluster, klusterv1alpha1.ReasonAnotherAccount)
-		expectHeld(ctx, kluster)
+		expectKept(ctx, kluster)
 
 		setToken(ctx, namespace, tokenFor(namespace))
 		expectGone(ctx, kluster)
@@ -88,7 +88,7 @@ var _ = Describe("the cloud's account", func() {
 		setToken(ctx, namespace, theirToken)
 		expectCredentials(ctx, kluster, klusterv1alpha1.ReasonAnotherAccount)
 		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
-		expectHeld(ctx, kluster)
+		expectKept(ctx, kluster)
 
 		account.ClearFaults()
 		setToken(ctx, namespace, tokenFor(namespace))
@@ -112,7 +112,7 @@ var _ = Describe("the cloud's account", func() {
 		setToken(ctx, namespace, clusterTokenFor(namespace))
 		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
 		expectCredentials(ctx, kluster, klusterv1alpha1.ReasonTokenRejected)
-		expectHeld(ctx, kluster)
+		expectKept(ctx, kluster)
 		setToken(ctx, namespace, tokenFor(namespace))
 		expectGone(ctx, kluster)
 	}, SpecTimeout(specTimeout))
@@ -132,6 +132,6 @@ var _ = Describe("the cloud's account", func() {
 				asked = append(asked, entry)
 			}
 		}
-		Expect(asked).To(HaveLen(1), "requests are limited, see identify in token.go")
+		Expect(asked).To(HaveLen(1), "requests are limited, see knownAccount in cloud.go")
 	}, SpecTimeout(specTimeout))
 })

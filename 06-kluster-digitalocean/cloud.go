@@ -72,71 +72,97 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// newConnector returns a function that makes an account of a token. All accounts share their connections, and
-// those of one token share its budget of requests. The options are valid.
-func (o cloudOptions) newConnector() (connect func(token string) cloud.CloudProvider, disconnect func()) {
+// newConnector returns a function that opens the account of a token. All accounts share their connections, and those
+// of one token share its budget of requests. The options are valid.
+func (o cloudOptions) newConnector() (open func(token string) cloud.CloudProvider, disconnect func()) {
 	base, _ := o.base()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	var mutex sync.Mutex
-	budgets := map[[sha256.Size]byte]*budget{} // the keys are digests, because no token may be kept
-	connect = func(token string) cloud.CloudProvider {
+	tokens := map[[sha256.Size]byte]*tokenState{} // the keys are digests, because no token may be kept
+	open = func(token string) cloud.CloudProvider {
 		mutex.Lock()
 		defer mutex.Unlock()
 		key := sha256.Sum256([]byte(token))
-		if budgets[key] == nil {
-			budgets[key] = &budget{limiter: rate.NewLimiter(rate.Limit(o.qps), o.burst)}
+		if tokens[key] == nil {
+			tokens[key] = &tokenState{limiter: rate.NewLimiter(rate.Limit(o.qps), o.burst)}
 		}
-		return digitalocean.New(token, base, &limitedTransport{next: transport, budget: budgets[key]})
+		account := digitalocean.New(token, base, &limitedTransport{next: transport, token: tokens[key]})
+		return &knownAccount{CloudProvider: account, token: tokens[key]}
 	}
-	return connect, transport.CloseIdleConnections
+	return open, transport.CloseIdleConnections
 }
 
-// budget limits the requests with one token: the cloud counts those of each token separately.
-type budget struct {
+// tokenState is what is known of one token: the cloud counts the requests of each token separately.
+type tokenState struct {
 	limiter *rate.Limiter
 
 	mutex sync.Mutex
 	// pausedUntil is the end of the pause that the cloud has asked for.
 	pausedUntil time.Time
+	// identity is the account that the token belongs to, "" if the cloud was not asked yet.
+	identity string
 }
 
-func (b *budget) pause(length time.Duration) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	if until := time.Now().Add(length); until.After(b.pausedUntil) {
-		b.pausedUntil = until
+func (t *tokenState) pause(length time.Duration) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if until := time.Now().Add(length); until.After(t.pausedUntil) {
+		t.pausedUntil = until
 	}
 }
 
-// left is how long the pause still lasts, not positive if there is none.
-func (b *budget) left() time.Duration {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	return time.Until(b.pausedUntil)
+// pauseLeft is how long the pause still lasts, not positive if there is none.
+func (t *tokenState) pauseLeft() time.Duration {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return time.Until(t.pausedUntil)
 }
 
-// take waits until one more request may be sent. During a pause it does not wait: workers have other tokens to serve.
-func (b *budget) take(ctx context.Context) error {
-	if left := b.left(); left > 0 {
-		return &postponed{left: left}
+// wait returns when one more request may be sent. During a pause it returns an error: workers have other tokens to serve.
+func (t *tokenState) wait(ctx context.Context) error {
+	if left := t.pauseLeft(); left > 0 {
+		return &rateLimitedError{left: left}
 	}
-	if err := b.limiter.Wait(ctx); err != nil {
+	if err := t.limiter.Wait(ctx); err != nil {
 		return fmt.Errorf("wait for --do-api-qps: %w", err)
 	}
-	if left := b.left(); left > 0 { // it began meanwhile
-		return &postponed{left: left}
+	if left := t.pauseLeft(); left > 0 { // it began meanwhile
+		return &rateLimitedError{left: left}
 	}
 	return nil
 }
 
-// postponed is the error of a request that was not sent, because the answer to an earlier one with the same token
+// rateLimitedError is the error of a request that was not sent, because the answer to an earlier one with the same token
 // asked for a pause. It says nothing about the Kluster, so its status stays as it is.
-type postponed struct{ left time.Duration }
+type rateLimitedError struct{ left time.Duration }
 
 // Error implements error.
-func (p *postponed) Error() string {
-	return fmt.Sprintf("the cloud has asked for a pause, which lasts for another %s", p.left)
+func (e *rateLimitedError) Error() string {
+	return fmt.Sprintf("the cloud has asked for a pause, which lasts for another %s", e.left)
+}
+
+// knownAccount asks only once whose a token is: a token never changes hands.
+type knownAccount struct {
+	cloud.CloudProvider
+	token *tokenState
+}
+
+// Identity implements cloud.CloudProvider.
+func (a *knownAccount) Identity(ctx context.Context) (string, error) {
+	a.token.mutex.Lock()
+	identity := a.token.identity
+	a.token.mutex.Unlock()
+	if identity != "" {
+		return identity, nil
+	}
+	identity, err := a.CloudProvider.Identity(ctx)
+	if err == nil {
+		a.token.mutex.Lock()
+		a.token.identity = identity
+		a.token.mutex.Unlock()
+	}
+	return identity, err
 }
 
 // cloudRequests counts by what was asked and what came of it.
@@ -148,15 +174,15 @@ var cloudRequests = metrics.NewCounterVec(&metrics.CounterOpts{
 
 func init() { legacyregistry.MustRegister(cloudRequests) }
 
-// limitedTransport sends the requests with one token, no faster than its budget allows, and counts them.
+// limitedTransport sends the requests with one token, no faster than the cloud allows, and counts them.
 type limitedTransport struct {
-	next   http.RoundTripper
-	budget *budget
+	next  http.RoundTripper
+	token *tokenState
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *limitedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if err := t.budget.take(request.Context()); err != nil {
+	if err := t.token.wait(request.Context()); err != nil {
 		return nil, err
 	}
 	response, err := t.next.RoundTrip(request)
@@ -164,7 +190,7 @@ func (t *limitedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	if err == nil {
 		code = strconv.Itoa(response.StatusCode)
 		if response.StatusCode == http.StatusTooManyRequests {
-			t.budget.pause(digitalocean.RetryAfter(response.Header))
+			t.token.pause(digitalocean.RetryAfter(response.Header))
 		}
 	}
 	cloudRequests.WithLabelValues(request.Method, code).Inc()

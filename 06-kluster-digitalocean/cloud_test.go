@@ -24,19 +24,19 @@ func TestBudgets(t *testing.T) {
 	}))
 	defer server.Close()
 	options := cloudOptions{url: server.URL, qps: 1000, burst: 1000}
-	connect, disconnect := options.newConnector()
+	open, disconnect := options.newConnector()
 	defer disconnect()
 
-	_, err := connect("one").Identity(t.Context())
+	_, err := open("one").Identity(t.Context())
 	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "found is %v", err)
 	for range 2 { // whichever Kluster asks
-		_, err = connect("one").Find(t.Context(), cloud.Owner{UID: "another"})
-		wait, unsent := errors.AsType[*postponed](obstacleOf(err))
-		g.Expect(unsent).To(BeTrue(), "the pause is the token's, see budget in cloud.go: %v", err)
+		_, err = open("one").Find(t.Context(), cloud.Owner{UID: "another"})
+		wait, unsent := errors.AsType[*rateLimitedError](cloudError(err))
+		g.Expect(unsent).To(BeTrue(), "the pause is the token's, see tokenState in cloud.go: %v", err)
 		g.Expect(wait.left).To(BeNumerically("~", time.Hour, time.Minute))
 	}
 	g.Expect(requests.Load()).To(BeEquivalentTo(1))
-	_, err = connect("two").Identity(t.Context())
+	_, err = open("two").Identity(t.Context())
 	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "another token has a budget of its own: %v", err)
 	g.Expect(requests.Load()).To(BeEquivalentTo(2))
 }
@@ -54,14 +54,14 @@ func TestEachTokenHasALimiter(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	options := cloudOptions{url: server.URL, qps: 0.001, burst: 1}
-	connect, disconnect := options.newConnector()
+	open, disconnect := options.newConnector()
 	defer disconnect()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, token := range []string{"one", "two"} {
-		_, err := connect(token).Identity(ctx)
+		_, err := open(token).Identity(ctx)
 		g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found is %v", err)
-		_, err = connect(token).Identity(ctx)
+		_, err = open(token).Identity(ctx)
 		g.Expect(err).To(MatchError(ContainSubstring("wait for --do-api-qps")), "its burst is used up")
 	}
 }

@@ -37,11 +37,12 @@ const (
 // controller brings Klusters up to date. Informers fill its caches, event handlers
 // put the keys of Klusters into its queue, and workers take them out.
 type controller struct {
-	options    options
-	clients    *clients
-	connect    func(token string) cloud.CloudProvider
-	disconnect func()
-	recorder   events.EventRecorder
+	options  options
+	clients  *clients
+	recorder events.EventRecorder
+	// openAccount opens the account of a token, and disconnect closes the connections of all.
+	openAccount func(token string) cloud.CloudProvider
+	disconnect  func()
 
 	klusterInformers informers.SharedInformerFactory
 	kubeInformers    kubeinformers.SharedInformerFactory
@@ -52,16 +53,10 @@ type controller struct {
 	// secrets shows the operator's own Secrets only, which hold the kubeconfigs.
 	secrets corelisters.SecretLister
 	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	// replaced is the resource version that our last status write replaced. As long as the cache shows that
-	// version, it does not show the write: a sync would call the cloud in vain and end in a conflict. The
-	// event that brings the newer version queues the Kluster again.
-	replaced memory[string]
-	// creations is when the last creation of a cluster ended, well or not.
-	creations memory[time.Time]
-	// begun is when this replica began to work. What another one asked for last may take effect after that.
-	begun time.Time
-	// identities is whose the last token was.
-	identities memory[identity]
+	// staleVersions holds, for a Kluster's key, the resource version that the operator's last write replaced.
+	staleVersions sync.Map
+	// missingSince holds, for a Kluster's key, since when the cloud has not shown its cluster.
+	missingSince sync.Map
 }
 
 // newController wires the parts up. Nothing runs yet but the queue, which stop ends.
@@ -88,7 +83,7 @@ func newController(clients *clients, options options) (*controller, error) {
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: queueName}),
 	}
-	c.connect, c.disconnect = options.cloud.newConnector()
+	c.openAccount, c.disconnect = options.cloud.newConnector()
 	if err := c.handleEvents(klusterInformer.Informer(), secretInformer.Informer()); err != nil {
 		c.queue.ShutDown()
 		return nil, err
@@ -142,7 +137,7 @@ func (c *controller) stop() {
 // Requests in progress are not cut off by that; what cuts them off is the end of
 // leading, at once, and that of the drain timeout, with an error.
 func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {
-	c.recorder, c.begun = recorder, c.options.clock.Now()
+	c.recorder = recorder
 	working, abort := context.WithCancel(leading)
 	defer abort()
 	var workers sync.WaitGroup
@@ -183,9 +178,9 @@ func (c *controller) processNext(ctx context.Context) bool {
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "kluster", key)
 	begun := time.Now()
-	after, err := c.sync(klog.NewContext(ctx, logger), key)
+	after, err := c.reconcile(klog.NewContext(ctx, logger), key)
 	if err == nil {
-		observeSync(resultSuccess, begun)
+		observeReconcile(resultSuccess, begun)
 		c.queue.Forget(key)
 		if after > 0 { // the worker is free meanwhile
 			c.queue.AddAfter(key, after)
@@ -194,11 +189,11 @@ func (c *controller) processNext(ctx context.Context) bool {
 	}
 	c.queue.AddRateLimited(key)
 	if ctx.Err() != nil || isExpected(err) {
-		observeSync(resultRetry, begun)
+		observeReconcile(resultRetry, begun)
 		logger.V(4).Info("Trying again", "reason", err)
 		return true
 	}
-	observeSync(resultError, begun)
-	logger.Error(err, "Sync failed, trying again")
+	observeReconcile(resultError, begun)
+	logger.Error(err, "Reconcile failed, trying again")
 	return true
 }

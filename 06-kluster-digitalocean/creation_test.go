@@ -104,7 +104,7 @@ var _ = Describe("one Kluster makes one cluster", func() {
 
 		expectGone(ctx, second)
 		expectOneCluster(first)
-		Expect(requests(clouds.of(namespace), http.MethodDelete)).To(BeEmpty(), "see findForRemoval in finalize.go")
+		Expect(requests(clouds.of(namespace), http.MethodDelete)).To(BeEmpty(), "see findCluster in reconcile.go")
 		expectReason(ctx, first, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
 
@@ -119,7 +119,7 @@ var _ = Describe("one Kluster makes one cluster", func() {
 		Expect(cluster.Client.Delete(ctx, readSecret(ctx, Default, namespace, "shop-kubeconfig"))).To(Succeed())
 		change(ctx, kluster, func() { kluster.Spec.NodePools[0].Count = 2 })
 		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonUnavailable)
-		Expect(ready.Message).NotTo(ContainSubstring("delete"), "the cluster lives, see obstacleOf in sync.go")
+		Expect(ready.Message).NotTo(ContainSubstring("delete"), "the cluster lives, see cloudError in errors.go")
 		restore()
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		Expect(account.Clusters()).To(ConsistOf(HaveField("ID", kluster.Status.KlusterID)))
@@ -131,7 +131,7 @@ var _ = Describe("one Kluster makes one cluster", func() {
 		Entry("its kubeconfig", http.MethodGet, "/kubeconfig", SpecTimeout(specTimeout)),
 	)
 
-	It("and is not made again when somebody deletes it in the cloud", func(ctx SpecContext) {
+	It("and is not made again when it is deleted in the cloud", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -142,7 +142,7 @@ var _ = Describe("one Kluster makes one cluster", func() {
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonLost)
 		expectCondition(kluster, klusterv1alpha1.ConditionProvisioned, metav1.ConditionTrue, klusterv1alpha1.ReasonRunning)
 		consistently(ctx, func(g Gomega) {
-			g.Expect(account.Effective("create cluster")).To(HaveLen(1), "see findOrCreate in provision.go")
+			g.Expect(account.Effective("create cluster")).To(HaveLen(1), "see act in reconcile.go")
 			g.Expect(kluster.Status.KlusterID).To(Equal(id), "the ID is recorded once")
 		})
 		expectGone(ctx, kluster)

@@ -80,7 +80,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonDeleting)
 		Expect(ready.Message).To(ContainSubstring(kluster.Status.KlusterID), "people need the ID to complain")
 		consistently(ctx, func(g Gomega) {
-			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed(), "who lets go now leaves a cluster behind")
+			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed(), "removing the finalizer now leaves a cluster behind")
 		})
 		Expect(account.Remove(kluster.Status.KlusterID)).To(Succeed())
 		expectGone(ctx, kluster)
@@ -91,7 +91,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		account := clouds.of(namespace)
 		disturb(account, creating(doks.FaultDrop, true), lagging(time.Second))
 		options := testOptions(namespace)
-		options.settleTime = 3 * time.Second // the time of a deletion is in whole seconds
+		options.consistencyWindow = 3 * time.Second
 		startOperator(options)
 		kluster := create(ctx, namespace, "shop")
 		eventually(ctx, func(g Gomega) {
@@ -102,7 +102,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Expect(kluster.Status.KlusterID).To(BeEmpty(), "the list hides the cluster as yet")
 		expectGone(ctx, kluster)
 		Expect(account.Effective("create cluster")).To(HaveLen(1))
-		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see unsettled in finalize.go")
+		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see consistencyWindow in reconcile.go")
 	}, SpecTimeout(specTimeout))
 
 	DescribeTable("even if its creation hangs, takes effect when the Kluster is long deleted, and its answer", func(ctx SpecContext, after func() error) {
@@ -126,11 +126,11 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
 		deleted := time.Now()
 		Eventually(func() time.Duration { return time.Since(deleted) }).WithContext(ctx).
-			WithTimeout(specTimeout).Should(BeNumerically(">", options.settleTime+quietTime/5))
+			WithTimeout(specTimeout).Should(BeNumerically(">", options.consistencyWindow+quietTime/5))
 		release()
 		expectGone(ctx, kluster)
 		Expect(account.Effective("create cluster")).To(HaveLen(1))
-		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see unsettled in finalize.go")
+		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see consistencyWindow in reconcile.go")
 	},
 		Entry("is lost", func() error { return errors.New("the connection is gone") }, SpecTimeout(specTimeout)),
 		Entry("arrives", nil, SpecTimeout(specTimeout)),
@@ -149,31 +149,31 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 
 		startOperator(testOptions(namespace))
 		expectGone(ctx, kluster)
-		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see mayHaveCluster in finalize.go")
-		expectHolders(ctx, namespace, "digitalocean")
+		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see isFinished in reconcile.go")
+		expectProtectedBy(ctx, namespace, "digitalocean")
 	}, SpecTimeout(specTimeout))
 
-	It("though the cloud does not show it by its ID for a while after its creation", func(ctx SpecContext) {
+	It("though the cloud does not show it for a while after its creation, neither by its ID nor in its list", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
-		show := clouds.answer(namespace, notFoundFor(http.MethodGet, "/v2/kubernetes/clusters/"))
+		laggingGet := doks.Fault{Method: http.MethodGet, Path: clusterPath, Kind: doks.FaultLaggingGet, Delay: doks.Duration(time.Hour), Count: doks.Always}
+		disturb(account, lagging(time.Hour), laggingGet)
 		options := testOptions(namespace)
-		options.settleTime = 3 * time.Second
+		options.consistencyWindow = 3 * time.Second
 		startOperator(options)
-		DeferCleanup(show)
 		kluster := create(ctx, namespace, "shop")
 		eventually(ctx, func(g Gomega) {
 			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed())
 			g.Expect(kluster.Status.KlusterID).NotTo(BeEmpty())
 		})
 		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonUnavailable)
-		Expect(ready.Message).To(ContainSubstring("does not show cluster "+kluster.Status.KlusterID+" yet"), "nobody must be told to delete it")
+		Expect(ready.Message).To(ContainSubstring("does not show cluster "+kluster.Status.KlusterID+" yet"), "the message must not advise deleting it")
 		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonDeleting)
-		expectHeld(ctx, kluster)
-		show()
+		expectKept(ctx, kluster)
+		account.ClearFaults()
 		expectGone(ctx, kluster)
-		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see unsettled in finalize.go")
+		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see consistencyWindow in reconcile.go")
 	}, SpecTimeout(specTimeout))
 
 	It("while that is being made", func(ctx SpecContext) {
@@ -222,7 +222,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Expect(account.Effective("delete cluster")).To(HaveLen(1))
 	}, SpecTimeout(specTimeout))
 
-	It("though somebody else deleted that long ago", func(ctx SpecContext) {
+	It("though that was deleted in the cloud long ago", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))

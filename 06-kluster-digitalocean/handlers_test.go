@@ -112,7 +112,7 @@ func TestHandlers(t *testing.T) {
 	}
 }
 
-func TestSyncHasNothingToDo(t *testing.T) {
+func TestReconcileHasNothingToDo(t *testing.T) {
 	now := metav1.Now()
 	key := cache.MetaObjectToName(storedKluster())
 	tests := map[string]struct {
@@ -121,14 +121,14 @@ func TestSyncHasNothingToDo(t *testing.T) {
 		"the Kluster is gone": {
 			prepare: func(c *controller, _ *klusterv1alpha1.Kluster) { c.klusters = newHandlers(t).klusters },
 		},
-		"somebody else's finalizer holds the Kluster": {
+		"another finalizer keeps the Kluster": {
 			prepare: func(_ *controller, kluster *klusterv1alpha1.Kluster) {
 				kluster.DeletionTimestamp, kluster.Finalizers = &now, []string{"example.com/theirs"}
 			},
 		},
 		"the cache does not show our last write yet": {
 			prepare: func(c *controller, kluster *klusterv1alpha1.Kluster) {
-				c.replaced.set(key, kluster.ResourceVersion)
+				c.staleVersions.Store(key, kluster.ResourceVersion)
 			},
 		},
 	}
@@ -138,7 +138,7 @@ func TestSyncHasNothingToDo(t *testing.T) {
 			kluster := storedKluster()
 			c := newHandlers(t, kluster)
 			test.prepare(c, kluster) // the cache holds this very object
-			after, err := c.sync(t.Context(), key)
+			after, err := c.reconcile(t.Context(), key)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(after).To(BeZero())
 		})

@@ -22,9 +22,9 @@ const (
 	managedByLabel = "app.kubernetes.io/managed-by"
 	// kubeconfigKey is the key in the Secret's data.
 	kubeconfigKey = "kubeconfig"
-	// refreshAnnotation is when the credentials are to be replaced, in RFC 3339: some time before they end.
+	// refreshAnnotation is when to replace the credentials, in RFC 3339: some time before they end.
 	refreshAnnotation = "inspirit941.dev/refresh-at"
-	// digestAnnotation tells a kubeconfig that somebody has edited from one that was fetched.
+	// digestAnnotation tells a kubeconfig that was edited from one that was fetched.
 	digestAnnotation = "inspirit941.dev/kubeconfig-sha256"
 )
 
@@ -36,28 +36,25 @@ func kubeconfigName(kluster *klusterv1alpha1.Kluster) string { return kluster.Na
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create;update
 
-// ensureKubeconfig keeps valid credentials for the cluster in the Kluster's Secret.
-// It returns how long they need no look.
-func (c *controller) ensureKubeconfig(ctx context.Context, account cloud.CloudProvider, kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) (time.Duration, error) {
+// ensureKubeconfig keeps valid credentials for the cluster in the Kluster's Secret. It returns for how long they need no
+// look, and whether it has just written new ones.
+func (c *controller) ensureKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (validFor time.Duration, refreshed bool, err error) {
 	secret, err := c.findKubeconfig(ctx, kluster)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	if until, valid := validity(secret, c.options.clock.Now()); valid {
-		return until, c.repairKubeconfig(ctx, kluster, secret)
+	if validFor, valid := validity(secret, c.options.clock.Now()); valid {
+		return validFor, false, c.repairKubeconfig(ctx, kluster, secret)
 	}
 	// These credentials are an administrator's and can't be taken back: ask for them only if they can be stored.
 	if err := c.tryKubeconfig(ctx, kluster, secret); err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	kubeconfig, err := account.Kubeconfig(ctx, cluster)
+	kubeconfig, err := observed.cloud.Kubeconfig(ctx, observed.cluster)
 	if err != nil {
-		return 0, obstacleOf(err)
+		return 0, false, cloudError(err)
 	}
-	now := c.options.clock.Now()
-	wanted := newKubeconfigSecret(kluster, kubeconfig, now)
-	until, _ := validity(wanted, now)
-	return until, c.writeKubeconfig(ctx, secret, wanted)
+	return 0, true, c.writeKubeconfig(ctx, secret, newKubeconfigSecret(kluster, kubeconfig, c.options.clock.Now()))
 }
 
 // checkKubeconfig fails if the Secret could not be written: its name is taken, or a quota or a policy keeps it out.
@@ -87,8 +84,8 @@ func (c *controller) writeKubeconfig(ctx context.Context, found, wanted *corev1.
 	return orRefusal(wanted, err)
 }
 
-// findKubeconfig returns the Kluster's Secret, nil if there is none. One of somebody
-// else is an obstacle; the cache does not show it, so what is missing there is looked up.
+// findKubeconfig returns the Kluster's Secret, nil if there is none. One that this
+// Kluster does not control is an error; the cache does not show it, so what is missing there is looked up.
 func (c *controller) findKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster) (*corev1.Secret, error) {
 	name := kubeconfigName(kluster)
 	secret, err := c.secrets.Secrets(kluster.Namespace).Get(name)
@@ -102,8 +99,7 @@ func (c *controller) findKubeconfig(ctx context.Context, kluster *klusterv1alpha
 		return nil, fmt.Errorf("get Secret %s: %w", name, err)
 	}
 	if owner := controllingKluster(secret); owner == nil || owner.UID != kluster.UID {
-		message := fmt.Sprintf("Secret %q exists and is not managed by this Kluster: delete it", name)
-		return nil, &obstacle{reason: klusterv1alpha1.ReasonSecretTaken, message: message}
+		return nil, blocked(klusterv1alpha1.ReasonSecretTaken, "Secret %q exists and is not managed by this Kluster: delete it", name)
 	}
 	return secret, nil
 }
@@ -120,7 +116,7 @@ func (c *controller) repairKubeconfig(ctx context.Context, kluster *klusterv1alp
 }
 
 // validity tells how long the Secret's credentials need no look, and whether they
-// are there, as they were fetched, and not to be replaced yet.
+// are there, as they were fetched, and need not be replaced yet.
 func validity(secret *corev1.Secret, now time.Time) (time.Duration, bool) {
 	if secret == nil || secret.Annotations[digestAnnotation] != digest(secret.Data[kubeconfigKey]) {
 		return 0, false
@@ -157,7 +153,7 @@ func controllerReference(kluster *klusterv1alpha1.Kluster) metav1.OwnerReference
 }
 
 // merged is the Secret found with what is wanted. What others have added stays. Its
-// resource version makes the API server refuse the update of an outdated copy.
+// resource version makes the API server refuse the update of a stale copy.
 func merged(found, wanted *corev1.Secret) *corev1.Secret {
 	changed := found.DeepCopy()
 	for name, value := range wanted.Labels {
@@ -178,14 +174,14 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// orRefusal is nil for success, and an obstacle if the API server will not have the Secret.
+// orRefusal is nil for success, and a blockedError if the API server refuses the Secret.
 func orRefusal(secret *corev1.Secret, err error) error {
 	if err == nil {
 		return nil
 	}
 	err = fmt.Errorf("write Secret %s: %w", klog.KObj(secret), err)
 	if isRefusal(err) {
-		return &obstacle{reason: klusterv1alpha1.ReasonSecretRefused, message: "the API server refuses the Secret of the kubeconfig", cause: err}
+		return &blockedError{reason: klusterv1alpha1.ReasonSecretRefused, message: "the API server refuses the Secret of the kubeconfig", transient: err}
 	}
 	return err
 }

@@ -50,7 +50,7 @@ var _ = Describe("the kubeconfig", func() {
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
 
-	It("leaves a Secret of its name alone that is somebody else's, and takes the name when it is free", func(ctx SpecContext) {
+	It("leaves a Secret of its name alone that it does not control, and takes the name when it is free", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))
 		theirs := &corev1.Secret{
@@ -63,8 +63,8 @@ var _ = Describe("the kubeconfig", func() {
 		Expect(ready.Message).To(ContainSubstring(`Secret "shop-kubeconfig"`))
 		found := readSecret(ctx, Default, namespace, "shop-kubeconfig")
 		Expect(found).To(Equal(theirs), "see findKubeconfig in kubeconfig.go")
-		Expect(kluster.Status.KubeconfigSecret).To(BeEmpty(), "nobody must take theirs for the Kluster's")
-		Expect(clouds.of(namespace).Clusters()).To(BeEmpty(), "nobody pays for what can't be used, see findOrCreate in provision.go")
+		Expect(kluster.Status.KubeconfigSecret).To(BeEmpty(), "it must not pass for the Kluster's")
+		Expect(clouds.of(namespace).Clusters()).To(BeEmpty(), "no cluster is paid for that can't be used, see act in reconcile.go")
 
 		Expect(cluster.Client.Delete(ctx, theirs)).To(Succeed())
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
@@ -87,7 +87,7 @@ var _ = Describe("the kubeconfig", func() {
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("is not asked for while a quota keeps its Secret out: nobody could take the credentials back", func(ctx SpecContext) {
+	It("is not asked for while a quota keeps its Secret out: the credentials could not be taken back", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -134,15 +134,15 @@ func TestValidity(t *testing.T) {
 		after  time.Duration
 		want   bool
 	}{
-		"fresh":                          {want: true},
-		"shortly before two thirds":      {after: 2*time.Hour - time.Second, want: true},
-		"after two thirds of its time":   {after: 2 * time.Hour},
-		"somebody has edited it":         {change: func(secret *corev1.Secret) { secret.Data[kubeconfigKey] = []byte("kind: Pod") }},
-		"its key is gone":                {change: func(secret *corev1.Secret) { delete(secret.Data, kubeconfigKey) }},
-		"its digest is gone":             {change: func(secret *corev1.Secret) { delete(secret.Annotations, digestAnnotation) }},
-		"its time is gone":               {change: func(secret *corev1.Secret) { delete(secret.Annotations, refreshAnnotation) }},
-		"its time is none":               {change: func(secret *corev1.Secret) { secret.Annotations[refreshAnnotation] = "soon" }},
-		"somebody has added another key": {change: func(secret *corev1.Secret) { secret.Data["theirs"] = []byte("x") }, want: true},
+		"fresh":                        {want: true},
+		"shortly before two thirds":    {after: 2*time.Hour - time.Second, want: true},
+		"after two thirds of its time": {after: 2 * time.Hour},
+		"it was edited":                {change: func(secret *corev1.Secret) { secret.Data[kubeconfigKey] = []byte("kind: Pod") }},
+		"its key is gone":              {change: func(secret *corev1.Secret) { delete(secret.Data, kubeconfigKey) }},
+		"its digest is gone":           {change: func(secret *corev1.Secret) { delete(secret.Annotations, digestAnnotation) }},
+		"its time is gone":             {change: func(secret *corev1.Secret) { delete(secret.Annotations, refreshAnnotation) }},
+		"its time is none":             {change: func(secret *corev1.Secret) { secret.Annotations[refreshAnnotation] = "soon" }},
+		"another key was added":        {change: func(secret *corev1.Secret) { secret.Data["theirs"] = []byte("x") }, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -2,10 +2,10 @@
 // it keeps a managed Kubernetes cluster in a cloud as the Kluster's spec says,
 // puts its kubeconfig into a Secret, and removes it with the Kluster.
 //
-// It is written with client-go, like stage 2. New are what is done for one Kluster
-// (sync.go, provision.go, finalize.go), the token (token.go), the kubeconfig
-// (kubeconfig.go), and the cloud (package cloud, and package digitalocean). The
-// leader election and events that stage 2 writes by hand come from package lifecycle.
+// It is written with client-go, like stage 2. reconcile.go is what is done for one Kluster; around it are its metadata
+// (metadata.go), its token (token.go), its kubeconfig (kubeconfig.go), its status (status.go), and the cloud (cloud.go,
+// package cloud, and package digitalocean). The leader election and events that stage 2 writes by hand come from package
+// lifecycle.
 package main
 
 import (

@@ -15,8 +15,8 @@ const (
 	resultError = "error"
 )
 
-// syncDuration counts the syncs too: a histogram includes that.
-var syncDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
+// reconcileDuration counts the reconciles too: a histogram includes that.
+var reconcileDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 	Name:           "kluster_reconcile_duration_seconds",
 	Help:           "How long it took to bring one Kluster up to date, by result.",
 	Buckets:        metrics.ExponentialBuckets(0.0005, 4, 9), // 0.5 ms to 33 s
@@ -24,8 +24,8 @@ var syncDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 }, []string{"result"})
 
 // The registry is the process's, and so is this metric: all runs count into it.
-func init() { legacyregistry.MustRegister(syncDuration) }
+func init() { legacyregistry.MustRegister(reconcileDuration) }
 
-func observeSync(result string, begun time.Time) {
-	syncDuration.WithLabelValues(result).Observe(time.Since(begun).Seconds())
+func observeReconcile(result string, begun time.Time) {
+	reconcileDuration.WithLabelValues(result).Observe(time.Since(begun).Seconds())
 }

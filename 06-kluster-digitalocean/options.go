@@ -15,7 +15,7 @@ import (
 // options are what run needs to know besides the cluster.
 type options struct {
 	lifecycle.Options
-	// namespace is the only one whose Klusters are looked after; "" stands for all.
+	// namespace is the only one whose Klusters are looked after; "" is all.
 	namespace string
 	// workers is how many Klusters are worked on at the same time.
 	workers int
@@ -30,8 +30,8 @@ type options struct {
 	observeInterval time.Duration
 	// retryInterval is how long to wait where only people can help, and no event tells that they have.
 	retryInterval time.Duration
-	// settleTime is how long a cluster that was asked for may be missing in the cloud's list.
-	settleTime time.Duration
+	// consistencyWindow is how long the cloud may take to show a cluster that it has made: its answers are eventually consistent.
+	consistencyWindow time.Duration
 	// clock tells when credentials end, and how long a deletion has waited.
 	clock clock.PassiveClock
 
@@ -40,16 +40,16 @@ type options struct {
 
 func defaultOptions() options {
 	return options{
-		Options:         lifecycle.DefaultOptions(),
-		workers:         2,
-		resyncPeriod:    10 * time.Minute,
-		drainTimeout:    20 * time.Second,
-		pollInterval:    10 * time.Second,
-		observeInterval: 5 * time.Minute,
-		retryInterval:   30 * time.Second,
-		settleTime:      30 * time.Second,
-		clock:           clock.RealClock{},
-		cloud:           defaultCloud(),
+		Options:           lifecycle.DefaultOptions(),
+		workers:           2,
+		resyncPeriod:      10 * time.Minute,
+		drainTimeout:      20 * time.Second,
+		pollInterval:      10 * time.Second,
+		observeInterval:   5 * time.Minute,
+		retryInterval:     30 * time.Second,
+		consistencyWindow: 30 * time.Second,
+		clock:             clock.RealClock{},
+		cloud:             defaultCloud(),
 	}
 }
 
@@ -62,8 +62,8 @@ func (o options) validate() error {
 		return fmt.Errorf("--resync-period=%s: give 0 for never, or a positive duration", o.resyncPeriod)
 	case o.drainTimeout <= 0:
 		return fmt.Errorf("--drain-timeout=%s: give a positive duration", o.drainTimeout)
-	case o.pollInterval <= 0 || o.observeInterval <= 0 || o.retryInterval <= 0 || o.settleTime <= 0:
-		return errors.New("--poll-interval, --observe-interval, --retry-interval, --settle-time: give positive durations")
+	case o.pollInterval <= 0 || o.observeInterval <= 0 || o.retryInterval <= 0 || o.consistencyWindow <= 0:
+		return errors.New("--poll-interval, --observe-interval, --retry-interval, --consistency-window: give positive durations")
 	}
 	if err := o.cloud.validate(); err != nil {
 		return err
@@ -102,6 +102,6 @@ func (f *flags) bind(set *flag.FlagSet) {
 	set.DurationVar(&f.pollInterval, "poll-interval", f.pollInterval, "how often a cluster is looked at on which the cloud works")
 	set.DurationVar(&f.observeInterval, "observe-interval", f.observeInterval, "how often a finished cluster is looked at")
 	set.DurationVar(&f.retryInterval, "retry-interval", f.retryInterval, "how long to wait where only people can help")
-	set.DurationVar(&f.settleTime, "settle-time", f.settleTime, "how long a cluster that was asked for may be missing in the cloud's list")
+	set.DurationVar(&f.consistencyWindow, "consistency-window", f.consistencyWindow, "how long the cloud may take to show a cluster that it has made")
 	f.cloud.bind(set)
 }

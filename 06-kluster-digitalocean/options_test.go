@@ -22,10 +22,10 @@ func TestCommandRefuses(t *testing.T) {
 		"no worker":                    {args: []string{"--workers=0"}, want: "--workers=0: at least 1 is needed"},
 		"a negative resync":            {args: []string{"--resync-period=-1s"}, want: "--resync-period=-1s: give 0 for never"},
 		"no time to drain":             {args: []string{"--drain-timeout=0s"}, want: "--drain-timeout=0s: give a positive duration"},
-		"no time between polls":        {args: []string{"--poll-interval=0s"}, want: "--poll-interval, --observe-interval, --retry-interval, --settle-time: give positive durations"},
+		"no time between polls":        {args: []string{"--poll-interval=0s"}, want: "--poll-interval, --observe-interval, --retry-interval, --consistency-window: give positive durations"},
 		"no time between looks":        {args: []string{"--observe-interval=-1s"}, want: "give positive durations"},
 		"no time between tries":        {args: []string{"--retry-interval=0s"}, want: "give positive durations"},
-		"no time to settle":            {args: []string{"--settle-time=0s"}, want: "give positive durations"},
+		"no consistency window":        {args: []string{"--consistency-window=0s"}, want: "give positive durations"},
 		"a cloud without a scheme":     {args: []string{"--do-api-url=api.example.com"}, want: "--do-api-url=api.example.com: give a URL such as https://api.digitalocean.com/"},
 		"a cloud without a host":       {args: []string{"--do-api-url=https://"}, want: "give a URL such as"},
 		"a cloud over another scheme":  {args: []string{"--do-api-url=ftp://api.example.com"}, want: "give a URL such as"},
@@ -75,7 +75,7 @@ func TestCommandPrints(t *testing.T) {
 	g := NewWithT(t)
 	var output bytes.Buffer
 	g.Expect(command(t.Context(), []string{"--help"}, &output)).To(Succeed())
-	for _, name := range []string{"kubeconfig", "leader-elect", "metrics-bind-address", "do-api-url", "settle-time", "v value"} {
+	for _, name := range []string{"kubeconfig", "leader-elect", "metrics-bind-address", "do-api-url", "consistency-window", "v value"} {
 		g.Expect(output.String()).To(ContainSubstring("  -" + name))
 	}
 	output.Reset()

@@ -40,33 +40,25 @@ func (*recordingAccount) Upgrade(context.Context, *cloud.Cluster, string) (bool,
 
 // After a change of leader the cache may show a Kluster as it was minutes ago.
 func TestAStaleKlusterChangesNothing(t *testing.T) {
-	changed := func(change func(*klusterv1alpha1.Kluster)) []runtime.Object {
-		kluster := intendedKluster()
+	changed := func(kluster *klusterv1alpha1.Kluster, change func(*klusterv1alpha1.Kluster)) []runtime.Object {
 		kluster.ResourceVersion = "31"
 		change(kluster)
 		return []runtime.Object{kluster}
 	}
-	create := func(c *controller, account cloud.CloudProvider) error {
-		_, err := c.findOrCreate(t.Context(), account, intendedKluster())
-		return err
-	}
-	update := func(c *controller, account cloud.CloudProvider) error {
-		_, err := c.update(t.Context(), account, intendedKluster(), &findings{cluster: foundCluster(cloud.StateRunning)})
-		return err
-	}
 	tests := map[string]struct {
-		live []runtime.Object
-		act  func(*controller, cloud.CloudProvider) error
+		// cached is what the cache shows, and live what the API server has.
+		cached *klusterv1alpha1.Kluster
+		live   []runtime.Object
 		// want is what the cloud is asked to change; "" for nothing, and an error that is retried.
 		want string
 	}{
-		"a Kluster is current, and has no cluster":            {live: []runtime.Object{intendedKluster()}, act: create, want: "create"},
-		"a Kluster is current, and has one":                   {live: []runtime.Object{intendedKluster()}, act: update, want: "update pools"},
-		"a Kluster is gone, and would get a cluster":          {act: create},
-		"a Kluster is gone, and had one":                      {act: update},
-		"a cluster was recorded, and is gone":                 {live: changed(func(kluster *klusterv1alpha1.Kluster) { kluster.Status.KlusterID = "lost" }), act: create},
-		"a pool was added that the cache does not show":       {live: changed(func(kluster *klusterv1alpha1.Kluster) { kluster.Generation++ }), act: update},
-		"a Kluster was deleted, and made anew under its name": {live: changed(func(kluster *klusterv1alpha1.Kluster) { kluster.UID = "another" }), act: create},
+		"a Kluster is current, and has no cluster":            {cached: pendingKluster(), live: []runtime.Object{pendingKluster()}, want: "create"},
+		"a Kluster is current, and has one":                   {cached: recordedKluster(), live: []runtime.Object{recordedKluster()}, want: "update pools"},
+		"a Kluster is gone, and would get a cluster":          {cached: pendingKluster()},
+		"a Kluster is gone, and had one":                      {cached: recordedKluster()},
+		"a cluster was recorded, and is gone":                 {cached: pendingKluster(), live: changed(recordedKluster(), func(*klusterv1alpha1.Kluster) {})},
+		"a pool was added that the cache does not show":       {cached: recordedKluster(), live: changed(recordedKluster(), func(kluster *klusterv1alpha1.Kluster) { kluster.Generation++ })},
+		"a Kluster was deleted, and made anew under its name": {cached: pendingKluster(), live: changed(pendingKluster(), func(kluster *klusterv1alpha1.Kluster) { kluster.UID = "another" })},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -78,13 +70,17 @@ func TestAStaleKlusterChangesNothing(t *testing.T) {
 			c.secrets = corelisters.NewSecretLister(index)
 			c.clients = &clients{kube: kubefake.NewClientset([]runtime.Object{secret}...), kluster: klusterfake.NewClientset(test.live...)}
 			account := &recordingAccount{}
-			err := test.act(c, account)
+			observed := observation{cloud: account, account: "acme"}
+			if externalName(test.cached) != "" {
+				observed.cluster = foundCluster(cloud.StateRunning)
+			}
+			_, err := c.act(t.Context(), test.cached, observed)
 			if test.want != "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(account.changes).To(ConsistOf(test.want))
 				return
 			}
-			g.Expect(account.changes).To(BeEmpty(), "see confirm in provision.go")
+			g.Expect(account.changes).To(BeEmpty(), "see checkFresh in metadata.go")
 			g.Expect(isExpected(err)).To(BeTrue(), "it is tried again without a word: %v", err)
 		})
 	}

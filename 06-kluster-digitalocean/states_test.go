@@ -103,7 +103,7 @@ var _ = Describe("a Kluster stays Ready, without a word, while the cloud", func(
 		kluster := newKluster(namespace, "shop")
 		edit(&kluster.Spec.NodePools[0])
 		Expect(cluster.Client.Create(ctx, kluster)).To(Succeed())
-		eventually(ctx, func(g Gomega) { g.Expect(account.Clusters()).To(HaveLen(1)) })
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonProvisioning)
 		clock.Step(time.Minute)
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 
@@ -121,7 +121,7 @@ var _ = Describe("a Kluster stays Ready, without a word, while the cloud", func(
 		clock.Step(time.Minute)
 		expectMachines(wantCount)
 		eventually(ctx, func(g Gomega) {
-			g.Expect(eventsOf(ctx, g, kluster)).To(ConsistOf(klusterv1alpha1.ReasonProvisioning, klusterv1alpha1.ReasonRunning), "see hasBeenReady in provision.go")
+			g.Expect(eventsOf(ctx, g, kluster)).To(ConsistOf(klusterv1alpha1.ReasonProvisioning, klusterv1alpha1.ReasonRunning), "see hasBeenReady in compare.go")
 		})
 	},
 		Entry("replaces a machine", func(pool *klusterv1alpha1.NodePool) { pool.Count = 2 }, replaceMachine, 2, SpecTimeout(specTimeout)),
@@ -135,17 +135,17 @@ var _ = Describe("a Kluster stays Ready, without a word, while the cloud", func(
 func replaceMachine(ctx context.Context, namespace, pool string) {
 	GinkgoHelper()
 	node := clouds.of(namespace).Clusters()[0].NodePools[0].Nodes[0]
-	askAccount(ctx, namespace, http.MethodDelete, pool+"/nodes/"+node.ID+"?replace=1", "")
+	send(ctx, namespace, http.MethodDelete, pool+"/nodes/"+node.ID+"?replace=1", "")
 }
 
 // addMachines is what the cloud's autoscaler does.
 func addMachines(ctx context.Context, namespace, pool string) {
 	GinkgoHelper()
-	askAccount(ctx, namespace, http.MethodPut, pool, `{"name":"web","count":3}`)
+	send(ctx, namespace, http.MethodPut, pool, `{"name":"web","count":3}`)
 }
 
-// askAccount sends a request that no method of the operator's interface makes.
-func askAccount(ctx context.Context, namespace, method, path, body string) {
+// send sends a request that no method of the operator's interface makes.
+func send(ctx context.Context, namespace, method, path, body string) {
 	GinkgoHelper()
 	request := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
 	request.Header.Set("Authorization", "Bearer "+tokenFor(namespace))
@@ -156,7 +156,7 @@ func askAccount(ctx context.Context, namespace, method, path, body string) {
 }
 
 var _ = Describe("a cluster is kept as the spec asks", func() {
-	It("when somebody resizes, adds and removes node pools in the cloud", func(ctx SpecContext) {
+	It("when node pools are resized, added and removed in the cloud", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))
 		kluster := newKluster(namespace, "shop")
@@ -167,10 +167,10 @@ var _ = Describe("a cluster is kept as the spec asks", func() {
 
 		base, err := url.Parse(clouds.url())
 		Expect(err).NotTo(HaveOccurred())
-		somebody := digitalocean.New(tokenFor(namespace), base, http.DefaultTransport)
-		found, err := somebody.Get(ctx, kluster.Status.KlusterID)
+		console := digitalocean.New(tokenFor(namespace), base, http.DefaultTransport)
+		found, err := console.Get(ctx, kluster.Status.KlusterID)
 		Expect(err).NotTo(HaveOccurred())
-		_, err = somebody.UpdatePools(ctx, found, []cloud.Pool{
+		_, err = console.UpdatePools(ctx, found, []cloud.Pool{
 			{Name: "web", Size: "s-2vcpu-4gb", Count: 2, Labels: map[string]string{"tier": "theirs"}},
 			{Name: "theirs", Size: "s-2vcpu-4gb", Count: 1},
 		})

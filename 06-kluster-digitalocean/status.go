@@ -3,7 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,51 +19,77 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=inspirit941.dev,resources=klusters/status,verbs=update
+// failureThreshold is how many transient failures in a row stay unreported: most pass.
+const failureThreshold = 3
 
-// findings are what a sync has found.
-type findings struct {
-	// cluster is nil if it was not found, or could not be looked for.
-	cluster *cloud.Cluster
-	// updating tells that a running cluster is not yet as the spec asks.
-	updating bool
-	// kubeconfigSecret is the Secret that holds valid credentials, "" if none does.
-	kubeconfigSecret string
-	// deleting tells that the Kluster is being deleted, and gone that the cloud has no cluster of it any more.
-	deleting, gone bool
-	// account is whose the token is, "" if that is not known.
-	account string
-	// tokenSecret is the Secret that the Kluster holds, "" if it was not looked at; leaving tells that it is being deleted.
-	tokenSecret string
-	leaving     bool
-	// obstacle is nil if nothing stands in the way.
-	obstacle *obstacle
+// deletedMessage is what the conditions say last.
+const deletedMessage = "the cloud has no cluster of this Kluster any more"
+
+// report writes the status, and returns when to reconcile the Kluster again: after a time, or by an error with backoff.
+func (c *controller) report(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation, next result, err error) (time.Duration, error) {
+	if limited, ok := errors.AsType[*rateLimitedError](err); ok {
+		if isReported(kluster) {
+			return limited.left, nil // the status still says what was observed last
+		}
+		err = &blockedError{reason: klusterv1alpha1.ReasonUnavailable, message: "the cloud has asked for a pause", requeueAfter: limited.left}
+	}
+	blocking, isBlocked := errors.AsType[*blockedError](err)
+	switch {
+	case isBlocked && blocking.transient != nil && c.queue.NumRequeues(cache.MetaObjectToName(kluster)) < failureThreshold:
+		return 0, blocking.transient
+	case isBlocked:
+		next = result{blocking.reason, blocking.message, cmp.Or(blocking.requeueAfter, c.options.retryInterval)}
+	case err != nil:
+		return 0, err
+	case next == result{}:
+		return 0, nil
+	}
+	if err := c.updateStatus(ctx, kluster, newStatus(kluster, observed, next, blocking)); err != nil {
+		return 0, err
+	}
+	if isBlocked && blocking.transient != nil {
+		return 0, blocking.transient
+	}
+	return next.requeueAfter, nil
 }
 
-// newStatus returns the status that the findings make. It begins with a copy of the present
-// one: what could not be looked at stays as it was, above all the cluster's ID.
-func newStatus(kluster *klusterv1alpha1.Kluster, found findings) *klusterv1alpha1.KlusterStatus {
+// isReported tells whether the status is about the Kluster as it is now. A change of its spec and its deletion begin a new generation.
+func isReported(kluster *klusterv1alpha1.Kluster) bool {
+	ready := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
+	return ready != nil && ready.ObservedGeneration == kluster.Generation
+}
+
+// newStatus returns the status that an observation and a result make; blocking is nil if nothing is in the way. What could
+// not be observed stays as it was.
+func newStatus(kluster *klusterv1alpha1.Kluster, observed observation, next result, blocking *blockedError) *klusterv1alpha1.KlusterStatus {
 	status := kluster.Status.DeepCopy()
 	status.ObservedGeneration = kluster.Generation
-	if found.kubeconfigSecret != "" {
-		status.KubeconfigSecret = found.kubeconfigSecret
+	if mayHaveCluster(kluster) {
+		status.KlusterID = externalName(kluster)
+		status.Account = externalAccount(kluster)
 	}
-	if cluster := found.cluster; cluster != nil {
-		status.KlusterID = cmp.Or(status.KlusterID, cluster.ID) // recorded once
+	if secret := observed.tokenSecret; secret != nil && slices.Contains(secret.Finalizers, tokenFinalizer(kluster)) {
+		status.TokenSecret = secret.Name
+	}
+	if cluster := observed.cluster; cluster != nil {
 		status.Progress = string(cluster.State)
 		status.Endpoint = cluster.Endpoint
 		status.Version = cluster.Version
 		status.NodePools = poolStatus(cluster.Pools)
 	}
-	conditions := []metav1.Condition{found.credentials(kluster), found.ready(kluster)}
-	if isIntended(kluster) || found.obstacle == nil { // nobody asks the cloud before this condition is written
-		conditions = append(conditions, found.provisioned(kluster))
-		status.Account = cmp.Or(status.Account, found.account) // recorded once, and before the cluster is asked for
-		status.TokenSecret = cmp.Or(found.tokenSecret, status.TokenSecret)
+	switch next.reason {
+	case klusterv1alpha1.ReasonRunning, klusterv1alpha1.ReasonUpdating, klusterv1alpha1.ReasonDegraded:
+		if hasRun(observed.cluster) { // the kubeconfig comes before all other changes
+			status.KubeconfigSecret = kubeconfigName(kluster)
+		}
 	}
-	for _, condition := range conditions {
-		condition.ObservedGeneration = kluster.Generation
-		meta.SetStatusCondition(&status.Conditions, condition)
+	for _, condition := range []*metav1.Condition{
+		credentialsCondition(kluster, observed, next, blocking), readyCondition(next), provisionedCondition(kluster, observed, next),
+	} {
+		if condition != nil {
+			condition.ObservedGeneration = kluster.Generation
+			meta.SetStatusCondition(&status.Conditions, *condition)
+		}
 	}
 	return status
 }
@@ -75,62 +104,60 @@ func poolStatus(pools []cloud.Pool) []klusterv1alpha1.NodePoolStatus {
 	return status
 }
 
-func (f findings) credentials(kluster *klusterv1alpha1.Kluster) metav1.Condition {
-	if f.obstacle != nil && f.obstacle.credentials {
-		return newCondition(klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionFalse, f.obstacle.reason, f.obstacle.message)
+func readyCondition(next result) *metav1.Condition {
+	status := metav1.ConditionFalse
+	switch next.reason {
+	case klusterv1alpha1.ReasonRunning:
+		status = metav1.ConditionTrue
+	case klusterv1alpha1.ReasonPaused:
+		status = metav1.ConditionUnknown
 	}
-	if f.cluster == nil && f.obstacle != nil && f.obstacle.reason == klusterv1alpha1.ReasonUnavailable {
-		return newCondition(klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionUnknown, f.obstacle.reason, "the cloud has not been reached")
+	return newCondition(klusterv1alpha1.ConditionReady, status, next.reason, next.message)
+}
+
+// credentialsCondition returns nil if the token was not tried.
+func credentialsCondition(kluster *klusterv1alpha1.Kluster, observed observation, next result, blocking *blockedError) *metav1.Condition {
+	switch {
+	case next.reason == klusterv1alpha1.ReasonPaused:
+		return nil
+	case blocking != nil && blocking.credentials:
+		return newCondition(klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionFalse, next.reason, next.message)
+	case observed.cluster == nil && next.reason == klusterv1alpha1.ReasonUnavailable:
+		return newCondition(klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionUnknown, next.reason, "the cloud has not been reached")
 	}
 	message := fmt.Sprintf("the cloud accepts the token under the key %q of Secret %q", kluster.Spec.TokenSecret.Key, kluster.Spec.TokenSecret.Name)
-	if f.leaving {
+	if observed.tokenSecret != nil && observed.tokenSecret.DeletionTimestamp != nil {
 		message += ", which is being deleted, and goes when no Kluster needs it any more"
 	}
 	return newCondition(klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionTrue, klusterv1alpha1.ReasonTokenAccepted, message)
 }
 
-// provisioned stays True until the cluster is removed: it says that the cluster has run, not that it does.
-func (f findings) provisioned(kluster *klusterv1alpha1.Kluster) metav1.Condition {
-	if f.gone {
-		return newCondition(klusterv1alpha1.ConditionProvisioned, metav1.ConditionFalse, klusterv1alpha1.ReasonDeleted, goneMessage)
-	}
-	if last := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned); last != nil && last.Status == metav1.ConditionTrue {
+// provisionedCondition stays True until the cluster is removed: it says that the cluster has run, not that it does. It
+// returns nil if the cloud was never asked for a cluster, or was not looked at.
+func provisionedCondition(kluster *klusterv1alpha1.Kluster, observed observation, next result) *metav1.Condition {
+	last := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned)
+	switch {
+	case next.reason == klusterv1alpha1.ReasonDeleted:
+		return newCondition(klusterv1alpha1.ConditionProvisioned, metav1.ConditionFalse, klusterv1alpha1.ReasonDeleted, deletedMessage)
+	case next.reason == klusterv1alpha1.ReasonPaused || !mayHaveCluster(kluster):
+		return nil
+	case last != nil && last.Status == metav1.ConditionTrue:
 		return newCondition(last.Type, last.Status, last.Reason, last.Message)
-	}
-	if f.cluster != nil && (f.cluster.State == cloud.StateRunning || f.cluster.State == cloud.StateDegraded) {
+	case hasRun(observed.cluster):
 		return newCondition(klusterv1alpha1.ConditionProvisioned, metav1.ConditionTrue, klusterv1alpha1.ReasonRunning, "the cluster has been made")
 	}
 	return newCondition(klusterv1alpha1.ConditionProvisioned, metav1.ConditionFalse, klusterv1alpha1.ReasonProvisioning, "the cluster is being made")
 }
 
-func (f findings) ready(kluster *klusterv1alpha1.Kluster) metav1.Condition {
-	reason, message := klusterv1alpha1.ReasonProvisioning, "the cloud is making the cluster"
-	switch {
-	case f.obstacle != nil:
-		reason, message = f.obstacle.reason, f.obstacle.message
-	case f.gone:
-		reason, message = klusterv1alpha1.ReasonDeleted, goneMessage
-	case f.deleting:
-		reason, message = klusterv1alpha1.ReasonDeleting, deletingMessage(kluster)
-	case f.updating:
-		reason, message = klusterv1alpha1.ReasonUpdating, "the cluster is being brought to what the spec asks"
-	case f.kubeconfigSecret != "":
-		return newCondition(klusterv1alpha1.ConditionReady, metav1.ConditionTrue, klusterv1alpha1.ReasonRunning, "the cluster is as the spec asks")
-	case f.cluster != nil && f.cluster.State == cloud.StateUpgrading:
-		reason, message = klusterv1alpha1.ReasonUpdating, "the cloud is upgrading the cluster"
-	}
-	return newCondition(klusterv1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+func newCondition(kind string, status metav1.ConditionStatus, reason, message string) *metav1.Condition {
+	return &metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-func newCondition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
-}
+// +kubebuilder:rbac:groups=inspirit941.dev,resources=klusters/status,verbs=update
 
-// updateStatus writes the status if it differs from the one that the Kluster has,
-// and announces what it changes. The resource version, which the copy has, makes the API
-// server refuse a status that was computed from a Kluster which has changed since.
-func (c *controller) updateStatus(ctx context.Context, kluster *klusterv1alpha1.Kluster, found findings) error {
-	status := newStatus(kluster, found)
+// updateStatus writes the status if it differs from the one that the Kluster has, and announces what it changes. The
+// resource version, which the copy has, makes the API server refuse a status that was computed from a stale Kluster.
+func (c *controller) updateStatus(ctx context.Context, kluster *klusterv1alpha1.Kluster, status *klusterv1alpha1.KlusterStatus) error {
 	if equality.Semantic.DeepEqual(&kluster.Status, status) {
 		return nil
 	}
@@ -141,15 +168,13 @@ func (c *controller) updateStatus(ctx context.Context, kluster *klusterv1alpha1.
 	if err != nil {
 		return fmt.Errorf("update the status of Kluster %s: %w", klog.KObj(kluster), err)
 	}
-	if written.ResourceVersion != kluster.ResourceVersion {
-		c.replaced.set(cache.MetaObjectToName(kluster), kluster.ResourceVersion)
-	}
+	c.wrote(kluster, written)
 	c.announce(kluster, meta.FindStatusCondition(status.Conditions, klusterv1alpha1.ConditionReady))
 	return nil
 }
 
-// announce emits an event if the condition has come to say something else.
-// Resyncs and restarts change nothing, and so are silent.
+// announce emits an event if the condition has come to say something else. Resyncs and restarts change nothing, and so
+// emit none.
 func (c *controller) announce(kluster *klusterv1alpha1.Kluster, ready *metav1.Condition) {
 	before := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
 	if before != nil && before.Status == ready.Status && before.Reason == ready.Reason {
@@ -158,8 +183,8 @@ func (c *controller) announce(kluster *klusterv1alpha1.Kluster, ready *metav1.Co
 	eventType := corev1.EventTypeWarning
 	switch ready.Reason {
 	case klusterv1alpha1.ReasonRunning, klusterv1alpha1.ReasonProvisioning, klusterv1alpha1.ReasonUpdating,
-		klusterv1alpha1.ReasonDeleting, klusterv1alpha1.ReasonDeleted:
+		klusterv1alpha1.ReasonDeleting, klusterv1alpha1.ReasonDeleted, klusterv1alpha1.ReasonPaused:
 		eventType = corev1.EventTypeNormal
 	}
-	c.recorder.Eventf(kluster, nil, eventType, ready.Reason, "Sync", "%s", ready.Message)
+	c.recorder.Eventf(kluster, nil, eventType, ready.Reason, "Reconcile", "%s", ready.Message)
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"maps"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -17,103 +19,128 @@ import (
 func foundCluster(state cloud.State) *cloud.Cluster {
 	return &cloud.Cluster{
 		ID: "id-of-front", Name: "front", Region: "fra1", Version: "1.36.5-do.1", State: state, Endpoint: "https://front.invalid",
-		Pools: []cloud.Pool{{ID: "id-of-web", Name: "web", Size: "s-2vcpu-4gb", Count: 1, Running: 1}},
+		Owners: []cloud.Owner{ownerOf(storedKluster())},
+		Pools:  []cloud.Pool{{ID: "id-of-web", Name: "web", Size: "s-2vcpu-4gb", Count: 1, Running: 1}},
 	}
 }
 
-// intendedKluster is one whose status says already that the cluster is being made.
-func intendedKluster() *klusterv1alpha1.Kluster {
+// pendingKluster is one whose cluster the operator is about to ask for.
+func pendingKluster() *klusterv1alpha1.Kluster {
 	kluster := storedKluster()
-	kluster.Status = *newStatus(kluster, findings{})
+	kluster.Annotations = map[string]string{klusterv1alpha1.CreatePendingAnnotation: "2026-01-01T00:00:00Z", klusterv1alpha1.ExternalAccountAnnotation: "acme"}
 	return kluster
 }
 
+// recordedKluster is one whose cluster's ID is known.
+func recordedKluster() *klusterv1alpha1.Kluster {
+	kluster := storedKluster()
+	kluster.Annotations = map[string]string{klusterv1alpha1.ExternalNameAnnotation: "id-of-front", klusterv1alpha1.ExternalAccountAnnotation: "acme"}
+	return kluster
+}
+
+// observedCluster is an observation of the cluster in that state.
+func observedCluster(state cloud.State) observation {
+	return observation{account: "acme", cluster: foundCluster(state)}
+}
+
 func TestNewStatus(t *testing.T) {
-	obstructed := func(reason string, credentials bool) *obstacle {
-		return &obstacle{reason: reason, message: "what to do", credentials: credentials}
-	}
-	running := foundCluster(cloud.StateRunning)
+	missing := blockedByToken(klusterv1alpha1.ReasonTokenMissing, "no Secret")
+	rejected := blockedByToken(klusterv1alpha1.ReasonTokenRejected, "no")
+	unavailable := blocked(klusterv1alpha1.ReasonUnavailable, "wait")
 	tests := map[string]struct {
-		found findings
+		observed observation
+		// reason is that of the result, unless blocking is set.
+		reason   string
+		blocking *blockedError
 		// The conditions, as status and reason.
 		wantReady, wantProvisioned, wantCredentials string
 	}{
-		"nothing is there yet":          {found: findings{}, wantReady: "False Provisioning", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
-		"the cloud makes the cluster":   {found: findings{cluster: foundCluster(cloud.StateProvisioning)}, wantReady: "False Provisioning", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
-		"all is well":                   {found: findings{cluster: running, kubeconfigSecret: "front-kubeconfig"}, wantReady: "True Running", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
-		"a pool is being changed":       {found: findings{cluster: running, kubeconfigSecret: "front-kubeconfig", updating: true}, wantReady: "False Updating", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
-		"the cloud upgrades":            {found: findings{cluster: foundCluster(cloud.StateUpgrading)}, wantReady: "False Updating", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
-		"the cluster is degraded":       {found: findings{cluster: foundCluster(cloud.StateDegraded), obstacle: obstructed("Degraded", false)}, wantReady: "False Degraded", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
-		"the cluster has failed":        {found: findings{cluster: foundCluster(cloud.StateFailed), obstacle: obstructed("Failed", false)}, wantReady: "False Failed", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
-		"the cluster is being deleted":  {found: findings{cluster: running, deleting: true}, wantReady: "False Deleting", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
-		"the token is missing":          {found: findings{obstacle: obstructed("TokenMissing", true)}, wantReady: "False TokenMissing", wantProvisioned: "False Provisioning", wantCredentials: "False TokenMissing"},
-		"the token is rejected":         {found: findings{obstacle: obstructed("TokenRejected", true)}, wantReady: "False TokenRejected", wantProvisioned: "False Provisioning", wantCredentials: "False TokenRejected"},
-		"the cloud does not answer":     {found: findings{obstacle: obstructed("Unavailable", false)}, wantReady: "False Unavailable", wantProvisioned: "False Provisioning", wantCredentials: "Unknown Unavailable"},
-		"the cloud stops to answer":     {found: findings{cluster: running, obstacle: obstructed("Unavailable", false)}, wantReady: "False Unavailable", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
-		"the name is taken":             {found: findings{obstacle: obstructed("NameTaken", false)}, wantReady: "False NameTaken", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
-		"there is no room for a Secret": {found: findings{cluster: running, obstacle: obstructed("SecretRefused", false)}, wantReady: "False SecretRefused", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"the cloud makes the cluster":   {observed: observedCluster(cloud.StateProvisioning), reason: "Provisioning", wantReady: "False Provisioning", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
+		"all is well":                   {observed: observedCluster(cloud.StateRunning), reason: "Running", wantReady: "True Running", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"a pool is being changed":       {observed: observedCluster(cloud.StateRunning), reason: "Updating", wantReady: "False Updating", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"the cloud upgrades":            {observed: observedCluster(cloud.StateUpgrading), reason: "Updating", wantReady: "False Updating", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
+		"the cluster is degraded":       {observed: observedCluster(cloud.StateDegraded), blocking: blocked("Degraded", "slow"), wantReady: "False Degraded", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"the cluster has failed":        {observed: observedCluster(cloud.StateFailed), blocking: blocked("Failed", "no room"), wantReady: "False Failed", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
+		"the cluster is being deleted":  {observed: observedCluster(cloud.StateRunning), reason: "Deleting", wantReady: "False Deleting", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"the cluster is gone":           {observed: observation{account: "acme"}, reason: "Deleted", wantReady: "False Deleted", wantProvisioned: "False Deleted", wantCredentials: "True TokenAccepted"},
+		"the token is missing":          {blocking: missing, wantReady: "False TokenMissing", wantProvisioned: "False Provisioning", wantCredentials: "False TokenMissing"},
+		"the token is rejected":         {blocking: rejected, wantReady: "False TokenRejected", wantProvisioned: "False Provisioning", wantCredentials: "False TokenRejected"},
+		"the cloud does not answer":     {blocking: unavailable, wantReady: "False Unavailable", wantProvisioned: "False Provisioning", wantCredentials: "Unknown Unavailable"},
+		"the cloud stops to answer":     {observed: observedCluster(cloud.StateRunning), blocking: unavailable, wantReady: "False Unavailable", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"the name is taken":             {observed: observation{account: "acme"}, blocking: blocked("NameTaken", "exists"), wantReady: "False NameTaken", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
+		"there is no room for a Secret": {observed: observedCluster(cloud.StateRunning), blocking: blocked("SecretRefused", "quota"), wantReady: "False SecretRefused", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"it is paused":                  {reason: "Paused", wantReady: "Unknown Paused"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			status := newStatus(intendedKluster(), test.found)
+			next := result{reason: test.reason, message: "what to do"}
+			if test.blocking != nil {
+				next = result{reason: test.blocking.reason, message: test.blocking.message}
+			}
+			status := newStatus(pendingKluster(), test.observed, next, test.blocking)
 			said := map[string]string{}
 			for _, condition := range status.Conditions {
 				said[condition.Type] = string(condition.Status) + " " + condition.Reason
 				g.Expect(condition.ObservedGeneration).To(BeEquivalentTo(3))
 				g.Expect(condition.Message).NotTo(BeEmpty())
 			}
-			g.Expect(said).To(Equal(map[string]string{
+			want := map[string]string{
 				klusterv1alpha1.ConditionReady:            test.wantReady,
 				klusterv1alpha1.ConditionProvisioned:      test.wantProvisioned,
 				klusterv1alpha1.ConditionCredentialsReady: test.wantCredentials,
-			}), "see newStatus in status.go")
+			}
+			maps.DeleteFunc(want, func(_, said string) bool { return said == "" })
+			g.Expect(said).To(Equal(want), "see newStatus in status.go")
 			g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
 		})
 	}
 }
 
+var running = result{reason: klusterv1alpha1.ReasonRunning, message: "all is well"}
+
 func TestNewStatusOfACluster(t *testing.T) {
 	g := NewWithT(t)
-	kluster := intendedKluster()
-	kluster.Status = *newStatus(kluster, findings{cluster: foundCluster(cloud.StateRunning), kubeconfigSecret: "front-kubeconfig"})
+	kluster := recordedKluster()
+	observed := observedCluster(cloud.StateRunning)
+	observed.tokenSecret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "digitalocean", Finalizers: []string{tokenFinalizer(kluster)}}}
+	kluster.Status = *newStatus(kluster, observed, running, nil)
 	g.Expect(kluster.Status).To(And(
-		HaveField("KlusterID", "id-of-front"), HaveField("Progress", "running"), HaveField("Endpoint", "https://front.invalid"),
+		HaveField("KlusterID", "id-of-front"), HaveField("Account", "acme"), HaveField("TokenSecret", "digitalocean"),
+		HaveField("Progress", "running"), HaveField("Endpoint", "https://front.invalid"),
 		HaveField("Version", "1.36.5-do.1"), HaveField("KubeconfigSecret", "front-kubeconfig"),
 		HaveField("NodePools", ConsistOf(klusterv1alpha1.NodePoolStatus{Name: "web", ID: "id-of-web", Size: "s-2vcpu-4gb", Count: 1, Running: 1}))))
 
-	unseen := newStatus(kluster, findings{obstacle: &obstacle{reason: klusterv1alpha1.ReasonUnavailable, message: "wait"}})
+	wait := blocked(klusterv1alpha1.ReasonUnavailable, "wait")
+	unseen := newStatus(kluster, observation{}, result{reason: wait.reason, message: wait.message}, wait)
 	g.Expect(unseen).To(And(HaveField("KlusterID", "id-of-front"), HaveField("Progress", "running"), HaveField("NodePools", HaveLen(1))),
-		"what could not be looked at stays as it was")
+		"what could not be observed stays as it was")
 	provisioned := meta.FindStatusCondition(unseen.Conditions, klusterv1alpha1.ConditionProvisioned)
 	g.Expect(provisioned).To(HaveValue(HaveField("Status", metav1.ConditionTrue)), "it says that the cluster has run")
 
-	another := foundCluster(cloud.StateRunning)
-	another.ID = "another"
-	g.Expect(newStatus(kluster, findings{cluster: another}).KlusterID).To(Equal("id-of-front"), "the ID is recorded once")
+	kluster.Generation++
+	g.Expect(newStatus(kluster, observed, running, nil).Conditions).To(HaveEach(HaveField("ObservedGeneration", kluster.Generation)))
 }
 
 func TestNewStatusIsStable(t *testing.T) {
 	g := NewWithT(t)
-	kluster := intendedKluster()
-	found := findings{cluster: foundCluster(cloud.StateRunning), kubeconfigSecret: "front-kubeconfig"}
-	kluster.Status = *newStatus(kluster, found)
+	kluster := recordedKluster()
+	observed := observedCluster(cloud.StateRunning)
+	kluster.Status = *newStatus(kluster, observed, running, nil)
 	for i := range kluster.Status.Conditions {
 		kluster.Status.Conditions[i].LastTransitionTime = metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
 	}
-	g.Expect(newStatus(kluster, found)).To(HaveValue(Equal(kluster.Status)), "the same findings must not become a write")
+	g.Expect(newStatus(kluster, observed, running, nil)).To(HaveValue(Equal(kluster.Status)), "the same observation must not become a write")
 	kluster.Status.Conditions = append(kluster.Status.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue})
-	g.Expect(newStatus(kluster, found)).To(HaveValue(Equal(kluster.Status)), "conditions of other controllers stay")
+	g.Expect(newStatus(kluster, observed, running, nil)).To(HaveValue(Equal(kluster.Status)), "conditions of other controllers stay")
 }
 
-// Who deletes a Kluster that never had a token must not wait for one: see removeCluster in finalize.go.
-func TestNewStatusWithoutIntention(t *testing.T) {
+func TestNewStatusBeforeTheFirstRequest(t *testing.T) {
 	g := NewWithT(t)
-	kluster := storedKluster()
-	kluster.Status = *newStatus(kluster, findings{obstacle: &obstacle{reason: klusterv1alpha1.ReasonTokenMissing, message: "no Secret", credentials: true}})
-	g.Expect(isIntended(kluster)).To(BeFalse(), "nobody has asked the cloud for anything")
-	kluster.Status = *newStatus(kluster, findings{})
-	g.Expect(isIntended(kluster)).To(BeTrue())
+	missing := blockedByToken(klusterv1alpha1.ReasonTokenMissing, "no Secret")
+	status := newStatus(storedKluster(), observation{}, result{reason: missing.reason, message: missing.message}, missing)
+	g.Expect(meta.FindStatusCondition(status.Conditions, klusterv1alpha1.ConditionProvisioned)).To(BeNil(), "the cloud was asked for nothing")
+	g.Expect(status).To(And(HaveField("KlusterID", ""), HaveField("Account", ""), HaveField("TokenSecret", "")))
 }
 
 func TestAnnounce(t *testing.T) {

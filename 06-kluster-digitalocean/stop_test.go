@@ -34,7 +34,7 @@ var _ = Describe("the end of a run", func() {
 		proceed()
 		Eventually(ended).WithContext(ctx).Should(Receive(BeNil()))
 		Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed())
-		Expect(kluster.Status.KlusterID).NotTo(BeEmpty(), "what the answer says is written down")
+		Expect(kluster.Annotations).To(HaveKey(klusterv1alpha1.ExternalNameAnnotation), "the ID that the answer brought is recorded")
 		Expect(leaseHolder(ctx, namespace)).To(BeEmpty(), "another replica can begin at once, see Release in package lifecycle")
 	}, SpecTimeout(specTimeout))
 

@@ -36,7 +36,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(clouds.close)
 	DeferCleanup(cluster.Stop)
 	Expect(cluster.Start(ctx)).To(Succeed())
-	leaveNamespace(ctx)
+	terminateNamespace(ctx)
 })
 
 func newScheme() *runtime.Scheme {
@@ -52,7 +52,7 @@ func testOptions(namespace string) options {
 	options.namespace = namespace
 	options.MetricsBindAddress, options.HealthProbeBindAddress = lifecycle.Disabled, lifecycle.Disabled
 	options.pollInterval, options.retryInterval, options.observeInterval = 25*time.Millisecond, 100*time.Millisecond, 300*time.Millisecond
-	options.settleTime = time.Second
+	options.consistencyWindow = time.Second
 	options.cloud = cloudOptions{url: clouds.url(), qps: 1000, burst: 1000}
 	return options
 }

@@ -95,9 +95,9 @@ func removeKlusters(ctx context.Context, namespace string) {
 	eventually(ctx, func(g Gomega) {
 		list := &klusterv1alpha1.KlusterList{}
 		g.Expect(cluster.Client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
-		g.Expect(list.Items).To(BeEmpty(), "every Kluster goes in the end, see finalize.go")
+		g.Expect(list.Items).To(BeEmpty(), "every Kluster goes in the end, see delete in reconcile.go")
 	})
-	Expect(madeByKlusters(clouds.of(namespace))).To(BeEmpty(), "a cluster without a Kluster is paid for, see finalize.go")
+	Expect(madeByKlusters(clouds.of(namespace))).To(BeEmpty(), "a cluster without a Kluster is paid for, see delete in reconcile.go")
 }
 
 // runWith runs an operator whose requests go through wrap, if that is given. It
@@ -137,7 +137,7 @@ func expectReason(ctx context.Context, kluster *klusterv1alpha1.Kluster, reason 
 	var ready *metav1.Condition
 	eventually(ctx, func(g Gomega) {
 		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)
-		g.Expect(apierrors.IsNotFound(err)).To(BeFalse(), "the Kluster is gone, and nobody knows its cluster any more")
+		g.Expect(apierrors.IsNotFound(err)).To(BeFalse(), "the Kluster is gone, and with it the ID of its cluster")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(secretsIn(asJSON(kluster))).To(BeEmpty(), "the token belongs into its Secret only")
 		ready = meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
@@ -146,8 +146,11 @@ func expectReason(ctx context.Context, kluster *klusterv1alpha1.Kluster, reason 
 		g.Expect(ready.ObservedGeneration).To(Equal(kluster.Generation))
 	})
 	status := metav1.ConditionFalse
-	if reason == klusterv1alpha1.ReasonRunning {
+	switch reason {
+	case klusterv1alpha1.ReasonRunning:
 		status = metav1.ConditionTrue
+	case klusterv1alpha1.ReasonPaused:
+		status = metav1.ConditionUnknown
 	}
 	Expect(ready.Status).To(Equal(status), ready.Message)
 	return ready
@@ -164,7 +167,7 @@ func expectCondition(kluster *klusterv1alpha1.Kluster, kind string, status metav
 func expectOneCluster(kluster *klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	account := clouds.of(kluster.Namespace)
-	Expect(account.Effective("create cluster")).To(HaveLen(1), "one creation takes effect, see findOrCreate in provision.go")
+	Expect(account.Effective("create cluster")).To(HaveLen(1), "one creation takes effect, see act in reconcile.go")
 	Expect(account.Clusters()).To(ConsistOf(And(
 		HaveField("ID", kluster.Status.KlusterID),
 		HaveField("Tags", ContainElement("kluster-uid:"+string(kluster.UID))))))
@@ -179,7 +182,7 @@ func expectGone(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the Kluster is still there: %v", err)
 	})
 	left := slices.DeleteFunc(madeByKlusters(clouds.of(kluster.Namespace)), func(tag string) bool { return tag != "kluster-uid:"+string(kluster.UID) })
-	Expect(left).To(BeEmpty(), "a Kluster goes after its cluster, see removeCluster in finalize.go")
+	Expect(left).To(BeEmpty(), "a Kluster goes after its cluster, see delete in reconcile.go")
 }
 
 // madeByKlusters are the tags that tell whose the clusters of an account are.

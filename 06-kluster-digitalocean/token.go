@@ -2,94 +2,153 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/types"
 
-	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// tokenMissing says what the Secret lacks.
-func tokenMissing(format string, args ...any) error {
-	return &obstacle{reason: klusterv1alpha1.ReasonTokenMissing, message: fmt.Sprintf(format, args...), credentials: true}
-}
-
-// tokenNotAllowed is the obstacle of a Secret that is not meant for the cloud. Without this check, the
-// author of a Kluster could have any password of the namespace sent there. A Secret's type can't be
-// changed.
-func tokenNotAllowed(secret *corev1.Secret) error {
-	message := fmt.Sprintf("Secret %q is of the type %q: only one that was made with --type=%s is sent to the cloud", secret.Name, secret.Type, klusterv1alpha1.TokenSecretType)
-	return &obstacle{reason: klusterv1alpha1.ReasonTokenNotAllowed, message: message, credentials: true}
+// connect returns an observation with the account that the Kluster's token gives access to. It is an error if that isn't
+// the account which was asked for the cluster: there, every cluster of this Kluster is "not found", and a deletion would
+// be over at once.
+func (c *controller) connect(ctx context.Context, kluster *klusterv1alpha1.Kluster) (observation, error) {
+	token, secret, err := c.readToken(ctx, kluster)
+	if err != nil {
+		return observation{}, err
+	}
+	observed := observation{cloud: c.openAccount(token), tokenSecret: secret}
+	if observed.account, err = observed.cloud.Identity(ctx); err != nil {
+		return observed, cloudError(err)
+	}
+	if recorded := externalAccount(kluster); recorded != "" && recorded != observed.account {
+		return observed, blockedByToken(klusterv1alpha1.ReasonAnotherAccount,
+			"the token is for account %s, and the cluster was asked of account %s: give a token of that one", observed.account, recorded)
+	}
+	if kluster.DeletionTimestamp == nil {
+		observed.tokenSecret, err = c.protectSecret(ctx, kluster, secret)
+	}
+	return observed, err
 }
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 
-// readToken returns the Kluster's token, and the Secret that holds it. It is read
-// anew each time, so the next look uses a new one, and none is kept.
+// readToken returns the Kluster's token, and the Secret that holds it. It is read each time, so that a new token is used
+// at once, and none is kept.
 func (c *controller) readToken(ctx context.Context, kluster *klusterv1alpha1.Kluster) (string, *corev1.Secret, error) {
 	reference := kluster.Spec.TokenSecret
 	secret, err := c.clients.kube.CoreV1().Secrets(kluster.Namespace).Get(ctx, reference.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return "", nil, tokenMissing("there is no Secret %q in this namespace: create it with --type=%s, and the token under the key %q", reference.Name, klusterv1alpha1.TokenSecretType, reference.Key)
+		return "", nil, blockedByToken(klusterv1alpha1.ReasonTokenMissing,
+			"there is no Secret %q in this namespace: create it with --type=%s, and the token under the key %q", reference.Name, klusterv1alpha1.TokenSecretType, reference.Key)
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("get Secret %s: %w", reference.Name, err)
 	}
+	// Without this check, the author of a Kluster could have any password of the namespace sent to the cloud. A Secret's
+	// type can't be changed.
 	if secret.Type != klusterv1alpha1.TokenSecretType {
-		return "", nil, tokenNotAllowed(secret)
+		return "", nil, blockedByToken(klusterv1alpha1.ReasonTokenNotAllowed,
+			"Secret %q is of the type %q: only one that was made with --type=%s is sent to the cloud", secret.Name, secret.Type, klusterv1alpha1.TokenSecretType)
 	}
 	// A line break at the end is easily made, and no token has one.
 	token := strings.TrimSpace(string(secret.Data[reference.Key]))
 	if token == "" {
-		return "", nil, tokenMissing("Secret %q has no token under the key %q", reference.Name, reference.Key)
+		return "", nil, blockedByToken(klusterv1alpha1.ReasonTokenMissing, "Secret %q has no token under the key %q", reference.Name, reference.Key)
 	}
 	if strings.ContainsFunc(token, func(char rune) bool { return char <= ' ' || char > '~' }) {
-		return "", nil, tokenMissing("Secret %q has something under the key %q that is no token", reference.Name, reference.Key)
+		return "", nil, blockedByToken(klusterv1alpha1.ReasonTokenMissing, "Secret %q has something under the key %q that is no token", reference.Name, reference.Key)
 	}
 	return token, secret, nil
 }
 
-// openAccount returns the account that the Kluster's token gives access to, and the
-// token's Secret. It is an obstacle if that isn't the account which the Kluster's cluster was asked of: there,
-// every cluster of this Kluster is "not found", and a deletion would be over at once.
-func (c *controller) openAccount(ctx context.Context, kluster *klusterv1alpha1.Kluster, found *findings) (cloud.CloudProvider, *corev1.Secret, error) {
-	token, secret, err := c.readToken(ctx, kluster)
-	if err != nil {
-		return nil, nil, err
-	}
-	account := c.connect(token)
-	found.account, err = c.identify(ctx, kluster, account, sha256.Sum256([]byte(token)))
-	if err != nil {
-		return nil, nil, obstacleOf(err)
-	}
-	if recorded := kluster.Status.Account; recorded != "" && recorded != found.account {
-		message := fmt.Sprintf("the token is for account %s, and the cluster was asked of account %s: give a token of that one", found.account, recorded)
-		return nil, nil, &obstacle{reason: klusterv1alpha1.ReasonAnotherAccount, message: message, credentials: true}
-	}
-	return account, secret, nil
+// Deleting a namespace deletes the token together with the Kluster, and without the token nobody can remove the cluster.
+// So each Kluster puts a finalizer on its token's Secret before it asks for a cluster, and takes it off when the cloud has
+// no cluster of it any more: the in-use protection that Kubernetes has for persistent volume claims. Each Kluster has a
+// finalizer of its own: Klusters that share a Secret needn't know of each other, and the last one releases it.
+
+// secretsResource is what the metadata of Secrets is asked for by.
+var secretsResource = corev1.SchemeGroupVersion.WithResource("secrets")
+
+// tokenFinalizer is the one that a Kluster puts on its token's Secret.
+func tokenFinalizer(kluster *klusterv1alpha1.Kluster) string {
+	return klusterv1alpha1.TokenFinalizerPrefix + string(kluster.UID)
 }
 
-// identity is whose a token is. A token never changes hands, so its digest need be asked about only once.
-type identity struct {
-	digest  [sha256.Size]byte
-	account string
+// protectSecret makes a deletion of the Secret wait for the Kluster's, and returns the Secret as it is then. The cloud has
+// accepted the token: naming a Secret in a Kluster isn't enough to make it undeletable. A Secret named before is released.
+func (c *controller) protectSecret(ctx context.Context, kluster *klusterv1alpha1.Kluster, secret *corev1.Secret) (*corev1.Secret, error) {
+	if !slices.Contains(secret.Finalizers, tokenFinalizer(kluster)) {
+		if secret.DeletionTimestamp != nil { // the API server allows no new finalizers now
+			return secret, blockedByToken(klusterv1alpha1.ReasonTokenMissing, "Secret %q is being deleted: create another one, and name that", secret.Name)
+		}
+		protected, err := c.patchTokenFinalizer(ctx, kluster, secret.ObjectMeta, "finalizers")
+		if isRefusal(err) {
+			message := fmt.Sprintf("the API server refuses the finalizer on Secret %q", secret.Name)
+			return secret, &blockedError{reason: klusterv1alpha1.ReasonSecretRefused, message: message, transient: err}
+		}
+		if err != nil {
+			return secret, err
+		}
+		secret = protected
+	}
+	if last := kluster.Status.TokenSecret; last != "" && last != secret.Name {
+		return secret, c.unprotectSecrets(ctx, kluster, secret.Name)
+	}
+	return secret, nil
 }
 
-// identify asks the cloud whose the token is, unless it is the last one that was asked about.
-func (c *controller) identify(ctx context.Context, kluster *klusterv1alpha1.Kluster, account cloud.CloudProvider, digest [sha256.Size]byte) (string, error) {
-	key := cache.MetaObjectToName(kluster)
-	if known := c.identities.of(key); known.account != "" && known.digest == digest {
-		return known.account, nil
+// protectedSecrets returns the Secrets with the Kluster's finalizer. It looks at all Secrets of the namespace: an operator
+// that died may have put the finalizer on one that the Kluster no longer names. It reads only their metadata.
+func (c *controller) protectedSecrets(ctx context.Context, kluster *klusterv1alpha1.Kluster) ([]metav1.PartialObjectMetadata, error) {
+	secrets, err := c.clients.metadata.Resource(secretsResource).Namespace(kluster.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the Secrets of namespace %s: %w", kluster.Namespace, err)
 	}
-	found, err := account.Identity(ctx)
-	if err == nil {
-		c.identities.set(key, identity{digest: digest, account: found})
+	return slices.DeleteFunc(secrets.Items, func(secret metav1.PartialObjectMetadata) bool {
+		return !slices.Contains(secret.Finalizers, tokenFinalizer(kluster))
+	}), nil
+}
+
+// unprotectSecrets takes the Kluster's finalizer off every Secret but one.
+func (c *controller) unprotectSecrets(ctx context.Context, kluster *klusterv1alpha1.Kluster, except string) error {
+	protected, err := c.protectedSecrets(ctx, kluster)
+	if err != nil {
+		return err
 	}
-	return found, err
+	for _, secret := range protected {
+		if secret.Name == except {
+			continue
+		}
+		_, err := c.patchTokenFinalizer(ctx, kluster, secret.ObjectMeta, "$deleteFromPrimitiveList/finalizers")
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=patch
+
+// patchTokenFinalizer adds the finalizer or takes it off, as the directive says. A strategic merge patch names only what
+// changes: many Klusters may do that to one Secret at a time, without a conflict.
+func (c *controller) patchTokenFinalizer(ctx context.Context, kluster *klusterv1alpha1.Kluster, secret metav1.ObjectMeta, directive string) (*corev1.Secret, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": secret.UID, directive: []string{tokenFinalizer(kluster)},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("make the patch of the finalizers: %w", err)
+	}
+	patched, err := c.clients.kube.CoreV1().Secrets(secret.Namespace).
+		Patch(ctx, secret.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: programName})
+	if err != nil {
+		return nil, fmt.Errorf("patch the finalizers of Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	return patched, nil
 }

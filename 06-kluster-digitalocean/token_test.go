@@ -27,7 +27,7 @@ var _ = Describe("the token", func() {
 		eventually(ctx, func(g Gomega) {
 			g.Expect(expectReason(ctx, kluster, klusterv1alpha1.ReasonTokenMissing).Message).To(ContainSubstring("has no token under the key"))
 		})
-		Expect(account.Journal()).To(BeEmpty(), "who has no token asks nothing")
+		Expect(account.Journal()).To(BeEmpty(), "without a token there is nothing to ask")
 
 		setToken(ctx, namespace, wrongToken)
 		expectMissing(klusterv1alpha1.ReasonTokenRejected)
@@ -44,7 +44,7 @@ var _ = Describe("the token", func() {
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("is taken from no Secret that was not made for it: anybody's password could else be sent to the cloud", func(ctx SpecContext) {
+	It("is not taken from a Secret of another type: any password could otherwise be sent to the cloud", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		password := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "database"},
@@ -58,7 +58,7 @@ var _ = Describe("the token", func() {
 		ready := expectCredentials(ctx, kluster, klusterv1alpha1.ReasonTokenNotAllowed)
 		Expect(ready.Message).To(ContainSubstring("--type=inspirit941.dev/cloud-token"))
 		Expect(clouds.of(namespace).Journal()).To(BeEmpty(), "see readToken in token.go")
-		expectHolders(ctx, namespace, "database")
+		expectProtectedBy(ctx, namespace, "database")
 
 		change(ctx, kluster, func() { kluster.Spec.TokenSecret.Name = "digitalocean" })
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)

@@ -15,15 +15,16 @@ type CloudProvider interface { //nolint:revive // what such an interface is call
 	// Identity returns what tells the account from every other. All tokens of an account have the same; one
 	// that may not ask for it is Unauthorized. NotFound proves something only about the account that it comes from.
 	Identity(ctx context.Context) (string, error)
-	// Find returns the cluster that was made for the owner, nil if the account has none. It is what to
-	// call when no ID is known: a cluster whose creation was answered by an error may exist. One that is
-	// being deleted is returned until it is gone.
+	// Find returns the cluster with the owner's tag, nil if the list of the account's clusters shows none. It is what to
+	// call when no ID is known: a cluster whose creation was answered by an error may exist. One that is being deleted is
+	// returned until it is gone. The list may show a new cluster some time after its creation.
 	Find(ctx context.Context, owner Owner) (*Cluster, error)
-	// Get returns a cluster by its ID. It returns NotFound if there is none, and there never will be one again.
+	// Get returns a cluster by its ID. It returns NotFound if there is none: a new one may be shown some time after its
+	// creation, and one that was shown before is gone for ever. The owners, too, are those of this moment.
 	Get(ctx context.Context, id string) (*Cluster, error)
 	// Create asks for a cluster and marks it as the owner's in the same step. It returns
-	// NameTaken if the account has a cluster of that name already, whoever's it is; of two creations at the
-	// same moment, too, one takes effect.
+	// NameTaken if the account has a cluster of that name already, of any owner, shown or not; of two creations at
+	// the same moment, too, one takes effect.
 	Create(ctx context.Context, owner Owner, spec Spec) (*Cluster, error)
 	// UpdatePools makes the node pools of a running cluster those given, and returns whether it had to change any.
 	// It is Refused if a pool has machines of another size.
@@ -36,11 +37,17 @@ type CloudProvider interface { //nolint:revive // what such an interface is call
 	Kubeconfig(ctx context.Context, cluster *Cluster) (Kubeconfig, error)
 }
 
-// Owner is whom a cluster is made for.
+// Owner is the Kluster that a cluster is made for.
 type Owner struct {
 	// UID is the UID of the Kluster. No other object ever has the same.
 	UID string
 }
+
+// OwnerTagPrefix begins the tag that tells whose a cluster is; the UID ends it.
+const OwnerTagPrefix = "kluster-uid:"
+
+// Tag is the tag that a cluster of the owner has.
+func (o Owner) Tag() string { return OwnerTagPrefix + o.UID }
 
 // Spec is what a new cluster is to be like.
 type Spec struct {
@@ -53,6 +60,8 @@ type Spec struct {
 // Cluster is one as the cloud has it.
 type Cluster struct {
 	ID, Name, Region string
+	// Owners are those whose tags the cluster has: one, unless someone has changed its tags.
+	Owners []Owner
 	// Version is the slug of the version that runs, or will run; it is known in every state.
 	Version string
 	State   State
@@ -62,6 +71,9 @@ type Cluster struct {
 	Endpoint string
 	Pools    []Pool
 }
+
+// IsOwnedBy tells whether the cluster is the owner's, and no one else's.
+func (c *Cluster) IsOwnedBy(owner Owner) bool { return len(c.Owners) == 1 && c.Owners[0] == owner }
 
 // State is what a cloud says of a cluster.
 type State string

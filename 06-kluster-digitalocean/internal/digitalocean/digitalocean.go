@@ -26,8 +26,6 @@ const (
 	requestTimeout = 30 * time.Second
 	// pageSize is the largest that the API gives.
 	pageSize = 200
-	// ownerTag begins the tag that says whose a cluster is.
-	ownerTag = "kluster-uid:"
 	// credentialsValidity is asked for; it is also what the API gives without being asked.
 	credentialsValidity = 7 * 24 * time.Hour
 
@@ -111,11 +109,12 @@ func (a *Account) Find(ctx context.Context, owner cloud.Owner) (*cloud.Cluster, 
 			return nil, fmt.Errorf("list the clusters: %w", &cloud.Error{Problem: cloud.Unavailable, Message: "the answer holds no list"})
 		}
 		for _, found := range list.Clusters {
-			if len(found.Tags) == 0 { // each cluster has the tag k8s
-				return nil, fmt.Errorf("list the clusters: %w", &cloud.Error{Problem: cloud.Unauthorized, Message: "the list shows no tags: the token needs the scope tag:read"})
+			translated, err := found.translate()
+			if err != nil {
+				return nil, fmt.Errorf("list the clusters: %w", err)
 			}
-			if slices.Contains(found.Tags, ownerTag+owner.UID) {
-				return found.forOperator(), nil
+			if slices.Contains(translated.Owners, owner) {
+				return translated, nil
 			}
 		}
 		if list.Links.IsLastPage() {
@@ -138,7 +137,11 @@ func (a *Account) Get(ctx context.Context, id string) (*cloud.Cluster, error) {
 	if root.Cluster == nil || root.Cluster.ID != id {
 		return nil, fmt.Errorf("get cluster %s: %w", id, unintelligible)
 	}
-	return root.Cluster.forOperator(), nil
+	found, err := root.Cluster.translate()
+	if err != nil {
+		return nil, fmt.Errorf("get cluster %s: %w", id, err)
+	}
+	return found, nil
 }
 
 // Create implements cloud.CloudProvider.
@@ -147,7 +150,7 @@ func (a *Account) Create(ctx context.Context, owner cloud.Owner, spec cloud.Spec
 		Name:        spec.Name,
 		RegionSlug:  spec.Region,
 		VersionSlug: spec.Version,
-		Tags:        []string{ownerTag + owner.UID},
+		Tags:        []string{owner.Tag()},
 	}
 	for _, pool := range spec.Pools {
 		request.NodePools = append(request.NodePools, newPool(pool))
@@ -165,7 +168,7 @@ func (a *Account) Create(ctx context.Context, owner cloud.Owner, spec cloud.Spec
 	if root.Cluster == nil || root.Cluster.ID == "" {
 		return nil, fmt.Errorf("create cluster %s: %w", spec.Name, unintelligible)
 	}
-	return root.Cluster.forOperator(), nil
+	return root.Cluster.translate()
 }
 
 // Upgrade implements cloud.CloudProvider. A minor version is met by each of its
@@ -249,14 +252,23 @@ func (a *Account) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// forOperator translates what the API says.
-func (c *cluster) forOperator() *cloud.Cluster {
+// translate returns what the API says in the words of package cloud. Each cluster has the tag k8s: without any, the
+// token may not read tags, and nobody can tell whose the cluster is.
+func (c *cluster) translate() (*cloud.Cluster, error) {
+	if len(c.Tags) == 0 {
+		return nil, &cloud.Error{Problem: cloud.Unauthorized, Message: "the answer shows no tags: the token needs the scope tag:read"}
+	}
 	translated := &cloud.Cluster{ID: c.ID, Name: c.Name, Region: c.RegionSlug, Version: c.VersionSlug, Endpoint: c.Endpoint}
 	if c.Status != nil {
 		translated.State, translated.Message = cloud.State(c.Status.State), c.Status.Message
 	}
+	for _, tag := range c.Tags {
+		if uid, found := strings.CutPrefix(tag, cloud.OwnerTagPrefix); found {
+			translated.Owners = append(translated.Owners, cloud.Owner{UID: uid})
+		}
+	}
 	for _, pool := range c.NodePools {
 		translated.Pools = append(translated.Pools, foundPool(pool))
 	}
-	return translated
+	return translated, nil
 }

@@ -48,6 +48,20 @@ func TestContract(t *testing.T) {
 				fault := doks.Fault{Kind: kinds[problem], RetryAfter: doks.Duration(retryAfter)}
 				NewWithT(t).Expect(api.AddFault(fault)).To(Succeed())
 			},
+			Lag: func() func() {
+				for kind, path := range map[doks.FaultKind]string{doks.FaultLaggingList: "/v2/kubernetes/clusters", doks.FaultLaggingGet: "/v2/kubernetes/clusters/*"} {
+					fault := doks.Fault{Method: http.MethodGet, Path: path, Kind: kind, Delay: doks.Duration(time.Hour), Count: doks.Always}
+					NewWithT(t).Expect(api.AddFault(fault)).To(Succeed())
+				}
+				return api.ClearFaults
+			},
+			Retag: func(id string, owners ...cloud.Owner) {
+				var tags []string
+				for _, owner := range owners {
+					tags = append(tags, owner.Tag())
+				}
+				NewWithT(t).Expect(api.SetTags(id, tags)).To(Succeed())
+			},
 		}
 	})
 }
@@ -68,7 +82,7 @@ func TestStateThatTheLibraryDoesNotKnow(t *testing.T) {
 	g.Expect(api.SetState(made.ID, doks.StateDeleting, "")).To(Succeed())
 
 	found, err := account.Get(t.Context(), made.ID)
-	g.Expect(err).NotTo(HaveOccurred(), "who takes this error for \"gone\" leaves a cluster behind")
+	g.Expect(err).NotTo(HaveOccurred(), "taking this error for \"gone\" leaves a cluster behind")
 	g.Expect(found.State).To(Equal(cloud.StateDeleting))
 	found, err = account.Find(t.Context(), cloud.Owner{UID: "first"})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -195,9 +209,9 @@ func TestUpgradeAsksForWhatIsOffered(t *testing.T) {
 		"another patch comes first":                   {version: "1.37", offered: `[{"slug":"1.36.9-do.1"}]`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.37, but to 1.36.9-do.1"},
 		"the beginning of a number is another one":    {version: "1.3", offered: `[{"slug":"1.37.1-do.0"}]`, refusal: "never goes back to 1.3: "},
 		"nothing is offered":                          {version: "1.37", offered: `null`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.37"},
-		"somebody has upgraded past a patch":          {version: "1.36.4-do.0", offered: `[]`, refusal: "the cluster runs 1.36.5-do.1, and a cluster never goes back to 1.36.4-do.0: ask for the version that it runs, or a later one"},
-		"somebody has upgraded past a release":        {version: "1.36.5-do.0", offered: `[]`, refusal: "never goes back to 1.36.5-do.0"},
-		"somebody has upgraded past a minor version":  {version: "1.35", offered: `[{"slug":"1.37.1-do.0"}]`, refusal: "never goes back to 1.35"},
+		"it was upgraded past a patch":                {version: "1.36.4-do.0", offered: `[]`, refusal: "the cluster runs 1.36.5-do.1, and a cluster never goes back to 1.36.4-do.0: ask for the version that it runs, or a later one"},
+		"it was upgraded past a release":              {version: "1.36.5-do.0", offered: `[]`, refusal: "never goes back to 1.36.5-do.0"},
+		"it was upgraded past a minor version":        {version: "1.35", offered: `[{"slug":"1.37.1-do.0"}]`, refusal: "never goes back to 1.35"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

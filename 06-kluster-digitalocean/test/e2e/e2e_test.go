@@ -57,7 +57,7 @@ var _ = Describe("the operator", Ordered, func() {
 
 	outside.DescribeEnd(kluster)
 
-	It("leaves no cluster behind that somebody would pay for", func(ctx SpecContext) {
+	It("leaves no cluster behind", func(ctx SpecContext) {
 		Expect(clusters(ctx)).To(BeEmpty(), "the clusters in the cloud")
 	}, SpecTimeout(outside.Timeout))
 })

@@ -39,6 +39,10 @@ type World struct {
 	Refused cloud.Spec
 	// Fail lets the next request fail, with Busy or Unavailable. retryAfter belongs to Busy; zero leaves it out.
 	Fail func(problem cloud.Problem, retryAfter time.Duration)
+	// Lag hides new clusters from Find and Get, as an eventually consistent cloud may, until end is called.
+	Lag func() (end func())
+	// Retag gives a cluster the tags of these owners in place of those that it has, as a person does in the cloud's console.
+	Retag func(id string, owners ...cloud.Owner)
 }
 
 // Run runs the tests, each with a new world.
@@ -48,6 +52,8 @@ func Run(t *testing.T, open func(*testing.T) World) {
 		"a cluster is found by its owner only":              testFind,
 		"a name is taken for the same owner and for others": testNameTaken,
 		"what is missing is not found":                      testMissing,
+		"a new cluster that is not shown yet has its name":  testLag,
+		"whose a cluster is can be changed in the cloud":    testRetag,
 		"of creations at the same moment one takes effect":  testConcurrentCreates,
 		"a deletion can be repeated, and frees the name":    testDelete,
 		"a cluster is found until its deletion has ended":   testFindWhileDeleting,
@@ -90,10 +96,12 @@ func testFind(t *testing.T, world World) {
 		g.Expect(each.Name).To(gomega.Equal(world.Spec.Name))
 		g.Expect(each.Region).To(gomega.Equal(world.Spec.Region))
 		g.Expect(each.Version).To(gomega.Equal(world.Spec.Version), "the version is known in every state, and this one is %q", each.State)
+		g.Expect(wishes(each.Pools)).To(gomega.Equal(world.Spec.Pools), "pools, and their sizes, are those asked for in every state, and this one is %q", each.State)
+		g.Expect(each.Owners).To(gomega.Equal([]cloud.Owner{owner}))
 	}
 	found, err = world.Account.Find(t.Context(), other)
 	g.Expect(err).NotTo(gomega.HaveOccurred())
-	g.Expect(found).To(gomega.BeNil(), "a name is no mark: the cluster was made for somebody else")
+	g.Expect(found).To(gomega.BeNil(), "a name is no mark: the cluster was made for another owner")
 	running := world.await(t, made.ID)
 	g.Expect(running.Endpoint).To(gomega.HavePrefix("https://"))
 	g.Expect(wishes(running.Pools)).To(gomega.Equal(world.Spec.Pools))
@@ -124,6 +132,43 @@ func testMissing(t *testing.T, world World) {
 		world.expect(t, err, cloud.NotFound)
 	}
 	world.await(t, made.ID)
+}
+
+// A creation may have taken effect though the cloud does not show the cluster: the operator relies on its name.
+func testLag(t *testing.T, world World) {
+	g := gomega.NewWithT(t)
+	end := world.Lag()
+	made := world.create(t)
+	found, err := world.Account.Find(t.Context(), owner)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(found).To(gomega.BeNil())
+	_, err = world.Account.Get(t.Context(), made.ID)
+	world.expect(t, err, cloud.NotFound)
+	_, err = world.Account.Create(t.Context(), owner, world.Spec)
+	world.expect(t, err, cloud.NameTaken)
+	end()
+	world.await(t, made.ID)
+	found, err = world.Account.Find(t.Context(), owner)
+	g.Expect(err).NotTo(gomega.HaveOccurred())
+	g.Expect(found).To(gomega.HaveValue(gomega.HaveField("ID", made.ID)))
+}
+
+// The tag decides which Kluster looks after a cluster.
+func testRetag(t *testing.T, world World) {
+	g := gomega.NewWithT(t)
+	made := world.create(t)
+	for _, owners := range [][]cloud.Owner{{other}, {owner, other}, nil, {owner}} {
+		world.Retag(made.ID, owners...)
+		shown, err := world.Account.Get(t.Context(), made.ID)
+		g.Expect(err).NotTo(gomega.HaveOccurred())
+		g.Expect(shown.Owners).To(gomega.ConsistOf(owners))
+		for _, asking := range []cloud.Owner{owner, other} {
+			found, err := world.Account.Find(t.Context(), asking)
+			g.Expect(err).NotTo(gomega.HaveOccurred())
+			g.Expect(found != nil).To(gomega.Equal(slices.Contains(owners, asking)), "it has the tags of %v", owners)
+			g.Expect(shown.IsOwnedBy(asking)).To(gomega.Equal(len(owners) == 1 && owners[0] == asking))
+		}
+	}
 }
 
 // A second replica may ask for the same cluster at the same moment: the operator relies on one of them being refused.

@@ -5,11 +5,37 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Finalizer holds a Kluster that is being deleted until the cloud says that its cluster is gone.
+// Finalizer keeps a Kluster that is being deleted until the cloud says that its cluster is gone.
 const Finalizer = "inspirit941.dev/cluster"
 
 // TokenFinalizerPrefix begins the finalizer that a Kluster puts on the Secret of its token, and its UID ends it.
 const TokenFinalizerPrefix = "inspirit941.dev/kluster-"
+
+// Annotations of a Kluster. What the operator must not lose is in the metadata, which backups keep. The names are those of
+// Crossplane, whose managed resources have the same problem: https://docs.crossplane.io/latest/managed-resources/managed-resources/
+const (
+	// PausedAnnotation makes the operator leave the Kluster and its cluster alone, unless its value is "false".
+	PausedAnnotation = "inspirit941.dev/paused"
+	// CreatePendingAnnotation is when the operator was about to ask for the cluster, in RFC 3339. It comes before the
+	// first request, and goes when the cluster's ID is known: until then the cloud may have a cluster of unknown ID.
+	CreatePendingAnnotation = "inspirit941.dev/external-create-pending"
+	// ExternalNameAnnotation is the cluster's ID in the cloud.
+	ExternalNameAnnotation = "inspirit941.dev/external-name"
+	// ExternalAccountAnnotation is the account that was asked for the cluster. It is recorded with the intent.
+	ExternalAccountAnnotation = "inspirit941.dev/external-account"
+)
+
+// DeletionPolicy is what becomes of the cluster when its Kluster is deleted.
+//
+// +kubebuilder:validation:Enum=Delete;Orphan
+type DeletionPolicy string
+
+const (
+	// DeletionDelete removes the cluster, and lets the Kluster go after it.
+	DeletionDelete DeletionPolicy = "Delete"
+	// DeletionOrphan lets the Kluster go, and the cluster stay.
+	DeletionOrphan DeletionPolicy = "Orphan"
+)
 
 // TokenSecretType is the type of a Secret whose token may be sent to the cloud. The Secret's owner agrees to that
 // by giving it this type; no token is taken from a Secret of another type.
@@ -19,8 +45,7 @@ const TokenSecretType corev1.SecretType = "inspirit941.dev/cloud-token"
 const (
 	// ConditionReady is True while the cluster runs as the spec asks, and its kubeconfig is in the Secret.
 	ConditionReady = "Ready"
-	// ConditionProvisioned is True once the cluster has run. It says nothing about whether it still does. It
-	// is there from before the cluster is asked for.
+	// ConditionProvisioned is True once the cluster has run. It says nothing about whether it still does.
 	ConditionProvisioned = "Provisioned"
 	// ConditionCredentialsReady is True while the token is there and the cloud accepts it.
 	ConditionCredentialsReady = "CredentialsReady"
@@ -42,8 +67,14 @@ const (
 	ReasonDegraded = "Degraded"
 	// ReasonFailed: the cloud says that the cluster could not be made. Only deleting the Kluster helps.
 	ReasonFailed = "Failed"
-	// ReasonLost: the cluster that was recorded is gone, though nobody has deleted the Kluster.
+	// ReasonLost: the cluster that was recorded is gone, though the Kluster was not deleted.
 	ReasonLost = "Lost"
+	// ReasonNotOwned: the cluster that was recorded does not have this Kluster's tag alone, so it is left as it is.
+	ReasonNotOwned = "NotOwned"
+	// ReasonPaused: an annotation asks the operator to do nothing.
+	ReasonPaused = "Paused"
+	// ReasonOrphaned: the Kluster goes, and its cluster stays.
+	ReasonOrphaned = "Orphaned"
 	// ReasonNameTaken: a cluster of that name exists in the account, and is not this Kluster's.
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused: the cloud refuses what the spec asks.
@@ -124,6 +155,11 @@ type KlusterSpec struct {
 	// TokenSecret holds the token that the cloud's API asks for. Its type must be inspirit941.dev/cloud-token.
 	// +required
 	TokenSecret TokenSecret `json:"tokenSecret"`
+
+	// DeletionPolicy is what becomes of the cluster when the Kluster is deleted: Delete removes it, Orphan keeps it.
+	// +optional
+	// +kubebuilder:default=Delete
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
 	// NodePools are the groups of machines, one or more, by their names.
 	// +required
@@ -224,16 +260,16 @@ type Autoscale struct {
 
 // KlusterStatus is what the operator found in the cloud.
 type KlusterStatus struct {
-	// KlusterID is the cluster's id in the cloud. It is recorded once.
+	// KlusterID is the cluster's ID in the cloud, as the annotation inspirit941.dev/external-name records it.
 	// +optional
 	KlusterID string `json:"klusterID,omitempty"`
 
-	// Account is the account that the cluster was asked of, in the cloud's words. It is recorded once, before
-	// the first creation. A token of another account is not used.
+	// Account is the account that was asked for the cluster, as the annotation inspirit941.dev/external-account records
+	// it. A token of another account is not used.
 	// +optional
 	Account string `json:"account,omitempty"`
 
-	// TokenSecret is the Secret that the Kluster holds by a finalizer: its deletion waits for that of the cluster.
+	// TokenSecret is the Secret that the Kluster protects by a finalizer: its deletion waits for that of the cluster.
 	// +optional
 	TokenSecret string `json:"tokenSecret,omitempty"`
 
@@ -281,7 +317,7 @@ type NodePoolStatus struct {
 	// Size is the slug of the machines' size.
 	// +required
 	Size string `json:"size"`
-	// Count is how many machines the pool is to have.
+	// Count is how many machines the pool should have.
 	// +optional
 	Count int32 `json:"count,omitempty"`
 	// Running is how many of them run.

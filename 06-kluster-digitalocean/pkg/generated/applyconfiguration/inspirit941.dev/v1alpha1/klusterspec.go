@@ -4,6 +4,10 @@
 
 package v1alpha1
 
+import (
+	inspirit941devv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+)
+
 // KlusterSpecApplyConfiguration represents a declarative configuration of the KlusterSpec type for use
 // with apply.
 //
@@ -18,6 +22,8 @@ type KlusterSpecApplyConfiguration struct {
 	Version *string `json:"version,omitempty"`
 	// TokenSecret holds the token that the cloud's API asks for. Its type must be inspirit941.dev/cloud-token.
 	TokenSecret *TokenSecretApplyConfiguration `json:"tokenSecret,omitempty"`
+	// DeletionPolicy is what becomes of the cluster when the Kluster is deleted: Delete removes it, Orphan keeps it.
+	DeletionPolicy *inspirit941devv1alpha1.DeletionPolicy `json:"deletionPolicy,omitempty"`
 	// NodePools are the groups of machines, one or more, by their names.
 	NodePools []NodePoolApplyConfiguration `json:"nodePools,omitempty"`
 }
@@ -57,6 +63,14 @@ func (b *KlusterSpecApplyConfiguration) WithVersion(value string) *KlusterSpecAp
 // If called multiple times, the TokenSecret field is set to the value of the last call.
 func (b *KlusterSpecApplyConfiguration) WithTokenSecret(value *TokenSecretApplyConfiguration) *KlusterSpecApplyConfiguration {
 	b.TokenSecret = value
+	return b
+}
+
+// WithDeletionPolicy sets the DeletionPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DeletionPolicy field is set to the value of the last call.
+func (b *KlusterSpecApplyConfiguration) WithDeletionPolicy(value inspirit941devv1alpha1.DeletionPolicy) *KlusterSpecApplyConfiguration {
+	b.DeletionPolicy = &value
 	return b
 }
 

@@ -13,12 +13,12 @@ import (
 //
 // KlusterStatus is what the operator found in the cloud.
 type KlusterStatusApplyConfiguration struct {
-	// KlusterID is the cluster's id in the cloud. It is recorded once.
+	// KlusterID is the cluster's ID in the cloud, as the annotation inspirit941.dev/external-name records it.
 	KlusterID *string `json:"klusterID,omitempty"`
-	// Account is the account that the cluster was asked of, in the cloud's words. It is recorded once, before
-	// the first creation. A token of another account is not used.
+	// Account is the account that was asked for the cluster, as the annotation inspirit941.dev/external-account records
+	// it. A token of another account is not used.
 	Account *string `json:"account,omitempty"`
-	// TokenSecret is the Secret that the Kluster holds by a finalizer: its deletion waits for that of the cluster.
+	// TokenSecret is the Secret that the Kluster protects by a finalizer: its deletion waits for that of the cluster.
 	TokenSecret *string `json:"tokenSecret,omitempty"`
 	// Progress is the state that the cloud gives the cluster, such as "provisioning" or "running".
 	Progress *string `json:"progress,omitempty"`

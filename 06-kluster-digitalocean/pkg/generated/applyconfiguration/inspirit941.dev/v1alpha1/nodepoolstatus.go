@@ -15,7 +15,7 @@ type NodePoolStatusApplyConfiguration struct {
 	ID *string `json:"id,omitempty"`
 	// Size is the slug of the machines' size.
 	Size *string `json:"size,omitempty"`
-	// Count is how many machines the pool is to have.
+	// Count is how many machines the pool should have.
 	Count *int32 `json:"count,omitempty"`
 	// Running is how many of them run.
 	Running *int32 `json:"running,omitempty"`

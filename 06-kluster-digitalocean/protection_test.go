@@ -30,15 +30,15 @@ func readSecret(ctx context.Context, g Gomega, namespace, name string) *corev1.S
 	return secret
 }
 
-// expectHolders waits until these Klusters, and no others, hold a token's Secret.
-func expectHolders(ctx context.Context, namespace, name string, klusters ...*klusterv1alpha1.Kluster) {
+// expectProtectedBy waits until these Klusters, and no others, have their finalizers on a token's Secret.
+func expectProtectedBy(ctx context.Context, namespace, name string, klusters ...*klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	finalizers := []string{}
 	for _, kluster := range klusters {
 		finalizers = append(finalizers, tokenFinalizer(kluster))
 	}
 	eventually(ctx, func(g Gomega) {
-		g.Expect(readSecret(ctx, g, namespace, name)).To(HaveValue(HaveField("Finalizers", ConsistOf(finalizers))), "see holdToken and releaseTokens in hold.go")
+		g.Expect(readSecret(ctx, g, namespace, name)).To(HaveValue(HaveField("Finalizers", ConsistOf(finalizers))), "see protectSecret and unprotectSecrets in token.go")
 	})
 }
 
@@ -49,7 +49,7 @@ var _ = Describe("the token's Secret", func() {
 		first, second := create(ctx, namespace, "first"), create(ctx, namespace, "second")
 		expectReason(ctx, first, klusterv1alpha1.ReasonRunning)
 		expectReason(ctx, second, klusterv1alpha1.ReasonRunning)
-		expectHolders(ctx, namespace, "digitalocean", first, second)
+		expectProtectedBy(ctx, namespace, "digitalocean", first, second)
 		Expect(cluster.Client.Delete(ctx, readSecret(ctx, Default, namespace, "digitalocean"))).To(Succeed())
 
 		change(ctx, first, func() { first.Spec.NodePools[0].Count = 2 })
@@ -62,15 +62,15 @@ var _ = Describe("the token's Secret", func() {
 		Expect(ready.Message).To(ContainSubstring("is being deleted"), "what is about to go is no ground to build on")
 
 		expectGone(ctx, first)
-		expectHolders(ctx, namespace, "digitalocean", second)
+		expectProtectedBy(ctx, namespace, "digitalocean", second)
 		expectGone(ctx, second)
 		eventually(ctx, func(g Gomega) {
-			g.Expect(readSecret(ctx, g, namespace, "digitalocean")).To(BeNil(), "nobody needs it, see releaseTokens in hold.go")
+			g.Expect(readSecret(ctx, g, namespace, "digitalocean")).To(BeNil(), "no Kluster needs it, see unprotectSecrets in token.go")
 		})
 		expectGone(ctx, late)
 	}, SpecTimeout(specTimeout))
 
-	It("is let go when the Kluster names another", func(ctx SpecContext) {
+	It("is released when the Kluster names another", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
@@ -79,27 +79,27 @@ var _ = Describe("the token's Secret", func() {
 		change(ctx, kluster, func() { kluster.Spec.TokenSecret.Name = "another" })
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		Expect(kluster.Status.TokenSecret).To(Equal("another"))
-		expectHolders(ctx, namespace, "another", kluster)
-		expectHolders(ctx, namespace, "digitalocean")
+		expectProtectedBy(ctx, namespace, "another", kluster)
+		expectProtectedBy(ctx, namespace, "digitalocean")
 		expectGone(ctx, kluster)
-		expectHolders(ctx, namespace, "another")
+		expectProtectedBy(ctx, namespace, "another")
 	}, SpecTimeout(specTimeout))
 
-	It("is held while the new one is wrong, and let go with the Kluster", func(ctx SpecContext) {
+	It("stays protected while the new one is wrong, and is released with the Kluster", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		change(ctx, kluster, func() { kluster.Spec.TokenSecret.Name = "missing" })
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonTokenMissing)
-		expectHolders(ctx, namespace, "digitalocean", kluster)
+		expectProtectedBy(ctx, namespace, "digitalocean", kluster)
 		change(ctx, kluster, func() { kluster.Spec.TokenSecret.Name = "digitalocean" })
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		expectGone(ctx, kluster)
-		expectHolders(ctx, namespace, "digitalocean")
+		expectProtectedBy(ctx, namespace, "digitalocean")
 	}, SpecTimeout(specTimeout))
 
-	It("is held again when somebody takes the finalizer off", func(ctx SpecContext) {
+	It("is protected again when the finalizer is taken off", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
@@ -107,16 +107,16 @@ var _ = Describe("the token's Secret", func() {
 		secret := readSecret(ctx, Default, namespace, "digitalocean")
 		secret.Finalizers = nil
 		Expect(cluster.Client.Update(ctx, secret)).To(Succeed())
-		expectHolders(ctx, namespace, "digitalocean", kluster)
+		expectProtectedBy(ctx, namespace, "digitalocean", kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("is nobody's to hold before the cloud has taken the token", func(ctx SpecContext) {
+	It("is not protected before the cloud has accepted the token", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		setToken(ctx, namespace, wrongToken)
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonTokenRejected)
-		expectHolders(ctx, namespace, "digitalocean")
+		expectProtectedBy(ctx, namespace, "digitalocean")
 		expectGone(ctx, kluster)
 	}, SpecTimeout(specTimeout))
 
@@ -133,10 +133,10 @@ var _ = Describe("the token's Secret", func() {
 		expectCondition(kluster, klusterv1alpha1.ConditionProvisioned, metav1.ConditionFalse, klusterv1alpha1.ReasonDeleted)
 
 		startOperator(testOptions(namespace))
-		expectGone(ctx, kluster) // see finalize in finalize.go
+		expectGone(ctx, kluster) // see isFinished in reconcile.go
 	}, SpecTimeout(specTimeout))
 
-	It("must be held, or no cluster is made", func(ctx SpecContext) {
+	It("must be protected, or no cluster is made", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startAtEnd(namespace)
 		stop, ended := runWith(refuseSecretPatches, testOptions(namespace))
@@ -149,7 +149,7 @@ var _ = Describe("the token's Secret", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// refuseSecretPatches answers as an API server whose policy lets nobody patch Secrets.
+// refuseSecretPatches answers as an API server whose policy forbids patches of Secrets.
 func refuseSecretPatches(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		if request.Method != http.MethodPatch || !strings.Contains(request.URL.Path, "/secrets/") {
@@ -164,7 +164,7 @@ func refuseSecretPatches(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// dieAfterRelease lets an operator do nothing more once it has taken a finalizer off a Secret.
+// dieAfterRelease makes an operator do nothing more once it has taken a finalizer off a Secret.
 func dieAfterRelease() func(http.RoundTripper) http.RoundTripper {
 	var dead atomic.Bool
 	return func(next http.RoundTripper) http.RoundTripper {
@@ -188,27 +188,27 @@ func dieAfterRelease() func(http.RoundTripper) http.RoundTripper {
 	}
 }
 
-// leaving is a namespace that was deleted before the first spec, with a Kluster in it whose cluster ran. Kubernetes
-// takes more than ten seconds to empty a namespace in which something has finalizers, so the last spec looks what became of it.
-var leaving string
+// terminating is a namespace that was deleted before the first spec, with a Kluster in it whose cluster ran. Kubernetes
+// takes more than ten seconds to empty a namespace in which something has finalizers, so the last spec looks whether it has gone.
+var terminating string
 
-// leaveNamespace makes that.
-func leaveNamespace(ctx context.Context) {
+// terminateNamespace makes that.
+func terminateNamespace(ctx context.Context) {
 	GinkgoHelper()
-	leaving = newNamespace(ctx)
-	startOperator(testOptions(leaving))
-	expectReason(ctx, create(ctx, leaving, "shop"), klusterv1alpha1.ReasonRunning)
-	Expect(cluster.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: leaving}})).To(Succeed())
+	terminating = newNamespace(ctx)
+	startOperator(testOptions(terminating))
+	expectReason(ctx, create(ctx, terminating, "shop"), klusterv1alpha1.ReasonRunning)
+	Expect(cluster.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: terminating}})).To(Succeed())
 }
 
 var _ = Describe("a namespace that is deleted", SpecPriority(-1), func() {
 	It("goes, and the clusters of its Klusters before it, though their token goes as well", func(ctx SpecContext) {
 		Eventually(func(g Gomega) {
 			found := &corev1.Namespace{}
-			err := cluster.Client.Get(ctx, client.ObjectKey{Name: leaving}, found)
-			g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the namespace is still there, see hold.go: %v", found.Status.Conditions)
+			err := cluster.Client.Get(ctx, client.ObjectKey{Name: terminating}, found)
+			g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the namespace is still there, see token.go: %v", found.Status.Conditions)
 		}).WithContext(ctx).WithTimeout(specTimeout).WithPolling(checkInterval).Should(Succeed())
-		account := clouds.of(leaving)
+		account := clouds.of(terminating)
 		Expect(account.Clusters()).To(BeEmpty(), "a cluster without a Kluster is paid for")
 		Expect(account.Effective("create cluster")).To(HaveLen(1))
 		Expect(account.Effective("delete cluster")).To(HaveLen(1))

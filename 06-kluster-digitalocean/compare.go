@@ -1,0 +1,55 @@
+package main
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+)
+
+// The functions of this file are pure: what they say follows from a Kluster and a cluster alone.
+
+// hasRun tells whether there is a cluster, and its state is one that comes after the making.
+func hasRun(cluster *cloud.Cluster) bool {
+	return cluster != nil && (cluster.State == cloud.StateRunning || cluster.State == cloud.StateDegraded)
+}
+
+// isComplete tells whether every machine runs that a pool should have.
+func isComplete(cluster *cloud.Cluster) bool {
+	return !slices.ContainsFunc(cluster.Pools, func(pool cloud.Pool) bool { return pool.Running < pool.Count })
+}
+
+// hasBeenReady tells whether the Kluster is Ready, with its present spec. From then on the cloud's state of the cluster
+// decides, not the number of machines: they come and go when its autoscaler works, or one is replaced.
+func hasBeenReady(kluster *klusterv1alpha1.Kluster) bool {
+	ready := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == kluster.Generation
+}
+
+func ownerOf(kluster *klusterv1alpha1.Kluster) cloud.Owner {
+	return cloud.Owner{UID: string(kluster.UID)}
+}
+
+// isHandedOver tells whether someone has tagged the cluster for another Kluster, which looks after it from then on.
+func isHandedOver(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) bool {
+	return len(cluster.Owners) == 1 && cluster.Owners[0] != ownerOf(kluster)
+}
+
+// cloudSpec translates the Kluster's spec for the cloud.
+func cloudSpec(kluster *klusterv1alpha1.Kluster) cloud.Spec {
+	spec := cloud.Spec{Name: kluster.Spec.Name, Region: kluster.Spec.Region, Version: kluster.Spec.Version}
+	for _, pool := range kluster.Spec.NodePools {
+		wanted := cloud.Pool{Name: pool.Name, Size: pool.Size, Count: int(pool.Count), Labels: pool.Labels}
+		for _, taint := range pool.Taints {
+			wanted.Taints = append(wanted.Taints, cloud.Taint(taint))
+		}
+		if scale := pool.Autoscale; scale != nil {
+			wanted.Autoscale = &cloud.Autoscale{Min: int(scale.MinNodes), Max: int(scale.MaxNodes)}
+		}
+		spec.Pools = append(spec.Pools, wanted)
+	}
+	return spec
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+)
+
+// blockedError is why a Kluster is not as its spec asks. Its reason and message become those of the condition Ready.
+type blockedError struct {
+	reason, message string
+	// credentials tells that the token is the reason.
+	credentials bool
+	// transient is the failure that is tried again with backoff. It is nil if trying again soon would not help: then the
+	// error is terminal until someone changes something.
+	transient error
+	// requeueAfter is when to look again after a terminal error; zero is --retry-interval.
+	requeueAfter time.Duration
+}
+
+// Error implements error.
+func (b *blockedError) Error() string { return fmt.Sprintf("%s: %s", b.reason, b.message) }
+
+// blocked returns a terminal error.
+func blocked(reason, format string, args ...any) *blockedError {
+	return &blockedError{reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// blockedByToken returns a terminal error whose reason is the token.
+func blockedByToken(reason, format string, args ...any) *blockedError {
+	err := blocked(reason, format, args...)
+	err.credentials = true
+	return err
+}
+
+// failed returns why there is a cluster that will never run.
+func failed(cluster *cloud.Cluster, requeueAfter time.Duration) error {
+	err := blocked(klusterv1alpha1.ReasonFailed, "the cloud could not make the cluster (%q): delete this Kluster and make another", cluster.Message)
+	err.requeueAfter = requeueAfter
+	return err
+}
+
+// notOurs returns why a cluster is left alone that the Kluster has on record.
+func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
+	const advice = "; to give it to this Kluster, let %s be its only tag of that kind; to give it up, set spec.deletionPolicy to Orphan and delete this Kluster"
+	tag := ownerOf(kluster).Tag()
+	if len(cluster.Owners) == 0 {
+		return blocked(klusterv1alpha1.ReasonNotOwned, "cluster %s has no tag of a Kluster"+advice, cluster.ID, tag)
+	}
+	return blocked(klusterv1alpha1.ReasonNotOwned, "cluster %s has the tag of another Kluster, %s"+advice, cluster.ID, cluster.Owners[0].Tag(), tag)
+}
+
+// cloudError translates the error of a request to the cloud. One that is not an answer comes from the network. NotFound
+// is not final here: it may be about a node pool, or about something that the cloud does not show yet. The next look at
+// the cluster itself decides.
+func cloudError(err error) error {
+	if limited, ok := errors.AsType[*rateLimitedError](err); ok {
+		return limited
+	}
+	answer, answered := errors.AsType[*cloud.Error](err)
+	if !answered {
+		return &blockedError{reason: klusterv1alpha1.ReasonUnavailable, message: "the cloud does not answer", transient: err}
+	}
+	message := fmt.Sprintf("the cloud answers: %s", answer.Message)
+	switch answer.Problem {
+	case cloud.Unauthorized:
+		return &blockedError{reason: klusterv1alpha1.ReasonTokenRejected, message: message, credentials: true}
+	case cloud.NameTaken:
+		return &blockedError{reason: klusterv1alpha1.ReasonNameTaken, message: message + ": it is not this Kluster's, and stays as it is"}
+	case cloud.Refused:
+		return &blockedError{reason: klusterv1alpha1.ReasonRefused, message: message}
+	case cloud.Busy:
+		if answer.RetryAfter > 0 {
+			return &blockedError{reason: klusterv1alpha1.ReasonUnavailable, message: message, requeueAfter: answer.RetryAfter}
+		}
+	}
+	return &blockedError{reason: klusterv1alpha1.ReasonUnavailable, message: message, transient: err}
+}
+
+// isExpected tells whether the error is part of a normal life: the cache lags behind, or someone else was faster. It is
+// tried again without a line in the log.
+func isExpected(err error) bool {
+	gone := apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	return gone || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+}
+
+// isRefusal tells whether the API server understood a request and refuses it, because of a policy or a quota.
+func isRefusal(err error) bool {
+	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !isNamespaceTerminating(err)
+}
+
+// isNamespaceTerminating tells whether a create came too late: the Kluster will be deleted as well.
+func isNamespaceTerminating(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+)
+
+func TestCloudError(t *testing.T) {
+	tests := map[string]struct {
+		err        error
+		wantReason string
+		// wantMessage is a part of it.
+		wantMessage string
+		// wantRequeueAfter: tried again then, and not before. wantTransient: tried again soon, less and less often. Neither: after the usual time.
+		wantRequeueAfter time.Duration
+		wantTransient    bool
+		wantCredentials  bool
+	}{
+		"the token is wrong":           {err: &cloud.Error{Problem: cloud.Unauthorized, Message: "who?"}, wantReason: klusterv1alpha1.ReasonTokenRejected, wantMessage: "who?", wantCredentials: true},
+		"the name is taken":            {err: &cloud.Error{Problem: cloud.NameTaken, Message: "exists"}, wantReason: klusterv1alpha1.ReasonNameTaken, wantMessage: "exists: it is not this Kluster's"},
+		"the spec is refused":          {err: &cloud.Error{Problem: cloud.Refused, Message: "too many"}, wantReason: klusterv1alpha1.ReasonRefused, wantMessage: "too many"},
+		"something is not found":       {err: &cloud.Error{Problem: cloud.NotFound, Message: "no such."}, wantReason: klusterv1alpha1.ReasonUnavailable, wantMessage: "no such.", wantTransient: true},
+		"the cloud is busy for a time": {err: &cloud.Error{Problem: cloud.Busy, Message: "wait", RetryAfter: time.Minute}, wantReason: klusterv1alpha1.ReasonUnavailable, wantMessage: "wait", wantRequeueAfter: time.Minute},
+		"the cloud is busy":            {err: &cloud.Error{Problem: cloud.Busy, Message: "wait"}, wantReason: klusterv1alpha1.ReasonUnavailable, wantMessage: "wait", wantTransient: true},
+		"the cloud has failed":         {err: &cloud.Error{Problem: cloud.Unavailable, Message: "oops"}, wantReason: klusterv1alpha1.ReasonUnavailable, wantMessage: "oops", wantTransient: true},
+		"the connection is lost":       {err: errors.New("EOF of request 17"), wantReason: klusterv1alpha1.ReasonUnavailable, wantMessage: "the cloud does not answer", wantTransient: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			wrapped := fmt.Errorf("get cluster 7: %w", test.err)
+			found, isBlocked := errors.AsType[*blockedError](cloudError(wrapped))
+			g.Expect(isBlocked).To(BeTrue())
+			g.Expect(found.reason).To(Equal(test.wantReason), "see cloudError in errors.go")
+			g.Expect(found.message).To(And(ContainSubstring(test.wantMessage), Not(ContainSubstring("request 17")), Not(ContainSubstring("cluster 7"))),
+				"what differs with every try makes a write of every try")
+			g.Expect(found.credentials).To(Equal(test.wantCredentials))
+			g.Expect(found.requeueAfter).To(Equal(test.wantRequeueAfter))
+			if !test.wantTransient {
+				g.Expect(found.transient).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(found.transient).To(MatchError(wrapped))
+		})
+	}
+}
+
+func TestErrorsOfTheAPIServer(t *testing.T) {
+	secrets := schema.GroupResource{Resource: "secrets"}
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "web", field.ErrorList{field.Invalid(field.NewPath("data"), "", "wrong")})
+	going := apierrors.NewForbidden(secrets, "web", errors.New("the namespace is being terminated"))
+	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	tests := map[string]struct {
+		err error
+		// wantExpected: tried again without a word. wantRefusal: reported in the status. Neither: logged.
+		wantExpected, wantRefusal bool
+	}{
+		"another client was faster":             {err: apierrors.NewConflict(secrets, "web", errors.New("changed")), wantExpected: true},
+		"the cache does not show it yet":        {err: apierrors.NewAlreadyExists(secrets, "web"), wantExpected: true},
+		"the cache still shows it":              {err: apierrors.NewNotFound(secrets, "web"), wantExpected: true},
+		"the namespace is going":                {err: going},
+		"a policy forbids it":                   {err: apierrors.NewForbidden(secrets, "web", errors.New("quota")), wantRefusal: true},
+		"a field is not valid":                  {err: invalid, wantRefusal: true},
+		"the API server has a problem":          {err: apierrors.NewInternalError(errors.New("etcd"))},
+		"the API server can't be reached":       {err: errors.New("connection refused")},
+		"the API server asks to try again soon": {err: apierrors.NewTooManyRequests("busy", 1)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			wrapped := fmt.Errorf("write Secret shop/web: %w", test.err)
+			g.Expect(isExpected(wrapped)).To(Equal(test.wantExpected), "see isExpected in errors.go")
+			g.Expect(isRefusal(wrapped)).To(Equal(test.wantRefusal), "see isRefusal in errors.go")
+		})
+	}
+}

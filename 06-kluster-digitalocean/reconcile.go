@@ -1,0 +1,274 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+)
+
+// observation is what a reconcile has found out about a Kluster. What it could not find out is zero.
+type observation struct {
+	// cloud makes requests with the Kluster's token.
+	cloud cloud.CloudProvider
+	// account is the account that the token belongs to.
+	account string
+	// tokenSecret is the Secret that holds the token.
+	tokenSecret *corev1.Secret
+	// cluster is the Kluster's cluster, nil if the cloud shows none.
+	cluster *cloud.Cluster
+}
+
+// result is what a reconcile has to say: reason and message of the condition Ready, and after how long to look again. The
+// zero result says nothing: the reconcile wrote metadata or a Secret, and the event of that write queues the Kluster again.
+type result struct {
+	reason, message string
+	requeueAfter    time.Duration
+}
+
+// reconcile takes one Kluster one step nearer to what its spec asks, without waiting for the cloud. It returns after how
+// long to call it again, 0 if an event will. It may be called any number of times.
+func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
+	kluster, err := c.klusters.Klusters(key.Namespace).Get(key.Name)
+	if apierrors.IsNotFound(err) {
+		c.staleVersions.Delete(key)
+		c.missingSince.Delete(key)
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("get Kluster %s: %w", key, err)
+	}
+	switch {
+	case c.isStale(kluster):
+		return 0, nil // the event of our own last write is on its way
+	case isReleased(kluster):
+		return 0, nil // it waits for another finalizer
+	case isPaused(kluster):
+		return c.report(ctx, kluster, observation{}, paused, nil)
+	case needsFinalizer(kluster):
+		return 0, c.addFinalizer(ctx, kluster) // its event queues the Kluster again
+	}
+	finished, err := c.isFinished(ctx, kluster)
+	if err != nil {
+		return 0, err
+	}
+	if finished {
+		return 0, c.release(ctx, kluster)
+	}
+	observed, err := c.observe(ctx, kluster)
+	var next result
+	if err == nil {
+		next, err = c.act(ctx, kluster, observed)
+	}
+	return c.report(ctx, kluster, observed, next, err)
+}
+
+// paused is the result of a Kluster that nothing is done for.
+var paused = result{
+	reason:  klusterv1alpha1.ReasonPaused,
+	message: "nothing is done in the cloud, not even a deletion, until the annotation " + klusterv1alpha1.PausedAnnotation + " is removed",
+}
+
+// observe connects to the account of the Kluster's token, and asks it for the Kluster's cluster.
+func (c *controller) observe(ctx context.Context, kluster *klusterv1alpha1.Kluster) (observation, error) {
+	observed, err := c.connect(ctx, kluster)
+	if err != nil {
+		return observed, err
+	}
+	observed.cluster, err = findCluster(ctx, observed.cloud, kluster)
+	if err != nil {
+		return observed, cloudError(err)
+	}
+	if observed.cluster != nil {
+		c.missingSince.Delete(cache.MetaObjectToName(kluster))
+	}
+	return observed, nil
+}
+
+// findCluster returns the Kluster's cluster, nil if the cloud shows none.
+//
+// The answer to a creation can get lost. So the cluster carries the Kluster's UID as a tag from its first moment: if its ID
+// was never recorded, or leads to nothing of this Kluster, the tag finds it.
+func findCluster(ctx context.Context, account cloud.CloudProvider, kluster *klusterv1alpha1.Kluster) (*cloud.Cluster, error) {
+	var recorded *cloud.Cluster
+	if id := externalName(kluster); id != "" {
+		var err error
+		recorded, err = account.Get(ctx, id)
+		switch {
+		case cloud.Is(err, cloud.NotFound):
+		case err != nil:
+			return nil, err
+		case slices.Contains(recorded.Owners, ownerOf(kluster)):
+			return recorded, nil
+		}
+	}
+	tagged, err := account.Find(ctx, ownerOf(kluster))
+	return cmp.Or(tagged, recorded), err
+}
+
+// act compares what was observed with what the Kluster asks for, and changes one thing at most.
+func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
+	switch cluster := observed.cluster; {
+	case kluster.DeletionTimestamp != nil:
+		return c.delete(ctx, kluster, observed)
+	case cluster == nil && externalName(kluster) == "":
+		return c.create(ctx, kluster, observed)
+	case cluster == nil:
+		return result{}, c.lost(kluster)
+	case !cluster.IsOwnedBy(ownerOf(kluster)):
+		return result{}, notOurs(kluster, cluster)
+	case kluster.Annotations[klusterv1alpha1.ExternalNameAnnotation] != cluster.ID:
+		return result{}, c.recordExternalName(ctx, kluster, cluster.ID)
+	case !hasRun(cluster):
+		return c.await(cluster)
+	}
+	return c.update(ctx, kluster, observed)
+}
+
+// create asks for the cluster. Before the first request it records the intent to, so that a later reconcile, of another
+// replica perhaps, knows that the cloud may have a cluster even if the answer never arrives.
+func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
+	if kluster.Annotations[klusterv1alpha1.CreatePendingAnnotation] == "" {
+		return result{}, c.recordCreatePending(ctx, kluster, observed.account)
+	}
+	if err := c.checkKubeconfig(ctx, kluster); err != nil {
+		return result{}, err // a cluster would be paid for that nobody could use
+	}
+	if err := c.checkFresh(ctx, kluster); err != nil {
+		return result{}, err
+	}
+	cluster, err := observed.cloud.Create(ctx, ownerOf(kluster), cloudSpec(kluster))
+	if err != nil {
+		return result{}, cloudError(err)
+	}
+	klog.FromContext(ctx).Info("Created the cluster", "cluster", cluster.ID)
+	return result{}, c.recordExternalName(ctx, kluster, cluster.ID)
+}
+
+// await says what to wait for while the cluster does not run.
+func (c *controller) await(cluster *cloud.Cluster) (result, error) {
+	switch cluster.State {
+	case cloud.StateFailed:
+		return result{}, failed(cluster, c.options.observeInterval)
+	case cloud.StateDeleting, cloud.StateDeleted:
+		return result{}, blocked(klusterv1alpha1.ReasonLost, "someone else deletes cluster %s: delete this Kluster too", cluster.ID)
+	case cloud.StateUpgrading:
+		return result{klusterv1alpha1.ReasonUpdating, "the cloud is upgrading the cluster", c.options.pollInterval}, nil
+	}
+	return result{klusterv1alpha1.ReasonProvisioning, "the cloud is making the cluster", c.options.pollInterval}, nil
+}
+
+// update brings a cluster that runs to what the spec asks: the kubeconfig's Secret first, then node pools, then the version.
+func (c *controller) update(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
+	cluster := observed.cluster
+	validFor, refreshed, err := c.ensureKubeconfig(ctx, kluster, observed)
+	if refreshed || err != nil {
+		return result{}, err // the Secret's event queues the Kluster again
+	}
+	if err := c.checkFresh(ctx, kluster); err != nil {
+		return result{}, err
+	}
+	changed, err := observed.cloud.UpdatePools(ctx, cluster, cloudSpec(kluster).Pools)
+	if err == nil && !changed {
+		changed, err = observed.cloud.Upgrade(ctx, cluster, kluster.Spec.Version)
+	}
+	switch {
+	case err != nil:
+		return result{}, cloudError(err)
+	case cluster.State == cloud.StateDegraded:
+		return result{}, blocked(klusterv1alpha1.ReasonDegraded, "the cloud says that the cluster is degraded: %s", cluster.Message)
+	case changed || !isComplete(cluster) && !hasBeenReady(kluster):
+		return result{klusterv1alpha1.ReasonUpdating, "node pools or version are being brought to what the spec asks", c.options.pollInterval}, nil
+	}
+	return result{klusterv1alpha1.ReasonRunning, "the cluster is as the spec asks", min(c.options.observeInterval, validFor)}, nil
+}
+
+// delete asks the cloud to remove the cluster, and reports the end when the cloud has none of this Kluster any more: only
+// that proves that nobody pays for it.
+func (c *controller) delete(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
+	cluster := observed.cluster
+	if cluster == nil || isHandedOver(kluster, cluster) {
+		if left := c.consistencyWindow(kluster); cluster == nil && left > 0 {
+			return result{klusterv1alpha1.ReasonDeleting, "the cloud may still show the cluster that was asked for last", left}, nil
+		}
+		return result{reason: klusterv1alpha1.ReasonDeleted, message: deletedMessage}, nil
+	}
+	if !cluster.IsOwnedBy(ownerOf(kluster)) {
+		return result{}, notOurs(kluster, cluster)
+	}
+	if cluster.State != cloud.StateDeleting && cluster.State != cloud.StateDeleted {
+		err := observed.cloud.Delete(ctx, cluster.ID)
+		if err != nil && !cloud.Is(err, cloud.NotFound) {
+			return result{}, cloudError(err)
+		}
+		klog.FromContext(ctx).Info("Deleted the cluster", "cluster", cluster.ID)
+	}
+	return result{klusterv1alpha1.ReasonDeleting, fmt.Sprintf("the cloud is removing cluster %s", cluster.ID), c.options.pollInterval}, nil
+}
+
+// isFinished tells whether a Kluster that is being deleted can go without another request to the cloud: its cluster should
+// stay, is gone, or was never asked for. If someone removed the annotations, the finalizer on the token's Secret still tells
+// that there may be one.
+func (c *controller) isFinished(ctx context.Context, kluster *klusterv1alpha1.Kluster) (bool, error) {
+	provisioned := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned)
+	switch {
+	case kluster.DeletionTimestamp == nil:
+		return false, nil
+	case kluster.Spec.DeletionPolicy == klusterv1alpha1.DeletionOrphan:
+		return true, nil
+	case provisioned != nil && provisioned.Reason == klusterv1alpha1.ReasonDeleted:
+		return true, nil
+	case mayHaveCluster(kluster):
+		return false, nil
+	}
+	protected, err := c.protectedSecrets(ctx, kluster)
+	return len(protected) == 0, err
+}
+
+// release ends a deletion. The order matters: an operator that dies in between finds the Kluster again, and goes on.
+func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
+	if err := c.unprotectSecrets(ctx, kluster, ""); err != nil {
+		return err
+	}
+	if err := c.removeFinalizer(ctx, kluster); err != nil {
+		return err
+	}
+	if id := externalName(kluster); id != "" && kluster.Spec.DeletionPolicy == klusterv1alpha1.DeletionOrphan {
+		c.recorder.Eventf(kluster, nil, corev1.EventTypeNormal, klusterv1alpha1.ReasonOrphaned, "Reconcile",
+			"cluster %s stays in the cloud, as spec.deletionPolicy asks", id)
+	}
+	return nil
+}
+
+// lost returns why the cluster that was recorded is not there.
+func (c *controller) lost(kluster *klusterv1alpha1.Kluster) error {
+	id := externalName(kluster)
+	if left := c.consistencyWindow(kluster); left > 0 {
+		waiting := blocked(klusterv1alpha1.ReasonUnavailable, "the cloud does not show cluster %s yet", id)
+		waiting.requeueAfter = min(left, c.options.pollInterval)
+		return waiting
+	}
+	return blocked(klusterv1alpha1.ReasonLost, "the cloud has no cluster %s any more: if it was deleted, delete this Kluster too", id)
+}
+
+// consistencyWindow is for how long a cluster that is not found may still turn up, not positive if it won't. The cloud's
+// answers are eventually consistent: it may show a new cluster neither in its list nor by its ID for a moment. A cluster
+// that has run was shown before. The window begins when the cluster is first missed, which is after the last request to
+// create it has ended, for no two workers have the same Kluster. After a restart, it begins again.
+func (c *controller) consistencyWindow(kluster *klusterv1alpha1.Kluster) time.Duration {
+	if externalName(kluster) != "" && meta.IsStatusConditionTrue(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned) {
+		return 0
+	}
+	since, _ := c.missingSince.LoadOrStore(cache.MetaObjectToName(kluster), c.options.clock.Now())
+	return c.options.consistencyWindow - c.options.clock.Since(since.(time.Time))
+}
