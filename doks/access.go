@@ -63,7 +63,7 @@ func (s *stubAccess) make(now time.Time, lifetime time.Duration) Access {
 // runs, and none once its deletion was asked for.
 func (e *Emulator) grantAccess(x *exchange, present func(*cluster, Access) reply) reply {
 	found := e.account.find(x.ids["cluster"])
-	if found == nil || found.Endpoint == "" || found.isLeaving() {
+	if found == nil || found.Endpoint == "" || found.isBeingDeleted() {
 		return notFound()
 	}
 	lifetime, ok := x.expiry()

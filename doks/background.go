@@ -102,7 +102,7 @@ func (e *Emulator) outstanding() (doomed, unmade []string) {
 	}
 	for _, each := range e.account.Clusters {
 		fails := each.State == StateError || each.Next == StateError
-		if e.addresses[each.ID] == "" && !each.isLeaving() && !fails {
+		if e.addresses[each.ID] == "" && !each.isBeingDeleted() && !fails {
 			unmade = append(unmade, each.ID)
 		}
 	}
@@ -160,7 +160,7 @@ func (e *Emulator) wantedNodes() map[string][]PlaneNode {
 	e.advance(now)
 	wanted := map[string][]PlaneNode{}
 	for _, each := range e.account.Clusters {
-		if e.addresses[each.ID] != "" && !each.isLeaving() {
+		if e.addresses[each.ID] != "" && !each.isBeingDeleted() {
 			wanted[each.ID] = each.planeNodes(now)
 		}
 	}

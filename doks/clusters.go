@@ -158,7 +158,7 @@ func (e *Emulator) changeable(x *exchange) (*cluster, reply) {
 	if found == nil {
 		return nil, notFound()
 	}
-	if found.isLeaving() {
+	if found.isBeingDeleted() {
 		return nil, invalid("cluster is being deleted")
 	}
 	return found, reply{}
@@ -170,7 +170,7 @@ func (e *Emulator) deleteCluster(x *exchange) reply {
 	if found == nil {
 		return notFound()
 	}
-	deleted := reply{status: http.StatusNoContent, cluster: found, effective: !found.isLeaving()}
+	deleted := reply{status: http.StatusNoContent, cluster: found, effective: !found.isBeingDeleted()}
 	if deleted.effective {
 		e.beginDeletion(found, x)
 	}

@@ -19,15 +19,15 @@ func (e *Emulator) deleteNode(x *exchange) reply {
 	if i < 0 {
 		return notFound()
 	}
-	leaving := from.Nodes[i]
-	if leaving.State == nodeDraining || leaving.State == nodeDeleting {
+	drained := from.Nodes[i]
+	if drained.State == nodeDraining || drained.State == nodeDeleting {
 		return reply{status: http.StatusAccepted}
 	}
 	replaced := x.query.Get("replace") == "1"
 	if !replaced && from.Count <= max(1, from.Min) {
 		return invalid("a node pool cannot have fewer nodes: replace the node instead")
 	}
-	e.drain(leaving, x.now, x.query.Get("skip_drain") == "1")
+	e.drain(drained, x.now, x.query.Get("skip_drain") == "1")
 	if !replaced {
 		from.Count--
 	}

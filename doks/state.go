@@ -135,8 +135,8 @@ type singleSign struct {
 	ClientID  string `json:"client_id,omitempty"`
 }
 
-// isLeaving tells whether the cluster's deletion was asked for.
-func (c *cluster) isLeaving() bool { return c.State == StateDeleted || c.State == StateDeleting }
+// isBeingDeleted tells whether the cluster's deletion was asked for.
+func (c *cluster) isBeingDeleted() bool { return c.State == StateDeleted || c.State == StateDeleting }
 
 // enter puts the cluster into a state that it stays in.
 func (c *cluster) enter(state State, message string, now time.Time) {

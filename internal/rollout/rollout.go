@@ -17,9 +17,9 @@ import (
 const (
 	// interval is the time between two looks.
 	interval = time.Second
-	// patience is how long trouble must last to count: a Secret may arrive a moment after the pods,
+	// failureTimeout is how long a problem must last to count: a Secret may arrive a moment after the pods,
 	// and kubelet tries again what may pass.
-	patience = 5 * time.Second
+	failureTimeout = 5 * time.Second
 )
 
 // Waiter waits for one Deployment.
@@ -65,7 +65,7 @@ func (w *Waiter) Wait(ctx context.Context) error {
 		} else if since.IsZero() {
 			since = time.Now()
 		}
-		if !since.IsZero() && time.Since(since) >= patience {
+		if !since.IsZero() && time.Since(since) >= failureTimeout {
 			return errors.New(seen.trouble + w.lastWords(ctx, seen.crashed))
 		}
 		select {

@@ -114,7 +114,7 @@ func TestWaitGivesUpWhenAPodCannotStart(t *testing.T) {
 					g.Expect(err).To(MatchError(ContainSubstring(want)))
 				}
 				g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error is one line")
-				g.Expect(took).To(Equal(patience), "within seconds, not at the limit")
+				g.Expect(took).To(Equal(failureTimeout), "within seconds, not at the limit")
 			}, append(c.objects, replicaSet("2"))...)
 		})
 	}
@@ -134,7 +134,7 @@ func TestWaitForgivesWhatPasses(t *testing.T) {
 		after := cluster(t, deployed(2), replicaSet("2"))
 		began := time.Now()
 		kubectl := func(ctx context.Context, args ...string) (string, error) {
-			if time.Since(began) < patience {
+			if time.Since(began) < failureTimeout {
 				return before(ctx, args...)
 			}
 			return after(ctx, args...)

@@ -27,7 +27,7 @@ func TestShown(t *testing.T) {
 
 	release := tap.Hold(ofConfigMaps)
 	server.events <- known("DELETED", 2)
-	g.Eventually(tap.Kept).WithArguments(ofConfigMaps).WithTimeout(patience).Should(Equal(1))
+	g.Eventually(tap.Kept).WithArguments(ofConfigMaps).WithTimeout(waitTimeout).Should(Equal(1))
 	g.Expect(shown()).To(ConsistOf(Version{ResourceVersion: "1"}), "what is kept back is not shown")
 
 	release(Late)
@@ -42,5 +42,5 @@ func TestBookmarksAreNotKept(t *testing.T) {
 	watching(t, tap, server.config)
 	server.events <- event("BOOKMARK", "", 1)
 	server.events <- event("ADDED", "a", 2)
-	g.Eventually(tap.Kept).WithArguments(ofConfigMaps).WithTimeout(patience).Should(Equal(1))
+	g.Eventually(tap.Kept).WithArguments(ofConfigMaps).WithTimeout(waitTimeout).Should(Equal(1))
 }

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// patience bounds each wait for a server in the same process.
-const patience = 10 * time.Second
+// waitTimeout bounds each wait for a server in the same process.
+const waitTimeout = 10 * time.Second
 
 // errBroken is what a rule fails requests with.
 var errBroken = errors.New("broken by the test")
@@ -192,12 +192,12 @@ func TestHeldRequest(t *testing.T) {
 			defer cancel()
 			done := make(chan error, 1)
 			go func() { done <- create(ctx, clients) }()
-			g.Eventually(tap.Requests).WithTimeout(patience).Should(HaveLen(1))
+			g.Eventually(tap.Requests).WithTimeout(waitTimeout).Should(HaveLen(1))
 			g.Expect(server.received.Load()).To(BeZero(), "a held request must not arrive")
 
 			test.end(release, cancel)
 
-			g.Eventually(done).WithTimeout(patience).Should(Receive(Or(BeNil(), MatchError(context.Canceled))))
+			g.Eventually(done).WithTimeout(waitTimeout).Should(Receive(Or(BeNil(), MatchError(context.Canceled))))
 			g.Expect(server.received.Load()).To(Equal(test.received))
 			g.Expect(tap.Requests()[0].Canceled).To(Equal(test.canceled))
 		})

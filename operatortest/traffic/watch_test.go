@@ -127,7 +127,7 @@ func watching(t *testing.T, tap *Tap, config *rest.Config) apiwatch.Interface {
 // next is the next event that the operator sees, as "MODIFIED a 2".
 func next(g Gomega, seen apiwatch.Interface) string {
 	var got apiwatch.Event
-	g.EventuallyWithOffset(1, seen.ResultChan()).WithTimeout(patience).Should(Receive(&got))
+	g.EventuallyWithOffset(1, seen.ResultChan()).WithTimeout(waitTimeout).Should(Receive(&got))
 	object, err := meta.Accessor(got.Object)
 	g.ExpectWithOffset(1, err).NotTo(HaveOccurred())
 	return fmt.Sprintf("%s %s %s", got.Type, object.GetName(), object.GetResourceVersion())
@@ -137,7 +137,7 @@ func ofConfigMaps(request Request) bool { return request.Resource == "configmaps
 
 // pendingIn waits until the Tap has so many events that the operator does not see.
 func pendingIn(g Gomega, tap *Tap, count int) {
-	g.EventuallyWithOffset(1, tap.Kept).WithArguments(ofConfigMaps).WithTimeout(patience).Should(Equal(count))
+	g.EventuallyWithOffset(1, tap.Kept).WithArguments(ofConfigMaps).WithTimeout(waitTimeout).Should(Equal(count))
 }
 
 func TestHold(t *testing.T) {
@@ -234,7 +234,7 @@ func TestEndOfWatches(t *testing.T) {
 
 			test.end(g, tap, newServer(t).config)
 
-			g.Eventually(seen.ResultChan()).WithTimeout(patience).Should(BeClosed())
+			g.Eventually(seen.ResultChan()).WithTimeout(waitTimeout).Should(BeClosed())
 			if !test.again {
 				_, err := newClient(g, tap, server.config).CoreV1().ConfigMaps("here").Watch(t.Context(), metav1.ListOptions{})
 				g.Expect(err).To(MatchError(ErrKilled))

@@ -69,7 +69,7 @@ func (p *playing) checkBackgrounds() error {
 		headline := fmt.Sprintf("background process %s ended by itself with exit status %d", b.name, b.process.status())
 		errs = append(errs, p.failure(b.command, headline, section("its last output", lines, unmarked)))
 		// Its children may still be there.
-		b.process.stop(p.session.patience)
+		b.process.stop(p.session.grace)
 		return true
 	})
 	return errors.Join(errs...)
@@ -79,7 +79,7 @@ func (p *playing) checkBackgrounds() error {
 func (p *playing) stopBackground(name string) {
 	for i, b := range p.backgrounds {
 		if b.name == name {
-			b.process.stop(p.session.patience)
+			b.process.stop(p.session.grace)
 			p.backgrounds = slices.Delete(p.backgrounds, i, i+1)
 			return
 		}

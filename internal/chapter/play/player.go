@@ -32,7 +32,7 @@ type Player struct {
 	typingDelay    time.Duration // for each character typed; 0 means 8 ms: quick, but possible to follow
 	timeout        time.Duration // for a command, and for a background process to be ready; 0 means 2 minutes
 	cleanupTimeout time.Duration // for all cleanup blocks together after a failure; 0 means 1 minute
-	patience       patience      // zero means 10 and 5 seconds
+	grace          gracePeriods  // zero means 10 and 5 seconds
 	shell          string        // path of a POSIX shell; "" means posixShell
 }
 
@@ -65,8 +65,8 @@ func (p *Player) begin(c *chapter.Chapter) (*playing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the directory to start in: %w", err)
 	}
-	patience := cmp.Or(p.patience, patience{interrupt: 10 * time.Second, terminate: 5 * time.Second})
-	session, err := newSession(cmp.Or(p.shell, posixShell), dir, p.Env, patience)
+	grace := cmp.Or(p.grace, gracePeriods{interrupt: 10 * time.Second, terminate: 5 * time.Second})
+	session, err := newSession(cmp.Or(p.shell, posixShell), dir, p.Env, grace)
 	if err != nil {
 		return nil, err
 	}

@@ -19,10 +19,10 @@ import (
 // testPlayer plays quietly in an empty directory, and does not wait long for what won't end.
 func testPlayer(t *testing.T) *Player {
 	return &Player{
-		Dir:      t.TempDir(),
-		Env:      []string{"PATH=" + os.Getenv("PATH"), "UID=1000"}, // bash does not let UID be set
-		Out:      &bytes.Buffer{},
-		patience: patience{interrupt: 100 * time.Millisecond, terminate: 5 * time.Second},
+		Dir:   t.TempDir(),
+		Env:   []string{"PATH=" + os.Getenv("PATH"), "UID=1000"}, // bash does not let UID be set
+		Out:   &bytes.Buffer{},
+		grace: gracePeriods{interrupt: 100 * time.Millisecond, terminate: 5 * time.Second},
 	}
 }
 

@@ -20,8 +20,8 @@ type process struct {
 	drained chan struct{} // closed when, after that, all it had printed is in output
 }
 
-// patience says how long a process group gets to end after each signal.
-type patience struct {
+// gracePeriods say how long a process group gets to end after each signal.
+type gracePeriods struct {
 	interrupt time.Duration // between SIGINT and SIGTERM
 	terminate time.Duration // between SIGTERM and SIGKILL
 }
@@ -85,9 +85,9 @@ func (p *process) ended() bool {
 func (p *process) groupLives() bool { return procgroup.Lives(p.cmd.Process.Pid) }
 
 // stop ends the whole group: it asks as Ctrl-C does, then asks again, then kills.
-func (p *process) stop(patience patience) {
+func (p *process) stop(grace gracePeriods) {
 	procgroup.End(p.cmd.Process.Pid,
-		procgroup.Step{Signal: syscall.SIGINT, Wait: patience.interrupt},
-		procgroup.Step{Signal: syscall.SIGTERM, Wait: patience.terminate})
+		procgroup.Step{Signal: syscall.SIGINT, Wait: grace.interrupt},
+		procgroup.Step{Signal: syscall.SIGTERM, Wait: grace.terminate})
 	<-p.drained
 }

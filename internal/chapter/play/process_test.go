@@ -84,7 +84,7 @@ func TestACommandThatIgnoresInterruptsIsKilled(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	player := testPlayer(t)
-	player.patience = patience{interrupt: 10 * time.Millisecond, terminate: 10 * time.Millisecond}
+	player.grace = gracePeriods{interrupt: 10 * time.Millisecond, terminate: 10 * time.Millisecond}
 	err := player.playUntil(g, consoleFence("", `$ trap "" INT TERM; `+sleeper("pid")), "pid")
 	g.Expect(err).To(MatchError(context.Canceled))
 	player.expectGone(g, "pid")
@@ -146,7 +146,7 @@ func TestABackgroundProcessRunsUntilItIsStopped(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	player := testPlayer(t)
-	player.patience.interrupt = 10 * time.Second
+	player.grace.interrupt = 10 * time.Second
 	text := consoleFence("", "$ export A=1") +
 		consoleFence(` background=op ready="is up"`, `$ echo $$ >pid; trap 'echo $A >ended; exit' INT; printf 'is \033[1mup\033[0m'; while :; do sleep 0.01; done`) +
 		consoleFence("", "$ kill -0 $(cat pid)") +
@@ -222,7 +222,7 @@ func TestStopEndsAProcessThatObeys(t *testing.T) {
 	p, err := startProcess(exec.Command("sleep", "1000"), newCapture(10, io.Discard))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(p.groupLives()).To(BeTrue())
-	p.stop(patience{interrupt: 10 * time.Second})
+	p.stop(gracePeriods{interrupt: 10 * time.Second})
 	g.Expect(p.groupLives()).To(BeFalse())
 	g.Expect(p.status()).To(Equal(130))
 }

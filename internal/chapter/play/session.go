@@ -22,7 +22,7 @@ type session struct {
 	cwd      string
 	saved    bool // the state of an earlier command is there
 	status   int  // $?
-	patience patience
+	grace    gracePeriods
 	leftover []*process // commands that ended, but left children behind
 }
 
@@ -33,12 +33,12 @@ const outputLimit = 1 << 20
 var refusedVariables = []string{"UID", "EUID", "PPID", "SHELLOPTS", "BASHOPTS"}
 
 // newSession makes a session that starts in cwd, an absolute path.
-func newSession(shell, cwd string, env []string, patience patience) (*session, error) {
+func newSession(shell, cwd string, env []string, grace gracePeriods) (*session, error) {
 	dir, err := os.MkdirTemp("", "workshop-play-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the shell's state: %w", err)
 	}
-	s := &session{shell: shell, dir: dir, cwd: cwd, patience: patience}
+	s := &session{shell: shell, dir: dir, cwd: cwd, grace: grace}
 	s.env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains(refusedVariables, name)
@@ -75,7 +75,7 @@ const saveScript = `set +efuxC
 // close ends what commands left running and removes the session's files.
 func (s *session) close() error {
 	for _, p := range s.leftover {
-		p.stop(patience{interrupt: 0, terminate: s.patience.terminate})
+		p.stop(gracePeriods{interrupt: 0, terminate: s.grace.terminate})
 	}
 	if err := os.RemoveAll(s.dir); err != nil {
 		return fmt.Errorf("remove the shell's state: %w", err)
@@ -99,7 +99,7 @@ func (s *session) run(ctx context.Context, text string, limit time.Duration, liv
 	select {
 	case <-p.drained:
 	case <-ctx.Done():
-		p.stop(s.patience)
+		p.stop(s.grace)
 		output.mute()
 		return output, 0, context.Cause(ctx)
 	}
