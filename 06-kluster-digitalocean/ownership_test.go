@@ -115,6 +115,30 @@ var _ = Describe("a cluster", func() {
 		Expect(account.Clusters()[0].NodePools).To(ConsistOf(HaveField("Count", 1)), "the first Kluster changes nothing any more")
 	}, SpecTimeout(specTimeout))
 
+	It("is adopted by a Kluster that was restored from a backup, once its tag names that one", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		account := clouds.of(namespace)
+		startOperator(testOptions(namespace))
+		lost := create(ctx, namespace, "shop")
+		expectReason(ctx, lost, klusterv1alpha1.ReasonRunning)
+		change(ctx, lost, func() { lost.Spec.DeletionPolicy = klusterv1alpha1.DeletionOrphan })
+		Expect(cluster.Client.Delete(ctx, lost)).To(Succeed())
+		eventually(ctx, func(g Gomega) {
+			err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(lost), &klusterv1alpha1.Kluster{})
+			g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the Kluster is still there: %v", err)
+		})
+
+		restored := newKluster(namespace, "shop") // a backup keeps metadata and spec, but neither UID nor status
+		restored.Annotations = lost.Annotations
+		Expect(cluster.Client.Create(ctx, restored)).To(Succeed())
+		ready := expectReason(ctx, restored, klusterv1alpha1.ReasonNotOwned)
+		Expect(ready.Message).To(And(ContainSubstring(ownerOf(lost).Tag()), ContainSubstring(ownerOf(restored).Tag())), "it tells what to do")
+		Expect(account.Effective("create cluster")).To(HaveLen(1), "no second cluster is made")
+		retag(namespace, restored)
+		expectReason(ctx, restored, klusterv1alpha1.ReasonRunning)
+		expectOneCluster(restored)
+	}, SpecTimeout(specTimeout))
+
 	DescribeTable("is left alone, also by a deletion,", func(ctx SpecContext, owners func(own, other *klusterv1alpha1.Kluster) []*klusterv1alpha1.Kluster) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
