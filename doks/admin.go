@@ -125,7 +125,7 @@ func (e *Emulator) steerCluster(call, id string, body []byte) reply {
 			return badRequest(err.Error())
 		}
 		return e.done(e.AddResources(id, wanted.LoadBalancers, wanted.Volumes, wanted.VolumeSnapshots))
-	case "POST clusters tags":
+	case "PUT clusters tags":
 		var wanted tagRequest
 		if err := json.Unmarshal(body, &wanted); err != nil {
 			return badRequest(err.Error())

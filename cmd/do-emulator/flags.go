@@ -50,7 +50,7 @@ While it runs, no token is needed for:
   GET                /emulator/clusters                 all clusters
   DELETE             /emulator/clusters/ID              remove a cluster at once
   POST               /emulator/clusters/ID/state        {"state": "degraded", "message": "why"}
-  POST               /emulator/clusters/ID/tags         {"tags": ["kluster-uid:UID"]}
+  PUT                /emulator/clusters/ID/tags         {"tags": ["kluster-uid:UID"]}
   POST               /emulator/clusters/ID/resources    {"load_balancers": ["name"], "volumes": [], "volume_snapshots": []}
   GET                /emulator/leftovers                what deleted clusters left behind
 
