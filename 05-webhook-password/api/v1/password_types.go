@@ -16,6 +16,11 @@ const (
 	ProtectionEnabled = "enabled"
 )
 
+// Go must write a spec exactly as it has read it: the defaulting webhook answers with the object as Go writes it, so
+// any other difference would change what the author wrote. That is why all fields, even required ones, are left
+// out if they are empty; why a required number that may be 0 is a pointer, or else a missing one would come back as 0;
+// and why a duration is a string: a metav1.Duration turns 720h into 720h0m0s.
+
 // PasswordSpec says what password is wanted, and where.
 type PasswordSpec struct {
 	// SecretName is the Secret that holds the password, under the key "password". It can't be
@@ -73,12 +78,12 @@ type Requirement struct {
 	// Class is the class of the characters.
 	// +required
 	// +kubebuilder:validation:Enum=Digit;Symbol
-	Class CharacterClass `json:"class"`
+	Class CharacterClass `json:"class,omitempty"`
 	// Count is how many of them there are, 0 to 128.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=128
-	Count int32 `json:"count"`
+	Count *int32 `json:"count,omitempty"`
 }
 
 // CharacterClass is a set of characters that are no letters.
@@ -119,7 +124,7 @@ type Rotation struct {
 	// After is the age at which a password is replaced, a minute or more, such as "720h".
 	// +required
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="spec.rotation.after must be at least 1m"
-	After metav1.Duration `json:"after"`
+	After string `json:"after,omitempty"`
 }
 
 // ConditionReady is True while the Secret holds a password as the policy asks.

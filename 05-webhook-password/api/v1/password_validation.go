@@ -47,24 +47,31 @@ func (p *PasswordPolicy) Validate(path *field.Path) field.ErrorList {
 
 func (r *Requirement) validate(path *field.Path) field.ErrorList {
 	problems := oneOf(path.Child("class"), r.Class, ClassDigit, ClassSymbol)
-	if r.Count < 0 || r.Count > maxCount {
-		problems = append(problems, field.Invalid(path.Child("count"), r.Count, fmt.Sprintf("must be 0 to %d", maxCount)))
+	if r.Count == nil {
+		return append(problems, field.Required(path.Child("count"), ""))
+	}
+	if *r.Count < 0 || *r.Count > maxCount {
+		problems = append(problems, field.Invalid(path.Child("count"), *r.Count, fmt.Sprintf("must be 0 to %d", maxCount)))
 	}
 	return problems
 }
 
 // Validate returns what is wrong with the rotation; nothing if there is none.
 func (r *Rotation) Validate(path *field.Path) field.ErrorList {
-	if r == nil || r.After.Duration >= minRotation {
+	if r == nil {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path.Child("after"), r.After.Duration.String(), "must be at least 1m")}
+	if after, err := time.ParseDuration(r.After); err != nil || after < minRotation {
+		return field.ErrorList{field.Invalid(path.Child("after"), r.After, "must be at least 1m")}
+	}
+	return nil
 }
 
 // EffectiveAfter is the age at which a password is replaced, never less than the schema allows:
 // otherwise the operator would do nothing but replace the password.
 func (r *Rotation) EffectiveAfter() time.Duration {
-	return max(r.After.Duration, minRotation)
+	after, _ := time.ParseDuration(r.After) // 0 if nobody has checked it
+	return max(after, minRotation)
 }
 
 // oneOf returns what is wrong with a value that is not supported. If "" is supported, the field may be left out.

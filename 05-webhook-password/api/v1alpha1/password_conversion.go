@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
@@ -81,7 +82,7 @@ func hubSpec(spec PasswordSpec) secretv1.PasswordSpec {
 	}
 	require := func(class secretv1.CharacterClass, count *int32) {
 		if count != nil && *count != 0 {
-			policy.Require = append(policy.Require, secretv1.Requirement{Class: class, Count: *count})
+			policy.Require = append(policy.Require, secretv1.Requirement{Class: class, Count: count})
 		}
 	}
 	require(secretv1.ClassDigit, spec.Digits)
@@ -95,7 +96,7 @@ func spokeSpec(spec secretv1.PasswordSpec) PasswordSpec {
 	count := func(class secretv1.CharacterClass) *int32 {
 		for _, requirement := range spec.Policy.Require {
 			if requirement.Class == class {
-				return new(requirement.Count)
+				return new(ptr.Deref(requirement.Count, 0))
 			}
 		}
 		return new(int32(0))

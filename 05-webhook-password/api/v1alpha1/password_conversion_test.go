@@ -127,7 +127,9 @@ func fill(seed int64, object any) {
 		},
 		func(requirement *secretv1.Requirement, c randfill.Continue) {
 			c.FillNoCustom(requirement)
-			requirement.Count = int32(c.Intn(4))
+			if requirement.Count != nil {
+				*requirement.Count = int32(c.Intn(4))
+			}
 		},
 	).Fill(object)
 }

@@ -15,7 +15,7 @@ var _ = Describe("a change", func() {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "worded")
-		password.Spec.Policy.Require = []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: 4}, {Class: secretv1.ClassSymbol, Count: 3}}
+		password.Spec.Policy.Require = []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: new(int32(4))}, {Class: secretv1.ClassSymbol, Count: new(int32(3))}}
 		create(ctx, password)
 		first := expectReady(ctx, password)
 		for _, require := range []string{

@@ -6,7 +6,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
@@ -92,5 +91,5 @@ func (c *shiftedClock) Now() time.Time                     { return time.Now().A
 func (c *shiftedClock) Since(past time.Time) time.Duration { return c.Now().Sub(past) }
 
 func rotationAfter(age time.Duration) *secretv1.Rotation {
-	return &secretv1.Rotation{After: metav1.Duration{Duration: age}}
+	return &secretv1.Rotation{After: age.String()}
 }

@@ -26,7 +26,7 @@ func storedPassword() *secretv1.Password {
 	return &secretv1.Password{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "login", UID: "uid-of-login", Generation: 3},
 		Spec: secretv1.PasswordSpec{SecretName: "database", Policy: secretv1.PasswordPolicy{
-			Length: 20, Require: []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: 5}}, Case: secretv1.CaseMixed, Repeat: secretv1.RepeatAllowed,
+			Length: 20, Require: []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: new(int32(5))}}, Case: secretv1.CaseMixed, Repeat: secretv1.RepeatAllowed,
 		}},
 	}
 }
@@ -168,10 +168,10 @@ func TestCauseToGenerate(t *testing.T) {
 	edited := func(secret *corev1.Secret) { secret.Data["password"] = []byte(otherPass) }
 	longer := func(password *secretv1.Password) { password.Spec.Policy.Length = 21 }
 	reworded := func(password *secretv1.Password) {
-		password.Spec.Policy.Require = []secretv1.Requirement{{Class: secretv1.ClassSymbol}, {Class: secretv1.ClassDigit, Count: 5}}
+		password.Spec.Policy.Require = []secretv1.Requirement{{Class: secretv1.ClassSymbol, Count: new(int32(0))}, {Class: secretv1.ClassDigit, Count: new(int32(5))}}
 	}
 	hourly := func(password *secretv1.Password) {
-		password.Spec.Rotation = &secretv1.Rotation{After: metav1.Duration{Duration: time.Hour}}
+		password.Spec.Rotation = &secretv1.Rotation{After: "1h"}
 	}
 	both := func(password *secretv1.Password) { longer(password); hourly(password) }
 	tests := map[string]struct {

@@ -71,7 +71,7 @@ func TestNewStatus(t *testing.T) {
 func TestNewStatusNextRotation(t *testing.T) {
 	g := NewWithT(t)
 	password := storedPassword()
-	password.Spec.Rotation = &secretv1.Rotation{After: metav1.Duration{Duration: 90 * time.Minute}}
+	password.Spec.Rotation = &secretv1.Rotation{After: "90m"}
 	g.Expect(newStatus(password, sealedSecret(t), nil).NextRotation.Time).To(BeTemporally("==", noon.Add(90*time.Minute)))
 	g.Expect(newStatus(password, nil, &obstacle{reason: "NameTaken"}).NextRotation).To(BeNil())
 }

@@ -18,7 +18,7 @@ var _ = Describe("a Password that nobody has checked", func() {
 		startManager(cluster.Config, testOptions(namespace))
 		password := createUnchecked(ctx, namespace, "hurried", `{"policy":{"length":20,"require":[{"class":"Digit","count":5}],"case":"Mixed","repeat":"Allowed"},"rotation":{"after":"1ns"}}`)
 		secret := expectReady(ctx, password)
-		Expect(password.Spec.Rotation.After.Duration).To(Equal(time.Nanosecond), "the API server stores what the conversion has made")
+		Expect(password.Spec.Rotation.After).To(Equal("1ns"), "the API server stores what the conversion has made")
 		Expect(password.Status.NextRotation.Sub(password.Status.LastRotated.Time)).To(Equal(time.Minute), "see EffectiveAfter in api/v1/password_validation.go")
 		consistently(ctx, func(g Gomega) {
 			g.Expect(getSecret(ctx, g, namespace, "hurried").ResourceVersion).To(Equal(secret.ResourceVersion))

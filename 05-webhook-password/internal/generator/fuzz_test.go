@@ -60,8 +60,8 @@ func isPossible(policy secretv1.PasswordPolicy) bool {
 	}
 	enough := true
 	for _, requirement := range policy.Require {
-		letters -= requirement.Count
-		enough = enough && requirement.Count <= left[requirement.Class]
+		letters -= *requirement.Count
+		enough = enough && *requirement.Count <= left[requirement.Class]
 	}
 	if policy.Repeat == secretv1.RepeatForbidden && (!enough || letters > lettersLeft) {
 		return false

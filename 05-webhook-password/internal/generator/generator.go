@@ -9,6 +9,7 @@ import (
 
 	"github.com/sethvargo/go-password/password"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
@@ -47,8 +48,8 @@ func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
 		return problems
 	}
 	for i, requirement := range policy.Require {
-		if available := len(charactersOf(requirement.Class)); int(requirement.Count) > available {
-			problems = append(problems, field.Invalid(path.Child("require").Index(i).Child("count"), requirement.Count,
+		if available := len(charactersOf(requirement.Class)); int(*requirement.Count) > available { // Validate has found the count
+			problems = append(problems, field.Invalid(path.Child("require").Index(i).Child("count"), *requirement.Count,
 				fmt.Sprintf("must be at most %d, for there are no more of class %s, and none may be there twice", available, requirement.Class)))
 		}
 	}
@@ -111,7 +112,7 @@ func Bits(policy secretv1.PasswordPolicy) int {
 func count(policy secretv1.PasswordPolicy, class secretv1.CharacterClass) int {
 	for _, requirement := range policy.Require {
 		if requirement.Class == class {
-			return int(requirement.Count)
+			return int(ptr.Deref(requirement.Count, 0))
 		}
 	}
 	return 0

@@ -17,7 +17,7 @@ import (
 // policyOf is a policy with the defaults of the API server.
 func policyOf(change func(*secretv1.PasswordPolicy)) secretv1.PasswordPolicy {
 	policy := secretv1.PasswordPolicy{
-		Length: 20, Require: []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: 5}},
+		Length: 20, Require: []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: new(int32(5))}},
 		Case: secretv1.CaseMixed, Repeat: secretv1.RepeatAllowed,
 	}
 	if change != nil {
@@ -27,7 +27,7 @@ func policyOf(change func(*secretv1.PasswordPolicy)) secretv1.PasswordPolicy {
 }
 
 func require(digits, symbols int32) []secretv1.Requirement {
-	return []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: digits}, {Class: secretv1.ClassSymbol, Count: symbols}}
+	return []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: &digits}, {Class: secretv1.ClassSymbol, Count: &symbols}}
 }
 
 func TestCheck(t *testing.T) {
@@ -107,7 +107,7 @@ func TestEveryClass(t *testing.T) {
 		g.Expect(alphabets).NotTo(HaveKey(alphabet), "%s has the characters of another class, see charactersOf in generator.go", class)
 		alphabets[alphabet] = class
 		policy := policyOf(func(p *secretv1.PasswordPolicy) {
-			p.Length, p.Require = 8, []secretv1.Requirement{{Class: class, Count: 8}}
+			p.Length, p.Require = 8, []secretv1.Requirement{{Class: class, Count: new(int32(8))}}
 		})
 		g.Expect(Check(policy, nil)).To(BeEmpty(), "see PasswordPolicy.Validate in api/v1/password_validation.go")
 		generated, err := Generate(policy)

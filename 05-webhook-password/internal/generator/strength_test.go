@@ -54,7 +54,7 @@ func compareBits(t *testing.T, length int, letterCase secretv1.LetterCase, repea
 	policy := secretv1.PasswordPolicy{Length: int32(length), Case: letterCase, Repeat: repeat, Require: require(0, 0)}
 	for digits := range length + 1 {
 		for symbols := range length - digits + 1 {
-			policy.Require[0].Count, policy.Require[1].Count = int32(digits), int32(symbols)
+			policy.Require[0].Count, policy.Require[1].Count = new(int32(digits)), new(int32(symbols))
 			exact := choices(len(lettersOf(policy)), length-digits-symbols, repeat) + choices(10, digits, repeat) + choices(30, symbols, repeat)
 			if math.IsInf(exact, -1) {
 				continue // impossible

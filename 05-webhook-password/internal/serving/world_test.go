@@ -36,7 +36,7 @@ func newAlphaPassword(namespace, name string) *secretv1alpha1.Password {
 func newImpossible(namespace string) *secretv1.Password {
 	password := newPassword(namespace, "impossible")
 	password.Spec.Policy = secretv1.PasswordPolicy{
-		Length: 20, Repeat: secretv1.RepeatForbidden, Require: []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: 11}},
+		Length: 20, Repeat: secretv1.RepeatForbidden, Require: []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: new(int32(11))}},
 	}
 	return password
 }

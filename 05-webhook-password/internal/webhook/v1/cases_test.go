@@ -172,7 +172,7 @@ type change func(*secretv1.Password)
 // password is one as the API server stores it: with all defaults of the schema.
 func password(name string, changes ...change) *secretv1.Password {
 	object := &secretv1.Password{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: secretv1.PasswordSpec{Policy: secretv1.PasswordPolicy{
-		Length: 20, Require: []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: 5}}, Case: secretv1.CaseMixed, Repeat: secretv1.RepeatAllowed,
+		Length: 20, Require: []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: new(int32(5))}}, Case: secretv1.CaseMixed, Repeat: secretv1.RepeatAllowed,
 	}}}
 	for _, change := range changes {
 		change(object)
@@ -189,14 +189,14 @@ func generated() *secretv1.Password {
 func policy(length, digits, symbols int32) change {
 	return func(object *secretv1.Password) {
 		object.Spec.Policy.Length = length
-		object.Spec.Policy.Require = []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: digits}, {Class: secretv1.ClassSymbol, Count: symbols}}
+		object.Spec.Policy.Require = []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: &digits}, {Class: secretv1.ClassSymbol, Count: &symbols}}
 	}
 }
 
 func symbolsFirst(length, symbols, digits int32) change {
 	return func(object *secretv1.Password) {
 		object.Spec.Policy.Length = length
-		object.Spec.Policy.Require = []secretv1.Requirement{{Class: secretv1.ClassSymbol, Count: symbols}, {Class: secretv1.ClassDigit, Count: digits}}
+		object.Spec.Policy.Require = []secretv1.Requirement{{Class: secretv1.ClassSymbol, Count: &symbols}, {Class: secretv1.ClassDigit, Count: &digits}}
 	}
 }
 
@@ -215,10 +215,10 @@ func lower(object *secretv1.Password)    { object.Spec.Policy.Case = secretv1.Ca
 func label(object *secretv1.Password)    { object.Labels = map[string]string{"team": "red"} }
 func rotation(object *secretv1.Password) { every(time.Hour)(object) }
 
-func every(age time.Duration) change {
-	return func(object *secretv1.Password) {
-		object.Spec.Rotation = &secretv1.Rotation{After: metav1.Duration{Duration: age}}
-	}
+func every(age time.Duration) change { return after(age.String()) }
+
+func after(age string) change {
+	return func(object *secretv1.Password) { object.Spec.Rotation = &secretv1.Rotation{After: age} }
 }
 
 func letters(choice secretv1.LetterCase) change {
@@ -231,7 +231,7 @@ func repeat(choice secretv1.Repetition) change {
 
 func otherClass(count int32) change {
 	return func(object *secretv1.Password) {
-		object.Spec.Policy.Require = append(object.Spec.Policy.Require, secretv1.Requirement{Class: "Other", Count: count})
+		object.Spec.Policy.Require = append(object.Spec.Policy.Require, secretv1.Requirement{Class: "Other", Count: &count})
 	}
 }
 

@@ -1,8 +1,6 @@
 package v1_test
 
 import (
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -76,13 +74,13 @@ var _ = Describe("the conversion of a Password", func() {
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(hub), hub)).To(Succeed())
 		Expect(hub.Spec.Policy.Length).To(BeEquivalentTo(25))
 		Expect(hub.Spec.SecretName).To(Equal("login"))
-		Expect(hub.Spec.Rotation).To(HaveValue(HaveField("After.Duration", time.Hour)))
+		Expect(hub.Spec.Rotation).To(HaveValue(HaveField("After", "1h0m0s")))
 
 		Expect(env.Client.Patch(ctx, hub, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"rotation":{"after":"2h"}}}`)))).To(Succeed())
 		var spoke secretv1alpha1.Password
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(hub), &spoke)).To(Succeed())
 		Expect(spoke.Spec).To(Equal(alpha("", 25, 4, 2).Spec))
-		Expect(hub.Spec.Rotation.After.Duration).To(Equal(2 * time.Hour))
+		Expect(hub.Spec.Rotation.After).To(Equal("2h"))
 		Expect(hub.Spec.SecretName).To(Equal("login"))
 	}, SpecTimeout(patience))
 

@@ -18,9 +18,12 @@ func notedCases() map[string]admissionCase {
 	alsoSymbols := func(counts ...int32) change {
 		return func(object *secretv1.Password) {
 			for _, count := range counts {
-				object.Spec.Policy.Require = append(object.Spec.Policy.Require, secretv1.Requirement{Class: secretv1.ClassSymbol, Count: count})
+				object.Spec.Policy.Require = append(object.Spec.Policy.Require, secretv1.Requirement{Class: secretv1.ClassSymbol, Count: &count})
 			}
 		}
+	}
+	uncounted := func(object *secretv1.Password) {
+		object.Spec.Policy.Require[len(object.Spec.Policy.Require)-1].Count = nil
 	}
 	return map[string]admissionCase{
 		"noted: what v1 allows":          {new: noted("new", secretName("login"), rotation)},
@@ -33,6 +36,7 @@ func notedCases() map[string]admissionCase {
 		"noted: another class, negative": {new: noted("new", otherClass(-7)), refused: `supported values: "Digit", "Symbol"`},
 		"noted: a class twice":           {new: noted("new", alsoSymbols(0, 3)), refused: `spec.policy.require[2].class: Duplicate value: "Symbol"`},
 		"noted: a negative count":        {new: noted("new", alsoSymbols(0, -7)), refused: "spec.policy.require[2].count: Invalid value: -7: must be 0 to 128"},
+		"noted: no count":                {new: noted("new", alsoSymbols(0), uncounted), refused: "Required value"},
 		"noted: letters of another case": {new: alpha("new", 20, 5, 0, alphaLower, note(letters("Other"))), refused: `spec.policy.case: Unsupported value: "Other": supported values: "Mixed", "Lower"`},
 		"noted: another repetition":      {new: noted("new", repeat("Other")), refused: `spec.policy.repeat: Unsupported value: "Other": supported values: "Allowed", "Forbidden"`},
 		"noted: a nanosecond, later":     {old: alpha("hurried", 20, 5, 0), new: noted("hurried", every(time.Nanosecond)), refused: "must be at least 1m"},

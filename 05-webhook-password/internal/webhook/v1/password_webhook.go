@@ -5,16 +5,13 @@ package v1
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
-	"gomodules.xyz/jsonpatch/v2"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
@@ -31,52 +28,33 @@ const (
 	ConvertPath = "/convert"
 )
 
-// SetupPasswordWebhookWithManager makes the manager's webhook server serve the
-// webhooks of Passwords. The conversion webhook is among them because v1 is a hub.
+// SetupPasswordWebhookWithManager registers the webhooks of Passwords with the manager's
+// webhook server. The conversion webhook is one of them, because v1 is a hub.
 func SetupPasswordWebhookWithManager(mgr ctrl.Manager) error {
-	mgr.GetWebhookServer().Register(MutatePath, &admission.Webhook{Handler: &PasswordDefaulter{}})
-	err := ctrl.NewWebhookManagedBy(mgr, &secretv1.Password{}).
+	return ctrl.NewWebhookManagedBy(mgr, &secretv1.Password{}).
 		WithValidator(&PasswordCustomValidator{}).
+		WithDefaulter(&PasswordCustomDefaulter{}).
 		Complete()
-	if err != nil {
-		return fmt.Errorf("set the webhooks of Passwords up: %w", err)
-	}
-	return nil
 }
 
-// failurePolicy=ignore: nothing depends on what this webhook fills in, for the operator takes a
-// Password without a secretName in the same way. A second is ample, and the user is waiting.
+// failurePolicy=ignore: nothing depends on this default, because the operator treats a Password
+// without a secretName in the same way. A second is plenty, and the user is waiting.
 //
 // +kubebuilder:webhook:path=/mutate-secret-example-com-v1-password,mutating=true,failurePolicy=ignore,sideEffects=None,groups=secret.example.com,resources=passwords,verbs=create;update,versions=v1,name=mpassword-v1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=1,reinvocationPolicy=IfNeeded
 
-// PasswordDefaulter fills in what a default of the CRD can't: a value that depends on another field.
+// PasswordCustomDefaulter fills in what a default of the CRD can't: a value that depends on another field.
+type PasswordCustomDefaulter struct{}
+
+var _ admission.Defaulter[*secretv1.Password] = (*PasswordCustomDefaulter)(nil)
+
+// Default names the Secret after the Password. A Password with a generateName has no name
+// yet, because the API server generates names after mutation; its secretName stays empty.
 //
-// It is no admission.Defaulter, which kubebuilder would make: that one answers with the whole
-// object as Go writes it. A required number that the user forgot would come back as 0,
-// and the schema, which the API server looks at afterwards, would find nothing wrong.
-type PasswordDefaulter struct{}
-
-var _ admission.Handler = (*PasswordDefaulter)(nil)
-
-// Handle names the Secret like the Password. One with a generateName has no name
-// yet: names are made after mutation. It stays without a secretName.
-func (*PasswordDefaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
-	var password struct {
-		Metadata struct {
-			Name string `json:"name"`
-		} `json:"metadata"`
-		Spec *struct {
-			SecretName string `json:"secretName"`
-		} `json:"spec"`
-	}
-	if err := json.Unmarshal(request.Object.Raw, &password); err != nil {
-		return admission.Allowed("") // the schema says better what is wrong
-	}
-	if password.Metadata.Name == "" || password.Spec == nil || password.Spec.SecretName != "" {
-		return admission.Allowed("")
-	}
-	logf.FromContext(ctx).V(1).Info("Naming the Secret like the Password")
-	return admission.Patched("", jsonpatch.NewOperation("add", "/spec/secretName", password.Metadata.Name))
+// controller-runtime compares the object as it came with the object as Go writes it, and answers with
+// the difference. See PasswordSpec for what that demands of the API types.
+func (*PasswordCustomDefaulter) Default(_ context.Context, password *secretv1.Password) error {
+	password.Spec.SecretName = password.EffectiveSecretName()
+	return nil
 }
 
 // failurePolicy=fail: a check that is left out when the server is down is no check.

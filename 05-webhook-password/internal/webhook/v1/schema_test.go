@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
@@ -30,7 +31,7 @@ func TestBoundsAreOne(t *testing.T) {
 		return func(object *secretv1.Password) {
 			object.Spec.Policy.Require = nil
 			for _, count := range counts {
-				object.Spec.Policy.Require = append(object.Spec.Policy.Require, secretv1.Requirement{Class: class, Count: count})
+				object.Spec.Policy.Require = append(object.Spec.Policy.Require, secretv1.Requirement{Class: class, Count: &count})
 			}
 		}
 	}
@@ -45,7 +46,7 @@ func TestBoundsAreOne(t *testing.T) {
 		"a name that ends in a hyphen": {secretName("login-")}, "a name with an empty part": {secretName("a..b")}, "a name with a line feed": {secretName("a\n")},
 		"a name that just fits": {secretName(strings.Repeat("a", 253))}, "a name that is too long": {secretName(strings.Repeat("a", 254))},
 		"a long part of a name": {secretName(strings.Repeat("a", 64) + ".b")},
-		"a minute":              {every(time.Minute)}, "nearly a minute": {every(time.Minute - time.Nanosecond)}, "an age below zero": {every(-time.Hour)}, "no age": {every(0)},
+		"a minute":              {every(time.Minute)}, "nearly a minute": {every(time.Minute - time.Nanosecond)}, "an age below zero": {every(-time.Hour)}, "no age": {after("")}, "no duration": {after("soon")}, "a day": {after("1d")}, "hours and minutes": {after("1h30m")},
 	}
 	for _, length := range []int32{-1, 7, 8, 128, 129} {
 		tests[fmt.Sprintf("length %d", length)] = []change{counts(""), lengths(length)}
@@ -54,6 +55,9 @@ func TestBoundsAreOne(t *testing.T) {
 		for name, these := range map[string][]int32{"0": {0}, "below 0": {-1}, "128": {128}, "129": {129}, "twice": {1, 2}} {
 			tests[string(class)+" "+name] = []change{lengths(128), counts(class, these...)}
 		}
+		tests[string(class)+" without a count"] = []change{func(object *secretv1.Password) {
+			object.Spec.Policy.Require = []secretv1.Requirement{{Class: class}}
+		}}
 	}
 	for name, changes := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +80,7 @@ func TestEveryClassHasCases(t *testing.T) {
 				continue
 			}
 			for _, requirement := range object.Spec.Policy.Require {
-				passes = passes || requirement.Class == class && requirement.Count > 0
+				passes = passes || requirement.Class == class && ptr.Deref(requirement.Count, 0) > 0
 			}
 		}
 		if !passes || !refused {
