@@ -85,11 +85,14 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	if err != nil {
 		return err
 	}
-	webhooks, err := serving.NewWebhooks(hooks, options.TLSOpts(), os.Getenv)
-	if err != nil {
+	if err := options.CheckAddresses(); err != nil {
 		return err
 	}
-	if err := options.CheckAddresses(); err != nil {
+	if err := hooks.CheckAddress(); err != nil {
+		return err
+	}
+	webhooks, err := serving.NewWebhooks(hooks, options.TLSOpts())
+	if err != nil {
 		return err
 	}
 	mgr, err := ctrl.NewManager(config, options.ForManager(ctx, ctrl.Options{
@@ -120,12 +123,9 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	}
 	// +kubebuilder:scaffold:builder
 
-	if err := webhooks.AddProbes(mgr); err != nil {
-		return err
-	}
 	setupLog.Info("Starting the manager", "version", version, "revision", revision)
 	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("run the manager: %w", hooks.NameTheFlag(err))
+		return fmt.Errorf("run the manager: %w", err)
 	}
 	setupLog.Info("Stopped")
 	return nil

@@ -67,7 +67,7 @@ func TestRunRefuses(t *testing.T) {
 		"certificates from nowhere":       {args: []string{"--webhook-certs=borrowed"}, want: "--webhook-certs=borrowed: choose one of local, files, rotated"},
 		"local webhooks at all addresses": {args: []string{"--webhook-bind-address=:9443"}, want: "--webhook-bind-address=:9443: local webhooks need a loopback address, such as 127.0.0.1:9443"},
 		"webhooks without a certificate":  {args: []string{"--webhook-certs=files", "--webhook-cert-path=missing"}, want: "--webhook-cert-path=missing: stat missing/tls.crt: no such file or directory"},
-		"certificates of no pod":          {args: []string{"--webhook-certs=rotated", "--webhook-cert-path=certs", cluster(t)}, want: "--webhook-certs=rotated: set POD_NAMESPACE to the namespace of the Secret webhook-server-cert"},
+		"certificates of no pod":          {args: []string{"--webhook-certs=rotated", "--webhook-cert-path=certs"}, want: "--webhook-certs=rotated: set POD_NAMESPACE to the namespace of the Secret webhook-server-cert"},
 		"no cluster":                      {want: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
 		"an address for probes that another process has": {
 			args: []string{cluster(t), "--health-probe-bind-address=" + occupied},
@@ -174,11 +174,11 @@ func TestProcessFailsInOneLine(t *testing.T) {
 		},
 		"an address for local webhooks that another process has": {
 			args: []string{cluster, "--webhook-bind-address=" + occupied},
-			want: "run the manager: --webhook-bind-address=" + occupied + ": another process uses it: end that one, or choose another port",
+			want: "--webhook-bind-address=" + occupied + ": another process uses it: end that one, or choose another port",
 		},
 		"an address for webhooks that another process has": {
 			args: []string{cluster, "--webhook-certs=files", "--webhook-cert-path=" + certificates(t), "--webhook-bind-address=" + occupied},
-			want: "run the manager: --webhook-bind-address=" + occupied + ": another process uses it: end that one, or choose another port",
+			want: "--webhook-bind-address=" + occupied + ": another process uses it: end that one, or choose another port",
 		},
 	}
 	for name, test := range tests {

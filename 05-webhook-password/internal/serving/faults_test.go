@@ -2,8 +2,14 @@ package serving_test
 
 import (
 	"cmp"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"log"
 	"net"
@@ -14,11 +20,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/utils/clock"
-	testingclock "k8s.io/utils/clock/testing"
-
-	"example.com/operator-workshop/05-webhook-password/internal/serving"
 )
+
+const day = 24 * time.Hour
 
 // fault is a way in which a webhook server fails, and why the API server says that
 // the call has failed. URL, PORT, TIME and UID stand for what differs each time.
@@ -117,11 +121,9 @@ func answerAnother(w http.ResponseWriter, request *http.Request) {
 func (f fault) serve() (url string, bundle []byte) {
 	GinkgoHelper()
 	host := cmp.Or(f.host, "127.0.0.1")
-	born := testingclock.NewFakePassiveClock(time.Now().Add(-f.age))
-	authority := mustMake(cmp.Or(f.certified, host), born)
-	bundle = authority.Bundle()
+	certificate, bundle := selfSigned(cmp.Or(f.certified, host), time.Now().Add(-f.age))
 	if f.otherCA {
-		bundle = mustMake(host, testingclock.NewFakePassiveClock(born.Now().Add(time.Second))).Bundle()
+		_, bundle = selfSigned(host, time.Now())
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
@@ -133,9 +135,9 @@ func (f fault) serve() (url string, bundle []byte) {
 		return url, bundle
 	}
 	if !f.plain {
-		listener = tls.NewListener(listener, &tls.Config{GetCertificate: authority.GetCertificate})
+		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}})
 	}
-	server := &http.Server{Handler: f.answer, ReadHeaderTimeout: patience, ErrorLog: log.New(GinkgoWriter, "faulty server: ", 0)}
+	server := &http.Server{Handler: f.answer, ReadHeaderTimeout: waitTimeout, ErrorLog: log.New(GinkgoWriter, "faulty server: ", 0)}
 	go func() {
 		defer GinkgoRecover()
 		Expect(server.Serve(listener)).To(MatchError(http.ErrServerClosed))
@@ -144,11 +146,23 @@ func (f fault) serve() (url string, bundle []byte) {
 	return url, bundle
 }
 
-func mustMake(host string, now clock.PassiveClock) *serving.Authority {
+// selfSigned makes a certificate that is valid for a day, and the bundle with which a client trusts it.
+func selfSigned(host string, from time.Time) (certificate tls.Certificate, bundle []byte) {
 	GinkgoHelper()
-	authority, err := serving.NewAuthority(host, day, now)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	Expect(err).NotTo(HaveOccurred())
-	return authority
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: from.String()}, NotBefore: from.Add(-time.Minute), NotAfter: from.Add(day),
+		BasicConstraintsValid: true, IsCA: true,
+	}
+	if ip := net.ParseIP(host); ip != nil {
+		template.IPAddresses = []net.IP{ip}
+	} else {
+		template.DNSNames = []string{host}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	Expect(err).NotTo(HaveOccurred())
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 var variables = []struct {

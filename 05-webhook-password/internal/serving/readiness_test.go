@@ -39,7 +39,7 @@ var _ = Describe("the only pod of the operator", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(os.WriteFile(filepath.Join(folder, "tls.crt"), certificate, 0o600)).To(Succeed())
 		Expect(os.WriteFile(filepath.Join(folder, "tls.key"), key, 0o600)).To(Succeed())
-		setConversion(ctx, converter("https://"+pod.service()+webhookv1.ConvertPath, certificate))
+		setConversion(ctx, converter("https://"+pod.service()+convertPath, certificate))
 		storeAlpha(ctx, namespace)
 
 		pod.runOperator(ctx, namespace, folder)
@@ -69,13 +69,13 @@ func storeAlpha(ctx context.Context, namespace string) {
 				found.Spec.Versions[i].Storage = found.Spec.Versions[i].Name == version
 			}
 			return api.Update(ctx, found)
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(polling).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
 	}
 	setStorage(ctx, "v1alpha1")
 	stored := newAlphaPassword(namespace, "stored-long-ago")
 	stored.Spec.Length = 20
 	// Until the API server has noticed the change, it would have to convert.
-	Eventually(api.Create).WithArguments(ctx, stored).WithTimeout(patience).WithPolling(polling).Should(Succeed())
+	Eventually(api.Create).WithArguments(ctx, stored).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
 	setStorage(ctx, "v1")
 }
 
@@ -85,7 +85,7 @@ func (p *process) runOperator(ctx context.Context, namespace, folder string) {
 	options, hooks := manager.Default(), serving.Default()
 	options.Namespaces, options.HealthProbeBindAddress = []string{namespace}, p.health
 	hooks.Certs, hooks.BindAddress, hooks.CertPath = serving.CertsFiles, p.address, folder
-	webhooks, err := serving.NewWebhooks(hooks, options.TLSOpts(), os.Getenv)
+	webhooks, err := serving.NewWebhooks(hooks, options.TLSOpts())
 	Expect(err).NotTo(HaveOccurred())
 	setup := options.ForManager(ctx, ctrl.Options{Scheme: scheme, Cache: cache.Options{ByObject: controller.CacheByObject()}, WebhookServer: webhooks.Server()})
 	setup.Controller.SkipNameValidation = new(true)
@@ -106,10 +106,9 @@ func (p *process) runOperator(ctx context.Context, namespace, folder string) {
 	}
 	Expect(reconciler.SetupWithManager(mgr, ctrlcontroller.Options{})).To(Succeed())
 	Expect(webhooks.SetupWithManager(mgr, webhookv1.SetupPasswordWebhookWithManager)).To(Succeed())
-	Expect(webhooks.AddProbes(mgr)).To(Succeed())
 	p.run(ctx, mgr)
 	// A cache without informers counts as filled, so wait until there is one.
-	Eventually(listed).WithContext(ctx).WithTimeout(patience).Should(BeClosed(), "the operator lists Passwords")
+	Eventually(listed).WithContext(ctx).WithTimeout(waitTimeout).Should(BeClosed(), "the operator lists Passwords")
 }
 
 // service is an address that leads to the process as a Service does: only once the kubelet has found it ready.
@@ -132,7 +131,7 @@ func (p *process) service() string {
 
 func (p *process) passOn(connection net.Conn) {
 	defer connection.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
 	if !p.serviced.Load() {
 		return

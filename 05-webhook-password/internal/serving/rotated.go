@@ -4,70 +4,50 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"sync/atomic"
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// Rotated serves webhooks in the cluster with certificates that the library
-// cert-controller makes. It keeps them in a Secret, which is mounted into the pod,
-// and writes their CA into the webhook configurations and the CustomResourceDefinition.
+// Rotated serves webhooks in the cluster with certificates that the library cert-controller makes and renews. It keeps
+// them in a Secret, which is mounted into the pods, and writes their CA into the webhook configurations and the CRD.
 type Rotated struct {
-	// Secret holds the certificates. It must exist, empty to begin with: the library does not create it.
+	// Secret holds the certificates. It must exist, empty at first: the library does not create it.
 	Secret types.NamespacedName
-	// CertDir is where the Secret is mounted, and CertName and KeyName its files.
+	// CertDir is where the Secret is mounted, and CertName and KeyName are its files.
 	CertDir, CertName, KeyName string
-	// DNSNames are the names of the Service by which the API server calls, one at least.
+	// DNSNames are those of the Service that the API server calls, one at least.
 	DNSNames []string
-	// Validating and Mutating are the names of the webhook configurations.
-	Validating, Mutating string
 }
 
-// SetupWithManager makes the manager look after the certificates, and call setup,
-// which registers the webhooks' handlers, once they are mounted. Not before:
-// controller-runtime starts its webhook server as soon as anybody asks for it, and
-// one that finds no files ends the process. Until the server listens, the manager is not ready.
-func (r Rotated) SetupWithManager(mgr ctrl.Manager, setup func(ctrl.Manager) error) error {
-	if len(r.DNSNames) == 0 {
-		return errors.New("rotate certificates: they need a DNS name at least")
-	}
+// SetupWithManager makes the manager look after the certificates, and call register, which registers the handlers
+// of the webhooks, as soon as the certificates are mounted. Not before: the manager starts its webhook server when it
+// is first asked for it, and a server that finds no files ends the process.
+func (r Rotated) SetupWithManager(mgr ctrl.Manager, server ctrlwebhook.Server, register func(ctrl.Manager) error) error {
 	writer, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
-		return fmt.Errorf("make a client for the rotation of certificates: %w", err)
+		return fmt.Errorf("make a client to rotate certificates: %w", err)
 	}
-	ready := make(chan struct{})
-	if err := rotator.AddRotator(rotatorManager{Manager: mgr, writer: writer}, r.rotator(ready)); err != nil {
+	mounted := make(chan struct{})
+	if err := rotator.AddRotator(rotatorManager{Manager: mgr, writer: writer}, r.rotator(mounted)); err != nil {
 		return fmt.Errorf("add the rotation of certificates: %w", err)
 	}
-	late := &lateSetup{mgr: mgr, ready: ready, setup: setup}
-	if err := mgr.AddReadyzCheck("webhooks", late.check); err != nil {
-		return fmt.Errorf("add the readiness check of webhooks: %w", err)
-	}
-	if err := mgr.Add(late); err != nil {
-		return fmt.Errorf("add the setup of webhooks: %w", err)
-	}
-	return nil
+	return errors.Join(mgr.AddReadyzCheck("webhooks", server.StartedChecker()), mgr.Add(onEveryReplica(func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-mounted:
+			return register(mgr)
+		}
+	})))
 }
 
-// rotatorManager gives the library a client of its own. The manager's client waits, before each read from the cache, until
-// the cache shows what the client has written. It would wait for ever for the certificates' Secret, because the cache
-// holds only the Secrets of Passwords, and every list of Secrets in the operator would fail.
-type rotatorManager struct {
-	ctrl.Manager
-	writer client.Client
-}
-
-// GetClient implements manager.Manager.
-func (m rotatorManager) GetClient() client.Client { return m.writer }
-
-// rotator does its work in every replica. They write the same Secret, and the one
-// that comes second finds it filled.
-func (r Rotated) rotator(ready chan struct{}) *rotator.CertRotator {
+// rotator runs in every replica. They write the same Secret; the second to come finds it filled.
+func (r Rotated) rotator(mounted chan struct{}) *rotator.CertRotator {
 	return &rotator.CertRotator{
 		SecretKey:      r.Secret,
 		CertDir:        r.CertDir,
@@ -77,51 +57,38 @@ func (r Rotated) rotator(ready chan struct{}) *rotator.CertRotator {
 		CAOrganization: "password-operator",
 		DNSName:        r.DNSNames[0],
 		ExtraDNSNames:  r.DNSNames[1:],
-		IsReady:        ready,
+		IsReady:        mounted,
 		FieldOwner:     "password-operator",
-		// The CA is told to the API server when the certificate can be served, not before.
+		// Write the CA into the webhook configurations only when the certificate is mounted.
 		EnableReadinessCheck: true,
 		Webhooks: []rotator.WebhookInfo{
-			{Name: r.Validating, Type: rotator.Validating},
-			{Name: r.Mutating, Type: rotator.Mutating},
-			{Name: Definition, Type: rotator.CRDConversion},
+			{Name: "password-operator-validating-webhook-configuration", Type: rotator.Validating},
+			{Name: "password-operator-mutating-webhook-configuration", Type: rotator.Mutating},
+			{Name: crdName, Type: rotator.CRDConversion},
 		},
 	}
 }
 
-// lateSetup sets the webhooks up while the manager runs already.
-type lateSetup struct {
-	mgr   ctrl.Manager
-	ready <-chan struct{}
-	setup func(ctrl.Manager) error
-	done  atomic.Bool
+// rotatorManager gives the library a client of its own. The manager's client waits until its cache shows what it has
+// written. The cache holds only the Secrets of Passwords, so it would wait for the Secret of the certificates for ever.
+type rotatorManager struct {
+	ctrl.Manager
+	writer client.Client
 }
 
+// GetClient implements manager.Manager.
+func (m rotatorManager) GetClient() client.Client { return m.writer }
+
+// onEveryReplica runs without leader election: every replica serves webhooks.
+type onEveryReplica func(context.Context) error
+
 var (
-	_ manager.Runnable               = (*lateSetup)(nil)
-	_ manager.LeaderElectionRunnable = (*lateSetup)(nil)
+	_ manager.Runnable               = onEveryReplica(nil)
+	_ manager.LeaderElectionRunnable = onEveryReplica(nil)
 )
 
 // Start implements manager.Runnable.
-func (s *lateSetup) Start(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-s.ready:
-	}
-	if err := s.setup(s.mgr); err != nil {
-		return err
-	}
-	s.done.Store(true)
-	return nil
-}
+func (f onEveryReplica) Start(ctx context.Context) error { return f(ctx) }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves webhooks.
-func (*lateSetup) NeedLeaderElection() bool { return false }
-
-func (s *lateSetup) check(request *http.Request) error {
-	if !s.done.Load() {
-		return errors.New("the certificates of the webhooks are not there yet")
-	}
-	return s.mgr.GetWebhookServer().StartedChecker()(request)
-}
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (onEveryReplica) NeedLeaderElection() bool { return false }

@@ -41,14 +41,14 @@ var _ = Describe("rotated webhooks", func() {
 		Expect(err).NotTo(HaveOccurred())
 		calls := make(chan struct{}, 1)
 		var operator client.Client
-		rotated.start(ctx, ctrlwebhook.Options{Host: host, Port: number, CertDir: folder}, func(mgr ctrl.Manager) error {
+		server := ctrlwebhook.NewServer(ctrlwebhook.Options{Host: host, Port: number, CertDir: folder})
+		rotated.start(ctx, server, func(mgr ctrl.Manager) error {
 			operator = mgr.GetClient()
 			return serving.Rotated{
 				Secret:  client.ObjectKeyFromObject(secret),
 				CertDir: folder, CertName: "tls.crt", KeyName: "tls.key",
-				DNSNames:   []string{"localhost", "password-operator-webhook-service." + namespace + ".svc"},
-				Validating: deployedValidating, Mutating: deployedMutating,
-			}.SetupWithManager(mgr, func(mgr ctrl.Manager) error {
+				DNSNames: []string{"localhost", "password-operator-webhook-service." + namespace + ".svc"},
+			}.SetupWithManager(mgr, server, func(mgr ctrl.Manager) error {
 				calls <- struct{}{}
 				return webhookv1.SetupPasswordWebhookWithManager(mgr)
 			})
@@ -56,17 +56,17 @@ var _ = Describe("rotated webhooks", func() {
 
 		Eventually(func(ctx context.Context) (map[string][]byte, error) {
 			return secret.Data, api.Get(ctx, client.ObjectKeyFromObject(secret), secret)
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(polling).Should(And(HaveKey("tls.crt"), HaveKey("tls.key"), HaveKey("ca.crt")), "the library must fill the Secret")
+		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(polling).Should(And(HaveKey("tls.crt"), HaveKey("tls.key"), HaveKey("ca.crt")), "the library must fill the Secret")
 		Expect(rotated.ready(ctx)).To(MatchError(ContainSubstring("500")), "nothing is mounted yet")
 		Expect(calls).NotTo(Receive(), "a server that finds no files ends the process")
 
 		mount(secret, folder)
 		rotated.waitReady(ctx)
 		Expect(calls).To(Receive())
-		listing, cancel := context.WithTimeout(ctx, patience)
+		listing, cancel := context.WithTimeout(ctx, waitTimeout)
 		defer cancel()
 		Expect(operator.List(listing, &corev1.SecretList{}, client.InNamespace(namespace))).To(Succeed(), "the operator must not wait for the certificates' Secret, which its cache doesn't hold")
-		Eventually(served).WithContext(ctx).WithArguments(namespace).WithTimeout(patience).WithPolling(polling).Should(Succeed())
+		Eventually(served).WithContext(ctx).WithArguments(namespace).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
 		rotated.stop(ctx)
 	}, SpecTimeout(specTimeout))
 })
@@ -86,7 +86,7 @@ func deploy(ctx context.Context, address string) {
 	_, port, err := net.SplitHostPort(address)
 	Expect(err).NotTo(HaveOccurred())
 	base := "https://localhost:" + port
-	setConversion(ctx, converter(base+webhookv1.ConvertPath, nil))
+	setConversion(ctx, converter(base+convertPath, nil))
 
 	rules := []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
@@ -98,14 +98,14 @@ func deploy(ctx context.Context, address string) {
 			ObjectMeta: metav1.ObjectMeta{Name: deployedMutating},
 			Webhooks: []admissionregistrationv1.MutatingWebhook{{
 				Name: "mpassword-v1.kb.io", Rules: rules, SideEffects: &none, AdmissionReviewVersions: versions,
-				ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new(base + webhookv1.MutatePath)},
+				ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new(base + mutatePath)},
 			}},
 		},
 		&admissionregistrationv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: deployedValidating},
 			Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 				Name: "vpassword-v1.kb.io", Rules: rules, SideEffects: &none, AdmissionReviewVersions: versions,
-				ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new(base + webhookv1.ValidatePath)},
+				ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new(base + validatePath)},
 			}},
 		},
 	}

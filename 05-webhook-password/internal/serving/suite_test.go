@@ -35,11 +35,10 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// patience is how long a wait goes on, and checkInterval how often a process looks after its registration.
 const (
-	patience      = 20 * time.Second
-	polling       = 20 * time.Millisecond
-	checkInterval = 250 * time.Millisecond
+	// waitTimeout bounds each wait.
+	waitTimeout = 20 * time.Second
+	polling     = 20 * time.Millisecond
 )
 
 var (
@@ -86,15 +85,16 @@ type process struct {
 	// serviced tells whether service leads to the process.
 	serviced atomic.Bool
 	// meddle answers requests in the API server's place, if it returns an answer.
-	meddle   func(*http.Request) (*http.Response, error)
-	requests requests
+	meddle func(*http.Request) (*http.Response, error)
+	// hideCRD makes it as if somebody had removed the CRD.
+	hideCRD atomic.Bool
 }
 
-// startLocal runs a process that serves its webhooks itself, until the spec ends.
-func startLocal(ctx context.Context, validity time.Duration) *process {
+// startLocal runs a process with local webhooks until the spec ends.
+func startLocal(ctx context.Context) *process {
 	GinkgoHelper()
 	local := newProcess()
-	local.startLocal(ctx, validity)
+	local.startLocal(ctx)
 	return local
 }
 
@@ -102,25 +102,26 @@ func newProcess() *process {
 	return &process{address: freeAddress(), health: freeAddress(), ended: make(chan struct{})}
 }
 
-func (p *process) startLocal(ctx context.Context, validity time.Duration) {
+func (p *process) startLocal(ctx context.Context) {
 	GinkgoHelper()
-	server, err := serving.NewLocal(serving.LocalOptions{Address: p.address, Validity: validity, CheckInterval: checkInterval})
+	options := serving.Default()
+	options.BindAddress = p.address
+	webhooks, err := serving.NewWebhooks(options, []func(*tls.Config){func(config *tls.Config) { config.NextProtos = []string{"http/1.1"} }})
 	Expect(err).NotTo(HaveOccurred())
-	p.start(ctx, server.ServerOptions(), func(mgr ctrl.Manager) error {
-		return errors.Join(server.SetupWithManager(mgr), webhookv1.SetupPasswordWebhookWithManager(mgr))
+	p.start(ctx, webhooks.Server(), func(mgr ctrl.Manager) error {
+		return webhooks.SetupWithManager(mgr, webhookv1.SetupPasswordWebhookWithManager)
 	})
 }
 
-func (p *process) start(ctx context.Context, options ctrlwebhook.Options, setup func(ctrl.Manager) error) {
+func (p *process) start(ctx context.Context, server ctrlwebhook.Server, setup func(ctrl.Manager) error) {
 	GinkgoHelper()
-	options.TLSOpts = append(options.TLSOpts, func(config *tls.Config) { config.NextProtos = []string{"http/1.1"} })
 	restConfig := rest.CopyConfig(cluster.Config)
 	restConfig.Wrap(p.transport)
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Scheme:                 scheme,
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: p.health,
-		WebhookServer:          hangingUp{ctrlwebhook.NewServer(options)},
+		WebhookServer:          server,
 		Controller:             config.Controller{SkipNameValidation: new(true)},
 		// As in the operator.
 		Cache:  cache.Options{ByObject: controller.CacheByObject()},
@@ -141,26 +142,15 @@ func (p *process) run(ctx context.Context, mgr ctrl.Manager) {
 	}()
 	DeferCleanup(func(ctx SpecContext) {
 		cancel()
-		Eventually(p.ended).WithContext(ctx).WithTimeout(patience).Should(BeClosed(), "the process must end when it is told to")
+		Eventually(p.ended).WithContext(ctx).WithTimeout(waitTimeout).Should(BeClosed(), "the process must end when it is told to")
 	})
-}
-
-// hangingUp is a server that closes every connection after one request. So the API
-// server has to look at the present certificate each time.
-type hangingUp struct{ ctrlwebhook.Server }
-
-func (h hangingUp) Register(path string, hook http.Handler) {
-	h.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		w.Header().Set("Connection", "close")
-		hook.ServeHTTP(w, request)
-	}))
 }
 
 // stop ends the process as a signal does.
 func (p *process) stop(ctx context.Context) {
 	GinkgoHelper()
 	p.cancel()
-	Eventually(p.ended).WithContext(ctx).WithTimeout(patience).Should(BeClosed(), "the process must end when it is told to")
+	Eventually(p.ended).WithContext(ctx).WithTimeout(waitTimeout).Should(BeClosed(), "the process must end when it is told to")
 	Expect(p.err).NotTo(HaveOccurred())
 }
 
@@ -175,7 +165,11 @@ func (p *process) transport(next http.RoundTripper) http.RoundTripper {
 		if p.dead.Load() {
 			return nil, errors.New("the process is dead")
 		}
-		p.requests.count(request)
+		if p.hideCRD.Load() {
+			if response, err := withoutCRD(request); response != nil || err != nil {
+				return response, err
+			}
+		}
 		if p.meddle != nil {
 			if response, err := p.meddle(request); response != nil || err != nil {
 				return response, err
@@ -183,25 +177,6 @@ func (p *process) transport(next http.RoundTripper) http.RoundTripper {
 		}
 		return next.RoundTrip(request)
 	})
-}
-
-// requests counts what a process asks the API server.
-type requests struct{ gets, others atomic.Int64 }
-
-func (r *requests) count(request *http.Request) {
-	if request.Method == http.MethodGet {
-		r.gets.Add(1)
-		return
-	}
-	r.others.Add(1)
-}
-
-func (r *requests) reads() int64  { return r.gets.Load() }
-func (r *requests) writes() int64 { return r.others.Load() }
-
-func (r *requests) reset() {
-	r.gets.Store(0)
-	r.others.Store(0)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -227,7 +202,7 @@ func (p *process) ready(ctx context.Context) error {
 
 func (p *process) waitReady(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(p.ready).WithContext(ctx).WithTimeout(patience).WithPolling(polling).Should(Succeed(), "the process must get ready")
+	Eventually(p.ready).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed(), "the process must get ready")
 }
 
 // freeAddress was free a moment ago.

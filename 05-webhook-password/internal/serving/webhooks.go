@@ -1,3 +1,11 @@
+// Package serving decides how webhooks are served: with which certificate, and how the API server gets to know its CA.
+//
+// The API server calls webhooks over TLS only, and trusts only the CA in caBundle, next to the address that it calls.
+// There are three ways to make a certificate, and to write its CA there:
+//
+//   - [Local]: this program does both, for a run on your own machine.
+//   - [Rotated]: the library cert-controller does both, with a Secret in the cluster.
+//   - cert-manager does both, and this program only reads the files.
 package serving
 
 import (
@@ -13,107 +21,73 @@ import (
 	"example.com/operator-workshop/manager"
 )
 
-// The names of what config/ makes, for the certificates that the process keeps in a Secret.
+// The names that config/ gives to the Service of the webhooks and to the Secret of their certificate.
 const (
-	podNamespace      = "POD_NAMESPACE"
-	certificateSecret = "webhook-server-cert"
 	webhookService    = "password-operator-webhook-service"
-	mutatingName      = "password-operator-mutating-webhook-configuration"
-	validatingName    = "password-operator-validating-webhook-configuration"
+	certificateSecret = "webhook-server-cert"
 )
-
-// setup has the manager serve what register adds to its webhook server.
-type setup func(mgr ctrl.Manager, register func(ctrl.Manager) error) error
 
 // Webhooks serves webhooks in the way that [Options] say. The zero value serves none.
 type Webhooks struct {
-	// server is nil if none are served.
-	server ctrlwebhook.Server
-	setup  setup
+	options Options
+	server  ctrlwebhook.Server
+	local   *Local // nil unless the options ask for it
 }
 
-// NewWebhooks prepares what the options say. Nothing is contacted yet. The server takes the
-// TLS options of the other servers of the process.
-func NewWebhooks(options Options, tlsOpts []func(*tls.Config), getenv func(string) string) (Webhooks, error) {
+// NewWebhooks makes the webhook server, with the TLS options of all servers of the process. It contacts nothing yet.
+func NewWebhooks(options Options, tlsOpts []func(*tls.Config)) (Webhooks, error) {
 	if !options.Enabled {
 		return Webhooks{}, nil
 	}
-	server, setup, err := options.prepare(getenv)
+	host, port, err := options.hostAndPort()
 	if err != nil {
 		return Webhooks{}, err
 	}
-	server.TLSOpts = append(server.TLSOpts, tlsOpts...)
-	return Webhooks{server: ctrlwebhook.NewServer(server), setup: setup}, nil
+	webhooks := Webhooks{options: options}
+	if options.Certs == CertsLocal {
+		if webhooks.local, err = NewLocal(options.BindAddress); err != nil {
+			return Webhooks{}, err
+		}
+		tlsOpts = append([]func(*tls.Config){webhooks.local.UseCertificate}, tlsOpts...)
+	}
+	webhooks.server = ctrlwebhook.NewServer(ctrlwebhook.Options{
+		Host: host, Port: port, TLSOpts: tlsOpts,
+		CertDir: options.CertPath, CertName: options.CertName, KeyName: options.KeyName,
+	})
+	return webhooks, nil
 }
 
-// Server is nil if no webhooks are served. The options of the manager take it.
+// Server is for the options of the manager. It is nil if no webhooks are served.
 func (w Webhooks) Server() ctrlwebhook.Server { return w.server }
 
-// SetupWithManager has the manager serve what register adds to its webhook server.
-func (w Webhooks) SetupWithManager(mgr ctrl.Manager, register func(ctrl.Manager) error) error {
-	if w.server == nil {
-		return nil
-	}
-	return w.setup(mgr, register)
-}
-
-// AddProbes makes the manager serve /healthz and /readyz.
+// SetupWithManager makes the manager serve the webhooks that register adds to its webhook server, and /healthz and /readyz.
 //
-// A process with webhooks is ready once it serves them, which SetupWithManager checks; its
-// caches don't count. To list Passwords that are stored as v1alpha1, the API server must convert them
-// through a Service that leads to ready pods only: if every pod waited for its caches, none would ever
-// become ready.
-func (w Webhooks) AddProbes(mgr ctrl.Manager) error {
+// A process with webhooks is ready as soon as it serves them, whether or not its caches are filled. To list Passwords
+// that are stored as v1alpha1, the API server has to convert them, through a Service that leads to ready pods only:
+// if every pod waited for its caches, none would ever become ready.
+func (w Webhooks) SetupWithManager(mgr ctrl.Manager, register func(ctrl.Manager) error) error {
 	if w.server == nil {
 		return manager.AddProbes(mgr)
 	}
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
-		return fmt.Errorf("add the health check: %w", err)
+		return err
 	}
-	return nil
-}
-
-func (o *Options) prepare(getenv func(string) string) (ctrlwebhook.Options, setup, error) {
-	switch o.Certs {
+	switch w.options.Certs {
 	case CertsLocal:
-		return o.prepareLocal()
+		return errors.Join(w.local.SetupWithManager(mgr), register(mgr))
 	case CertsRotated:
-		return o.prepareRotated(getenv(podNamespace))
+		return w.options.rotated().SetupWithManager(mgr, w.server, register)
 	}
-	return o.prepareFiles()
+	return errors.Join(mgr.AddReadyzCheck("webhooks", w.server.StartedChecker()), register(mgr))
 }
 
-func (o *Options) prepareLocal() (ctrlwebhook.Options, setup, error) {
-	local, err := NewLocal(LocalOptions{Address: o.BindAddress, Validity: o.Validity})
-	if err != nil {
-		return ctrlwebhook.Options{}, nil, fmt.Errorf("prepare local webhooks: %w", err)
-	}
-	return local.ServerOptions(), func(mgr ctrl.Manager, register func(ctrl.Manager) error) error {
-		return errors.Join(local.SetupWithManager(mgr), register(mgr))
-	}, nil
-}
-
-func (o *Options) prepareFiles() (ctrlwebhook.Options, setup, error) {
-	server, err := o.serverOptions()
-	return server, func(mgr ctrl.Manager, register func(ctrl.Manager) error) error {
-		return errors.Join(mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker()), register(mgr))
-	}, err
-}
-
-func (o *Options) prepareRotated(namespace string) (ctrlwebhook.Options, setup, error) {
-	if namespace == "" {
-		return ctrlwebhook.Options{}, nil, fmt.Errorf("--webhook-certs=%s: set %s to the namespace of the Secret %s", CertsRotated, podNamespace, certificateSecret)
-	}
-	server, err := o.serverOptions()
-	rotated := Rotated{
-		Secret:   types.NamespacedName{Namespace: namespace, Name: certificateSecret},
-		CertDir:  server.CertDir,
-		CertName: server.CertName, KeyName: server.KeyName,
+func (o *Options) rotated() Rotated {
+	return Rotated{
+		Secret:  types.NamespacedName{Namespace: o.Namespace, Name: certificateSecret},
+		CertDir: o.CertPath, CertName: o.CertName, KeyName: o.KeyName,
 		DNSNames: []string{
-			fmt.Sprintf("%s.%s.svc", webhookService, namespace),
-			fmt.Sprintf("%s.%s.svc.cluster.local", webhookService, namespace),
+			fmt.Sprintf("%s.%s.svc", webhookService, o.Namespace),
+			fmt.Sprintf("%s.%s.svc.cluster.local", webhookService, o.Namespace),
 		},
-		Validating: validatingName, Mutating: mutatingName,
 	}
-	return server, rotated.SetupWithManager, err
 }

@@ -15,13 +15,17 @@ import (
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
-	"example.com/operator-workshop/05-webhook-password/internal/serving"
 )
 
-// The names of the local webhook configurations.
 const (
+	crdName = "passwords.secret.example.com"
+	// The names of the local webhook configurations.
 	mutatingName   = "password-operator-local-mutating-webhook-configuration"
 	validatingName = "password-operator-local-validating-webhook-configuration"
+	// The paths at which controller-runtime serves the webhooks.
+	mutatePath   = "/mutate-secret-example-com-v1-password"
+	validatePath = "/validate-secret-example-com-v1-password"
+	convertPath  = "/convert"
 )
 
 func newPassword(namespace, name string) *secretv1.Password {
@@ -53,7 +57,7 @@ func validating(ctx context.Context) (*admissionregistrationv1.ValidatingWebhook
 
 func definition(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition, error) {
 	found := &apiextensionsv1.CustomResourceDefinition{}
-	return found, api.Get(ctx, client.ObjectKey{Name: serving.Definition}, found)
+	return found, api.Get(ctx, client.ObjectKey{Name: crdName}, found)
 }
 
 // setConversion changes the stanza of the CustomResourceDefinition as somebody else does, and gives it back after the spec.
@@ -71,7 +75,7 @@ func setConversion(ctx context.Context, conversion *apiextensionsv1.CustomResour
 			}
 			found.Spec.Conversion = conversion
 			return api.Update(ctx, found)
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(polling).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
 	}
 	change(ctx, conversion)
 	DeferCleanup(func(ctx SpecContext) { change(ctx, before) })
@@ -89,7 +93,6 @@ func expectNothingLeft(ctx context.Context, conversion *apiextensionsv1.CustomRe
 	found, err := definition(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(found.Spec.Conversion).To(Equal(conversion), "spec.conversion must be as the process found it")
-	Expect(found.Annotations).NotTo(Or(HaveKey(serving.ServedAtAnnotation), HaveKey(serving.ConversionBeforeAnnotation)))
 }
 
 // served returns an error unless all webhooks answer: one fills in, one refuses, one converts.

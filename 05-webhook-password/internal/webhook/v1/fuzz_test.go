@@ -18,10 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
-	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
 )
 
-var servedPaths = []string{webhookv1.MutatePath, webhookv1.ValidatePath, webhookv1.ConvertPath}
+var servedPaths = []string{mutatePath, validatePath, convertPath}
 
 // FuzzAdmission sends anything to what the webhook server serves. Nothing makes it
 // panic, nothing passes that should not, and no patch goes beyond spec.secretName.
@@ -47,11 +46,11 @@ func FuzzAdmission(f *testing.F) {
 		if answer.Code != http.StatusOK {
 			return
 		}
-		if served == webhookv1.ConvertPath {
+		if served == convertPath {
 			expectConversion(t, body, answer.Body.Bytes())
 			return
 		}
-		expectVerdict(t, body, answer.Body.Bytes(), mayAllow(contentType, body, served == webhookv1.ValidatePath))
+		expectVerdict(t, body, answer.Body.Bytes(), mayAllow(contentType, body, served == validatePath))
 	})
 }
 

@@ -28,7 +28,14 @@ import (
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
 )
 
-const jsonType = "application/json"
+const (
+	jsonType = "application/json"
+
+	// The paths at which controller-runtime serves the webhooks.
+	mutatePath   = "/mutate-secret-example-com-v1-password"
+	validatePath = "/validate-secret-example-com-v1-password"
+	convertPath  = "/convert"
+)
 
 // newHandlers returns what the webhook server serves, without a server or a cluster.
 func newHandlers() (http.Handler, error) {
@@ -65,10 +72,10 @@ func TestHandlers(t *testing.T) {
 // decide has the handlers fill in the object, and then check it, as the API server does.
 func decide(g Gomega, handlers http.Handler, c admissionCase) outcome {
 	request := requestOf(g, c)
-	answer := ask(g, handlers, webhookv1.MutatePath, request)
+	answer := ask(g, handlers, mutatePath, request)
 	g.Expect(answer.Allowed).To(BeTrue(), "the defaulting webhook refuses nothing")
 	request.Object = patched(g, request.Object, answer.Patch)
-	answer = ask(g, handlers, webhookv1.ValidatePath, request)
+	answer = ask(g, handlers, validatePath, request)
 	result := outcome{warnings: answer.Warnings}
 	if !answer.Allowed {
 		result.refusal = &apierrors.StatusError{ErrStatus: *answer.Result}

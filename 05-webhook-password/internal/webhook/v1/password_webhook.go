@@ -18,16 +18,6 @@ import (
 	"example.com/operator-workshop/05-webhook-password/internal/generator"
 )
 
-// The paths at which the webhooks are served. kubebuilder makes them of group, version and kind.
-const (
-	// MutatePath is that of the defaulting webhook.
-	MutatePath = "/mutate-secret-example-com-v1-password"
-	// ValidatePath is that of the validating webhook.
-	ValidatePath = "/validate-secret-example-com-v1-password"
-	// ConvertPath is that of the conversion webhook.
-	ConvertPath = "/convert"
-)
-
 // SetupPasswordWebhookWithManager registers the webhooks of Passwords with the manager's
 // webhook server. The conversion webhook is one of them, because v1 is a hub.
 func SetupPasswordWebhookWithManager(mgr ctrl.Manager) error {
