@@ -1,4 +1,4 @@
-// Package v1 is the present version of the API group secret.example.com: the one
+// Package v1 is the current version of the API group secret.example.com: the one
 // that is stored, and that others are converted to.
 //
 // +kubebuilder:object:generate=true

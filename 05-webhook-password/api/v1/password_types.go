@@ -24,8 +24,8 @@ const (
 // PasswordSpec says what password is wanted, and where.
 type PasswordSpec struct {
 	// SecretName is the Secret that holds the password, under the key "password". It can't be
-	// changed, for nobody would tell those who read it. If it is left out, it is the Password's name:
-	// the defaulting webhook writes that down, and the operator takes it so without.
+	// changed, because programs that read the Secret would not notice. If it is left out, it is the Password's
+	// name: the defaulting webhook fills it in, and without the webhook the operator assumes it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="spec.secretName must be a DNS subdomain: lower case letters, digits, '-' and '.'"
@@ -113,7 +113,7 @@ type Repetition string
 
 // The choices of repetition.
 const (
-	// RepeatAllowed lets chance decide.
+	// RepeatAllowed lets a character appear any number of times.
 	RepeatAllowed Repetition = "Allowed"
 	// RepeatForbidden uses each character once at most.
 	RepeatForbidden Repetition = "Forbidden"
@@ -139,7 +139,7 @@ const (
 	// ReasonNameChanged: the spec names another Secret than the one that the Password has. Change
 	// the name back, or delete that Secret.
 	ReasonNameChanged = "NameChanged"
-	// ReasonNameTaken: a Secret of that name belongs to somebody else.
+	// ReasonNameTaken: a Secret of that name is controlled by someone else.
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused: the API server refuses the Secret, because of a quota or a policy of the cluster.
 	ReasonRefused = "Refused"
@@ -153,13 +153,13 @@ const (
 	StateReady = "Ready"
 	// StatePending: a former Secret is being removed, and a new one follows by itself.
 	StatePending = "Pending"
-	// StateFailed: somebody has to change the Password, or to remove what stands in its way.
+	// StateFailed: change the Password, or remove what blocks it.
 	StateFailed = "Failed"
 )
 
 // PasswordStatus is what the operator found and did.
 type PasswordStatus struct {
-	// State sums the conditions up, for people.
+	// State sums up the conditions in a word.
 	// +optional
 	State string `json:"state,omitempty"`
 
@@ -190,7 +190,7 @@ type PasswordStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Password asks for a Secret with a password that nobody has chosen.
+// Password asks for a Secret with a random password.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion

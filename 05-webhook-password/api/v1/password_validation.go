@@ -70,7 +70,7 @@ func (r *Rotation) Validate(path *field.Path) field.ErrorList {
 // EffectiveAfter is the age at which a password is replaced, never less than the schema allows:
 // otherwise the operator would do nothing but replace the password.
 func (r *Rotation) EffectiveAfter() time.Duration {
-	after, _ := time.ParseDuration(r.After) // 0 if nobody has checked it
+	after, _ := time.ParseDuration(r.After) // 0 if it is invalid
 	return max(after, minRotation)
 }
 

@@ -34,7 +34,7 @@ func (p *Password) ConvertTo(hub conversion.Hub) error {
 	converted.Status = secretv1.PasswordStatus(source.Status)
 	converted.Spec = hubSpec(source.Spec)
 	if travelled, found := unpack[secretv1.PasswordSpec](converted, hubSpecAnnotation); found {
-		// Whoever uses this version changes only what it can say. Unless that has happened, all is as it was.
+		// A client of this version can change only the fields that it has. If it changed none, the spec of v1 comes back whole.
 		converted.Spec.SecretName, converted.Spec.Rotation = travelled.SecretName, travelled.Rotation
 		if equality.Semantic.DeepEqual(spokeSpec(travelled), source.Spec) {
 			converted.Spec = travelled

@@ -99,7 +99,7 @@ func TestNoDigitsAreWrittenDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(content), `"require":[]`) {
-		t.Errorf("the API server would fill in digits that nobody wants, see hubSpec: %s", content)
+		t.Errorf("the API server would fill in digits that the author did not ask for, see hubSpec: %s", content)
 	}
 }
 

@@ -45,7 +45,7 @@ type PasswordSpec struct {
 
 // PasswordStatus is what the operator found and did.
 type PasswordStatus struct {
-	// State sums the conditions up, for people.
+	// State sums up the conditions in a word.
 	// +optional
 	State string `json:"state,omitempty"`
 
@@ -76,7 +76,7 @@ type PasswordStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Password asks for a Secret with a password that nobody has chosen.
+// Password asks for a Secret with a random password.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

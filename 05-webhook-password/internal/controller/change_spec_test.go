@@ -11,7 +11,7 @@ import (
 )
 
 var _ = Describe("a change", func() {
-	It("of the policy makes another password, but not one of its words", func(ctx SpecContext) {
+	It("of the policy makes a new password, unless both say the same", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "worded")
@@ -34,7 +34,7 @@ var _ = Describe("a change", func() {
 		expectEvents(ctx, password, "Normal Generated", "Normal PolicyChanged")
 	}, SpecTimeout(specTimeout))
 
-	It("of the Secret by hand is answered with a password that nobody has chosen", func(ctx SpecContext) {
+	It("of the password by hand is replaced by a random password", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "edited")
@@ -42,7 +42,7 @@ var _ = Describe("a change", func() {
 		before := expectReady(ctx, password)
 		events := []string{"Normal Generated"}
 		for _, edit := range []string{
-			`{"data":{"password":"` + base64.StdEncoding.EncodeToString([]byte("chosen-by-somebody")) + `"}}`,
+			`{"data":{"password":"` + base64.StdEncoding.EncodeToString([]byte("chosen-by-hand")) + `"}}`,
 			`{"data":{"password":null,"fingerprint-key":null}}`,
 			`{"data":null}`,
 			`{"metadata":{"annotations":{"secret.example.com/rotated-at":"2100-01-01T00:00:00Z"}}}`,
@@ -50,7 +50,7 @@ var _ = Describe("a change", func() {
 		} {
 			patch(ctx, before.DeepCopy(), "%s", edit)
 			after := expectReadyAgain(ctx, password, before)
-			Expect(passwordIn(after)).NotTo(Equal("chosen-by-somebody"), "see sealedAt in seal.go")
+			Expect(passwordIn(after)).NotTo(Equal("chosen-by-hand"), "see sealedAt in seal.go")
 			Expect(after.Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "password-operator"))
 			events = append(events, "Warning Edited")
 			expectEvents(ctx, password, events...)
@@ -58,7 +58,7 @@ var _ = Describe("a change", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("of the Secret that is none of the operator's business stays, and so does the password", func(ctx SpecContext) {
+	It("of other parts of the Secret stays, and so does the password", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "shared")
@@ -81,7 +81,7 @@ var _ = Describe("a change", func() {
 		expectEvents(ctx, password, "Normal Generated", "Normal PolicyChanged")
 	}, SpecTimeout(specTimeout))
 
-	It("may even be the end of the Secret", func(ctx SpecContext) {
+	It("may also be the deletion of the Secret", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "deleted")

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// minSearched is how long a value must be to be searched for, in bytes. A shorter one may be somewhere by chance.
+	// minSearched is how long a value must be to be searched for, in bytes. A shorter one may occur at random.
 	minSearched = 12
 	// windowLength is how much of a value is looked up at once.
 	windowLength = 8
@@ -68,7 +68,7 @@ func (d *disclosures) knows(value []byte) bool {
 	return d.secrets[string(value)] != ""
 }
 
-// about returns how many texts of a place hold the words.
+// about returns how many texts of a place contain the words.
 func (d *disclosures) about(where, words string) (count int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("a conflict that lasts", func() {
-	It("is counted as an error, and tried again less and less often", func(ctx SpecContext) {
+	It("is counted as an error, and retried with backoff", func(ctx SpecContext) {
 		const tries, lastPause = 9, 600 * time.Millisecond // the queue waits for 5 ms first, and twice as long each time
 		namespace, tap := cluster.Namespace(ctx), traffic.New()
 		tap.SetRule(func(request traffic.Request) traffic.Action {

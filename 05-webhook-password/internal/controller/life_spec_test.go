@@ -33,7 +33,7 @@ var _ = Describe("a Password", func() {
 			APIVersion: "secret.example.com/v1", Kind: "Password", Name: password.Name, UID: password.UID, Controller: new(true), BlockOwnerDeletion: new(false),
 		}))
 		Expect(password.Status.LastRotated.UTC().Format("2006-01-02T15:04:05Z")).To(Equal(secret.Annotations["secret.example.com/rotated-at"]))
-		Expect(password.Status.NextRotation).To(BeNil(), "nobody has asked for a rotation")
+		Expect(password.Status.NextRotation).To(BeNil(), "the spec has no rotation")
 		Expect(password.Finalizers).To(BeEmpty(), "the garbage collector removes the Secret")
 		expectEvents(ctx, password, "Normal Generated")
 
@@ -86,11 +86,11 @@ var _ = Describe("a Password", func() {
 		expectEvents(ctx, password, "Normal Generated", "Normal PolicyChanged")
 	}, SpecTimeout(specTimeout))
 
-	It("that is about to go gets no Secret any more", func(ctx SpecContext) {
+	It("gets no Secret when it is terminating", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
-		password := newPassword(namespace, "leaving")
-		password.Finalizers = []string{holdFinalizer}
+		password := newPassword(namespace, "terminating")
+		password.Finalizers = []string{blockingFinalizer}
 		create(ctx, password)
 		secret := expectReady(ctx, password)
 		Expect(cluster.Client.Delete(ctx, password)).To(Succeed())
@@ -108,7 +108,7 @@ var _ = Describe("a Password", func() {
 		former := newPassword(namespace, "again")
 		create(ctx, former)
 		left := expectReady(ctx, former)
-		patch(ctx, left, `{"metadata":{"finalizers":[%q]}}`, holdFinalizer)
+		patch(ctx, left, `{"metadata":{"finalizers":[%q]}}`, blockingFinalizer)
 		Expect(cluster.Client.Delete(ctx, former)).To(Succeed())
 		expectGone(ctx, former)
 
@@ -120,7 +120,7 @@ var _ = Describe("a Password", func() {
 		patch(ctx, left, `{"metadata":{"finalizers":null}}`)
 		nudge(ctx, password)
 		expectReadyAgain(ctx, password, left)
-		expectEvents(ctx, password, "Normal Generated") // nobody has to do anything about a Secret that is going
+		expectEvents(ctx, password, "Normal Generated") // a terminating Secret is no failure
 	}, SpecTimeout(specTimeout))
 
 	It("is one of fifty that many people create at once", func(ctx SpecContext) {
@@ -137,7 +137,7 @@ var _ = Describe("a Password", func() {
 		found := map[string]string{}
 		for i := range count {
 			secret := expectReady(ctx, newPassword(namespace, fmt.Sprintf("p-%d", i)))
-			Expect(found[passwordIn(secret)]).To(BeEmpty(), "Secret %s has somebody else's password", secret.Name)
+			Expect(found[passwordIn(secret)]).To(BeEmpty(), "Secret %s has another Password's password", secret.Name)
 			found[passwordIn(secret)] = secret.Name
 		}
 	}, SpecTimeout(specTimeout))

@@ -26,8 +26,8 @@ var _ = Describe("a manager", func() {
 		own, other := cluster.Namespace(ctx), cluster.Namespace(ctx)
 		tap := traffic.New()
 		startManager(tap.Config(confinedTo(ctx, own)), testOptions(own))
-		password, foreign := newPassword(own, "own"), newPassword(other, "foreign")
-		create(ctx, foreign, password)
+		password, outside := newPassword(own, "own"), newPassword(other, "outside")
+		create(ctx, outside, password)
 		secret := expectReady(ctx, password)
 		expectEvents(ctx, password, "Normal Generated")
 		Expect(cluster.Client.Delete(ctx, password)).To(Succeed())
@@ -38,8 +38,8 @@ var _ = Describe("a manager", func() {
 			Expect(inside).To(BeTrue(), "the manager of namespace %s asked: %s: see cachedNamespaces in manager/manager.go", own, request)
 			Expect(request.Status).NotTo(Equal(403), "a Role in its namespace must be enough: %s", request)
 		}
-		Expect(exists(ctx, Default, foreign)).To(BeTrue())
-		Expect(stateOf(foreign)).To(BeEmpty(), "a Password of another namespace is none of its business")
+		Expect(exists(ctx, Default, outside)).To(BeTrue())
+		Expect(stateOf(outside)).To(BeEmpty(), "a Password of another namespace is none of its business")
 	}, SpecTimeout(specTimeout))
 
 	It("of several looks after each of them", func(ctx SpecContext) {

@@ -44,7 +44,7 @@ var operator = operatortest.Operator{
 		"spec.policy.require": {requirements(6, 2), requirements(0, 8), requirements(10, 30), []any{}},
 	},
 	Immutable: []string{"spec.secretName"},
-	Normalize: hideChance,
+	Normalize: hideRandom,
 }
 
 // requirements is the list that asks for so many digits and symbols.
@@ -60,9 +60,9 @@ func secretNameOf(password *unstructured.Unstructured) string {
 	return password.GetName()
 }
 
-// hideChance removes what chance and the time of day decide. What is left of
-// the next rotation is how long after the last one it comes.
-func hideChance(object *unstructured.Unstructured) {
+// hideRandom removes what is random or depends on the time. Of the next rotation it keeps
+// how long after the last one it comes.
+func hideRandom(object *unstructured.Unstructured) {
 	switch object.GetKind() {
 	case "Secret":
 		unstructured.RemoveNestedField(object.Object, "data", "password")

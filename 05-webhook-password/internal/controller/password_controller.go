@@ -1,4 +1,4 @@
-// Package controller brings Passwords up to date: for each it keeps a Secret
+// Package controller reconciles Passwords: for each it keeps a Secret
 // with a generated password, and reports in the Password's status. No password
 // is ever part of a log, an event, a status or an error.
 package controller
@@ -12,28 +12,33 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
 const (
-	// controllerName is in logs, metrics and events, and on everything that the operator makes.
+	// managedByLabel marks the operator's Secrets.
+	managedByLabel = "app.kubernetes.io/managed-by"
+	// controllerName is in logs, metrics and events, and on everything that the operator creates.
 	controllerName = "password-operator"
 	// reconcileTimeout bounds one call of Reconcile. It is shorter than the
 	// manager's graceful shutdown, so that a call which has begun can end.
 	reconcileTimeout = 15 * time.Second
-	// No event tells when somebody else's Secret is gone, for the cache does not hold it.
-	// Looking again waits as long as it has been in the way already, within these bounds.
-	minObstacleDelay, maxObstacleDelay = time.Second, 5 * time.Minute
+	// No event tells when a Secret of someone else is gone, because the cache does not hold it. So the operator
+	// polls: it waits as long again as the Password has been blocked already, within these bounds.
+	minBlockedDelay, maxBlockedDelay = time.Second, 5 * time.Minute
 )
 
-// PasswordReconciler brings Passwords up to date.
+// PasswordReconciler reconciles Passwords.
 type PasswordReconciler struct {
 	// Client reads from the cache, which holds the operator's own Secrets only; APIReader reads from the API server.
 	client.Client
@@ -49,7 +54,7 @@ type PasswordReconciler struct {
 // Reconcile brings one Password up to date. It writes only what differs, and may
 // be called any number of times.
 func (r *PasswordReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	// The manager's end cancels ctx. What has begun is finished all the same.
+	// The end of the manager cancels ctx. A call that has begun still finishes.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)
 	defer cancel()
 
@@ -60,38 +65,33 @@ func (r *PasswordReconciler) Reconcile(ctx context.Context, request ctrl.Request
 	if !password.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // the garbage collector removes the Secret
 	}
-	result, err := r.reconcile(ctx, password)
-	if isNamespaceGoing(err) {
-		return ctrl.Result{}, nil
-	}
-	return result, err
-}
-
-func (r *PasswordReconciler) reconcile(ctx context.Context, password *secretv1.Password) (ctrl.Result, error) {
 	secret, err := r.applySecret(ctx, password)
-	obstacle, obstructed := errors.AsType[*obstacle](err)
-	if err != nil && !obstructed {
+	if isNamespaceTerminating(err) {
+		return ctrl.Result{}, nil // the Password will be deleted as well
+	}
+	blocked, isBlocked := errors.AsType[*blockedError](err)
+	if err != nil && !isBlocked {
 		return ctrl.Result{}, err
 	}
-	if err := r.updateStatus(ctx, password, secret, obstacle); err != nil {
+	if err := r.updateStatus(ctx, password, secret, blocked); err != nil {
 		return ctrl.Result{}, err
 	}
-	if obstructed {
-		return r.afterObstacle(password, obstacle)
+	if isBlocked {
+		return r.requeueBlocked(password, blocked)
 	}
 	return ctrl.Result{RequeueAfter: r.untilRotation(password)}, nil
 }
 
-// afterObstacle says when to try again.
-func (r *PasswordReconciler) afterObstacle(password *secretv1.Password, obstacle *obstacle) (ctrl.Result, error) {
+// requeueBlocked returns an error if it should be retried, and otherwise when to look again.
+func (r *PasswordReconciler) requeueBlocked(password *secretv1.Password, blocked *blockedError) (ctrl.Result, error) {
 	switch {
-	case obstacle.reason == secretv1.ReasonImpossible, obstacle.reason == secretv1.ReasonNameChanged:
-		return ctrl.Result{}, reconcile.TerminalError(obstacle) // never, until the spec changes, or a Secret goes
-	case obstacle.cause != nil:
-		return ctrl.Result{}, obstacle.cause
+	case blocked.reason == secretv1.ReasonImpossible, blocked.reason == secretv1.ReasonNameChanged:
+		return ctrl.Result{}, reconcile.TerminalError(blocked) // only another spec helps, or the end of the former Secret: both are events
+	case blocked.retry != nil:
+		return ctrl.Result{}, blocked.retry
 	}
 	since := meta.FindStatusCondition(password.Status.Conditions, secretv1.ConditionReady).LastTransitionTime
-	return ctrl.Result{RequeueAfter: min(max(r.Clock.Since(since.Time), minObstacleDelay), maxObstacleDelay)}, nil
+	return ctrl.Result{RequeueAfter: min(max(r.Clock.Since(since.Time), minBlockedDelay), maxBlockedDelay)}, nil
 }
 
 // untilRotation is 0, which means never, for a Password without rotation.
@@ -103,17 +103,43 @@ func (r *PasswordReconciler) untilRotation(password *secretv1.Password) time.Dur
 	return max(next.Sub(r.Clock.Now()), time.Nanosecond)
 }
 
-// isNamespaceGoing tells whether a create came too late: the Password is about to be deleted as well.
-func isNamespaceGoing(err error) bool {
+// isNamespaceTerminating reports whether a create was refused because the namespace is being deleted.
+func isNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// obstacle is why a Password can't have its Secret now, in the words of its condition.
-type obstacle struct {
+// blockedError says why a Password can't have its Secret now, as its condition reports it.
+type blockedError struct {
 	reason, message string
-	// cause is the error that is worth another try as an error; nil if there is none.
-	cause error
+	// retry is the error to return, so that it is retried with backoff; nil if a retry can't help.
+	retry error
 }
 
-// Error makes an obstacle an error, so that it ends what it stands in the way of.
-func (o *obstacle) Error() string { return fmt.Sprintf("%s: %s", o.reason, o.message) }
+// Error implements error.
+func (b *blockedError) Error() string { return fmt.Sprintf("%s: %s", b.reason, b.message) }
+
+// SetupWithManager makes the manager call Reconcile when a Password or its Secret changes.
+func (r *PasswordReconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	// Without the CRD the manager would wait for it, for two minutes.
+	kind := secretv1.SchemeGroupVersion.WithKind("Password")
+	if _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+		return fmt.Errorf("find the kind Password: %w", err)
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(controllerName).
+		WithOptions(options).
+		For(&secretv1.Password{}).
+		Owns(&corev1.Secret{}).
+		Complete(r)
+}
+
+// CacheByObject restricts the manager's cache to the Secrets with the operator's label. The API server sends no others.
+func CacheByObject() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&corev1.Secret{}: {Label: labels.SelectorFromSet(ownLabels())},
+	}
+}
+
+func ownLabels() labels.Set {
+	return labels.Set{managedByLabel: controllerName}
+}

@@ -17,22 +17,22 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-func TestAfterObstacle(t *testing.T) {
+func TestRequeueBlocked(t *testing.T) {
 	quota := errors.New("exceeded quota")
 	tests := map[string]struct {
-		obstacle obstacle
-		// since is how long it has been in the way.
+		blocked blockedError
+		// since is how long the Password has been blocked.
 		since   time.Duration
 		want    time.Duration
 		wantErr error
 	}{
-		"a taken name is looked at again after a second": {obstacle: obstacle{reason: "NameTaken"}, want: time.Second},
-		"also if clocks differ":                          {obstacle: obstacle{reason: "NameTaken"}, since: -time.Hour, want: time.Second},
-		"the second is the least":                        {obstacle: obstacle{reason: "NameTaken"}, since: 999 * time.Millisecond, want: time.Second},
-		"it grows with the time that has gone by":        {obstacle: obstacle{reason: "NameTaken"}, since: 90 * time.Second, want: 90 * time.Second},
-		"but not for ever":                               {obstacle: obstacle{reason: "NameTaken"}, since: 100 * time.Hour, want: 5 * time.Minute},
-		"a Secret that is going is looked at again":      {obstacle: obstacle{reason: "Replacing"}, since: 2 * time.Second, want: 2 * time.Second},
-		"a refusal is an error, which is tried again":    {obstacle: obstacle{reason: "Refused", cause: quota}, since: time.Hour, wantErr: quota},
+		"a taken name is looked at again after a second": {blocked: blockedError{reason: "NameTaken"}, want: time.Second},
+		"also if clocks differ":                          {blocked: blockedError{reason: "NameTaken"}, since: -time.Hour, want: time.Second},
+		"the second is the least":                        {blocked: blockedError{reason: "NameTaken"}, since: 999 * time.Millisecond, want: time.Second},
+		"it grows with the time that has gone by":        {blocked: blockedError{reason: "NameTaken"}, since: 90 * time.Second, want: 90 * time.Second},
+		"up to five minutes":                             {blocked: blockedError{reason: "NameTaken"}, since: 100 * time.Hour, want: 5 * time.Minute},
+		"a terminating Secret is looked at again":        {blocked: blockedError{reason: "Replacing"}, since: 2 * time.Second, want: 2 * time.Second},
+		"a refusal is an error, which is retried":        {blocked: blockedError{reason: "Refused", retry: quota}, since: time.Hour, wantErr: quota},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -40,8 +40,8 @@ func TestAfterObstacle(t *testing.T) {
 			password := storedPassword()
 			password.Status.Conditions = []metav1.Condition{{Type: "Ready", LastTransitionTime: metav1.NewTime(noon)}}
 			reconciler := &PasswordReconciler{Clock: clocktesting.NewFakePassiveClock(noon.Add(test.since))}
-			result, err := reconciler.afterObstacle(password, &test.obstacle)
-			g.Expect(result).To(Equal(ctrl.Result{RequeueAfter: test.want}), "see afterObstacle in password_controller.go")
+			result, err := reconciler.requeueBlocked(password, &test.blocked)
+			g.Expect(result).To(Equal(ctrl.Result{RequeueAfter: test.want}), "see requeueBlocked in password_controller.go")
 			if test.wantErr == nil {
 				g.Expect(err).NotTo(HaveOccurred())
 				return
@@ -54,7 +54,7 @@ func TestAfterObstacle(t *testing.T) {
 
 func TestAfterAnImpossiblePolicy(t *testing.T) {
 	g := NewWithT(t)
-	result, err := (&PasswordReconciler{}).afterObstacle(storedPassword(), &obstacle{reason: "Impossible", message: "too long"})
+	result, err := (&PasswordReconciler{}).requeueBlocked(storedPassword(), &blockedError{reason: "Impossible", message: "too long"})
 	g.Expect(result).To(Equal(ctrl.Result{}))
 	g.Expect(errors.Is(err, reconcile.TerminalError(nil))).To(BeTrue(), "nothing but another spec helps, and that is an event")
 	g.Expect(err).To(MatchError("terminal error: Impossible: too long"))
@@ -79,10 +79,10 @@ func TestUntilRotation(t *testing.T) {
 	}
 }
 
-func TestIsNamespaceGoing(t *testing.T) {
+func TestIsNamespaceTerminating(t *testing.T) {
 	g := NewWithT(t)
 	err := apierrors.NewForbidden(corev1.Resource("secrets"), "database", nil)
-	g.Expect(isNamespaceGoing(err)).To(BeFalse())
+	g.Expect(isNamespaceTerminating(err)).To(BeFalse())
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-	g.Expect(isNamespaceGoing(fmt.Errorf("create: %w", err))).To(BeTrue())
+	g.Expect(isNamespaceTerminating(fmt.Errorf("create: %w", err))).To(BeTrue())
 }

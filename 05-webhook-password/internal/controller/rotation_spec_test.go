@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("a rotation", func() {
-	It("comes when it is due, and no sooner, also if that is while nobody works", func(ctx SpecContext) {
+	It("comes when it is due, and no sooner, even if no operator runs then", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		noon := time.Date(2026, time.May, 1, 12, 0, 0, 0, time.UTC)
 		now := clocktesting.NewFakePassiveClock(noon)
@@ -28,12 +28,12 @@ var _ = Describe("a rotation", func() {
 		nudge(ctx, password)
 		consistently(ctx, func(g Gomega) {
 			found := getSecret(ctx, g, namespace, "rotated")
-			g.Expect(found.ResourceVersion).To(Equal(first.ResourceVersion), "it is a second too early, see causeToGenerate in seal.go")
+			g.Expect(found.ResourceVersion).To(Equal(first.ResourceVersion), "it is a second too early, see reasonToGenerate in seal.go")
 		})
 		now.SetTime(noon.Add(time.Hour))
 		nudge(ctx, password)
 		second := expectReadyAgain(ctx, password, first)
-		Expect(second.UID).To(Equal(first.UID), "who mounts the Secret keeps it")
+		Expect(second.UID).To(Equal(first.UID), "it is the same Secret, so a pod that mounts it sees the change")
 		Expect(password.Status.LastRotated.Time).To(BeTemporally("==", noon.Add(time.Hour)))
 		Expect(password.Status.NextRotation.Time).To(BeTemporally("==", noon.Add(2*time.Hour)))
 		expectEvents(ctx, password, "Normal Generated", "Normal Rotated")
@@ -67,7 +67,7 @@ var _ = Describe("a rotation", func() {
 		expectEvents(ctx, password, "Normal Generated", "Normal Rotated")
 	}, SpecTimeout(specTimeout))
 
-	It("needs nobody to wake the operator", func(ctx SpecContext) {
+	It("needs no event", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		now := &shiftedClock{}
 		startManagerAt(now, cluster.Config, testOptions(namespace))

@@ -16,13 +16,13 @@ import (
 )
 
 // What a Secret says about its password. All of it is written together with the
-// password, so that no crash in between can part them.
+// password, so that no crash can separate them.
 const (
 	// policyAnnotation describes the policy that the password was made for.
 	policyAnnotation = "secret.example.com/policy"
 	// rotatedAtAnnotation is when the password was made, in RFC 3339.
 	rotatedAtAnnotation = "secret.example.com/rotated-at"
-	// fingerprintAnnotation seals the password and the other annotations.
+	// fingerprintAnnotation is the signature of the password and the other annotations.
 	fingerprintAnnotation = "secret.example.com/fingerprint"
 	// fingerprintKey is the key, in the Secret's data, of the random text that the fingerprint is made with.
 	// It is text because pods may load all keys of a Secret as environment variables (envFrom).
@@ -45,31 +45,31 @@ const (
 	eventRotated       = "Rotated"
 )
 
-// cause is why a new password is made, in the words of an event.
-type cause struct{ eventType, reason, message string }
+// generateReason is why a new password is made, as an event reports it.
+type generateReason struct{ eventType, event, message string }
 
-// causeToGenerate is nil if the Secret holds a password as the Password asks.
-func causeToGenerate(secret *corev1.Secret, password *secretv1.Password, now time.Time) *cause {
+// reasonToGenerate is nil if the Secret holds a password as the Password asks.
+func reasonToGenerate(secret *corev1.Secret, password *secretv1.Password, now time.Time) *generateReason {
 	if secret == nil {
-		return &cause{corev1.EventTypeNormal, eventGenerated, "there was none"}
+		return &generateReason{corev1.EventTypeNormal, eventGenerated, "there was none"}
 	}
 	made, intact := sealedAt(secret)
 	rotation := password.Spec.Rotation
 	switch {
 	case !intact:
-		return &cause{corev1.EventTypeWarning, eventEdited, "somebody had edited it by hand"}
+		return &generateReason{corev1.EventTypeWarning, eventEdited, "it had been edited by hand"}
 	case secret.Annotations[policyAnnotation] != generator.Describe(password.Spec.Policy):
-		return &cause{corev1.EventTypeNormal, eventPolicyChanged, "the policy has changed"}
+		return &generateReason{corev1.EventTypeNormal, eventPolicyChanged, "the policy has changed"}
 	case rotation != nil && !now.Before(made.Add(rotation.EffectiveAfter())):
-		return &cause{corev1.EventTypeNormal, eventRotated, fmt.Sprintf("the last one had reached its age of %s", rotation.EffectiveAfter())}
+		return &generateReason{corev1.EventTypeNormal, eventRotated, fmt.Sprintf("the last one had reached its age of %s", rotation.EffectiveAfter())}
 	}
 	return nil
 }
 
-// seal puts a password into the Secret, and what is to be known about it.
+// seal puts a password into the Secret, and signs it together with its policy and its time.
 //
-// The fingerprint is an HMAC with a random key, which only those know who may
-// read the Secret anyway. A plain hash would let anybody who reads it try all short passwords.
+// The signature, called fingerprint, is an HMAC. Its key is random and in the Secret itself: anyone who may read the key may read
+// the password, too. With a plain hash, anyone who can read the fingerprint could try all short passwords.
 func seal(secret *corev1.Secret, policy secretv1.PasswordPolicy, value string, now time.Time) {
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}
@@ -81,8 +81,7 @@ func seal(secret *corev1.Secret, policy secretv1.PasswordPolicy, value string, n
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, fingerprintAnnotation, fingerprint(secret))
 }
 
-// sealedAt is when the password was made, and whether it and all that was written
-// with it are still as they were.
+// sealedAt returns when the password was made, and whether the signature is still valid.
 func sealedAt(secret *corev1.Secret) (made time.Time, intact bool) {
 	made, err := time.Parse(time.RFC3339, secret.Annotations[rotatedAtAnnotation])
 	if err != nil || len(secret.Data[fingerprintKey]) < minKeyLength {
@@ -91,7 +90,7 @@ func sealedAt(secret *corev1.Secret) (made time.Time, intact bool) {
 	return made, hmac.Equal([]byte(fingerprint(secret)), []byte(secret.Annotations[fingerprintAnnotation]))
 }
 
-// fingerprint is what the Secret's should be.
+// fingerprint computes the signature of what the Secret holds.
 func fingerprint(secret *corev1.Secret) string {
 	digest := hmac.New(sha256.New, secret.Data[fingerprintKey])
 	// Neither description nor time holds a zero byte, so no two Secrets are sealed alike.

@@ -102,14 +102,14 @@ func TestSealedAt(t *testing.T) {
 		"the time is told otherwise": {edit: func(secret *corev1.Secret) {
 			secret.Annotations["secret.example.com/rotated-at"] = "2026-05-01T13:00:00+01:00"
 		}, broken: true},
-		"the time was taken":          {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/rotated-at") }, broken: true},
-		"the fingerprint was edited":  {edit: func(secret *corev1.Secret) { secret.Annotations["secret.example.com/fingerprint"] += "0" }, broken: true},
-		"the fingerprint was taken":   {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/fingerprint") }, broken: true},
-		"all annotations were taken":  {edit: func(secret *corev1.Secret) { secret.Annotations = nil }, broken: true},
-		"all data were taken":         {edit: func(secret *corev1.Secret) { secret.Data = nil }, broken: true},
-		"somebody knows HMAC, no key": {edit: forge(func(secret *corev1.Secret) { delete(secret.Data, "fingerprint-key") }), broken: true},
-		"the same with a short key":   {edit: forge(func(secret *corev1.Secret) { secret.Data["fingerprint-key"] = []byte("short") }), broken: true},
-		"the same without a time":     {edit: forge(func(secret *corev1.Secret) { secret.Annotations["secret.example.com/rotated-at"] = "noon" }), broken: true},
+		"the time was taken":                    {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/rotated-at") }, broken: true},
+		"the fingerprint was edited":            {edit: func(secret *corev1.Secret) { secret.Annotations["secret.example.com/fingerprint"] += "0" }, broken: true},
+		"the fingerprint was taken":             {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/fingerprint") }, broken: true},
+		"all annotations were taken":            {edit: func(secret *corev1.Secret) { secret.Annotations = nil }, broken: true},
+		"all data were taken":                   {edit: func(secret *corev1.Secret) { secret.Data = nil }, broken: true},
+		"the signature is valid, without a key": {edit: forge(func(secret *corev1.Secret) { delete(secret.Data, "fingerprint-key") }), broken: true},
+		"the same with a short key":             {edit: forge(func(secret *corev1.Secret) { secret.Data["fingerprint-key"] = []byte("short") }), broken: true},
+		"the same without a time":               {edit: forge(func(secret *corev1.Secret) { secret.Annotations["secret.example.com/rotated-at"] = "noon" }), broken: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -149,22 +149,22 @@ func TestFingerprintTellsNothing(t *testing.T) {
 	g := NewWithT(t)
 	first, second := sealedSecret(t), sealedSecret(t)
 	g.Expect(first.Data["password"]).To(Equal(second.Data["password"]))
-	g.Expect(fingerprint(first)).NotTo(Equal(fingerprint(second)), "who sees two alike knows that the passwords are")
+	g.Expect(fingerprint(first)).NotTo(Equal(fingerprint(second)), "equal fingerprints would reveal equal passwords")
 	for _, guess := range []string{pass, otherPass} {
-		g.Expect(guessed(first, guess)).To(BeFalse(), "who has no key can't try passwords")
+		g.Expect(guessed(first, guess)).To(BeFalse(), "without the key, passwords can't be tried")
 	}
 	for i := range len(pass) - 3 {
 		g.Expect(first.Annotations[fingerprintAnnotation]).NotTo(ContainSubstring(strings.ToLower(pass[i:i+4])), "no part of a password is in its fingerprint")
 	}
 }
 
-// guessed tells whether somebody who sees no data has found the password out.
+// guessed tells whether a password can be found out without the data.
 func guessed(secret *corev1.Secret, guess string) bool {
 	public := &corev1.Secret{ObjectMeta: *secret.ObjectMeta.DeepCopy(), Data: map[string][]byte{"password": []byte(guess)}}
 	return fingerprint(public) == secret.Annotations[fingerprintAnnotation]
 }
 
-func TestCauseToGenerate(t *testing.T) {
+func TestReasonToGenerate(t *testing.T) {
 	edited := func(secret *corev1.Secret) { secret.Data["password"] = []byte(otherPass) }
 	longer := func(password *secretv1.Password) { password.Spec.Policy.Length = 21 }
 	reworded := func(password *secretv1.Password) {
@@ -184,7 +184,7 @@ func TestCauseToGenerate(t *testing.T) {
 		"nothing has happened":                  {after: 1000 * time.Hour},
 		"the policy says the same otherwise":    {change: reworded},
 		"the policy is another one":             {change: longer, want: "Normal PolicyChanged"},
-		"somebody has edited it":                {edit: edited, want: "Warning Edited"},
+		"it was edited":                         {edit: edited, want: "Warning Edited"},
 		"a rotation is due":                     {change: hourly, after: time.Hour, want: "Normal Rotated"},
 		"a rotation was due long ago":           {change: hourly, after: 50 * time.Hour, want: "Normal Rotated"},
 		"a rotation is due in a nanosecond":     {change: hourly, after: time.Hour - time.Nanosecond},
@@ -205,16 +205,16 @@ func TestCauseToGenerate(t *testing.T) {
 			if test.edit != nil {
 				test.edit(secret)
 			}
-			cause := causeToGenerate(secret, password, noon.Add(test.after))
+			reason := reasonToGenerate(secret, password, noon.Add(test.after))
 			if test.want == "" {
-				g.Expect(cause).To(BeNil(), "see causeToGenerate in seal.go")
+				g.Expect(reason).To(BeNil(), "see reasonToGenerate in seal.go")
 				return
 			}
-			g.Expect(cause).NotTo(BeNil())
-			g.Expect(cause.eventType + " " + cause.reason).To(Equal(test.want))
-			g.Expect(cause.message).NotTo(BeEmpty())
+			g.Expect(reason).NotTo(BeNil())
+			g.Expect(reason.eventType + " " + reason.event).To(Equal(test.want))
+			g.Expect(reason.message).NotTo(BeEmpty())
 		})
 	}
 	g := NewWithT(t)
-	g.Expect(causeToGenerate(nil, storedPassword(), noon).reason).To(Equal("Generated"), "there is no Secret")
+	g.Expect(reasonToGenerate(nil, storedPassword(), noon).event).To(Equal("Generated"), "there is no Secret")
 }

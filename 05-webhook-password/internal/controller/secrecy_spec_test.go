@@ -59,7 +59,7 @@ func TestSearch(t *testing.T) {
 			g := NewWithT(t)
 			var found disclosures
 			found.keep([]byte(value), "the password of Secret shop/login")
-			found.keep([]byte("short"), "a value that may be anywhere by chance")
+			found.keep([]byte("short"), "a value that may occur anywhere")
 			found.note(inEvent, "a short text")
 			found.note(inLog, test.text)
 			if !test.want {

@@ -52,7 +52,7 @@ func watchDisclosures() {
 	follow(&eventsv1.EventList{}, func(event *eventsv1.Event) { disclosed.note(inEvent, asJSON(event)) })
 }
 
-// noteSecret keeps the values of one that the operator has made, even if somebody took its label or its owner.
+// noteSecret keeps the values of one that the operator has made, even if its label or its owner was removed.
 func noteSecret(secret *corev1.Secret) {
 	if secret.Annotations["secret.example.com/fingerprint"] == "" {
 		return
@@ -86,7 +86,7 @@ func follow[T client.Object](list client.ObjectList, handle func(T)) {
 		}
 	}()
 	DeferCleanup(func() {
-		Expect(ended).NotTo(BeClosed(), "who stops watching does not see everything")
+		Expect(ended).NotTo(BeClosed(), "a watch that ends misses something")
 		cancel()
 		Eventually(ended).WithTimeout(convergeTimeout).Should(BeClosed())
 	})
@@ -111,9 +111,9 @@ func expectSecrecy() {
 		return
 	}
 	texts, secrets := disclosed.sizes()
-	Expect(secrets).To(BeNumerically(">=", leastSecrets), "who knows no secrets finds none, see noteSecret")
+	Expect(secrets).To(BeNumerically(">=", leastSecrets), "without any secrets the search would find none, see noteSecret")
 	for where, count := range least {
-		Expect(texts[where]).To(BeNumerically(">=", count), "who sees nothing finds nothing: texts of %s", where)
+		Expect(texts[where]).To(BeNumerically(">=", count), "without any texts the search would find nothing: texts of %s", where)
 	}
 }
 

@@ -20,50 +20,50 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 
-// applySecret makes the Secret what it should be. It returns the Password's own
-// Secret, nil if it has none, and an obstacle if it can't have it as the spec asks.
+// applySecret makes the Secret what it should be. It returns the Password's own Secret, nil
+// if it has none, and a blockedError if the Password can't have it as the spec asks.
 func (r *PasswordReconciler) applySecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
 	if problems := password.Spec.ValidateSecretName(field.NewPath("spec", "secretName")); len(problems) > 0 {
-		return nil, &obstacle{reason: secretv1.ReasonImpossible, message: problems.ToAggregate().Error()}
+		return nil, &blockedError{reason: secretv1.ReasonImpossible, message: problems.ToAggregate().Error()}
 	}
 	secret, err := r.findSecret(ctx, password)
 	if err != nil {
 		return nil, err
 	}
-	if obstacle := findObstacle(password, secret); obstacle != nil {
-		return nil, obstacle
+	if blocked := findBlocker(password, secret); blocked != nil {
+		return nil, blocked
 	}
 	if secret == nil {
 		if former, err := r.findFormer(ctx, password); err != nil {
 			return former, err
 		}
 	}
-	cause := causeToGenerate(secret, password, r.Clock.Now())
-	if cause == nil {
+	reason := reasonToGenerate(secret, password, r.Clock.Now())
+	if reason == nil {
 		return r.patchSecret(ctx, password, secret, secret.DeepCopy(), nil)
 	}
 	if problems := generator.Check(password.Spec.Policy, field.NewPath("spec", "policy")); len(problems) > 0 {
-		return secret, &obstacle{reason: secretv1.ReasonImpossible, message: problems.ToAggregate().Error()}
+		return secret, &blockedError{reason: secretv1.ReasonImpossible, message: problems.ToAggregate().Error()}
 	}
 	value, err := generator.Generate(password.Spec.Policy)
 	if err != nil {
 		return secret, fmt.Errorf("generate a password: %w", err)
 	}
 	if secret == nil {
-		return r.createSecret(ctx, password, value, cause)
+		return r.createSecret(ctx, password, value, reason)
 	}
 	desired := secret.DeepCopy()
 	seal(desired, password.Spec.Policy, value, r.Clock.Now())
-	return r.patchSecret(ctx, password, secret, desired, cause)
+	return r.patchSecret(ctx, password, secret, desired, reason)
 }
 
-// findFormer returns the Secret that the Password has under another name, and an obstacle; nil if there is
-// none. The webhook refuses a new name; without the webhook, this keeps the former Secret from being left
-// behind and never rotated.
+// findFormer returns the Secret that the Password has under another name, with a blockedError; nil if it has none.
+// The webhook refuses a new name. Without the webhook, a second Secret would leave the first one behind,
+// never rotated.
 func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
 	secrets := &corev1.SecretList{}
-	// Without this option the cache would copy all Secrets of the namespace for each new Password. They are only read
-	// here.
+	// Without this option the cache would copy all Secrets of the namespace for each new Password. Here they are only
+	// read.
 	if err := r.List(ctx, secrets, client.InNamespace(password.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the Secrets of namespace %s: %w", password.Namespace, err)
 	}
@@ -72,7 +72,7 @@ func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.
 		if !metav1.IsControlledBy(secret, password) || secret.DeletionTimestamp != nil {
 			continue
 		}
-		return secret, &obstacle{
+		return secret, &blockedError{
 			reason:  secretv1.ReasonNameChanged,
 			message: fmt.Sprintf("this Password has the Secret %q: change the name %q back, or delete that Secret", secret.Name, password.EffectiveSecretName()),
 		}
@@ -82,8 +82,8 @@ func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.
 
 // findSecret returns the Secret of the name that the Password asks for, nil if there is none.
 //
-// The cache shows only what has the operator's label. Whatever else has the name is looked up,
-// so that a Secret of somebody else is never taken for a missing one.
+// The cache has only Secrets with the operator's label, so "not found" there proves nothing: the API server is asked,
+// too.
 func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
 	key := client.ObjectKey{Namespace: password.Namespace, Name: password.EffectiveSecretName()}
 	secret := &corev1.Secret{}
@@ -115,24 +115,24 @@ func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, p
 	return secret, r.APIReader.Get(ctx, key, secret)
 }
 
-// findObstacle returns why the Secret found can't become the Password's, nil if
-// it can. One that the Password does not control is never touched: somebody may depend on what it holds.
-func findObstacle(password *secretv1.Password, secret *corev1.Secret) *obstacle {
+// findBlocker returns why the Secret can't become the Password's, nil if it can. A Secret that
+// the Password does not control is never touched, because something else may depend on it.
+func findBlocker(password *secretv1.Password, secret *corev1.Secret) *blockedError {
 	if secret == nil {
 		return nil
 	}
 	owner := metav1.GetControllerOf(secret)
 	controlled := owner != nil && owner.UID == password.UID
-	// Only one Password of a name exists at a time: the owner is a former one, and what it had about to be collected.
+	// Only one Password of a name exists at a time: the owner has been deleted, and garbage collection will follow.
 	leftover := !controlled && isPassword(owner) && owner.Name == password.Name
 	switch {
 	case leftover, controlled && secret.DeletionTimestamp != nil:
-		return &obstacle{
+		return &blockedError{
 			reason:  secretv1.ReasonReplacing,
 			message: fmt.Sprintf("Secret %q is being removed; a new one follows", secret.Name),
 		}
 	case !controlled:
-		return &obstacle{
+		return &blockedError{
 			reason:  secretv1.ReasonNameTaken,
 			message: fmt.Sprintf("Secret %q exists and is not managed by this Password: delete it, or make another Password with another spec.secretName", secret.Name),
 		}
@@ -144,8 +144,8 @@ func isPassword(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Password" && owner.APIVersion == secretv1.SchemeGroupVersion.String()
 }
 
-// createSecret makes the Secret in one write: there is never one without its seal.
-func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv1.Password, value string, cause *cause) (*corev1.Secret, error) {
+// createSecret makes the Secret in one write, so there is never one without its seal.
+func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv1.Password, value string, reason *generateReason) (*corev1.Secret, error) {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: password.Namespace, Name: password.EffectiveSecretName(), Labels: ownLabels()},
 		Type:       corev1.SecretTypeOpaque,
@@ -156,49 +156,48 @@ func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv
 		return nil, fmt.Errorf("set the owner of Secret %s: %w", secret.Name, err)
 	}
 	if err := r.Create(ctx, secret); err != nil {
-		return nil, orRefusal(fmt.Errorf("create Secret %s: %w", client.ObjectKeyFromObject(secret), err))
+		return nil, asRefused(fmt.Errorf("create Secret %s: %w", client.ObjectKeyFromObject(secret), err))
 	}
-	r.announceSecret(ctx, password, secret, cause)
+	r.announceSecret(ctx, password, secret, reason)
 	return secret, nil
 }
 
 // patchSecret writes what differs in the Secret that is desired, and the operator's labels.
 //
-// A patch holds nothing but the fields that differ, so whatever others have added
-// stays. The lock, which is the resource version in the patch, makes the API server
-// refuse one that was computed from an old copy: two new passwords never cross.
-func (r *PasswordReconciler) patchSecret(ctx context.Context, password *secretv1.Password, found, desired *corev1.Secret, cause *cause) (*corev1.Secret, error) {
+// A patch contains only the fields that differ, so what others have added stays. With the optimistic lock, which is
+// the resource version in the patch, the API server refuses a patch that was computed from an old copy: two
+// new passwords can't overwrite each other.
+func (r *PasswordReconciler) patchSecret(ctx context.Context, password *secretv1.Password, found, desired *corev1.Secret, reason *generateReason) (*corev1.Secret, error) {
 	metav1.SetMetaDataLabel(&desired.ObjectMeta, managedByLabel, controllerName)
 	if equality.Semantic.DeepEqual(found, desired) {
 		return found, nil
 	}
 	if err := r.Patch(ctx, desired, client.MergeFromWithOptions(found, client.MergeFromWithOptimisticLock{})); err != nil {
-		return found, orRefusal(fmt.Errorf("patch Secret %s: %w", client.ObjectKeyFromObject(found), err))
+		return found, asRefused(fmt.Errorf("patch Secret %s: %w", client.ObjectKeyFromObject(found), err))
 	}
-	r.announceSecret(ctx, password, desired, cause)
+	r.announceSecret(ctx, password, desired, reason)
 	return desired, nil
 }
 
-// announceSecret tells of a new password, and why it was made.
-func (r *PasswordReconciler) announceSecret(ctx context.Context, password *secretv1.Password, secret *corev1.Secret, cause *cause) {
-	if cause == nil {
+// announceSecret records an event and a log line about a new password. Without a reason there is none.
+func (r *PasswordReconciler) announceSecret(ctx context.Context, password *secretv1.Password, secret *corev1.Secret, reason *generateReason) {
+	if reason == nil {
 		return
 	}
-	r.Recorder.Eventf(password, secret, cause.eventType, cause.reason, actionReconcile, "New password in Secret %q: %s", secret.Name, cause.message)
-	logf.FromContext(ctx).Info("Wrote a new password", "secret", secret.Name, "cause", cause.reason)
+	r.Recorder.Eventf(password, secret, reason.eventType, reason.event, actionReconcile, "New password in Secret %q: %s", secret.Name, reason.message)
+	logf.FromContext(ctx).Info("Wrote a new password", "secret", secret.Name, "reason", reason.event)
 }
 
-// orRefusal turns the error into an obstacle if the API server understood the
-// request and will not have it. Nobody tells when a quota or a policy has
-// changed, so it is tried again, less and less often.
-func orRefusal(err error) error {
+// asRefused makes a blockedError of an error if the API server understood the request and refuses it. No event
+// announces that a quota or a policy has changed, so the error is retried with backoff.
+func asRefused(err error) error {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
-	if !refused || isNamespaceGoing(err) {
+	if !refused || isNamespaceTerminating(err) {
 		return err
 	}
-	return &obstacle{
+	return &blockedError{
 		reason:  secretv1.ReasonRefused,
 		message: fmt.Sprintf("the API server refuses the Secret: %v", err),
-		cause:   err,
+		retry:   err,
 	}
 }

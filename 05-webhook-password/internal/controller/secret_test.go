@@ -17,7 +17,7 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-func TestFindObstacle(t *testing.T) {
+func TestFindBlocker(t *testing.T) {
 	ownedBy := func(uid types.UID, name, kind, version string, controls bool) func(*corev1.Secret) {
 		return func(secret *corev1.Secret) {
 			secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: name, UID: uid, Controller: &controls}}
@@ -26,7 +26,7 @@ func TestFindObstacle(t *testing.T) {
 	const version, kind = "secret.example.com/v1", "Password"
 	tests := map[string]struct {
 		edit func(*corev1.Secret)
-		// want is the reason; "" for no obstacle.
+		// want is the reason; "" if it is not blocked.
 		want string
 	}{
 		"the Password's own":     {edit: func(*corev1.Secret) {}},
@@ -37,8 +37,8 @@ func TestFindObstacle(t *testing.T) {
 		"its own is being removed":           {edit: func(secret *corev1.Secret) { secret.DeletionTimestamp = new(metav1.Now()) }, want: "Replacing"},
 		"a former Password's":                {edit: ownedBy("former", "login", kind, version, true), want: "Replacing"},
 		"another Password's":                 {edit: ownedBy("other", "other", kind, version, true), want: "NameTaken"},
-		"nobody's":                           {edit: func(secret *corev1.Secret) { secret.OwnerReferences = nil }, want: "NameTaken"},
-		"nobody's, and being removed":        {edit: func(secret *corev1.Secret) { secret.OwnerReferences, secret.DeletionTimestamp = nil, new(metav1.Now()) }, want: "NameTaken"},
+		"one without owner":                  {edit: func(secret *corev1.Secret) { secret.OwnerReferences = nil }, want: "NameTaken"},
+		"one without owner, being removed":   {edit: func(secret *corev1.Secret) { secret.OwnerReferences, secret.DeletionTimestamp = nil, new(metav1.Now()) }, want: "NameTaken"},
 		"one that it owns, but not controls": {edit: ownedBy("uid-of-login", "login", kind, version, false), want: "NameTaken"},
 		"that of a namesake of another kind": {edit: ownedBy("other", "login", "Passphrase", version, true), want: "NameTaken"},
 		"that of a Password of others":       {edit: ownedBy("other", "login", kind, "example.org/v1", true), want: "NameTaken"},
@@ -48,26 +48,26 @@ func TestFindObstacle(t *testing.T) {
 			g := NewWithT(t)
 			secret := sealedSecret(t)
 			test.edit(secret)
-			found := findObstacle(storedPassword(), secret)
-			g.Expect(reasonOf(found)).To(Equal(test.want), "see findObstacle in secret.go")
+			found := findBlocker(storedPassword(), secret)
+			g.Expect(reasonOf(found)).To(Equal(test.want), "see findBlocker in secret.go")
 			if found != nil {
 				g.Expect(found.message).To(ContainSubstring(`Secret "database"`))
-				g.Expect(found.cause).NotTo(HaveOccurred(), "it is no error")
+				g.Expect(found.retry).NotTo(HaveOccurred(), "it is no error")
 			}
 		})
 	}
-	NewWithT(t).Expect(reasonOf(findObstacle(storedPassword(), nil))).To(BeEmpty(), "no Secret is in nobody's way")
+	NewWithT(t).Expect(reasonOf(findBlocker(storedPassword(), nil))).To(BeEmpty(), "without a Secret, nothing blocks the Password")
 }
 
-// reasonOf is empty if there is no obstacle.
-func reasonOf(found *obstacle) string {
+// reasonOf is empty if it is not blocked.
+func reasonOf(found *blockedError) string {
 	if found == nil {
 		return ""
 	}
 	return found.reason
 }
 
-func TestOrRefusal(t *testing.T) {
+func TestAsRefused(t *testing.T) {
 	secrets := corev1.Resource("secrets")
 	going := apierrors.NewForbidden(secrets, "database", nil)
 	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
@@ -75,34 +75,34 @@ func TestOrRefusal(t *testing.T) {
 		err     error
 		refused bool
 	}{
-		"a quota or a policy":    {err: apierrors.NewForbidden(secrets, "database", errors.New("exceeded quota")), refused: true},
-		"an invalid Secret":      {err: apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Secret").GroupKind(), "database", nil), refused: true},
-		"a Secret too large":     {err: apierrors.NewRequestEntityTooLargeError("limit is 3145728"), refused: true},
-		"a namespace that goes":  {err: going},
-		"a conflict":             {err: apierrors.NewConflict(secrets, "database", nil)},
-		"a Secret that is there": {err: apierrors.NewAlreadyExists(secrets, "database")},
-		"a server that is busy":  {err: apierrors.NewTooManyRequestsError("later")},
-		"a server that is ill":   {err: apierrors.NewInternalError(errors.New("etcd"))},
-		"no server":              {err: http.ErrHandlerTimeout},
+		"a quota or a policy":     {err: apierrors.NewForbidden(secrets, "database", errors.New("exceeded quota")), refused: true},
+		"an invalid Secret":       {err: apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Secret").GroupKind(), "database", nil), refused: true},
+		"a Secret too large":      {err: apierrors.NewRequestEntityTooLargeError("limit is 3145728"), refused: true},
+		"a terminating namespace": {err: going},
+		"a conflict":              {err: apierrors.NewConflict(secrets, "database", nil)},
+		"a Secret that is there":  {err: apierrors.NewAlreadyExists(secrets, "database")},
+		"a server that is busy":   {err: apierrors.NewTooManyRequestsError("later")},
+		"a server that is ill":    {err: apierrors.NewInternalError(errors.New("etcd"))},
+		"no server":               {err: http.ErrHandlerTimeout},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			found := orRefusal(test.err)
-			refusal, refused := errors.AsType[*obstacle](found)
-			g.Expect(refused).To(Equal(test.refused), "see orRefusal in secret.go")
+			found := asRefused(test.err)
+			refusal, refused := errors.AsType[*blockedError](found)
+			g.Expect(refused).To(Equal(test.refused), "see asRefused in secret.go")
 			if !refused {
 				g.Expect(found).To(BeIdenticalTo(test.err))
 				return
 			}
 			g.Expect(refusal.reason).To(Equal(secretv1.ReasonRefused))
 			g.Expect(refusal.message).To(ContainSubstring(test.err.Error()))
-			g.Expect(refusal.cause).To(Equal(test.err))
+			g.Expect(refusal.retry).To(Equal(test.err))
 		})
 	}
 }
 
-// emptyCluster has no Secret, and fails whoever writes one.
+// emptyCluster has no Secret, and panics on a write.
 type emptyCluster struct{ client.Client }
 
 func (emptyCluster) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
@@ -134,16 +134,16 @@ func TestEveryReasonIsUsed(t *testing.T) {
 	former := sealedSecret(t)
 	former.Name = "former"
 	_, errRenamed := (&PasswordReconciler{Client: oneSecret{secret: former}}).findFormer(t.Context(), storedPassword())
-	obstacles := []*obstacle{nil, findObstacle(storedPassword(), taken), findObstacle(storedPassword(), replaced)}
-	for _, err := range []error{err, errRenamed, orRefusal(apierrors.NewForbidden(corev1.Resource("secrets"), "database", nil))} {
-		found, isObstacle := errors.AsType[*obstacle](err)
-		g.Expect(isObstacle).To(BeTrue(), "found: %v", err)
-		obstacles = append(obstacles, found)
+	all := []*blockedError{nil, findBlocker(storedPassword(), taken), findBlocker(storedPassword(), replaced)}
+	for _, err := range []error{err, errRenamed, asRefused(apierrors.NewForbidden(corev1.Resource("secrets"), "database", nil))} {
+		found, isBlocked := errors.AsType[*blockedError](err)
+		g.Expect(isBlocked).To(BeTrue(), "found: %v", err)
+		all = append(all, found)
 	}
 
 	var reasons, states []string
-	for _, obstacle := range obstacles {
-		status := newStatus(storedPassword(), nil, obstacle)
+	for _, blocked := range all {
+		status := newStatus(storedPassword(), nil, blocked)
 		reasons, states = append(reasons, status.Conditions[0].Reason), append(states, status.State)
 	}
 	g.Expect(declared(t, "Reason")).To(And(Not(BeEmpty()), ConsistOf(reasons)), "the reasons of api/v1/password_types.go, and those that a Password can be in")

@@ -19,14 +19,13 @@ const actionReconcile = "Reconcile"
 // +kubebuilder:rbac:groups=secret.example.com,resources=passwords/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// newStatus returns the status of a Password whose own Secret is the given one, nil
-// if it has none, and which meets an obstacle, nil if there is none. It begins with
-// the present conditions only so that they keep their times.
-func newStatus(password *secretv1.Password, secret *corev1.Secret, obstacle *obstacle) *secretv1.PasswordStatus {
-	condition := readyCondition(obstacle)
+// newStatus returns the status of a Password with its own Secret, nil if it has none, and with what blocks
+// it, nil if nothing does. It takes over the present conditions only so that they keep their transition times.
+func newStatus(password *secretv1.Password, secret *corev1.Secret, blocked *blockedError) *secretv1.PasswordStatus {
+	condition := readyCondition(blocked)
 	condition.ObservedGeneration = password.Generation
 	status := &secretv1.PasswordStatus{
-		State:              stateOf(obstacle),
+		State:              stateOf(blocked),
 		ObservedGeneration: password.Generation,
 		Conditions:         password.Status.DeepCopy().Conditions,
 	}
@@ -47,9 +46,9 @@ func newStatus(password *secretv1.Password, secret *corev1.Secret, obstacle *obs
 	return status
 }
 
-func readyCondition(obstacle *obstacle) metav1.Condition {
-	if obstacle != nil {
-		return metav1.Condition{Type: secretv1.ConditionReady, Status: metav1.ConditionFalse, Reason: obstacle.reason, Message: obstacle.message}
+func readyCondition(blocked *blockedError) metav1.Condition {
+	if blocked != nil {
+		return metav1.Condition{Type: secretv1.ConditionReady, Status: metav1.ConditionFalse, Reason: blocked.reason, Message: blocked.message}
 	}
 	return metav1.Condition{
 		Type: secretv1.ConditionReady, Status: metav1.ConditionTrue,
@@ -57,11 +56,11 @@ func readyCondition(obstacle *obstacle) metav1.Condition {
 	}
 }
 
-func stateOf(obstacle *obstacle) string {
+func stateOf(blocked *blockedError) string {
 	switch {
-	case obstacle == nil:
+	case blocked == nil:
 		return secretv1.StateReady
-	case obstacle.reason == secretv1.ReasonReplacing:
+	case blocked.reason == secretv1.ReasonReplacing:
 		return secretv1.StatePending
 	}
 	return secretv1.StateFailed
@@ -70,11 +69,10 @@ func stateOf(obstacle *obstacle) string {
 // updateStatus writes the status if it differs from the one that the Password
 // has, and announces what it changes.
 //
-// The lock, which is the resource version in the patch, makes the API server
-// refuse a status that was computed from a Password which has changed since:
-// even one that only lacks our own last status, because the cache lags behind.
-func (r *PasswordReconciler) updateStatus(ctx context.Context, password *secretv1.Password, secret *corev1.Secret, obstacle *obstacle) error {
-	status := newStatus(password, secret, obstacle)
+// With the optimistic lock, which is the resource version in the patch, the API server refuses a status that was computed
+// from an old Password, even if it only lacks our own last status because the cache lags behind.
+func (r *PasswordReconciler) updateStatus(ctx context.Context, password *secretv1.Password, secret *corev1.Secret, blocked *blockedError) error {
+	status := newStatus(password, secret, blocked)
 	if equality.Semantic.DeepEqual(&password.Status, status) {
 		return nil
 	}
@@ -84,18 +82,18 @@ func (r *PasswordReconciler) updateStatus(ctx context.Context, password *secretv
 	if err := r.Status().Patch(ctx, password, patch); err != nil {
 		return fmt.Errorf("patch the status of Password %s: %w", client.ObjectKeyFromObject(password), err)
 	}
-	r.announceFailure(password, before.Status.Conditions, obstacle)
+	r.announceFailure(password, before.Status.Conditions, blocked)
 	return nil
 }
 
-// announceFailure emits an event if somebody has come to be needed, or for another
-// reason. Resyncs and restarts change nothing, and so are silent.
-func (r *PasswordReconciler) announceFailure(password *secretv1.Password, before []metav1.Condition, obstacle *obstacle) {
+// announceFailure records an event when the Password fails, or fails for another reason.
+// Resyncs and restarts change neither, and so are silent.
+func (r *PasswordReconciler) announceFailure(password *secretv1.Password, before []metav1.Condition, blocked *blockedError) {
 	if password.Status.State != secretv1.StateFailed {
 		return
 	}
-	if last := meta.FindStatusCondition(before, secretv1.ConditionReady); last != nil && last.Reason == obstacle.reason {
+	if last := meta.FindStatusCondition(before, secretv1.ConditionReady); last != nil && last.Reason == blocked.reason {
 		return
 	}
-	r.Recorder.Eventf(password, nil, corev1.EventTypeWarning, obstacle.reason, actionReconcile, "%s", obstacle.message)
+	r.Recorder.Eventf(password, nil, corev1.EventTypeWarning, blocked.reason, actionReconcile, "%s", blocked.message)
 }

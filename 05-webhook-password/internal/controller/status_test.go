@@ -15,23 +15,23 @@ import (
 
 func TestNewStatus(t *testing.T) {
 	tests := map[string]struct {
-		edit     func(*secretv1.Password, *corev1.Secret)
-		none     bool
-		obstacle *obstacle
+		edit    func(*secretv1.Password, *corev1.Secret)
+		none    bool
+		blocked *blockedError
 		// want is the state, the condition's status and its reason.
 		want string
 		// silent tells that the status says nothing of the password.
 		silent bool
 	}{
 		"all is well": {want: "Ready True Generated"},
-		"there is no Secret, for the name is taken": {none: true, obstacle: &obstacle{reason: "NameTaken", message: "in the way"}, want: "Failed False NameTaken", silent: true},
-		"a former Secret is being removed":          {none: true, obstacle: &obstacle{reason: "Replacing", message: "in the way"}, want: "Pending False Replacing", silent: true},
-		"the first Secret is refused":               {none: true, obstacle: &obstacle{reason: "Refused", message: "in the way"}, want: "Failed False Refused", silent: true},
-		"a change of the Secret is refused":         {obstacle: &obstacle{reason: "Refused", message: "in the way"}, want: "Failed False Refused"},
-		"the new policy is impossible":              {obstacle: &obstacle{reason: "Impossible", message: "in the way"}, want: "Failed False Impossible"},
+		"there is no Secret, because the name is taken": {none: true, blocked: &blockedError{reason: "NameTaken", message: "blocked"}, want: "Failed False NameTaken", silent: true},
+		"a former Secret is being removed":              {none: true, blocked: &blockedError{reason: "Replacing", message: "blocked"}, want: "Pending False Replacing", silent: true},
+		"the first Secret is refused":                   {none: true, blocked: &blockedError{reason: "Refused", message: "blocked"}, want: "Failed False Refused", silent: true},
+		"a change of the Secret is refused":             {blocked: &blockedError{reason: "Refused", message: "blocked"}, want: "Failed False Refused"},
+		"the new policy is impossible":                  {blocked: &blockedError{reason: "Impossible", message: "blocked"}, want: "Failed False Impossible"},
 		"the Secret is edited, and that is refused": {
-			edit:     func(_ *secretv1.Password, secret *corev1.Secret) { secret.Data["password"] = []byte(otherPass) },
-			obstacle: &obstacle{reason: "Refused", message: "in the way"}, want: "Failed False Refused", silent: true,
+			edit:    func(_ *secretv1.Password, secret *corev1.Secret) { secret.Data["password"] = []byte(otherPass) },
+			blocked: &blockedError{reason: "Refused", message: "blocked"}, want: "Failed False Refused", silent: true,
 		},
 	}
 	for name, test := range tests {
@@ -45,7 +45,7 @@ func TestNewStatus(t *testing.T) {
 			if test.none {
 				secret = nil
 			}
-			status := newStatus(password, secret, test.obstacle)
+			status := newStatus(password, secret, test.blocked)
 			g.Expect(status.Conditions).To(HaveLen(1))
 			ready := status.Conditions[0]
 			g.Expect(status.State+" "+string(ready.Status)+" "+ready.Reason).To(Equal(test.want), "see newStatus in status.go")
@@ -53,11 +53,11 @@ func TestNewStatus(t *testing.T) {
 			g.Expect(ready.Message).NotTo(BeEmpty())
 			g.Expect([]int64{status.ObservedGeneration, ready.ObservedGeneration}).To(Equal([]int64{3, 3}))
 			g.Expect(status.SecretName).To(Equal(map[bool]string{false: "database"}[test.none]))
-			if test.obstacle != nil {
-				g.Expect(ready.Message).To(Equal("in the way"))
+			if test.blocked != nil {
+				g.Expect(ready.Message).To(Equal("blocked"))
 			}
 			if test.silent {
-				g.Expect(status.Fingerprint).To(BeEmpty(), "nobody knows what this is the fingerprint of")
+				g.Expect(status.Fingerprint).To(BeEmpty(), "nothing says what this is the fingerprint of")
 				g.Expect(status.LastRotated).To(BeNil())
 				return
 			}
@@ -73,7 +73,7 @@ func TestNewStatusNextRotation(t *testing.T) {
 	password := storedPassword()
 	password.Spec.Rotation = &secretv1.Rotation{After: "90m"}
 	g.Expect(newStatus(password, sealedSecret(t), nil).NextRotation.Time).To(BeTemporally("==", noon.Add(90*time.Minute)))
-	g.Expect(newStatus(password, nil, &obstacle{reason: "NameTaken"}).NextRotation).To(BeNil())
+	g.Expect(newStatus(password, nil, &blockedError{reason: "NameTaken"}).NextRotation).To(BeNil())
 }
 
 func TestNewStatusKeepsTimes(t *testing.T) {
@@ -91,36 +91,36 @@ func TestNewStatusKeepsTimes(t *testing.T) {
 	status := newStatus(password, sealedSecret(t), nil)
 	g.Expect(since(status)).To(BeTemporally("==", noon), "what has not changed keeps its time")
 	g.Expect(status.Conditions).To(ContainElement(audited), "conditions of other controllers stay")
-	status = newStatus(password, nil, &obstacle{reason: "NameTaken", message: "in the way"})
+	status = newStatus(password, nil, &blockedError{reason: "NameTaken", message: "blocked"})
 	g.Expect(since(status)).To(BeTemporally(">", noon), "the time is that of the change from True to False")
 	g.Expect(&password.Status).To(Equal(before), "the cache's object is not changed")
 }
 
 func TestAnnounceFailure(t *testing.T) {
-	ready, taken := readyCondition(nil), readyCondition(&obstacle{reason: "NameTaken", message: "100% taken"})
+	ready, taken := readyCondition(nil), readyCondition(&blockedError{reason: "NameTaken", message: "100% taken"})
 	type conditions = []metav1.Condition
 	tests := map[string]struct {
-		before   conditions
-		obstacle *obstacle
-		want     []string
+		before  conditions
+		blocked *blockedError
+		want    []string
 	}{
-		"a new Password is well":             {},
-		"a new Password fails":               {obstacle: &obstacle{reason: "NameTaken", message: "100% taken"}, want: []string{"Warning NameTaken 100% taken"}},
-		"one that was well fails":            {before: conditions{ready}, obstacle: &obstacle{reason: "Refused", message: "no"}, want: []string{"Warning Refused no"}},
-		"it fails again in other words":      {before: conditions{taken}, obstacle: &obstacle{reason: "NameTaken", message: "another"}},
-		"it fails for another reason":        {before: conditions{taken}, obstacle: &obstacle{reason: "Impossible", message: "no"}, want: []string{"Warning Impossible no"}},
-		"it is well again":                   {before: conditions{taken}},
-		"what is in its way is going":        {before: conditions{ready}, obstacle: &obstacle{reason: "Replacing", message: "wait"}},
-		"the condition of others says so":    {before: conditions{{Type: "Audited", Reason: "Refused"}}, obstacle: &obstacle{reason: "Refused", message: "no"}, want: []string{"Warning Refused no"}},
-		"it waited, and now somebody's help": {before: conditions{readyCondition(&obstacle{reason: "Replacing"})}, obstacle: &obstacle{reason: "NameTaken", message: "no"}, want: []string{"Warning NameTaken no"}},
+		"a new Password is well":                {},
+		"a new Password fails":                  {blocked: &blockedError{reason: "NameTaken", message: "100% taken"}, want: []string{"Warning NameTaken 100% taken"}},
+		"one that was well fails":               {before: conditions{ready}, blocked: &blockedError{reason: "Refused", message: "no"}, want: []string{"Warning Refused no"}},
+		"it fails again in other words":         {before: conditions{taken}, blocked: &blockedError{reason: "NameTaken", message: "another"}},
+		"it fails for another reason":           {before: conditions{taken}, blocked: &blockedError{reason: "Impossible", message: "no"}, want: []string{"Warning Impossible no"}},
+		"it is well again":                      {before: conditions{taken}},
+		"what blocks it is terminating":         {before: conditions{ready}, blocked: &blockedError{reason: "Replacing", message: "wait"}},
+		"only another condition has the reason": {before: conditions{{Type: "Audited", Reason: "Refused"}}, blocked: &blockedError{reason: "Refused", message: "no"}, want: []string{"Warning Refused no"}},
+		"it waited, and now it fails":           {before: conditions{readyCondition(&blockedError{reason: "Replacing"})}, blocked: &blockedError{reason: "NameTaken", message: "no"}, want: []string{"Warning NameTaken no"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			recorder := events.NewFakeRecorder(9)
 			password := storedPassword()
-			password.Status.State = stateOf(test.obstacle)
-			(&PasswordReconciler{Recorder: recorder}).announceFailure(password, test.before, test.obstacle)
+			password.Status.State = stateOf(test.blocked)
+			(&PasswordReconciler{Recorder: recorder}).announceFailure(password, test.before, test.blocked)
 			close(recorder.Events)
 			var found []string
 			for event := range recorder.Events {

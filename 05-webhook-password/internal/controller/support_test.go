@@ -34,8 +34,8 @@ const (
 
 	// withoutWebhooksLabel is on namespaces whose requests no webhook sees.
 	withoutWebhooksLabel = "test.example.com/without-webhooks"
-	// holdFinalizer keeps an object that is deleted until the spec takes it off.
-	holdFinalizer = "test.example.com/hold"
+	// blockingFinalizer keeps an object that is deleted until the spec takes it off.
+	blockingFinalizer = "test.example.com/hold"
 )
 
 // testOptions are those of a manager for some namespaces, without servers.
@@ -141,19 +141,19 @@ func nudge(ctx context.Context, password *secretv1.Password) {
 	patch(ctx, password, `{"metadata":{"annotations":{"test.example.com/nudge":%q}}}`, time.Now().Format(time.RFC3339Nano))
 }
 
-// eventually tries until the expectations hold.
+// eventually retries until the expectations are met.
 func eventually(ctx context.Context, expectations func(Gomega)) {
 	GinkgoHelper()
 	Eventually(expectations).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).Should(Succeed())
 }
 
-// consistently looks for a while at what must hold all the time.
+// consistently checks for a while what must always be true.
 func consistently(ctx context.Context, expectations func(Gomega)) {
 	GinkgoHelper()
 	Consistently(expectations).WithContext(ctx).WithTimeout(quietTime).WithPolling(pollInterval).Should(Succeed())
 }
 
-// expectState waits until the status says so, such as "Failed NameTaken", of the Password's present generation.
+// expectState waits for a state and reason, such as "Failed NameTaken", of the Password's current generation.
 func expectState(ctx context.Context, password *secretv1.Password, want string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
@@ -197,7 +197,7 @@ func expectReadyAgain(ctx context.Context, password *secretv1.Password, before *
 		g.Expect(secret.Annotations).To(HaveKeyWithValue("secret.example.com/fingerprint", password.Status.Fingerprint))
 		g.Expect(secret.Data["password"]).To(HaveLen(int(password.Spec.Policy.Length)))
 		if before != nil {
-			g.Expect(passwordIn(secret)).NotTo(Equal(passwordIn(before)), "it is still the former password, see causeToGenerate in seal.go")
+			g.Expect(passwordIn(secret)).NotTo(Equal(passwordIn(before)), "it is still the former password, see reasonToGenerate in seal.go")
 		}
 	})
 	return secret

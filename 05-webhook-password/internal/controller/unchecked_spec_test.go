@@ -12,7 +12,7 @@ import (
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
 )
 
-var _ = Describe("a Password that nobody has checked", func() {
+var _ = Describe("an unchecked Password", func() {
 	It("with a rotation after a nanosecond is rotated once a minute", func(ctx SpecContext) {
 		namespace := namespaceWithoutWebhooks(ctx)
 		startManager(cluster.Config, testOptions(namespace))
@@ -30,7 +30,7 @@ var _ = Describe("a Password that nobody has checked", func() {
 		"no-name":  `{"secretName":"NOT/a name"}`,
 		"no-class": `{"policy":{"length":20,"require":[{"class":"Digit","count":5},{"class":"Other","count":-7}],"case":"Mixed","repeat":"Allowed"}}`,
 	} {
-		It("is reported if it can't be met, and left at rest: "+name, func(ctx SpecContext) {
+		It("is reported if it can't be met, and not retried: "+name, func(ctx SpecContext) {
 			namespace := namespaceWithoutWebhooks(ctx)
 			startManager(cluster.Config, testOptions(namespace))
 			password := createUnchecked(ctx, namespace, name, spec)

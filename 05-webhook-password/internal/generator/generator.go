@@ -15,7 +15,7 @@ import (
 )
 
 // weakBits is the entropy, in bits, below which a password can be guessed with
-// money and patience: somebody who tries 10^12 a second needs half a year for 64 bits.
+// enough money: an attacker who tries 10^12 a second needs half a year for 64 bits.
 const weakBits = 64
 
 // Generate makes a password as the policy asks, of characters that crypto/rand
@@ -50,12 +50,12 @@ func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
 	for i, requirement := range policy.Require {
 		if available := len(charactersOf(requirement.Class)); int(*requirement.Count) > available { // Validate has found the count
 			problems = append(problems, field.Invalid(path.Child("require").Index(i).Child("count"), *requirement.Count,
-				fmt.Sprintf("must be at most %d, for there are no more of class %s, and none may be there twice", available, requirement.Class)))
+				fmt.Sprintf("must be at most %d, because there are no more of class %s, and none may repeat", available, requirement.Class)))
 		}
 	}
 	if available := len(lettersOf(policy)); letters > available {
 		problems = append(problems, field.Invalid(path.Child("length"), policy.Length,
-			fmt.Sprintf("leaves %d characters for letters, must be at most %d, for none may be there twice", letters, available)))
+			fmt.Sprintf("leaves %d characters for letters, must be at most %d, because none may repeat", letters, available)))
 	}
 	return problems
 }
@@ -90,7 +90,7 @@ var (
 	once = strength{mixed: 550, lower: 420, digit: 217, symbol: 450}
 )
 
-// Bits is how hard a password is to guess for somebody who knows the policy, and where in the
+// Bits is how hard a password is to guess for an attacker who knows the policy, and where in the
 // password there are letters, digits and symbols: below weakBits it is never more than the truth,
 // and where it is weakBits or more, so is the truth. It takes no more than whole numbers, so that
 // config/policies/password_strength.yaml can say the same.

@@ -49,25 +49,25 @@ func TestCheck(t *testing.T) {
 		},
 		"more digits than there are": {
 			change: func(p *secretv1.PasswordPolicy) { p.Require, p.Repeat = require(11, 0), secretv1.RepeatForbidden },
-			want:   []string{"spec.policy.require[0].count: Invalid value: 11: must be at most 10, for there are no more of class Digit, and none may be there twice"},
+			want:   []string{"spec.policy.require[0].count: Invalid value: 11: must be at most 10, because there are no more of class Digit, and none may repeat"},
 		},
 		"more symbols than there are": {
 			change: func(p *secretv1.PasswordPolicy) {
 				p.Length, p.Require, p.Repeat = 40, require(0, 31), secretv1.RepeatForbidden
 			},
-			want: []string{"spec.policy.require[1].count: Invalid value: 31: must be at most 30, for there are no more of class Symbol, and none may be there twice"},
+			want: []string{"spec.policy.require[1].count: Invalid value: 31: must be at most 30, because there are no more of class Symbol, and none may repeat"},
 		},
 		"more letters than there are": {
 			change: func(p *secretv1.PasswordPolicy) {
 				p.Length, p.Require, p.Repeat = 53, nil, secretv1.RepeatForbidden
 			},
-			want: []string{"spec.policy.length: Invalid value: 53: leaves 53 characters for letters, must be at most 52, for none may be there twice"},
+			want: []string{"spec.policy.length: Invalid value: 53: leaves 53 characters for letters, must be at most 52, because none may repeat"},
 		},
 		"more small letters than there are": {
 			change: func(p *secretv1.PasswordPolicy) {
 				p.Length, p.Require, p.Case, p.Repeat = 27, nil, secretv1.CaseLower, secretv1.RepeatForbidden
 			},
-			want: []string{"spec.policy.length: Invalid value: 27: leaves 27 characters for letters, must be at most 26, for none may be there twice"},
+			want: []string{"spec.policy.length: Invalid value: 27: leaves 27 characters for letters, must be at most 26, because none may repeat"},
 		},
 	}
 	for name, test := range tests {

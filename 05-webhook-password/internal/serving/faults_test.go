@@ -25,7 +25,7 @@ import (
 const day = 24 * time.Hour
 
 // fault is a way in which a webhook server fails, and why the API server says that
-// the call has failed. URL, PORT, TIME and UID stand for what differs each time.
+// the call has failed. URL, PORT, TIME and UID replace what differs each time.
 type fault struct {
 	// host is what the API server calls, 127.0.0.1 if empty, and certified what the certificate is for, host if empty.
 	host, certified string
@@ -60,7 +60,7 @@ var faults = map[string]fault{
 		plain:     true,
 		admission: `Post "URL": http: server gave HTTP response to HTTPS client`,
 	},
-	"nobody listens": {
+	"no server listens": {
 		down:      true,
 		admission: `Post "URL": dial tcp 127.0.0.1:PORT: connect: connection refused`,
 	},

@@ -172,7 +172,7 @@ func (l *Local) register(ctx context.Context, configurations []client.Object) er
 	})
 }
 
-// unregister undoes register. It leaves alone what somebody else has written since then.
+// unregister undoes register. It leaves alone what someone else has written since then.
 func (l *Local) unregister(ctx context.Context, configurations []client.Object) error {
 	for _, configuration := range configurations {
 		err := l.client.Delete(ctx, configuration, client.Preconditions{UID: new(configuration.GetUID())})

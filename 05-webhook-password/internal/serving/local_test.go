@@ -51,14 +51,14 @@ var _ = Describe("local webhooks", func() {
 			local.stop(ctx)
 			expectNothingLeft(ctx, conversion)
 		},
-		Entry("of a kind that nobody converted", SpecTimeout(specTimeout), noConversion),
-		Entry("of a kind that a Service converted", SpecTimeout(specTimeout), byService()),
+		Entry("of a CRD without conversion", SpecTimeout(specTimeout), noConversion),
+		Entry("of a CRD with a converting Service", SpecTimeout(specTimeout), byService()),
 	)
 
 	It("are not ready before the API server knows them", func(ctx SpecContext) {
 		local := newProcess()
 		held := make(chan struct{})
-		local.meddle = func(request *http.Request) (*http.Response, error) {
+		local.intercept = func(request *http.Request) (*http.Response, error) {
 			if strings.Contains(request.URL.Path, "customresourcedefinitions") {
 				<-held
 			}
@@ -82,7 +82,7 @@ var _ = Describe("local webhooks", func() {
 		first.kill()
 		Eventually(first.ended).WithContext(ctx).WithTimeout(waitTimeout).Should(BeClosed())
 		left, err := validating(ctx)
-		Expect(err).NotTo(HaveOccurred(), "who is killed takes nothing back")
+		Expect(err).NotTo(HaveOccurred(), "a killed process can't unregister")
 		Expect(*left.Webhooks[0].ClientConfig.URL).To(ContainSubstring(first.address))
 		Expect(served(ctx, namespace)).To(MatchError(ContainSubstring("connection refused")))
 		crd, err := definition(ctx)
@@ -124,7 +124,7 @@ var _ = Describe("local webhooks", func() {
 		Expect(after.UID).To(Equal(before.UID), "it has registered nothing, so it has nothing to take back")
 	}, SpecTimeout(specTimeout))
 
-	It("leave alone what somebody else has written into spec.conversion meanwhile", func(ctx SpecContext) {
+	It("leave alone what someone else has written into spec.conversion meanwhile", func(ctx SpecContext) {
 		setConversion(ctx, noConversion)
 		local := startLocal(ctx)
 		local.waitReady(ctx)

@@ -32,7 +32,7 @@ import (
 const relistTimeout = time.Minute
 
 var _ = Describe("the only pod of the operator", func() {
-	It("gets ready, although nobody can list Passwords before", func(ctx SpecContext) {
+	It("becomes ready although Passwords can't be listed before that", func(ctx SpecContext) {
 		namespace, folder := cluster.Namespace(ctx), GinkgoT().TempDir()
 		pod := newProcess()
 		certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
@@ -91,7 +91,7 @@ func (p *process) runOperator(ctx context.Context, namespace, folder string) {
 	setup.Controller.SkipNameValidation = new(true)
 	listed := make(chan struct{})
 	list := sync.OnceFunc(func() { close(listed) })
-	p.meddle = func(request *http.Request) (*http.Response, error) {
+	p.intercept = func(request *http.Request) (*http.Response, error) {
 		if strings.HasSuffix(request.URL.Path, "/passwords") {
 			list()
 		}

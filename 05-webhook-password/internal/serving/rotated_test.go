@@ -80,7 +80,7 @@ func mount(secret *corev1.Secret, folder string) {
 }
 
 // deploy creates what a deployment has created before its pods start: without a CA,
-// and by a name that leads to the test process, for it is behind no Service.
+// and by a name that leads to the test process, because it is behind no Service.
 func deploy(ctx context.Context, address string) {
 	GinkgoHelper()
 	_, port, err := net.SplitHostPort(address)

@@ -84,9 +84,9 @@ type process struct {
 	dead  atomic.Bool
 	// serviced tells whether service leads to the process.
 	serviced atomic.Bool
-	// meddle answers requests in the API server's place, if it returns an answer.
-	meddle func(*http.Request) (*http.Response, error)
-	// hideCRD makes it as if somebody had removed the CRD.
+	// intercept answers requests in the API server's place, if it returns an answer.
+	intercept func(*http.Request) (*http.Response, error)
+	// hideCRD pretends that the CRD has been removed.
 	hideCRD atomic.Bool
 }
 
@@ -170,8 +170,8 @@ func (p *process) transport(next http.RoundTripper) http.RoundTripper {
 				return response, err
 			}
 		}
-		if p.meddle != nil {
-			if response, err := p.meddle(request); response != nil || err != nil {
+		if p.intercept != nil {
+			if response, err := p.intercept(request); response != nil || err != nil {
 				return response, err
 			}
 		}

@@ -60,7 +60,7 @@ func definition(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition,
 	return found, api.Get(ctx, client.ObjectKey{Name: crdName}, found)
 }
 
-// setConversion changes the stanza of the CustomResourceDefinition as somebody else does, and gives it back after the spec.
+// setConversion changes spec.conversion of the CRD, and restores it after the spec.
 func setConversion(ctx context.Context, conversion *apiextensionsv1.CustomResourceConversion) {
 	GinkgoHelper()
 	found, err := definition(ctx)
@@ -89,7 +89,7 @@ func expectNothingLeft(ctx context.Context, conversion *apiextensionsv1.CustomRe
 	Expect(err).To(HaveOccurred(), "the mutating webhook configuration must go with the process")
 	_, err = validating(ctx)
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
-	Expect(err).To(HaveOccurred(), "the validating webhook configuration must go with the process: nobody answers its requests any more")
+	Expect(err).To(HaveOccurred(), "the validating webhook configuration must go with the process, which no longer answers")
 	found, err := definition(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(found.Spec.Conversion).To(Equal(conversion), "spec.conversion must be as the process found it")

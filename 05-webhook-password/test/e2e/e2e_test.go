@@ -28,6 +28,8 @@ func describeOperator(operator outside.Operator, spoil func(context.Context)) {
 	outside.DescribeArrival(operator)
 
 	It("gives each of the sample Passwords its Secret", func(ctx SpecContext) {
+		// +kubebuilder:scaffold:e2e-metrics-webhooks-readiness
+
 		secrets := outside.Kubectl(ctx, "get", "secrets", "--namespace="+passwordNamespace, "--selector=app.kubernetes.io/managed-by=password-operator", "--output=name")
 		Expect(strings.Fields(secrets)).To(ConsistOf("secret/password-sample", "secret/database-login", "secret/former-password"))
 	}, SpecTimeout(outside.Timeout))

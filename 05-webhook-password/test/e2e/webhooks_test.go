@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// protectedNamespace is removed with a Password in it that nobody may delete.
+	// protectedNamespace is deleted with a protected Password in it.
 	protectedNamespace = "password-e2e-protected"
 	protect            = "secret.example.com/deletion-protection=enabled"
 
@@ -25,7 +25,7 @@ const (
 spec: {policy: {require: [{class: Digit, count: 11}], repeat: Forbidden}}}`
 	// weak is allowed, but can be guessed.
 	weak = `{apiVersion: secret.example.com/v1, kind: Password, metadata: {name: weak}, spec: {policy: {length: 8}}}`
-	// sound is what nobody has anything against.
+	// sound is a valid Password without warnings.
 	sound = `{apiVersion: secret.example.com/v1, kind: Password, metadata: {name: sound}}`
 )
 

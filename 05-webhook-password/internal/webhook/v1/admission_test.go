@@ -36,7 +36,7 @@ var _ = Describe("the admission of a Password", func() {
 					found, err := env.try(ctx, namespace, c)
 					Expect(err).NotTo(HaveOccurred())
 					Expect(c.differs(found)).To(BeEmpty(), "cases_test.go says what should be: look into internal/webhook/v1 or config/policies")
-				}, SpecTimeout(patience))
+				}, SpecTimeout(waitTimeout))
 			}
 
 			It("changes spec.secretName only, down to how a time is written", func(ctx SpecContext) {
@@ -49,7 +49,7 @@ var _ = Describe("the admission of a Password", func() {
 				object.SetNamespace(namespace)
 				Expect(env.Client.Create(ctx, object, client.DryRunAll)).To(Succeed())
 				Expect(object.Object["spec"]).To(Equal(wanted))
-			}, SpecTimeout(patience))
+			}, SpecTimeout(waitTimeout))
 
 			It("keeps a refused request out of the cluster, and lets an accepted one in", func(ctx SpecContext) {
 				refused := password("really", policy(30, 11, 0), once)
@@ -64,7 +64,7 @@ var _ = Describe("the admission of a Password", func() {
 				accepted.Annotations = nil
 				Expect(env.Client.Update(ctx, accepted)).To(Succeed())
 				Expect(env.Client.Delete(ctx, accepted)).To(Succeed())
-			}, SpecTimeout(patience))
+			}, SpecTimeout(waitTimeout))
 		})
 	}
 
@@ -77,6 +77,6 @@ var _ = Describe("the admission of a Password", func() {
 				g.Expect(policy.Status.TypeChecking).NotTo(BeNil(), "a controller of Kubernetes compares expressions with the schema of the CRD")
 				g.Expect(policy.Status.TypeChecking.ExpressionWarnings).To(BeEmpty(), "%s", policy.Name)
 			}
-		}).WithContext(ctx).WithTimeout(patience).WithPolling(pollInterval).Should(Succeed())
-	}, SpecTimeout(patience))
+		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(Succeed())
+	}, SpecTimeout(waitTimeout))
 })

@@ -33,7 +33,7 @@ func BenchmarkAdmission(b *testing.B) {
 	if err := measured.askWebhooksAndPolicies(ctx); err != nil {
 		b.Fatal(err)
 	}
-	for _, namespace := range []string{byNobody, byPolicies, byWebhooks} {
+	for _, namespace := range []string{byNone, byPolicies, byWebhooks} {
 		b.Run(namespace, func(b *testing.B) {
 			if err := measured.awaitAnswers(ctx, namespace); err != nil {
 				b.Fatal(err)
@@ -68,10 +68,10 @@ func milliseconds(sorted []time.Duration, percent int) float64 {
 
 // awaitAnswers returns when a refusal and a default tell that webhooks or policies are asked.
 func (e *environment) awaitAnswers(ctx context.Context, namespace string) error {
-	if namespace == byNobody {
+	if namespace == byNone {
 		return nil
 	}
-	return wait.PollUntilContextTimeout(ctx, pollInterval, patience, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(ctx, pollInterval, waitTimeout, true, func(ctx context.Context) (bool, error) {
 		for _, name := range []string{"the defaults", "11 digits once", "8 letters"} {
 			c := cases()[name]
 			found, err := e.try(ctx, namespace, c)

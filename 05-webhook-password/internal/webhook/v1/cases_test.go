@@ -19,7 +19,7 @@ type admissionCase struct {
 	old client.Object
 	// new is the object that is wanted, nil for a delete.
 	new client.Object
-	// as is who asks, an administrator if it is empty.
+	// as is the user, an administrator if it is empty.
 	as string
 	// unasked tells that the API server does not ask the webhook, which knows nothing of the reason.
 	unasked bool
@@ -35,10 +35,10 @@ type admissionCase struct {
 }
 
 const (
-	tooManyDigits  = "must be at most 10, for there are no more of class Digit, and none may be there twice"
-	tooManySymbols = "must be at most 30, for there are no more of class Symbol, and none may be there twice"
-	manyLetters    = "must be at most 52, for none may be there twice"
-	manySmall      = "must be at most 26, for none may be there twice"
+	tooManyDigits  = "must be at most 10, because there are no more of class Digit, and none may repeat"
+	tooManySymbols = "must be at most 30, because there are no more of class Symbol, and none may repeat"
+	manyLetters    = "must be at most 52, because none may repeat"
+	manySmall      = "must be at most 26, because none may repeat"
 	protected      = `metadata.annotations[secret.example.com/deletion-protection]: Forbidden: it is "enabled": remove the annotation first`
 
 	namespaceController = "system:serviceaccount:kube-system:namespace-controller"
@@ -136,15 +136,15 @@ func nameCases() map[string]admissionCase {
 
 func deleteCases() map[string]admissionCase {
 	return map[string]admissionCase{
-		"an ordinary one":                            {old: password("ordinary")},
-		"a protected one":                            {old: password("protected", annotation("enabled")), refused: protected, forbidden: true},
-		"a protected one, by somebody else":          {old: password("protected-from-editors", annotation("enabled")), as: editor, refused: protected, forbidden: true},
-		"one that is not protected any more":         {old: password("unprotected", annotation("disabled"))},
-		"a protected one, with its namespace":        {old: password("in-a-namespace", annotation("enabled")), as: namespaceController, unasked: true},
-		"a protected one, with its owner":            {old: password("owned", annotation("enabled")), as: garbageCollector, unasked: true},
-		"the protection of a protected one":          {old: password("freed", annotation("enabled")), new: password("freed")},
-		"a label on a protected one":                 {old: password("keeper", annotation("enabled")), new: password("keeper", annotation("enabled"), label)},
-		"an update by who may delete protected ones": {old: password("collected"), new: password("collected", policy(53, 0, 0), once), as: garbageCollector, refused: manyLetters},
+		"an ordinary one":                                   {old: password("ordinary")},
+		"a protected one":                                   {old: password("protected", annotation("enabled")), refused: protected, forbidden: true},
+		"a protected one, by another user":                  {old: password("protected-from-editors", annotation("enabled")), as: editor, refused: protected, forbidden: true},
+		"one that is not protected any more":                {old: password("unprotected", annotation("disabled"))},
+		"a protected one, with its namespace":               {old: password("in-a-namespace", annotation("enabled")), as: namespaceController, unasked: true},
+		"a protected one, with its owner":                   {old: password("owned", annotation("enabled")), as: garbageCollector, unasked: true},
+		"the protection of a protected one":                 {old: password("freed", annotation("enabled")), new: password("freed")},
+		"a label on a protected one":                        {old: password("keeper", annotation("enabled")), new: password("keeper", annotation("enabled"), label)},
+		"an update by a user who may delete protected ones": {old: password("collected"), new: password("collected", policy(53, 0, 0), once), as: garbageCollector, refused: manyLetters},
 	}
 }
 

@@ -12,47 +12,47 @@ import (
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
 )
 
-// Nobody is asked in this namespace, so that nothing but the conversion changes the objects.
+// No admission applies in this namespace, so that nothing but the conversion changes the objects.
 var _ = Describe("the conversion of a Password", func() {
 	It("turns a v1alpha1 into a v1", func(ctx SpecContext) {
 		created := alpha("from-alpha", 24, 4, 2, alphaOnce, alphaLower)
-		created.Namespace = byNobody
+		created.Namespace = byNone
 		createAndForget(ctx, created)
 
 		var read secretv1.Password
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(created), &read)).To(Succeed())
 		Expect(read.Spec).To(Equal(password("", policy(24, 4, 2), lower, once).Spec))
-		table, err := env.Kubectl(ctx, "get", "passwords.v1alpha1.secret.example.com", "-n", byNobody, "from-alpha", "--no-headers")
+		table, err := env.Kubectl(ctx, "get", "passwords.v1alpha1.secret.example.com", "-n", byNone, "from-alpha", "--no-headers")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(table).To(HavePrefix("from-alpha"))
-		form, err := env.Kubectl(ctx, "get", "passwords.v1alpha1.secret.example.com", "-n", byNobody, "from-alpha", "-o", "jsonpath={.spec.digits} {.spec.disallowRepeat}")
+		form, err := env.Kubectl(ctx, "get", "passwords.v1alpha1.secret.example.com", "-n", byNone, "from-alpha", "-o", "jsonpath={.spec.digits} {.spec.disallowRepeat}")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(form).To(Equal("4 true"))
-	}, SpecTimeout(patience))
+	}, SpecTimeout(waitTimeout))
 
 	It("takes no digits for no digits", func(ctx SpecContext) {
 		created := alpha("letters", 24, 0, 0)
-		created.Namespace = byNobody
+		created.Namespace = byNone
 		createAndForget(ctx, created)
 		var read secretv1.Password
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(created), &read)).To(Succeed())
 		Expect(read.Spec.Policy.Require).To(BeEmpty(), "the API server fills in the default, 5 digits, where the converted object has no field")
-	}, SpecTimeout(patience))
+	}, SpecTimeout(waitTimeout))
 
-	It("keeps an empty list of requirements when somebody writes the other version", func(ctx SpecContext) {
+	It("keeps an empty list of requirements when a client writes the other version", func(ctx SpecContext) {
 		hub := password("no-requirement", secretName("login"))
-		hub.Namespace = byNobody
+		hub.Namespace = byNone
 		createAndForget(ctx, hub)
 		Expect(env.Client.Patch(ctx, hub, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"policy":{"require":[]}}}`)))).To(Succeed())
 		patchAlpha(ctx, hub, `{"metadata":{"labels":{"team":"red"}}}`)
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(hub), hub)).To(Succeed())
 		Expect(hub.Spec.Policy.Require).To(BeEmpty())
 		Expect(hub.Spec.SecretName).To(Equal("login"))
-	}, SpecTimeout(patience))
+	}, SpecTimeout(waitTimeout))
 
 	It("keeps the status", func(ctx SpecContext) {
 		hub := password("with-status")
-		hub.Namespace = byNobody
+		hub.Namespace = byNone
 		createAndForget(ctx, hub)
 		hub.Status = secretv1.PasswordStatus{
 			State: secretv1.StateReady, ObservedGeneration: 1, SecretName: "with-status", Fingerprint: "abc",
@@ -63,11 +63,11 @@ var _ = Describe("the conversion of a Password", func() {
 		var spoke secretv1alpha1.Password
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(hub), &spoke)).To(Succeed())
 		Expect(secretv1.PasswordStatus(spoke.Status)).To(Equal(hub.Status))
-	}, SpecTimeout(patience))
+	}, SpecTimeout(waitTimeout))
 
 	It("keeps what only the other version can say when one is patched", func(ctx SpecContext) {
 		hub := password("patched", secretName("login"), symbolsFirst(24, 2, 4), rotation)
-		hub.Namespace = byNobody
+		hub.Namespace = byNone
 		createAndForget(ctx, hub)
 
 		patchAlpha(ctx, hub, `{"spec":{"length":25}}`)
@@ -82,18 +82,18 @@ var _ = Describe("the conversion of a Password", func() {
 		Expect(spoke.Spec).To(Equal(alpha("", 25, 4, 2).Spec))
 		Expect(hub.Spec.Rotation.After).To(Equal("2h"))
 		Expect(hub.Spec.SecretName).To(Equal("login"))
-	}, SpecTimeout(patience))
+	}, SpecTimeout(waitTimeout))
 
 	// An update that changes nothing writes nothing, unless the object is stored in another form than it would be now.
 	It("rewrites an object that was stored as v1alpha1", func(ctx SpecContext) {
 		hub := password("migrated", secretName("login"), policy(24, 4, 2), rotation)
-		hub.Namespace = byNobody
+		hub.Namespace = byNone
 		createAndForget(ctx, hub)
 		wanted := hub.DeepCopy().Spec
 		DeferCleanup(store, "v1")
 		for _, version := range []string{"v1alpha1", "v1"} {
 			store(ctx, version)
-			Eventually(func() bool { return rewritten(ctx, hub) }).WithContext(ctx).WithTimeout(patience).WithPolling(pollInterval).
+			Eventually(func() bool { return rewritten(ctx, hub) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).
 				Should(BeTrue(), "it is stored as %s from now on", version)
 			Expect(rewritten(ctx, hub)).To(BeFalse(), "once is enough")
 			Expect(hub.Spec).To(Equal(wanted))
@@ -101,8 +101,8 @@ var _ = Describe("the conversion of a Password", func() {
 		}
 		var definition apiextensionsv1.CustomResourceDefinition
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(env.definition), &definition)).To(Succeed())
-		Expect(definition.Status.StoredVersions).To(ConsistOf("v1", "v1alpha1"), "whoever has rewritten all objects may now take v1alpha1 out of this list")
-	}, SpecTimeout(2*patience))
+		Expect(definition.Status.StoredVersions).To(ConsistOf("v1", "v1alpha1"), "now that all objects have been rewritten, v1alpha1 may be removed from this list")
+	}, SpecTimeout(2*waitTimeout))
 })
 
 func createAndForget(ctx SpecContext, object client.Object) {

@@ -28,19 +28,19 @@ import (
 )
 
 const (
-	// patience bounds every wait. The API server looks at its policies once a second.
-	patience     = 20 * time.Second
+	// waitTimeout bounds every wait. The API server looks at its policies once a second.
+	waitTimeout  = 20 * time.Second
 	pollInterval = 20 * time.Millisecond
 
-	// admissionLabel is on the namespaces, and says who is asked about the Passwords in them.
+	// admissionLabel is on the namespaces, and says which admission applies to the Passwords in them.
 	admissionLabel = "admission"
 	byWebhooks     = "webhooks"
 	byPolicies     = "policies"
-	byNobody       = "nobody"
+	byNone         = "none"
 )
 
-// environment is a cluster with a namespace in which the webhooks are asked, one
-// for the policies, and one in which nobody is. It depends on no test framework, for a benchmark uses it too.
+// environment is a cluster with a namespace for the webhooks, one for the policies, and one without any admission.
+// It depends on no test framework, because a benchmark uses it too.
 type environment struct {
 	operatortest.Cluster
 	// definition is the CRD as it was installed: with the address of the webhook server, and its CA.
@@ -68,7 +68,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// start brings up the cluster, the webhook server and the namespaces. Nobody is asked yet.
+// start starts the cluster and the webhook server, and creates the namespaces. No admission applies yet.
 func (e *environment) start(ctx context.Context) error {
 	if err := e.Start(ctx); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (e *environment) start(ctx context.Context) error {
 	if err := e.startServer(ctx); err != nil {
 		return err
 	}
-	for _, name := range []string{byWebhooks, byPolicies, byNobody} {
+	for _, name := range []string{byWebhooks, byPolicies, byNone} {
 		if err := e.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (e *environment) startServer(ctx context.Context) error {
 	running, stop := context.WithCancel(context.Background())
 	e.stopServer, e.ended = stop, make(chan error, 1)
 	go func() { e.ended <- mgr.Start(running) }()
-	err = wait.PollUntilContextTimeout(ctx, pollInterval, patience, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, waitTimeout, true, func(context.Context) (bool, error) {
 		return server.StartedChecker()(nil) == nil, nil
 	})
 	if err != nil {
@@ -146,7 +146,7 @@ func (e *environment) create(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// stop ends what start began. Only a cluster of somebody else's needs its objects removed.
+// stop undoes start. Only an existing cluster needs its objects removed.
 func (e *environment) stop(ctx context.Context) error {
 	var errs []error
 	for _, object := range e.created {
@@ -163,7 +163,7 @@ func (e *environment) awaitServer() error {
 	select {
 	case err := <-e.ended:
 		return err
-	case <-time.After(patience):
+	case <-time.After(waitTimeout):
 		return errors.New("the webhook server has not ended")
 	}
 }

@@ -137,7 +137,7 @@ func TestPossibilityIsOne(t *testing.T) {
 }
 
 // TestNamesAreOne compares policy and webhook on names that are left out and stay
-// so: through the API server that can't be tried, for there the name is filled in first.
+// so. Through the API server it can't be tried, because there the name is filled in first.
 func TestNamesAreOne(t *testing.T) {
 	g := NewWithT(t)
 	fixed := load(g, "fixed_secret_name.yaml")

@@ -42,7 +42,7 @@ func notedCases() map[string]admissionCase {
 		"noted: a nanosecond, later":     {old: alpha("hurried", 20, 5, 0), new: noted("hurried", every(time.Nanosecond)), refused: "must be at least 1m"},
 		"noted: another class, later":    {old: alpha("classed", 20, 5, 0), new: noted("classed", otherClass(3)), refused: `supported values: "Digit", "Symbol"`},
 		"noted: another name, later":     {old: alpha("renamed", 20, 5, 0), new: noted("renamed", secretName("NOT/a name")), refused: `spec.secretName: Invalid value: "NOT/a name": can't be changed`},
-		"noted: stored when nobody checked, and labelled": {
+		"noted: stored unchecked, and labelled": {
 			old: noted("stored", every(time.Nanosecond), otherClass(-7), secretName("NOT/a name")),
 			new: labelled(noted("stored", every(time.Nanosecond), otherClass(-7), secretName("NOT/a name"))),
 		},

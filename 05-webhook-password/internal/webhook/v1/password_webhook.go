@@ -1,5 +1,5 @@
 // Package v1 holds the admission webhooks of the kind Password: what they fill
-// in, and what they refuse. They see every request in version v1, for the API
+// in, and what they refuse. They see every request in version v1, because the API
 // server converts it first (matchPolicy Equivalent).
 package v1
 
@@ -41,14 +41,14 @@ var _ admission.Defaulter[*secretv1.Password] = (*PasswordCustomDefaulter)(nil)
 // yet, because the API server generates names after mutation; its secretName stays empty.
 //
 // controller-runtime compares the object as it came with the object as Go writes it, and answers with
-// the difference. See PasswordSpec for what that demands of the API types.
+// the difference. password_types.go says what that demands of the API types.
 func (*PasswordCustomDefaulter) Default(_ context.Context, password *secretv1.Password) error {
 	password.Spec.SecretName = password.EffectiveSecretName()
 	return nil
 }
 
-// failurePolicy=fail: a check that is left out when the server is down is no check.
-// sideEffects=None lets the API server ask for a dry run as well.
+// failurePolicy=fail: without an answer the request is refused, so no invalid spec gets in while the server is down.
+// sideEffects=None lets the API server call the webhook in a dry run, too.
 //
 // +kubebuilder:webhook:path=/validate-secret-example-com-v1-password,mutating=false,failurePolicy=fail,sideEffects=None,groups=secret.example.com,resources=passwords,verbs=create;update;delete,versions=v1,name=vpassword-v1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=5
 
@@ -71,8 +71,8 @@ func (*PasswordCustomValidator) ValidateCreate(_ context.Context, password *secr
 }
 
 // ValidateUpdate refuses to move the password to another Secret, and a new policy or
-// rotation that can't be met. One that stays is not looked at: what was stored
-// when the rules were other ones, or nobody checked them, can still be labelled, say.
+// rotation that can't be met. An unchanged one is not validated (ratcheting), so an object that was stored
+// under other rules can still be labelled, say.
 func (*PasswordCustomValidator) ValidateUpdate(_ context.Context, before, password *secretv1.Password) (admission.Warnings, error) {
 	problems := checkSecretName(before, password)
 	if !equality.Semantic.DeepEqual(before.Spec.Rotation, password.Spec.Rotation) {

@@ -22,7 +22,7 @@ func TestAdmission(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(env.stop)
 	Expect(env.start(ctx)).To(Succeed())
-	// Before anybody is asked: some of these would be refused.
+	// Before any admission applies: some of these would be refused.
 	for _, namespace := range []string{byWebhooks, byPolicies} {
 		for _, c := range cases() {
 			storeOld(ctx, namespace, c)
@@ -30,7 +30,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 	Expect(env.askWebhooksAndPolicies(ctx)).To(Succeed())
 	awaitAdmission(ctx)
-}, NodeTimeout(2*patience))
+}, NodeTimeout(2*waitTimeout))
 
 func storeOld(ctx SpecContext, namespace string, c admissionCase) {
 	GinkgoHelper()
@@ -54,7 +54,7 @@ func awaitAdmission(ctx SpecContext) {
 				found, err := env.try(ctx, namespace, c)
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(c.differs(found)).To(BeEmpty(), "the case %q, by %s", name, namespace)
-			}).WithContext(ctx).WithTimeout(patience).WithPolling(pollInterval).Should(Succeed(), "rules take effect within seconds")
+			}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(Succeed(), "rules take effect within seconds")
 		}
 	}
 }

@@ -21,13 +21,13 @@ const (
 	terminalErrors  = "controller_runtime_terminal_reconcile_errors_total"
 )
 
-var _ = Describe("an obstacle", func() {
-	It("is a Secret of somebody else, which stays as it is until it goes away", func(ctx SpecContext) {
+var _ = Describe("a Password is blocked by", func() {
+	It("a Secret of someone else, which the operator leaves alone", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		stop := startManager(cluster.Config, testOptions(namespace))
 		owner := newPassword(namespace, "owner")
 		create(ctx, owner)
-		foreign := foreignSecrets(namespace, expectReady(ctx, owner))
+		foreign := othersSecrets(namespace, expectReady(ctx, owner))
 		passwords := map[string]*secretv1.Password{}
 		for name, secret := range foreign {
 			if secret.ResourceVersion == "" {
@@ -47,12 +47,12 @@ var _ = Describe("an obstacle", func() {
 		before := count(reconciles)
 		startManager(cluster.Config, testOptions(namespace))
 		eventually(ctx, func(g Gomega) {
-			g.Expect(count(reconciles)-before).To(BeNumerically(">=", len(foreign)+1), "it has looked at each of them again, which is no news")
+			g.Expect(count(reconciles)-before).To(BeNumerically(">=", len(foreign)+1), "it has looked at each of them again, without another event")
 		})
 		for name, password := range passwords {
 			expectEvents(ctx, password, "Warning NameTaken")
 			found := getSecret(ctx, Default, namespace, foreign[name].Name)
-			Expect(found.ResourceVersion).To(Equal(foreign[name].ResourceVersion), "nobody has touched the one that is %s, see findObstacle in secret.go", name)
+			Expect(found.ResourceVersion).To(Equal(foreign[name].ResourceVersion), "the one that is %s must stay as it is, see findBlocker in secret.go", name)
 			Expect(found.Data).To(Equal(foreign[name].Data))
 		}
 
@@ -61,22 +61,22 @@ var _ = Describe("an obstacle", func() {
 			Expect(client.IgnoreNotFound(cluster.Client.Delete(ctx, secret))).To(Succeed())
 		}
 		for name, password := range passwords {
-			expectReadyAgain(ctx, password, foreign[name]) // see afterObstacle in password_controller.go: nobody tells
+			expectReadyAgain(ctx, password, foreign[name]) // there is no event, see requeueBlocked in password_controller.go
 			expectEvents(ctx, password, "Warning NameTaken", "Normal Generated")
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("is a policy that no password meets, and no reason to try again", func(ctx SpecContext) {
+	It("a policy that no password can meet, which is not retried", func(ctx SpecContext) {
 		namespace := namespaceWithoutWebhooks(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		terminal := count(terminalErrors)
 		password := newImpossible(namespace, "impossible")
 		create(ctx, password)
 		expectState(ctx, password, "Failed Impossible")
-		Expect(problemOf(password)).To(Equal("spec.policy.length: Invalid value: 128: leaves 123 characters for letters, must be at most 52, for none may be there twice"))
+		Expect(problemOf(password)).To(Equal("spec.policy.length: Invalid value: 128: leaves 123 characters for letters, must be at most 52, because none may repeat"))
 		Expect(password.Status.SecretName).To(BeEmpty())
 		expectRest(ctx)
-		Expect(count(terminalErrors)-terminal).To(And(BeNumerically(">=", 1), BeNumerically("<=", 2)), "one for the spec, and one for the status that says so, see afterObstacle in password_controller.go")
+		Expect(count(terminalErrors)-terminal).To(And(BeNumerically(">=", 1), BeNumerically("<=", 2)), "one for the spec, and one for the status, see requeueBlocked in password_controller.go")
 		patch(ctx, password, `{"spec":{"policy":{"length":126}}}`)
 		expectState(ctx, password, "Failed Impossible")
 		expectEvents(ctx, password, "Warning Impossible") // it is the same trouble
@@ -85,7 +85,7 @@ var _ = Describe("an obstacle", func() {
 		before := expectReady(ctx, password)
 		patch(ctx, password, `{"spec":{"policy":{"length":127}}}`)
 		expectState(ctx, password, "Failed Impossible")
-		Expect(getSecret(ctx, Default, namespace, "impossible").ResourceVersion).To(Equal(before.ResourceVersion), "whoever uses the former password still can")
+		Expect(getSecret(ctx, Default, namespace, "impossible").ResourceVersion).To(Equal(before.ResourceVersion), "programs can still use the former password")
 		Expect(password.Status.SecretName).To(Equal("impossible"))
 		Expect(password.Status.Fingerprint).To(Equal(before.Annotations["secret.example.com/fingerprint"]), "that is what the Secret holds")
 
@@ -96,7 +96,7 @@ var _ = Describe("an obstacle", func() {
 		expectEvents(ctx, password, "Warning Impossible", "Normal Generated", "Warning Impossible", "Normal PolicyChanged")
 	}, SpecTimeout(specTimeout))
 
-	It("is a quota, which is tried again", func(ctx SpecContext) {
+	It("a quota, which is retried", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		quota := limitSecrets(ctx, namespace)
@@ -111,7 +111,7 @@ var _ = Describe("an obstacle", func() {
 		expectEvents(ctx, password, "Warning Refused", "Normal Generated")
 	}, SpecTimeout(specTimeout))
 
-	It("is a Secret that somebody has made immutable", func(ctx SpecContext) {
+	It("its own Secret, when someone has made it immutable", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "frozen")
@@ -131,12 +131,12 @@ var _ = Describe("an obstacle", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// foreignSecrets are Secrets that no other Password can have, by what they are. The last exists, and is another Password's.
-func foreignSecrets(namespace string, owned *corev1.Secret) map[string]*corev1.Secret {
+// othersSecrets are Secrets that no other Password can have, by what they are. The last exists, and is another Password's.
+func othersSecrets(namespace string, owned *corev1.Secret) map[string]*corev1.Secret {
 	secret := func(name string, labels map[string]string, owners []metav1.OwnerReference) *corev1.Secret {
 		return &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "theirs-" + name, Labels: labels, OwnerReferences: owners},
-			Data:       map[string][]byte{"password": []byte("chosen-by-somebody")},
+			Data:       map[string][]byte{"password": []byte("chosen-by-hand")},
 		}
 	}
 	copied := secret("copied", owned.Labels, nil)
@@ -150,7 +150,7 @@ func foreignSecrets(namespace string, owned *corev1.Secret) map[string]*corev1.S
 	}
 }
 
-// limitSecrets returns when the API server lets nobody create another Secret.
+// limitSecrets returns when the API server refuses to create another Secret.
 func limitSecrets(ctx context.Context, namespace string) *corev1.ResourceQuota {
 	GinkgoHelper()
 	quota := &corev1.ResourceQuota{
