@@ -129,7 +129,7 @@ func TestProcessAsksForItsOwn(t *testing.T) {
 func TestProcessEndsWhenToldTo(t *testing.T) {
 	tests := map[string]struct {
 		silent bool
-		// webhooks tells whether there are any.
+		// webhooks is true if the process serves any.
 		webhooks bool
 		// readiness is the status of /readyz.
 		readiness int

@@ -27,9 +27,9 @@ var _ = Describe("a Password is blocked by", func() {
 		stop := startManager(cluster.Config, testOptions(namespace))
 		owner := newPassword(namespace, "owner")
 		create(ctx, owner)
-		foreign := othersSecrets(namespace, expectReady(ctx, owner))
+		others := othersSecrets(namespace, expectReady(ctx, owner))
 		passwords := map[string]*secretv1.Password{}
-		for name, secret := range foreign {
+		for name, secret := range others {
 			if secret.ResourceVersion == "" {
 				create(ctx, secret)
 			}
@@ -39,7 +39,7 @@ var _ = Describe("a Password is blocked by", func() {
 		}
 		for name, password := range passwords {
 			expectState(ctx, password, "Failed NameTaken")
-			Expect(problemOf(password)).To(HavePrefix(`Secret "` + foreign[name].Name + `" exists and is not managed by this Password: delete it`))
+			Expect(problemOf(password)).To(HavePrefix(`Secret "` + others[name].Name + `" exists and is not managed by this Password: delete it`))
 			Expect(password.Status.Fingerprint+password.Status.SecretName).To(BeEmpty(), "it has no Secret")
 			expectEvents(ctx, password, "Warning NameTaken")
 		}
@@ -47,21 +47,21 @@ var _ = Describe("a Password is blocked by", func() {
 		before := count(reconciles)
 		startManager(cluster.Config, testOptions(namespace))
 		eventually(ctx, func(g Gomega) {
-			g.Expect(count(reconciles)-before).To(BeNumerically(">=", len(foreign)+1), "it has looked at each of them again, without another event")
+			g.Expect(count(reconciles)-before).To(BeNumerically(">=", len(others)+1), "it has looked at each of them again, without another event")
 		})
 		for name, password := range passwords {
 			expectEvents(ctx, password, "Warning NameTaken")
-			found := getSecret(ctx, Default, namespace, foreign[name].Name)
-			Expect(found.ResourceVersion).To(Equal(foreign[name].ResourceVersion), "the one that is %s must stay as it is, see findBlocker in secret.go", name)
-			Expect(found.Data).To(Equal(foreign[name].Data))
+			found := getSecret(ctx, Default, namespace, others[name].Name)
+			Expect(found.ResourceVersion).To(Equal(others[name].ResourceVersion), "the one that is %s must stay as it is, see findBlocker in secret.go", name)
+			Expect(found.Data).To(Equal(others[name].Data))
 		}
 
 		Expect(cluster.Client.Delete(ctx, owner)).To(Succeed(), "and the garbage collector deletes what it controls")
-		for _, secret := range foreign {
+		for _, secret := range others {
 			Expect(client.IgnoreNotFound(cluster.Client.Delete(ctx, secret))).To(Succeed())
 		}
 		for name, password := range passwords {
-			expectReadyAgain(ctx, password, foreign[name]) // there is no event, see requeueBlocked in password_controller.go
+			expectReadyAgain(ctx, password, others[name]) // there is no event, see requeueBlocked in password_controller.go
 			expectEvents(ctx, password, "Warning NameTaken", "Normal Generated")
 		}
 	}, SpecTimeout(specTimeout))
@@ -79,7 +79,7 @@ var _ = Describe("a Password is blocked by", func() {
 		Expect(count(terminalErrors)-terminal).To(And(BeNumerically(">=", 1), BeNumerically("<=", 2)), "one for the spec, and one for the status, see requeueBlocked in password_controller.go")
 		patch(ctx, password, `{"spec":{"policy":{"length":126}}}`)
 		expectState(ctx, password, "Failed Impossible")
-		expectEvents(ctx, password, "Warning Impossible") // it is the same trouble
+		expectEvents(ctx, password, "Warning Impossible") // the reason is the same
 
 		patch(ctx, password, `{"spec":{"policy":{"length":20}}}`)
 		before := expectReady(ctx, password)

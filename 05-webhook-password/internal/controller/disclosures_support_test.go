@@ -61,7 +61,7 @@ func (d *disclosures) keep(value []byte, description string) {
 	}
 }
 
-// knows tells whether the value is one to be searched for.
+// knows reports whether the value is one to be searched for.
 func (d *disclosures) knows(value []byte) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,7 +116,7 @@ func (d *disclosures) leaks() []string {
 }
 
 // search returns the values of the needles that are in the text. It looks up
-// whatever begins a needle, for there are thousands of them and megabytes of text.
+// what begins a needle, because there are thousands of them and megabytes of text.
 func search(text string, needles map[string][]needle) (values []string) {
 	for i := 0; i+windowLength <= len(text); i++ {
 		for _, candidate := range needles[text[i:i+windowLength]] {

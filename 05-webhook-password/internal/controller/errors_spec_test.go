@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-var _ = Describe("a conflict that lasts", func() {
+var _ = Describe("a lasting conflict", func() {
 	It("is counted as an error, and retried with backoff", func(ctx SpecContext) {
 		const tries, lastPause = 9, 600 * time.Millisecond // the queue waits for 5 ms first, and twice as long each time
 		namespace, tap := cluster.Namespace(ctx), traffic.New()

@@ -16,7 +16,7 @@ import (
 )
 
 var _ = Describe("a Password", func() {
-	It("gets a Secret with all that belongs to it", func(ctx SpecContext) {
+	It("gets a complete Secret", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "login")
@@ -41,7 +41,7 @@ var _ = Describe("a Password", func() {
 		expectGone(ctx, secret)
 	}, SpecTimeout(specTimeout))
 
-	It("that names no Secret means the one of its own name, whether or not webhooks write that down", func(ctx SpecContext) {
+	It("without secretName gets a Secret of its own name, with or without webhooks", func(ctx SpecContext) {
 		asked, unasked := cluster.Namespace(ctx), namespaceWithoutWebhooks(ctx)
 		startManager(cluster.Config, testOptions(asked, unasked))
 		with, without := newPassword(asked, "nameless"), newPassword(unasked, "nameless")
@@ -53,7 +53,7 @@ var _ = Describe("a Password", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("may have a name that the API server makes", func(ctx SpecContext) {
+	It("may have a generated name", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := &secretv1.Password{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "made-"}}
@@ -102,7 +102,7 @@ var _ = Describe("a Password", func() {
 		expectGone(ctx, password)
 	}, SpecTimeout(specTimeout))
 
-	It("may come back under its name, with another password", func(ctx SpecContext) {
+	It("may be created again under its name, with another password", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		former := newPassword(namespace, "again")
@@ -123,7 +123,7 @@ var _ = Describe("a Password", func() {
 		expectEvents(ctx, password, "Normal Generated") // a terminating Secret is no failure
 	}, SpecTimeout(specTimeout))
 
-	It("is one of fifty that many people create at once", func(ctx SpecContext) {
+	It("is one of fifty that are created at once", func(ctx SpecContext) {
 		const count = 50
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))

@@ -22,7 +22,7 @@ import (
 )
 
 var _ = Describe("a manager", func() {
-	It("of one namespace never asks for anything outside of it, and needs no right there", func(ctx SpecContext) {
+	It("of one namespace never reads anything outside it, and needs no right there", func(ctx SpecContext) {
 		own, other := cluster.Namespace(ctx), cluster.Namespace(ctx)
 		tap := traffic.New()
 		startManager(tap.Config(confinedTo(ctx, own)), testOptions(own))
@@ -42,7 +42,7 @@ var _ = Describe("a manager", func() {
 		Expect(stateOf(outside)).To(BeEmpty(), "a Password of another namespace is none of its business")
 	}, SpecTimeout(specTimeout))
 
-	It("of several looks after each of them", func(ctx SpecContext) {
+	It("of several namespaces reconciles in each of them", func(ctx SpecContext) {
 		first, second := cluster.Namespace(ctx), cluster.Namespace(ctx)
 		startManager(confinedTo(ctx, first, second), testOptions(first, second))
 		for _, namespace := range []string{first, second} {
@@ -52,12 +52,12 @@ var _ = Describe("a manager", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("gets to see no Secret of others but those that a Password names", func(ctx SpecContext) {
+	It("reads no Secret of others, except one that a Password names", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
-		foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "theirs"}}
+		theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "theirs"}}
 		password, taken := newPassword(namespace, "mine"), newPassword(namespace, "taken")
 		taken.Spec.SecretName = "theirs"
-		create(ctx, foreign, password, taken)
+		create(ctx, theirs, password, taken)
 		requests := &secretRequests{}
 		options := testOptions(namespace)
 		setup := managerOptions(ctx, options)

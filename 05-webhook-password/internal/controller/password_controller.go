@@ -33,7 +33,7 @@ const (
 	// reconcileTimeout bounds one call of Reconcile. It is shorter than the
 	// manager's graceful shutdown, so that a call which has begun can end.
 	reconcileTimeout = 15 * time.Second
-	// No event tells when a Secret of someone else is gone, because the cache does not hold it. So the operator
+	// There is no event when a Secret of someone else is deleted, because the cache does not hold it. So the operator
 	// polls: it waits as long again as the Password has been blocked already, within these bounds.
 	minBlockedDelay, maxBlockedDelay = time.Second, 5 * time.Minute
 )
@@ -45,7 +45,7 @@ type PasswordReconciler struct {
 	APIReader client.Reader
 	Scheme    *runtime.Scheme
 	Recorder  events.EventRecorder
-	// Clock tells when a password is due.
+	// Clock is what rotations go by.
 	Clock clock.PassiveClock
 }
 

@@ -46,7 +46,7 @@ var _ = Describe("a rotation", func() {
 		expectEvents(ctx, password, "Normal Generated", "Normal Rotated", "Normal Rotated")
 	}, SpecTimeout(specTimeout))
 
-	It("follows what the spec says of it later", func(ctx SpecContext) {
+	It("follows a later change of the spec", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		noon := time.Date(2026, time.May, 1, 12, 0, 0, 0, time.UTC)
 		now := clocktesting.NewFakePassiveClock(noon)

@@ -11,8 +11,8 @@ import (
 )
 
 // The search for secrets is at the end of the suite, see expectSecrecy.
-var _ = Describe("the search for secrets", func() {
-	It("sees all that there is of a Password", func(ctx SpecContext) {
+var _ = Describe("the search for leaked secrets", func() {
+	It("sees every text about a Password", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "seen")

@@ -64,7 +64,7 @@ func noteSecret(secret *corev1.Secret) {
 }
 
 // follow hands out every version of the objects of a list's kind, until the suite ends. An API server
-// breaks watches off now and then, those of custom resources too when it hears of a definition.
+// ends watches now and then, and those of custom resources when a CRD changes.
 func follow[T client.Object](list client.ObjectList, handle func(T)) {
 	GinkgoHelper()
 	watcher, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: scheme})

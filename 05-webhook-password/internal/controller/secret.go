@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -24,7 +25,7 @@ import (
 // if it has none, and a blockedError if the Password can't have it as the spec asks.
 func (r *PasswordReconciler) applySecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
 	if problems := password.Spec.ValidateSecretName(field.NewPath("spec", "secretName")); len(problems) > 0 {
-		return nil, &blockedError{reason: secretv1.ReasonImpossible, message: problems.ToAggregate().Error()}
+		return nil, impossible(problems)
 	}
 	secret, err := r.findSecret(ctx, password)
 	if err != nil {
@@ -43,7 +44,7 @@ func (r *PasswordReconciler) applySecret(ctx context.Context, password *secretv1
 		return r.patchSecret(ctx, password, secret, secret.DeepCopy(), nil)
 	}
 	if problems := generator.Check(password.Spec.Policy, field.NewPath("spec", "policy")); len(problems) > 0 {
-		return secret, &blockedError{reason: secretv1.ReasonImpossible, message: problems.ToAggregate().Error()}
+		return secret, impossible(problems)
 	}
 	value, err := generator.Generate(password.Spec.Policy)
 	if err != nil {
@@ -115,42 +116,9 @@ func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, p
 	return secret, r.APIReader.Get(ctx, key, secret)
 }
 
-// findBlocker returns why the Secret can't become the Password's, nil if it can. A Secret that
-// the Password does not control is never touched, because something else may depend on it.
-func findBlocker(password *secretv1.Password, secret *corev1.Secret) *blockedError {
-	if secret == nil {
-		return nil
-	}
-	owner := metav1.GetControllerOf(secret)
-	controlled := owner != nil && owner.UID == password.UID
-	// Only one Password of a name exists at a time: the owner has been deleted, and garbage collection will follow.
-	leftover := !controlled && isPassword(owner) && owner.Name == password.Name
-	switch {
-	case leftover, controlled && secret.DeletionTimestamp != nil:
-		return &blockedError{
-			reason:  secretv1.ReasonReplacing,
-			message: fmt.Sprintf("Secret %q is being removed; a new one follows", secret.Name),
-		}
-	case !controlled:
-		return &blockedError{
-			reason:  secretv1.ReasonNameTaken,
-			message: fmt.Sprintf("Secret %q exists and is not managed by this Password: delete it, or make another Password with another spec.secretName", secret.Name),
-		}
-	}
-	return nil
-}
-
-func isPassword(owner *metav1.OwnerReference) bool {
-	return owner != nil && owner.Kind == "Password" && owner.APIVersion == secretv1.SchemeGroupVersion.String()
-}
-
 // createSecret makes the Secret in one write, so there is never one without its seal.
 func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv1.Password, value string, reason *generateReason) (*corev1.Secret, error) {
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: password.Namespace, Name: password.EffectiveSecretName(), Labels: ownLabels()},
-		Type:       corev1.SecretTypeOpaque,
-	}
-	seal(secret, password.Spec.Policy, value, r.Clock.Now())
+	secret := newSecret(password, value, r.Clock.Now())
 	// Without blockOwnerDeletion: to set it, some clusters ask for the right to change the owner's finalizers.
 	if err := ctrl.SetControllerReference(password, secret, r.Scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return nil, fmt.Errorf("set the owner of Secret %s: %w", secret.Name, err)
@@ -186,6 +154,50 @@ func (r *PasswordReconciler) announceSecret(ctx context.Context, password *secre
 	}
 	r.Recorder.Eventf(password, secret, reason.eventType, reason.event, actionReconcile, "New password in Secret %q: %s", secret.Name, reason.message)
 	logf.FromContext(ctx).Info("Wrote a new password", "secret", secret.Name, "reason", reason.event)
+}
+
+// findBlocker returns why the Secret can't become the Password's, nil if it can. A Secret that
+// the Password does not control is never touched, because something else may depend on it.
+func findBlocker(password *secretv1.Password, secret *corev1.Secret) *blockedError {
+	if secret == nil {
+		return nil
+	}
+	owner := metav1.GetControllerOf(secret)
+	controlled := owner != nil && owner.UID == password.UID
+	// Only one Password of a name exists at a time: the owner has been deleted, and garbage collection will follow.
+	leftover := !controlled && isPassword(owner) && owner.Name == password.Name
+	switch {
+	case leftover, controlled && secret.DeletionTimestamp != nil:
+		return &blockedError{
+			reason:  secretv1.ReasonReplacing,
+			message: fmt.Sprintf("Secret %q is being removed; a new one follows", secret.Name),
+		}
+	case !controlled:
+		return &blockedError{
+			reason:  secretv1.ReasonNameTaken,
+			message: fmt.Sprintf("Secret %q exists and is not managed by this Password: delete it, or make another Password with another spec.secretName", secret.Name),
+		}
+	}
+	return nil
+}
+
+func isPassword(owner *metav1.OwnerReference) bool {
+	return owner != nil && owner.Kind == "Password" && owner.APIVersion == secretv1.SchemeGroupVersion.String()
+}
+
+// newSecret returns the Secret of a Password.
+func newSecret(password *secretv1.Password, value string, now time.Time) *corev1.Secret {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: password.Namespace, Name: password.EffectiveSecretName(), Labels: ownLabels()},
+		Type:       corev1.SecretTypeOpaque,
+	}
+	seal(secret, password.Spec.Policy, value, now)
+	return secret
+}
+
+// impossible is a blockedError about a spec that can't be met.
+func impossible(problems field.ErrorList) error {
+	return &blockedError{reason: secretv1.ReasonImpossible, message: problems.ToAggregate().Error()}
 }
 
 // asRefused makes a blockedError of an error if the API server understood the request and refuses it. No event

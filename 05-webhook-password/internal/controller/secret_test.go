@@ -59,6 +59,20 @@ func TestFindBlocker(t *testing.T) {
 	NewWithT(t).Expect(reasonOf(findBlocker(storedPassword(), nil))).To(BeEmpty(), "without a Secret, nothing blocks the Password")
 }
 
+func TestNewSecret(t *testing.T) {
+	g := NewWithT(t)
+	password := storedPassword()
+	password.Spec.SecretName = ""
+	secret := newSecret(password, pass, noon)
+	g.Expect(client.ObjectKeyFromObject(secret)).To(Equal(client.ObjectKey{Namespace: "shop", Name: "login"}), "without secretName, it is the Password's name")
+	g.Expect(secret.Labels).To(Equal(map[string]string{"app.kubernetes.io/managed-by": "password-operator"}), "or the cache would not see it")
+	g.Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque))
+	made, intact := sealedAt(secret)
+	g.Expect(intact).To(BeTrue(), "see newSecret in secret.go")
+	g.Expect(made).To(BeTemporally("==", noon))
+	g.Expect(secret.Data["password"]).To(BeEquivalentTo(pass))
+}
+
 // reasonOf is empty if it is not blocked.
 func reasonOf(found *blockedError) string {
 	if found == nil {

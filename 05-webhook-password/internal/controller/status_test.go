@@ -20,7 +20,7 @@ func TestNewStatus(t *testing.T) {
 		blocked *blockedError
 		// want is the state, the condition's status and its reason.
 		want string
-		// silent tells that the status says nothing of the password.
+		// silent is true if the status says nothing about the password.
 		silent bool
 	}{
 		"all is well": {want: "Ready True Generated"},

@@ -112,8 +112,8 @@ func TestEveryClass(t *testing.T) {
 		g.Expect(Check(policy, nil)).To(BeEmpty(), "see PasswordPolicy.Validate in api/v1/password_validation.go")
 		generated, err := Generate(policy)
 		g.Expect(err).NotTo(HaveOccurred())
-		foreign := len(strings.Trim(generated, alphabet))
-		g.Expect(foreign).To(BeZero(), "8 of 8 characters should be of class %s, see Generate in generator.go", class)
+		others := len(strings.Trim(generated, alphabet))
+		g.Expect(others).To(BeZero(), "8 of 8 characters should be of class %s, see Generate in generator.go", class)
 		g.Expect(Describe(policy)).NotTo(Equal(Describe(policyOf(func(p *secretv1.PasswordPolicy) { p.Length, p.Require = 8, nil }))), "a policy with %s is another policy, see Describe in generator.go", class)
 	}
 }

@@ -75,7 +75,7 @@ func expectBits(t *testing.T, policy secretv1.PasswordPolicy, exact float64) {
 	}
 	switch {
 	case bits >= weakBits && exact < weakBits:
-		t.Errorf("%s: nobody is warned of %.2f bits", Describe(policy), exact)
+		t.Errorf("%s: no warning of %.2f bits", Describe(policy), exact)
 	case bits < weakBits && float64(bits) > exact:
 		t.Errorf("%s: %d bits are promised, and there are %.2f", Describe(policy), bits, exact)
 	case bits < weakBits && exact >= weakBits+caution:

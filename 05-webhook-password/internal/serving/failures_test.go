@@ -71,12 +71,12 @@ var _ = Describe("the API server", func() {
 	}
 })
 
-// eventually allows for the time in which the API server hears of a change.
+// eventually waits until the API server has noticed a change.
 func eventually(ctx context.Context, what func(context.Context) string) AsyncAssertion {
 	return Eventually(what).WithContext(ctx).WithTimeout(faultTimeout).WithPolling(polling)
 }
 
-// callFailed tells a call that failed from an answer that makes no sense.
+// callFailed distinguishes a failed call from an invalid answer.
 func callFailed(reason string) string {
 	if regexp.MustCompile(`^received invalid`).MatchString(reason) {
 		return reason

@@ -41,7 +41,7 @@ func byService() *apiextensionsv1.CustomResourceConversion {
 }
 
 var _ = Describe("local webhooks", func() {
-	DescribeTable("answer while the process runs, and are taken back at its end",
+	DescribeTable("answer while the process runs, and are unregistered at its end",
 		func(ctx SpecContext, conversion *apiextensionsv1.CustomResourceConversion) {
 			namespace := cluster.Namespace(ctx)
 			setConversion(ctx, conversion)
@@ -74,7 +74,7 @@ var _ = Describe("local webhooks", func() {
 		local.waitReady(ctx)
 	}, SpecTimeout(specTimeout))
 
-	It("outlive a kill, and are taken over by the next process", func(ctx SpecContext) {
+	It("outlive a kill, and are replaced by the next process", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		setConversion(ctx, noConversion)
 		first := startLocal(ctx)
@@ -147,7 +147,7 @@ var _ = Describe("local webhooks", func() {
 		local.stop(ctx)
 	}, SpecTimeout(specTimeout))
 
-	It("are taken back when only a part could be registered", func(ctx SpecContext) {
+	It("are unregistered when only a part could be registered", func(ctx SpecContext) {
 		local := newProcess()
 		local.hideCRD.Store(true)
 		local.startLocal(ctx)

@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("a stream of requests to local webhooks", func() {
-	It("hears nothing of the end of the process", func(ctx SpecContext) {
+	It("sees no failure when the process ends", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		local := startLocal(ctx)
 		local.waitReady(ctx)

@@ -82,7 +82,7 @@ type process struct {
 	ended chan struct{}
 	err   error
 	dead  atomic.Bool
-	// serviced tells whether service leads to the process.
+	// serviced is true if service leads to the process.
 	serviced atomic.Bool
 	// intercept answers requests in the API server's place, if it returns an answer.
 	intercept func(*http.Request) (*http.Response, error)

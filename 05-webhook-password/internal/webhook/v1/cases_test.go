@@ -21,12 +21,12 @@ type admissionCase struct {
 	new client.Object
 	// as is the user, an administrator if it is empty.
 	as string
-	// unasked tells that the API server does not ask the webhook, which knows nothing of the reason.
+	// unasked is true if a match condition keeps the API server from calling the webhook.
 	unasked bool
 
 	// refused is a part of the message, empty if the request passes.
 	refused string
-	// forbidden tells that it is refused because of who asks for what, rather than as invalid.
+	// forbidden is true if the refusal is Forbidden rather than Invalid.
 	forbidden bool
 	// warning is a part of the one warning, empty if there is none.
 	warning string
@@ -100,7 +100,7 @@ func strengthCases() map[string]admissionCase {
 	}
 }
 
-// oldPolicyCases are about what was stored when nobody checked it.
+// oldPolicyCases are about objects that were stored unchecked.
 func oldPolicyCases() map[string]admissionCase {
 	hopeless, weak := policy(53, 0, 0), policy(8, 0, 0)
 	return map[string]admissionCase{

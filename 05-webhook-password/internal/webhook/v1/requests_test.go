@@ -116,7 +116,7 @@ func secretNameIn(object client.Object) string {
 	return ""
 }
 
-// clientFor makes a client that speaks for a user, and tells of warnings.
+// clientFor makes a client that impersonates a user, and collects warnings.
 func (e *environment) clientFor(user string) (client.Client, error) {
 	config := rest.CopyConfig(e.Config)
 	config.WarningHandlerWithContext = e.warnings

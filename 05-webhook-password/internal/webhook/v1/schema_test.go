@@ -116,7 +116,7 @@ func classesOf(g Gomega) []secretv1.CharacterClass {
 	return classes
 }
 
-// schemaOf returns a function that tells whether the schema allows an object, by all of its kinds of rules.
+// schemaOf returns a function that reports whether the schema allows an object, by all of its kinds of rules.
 func schemaOf(t *testing.T) (allows func(*secretv1.Password) bool) {
 	g := NewWithT(t)
 	internal := &apiextensions.JSONSchemaProps{}
