@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/conversion"
 
@@ -12,8 +13,8 @@ import (
 )
 
 // An object is converted from one version to the other and back many times in
-// its life, and must come back as it was. What the other version can't say travels
-// with it in an annotation: the whole spec, and only if it would not come back without.
+// its life, and must come back as it was. What the other version can't say is kept
+// in an annotation: the whole spec, and only if it would not come back without.
 const (
 	// hubSpecAnnotation is on objects of this version, and holds a spec of v1.
 	hubSpecAnnotation = "secret.example.com/v1-spec"
@@ -33,17 +34,18 @@ func (p *Password) ConvertTo(hub conversion.Hub) error {
 	converted.ObjectMeta = source.ObjectMeta
 	converted.Status = secretv1.PasswordStatus(source.Status)
 	converted.Spec = hubSpec(source.Spec)
-	if travelled, found := unpack[secretv1.PasswordSpec](converted, hubSpecAnnotation); found {
-		// A client of this version can change only the fields that it has. If it changed none, the spec of v1 comes back whole.
-		converted.Spec.SecretName, converted.Spec.Rotation = travelled.SecretName, travelled.Rotation
-		if equality.Semantic.DeepEqual(spokeSpec(travelled), source.Spec) {
-			converted.Spec = travelled
+	if noted, found := unpack[secretv1.PasswordSpec](&converted.ObjectMeta, hubSpecAnnotation); found {
+		// A client of this version can change only the fields that it has. If it changed none, the spec of v1
+		// comes back whole.
+		converted.Spec.SecretName, converted.Spec.Rotation = noted.SecretName, noted.Rotation
+		if equality.Semantic.DeepEqual(spokeSpec(noted), source.Spec) {
+			converted.Spec = noted
 		}
 	}
 	if equality.Semantic.DeepEqual(spokeSpec(converted.Spec), source.Spec) {
 		return nil
 	}
-	return pack(converted, spokeSpecAnnotation, source.Spec)
+	return pack(&converted.ObjectMeta, spokeSpecAnnotation, source.Spec)
 }
 
 // ConvertFrom makes this Password of one of v1. It returns an error for an object of another type only.
@@ -56,15 +58,15 @@ func (p *Password) ConvertFrom(hub conversion.Hub) error {
 	p.ObjectMeta = source.ObjectMeta
 	p.Status = PasswordStatus(source.Status)
 	p.Spec = spokeSpec(source.Spec)
-	if travelled, found := unpack[PasswordSpec](p, spokeSpecAnnotation); found {
-		if equality.Semantic.DeepEqual(hubSpec(travelled).Policy, source.Spec.Policy) {
-			p.Spec = travelled
+	if noted, found := unpack[PasswordSpec](&p.ObjectMeta, spokeSpecAnnotation); found {
+		if equality.Semantic.DeepEqual(hubSpec(noted).Policy, source.Spec.Policy) {
+			p.Spec = noted
 		}
 	}
 	if equality.Semantic.DeepEqual(hubSpec(p.Spec), source.Spec) {
 		return nil
 	}
-	return pack(p, hubSpecAnnotation, source.Spec)
+	return pack(&p.ObjectMeta, hubSpecAnnotation, source.Spec)
 }
 
 // hubSpec says in v1 what a spec says.
@@ -113,38 +115,25 @@ func spokeSpec(spec secretv1.PasswordSpec) PasswordSpec {
 	return converted
 }
 
-// annotated is an object with annotations.
-type annotated interface {
-	GetAnnotations() map[string]string
-	SetAnnotations(map[string]string)
-}
-
 // pack puts a spec into an annotation.
-func pack(object annotated, name string, spec any) error {
+func pack(object *metav1.ObjectMeta, name string, spec any) error {
 	content, err := json.Marshal(spec)
 	if err != nil {
 		return fmt.Errorf("write the annotation %s: %w", name, err)
 	}
-	annotations := object.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[name] = string(content)
-	object.SetAnnotations(annotations)
+	metav1.SetMetaDataAnnotation(object, name, string(content))
 	return nil
 }
 
-// unpack takes a spec out of its annotation, and removes both annotations: the one that
-// belongs on objects of the other version is out of date here. What can't be read was written
-// by someone else, and is dropped: an object that can't be converted could not even be
-// deleted.
-func unpack[T any](object annotated, name string) (spec T, found bool) {
-	annotations := object.GetAnnotations()
-	content, found := annotations[name]
-	delete(annotations, hubSpecAnnotation)
-	delete(annotations, spokeSpecAnnotation)
-	if len(annotations) == 0 {
-		object.SetAnnotations(nil)
+// unpack takes a spec out of its annotation. It removes both annotations, because the one for objects of the other
+// version is out of date here. An annotation that can't be read was written by someone else. It is dropped: an object
+// that can't be converted could not even be deleted.
+func unpack[T any](object *metav1.ObjectMeta, name string) (spec T, found bool) {
+	content, found := object.Annotations[name]
+	delete(object.Annotations, hubSpecAnnotation)
+	delete(object.Annotations, spokeSpecAnnotation)
+	if len(object.Annotations) == 0 {
+		object.Annotations = nil
 	}
 	if !found {
 		return spec, false

@@ -83,7 +83,7 @@ func annotate(annotations map[string]string, note string) map[string]string {
 	return annotated
 }
 
-func expectNoNote(t *testing.T, object annotated, name string) {
+func expectNoNote(t *testing.T, object metav1.Object, name string) {
 	t.Helper()
 	if note, found := object.GetAnnotations()[name]; found {
 		t.Errorf("the annotation %s belongs on objects of the other version only, see unpack in password_conversion.go: %s", name, note)

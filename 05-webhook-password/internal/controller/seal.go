@@ -68,8 +68,8 @@ func reasonToGenerate(secret *corev1.Secret, password *secretv1.Password, now ti
 
 // seal puts a password into the Secret, and signs it together with its policy and its time.
 //
-// The signature, called fingerprint, is an HMAC. Its key is random and in the Secret itself: anyone who may read the key may read
-// the password, too. With a plain hash, anyone who can read the fingerprint could try all short passwords.
+// The signature, called fingerprint, is an HMAC. Its key is random and in the Secret itself: anyone who may read the
+// key may read the password, too. With a plain hash, anyone who can read the fingerprint could try all short passwords.
 func seal(secret *corev1.Secret, policy secretv1.PasswordPolicy, value string, now time.Time) {
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}

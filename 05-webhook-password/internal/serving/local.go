@@ -133,7 +133,8 @@ func (l *Local) Start(ctx context.Context) error {
 	return cmp.Or(err, l.unregister(ctx, configurations))
 }
 
-// configurations returns the mutating and the validating configuration, with the URL and the certificate of this process.
+// configurations returns the mutating and the validating configuration, with the URL and the certificate of this
+// process.
 func (l *Local) configurations() ([]client.Object, error) {
 	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), len(manifests))

@@ -60,7 +60,8 @@ func NewWebhooks(options Options, tlsOpts []func(*tls.Config)) (Webhooks, error)
 // Server is for the options of the manager. It is nil if no webhooks are served.
 func (w Webhooks) Server() ctrlwebhook.Server { return w.server }
 
-// SetupWithManager makes the manager serve the webhooks that register adds to its webhook server, and /healthz and /readyz.
+// SetupWithManager makes the manager serve /healthz and /readyz, and the webhooks that register adds to its webhook
+// server.
 //
 // A process with webhooks is ready as soon as it serves them, whether or not its caches are filled. To list Passwords
 // that are stored as v1alpha1, the API server has to convert them, through a Service that leads to ready pods only:
