@@ -10,20 +10,20 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// The functions of this file are pure: what they say follows from a Kluster and a cluster alone.
+// The functions in this file are pure: their results depend only on a Kluster and a cluster.
 
-// hasRun tells whether there is a cluster, and its state is one that comes after the making.
+// hasRun tells whether there is a cluster that runs, perhaps degraded.
 func hasRun(cluster *cloud.Cluster) bool {
 	return cluster != nil && (cluster.State == cloud.StateRunning || cluster.State == cloud.StateDegraded)
 }
 
-// isComplete tells whether every machine runs that a pool should have.
+// isComplete tells whether every pool has all its machines running.
 func isComplete(cluster *cloud.Cluster) bool {
 	return !slices.ContainsFunc(cluster.Pools, func(pool cloud.Pool) bool { return pool.Running < pool.Count })
 }
 
-// hasBeenReady tells whether the Kluster is Ready, with its present spec. From then on the cloud's state of the cluster
-// decides, not the number of machines: they come and go when its autoscaler works, or one is replaced.
+// hasBeenReady tells whether the Kluster is already Ready with its present spec. Then missing machines don't change that,
+// only the cluster's state does: machines come and go when the autoscaler works, or when the cloud replaces one.
 func hasBeenReady(kluster *klusterv1alpha1.Kluster) bool {
 	ready := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == kluster.Generation
@@ -33,7 +33,7 @@ func ownerOf(kluster *klusterv1alpha1.Kluster) cloud.Owner {
 	return cloud.Owner{UID: string(kluster.UID)}
 }
 
-// isHandedOver tells whether someone has tagged the cluster for another Kluster, which looks after it from then on.
+// isHandedOver tells whether someone has tagged the cluster for another Kluster, which manages it from then on.
 func isHandedOver(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) bool {
 	return len(cluster.Owners) == 1 && cluster.Owners[0] != ownerOf(kluster)
 }

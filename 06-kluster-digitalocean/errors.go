@@ -13,15 +13,16 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// blockedError is why a Kluster is not as its spec asks. Its reason and message become those of the condition Ready.
+// blockedError is what keeps the cluster from matching the spec. Its reason and message become those of the condition
+// Ready.
 type blockedError struct {
 	reason, message string
-	// credentials tells that the token is the reason.
+	// credentials is true if the token is the problem.
 	credentials bool
-	// transient is the failure that is tried again with backoff. It is nil if trying again soon would not help: then the
-	// error is terminal until someone changes something.
+	// transient is the error that is retried with backoff. It is nil for a terminal error, which lasts until someone changes
+	// something: retrying soon would not help.
 	transient error
-	// requeueAfter is when to look again after a terminal error; zero is --retry-interval.
+	// requeueAfter is after how long to look again in spite of a terminal error; zero is --retry-interval.
 	requeueAfter time.Duration
 }
 
@@ -33,21 +34,22 @@ func blocked(reason, format string, args ...any) *blockedError {
 	return &blockedError{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// blockedByToken returns a terminal error whose reason is the token.
+// blockedByToken returns a terminal error caused by the token.
 func blockedByToken(reason, format string, args ...any) *blockedError {
 	err := blocked(reason, format, args...)
 	err.credentials = true
 	return err
 }
 
-// failed returns why there is a cluster that will never run.
+// failed returns the error for a cluster that the cloud could not create.
 func failed(cluster *cloud.Cluster, requeueAfter time.Duration) error {
-	err := blocked(klusterv1alpha1.ReasonFailed, "the cloud could not make the cluster (%q): delete this Kluster and make another", cluster.Message)
+	err := blocked(klusterv1alpha1.ReasonFailed, "the cloud could not create the cluster (%q): delete this Kluster and create another", cluster.Message)
 	err.requeueAfter = requeueAfter
 	return err
 }
 
-// notOurs returns why a cluster is left alone that the Kluster has on record.
+// notOurs returns the error for a cluster that the operator leaves alone, because its owner tags don't name this Kluster
+// alone.
 func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
 	const advice = "; to give it to this Kluster, let %s be its only tag of that kind; to give it up, set spec.deletionPolicy to Orphan and delete this Kluster"
 	tag := ownerOf(kluster).Tag()
@@ -57,9 +59,9 @@ func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
 	return blocked(klusterv1alpha1.ReasonNotOwned, "cluster %s has the tag of another Kluster, %s"+advice, cluster.ID, cluster.Owners[0].Tag(), tag)
 }
 
-// cloudError translates the error of a request to the cloud. One that is not an answer comes from the network. NotFound
-// is not final here: it may be about a node pool, or about something that the cloud does not show yet. The next look at
-// the cluster itself decides.
+// cloudError translates the error of a request to the cloud. If it is not an answer, it comes from the network. NotFound is
+// transient here: it may be about a node pool, or about something that the cloud does not show yet. The next observation
+// of the cluster decides.
 func cloudError(err error) error {
 	if limited, ok := errors.AsType[*rateLimitedError](err); ok {
 		return limited
@@ -84,19 +86,19 @@ func cloudError(err error) error {
 	return &blockedError{reason: klusterv1alpha1.ReasonUnavailable, message: message, transient: err}
 }
 
-// isExpected tells whether the error is part of a normal life: the cache lags behind, or someone else was faster. It is
-// tried again without a line in the log.
+// isExpected tells whether the error is part of normal operation: the cache lags behind, or another client was faster. It
+// is retried without an error in the log.
 func isExpected(err error) bool {
 	gone := apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 	return gone || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// isRefusal tells whether the API server understood a request and refuses it, because of a policy or a quota.
+// isRefusal tells whether the API server refuses a request because of a policy, a quota or validation.
 func isRefusal(err error) bool {
 	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !isNamespaceTerminating(err)
 }
 
-// isNamespaceTerminating tells whether a create came too late: the Kluster will be deleted as well.
+// isNamespaceTerminating tells whether a create failed because the namespace is being deleted, and the Kluster with it.
 func isNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

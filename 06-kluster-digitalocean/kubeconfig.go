@@ -22,13 +22,13 @@ const (
 	managedByLabel = "app.kubernetes.io/managed-by"
 	// kubeconfigKey is the key in the Secret's data.
 	kubeconfigKey = "kubeconfig"
-	// refreshAnnotation is when to replace the credentials, in RFC 3339: some time before they end.
+	// refreshAnnotation is when to replace the credentials, in RFC 3339: some time before they expire.
 	refreshAnnotation = "inspirit941.dev/refresh-at"
-	// digestAnnotation tells a kubeconfig that was edited from one that was fetched.
+	// digestAnnotation is the checksum of the fetched kubeconfig: if it doesn't match, someone has edited the content.
 	digestAnnotation = "inspirit941.dev/kubeconfig-sha256"
 )
 
-// klusterKind is what owner references to Klusters hold.
+// klusterKind is the kind in owner references.
 var klusterKind = klusterv1alpha1.SchemeGroupVersion.WithKind("Kluster")
 
 // kubeconfigName is the Secret that holds a Kluster's kubeconfig.
@@ -36,8 +36,8 @@ func kubeconfigName(kluster *klusterv1alpha1.Kluster) string { return kluster.Na
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create;update
 
-// ensureKubeconfig keeps valid credentials for the cluster in the Kluster's Secret. It returns for how long they need no
-// look, and whether it has just written new ones.
+// ensureKubeconfig keeps valid credentials for the cluster in the Kluster's Secret. It returns how long they remain valid,
+// and whether it has just written new ones.
 func (c *controller) ensureKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (validFor time.Duration, refreshed bool, err error) {
 	secret, err := c.findKubeconfig(ctx, kluster)
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *controller) ensureKubeconfig(ctx context.Context, kluster *klusterv1alp
 	if validFor, valid := validity(secret, c.options.clock.Now()); valid {
 		return validFor, false, c.repairKubeconfig(ctx, kluster, secret)
 	}
-	// These credentials are an administrator's and can't be taken back: ask for them only if they can be stored.
+	// These credentials are an administrator's and can't be revoked: request them only if they can be stored.
 	if err := c.tryKubeconfig(ctx, kluster, secret); err != nil {
 		return 0, false, err
 	}
@@ -57,7 +57,7 @@ func (c *controller) ensureKubeconfig(ctx context.Context, kluster *klusterv1alp
 	return 0, true, c.writeKubeconfig(ctx, secret, newKubeconfigSecret(kluster, kubeconfig, c.options.clock.Now()))
 }
 
-// checkKubeconfig fails if the Secret could not be written: its name is taken, or a quota or a policy keeps it out.
+// checkKubeconfig fails if the Secret can't be written: its name is taken, or a quota or a policy forbids it.
 func (c *controller) checkKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	secret, err := c.findKubeconfig(ctx, kluster)
 	if err != nil {
@@ -66,7 +66,8 @@ func (c *controller) checkKubeconfig(ctx context.Context, kluster *klusterv1alph
 	return c.tryKubeconfig(ctx, kluster, secret)
 }
 
-// tryKubeconfig has the API server do everything with the Secret but store it.
+// tryKubeconfig tests with a dry run whether the Secret can be written: the API server makes all checks, and stores
+// nothing.
 func (c *controller) tryKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster, found *corev1.Secret) error {
 	trial := newKubeconfigSecret(kluster, cloud.Kubeconfig{Content: []byte("none, only tried")}, c.options.clock.Now())
 	return c.writeKubeconfig(ctx, found, trial, metav1.DryRunAll)
@@ -84,8 +85,9 @@ func (c *controller) writeKubeconfig(ctx context.Context, found, wanted *corev1.
 	return orRefusal(wanted, err)
 }
 
-// findKubeconfig returns the Kluster's Secret, nil if there is none. One that this
-// Kluster does not control is an error; the cache does not show it, so what is missing there is looked up.
+// findKubeconfig returns the Kluster's Secret, nil if there is none. A Secret of that name that this Kluster does not
+// control is an error. The cache holds only Secrets with our label, so a Secret missing there is read from the API
+// server.
 func (c *controller) findKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster) (*corev1.Secret, error) {
 	name := kubeconfigName(kluster)
 	secret, err := c.secrets.Secrets(kluster.Namespace).Get(name)
@@ -115,8 +117,8 @@ func (c *controller) repairKubeconfig(ctx context.Context, kluster *klusterv1alp
 	return orRefusal(repaired, err)
 }
 
-// validity tells how long the Secret's credentials need no look, and whether they
-// are there, as they were fetched, and need not be replaced yet.
+// validity returns how long the Secret's credentials remain valid, and whether they are valid at all: there, unedited, and
+// not due to be replaced.
 func validity(secret *corev1.Secret, now time.Time) (time.Duration, bool) {
 	if secret == nil || secret.Annotations[digestAnnotation] != digest(secret.Data[kubeconfigKey]) {
 		return 0, false
@@ -125,7 +127,7 @@ func validity(secret *corev1.Secret, now time.Time) (time.Duration, bool) {
 	return refresh.Sub(now), err == nil && now.Before(refresh)
 }
 
-// newKubeconfigSecret holds the credentials, which are replaced when two thirds of their time are over.
+// newKubeconfigSecret holds the credentials. They are replaced after two thirds of their lifetime.
 func newKubeconfigSecret(kluster *klusterv1alpha1.Kluster, kubeconfig cloud.Kubeconfig, now time.Time) *corev1.Secret {
 	refresh := now.Add(kubeconfig.Expires.Sub(now) * 2 / 3)
 	return &corev1.Secret{
@@ -144,16 +146,16 @@ func newKubeconfigSecret(kluster *klusterv1alpha1.Kluster, kubeconfig cloud.Kube
 	}
 }
 
-// controllerReference makes the Kluster the Secret's owner. It doesn't block the owner's deletion: to have
-// that, some clusters, such as OpenShift, ask for the right to change the owner's finalizers.
+// controllerReference makes the Kluster the Secret's controller. It doesn't set blockOwnerDeletion: for that, some
+// clusters, such as OpenShift, require the right to change the owner's finalizers.
 func controllerReference(kluster *klusterv1alpha1.Kluster) metav1.OwnerReference {
 	reference := *metav1.NewControllerRef(kluster, klusterKind)
 	reference.BlockOwnerDeletion = nil
 	return reference
 }
 
-// merged is the Secret found with what is wanted. What others have added stays. Its
-// resource version makes the API server refuse the update of a stale copy.
+// merged returns the Secret found, with the wanted fields set. What others have added stays. With its resource version, the
+// API server refuses an update of a stale copy.
 func merged(found, wanted *corev1.Secret) *corev1.Secret {
 	changed := found.DeepCopy()
 	for name, value := range wanted.Labels {

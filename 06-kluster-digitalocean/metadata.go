@@ -18,31 +18,32 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// What must not get lost is in the Kluster's metadata, which backups keep, and moves to another cluster. The status shows
-// the same, and helps out if someone replaces the Kluster by a manifest without the annotations.
+// What must not get lost is in the Kluster's metadata, which backups and migrations to another cluster keep. The status
+// shows the same, and replaces the annotations if someone overwrites the Kluster with a manifest that lacks them.
 
 // externalName is the ID of the Kluster's cluster, "" if it was never recorded.
 func externalName(kluster *klusterv1alpha1.Kluster) string {
 	return cmp.Or(kluster.Annotations[klusterv1alpha1.ExternalNameAnnotation], kluster.Status.KlusterID)
 }
 
-// externalAccount is the account that was asked for the cluster, "" if none was.
+// externalAccount is the account that the cluster is created in, "" if none is recorded. The status comes first, because
+// the author of a Kluster can edit its annotations.
 func externalAccount(kluster *klusterv1alpha1.Kluster) string {
 	return cmp.Or(kluster.Status.Account, kluster.Annotations[klusterv1alpha1.ExternalAccountAnnotation])
 }
 
-// mayHaveCluster tells whether the cloud may have been asked for a cluster.
+// mayHaveCluster tells whether the cloud may have received a request to create the cluster.
 func mayHaveCluster(kluster *klusterv1alpha1.Kluster) bool {
 	return externalName(kluster) != "" || kluster.Annotations[klusterv1alpha1.CreatePendingAnnotation] != ""
 }
 
-// isPaused tells whether the Kluster must be left alone.
+// isPaused tells whether the operator must leave the Kluster alone.
 func isPaused(kluster *klusterv1alpha1.Kluster) bool {
 	value, found := kluster.Annotations[klusterv1alpha1.PausedAnnotation]
 	return found && value != "false"
 }
 
-// needsFinalizer tells whether a deletion would not wait for the operator yet.
+// needsFinalizer tells whether the Kluster lacks the finalizer, so that a deletion would not wait for the operator.
 func needsFinalizer(kluster *klusterv1alpha1.Kluster) bool {
 	return kluster.DeletionTimestamp == nil && !slices.Contains(kluster.Finalizers, klusterv1alpha1.Finalizer)
 }
@@ -52,8 +53,8 @@ func isReleased(kluster *klusterv1alpha1.Kluster) bool {
 	return kluster.DeletionTimestamp != nil && !slices.Contains(kluster.Finalizers, klusterv1alpha1.Finalizer)
 }
 
-// recordCreatePending records the intent to create the cluster. The resource version makes the API server refuse it if the
-// Kluster has changed since it was read.
+// recordCreatePending records the create intent. With the resource version, the API server refuses the patch if the Kluster
+// has changed since it was read.
 func (c *controller) recordCreatePending(ctx context.Context, kluster *klusterv1alpha1.Kluster, account string) error {
 	return c.patchMetadata(ctx, kluster, map[string]any{
 		"resourceVersion": kluster.ResourceVersion,
@@ -64,7 +65,7 @@ func (c *controller) recordCreatePending(ctx context.Context, kluster *klusterv1
 	})
 }
 
-// recordExternalName records the cluster's ID, also on a Kluster that has changed since it was read: the cluster exists.
+// recordExternalName records the cluster's ID, even if the Kluster has changed since it was read: the cluster exists.
 func (c *controller) recordExternalName(ctx context.Context, kluster *klusterv1alpha1.Kluster, id string) error {
 	return c.patchMetadata(ctx, kluster, map[string]any{
 		"annotations": map[string]any{
@@ -74,7 +75,7 @@ func (c *controller) recordExternalName(ctx context.Context, kluster *klusterv1a
 	})
 }
 
-// addFinalizer makes a deletion wait for the operator. It comes before the first request to the cloud.
+// addFinalizer makes a deletion wait for the operator. It runs before the first request to the cloud.
 func (c *controller) addFinalizer(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	return c.patchFinalizers(ctx, kluster, append(slices.Clone(kluster.Finalizers), klusterv1alpha1.Finalizer))
 }
@@ -91,7 +92,8 @@ func (c *controller) patchFinalizers(ctx context.Context, kluster *klusterv1alph
 
 // +kubebuilder:rbac:groups=inspirit941.dev,resources=klusters,verbs=patch
 
-// patchMetadata changes the metadata of this Kluster, and of no other that was made under its name.
+// patchMetadata changes the metadata of this Kluster. With the UID, the API server refuses to patch another Kluster that
+// was created under the same name since.
 func (c *controller) patchMetadata(ctx context.Context, kluster *klusterv1alpha1.Kluster, changes map[string]any) error {
 	changes["uid"] = kluster.UID
 	patch, err := json.Marshal(map[string]any{"metadata": changes})
@@ -107,8 +109,8 @@ func (c *controller) patchMetadata(ctx context.Context, kluster *klusterv1alpha1
 	return nil
 }
 
-// wrote remembers that a Kluster as it was read is stale, until a restart. As long as the cache shows that version,
-// another reconcile would call the cloud in vain and end in a conflict. The event of the newer version queues the
+// wrote remembers, until a restart, that the version that was read is stale. While the cache still shows that version,
+// another reconcile would only call the cloud in vain and end in a conflict. The event of the newer version queues the
 // Kluster again.
 func (c *controller) wrote(read, written *klusterv1alpha1.Kluster) {
 	if written.ResourceVersion != read.ResourceVersion {
@@ -124,9 +126,9 @@ func (c *controller) isStale(kluster *klusterv1alpha1.Kluster) bool {
 
 // +kubebuilder:rbac:groups=inspirit941.dev,resources=klusters,verbs=get
 
-// checkFresh fails if the cache is behind, as it may be after a change of leader. From a stale spec, the operator would
-// remove what that spec lacks, or make a cluster for a Kluster that is gone. The event of the newer version queues the
-// Kluster again.
+// checkFresh fails if the cache is stale, as it may be after a change of leader. From a stale spec, the operator would
+// remove pools that the spec lacks, or create a cluster for a Kluster that is gone. The event of the newer version queues
+// the Kluster again.
 func (c *controller) checkFresh(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	live, err := c.clients.kluster.Inspirit941V1alpha1().Klusters(kluster.Namespace).Get(ctx, kluster.Name, metav1.GetOptions{})
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// observation is what a reconcile has found out about a Kluster. What it could not find out is zero.
+// observation is what a reconcile has found. What it could not observe is zero.
 type observation struct {
-	// cloud makes requests with the Kluster's token.
+	// cloud sends requests with the Kluster's token.
 	cloud cloud.CloudProvider
 	// account is the account that the token belongs to.
 	account string
@@ -29,15 +29,15 @@ type observation struct {
 	cluster *cloud.Cluster
 }
 
-// result is what a reconcile has to say: reason and message of the condition Ready, and after how long to look again. The
-// zero result says nothing: the reconcile wrote metadata or a Secret, and the event of that write queues the Kluster again.
+// result is what a reconcile reports: reason and message of the condition Ready, and after how long to requeue. The zero
+// result reports nothing: the reconcile wrote metadata or a Secret, and the event of that write queues the Kluster again.
 type result struct {
 	reason, message string
 	requeueAfter    time.Duration
 }
 
-// reconcile takes one Kluster one step nearer to what its spec asks, without waiting for the cloud. It returns after how
-// long to call it again, 0 if an event will. It may be called any number of times.
+// reconcile takes one step to make a Kluster's cluster match the spec, without waiting for the cloud. It returns after how
+// long to requeue the Kluster, or 0 if an event will do that. It is idempotent.
 func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
 	kluster, err := c.klusters.Klusters(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
@@ -52,7 +52,7 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.
 	case c.isStale(kluster):
 		return 0, nil // the event of our own last write is on its way
 	case isReleased(kluster):
-		return 0, nil // it waits for another finalizer
+		return 0, nil // our part of the deletion is done; another finalizer is left
 	case isPaused(kluster):
 		return c.report(ctx, kluster, observation{}, paused, nil)
 	case needsFinalizer(kluster):
@@ -73,13 +73,13 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.
 	return c.report(ctx, kluster, observed, next, err)
 }
 
-// paused is the result of a Kluster that nothing is done for.
+// paused is the result for a Kluster with the annotation that pauses it.
 var paused = result{
 	reason:  klusterv1alpha1.ReasonPaused,
 	message: "nothing is done in the cloud, not even a deletion, until the annotation " + klusterv1alpha1.PausedAnnotation + " is removed",
 }
 
-// observe connects to the account of the Kluster's token, and asks it for the Kluster's cluster.
+// observe connects to the account of the Kluster's token, protects the token's Secret, and looks for the Kluster's cluster.
 func (c *controller) observe(ctx context.Context, kluster *klusterv1alpha1.Kluster) (observation, error) {
 	observed, err := c.connect(ctx, kluster)
 	if err != nil {
@@ -97,8 +97,8 @@ func (c *controller) observe(ctx context.Context, kluster *klusterv1alpha1.Klust
 
 // findCluster returns the Kluster's cluster, nil if the cloud shows none.
 //
-// The answer to a creation can get lost. So the cluster carries the Kluster's UID as a tag from its first moment: if its ID
-// was never recorded, or leads to nothing of this Kluster, the tag finds it.
+// The answer to a creation can get lost. So the cluster has the Kluster's UID as a tag from its first moment. findCluster
+// looks for the tag if no ID is recorded, or if the ID leads to no cluster with the tag.
 func findCluster(ctx context.Context, account cloud.CloudProvider, kluster *klusterv1alpha1.Kluster) (*cloud.Cluster, error) {
 	var recorded *cloud.Cluster
 	if id := externalName(kluster); id != "" {
@@ -116,7 +116,7 @@ func findCluster(ctx context.Context, account cloud.CloudProvider, kluster *klus
 	return cmp.Or(tagged, recorded), err
 }
 
-// act compares what was observed with what the Kluster asks for, and changes one thing at most.
+// act compares the observation with the spec, and makes one change at most.
 func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
 	switch cluster := observed.cluster; {
 	case kluster.DeletionTimestamp != nil:
@@ -135,14 +135,14 @@ func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, 
 	return c.update(ctx, kluster, observed)
 }
 
-// create asks for the cluster. Before the first request it records the intent to, so that a later reconcile, of another
-// replica perhaps, knows that the cloud may have a cluster even if the answer never arrives.
+// create creates the cluster. Before the first request it records the create intent, so that a later reconcile, perhaps in
+// another replica, knows that the cloud may have a cluster even if the answer never arrives.
 func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
 	if kluster.Annotations[klusterv1alpha1.CreatePendingAnnotation] == "" {
 		return result{}, c.recordCreatePending(ctx, kluster, observed.account)
 	}
 	if err := c.checkKubeconfig(ctx, kluster); err != nil {
-		return result{}, err // a cluster would be paid for that nobody could use
+		return result{}, err // without its kubeconfig, a cluster costs money and can't be used
 	}
 	if err := c.checkFresh(ctx, kluster); err != nil {
 		return result{}, err
@@ -155,20 +155,20 @@ func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	return result{}, c.recordExternalName(ctx, kluster, cluster.ID)
 }
 
-// await says what to wait for while the cluster does not run.
+// await reports the state of a cluster that does not run.
 func (c *controller) await(cluster *cloud.Cluster) (result, error) {
 	switch cluster.State {
 	case cloud.StateFailed:
 		return result{}, failed(cluster, c.options.observeInterval)
 	case cloud.StateDeleting, cloud.StateDeleted:
-		return result{}, blocked(klusterv1alpha1.ReasonLost, "someone else deletes cluster %s: delete this Kluster too", cluster.ID)
+		return result{}, blocked(klusterv1alpha1.ReasonLost, "someone else is deleting cluster %s: delete this Kluster too", cluster.ID)
 	case cloud.StateUpgrading:
 		return result{klusterv1alpha1.ReasonUpdating, "the cloud is upgrading the cluster", c.options.pollInterval}, nil
 	}
 	return result{klusterv1alpha1.ReasonProvisioning, "the cloud is making the cluster", c.options.pollInterval}, nil
 }
 
-// update brings a cluster that runs to what the spec asks: the kubeconfig's Secret first, then node pools, then the version.
+// update makes a running cluster match the spec: first the kubeconfig's Secret, then the node pools, then the version.
 func (c *controller) update(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
 	cluster := observed.cluster
 	validFor, refreshed, err := c.ensureKubeconfig(ctx, kluster, observed)
@@ -188,18 +188,18 @@ func (c *controller) update(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	case cluster.State == cloud.StateDegraded:
 		return result{}, blocked(klusterv1alpha1.ReasonDegraded, "the cloud says that the cluster is degraded: %s", cluster.Message)
 	case changed || !isComplete(cluster) && !hasBeenReady(kluster):
-		return result{klusterv1alpha1.ReasonUpdating, "node pools or version are being brought to what the spec asks", c.options.pollInterval}, nil
+		return result{klusterv1alpha1.ReasonUpdating, "the cloud is changing node pools or version to match the spec", c.options.pollInterval}, nil
 	}
 	return result{klusterv1alpha1.ReasonRunning, "the cluster is as the spec asks", min(c.options.observeInterval, validFor)}, nil
 }
 
-// delete asks the cloud to remove the cluster, and reports the end when the cloud has none of this Kluster any more: only
-// that proves that nobody pays for it.
+// delete requests the cluster's deletion. It reports Deleted only when the cloud has no cluster of this Kluster any more:
+// a cluster that is still there costs money.
 func (c *controller) delete(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
 	cluster := observed.cluster
 	if cluster == nil || isHandedOver(kluster, cluster) {
 		if left := c.consistencyWindow(kluster); cluster == nil && left > 0 {
-			return result{klusterv1alpha1.ReasonDeleting, "the cloud may still show the cluster that was asked for last", left}, nil
+			return result{klusterv1alpha1.ReasonDeleting, "the cloud shows no cluster of this Kluster, but its answers are eventually consistent", left}, nil
 		}
 		return result{reason: klusterv1alpha1.ReasonDeleted, message: deletedMessage}, nil
 	}
@@ -216,9 +216,9 @@ func (c *controller) delete(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	return result{klusterv1alpha1.ReasonDeleting, fmt.Sprintf("the cloud is removing cluster %s", cluster.ID), c.options.pollInterval}, nil
 }
 
-// isFinished tells whether a Kluster that is being deleted can go without another request to the cloud: its cluster should
-// stay, is gone, or was never asked for. If someone removed the annotations, the finalizer on the token's Secret still tells
-// that there may be one.
+// isFinished tells whether a Kluster that is being deleted needs no more requests to the cloud: its cluster will be kept,
+// is gone, or was never requested. If someone removed the annotations, the finalizer on the token's Secret still shows
+// that there may be a cluster.
 func (c *controller) isFinished(ctx context.Context, kluster *klusterv1alpha1.Kluster) (bool, error) {
 	provisioned := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned)
 	switch {
@@ -235,7 +235,7 @@ func (c *controller) isFinished(ctx context.Context, kluster *klusterv1alpha1.Kl
 	return len(protected) == 0, err
 }
 
-// release ends a deletion. The order matters: an operator that dies in between finds the Kluster again, and goes on.
+// release ends a deletion. The Kluster's finalizer goes last: if the operator dies before, the next one goes on.
 func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	if err := c.unprotectSecrets(ctx, kluster, ""); err != nil {
 		return err
@@ -250,7 +250,7 @@ func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Klust
 	return nil
 }
 
-// lost returns why the cluster that was recorded is not there.
+// lost returns the error for a recorded cluster that the cloud does not show.
 func (c *controller) lost(kluster *klusterv1alpha1.Kluster) error {
 	id := externalName(kluster)
 	if left := c.consistencyWindow(kluster); left > 0 {
@@ -261,10 +261,10 @@ func (c *controller) lost(kluster *klusterv1alpha1.Kluster) error {
 	return blocked(klusterv1alpha1.ReasonLost, "the cloud has no cluster %s any more: if it was deleted, delete this Kluster too", id)
 }
 
-// consistencyWindow is for how long a cluster that is not found may still turn up, not positive if it won't. The cloud's
-// answers are eventually consistent: it may show a new cluster neither in its list nor by its ID for a moment. A cluster
-// that has run was shown before. The window begins when the cluster is first missed, which is after the last request to
-// create it has ended, for no two workers have the same Kluster. After a restart, it begins again.
+// consistencyWindow is for how much longer a missing cluster may still appear; it is 0 or less if the cluster is gone. The
+// cloud's answers are eventually consistent: for a moment it may show a new cluster neither in its list nor by its ID. A
+// cluster that has run was shown before, so it has no window. The window begins when the cluster is first missed. By then
+// no request to create it is in progress, because no two workers have the same Kluster. A restart begins the window again.
 func (c *controller) consistencyWindow(kluster *klusterv1alpha1.Kluster) time.Duration {
 	if externalName(kluster) != "" && meta.IsStatusConditionTrue(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned) {
 		return 0

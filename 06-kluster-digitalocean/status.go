@@ -19,17 +19,17 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// failureThreshold is how many transient failures in a row stay unreported: most pass.
+// failureThreshold is how many transient errors in a row stay unreported: most are soon over.
 const failureThreshold = 3
 
-// deletedMessage is what the conditions say last.
+// deletedMessage is the last message of the conditions.
 const deletedMessage = "the cloud has no cluster of this Kluster any more"
 
-// report writes the status, and returns when to reconcile the Kluster again: after a time, or by an error with backoff.
+// report writes the status, and returns when to requeue the Kluster: a duration, or an error for a retry with backoff.
 func (c *controller) report(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation, next result, err error) (time.Duration, error) {
 	if limited, ok := errors.AsType[*rateLimitedError](err); ok {
 		if isReported(kluster) {
-			return limited.left, nil // the status still says what was observed last
+			return limited.left, nil // keep the last observation
 		}
 		err = &blockedError{reason: klusterv1alpha1.ReasonUnavailable, message: "the cloud has asked for a pause", requeueAfter: limited.left}
 	}
@@ -53,14 +53,15 @@ func (c *controller) report(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	return next.requeueAfter, nil
 }
 
-// isReported tells whether the status is about the Kluster as it is now. A change of its spec and its deletion begin a new generation.
+// isReported tells whether the status describes the Kluster's present generation. A change of its spec and its deletion
+// each begin a new one.
 func isReported(kluster *klusterv1alpha1.Kluster) bool {
 	ready := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
 	return ready != nil && ready.ObservedGeneration == kluster.Generation
 }
 
-// newStatus returns the status that an observation and a result make; blocking is nil if nothing is in the way. What could
-// not be observed stays as it was.
+// newStatus computes the status from an observation and a result; blocking is nil unless the result comes from an error.
+// What could not be observed stays as it was.
 func newStatus(kluster *klusterv1alpha1.Kluster, observed observation, next result, blocking *blockedError) *klusterv1alpha1.KlusterStatus {
 	status := kluster.Status.DeepCopy()
 	status.ObservedGeneration = kluster.Generation
@@ -79,7 +80,7 @@ func newStatus(kluster *klusterv1alpha1.Kluster, observed observation, next resu
 	}
 	switch next.reason {
 	case klusterv1alpha1.ReasonRunning, klusterv1alpha1.ReasonUpdating, klusterv1alpha1.ReasonDegraded:
-		if hasRun(observed.cluster) { // the kubeconfig comes before all other changes
+		if hasRun(observed.cluster) { // update writes the kubeconfig before all else
 			status.KubeconfigSecret = kubeconfigName(kluster)
 		}
 	}
@@ -115,7 +116,7 @@ func readyCondition(next result) *metav1.Condition {
 	return newCondition(klusterv1alpha1.ConditionReady, status, next.reason, next.message)
 }
 
-// credentialsCondition returns nil if the token was not tried.
+// credentialsCondition returns nil if the Kluster is paused: then the token was not tried.
 func credentialsCondition(kluster *klusterv1alpha1.Kluster, observed observation, next result, blocking *blockedError) *metav1.Condition {
 	switch {
 	case next.reason == klusterv1alpha1.ReasonPaused:
@@ -127,13 +128,13 @@ func credentialsCondition(kluster *klusterv1alpha1.Kluster, observed observation
 	}
 	message := fmt.Sprintf("the cloud accepts the token under the key %q of Secret %q", kluster.Spec.TokenSecret.Key, kluster.Spec.TokenSecret.Name)
 	if observed.tokenSecret != nil && observed.tokenSecret.DeletionTimestamp != nil {
-		message += ", which is being deleted, and goes when no Kluster needs it any more"
+		message += ", which is being deleted, and will be gone when no Kluster needs it any more"
 	}
 	return newCondition(klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionTrue, klusterv1alpha1.ReasonTokenAccepted, message)
 }
 
-// provisionedCondition stays True until the cluster is removed: it says that the cluster has run, not that it does. It
-// returns nil if the cloud was never asked for a cluster, or was not looked at.
+// provisionedCondition stays True until the cluster is deleted: it reports that the cluster has run, not that it still
+// runs. It returns nil if no cluster was requested, or if the Kluster is paused.
 func provisionedCondition(kluster *klusterv1alpha1.Kluster, observed observation, next result) *metav1.Condition {
 	last := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned)
 	switch {
@@ -155,8 +156,8 @@ func newCondition(kind string, status metav1.ConditionStatus, reason, message st
 
 // +kubebuilder:rbac:groups=inspirit941.dev,resources=klusters/status,verbs=update
 
-// updateStatus writes the status if it differs from the one that the Kluster has, and announces what it changes. The
-// resource version, which the copy has, makes the API server refuse a status that was computed from a stale Kluster.
+// updateStatus writes the status if it differs from the present one, and emits an event if Ready has changed. The copy has
+// the resource version, so the API server refuses a status that was computed from a stale Kluster.
 func (c *controller) updateStatus(ctx context.Context, kluster *klusterv1alpha1.Kluster, status *klusterv1alpha1.KlusterStatus) error {
 	if equality.Semantic.DeepEqual(&kluster.Status, status) {
 		return nil
@@ -173,8 +174,8 @@ func (c *controller) updateStatus(ctx context.Context, kluster *klusterv1alpha1.
 	return nil
 }
 
-// announce emits an event if the condition has come to say something else. Resyncs and restarts change nothing, and so
-// emit none.
+// announce emits an event if the condition has a new status or reason. Resyncs and restarts change neither, so they emit
+// none.
 func (c *controller) announce(kluster *klusterv1alpha1.Kluster, ready *metav1.Condition) {
 	before := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
 	if before != nil && before.Status == ready.Status && before.Reason == ready.Reason {

@@ -15,9 +15,8 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// connect returns an observation with the account that the Kluster's token gives access to. It is an error if that isn't
-// the account which was asked for the cluster: there, every cluster of this Kluster is "not found", and a deletion would
-// be over at once.
+// connect returns an observation with the account that the Kluster's token belongs to. It fails if that isn't the recorded
+// account: any other one answers "not found" for this Kluster's cluster, and a deletion would end at once.
 func (c *controller) connect(ctx context.Context, kluster *klusterv1alpha1.Kluster) (observation, error) {
 	token, secret, err := c.readToken(ctx, kluster)
 	if err != nil {
@@ -29,7 +28,7 @@ func (c *controller) connect(ctx context.Context, kluster *klusterv1alpha1.Klust
 	}
 	if recorded := externalAccount(kluster); recorded != "" && recorded != observed.account {
 		return observed, blockedByToken(klusterv1alpha1.ReasonAnotherAccount,
-			"the token is for account %s, and the cluster was asked of account %s: give a token of that one", observed.account, recorded)
+			"the token belongs to account %s, but the cluster to account %s: use a token of the latter", observed.account, recorded)
 	}
 	if kluster.DeletionTimestamp == nil {
 		observed.tokenSecret, err = c.protectSecret(ctx, kluster, secret)
@@ -39,8 +38,8 @@ func (c *controller) connect(ctx context.Context, kluster *klusterv1alpha1.Klust
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 
-// readToken returns the Kluster's token, and the Secret that holds it. It is read each time, so that a new token is used
-// at once, and none is kept.
+// readToken returns the Kluster's token, and the Secret that holds it. Each reconcile reads it again, so that the operator
+// uses a new token at once, and stores none.
 func (c *controller) readToken(ctx context.Context, kluster *klusterv1alpha1.Kluster) (string, *corev1.Secret, error) {
 	reference := kluster.Spec.TokenSecret
 	secret, err := c.clients.kube.CoreV1().Secrets(kluster.Namespace).Get(ctx, reference.Name, metav1.GetOptions{})
@@ -57,23 +56,24 @@ func (c *controller) readToken(ctx context.Context, kluster *klusterv1alpha1.Klu
 		return "", nil, blockedByToken(klusterv1alpha1.ReasonTokenNotAllowed,
 			"Secret %q is of the type %q: only one that was made with --type=%s is sent to the cloud", secret.Name, secret.Type, klusterv1alpha1.TokenSecretType)
 	}
-	// A line break at the end is easily made, and no token has one.
+	// --from-file and echo leave a line break at the end, which is not part of the token.
 	token := strings.TrimSpace(string(secret.Data[reference.Key]))
 	if token == "" {
 		return "", nil, blockedByToken(klusterv1alpha1.ReasonTokenMissing, "Secret %q has no token under the key %q", reference.Name, reference.Key)
 	}
 	if strings.ContainsFunc(token, func(char rune) bool { return char <= ' ' || char > '~' }) {
-		return "", nil, blockedByToken(klusterv1alpha1.ReasonTokenMissing, "Secret %q has something under the key %q that is no token", reference.Name, reference.Key)
+		return "", nil, blockedByToken(klusterv1alpha1.ReasonTokenMissing, "the value in Secret %q under the key %q is not a token", reference.Name, reference.Key)
 	}
 	return token, secret, nil
 }
 
-// Deleting a namespace deletes the token together with the Kluster, and without the token nobody can remove the cluster.
-// So each Kluster puts a finalizer on its token's Secret before it asks for a cluster, and takes it off when the cloud has
-// no cluster of it any more: the in-use protection that Kubernetes has for persistent volume claims. Each Kluster has a
-// finalizer of its own: Klusters that share a Secret needn't know of each other, and the last one releases it.
+// Deleting a namespace deletes the token together with the Kluster, and without the token the operator can't delete the
+// cluster. So the operator adds a finalizer to the token's Secret before it creates a cluster, and removes it when the
+// cloud has no cluster of that Kluster any more, like the in-use protection that Kubernetes has for persistent volume
+// claims. Each Kluster has its own finalizer: Klusters that share a Secret needn't know about each other, and the last
+// one releases it.
 
-// secretsResource is what the metadata of Secrets is asked for by.
+// secretsResource is what the metadata client lists.
 var secretsResource = corev1.SchemeGroupVersion.WithResource("secrets")
 
 // tokenFinalizer is the one that a Kluster puts on its token's Secret.
@@ -81,8 +81,9 @@ func tokenFinalizer(kluster *klusterv1alpha1.Kluster) string {
 	return klusterv1alpha1.TokenFinalizerPrefix + string(kluster.UID)
 }
 
-// protectSecret makes a deletion of the Secret wait for the Kluster's, and returns the Secret as it is then. The cloud has
-// accepted the token: naming a Secret in a Kluster isn't enough to make it undeletable. A Secret named before is released.
+// protectSecret makes a deletion of the Secret wait for the Kluster's, and returns the updated Secret. It is called after
+// the cloud has accepted the token: naming a Secret in a Kluster isn't enough to make it undeletable. If the Kluster
+// named another Secret before, that one is released.
 func (c *controller) protectSecret(ctx context.Context, kluster *klusterv1alpha1.Kluster, secret *corev1.Secret) (*corev1.Secret, error) {
 	if !slices.Contains(secret.Finalizers, tokenFinalizer(kluster)) {
 		if secret.DeletionTimestamp != nil { // the API server allows no new finalizers now
@@ -116,7 +117,7 @@ func (c *controller) protectedSecrets(ctx context.Context, kluster *klusterv1alp
 	}), nil
 }
 
-// unprotectSecrets takes the Kluster's finalizer off every Secret but one.
+// unprotectSecrets removes the Kluster's finalizer from every Secret but one; "" excepts none.
 func (c *controller) unprotectSecrets(ctx context.Context, kluster *klusterv1alpha1.Kluster, except string) error {
 	protected, err := c.protectedSecrets(ctx, kluster)
 	if err != nil {
@@ -136,8 +137,8 @@ func (c *controller) unprotectSecrets(ctx context.Context, kluster *klusterv1alp
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=patch
 
-// patchTokenFinalizer adds the finalizer or takes it off, as the directive says. A strategic merge patch names only what
-// changes: many Klusters may do that to one Secret at a time, without a conflict.
+// patchTokenFinalizer adds or removes the finalizer, depending on the directive. A strategic merge patch names only the
+// element that changes, so many Klusters can change one Secret at the same time without a conflict.
 func (c *controller) patchTokenFinalizer(ctx context.Context, kluster *klusterv1alpha1.Kluster, secret metav1.ObjectMeta, directive string) (*corev1.Secret, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": secret.UID, directive: []string{tokenFinalizer(kluster)},

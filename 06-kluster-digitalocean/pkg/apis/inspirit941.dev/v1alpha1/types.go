@@ -8,7 +8,7 @@ import (
 // Finalizer keeps a Kluster that is being deleted until the cloud says that its cluster is gone.
 const Finalizer = "inspirit941.dev/cluster"
 
-// TokenFinalizerPrefix begins the finalizer that a Kluster puts on the Secret of its token, and its UID ends it.
+// TokenFinalizerPrefix and the Kluster's UID make the finalizer on the Secret with its token.
 const TokenFinalizerPrefix = "inspirit941.dev/kluster-"
 
 // Annotations of a Kluster. What the operator must not lose is in the metadata, which backups keep. The names are those of
@@ -16,29 +16,29 @@ const TokenFinalizerPrefix = "inspirit941.dev/kluster-"
 const (
 	// PausedAnnotation makes the operator leave the Kluster and its cluster alone, unless its value is "false".
 	PausedAnnotation = "inspirit941.dev/paused"
-	// CreatePendingAnnotation is when the operator was about to ask for the cluster, in RFC 3339. It comes before the
-	// first request, and goes when the cluster's ID is known: until then the cloud may have a cluster of unknown ID.
+	// CreatePendingAnnotation is the create intent: the time, in RFC 3339, shortly before the first request to create the
+	// cluster. It is removed when the cluster's ID is recorded: until then the cloud may have a cluster of unknown ID.
 	CreatePendingAnnotation = "inspirit941.dev/external-create-pending"
 	// ExternalNameAnnotation is the cluster's ID in the cloud.
 	ExternalNameAnnotation = "inspirit941.dev/external-name"
-	// ExternalAccountAnnotation is the account that was asked for the cluster. It is recorded with the intent.
+	// ExternalAccountAnnotation is the account that the cluster is created in. It is recorded with the create intent.
 	ExternalAccountAnnotation = "inspirit941.dev/external-account"
 )
 
-// DeletionPolicy is what becomes of the cluster when its Kluster is deleted.
+// DeletionPolicy decides what happens to the cluster when its Kluster is deleted.
 //
 // +kubebuilder:validation:Enum=Delete;Orphan
 type DeletionPolicy string
 
 const (
-	// DeletionDelete removes the cluster, and lets the Kluster go after it.
+	// DeletionDelete deletes the cluster first, and then the Kluster.
 	DeletionDelete DeletionPolicy = "Delete"
-	// DeletionOrphan lets the Kluster go, and the cluster stay.
+	// DeletionOrphan deletes the Kluster, and keeps the cluster.
 	DeletionOrphan DeletionPolicy = "Orphan"
 )
 
-// TokenSecretType is the type of a Secret whose token may be sent to the cloud. The Secret's owner agrees to that
-// by giving it this type; no token is taken from a Secret of another type.
+// TokenSecretType is the type of a Secret whose token may be sent to the cloud. The Secret's owner allows that
+// by choosing this type; the operator uses no Secret of another type.
 const TokenSecretType corev1.SecretType = "inspirit941.dev/cloud-token"
 
 // The types of a Kluster's conditions.
@@ -57,11 +57,11 @@ const (
 	ReasonRunning = "Running"
 	// ReasonProvisioning: the cloud is making the cluster.
 	ReasonProvisioning = "Provisioning"
-	// ReasonUpdating: node pools or version are being brought to what the spec asks.
+	// ReasonUpdating: the cloud is changing node pools or version to match the spec.
 	ReasonUpdating = "Updating"
 	// ReasonDeleting: the cloud is removing the cluster.
 	ReasonDeleting = "Deleting"
-	// ReasonDeleted: the Kluster is deleted, and the cloud has no cluster of it any more.
+	// ReasonDeleted: the cloud has no cluster of this deleted Kluster any more.
 	ReasonDeleted = "Deleted"
 	// ReasonDegraded: the cloud says that something is wrong with the cluster.
 	ReasonDegraded = "Degraded"
@@ -69,25 +69,25 @@ const (
 	ReasonFailed = "Failed"
 	// ReasonLost: the cluster that was recorded is gone, though the Kluster was not deleted.
 	ReasonLost = "Lost"
-	// ReasonNotOwned: the cluster that was recorded does not have this Kluster's tag alone, so it is left as it is.
+	// ReasonNotOwned: this Kluster's tag is not the cluster's only owner tag, so the operator leaves the cluster alone.
 	ReasonNotOwned = "NotOwned"
-	// ReasonPaused: an annotation asks the operator to do nothing.
+	// ReasonPaused: an annotation makes the operator leave the Kluster and its cluster alone.
 	ReasonPaused = "Paused"
-	// ReasonOrphaned: the Kluster goes, and its cluster stays.
+	// ReasonOrphaned: the Kluster is deleted, and its cluster stays. Used in an event only.
 	ReasonOrphaned = "Orphaned"
-	// ReasonNameTaken: a cluster of that name exists in the account, and is not this Kluster's.
+	// ReasonNameTaken: the account has a cluster of that name without this Kluster's tag.
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused: the cloud refuses what the spec asks.
 	ReasonRefused = "Refused"
-	// ReasonUnavailable: the cloud does not answer, or asks to wait.
+	// ReasonUnavailable: the cloud does not answer, fails, asks to wait, or does not show a new cluster yet.
 	ReasonUnavailable = "Unavailable"
-	// ReasonTokenMissing: the Secret, or the key in it, is missing.
+	// ReasonTokenMissing: the Secret, or the key in it, is missing, or holds no token.
 	ReasonTokenMissing = "TokenMissing"
 	// ReasonTokenNotAllowed: the Secret is not of the type TokenSecretType, so it is not used.
 	ReasonTokenNotAllowed = "TokenNotAllowed"
 	// ReasonTokenRejected: the cloud does not accept the token, or it may not do what is needed.
 	ReasonTokenRejected = "TokenRejected"
-	// ReasonAnotherAccount: the token is for another account than the one that the cluster was asked of.
+	// ReasonAnotherAccount: the token belongs to another account than the one that the cluster is created in.
 	ReasonAnotherAccount = "AnotherAccount"
 	// ReasonTokenAccepted: the cloud accepts the token.
 	ReasonTokenAccepted = "TokenAccepted"
@@ -152,11 +152,11 @@ type KlusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == 'latest' || oldSelf == 'latest' || int(self.split('.')[1]) >= int(oldSelf.split('.')[1])",message="spec.version can't go back to an earlier minor version"
 	Version string `json:"version"`
 
-	// TokenSecret holds the token that the cloud's API asks for. Its type must be inspirit941.dev/cloud-token.
+	// TokenSecret names the Secret with the token for the cloud's API. Its type must be inspirit941.dev/cloud-token.
 	// +required
 	TokenSecret TokenSecret `json:"tokenSecret"`
 
-	// DeletionPolicy is what becomes of the cluster when the Kluster is deleted: Delete removes it, Orphan keeps it.
+	// DeletionPolicy decides what happens to the cluster when the Kluster is deleted: Delete deletes it, Orphan keeps it.
 	// +optional
 	// +kubebuilder:default=Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
@@ -204,7 +204,7 @@ type NodePool struct {
 	// +kubebuilder:validation:MaxLength=64
 	Size string `json:"size"`
 
-	// Count is the number of machines. With autoscale it is where the pool begins, and the cloud's autoscaler goes on from there.
+	// Count is the number of machines. With autoscale it is the initial number, which the cloud's autoscaler changes.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
@@ -242,7 +242,7 @@ type Taint struct {
 	Effect string `json:"effect"`
 }
 
-// Autoscale are the bounds of a pool's machines.
+// Autoscale are the limits of a pool's number of machines.
 //
 // +kubebuilder:validation:XValidation:rule="self.minNodes <= self.maxNodes",message="minNodes must not be more than maxNodes"
 type Autoscale struct {
@@ -260,20 +260,20 @@ type Autoscale struct {
 
 // KlusterStatus is what the operator found in the cloud.
 type KlusterStatus struct {
-	// KlusterID is the cluster's ID in the cloud, as the annotation inspirit941.dev/external-name records it.
+	// KlusterID is the cluster's ID in the cloud, a copy of the annotation inspirit941.dev/external-name.
 	// +optional
 	KlusterID string `json:"klusterID,omitempty"`
 
-	// Account is the account that was asked for the cluster, as the annotation inspirit941.dev/external-account records
-	// it. A token of another account is not used.
+	// Account is the account that the cluster is created in, a copy of the annotation inspirit941.dev/external-account.
+	// The operator uses no token of another account.
 	// +optional
 	Account string `json:"account,omitempty"`
 
-	// TokenSecret is the Secret that the Kluster protects by a finalizer: its deletion waits for that of the cluster.
+	// TokenSecret is the Secret with the Kluster's finalizer: a deletion of the Secret waits for that of the cluster.
 	// +optional
 	TokenSecret string `json:"tokenSecret,omitempty"`
 
-	// Progress is the state that the cloud gives the cluster, such as "provisioning" or "running".
+	// Progress is the cluster's state as the cloud reports it, such as "provisioning" or "running".
 	// +optional
 	Progress string `json:"progress,omitempty"`
 
@@ -295,7 +295,7 @@ type KlusterStatus struct {
 	// +listMapKey=name
 	NodePools []NodePoolStatus `json:"nodePools,omitempty"`
 
-	// ObservedGeneration is the metadata.generation that the rest of the status speaks of.
+	// ObservedGeneration is the metadata.generation that the rest of the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
