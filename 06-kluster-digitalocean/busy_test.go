@@ -60,7 +60,7 @@ var _ = Describe("a busy cloud", func() {
 			after = journal[at:]
 			g.Expect(len(after)).To(BeNumerically(">", 1))
 		})
-		Expect(after[1].Time.Sub(after[0].Time)).To(BeNumerically(">=", wait), "the next request is %s: see budget in cloud.go", after[1])
+		Expect(after[1].Time.Sub(after[0].Time)).To(BeNumerically(">=", wait), "the next request is %s: see tokenState in cloud.go", after[1])
 		for _, kluster := range klusters {
 			expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		}

@@ -24,11 +24,11 @@ import (
 // dialTimeout bounds how long the cloud may take to accept a connection.
 const dialTimeout = 10 * time.Second
 
-// cloudOptions say how the cloud is called.
+// cloudOptions configure the requests to the cloud.
 type cloudOptions struct {
 	// url is where the API is served.
 	url string
-	// qps and burst limit the requests with one token. DigitalOcean allows each token 250 a minute and 5000 an hour
+	// qps and burst limit the requests of one token. DigitalOcean allows each token 250 a minute and 5000 an hour
 	// ("Rate Limit" in its API reference); one a second with bursts of 20 stays below both.
 	qps   float64
 	burst int
@@ -93,14 +93,14 @@ func (o cloudOptions) newConnector() (open func(token string) cloud.CloudProvide
 	return open, transport.CloseIdleConnections
 }
 
-// tokenState is what is known of one token: the cloud counts the requests of each token separately.
+// tokenState is the rate limit and the account of one token: the cloud counts the requests of each token separately.
 type tokenState struct {
 	limiter *rate.Limiter
 
 	mutex sync.Mutex
-	// pausedUntil is the end of the pause that the cloud has asked for.
+	// pausedUntil is the end of the pause that the cloud asked for with Retry-After.
 	pausedUntil time.Time
-	// identity is the account that the token belongs to, "" if the cloud was not asked yet.
+	// identity is the account that the token belongs to, "" while it is unknown.
 	identity string
 }
 
@@ -119,7 +119,7 @@ func (t *tokenState) pauseLeft() time.Duration {
 	return time.Until(t.pausedUntil)
 }
 
-// wait returns when one more request may be sent. During a pause it returns an error: workers have other tokens to serve.
+// wait returns when one more request may be sent. During a pause it returns an error, so that workers can serve other tokens.
 func (t *tokenState) wait(ctx context.Context) error {
 	if left := t.pauseLeft(); left > 0 {
 		return &rateLimitedError{left: left}
@@ -127,14 +127,14 @@ func (t *tokenState) wait(ctx context.Context) error {
 	if err := t.limiter.Wait(ctx); err != nil {
 		return fmt.Errorf("wait for --do-api-qps: %w", err)
 	}
-	if left := t.pauseLeft(); left > 0 { // it began meanwhile
+	if left := t.pauseLeft(); left > 0 { // a pause began meanwhile
 		return &rateLimitedError{left: left}
 	}
 	return nil
 }
 
 // rateLimitedError is the error of a request that was not sent, because the answer to an earlier one with the same token
-// asked for a pause. It says nothing about the Kluster, so its status stays as it is.
+// asked for a pause. It tells nothing about the Kluster's cluster.
 type rateLimitedError struct{ left time.Duration }
 
 // Error implements error.
@@ -142,7 +142,7 @@ func (e *rateLimitedError) Error() string {
 	return fmt.Sprintf("the cloud has asked for a pause, which lasts for another %s", e.left)
 }
 
-// knownAccount asks only once whose a token is: a token never changes hands.
+// knownAccount asks only once which account a token belongs to: a token never changes its account.
 type knownAccount struct {
 	cloud.CloudProvider
 	token *tokenState
@@ -165,7 +165,7 @@ func (a *knownAccount) Identity(ctx context.Context) (string, error) {
 	return identity, err
 }
 
-// cloudRequests counts by what was asked and what came of it.
+// cloudRequests counts the requests to the cloud by method and status code.
 var cloudRequests = metrics.NewCounterVec(&metrics.CounterOpts{
 	Name:           "kluster_cloud_requests_total",
 	Help:           "Requests to the cloud's API, by method and status code; code is \"none\" if there was no answer.",
@@ -174,7 +174,7 @@ var cloudRequests = metrics.NewCounterVec(&metrics.CounterOpts{
 
 func init() { legacyregistry.MustRegister(cloudRequests) }
 
-// limitedTransport sends the requests with one token, no faster than the cloud allows, and counts them.
+// limitedTransport sends the requests of one token, no faster than the cloud allows, and counts them.
 type limitedTransport struct {
 	next  http.RoundTripper
 	token *tokenState

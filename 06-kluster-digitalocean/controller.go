@@ -34,13 +34,13 @@ const (
 // +kubebuilder:rbac:groups=inspirit941.dev,resources=klusters,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
 
-// controller brings Klusters up to date. Informers fill its caches, event handlers
-// put the keys of Klusters into its queue, and workers take them out.
+// controller reconciles Klusters. Informers fill its caches, event handlers put the keys of Klusters into its queue, and
+// workers take them out.
 type controller struct {
 	options  options
 	clients  *clients
 	recorder events.EventRecorder
-	// openAccount opens the account of a token, and disconnect closes the connections of all.
+	// openAccount opens the account of a token, and disconnect closes the connections of all accounts.
 	openAccount func(token string) cloud.CloudProvider
 	disconnect  func()
 
@@ -50,20 +50,20 @@ type controller struct {
 	handlers         []cache.DoneChecker
 
 	klusters listers.KlusterLister
-	// secrets shows the operator's own Secrets only, which hold the kubeconfigs.
+	// secrets lists only the operator's own Secrets, which hold the kubeconfigs.
 	secrets corelisters.SecretLister
 	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	// staleVersions holds, for a Kluster's key, the resource version that the operator's last write replaced.
 	staleVersions sync.Map
-	// missingSince holds, for a Kluster's key, since when the cloud has not shown its cluster.
+	// missingSince holds, for a Kluster's key, when the operator first missed its cluster in the cloud.
 	missingSince sync.Map
 }
 
-// newController wires the parts up. Nothing runs yet but the queue, which stop ends.
+// newController connects the parts. Only the queue runs already; stop ends it.
 func newController(clients *clients, options options) (*controller, error) {
 	klusterInformers := informers.NewSharedInformerFactoryWithOptions(clients.kluster, options.resyncPeriod,
 		informers.WithNamespace(options.namespace), informers.WithTransform(stripManagedFields))
-	// Tokens are in other people's Secrets. Those are read one by one when they are needed, and never kept.
+	// Tokens are in other people's Secrets. The operator reads those one by one when it needs them, and stores none.
 	ownSecrets := func(list *metav1.ListOptions) { list.LabelSelector = managedByLabel + "=" + programName }
 	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.kube, 0,
 		kubeinformers.WithNamespace(options.namespace), kubeinformers.WithTransform(stripManagedFields),
@@ -91,7 +91,7 @@ func newController(clients *clients, options options) (*controller, error) {
 	return c, nil
 }
 
-// stripManagedFields saves memory: nothing here reads who owns which field.
+// stripManagedFields saves memory: nothing here reads the managed fields.
 func stripManagedFields(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)
@@ -99,7 +99,7 @@ func stripManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// start fills the caches. They outlive ctx, for they must stay current while the queue is drained.
+// start fills the caches. They outlive ctx, because they must stay current while the queue drains.
 func (c *controller) start(ctx context.Context) error {
 	var informing context.Context
 	informing, c.stopInformers = context.WithCancel(context.WithoutCancel(ctx))
@@ -133,9 +133,8 @@ func (c *controller) stop() {
 	c.disconnect()
 }
 
-// work runs the workers until ctx ends, and then until the queue is empty.
-// Requests in progress are not cut off by that; what cuts them off is the end of
-// leading, at once, and that of the drain timeout, with an error.
+// work runs the workers until ctx ends, and then until the queue is empty. Requests in progress may finish, unless leading
+// ends, which aborts them at once, or the drain timeout expires, which aborts them with an error.
 func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {
 	c.recorder = recorder
 	working, abort := context.WithCancel(leading)

@@ -12,13 +12,12 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// handleEvents makes every change of a Kluster or of its Secret queue the Kluster's
-// key. What has changed is left out on purpose: a worker looks at everything, so
-// that it does not matter whether events are merged, repeated or missed.
+// handleEvents makes every change of a Kluster or of its Secret queue the Kluster's key. The key doesn't tell what has
+// changed: a worker reads the whole state, so it doesn't matter whether events are merged, repeated or missed.
 func (c *controller) handleEvents(klusters, secrets cache.SharedIndexInformer) error {
 	ofKlusters, err := klusters.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.klusterChanged,
-		// Resyncs come as updates too: they make up for whatever went unnoticed.
+		// Resyncs arrive as updates, too: they make up for missed changes.
 		UpdateFunc: func(_, kluster any) { c.klusterChanged(kluster) },
 		DeleteFunc: c.klusterChanged,
 	})

@@ -64,7 +64,7 @@ var _ = Describe("the kubeconfig", func() {
 		found := readSecret(ctx, Default, namespace, "shop-kubeconfig")
 		Expect(found).To(Equal(theirs), "see findKubeconfig in kubeconfig.go")
 		Expect(kluster.Status.KubeconfigSecret).To(BeEmpty(), "it must not pass for the Kluster's")
-		Expect(clouds.of(namespace).Clusters()).To(BeEmpty(), "no cluster is paid for that can't be used, see act in reconcile.go")
+		Expect(clouds.of(namespace).Clusters()).To(BeEmpty(), "a cluster that can't be used must not be created, see create in reconcile.go")
 
 		Expect(cluster.Client.Delete(ctx, theirs)).To(Succeed())
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
@@ -175,7 +175,7 @@ func TestMerged(t *testing.T) {
 
 	changed := merged(found, wanted)
 	g.Expect(found).To(Equal(before), "what the cache holds must not change")
-	g.Expect(changed.ResourceVersion).To(Equal("7"), "so that the API server refuses an outdated copy")
+	g.Expect(changed.ResourceVersion).To(Equal("7"), "so that the API server refuses a stale copy")
 	g.Expect(changed.Labels).To(And(HaveKeyWithValue("theirs", "kept"), HaveKeyWithValue(managedByLabel, programName)))
 	g.Expect(changed.Annotations).To(And(HaveKeyWithValue("theirs", "kept"), HaveKey(refreshAnnotation), HaveKey(digestAnnotation)))
 	g.Expect(changed.Data).To(Equal(map[string][]byte{"theirs": []byte("kept"), kubeconfigKey: []byte("new")}))

@@ -10,12 +10,12 @@ import (
 // Values of the label result.
 const (
 	resultSuccess = "success"
-	// resultRetry is for what is tried again without being a fault, such as a conflict.
+	// resultRetry is for expected errors that are retried, such as a conflict.
 	resultRetry = "retry"
 	resultError = "error"
 )
 
-// reconcileDuration counts the reconciles too: a histogram includes that.
+// reconcileDuration also counts the reconciles: a histogram includes a count.
 var reconcileDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 	Name:           "kluster_reconcile_duration_seconds",
 	Help:           "How long it took to bring one Kluster up to date, by result.",

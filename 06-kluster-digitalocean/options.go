@@ -15,24 +15,24 @@ import (
 // options are what run needs to know besides the cluster.
 type options struct {
 	lifecycle.Options
-	// namespace is the only one whose Klusters are looked after; "" is all.
+	// namespace is the only one whose Klusters are reconciled; "" is all.
 	namespace string
-	// workers is how many Klusters are worked on at the same time.
+	// workers is how many Klusters are reconciled at the same time.
 	workers int
-	// resyncPeriod is how often every Kluster is looked at although nothing has happened. 0 is never.
+	// resyncPeriod is how often every Kluster is reconciled without an event. 0 is never.
 	resyncPeriod time.Duration
 	// drainTimeout bounds how long work that has begun may go on after the signal to stop.
 	drainTimeout time.Duration
 
-	// pollInterval is how often a cluster is looked at on which the cloud works.
+	// pollInterval is how often to observe a cluster that the cloud is changing.
 	pollInterval time.Duration
-	// observeInterval is how often a finished one is looked at, for what others do to it in the cloud.
+	// observeInterval is how often to observe a cluster that matches its spec, to detect changes in the cloud.
 	observeInterval time.Duration
-	// retryInterval is how long to wait where only people can help, and no event tells that they have.
+	// retryInterval is after how long to look again at a terminal error: no event tells that a person has fixed it.
 	retryInterval time.Duration
-	// consistencyWindow is how long the cloud may take to show a cluster that it has made: its answers are eventually consistent.
+	// consistencyWindow is how long the cloud may take to show a new cluster: its answers are eventually consistent.
 	consistencyWindow time.Duration
-	// clock tells when credentials end, and how long a deletion has waited.
+	// clock is for the expiry of credentials and for the consistency window.
 	clock clock.PassiveClock
 
 	cloud cloudOptions
@@ -95,13 +95,13 @@ func parseFlags(args []string, output io.Writer) (flags, error) {
 func (f *flags) bind(set *flag.FlagSet) {
 	f.commandLine.AddFlags(set)
 	f.AddFlags(set)
-	set.StringVar(&f.namespace, "namespace", f.namespace, "the only `namespace` whose Klusters are looked after; empty for all")
-	set.IntVar(&f.workers, "workers", f.workers, "how many Klusters are worked on at the same time")
-	set.DurationVar(&f.resyncPeriod, "resync-period", f.resyncPeriod, "how often every Kluster is looked at although nothing has happened; 0 is never")
+	set.StringVar(&f.namespace, "namespace", f.namespace, "the only `namespace` whose Klusters are reconciled; empty for all")
+	set.IntVar(&f.workers, "workers", f.workers, "how many Klusters are reconciled at the same time")
+	set.DurationVar(&f.resyncPeriod, "resync-period", f.resyncPeriod, "how often every Kluster is reconciled without an event; 0 is never")
 	set.DurationVar(&f.drainTimeout, "drain-timeout", f.drainTimeout, "how long work may go on after the signal to stop")
-	set.DurationVar(&f.pollInterval, "poll-interval", f.pollInterval, "how often a cluster is looked at on which the cloud works")
-	set.DurationVar(&f.observeInterval, "observe-interval", f.observeInterval, "how often a finished cluster is looked at")
-	set.DurationVar(&f.retryInterval, "retry-interval", f.retryInterval, "how long to wait where only people can help")
-	set.DurationVar(&f.consistencyWindow, "consistency-window", f.consistencyWindow, "how long the cloud may take to show a cluster that it has made")
+	set.DurationVar(&f.pollInterval, "poll-interval", f.pollInterval, "how often to observe a cluster that the cloud is changing")
+	set.DurationVar(&f.observeInterval, "observe-interval", f.observeInterval, "how often to observe a cluster that matches its spec")
+	set.DurationVar(&f.retryInterval, "retry-interval", f.retryInterval, "after how long to look again at an error that a person must fix")
+	set.DurationVar(&f.consistencyWindow, "consistency-window", f.consistencyWindow, "how long the cloud may take to show a new cluster")
 	f.cloud.bind(set)
 }

@@ -22,11 +22,11 @@ import (
 const (
 	// DefaultURL is that of the API itself.
 	DefaultURL = "https://api.digitalocean.com/"
-	// requestTimeout bounds each request. godo has no bound of its own.
+	// requestTimeout limits each request. godo has no timeout of its own.
 	requestTimeout = 30 * time.Second
-	// pageSize is the largest that the API gives.
+	// pageSize is the largest that the API allows.
 	pageSize = 200
-	// credentialsValidity is asked for; it is also what the API gives without being asked.
+	// credentialsValidity is the requested lifetime of credentials; it is also the API's default.
 	credentialsValidity = 7 * 24 * time.Hour
 
 	clustersPath = "v2/kubernetes/clusters"
@@ -45,18 +45,18 @@ func New(token string, base *url.URL, transport http.RoundTripper) *Account {
 		Source: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token}),
 		Base:   transport,
 	}
-	// NewClient, unlike NewFromToken, tries nothing twice. A creation whose answer is lost
-	// must be looked for, not repeated, and only the operator knows that.
+	// NewClient, unlike NewFromToken, retries nothing. If the answer to a creation is lost, the operator must look for the
+	// cluster before it retries, and the library doesn't do that.
 	client := godo.NewClient(&http.Client{Transport: authenticated, Timeout: requestTimeout, CheckRedirect: followNone})
 	client.BaseURL = base
 	return &Account{client: client}
 }
 
-// followNone returns a redirect as the answer. If it were followed, oauth2 would send the token along, to any host.
+// followNone returns a redirect as the answer. Otherwise, oauth2 would send the token to any host that the answer names.
 func followNone(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// cluster is godo's, but that any state can be read: godo v1.236.0 fails to decode a
-// cluster, and any list with it, whose state it does not know, such as "deleting".
+// cluster is like godo's, but decodes any state: godo v1.236.0 fails to decode a cluster whose state it does not know, such
+// as "deleting", and any list that contains one.
 type cluster struct {
 	godo.KubernetesCluster
 	Status *status `json:"status"`
@@ -78,7 +78,7 @@ func (a *Account) Identity(ctx context.Context) (string, error) {
 	}
 	err := a.send(ctx, http.MethodGet, accountPath, nil, &root)
 	if answer, answered := errors.AsType[*godo.ErrorResponse](err); answered && answer.Response.StatusCode == http.StatusForbidden {
-		message := strings.TrimSuffix(messageOf(answer), ".") + ": to tell whose it is, the token needs the scope account:read"
+		message := strings.TrimSuffix(messageOf(answer), ".") + ": to show which account it belongs to, the token needs the scope account:read"
 		return "", fmt.Errorf("get the account: %w", &cloud.Error{Problem: cloud.Unauthorized, Message: message})
 	}
 	if err != nil {
@@ -172,8 +172,8 @@ func (a *Account) Create(ctx context.Context, owner cloud.Owner, spec cloud.Spec
 }
 
 // Upgrade implements cloud.CloudProvider. A minor version is met by each of its
-// patches, and "latest" by any: what is newest changes without anybody asking for it.
-// A request for an earlier version is Refused here: the cloud would refuse it each time.
+// patches, and "latest" by any version: it must not upgrade a cluster without a change of the spec.
+// An earlier version is Refused without a request: the cloud would refuse it each time.
 func (a *Account) Upgrade(ctx context.Context, cluster *cloud.Cluster, version string) (bool, error) {
 	if version == "latest" || cluster.Version == version || strings.HasPrefix(cluster.Version, version+".") {
 		return false, nil
@@ -252,8 +252,8 @@ func (a *Account) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// translate returns what the API says in the words of package cloud. Each cluster has the tag k8s: without any, the
-// token may not read tags, and nobody can tell whose the cluster is.
+// translate converts the API's cluster. Each cluster has the tag k8s, so an answer without tags means that the token may
+// not read them, and that the owner is unknown.
 func (c *cluster) translate() (*cloud.Cluster, error) {
 	if len(c.Tags) == 0 {
 		return nil, &cloud.Error{Problem: cloud.Unauthorized, Message: "the answer shows no tags: the token needs the scope tag:read"}

@@ -10,8 +10,8 @@ import (
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 )
 
-// Kubeconfig implements cloud.CloudProvider. The API does not say when the
-// credentials in the file end, so the file is taken to end when it was asked to.
+// Kubeconfig implements cloud.CloudProvider. The API doesn't return when the credentials expire, so Expires is computed
+// from the lifetime in the request.
 func (a *Account) Kubeconfig(ctx context.Context, cluster *cloud.Cluster) (cloud.Kubeconfig, error) {
 	asked := time.Now()
 	content := &bytes.Buffer{}

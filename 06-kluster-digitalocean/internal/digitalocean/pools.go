@@ -13,14 +13,14 @@ import (
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 )
 
-// UpdatePools implements cloud.CloudProvider. New pools are asked for before old ones go, so that the cluster never
+// UpdatePools implements cloud.CloudProvider. It requests new pools before it removes old ones, so that the cluster never
 // loses its last pool. It doesn't wait for new machines.
 func (a *Account) UpdatePools(ctx context.Context, cluster *cloud.Cluster, pools []cloud.Pool) (changed bool, err error) {
 	path := clustersPath + "/" + cluster.ID + "/node_pools"
 	for _, wanted := range pools {
 		found := findPool(cluster.Pools, wanted.Name)
 		if found != nil && found.Size != wanted.Size {
-			message := fmt.Sprintf("node pool %q has machines of size %s, and no pool can be given others: give the new one another name", found.Name, found.Size)
+			message := fmt.Sprintf("node pool %q has machines of size %s, which can't be changed: give the new pool another name", found.Name, found.Size)
 			return changed, &cloud.Error{Problem: cloud.Refused, Message: message}
 		}
 		if found != nil && isMet(wanted, *found) {
@@ -56,14 +56,14 @@ func findPool(pools []cloud.Pool, name string) *cloud.Pool {
 	return &pools[at]
 }
 
-// isMet tells whether the pool found is as wanted. With autoscale the count is the cloud's to choose.
+// isMet tells whether the found pool matches the wanted one. With autoscale the cloud chooses the count.
 func isMet(wanted, found cloud.Pool) bool {
 	sameScale := wanted.Autoscale == nil && found.Autoscale == nil && wanted.Count == found.Count ||
 		wanted.Autoscale != nil && found.Autoscale != nil && *wanted.Autoscale == *found.Autoscale
 	return sameScale && maps.Equal(wanted.Labels, found.Labels) && slices.Equal(sorted(wanted.Taints), sorted(found.Taints))
 }
 
-// sorted returns a copy in a fixed order. The order of a node's taints means nothing, and the API need not keep it.
+// sorted returns a copy in a fixed order. The order of taints has no meaning, and the API may change it.
 func sorted(taints []cloud.Taint) []cloud.Taint {
 	return slices.SortedFunc(slices.Values(taints), func(a, b cloud.Taint) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Effect, b.Effect), cmp.Compare(a.Value, b.Value))
@@ -81,7 +81,7 @@ func newPool(pool cloud.Pool) *godo.KubernetesNodePoolCreateRequest {
 	return request
 }
 
-// poolUpdate is godo's request, but that it can say that there are no labels: godo leaves an empty map out.
+// poolUpdate is like godo's request, but it can remove all labels: godo leaves an empty map out.
 type poolUpdate struct {
 	Name      string            `json:"name"`
 	Count     int               `json:"count"`
@@ -92,8 +92,8 @@ type poolUpdate struct {
 	MaxNodes  int               `json:"max_nodes,omitempty"`
 }
 
-// changedPool asks for everything again: what a request leaves out stays as it was. The count of a pool
-// with autoscale is the one that it has, within the bounds.
+// changedPool is a request with all fields: the API leaves a missing field as it was. With autoscale, the count stays as it
+// is, within the limits.
 func changedPool(wanted, found cloud.Pool) *poolUpdate {
 	request := &poolUpdate{Name: wanted.Name, Count: wanted.Count, Labels: wanted.Labels, Taints: taintsFor(wanted)}
 	if request.Labels == nil {

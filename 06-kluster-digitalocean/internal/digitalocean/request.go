@@ -14,16 +14,16 @@ import (
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 )
 
-// unintelligible is what an answer becomes that is a success and says nothing.
+// unintelligible is the error for a successful answer without a cluster.
 var unintelligible = &cloud.Error{Problem: cloud.Unavailable, Message: "the answer holds no cluster"}
 
-// do sends a request and reads the answer into result, unless that is nil. It
-// returns a *cloud.Error if the API answered with another status than success.
+// do sends a request and decodes the answer into result, unless that is nil. It returns a *cloud.Error if the API answers
+// with an error.
 func (a *Account) do(ctx context.Context, method, path string, body, result any) error {
 	return translate(a.send(ctx, method, path, body, result))
 }
 
-// send returns the errors of the library as they are.
+// send is like do, but returns the library's errors unchanged.
 func (a *Account) send(ctx context.Context, method, path string, body, result any) error {
 	request, err := a.client.NewRequest(ctx, method, path, body)
 	if err != nil {
@@ -33,7 +33,7 @@ func (a *Account) send(ctx context.Context, method, path string, body, result an
 	return err
 }
 
-// translate makes a *cloud.Error of the library's error for an answer. Others stay what they are.
+// translate converts the library's error for an answer to a *cloud.Error. It returns other errors unchanged.
 func translate(err error) error {
 	answer, answered := errors.AsType[*godo.ErrorResponse](err)
 	if !answered {
@@ -46,7 +46,7 @@ func translate(err error) error {
 	}
 }
 
-// problemOf takes a 404 for NotFound only if the API itself says it: a proxy's page proves nothing.
+// problemOf returns NotFound only for a 404 from the API itself: a proxy's page proves nothing.
 func problemOf(response *http.Response) cloud.Problem {
 	switch status := response.StatusCode; {
 	case status == http.StatusNotFound && isJSON(response):
@@ -61,7 +61,7 @@ func problemOf(response *http.Response) cloud.Problem {
 	return cloud.Refused
 }
 
-// orUnavailable is for requests that are not about one cluster: a 404 says that the address is no API's.
+// orUnavailable is for requests that are not about one cluster: a 404 then means that the API isn't at this address.
 func orUnavailable(err error) error {
 	if !cloud.Is(err, cloud.NotFound) {
 		return err

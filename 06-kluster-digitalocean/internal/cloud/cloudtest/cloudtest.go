@@ -1,6 +1,5 @@
-// Package cloudtest holds the tests that every [cloud.CloudProvider] passes. What
-// the operator relies on is here, and nothing else: a new cloud that passes them can
-// take the place of the one there is.
+// Package cloudtest holds the tests that every [cloud.CloudProvider] must pass. They cover everything that the operator
+// relies on, so a new cloud that passes them can replace DigitalOcean.
 package cloudtest
 
 import (
@@ -23,19 +22,20 @@ const timeout = 10 * time.Second
 // World is a cloud with one empty account, and tokens that try to use it. Creations and deletions take a moment
 // there, so that the tests can look at clusters meanwhile.
 type World struct {
-	// Account may do everything, ReadOnly may read, Narrow may not ask whose it is, and the cloud does not know Stranger.
+	// Account may do everything, ReadOnly may read, Narrow may not read its account's identity, and the cloud does not
+	// know Stranger.
 	Account, ReadOnly, Narrow, Stranger cloud.CloudProvider
 	// Neighbour may do everything in another account.
 	Neighbour cloud.CloudProvider
-	// Tokens are what no error may hold.
+	// Tokens must not occur in any error.
 	Tokens []string
-	// Spec is one that the cloud takes, of one pool without labels, taints and autoscale. Its version is a slug.
+	// Spec is one that the cloud accepts, with one pool without labels, taints and autoscale. Its version is a slug.
 	Spec cloud.Spec
 	// OtherSize is another size of machines that the cloud has.
 	OtherSize string
 	// Minor is the version of Spec without its patch; Newer is a slug to which the cloud upgrades Spec's version.
 	Minor, Newer string
-	// Refused is a spec that the cloud never takes.
+	// Refused is a spec that the cloud never accepts.
 	Refused cloud.Spec
 	// Fail lets the next request fail, with Busy or Unavailable. retryAfter belongs to Busy; zero leaves it out.
 	Fail func(problem cloud.Problem, retryAfter time.Duration)

@@ -7,7 +7,7 @@ package v1alpha1
 // AutoscaleApplyConfiguration represents a declarative configuration of the Autoscale type for use
 // with apply.
 //
-// Autoscale are the bounds of a pool's machines.
+// Autoscale are the limits of a pool's number of machines.
 type AutoscaleApplyConfiguration struct {
 	// MinNodes is the least number.
 	MinNodes *int32 `json:"minNodes,omitempty"`

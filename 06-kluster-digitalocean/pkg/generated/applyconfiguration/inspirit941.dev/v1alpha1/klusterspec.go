@@ -20,9 +20,9 @@ type KlusterSpecApplyConfiguration struct {
 	// Version is the version of Kubernetes: a slug such as "1.36.1-do.0", a minor version such as "1.36", or "latest".
 	// A later one upgrades the cluster; nothing brings an earlier one back.
 	Version *string `json:"version,omitempty"`
-	// TokenSecret holds the token that the cloud's API asks for. Its type must be inspirit941.dev/cloud-token.
+	// TokenSecret names the Secret with the token for the cloud's API. Its type must be inspirit941.dev/cloud-token.
 	TokenSecret *TokenSecretApplyConfiguration `json:"tokenSecret,omitempty"`
-	// DeletionPolicy is what becomes of the cluster when the Kluster is deleted: Delete removes it, Orphan keeps it.
+	// DeletionPolicy decides what happens to the cluster when the Kluster is deleted: Delete deletes it, Orphan keeps it.
 	DeletionPolicy *inspirit941devv1alpha1.DeletionPolicy `json:"deletionPolicy,omitempty"`
 	// NodePools are the groups of machines, one or more, by their names.
 	NodePools []NodePoolApplyConfiguration `json:"nodePools,omitempty"`

@@ -13,14 +13,14 @@ import (
 //
 // KlusterStatus is what the operator found in the cloud.
 type KlusterStatusApplyConfiguration struct {
-	// KlusterID is the cluster's ID in the cloud, as the annotation inspirit941.dev/external-name records it.
+	// KlusterID is the cluster's ID in the cloud, a copy of the annotation inspirit941.dev/external-name.
 	KlusterID *string `json:"klusterID,omitempty"`
-	// Account is the account that was asked for the cluster, as the annotation inspirit941.dev/external-account records
-	// it. A token of another account is not used.
+	// Account is the account that the cluster is created in, a copy of the annotation inspirit941.dev/external-account.
+	// The operator uses no token of another account.
 	Account *string `json:"account,omitempty"`
-	// TokenSecret is the Secret that the Kluster protects by a finalizer: its deletion waits for that of the cluster.
+	// TokenSecret is the Secret with the Kluster's finalizer: a deletion of the Secret waits for that of the cluster.
 	TokenSecret *string `json:"tokenSecret,omitempty"`
-	// Progress is the state that the cloud gives the cluster, such as "provisioning" or "running".
+	// Progress is the cluster's state as the cloud reports it, such as "provisioning" or "running".
 	Progress *string `json:"progress,omitempty"`
 	// Endpoint is the URL of the cluster's API server.
 	Endpoint *string `json:"endpoint,omitempty"`
@@ -30,7 +30,7 @@ type KlusterStatusApplyConfiguration struct {
 	KubeconfigSecret *string `json:"kubeconfigSecret,omitempty"`
 	// NodePools are the cluster's pools, by their names.
 	NodePools []NodePoolStatusApplyConfiguration `json:"nodePools,omitempty"`
-	// ObservedGeneration is the metadata.generation that the rest of the status speaks of.
+	// ObservedGeneration is the metadata.generation that the rest of the status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// Conditions holds the conditions Ready, Provisioned and CredentialsReady.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
