@@ -22,9 +22,14 @@ func isComplete(cluster *cloud.Cluster) bool {
 	return !slices.ContainsFunc(cluster.Pools, func(pool cloud.Pool) bool { return pool.Running < pool.Count })
 }
 
-// hasBeenReady tells whether the Kluster is already Ready with its present spec. Then missing machines don't change that,
+// wasProvisioned tells whether there is a cluster whose state comes after its creation.
+func wasProvisioned(cluster *cloud.Cluster) bool {
+	return hasRun(cluster) || cluster != nil && cluster.State == cloud.StateUpgrading
+}
+
+// isReady tells whether the Kluster is already Ready with its present spec. Then missing machines don't change that,
 // only the cluster's state does: machines come and go when the autoscaler works, or when the cloud replaces one.
-func hasBeenReady(kluster *klusterv1alpha1.Kluster) bool {
+func isReady(kluster *klusterv1alpha1.Kluster) bool {
 	ready := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == kluster.Generation
 }

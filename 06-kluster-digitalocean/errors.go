@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,14 @@ import (
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
+
+// What becomes of the error of a reconcile (see report in status.go):
+//
+//	error                          in the status                          the next reconcile
+//	blockedError, terminal         at once                                after requeueAfter, or --retry-interval
+//	blockedError, transient        after failureThreshold errors in a row with backoff
+//	rateLimitedError               only if the status is out of date      when the cloud's pause is over
+//	any other: the API server's    never                                  with backoff; if isExpected, without an error in the log
 
 // blockedError is what keeps the cluster from matching the spec. Its reason and message become those of the condition
 // Ready.
@@ -51,12 +60,16 @@ func failed(cluster *cloud.Cluster, requeueAfter time.Duration) error {
 // notOurs returns the error for a cluster that the operator leaves alone, because its owner tags don't name this Kluster
 // alone.
 func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
-	const advice = "; to give it to this Kluster, let %s be its only tag of that kind; to give it up, set spec.deletionPolicy to Orphan and delete this Kluster"
-	tag := ownerOf(kluster).Tag()
-	if len(cluster.Owners) == 0 {
-		return blocked(klusterv1alpha1.ReasonNotOwned, "cluster %s has no tag of a Kluster"+advice, cluster.ID, tag)
+	found := "no owner tag"
+	if len(cluster.Owners) > 0 {
+		var tags []string
+		for _, owner := range cluster.Owners {
+			tags = append(tags, owner.Tag())
+		}
+		found = "the owner tag " + strings.Join(tags, " and ")
 	}
-	return blocked(klusterv1alpha1.ReasonNotOwned, "cluster %s has the tag of another Kluster, %s"+advice, cluster.ID, cluster.Owners[0].Tag(), tag)
+	return blocked(klusterv1alpha1.ReasonNotOwned, "cluster %s has %s: to give it to this Kluster, let %s be its only tag of that kind; to give it up, set spec.deletionPolicy to Orphan and delete this Kluster",
+		cluster.ID, found, ownerOf(kluster).Tag())
 }
 
 // cloudError translates the error of a request to the cloud. If it is not an answer, it comes from the network. NotFound is

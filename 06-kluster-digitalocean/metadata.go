@@ -21,7 +21,8 @@ import (
 // What must not get lost is in the Kluster's metadata, which backups and migrations to another cluster keep. The status
 // shows the same, and replaces the annotations if someone overwrites the Kluster with a manifest that lacks them.
 
-// externalName is the ID of the Kluster's cluster, "" if it was never recorded.
+// externalName is the ID of the Kluster's cluster, "" if it was never recorded. The annotation comes first, because it is
+// written first.
 func externalName(kluster *klusterv1alpha1.Kluster) string {
 	return cmp.Or(kluster.Annotations[klusterv1alpha1.ExternalNameAnnotation], kluster.Status.KlusterID)
 }

@@ -30,7 +30,8 @@ type observation struct {
 }
 
 // result is what a reconcile reports: reason and message of the condition Ready, and after how long to requeue. The zero
-// result reports nothing: the reconcile wrote metadata or a Secret, and the event of that write queues the Kluster again.
+// result reports nothing: the reconcile wrote metadata or a Secret, and the event of that write queues the Kluster again. So
+// does the event of a status.
 type result struct {
 	reason, message string
 	requeueAfter    time.Duration
@@ -99,6 +100,10 @@ func (c *controller) observe(ctx context.Context, kluster *klusterv1alpha1.Klust
 //
 // The answer to a creation can get lost. So the cluster has the Kluster's UID as a tag from its first moment. findCluster
 // looks for the tag if no ID is recorded, or if the ID leads to no cluster with the tag.
+//
+// The tag decides whose the cluster is. If it is the only one of its kind, the cluster is this Kluster's (IsOwnedBy). If
+// another Kluster's is the only one, the cluster is handed over: it is left alone, and a deletion is done. With no such tag,
+// or with several, it is left alone, and a deletion waits until someone has mended the tags (notOurs).
 func findCluster(ctx context.Context, account cloud.CloudProvider, kluster *klusterv1alpha1.Kluster) (*cloud.Cluster, error) {
 	var recorded *cloud.Cluster
 	if id := externalName(kluster); id != "" {
@@ -130,13 +135,17 @@ func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, 
 	case kluster.Annotations[klusterv1alpha1.ExternalNameAnnotation] != cluster.ID:
 		return result{}, c.recordExternalName(ctx, kluster, cluster.ID)
 	case !hasRun(cluster):
-		return c.await(cluster)
+		return c.inProgress(cluster)
 	}
 	return c.update(ctx, kluster, observed)
 }
 
 // create creates the cluster. Before the first request it records the create intent, so that a later reconcile, perhaps in
 // another replica, knows that the cloud may have a cluster even if the answer never arrives.
+//
+// The intent is no lock: a creation without an answer is tried again as soon as the tag leads to no cluster. If the first one
+// did take effect, and the cloud does not show it yet, the second is NameTaken, because names are unique in an account. What
+// stops a creation for a Kluster that has changed or gone meanwhile is checkFresh.
 func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
 	if kluster.Annotations[klusterv1alpha1.CreatePendingAnnotation] == "" {
 		return result{}, c.recordCreatePending(ctx, kluster, observed.account)
@@ -155,8 +164,8 @@ func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	return result{}, c.recordExternalName(ctx, kluster, cluster.ID)
 }
 
-// await reports the state of a cluster that does not run.
-func (c *controller) await(cluster *cloud.Cluster) (result, error) {
+// inProgress returns the result for a cluster that the cloud is making, upgrading or removing, or could not make.
+func (c *controller) inProgress(cluster *cloud.Cluster) (result, error) {
 	switch cluster.State {
 	case cloud.StateFailed:
 		return result{}, failed(cluster, c.options.observeInterval)
@@ -187,7 +196,7 @@ func (c *controller) update(ctx context.Context, kluster *klusterv1alpha1.Kluste
 		return result{}, cloudError(err)
 	case cluster.State == cloud.StateDegraded:
 		return result{}, blocked(klusterv1alpha1.ReasonDegraded, "the cloud says that the cluster is degraded: %s", cluster.Message)
-	case changed || !isComplete(cluster) && !hasBeenReady(kluster):
+	case changed || !isComplete(cluster) && !isReady(kluster):
 		return result{klusterv1alpha1.ReasonUpdating, "the cloud is changing node pools or version to match the spec", c.options.pollInterval}, nil
 	}
 	return result{klusterv1alpha1.ReasonRunning, "the cluster is as the spec asks", min(c.options.observeInterval, validFor)}, nil
@@ -211,7 +220,7 @@ func (c *controller) delete(ctx context.Context, kluster *klusterv1alpha1.Kluste
 		if err != nil && !cloud.Is(err, cloud.NotFound) {
 			return result{}, cloudError(err)
 		}
-		klog.FromContext(ctx).Info("Deleted the cluster", "cluster", cluster.ID)
+		klog.FromContext(ctx).Info("Requested the deletion of the cluster", "cluster", cluster.ID)
 	}
 	return result{klusterv1alpha1.ReasonDeleting, fmt.Sprintf("the cloud is removing cluster %s", cluster.ID), c.options.pollInterval}, nil
 }

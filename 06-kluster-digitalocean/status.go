@@ -19,7 +19,7 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// failureThreshold is how many transient errors in a row stay unreported: most are soon over.
+// failureThreshold is how many errors in a row a transient error stays unreported: most are soon over.
 const failureThreshold = 3
 
 // deletedMessage is the last message of the conditions.
@@ -72,7 +72,7 @@ func newStatus(kluster *klusterv1alpha1.Kluster, observed observation, next resu
 	if secret := observed.tokenSecret; secret != nil && slices.Contains(secret.Finalizers, tokenFinalizer(kluster)) {
 		status.TokenSecret = secret.Name
 	}
-	if cluster := observed.cluster; cluster != nil {
+	if cluster := observed.cluster; cluster != nil && next.reason != klusterv1alpha1.ReasonNotOwned {
 		status.Progress = string(cluster.State)
 		status.Endpoint = cluster.Endpoint
 		status.Version = cluster.Version
@@ -144,7 +144,7 @@ func provisionedCondition(kluster *klusterv1alpha1.Kluster, observed observation
 		return nil
 	case last != nil && last.Status == metav1.ConditionTrue:
 		return newCondition(last.Type, last.Status, last.Reason, last.Message)
-	case hasRun(observed.cluster):
+	case wasProvisioned(observed.cluster):
 		return newCondition(klusterv1alpha1.ConditionProvisioned, metav1.ConditionTrue, klusterv1alpha1.ReasonRunning, "the cluster has been made")
 	}
 	return newCondition(klusterv1alpha1.ConditionProvisioned, metav1.ConditionFalse, klusterv1alpha1.ReasonProvisioning, "the cluster is being made")

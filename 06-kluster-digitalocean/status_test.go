@@ -58,7 +58,7 @@ func TestNewStatus(t *testing.T) {
 		"the cloud makes the cluster":   {observed: observedCluster(cloud.StateProvisioning), reason: "Provisioning", wantReady: "False Provisioning", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
 		"all is well":                   {observed: observedCluster(cloud.StateRunning), reason: "Running", wantReady: "True Running", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"a pool is being changed":       {observed: observedCluster(cloud.StateRunning), reason: "Updating", wantReady: "False Updating", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
-		"the cloud upgrades":            {observed: observedCluster(cloud.StateUpgrading), reason: "Updating", wantReady: "False Updating", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
+		"the cloud upgrades":            {observed: observedCluster(cloud.StateUpgrading), reason: "Updating", wantReady: "False Updating", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"the cluster is degraded":       {observed: observedCluster(cloud.StateDegraded), blocking: blocked("Degraded", "slow"), wantReady: "False Degraded", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"the cluster has failed":        {observed: observedCluster(cloud.StateFailed), blocking: blocked("Failed", "no room"), wantReady: "False Failed", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
 		"the cluster is being deleted":  {observed: observedCluster(cloud.StateRunning), reason: "Deleting", wantReady: "False Deleting", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
