@@ -30,12 +30,12 @@ const (
 	cacheTimeout = 2 * time.Minute
 )
 
-// The rights of the informers below.
+// The informers below need these rights.
 // +kubebuilder:rbac:groups=example.com,resources=foos,verbs=list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch
 
-// controller brings Foos up to date. Informers fill its caches, event handlers
-// put the keys of Foos into its queue, and workers take them out.
+// controller reconciles Foos. Informers fill its caches, event handlers put the
+// keys of Foos into its queue, and workers take them out.
 type controller struct {
 	clients  *clients
 	workers  int
@@ -47,19 +47,19 @@ type controller struct {
 	stopInformers context.CancelFunc
 	handlers      []cache.DoneChecker
 
-	foos             listers.FooLister
-	deployments      appslisters.DeploymentLister
-	fooIndex         cache.Indexer
-	deploymentIndex  cache.Indexer
-	queue            workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	supersededStatus superseded
+	foos            listers.FooLister
+	deployments     appslisters.DeploymentLister
+	fooIndex        cache.Indexer
+	deploymentIndex cache.Indexer
+	queue           workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	lastStatus      staleVersions
 }
 
-// newController wires the parts up. Nothing runs yet but the queue, which stop ends.
+// newController connects the parts. Only the queue runs already; stop ends it.
 func newController(clients *clients, options options) (*controller, error) {
 	fooInformers := informers.NewSharedInformerFactoryWithOptions(clients.foo, options.resyncPeriod,
 		informers.WithNamespace(options.namespace), informers.WithTransform(stripManagedFields))
-	// A resync of the Foos looks at their Deployments too, so that the latter need none of their own.
+	// A resync of a Foo looks at its Deployment too, so Deployments need no resync of their own.
 	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.kube, 0,
 		kubeinformers.WithNamespace(options.namespace), kubeinformers.WithTransform(stripManagedFields))
 	fooInformer := fooInformers.Example().V1alpha1().Foos()
@@ -93,7 +93,7 @@ func newController(clients *clients, options options) (*controller, error) {
 	return c, nil
 }
 
-// stripManagedFields saves memory: nothing here reads who owns which field.
+// stripManagedFields is a cache transform that saves memory: nothing here reads the managed fields.
 func stripManagedFields(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)
@@ -101,7 +101,7 @@ func stripManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// start fills the caches. They outlive ctx, for they must stay current while the queue is drained.
+// start fills the caches. They outlive ctx, because they must stay current while the queue is drained.
 func (c *controller) start(ctx context.Context) error {
 	var informing context.Context
 	informing, c.stopInformers = context.WithCancel(context.WithoutCancel(ctx))
@@ -134,9 +134,9 @@ func (c *controller) stop() {
 	c.kubeInformers.Shutdown()
 }
 
-// work runs the workers until ctx ends, and then until the queue is empty.
-// Requests in progress are not cut off by that; what cuts them off is the end of
-// leading, at once, and that of the drain timeout, with an error.
+// work runs the workers until ctx ends, and then until the queue is empty. The end of
+// ctx cancels no request. The end of leading does, at once, and so does the
+// drain timeout, with an error.
 func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {
 	c.recorder = recorder
 	working, abort := context.WithCancel(leading)
@@ -153,7 +153,7 @@ func (c *controller) work(ctx, leading context.Context, recorder events.EventRec
 	case <-ctx.Done():
 	case <-leading.Done():
 	}
-	// From here on the queue ignores new keys, and workers that find it empty end.
+	// From here on the queue ignores new keys, and workers return when it is empty.
 	c.queue.ShutDown()
 	logger := klog.FromContext(ctx)
 	logger.Info("Stopping", "queued", c.queue.Len())
@@ -166,8 +166,8 @@ func (c *controller) work(ctx, leading context.Context, recorder events.EventRec
 	return fmt.Errorf("work was still in progress %s after the signal to stop: the next start goes on with it, --drain-timeout gives it longer", c.drain)
 }
 
-// processNext works on one key of the queue. It returns false when there is
-// nothing more to do. The queue never hands one key to two workers at a time.
+// processNext takes one key from the queue and syncs it. It returns false when the
+// queue is shut down and empty. The queue never gives a key to two workers at a time.
 func (c *controller) processNext(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {
@@ -197,9 +197,9 @@ func (c *controller) processNext(ctx context.Context) bool {
 }
 
 const (
-	// byDeploymentName finds the Foos that want a Deployment, by its namespace and name.
+	// byDeploymentName indexes Foos by the namespace and name of the Deployment in their spec.
 	byDeploymentName = "deploymentName"
-	// byOwner finds the Deployments that a Foo controls, by the Foo's UID.
+	// byOwner indexes Deployments by the UID of the Foo that controls them.
 	byOwner = "owner"
 )
 

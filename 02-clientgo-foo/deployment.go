@@ -21,9 +21,8 @@ const containerName = "foo"
 // fooKind is what owner references to Foos hold.
 var fooKind = examplev1alpha1.SchemeGroupVersion.WithKind("Foo")
 
-// selectorLabels find the pods of a Foo's Deployment. They can't change during
-// the Deployment's life, so they hold nothing that can: its name does not, and is
-// unique in the namespace.
+// selectorLabels select the pods of a Foo's Deployment. A selector is immutable, so
+// it holds nothing that can change. The Deployment's name can't, and is unique in the namespace.
 func selectorLabels(foo *examplev1alpha1.Foo) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/name":     "foo",
@@ -31,7 +30,7 @@ func selectorLabels(foo *examplev1alpha1.Foo) map[string]string {
 	}
 }
 
-// newDeployment returns the Deployment that a Foo asks for. Its pods pass the
+// newDeployment returns the desired Deployment of a Foo. Its pods meet the
 // strictest of Kubernetes' pod security standards, "restricted".
 func newDeployment(foo *examplev1alpha1.Foo) *appsv1.Deployment {
 	labels := selectorLabels(foo)
@@ -49,7 +48,7 @@ func newDeployment(foo *examplev1alpha1.Foo) *appsv1.Deployment {
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels)},
 				Spec: corev1.PodSpec{
-					AutomountServiceAccountToken: new(false), // the pods have no business with the API server
+					AutomountServiceAccountToken: new(false), // the pods never call the API server
 					SecurityContext: &corev1.PodSecurityContext{
 						RunAsNonRoot:   new(true),
 						SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
@@ -79,14 +78,14 @@ func resources(cpu, memory string) corev1.ResourceList {
 	}
 }
 
-// newPatch returns a strategic merge patch that makes the fields of found that
-// Foos own as they are wanted, nil if they are so already.
+// newPatch returns a strategic merge patch with the fields that Foos own and that differ
+// from the desired ones, nil if none does.
 //
-// A patch, because it holds nothing but the fields that differ: annotations,
-// sidecars and whatever else others have set stays, even if the cache does not
-// show it yet. An update would send the cached object and take all that back.
-// The UID in it makes the API server refuse the patch if the Deployment was
-// meanwhile deleted and another one has its name.
+// Annotations, sidecars and whatever else others have set stay, even if the cache
+// does not show them yet; an update would send the cached object and revert them.
+// Server-side apply would compare on the server, at the price of a request for each sync, and
+// would adopt an object that the cache does not show. The UID in the patch makes the API server
+// refuse it if the Deployment has since been deleted and recreated.
 func newPatch(found, wanted *appsv1.Deployment) ([]byte, error) {
 	changed := found.DeepCopy()
 	setOwnedFields(changed, wanted)
@@ -110,8 +109,8 @@ func newPatch(found, wanted *appsv1.Deployment) ([]byte, error) {
 	return patch, nil
 }
 
-// setOwnedFields copies what newDeployment sets into a Deployment, and nothing
-// else. The selector is left out: it can't be changed.
+// setOwnedFields copies the fields that newDeployment sets into a Deployment, and no
+// others. The selector is left out, because it is immutable.
 func setOwnedFields(deployment, wanted *appsv1.Deployment) {
 	deployment.Labels = merge(deployment.Labels, wanted.Labels)
 	deployment.Spec.Replicas = wanted.Spec.Replicas
@@ -138,7 +137,7 @@ func setOwnedPodFields(pod, wanted *corev1.PodSpec) {
 	container.SecurityContext.Capabilities = wanted.Containers[0].SecurityContext.Capabilities
 }
 
-// containerOf returns the pod's container of the Foo, added if it is missing.
+// containerOf returns the Foo's container in the pod, and appends one if there is none.
 func containerOf(pod *corev1.PodSpec) *corev1.Container {
 	for i := range pod.Containers {
 		if pod.Containers[i].Name == containerName {
@@ -149,7 +148,7 @@ func containerOf(pod *corev1.PodSpec) *corev1.Container {
 	return &pod.Containers[len(pod.Containers)-1]
 }
 
-// merge returns the labels with those that are wanted among them.
+// merge returns labels with the entries of wanted set.
 func merge(labels, wanted map[string]string) map[string]string {
 	merged := map[string]string{}
 	maps.Copy(merged, labels)

@@ -103,7 +103,7 @@ func TestNewPatch(t *testing.T) {
 			want: `{"spec":{"template":{"spec":{"$setElementOrder/containers":[{"name":"foo"},{"name":"sidecar"}],
 				"containers":[{"image":"web:1","name":"foo"}]}}}}`,
 		},
-		"the security context is gone": {
+		"the security context is missing": {
 			change: func(deployment *appsv1.Deployment) {
 				deployment.Spec.Template.Spec.SecurityContext = nil
 			},
@@ -164,7 +164,7 @@ func apply(g Gomega, deployment *appsv1.Deployment, patch []byte) *appsv1.Deploy
 	return patched
 }
 
-func TestFindObstacle(t *testing.T) {
+func TestFindBlocker(t *testing.T) {
 	now := metav1.Now()
 	owner := func(change func(*metav1.OwnerReference)) func(*appsv1.Deployment) {
 		return func(deployment *appsv1.Deployment) { change(&deployment.OwnerReferences[0]) }
@@ -179,7 +179,7 @@ func TestFindObstacle(t *testing.T) {
 		"the Foo's own, made by another version of the API": {
 			change: owner(func(reference *metav1.OwnerReference) { reference.APIVersion = "example.com/v9" }),
 		},
-		"nobody's": {
+		"no one's": {
 			change:     func(deployment *appsv1.Deployment) { deployment.OwnerReferences = nil },
 			wantReason: examplev1alpha1.ReasonErrResourceExists,
 		},
@@ -202,7 +202,7 @@ func TestFindObstacle(t *testing.T) {
 			wantReason: examplev1alpha1.ReasonErrResourceExists,
 		},
 		"of a deleted Foo of the same name": {
-			change:     owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-former" }),
+			change:     owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" }),
 			wantReason: examplev1alpha1.ReasonDeploymentProgressing,
 		},
 		"the Foo's own, being deleted": {
@@ -221,15 +221,15 @@ func TestFindObstacle(t *testing.T) {
 			g := NewWithT(t)
 			found := storedDeployment()
 			test.change(found)
-			obstacle := findObstacle(storedFoo(), found, newDeployment(storedFoo()))
+			blocker := findBlocker(storedFoo(), found, newDeployment(storedFoo()))
 			if test.wantReason == "" {
-				g.Expect(obstacle).To(BeNil())
+				g.Expect(blocker).To(BeNil())
 				return
 			}
-			g.Expect(obstacle).NotTo(BeNil(), "the Deployment must be left alone")
-			g.Expect(obstacle.reason).To(Equal(test.wantReason), obstacle.message)
-			g.Expect(obstacle.message).To(ContainSubstring(`"web"`), "the message names the Deployment")
-			g.Expect(obstacle.cause).NotTo(HaveOccurred(), "no retries: an event tells when the obstacle is gone")
+			g.Expect(blocker).NotTo(BeNil(), "the Deployment must be left alone")
+			g.Expect(blocker.reason).To(Equal(test.wantReason), blocker.message)
+			g.Expect(blocker.message).To(ContainSubstring(`"web"`), "the message names the Deployment")
+			g.Expect(blocker.cause).NotTo(HaveOccurred(), "no retries: an event will announce the end")
 		})
 	}
 }

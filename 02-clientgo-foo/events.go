@@ -139,9 +139,9 @@ func (r *recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event,
 
 // write creates the event, or counts it. It tries again if that may help.
 func (r *recorder) write(ctx context.Context, event *eventsv1.Event) error {
-	worthRetrying := func(err error) bool { return ctx.Err() == nil && !isRefusal(err) && !isNamespaceGoing(err) }
+	worthRetrying := func(err error) bool { return ctx.Err() == nil && !isRefusal(err) && !isNamespaceTerminating(err) }
 	err := retry.OnError(eventBackoff, worthRetrying, func() error { return r.createOrCount(ctx, event) })
-	if err != nil && !isNamespaceGoing(err) {
+	if err != nil && !isNamespaceTerminating(err) {
 		return fmt.Errorf("write event %s for %s %s/%s: %w", event.Reason, event.Regarding.Kind, event.Regarding.Namespace, event.Regarding.Name, err)
 	}
 	return nil

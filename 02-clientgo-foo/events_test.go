@@ -57,7 +57,7 @@ func TestRecorderMeetsErrors(t *testing.T) {
 			lose: func(_ string, request int) error { return []error{nil, errors.New("connection reset")}[request%2] },
 			want: []int32{3},
 		},
-		"Events have expired when they are to be counted": {
+		"Events have expired before they are counted again": {
 			fail: func(verb string, _ int) error {
 				return map[string]error{"patch": apierrors.NewNotFound(eventsv1.Resource("events"), "front")}[verb]
 			},

@@ -13,12 +13,12 @@ import (
 )
 
 // handleEvents makes every change of a Foo or of its Deployment queue the Foo's
-// key. What has changed is left out on purpose: a worker looks at everything, so
-// that it does not matter whether events are merged, repeated or missed.
+// key. The key does not say what has changed, on purpose: a sync looks at everything,
+// so events may be merged, repeated or missed.
 func (c *controller) handleEvents(foos, deployments cache.SharedIndexInformer) error {
 	fooHandler, err := foos.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.fooChanged,
-		// Resyncs come as updates too: they make up for whatever went unnoticed.
+		// Resyncs arrive as updates too, and make up for missed events.
 		UpdateFunc: func(_, foo any) { c.fooChanged(foo) },
 		DeleteFunc: c.fooChanged,
 	})
@@ -54,8 +54,8 @@ func (c *controller) deploymentUpdated(before, after any) {
 	c.deploymentChanged(newer)
 }
 
-// deploymentChanged queues the Foo that controls the Deployment, and those that
-// want one of its name: a Foo that found the name taken goes on when it is free.
+// deploymentChanged queues the Foo that controls the Deployment, and those whose spec
+// has its name: one of them may be waiting for the name.
 func (c *controller) deploymentChanged(object any) {
 	deployment := objectOf[*appsv1.Deployment](object)
 	if deployment == nil {
@@ -75,7 +75,7 @@ func (c *controller) deploymentChanged(object any) {
 }
 
 // fooOf returns the Foo that controls the Deployment, nil if there is none. The
-// UID tells it from a former Foo of the same name.
+// UID tells it from a deleted Foo of the same name.
 func (c *controller) fooOf(deployment *appsv1.Deployment) *examplev1alpha1.Foo {
 	owner := controllingFoo(deployment)
 	if owner == nil {
@@ -102,8 +102,8 @@ func controllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {
 	return owner
 }
 
-// objectOf returns what an event is about, nil if that is no T. When a watch
-// missed a deletion, the last known state comes wrapped in a tombstone.
+// objectOf returns the object of an event, nil if it is no T. When a watch has
+// missed a deletion, the last known state arrives wrapped in a tombstone.
 func objectOf[T any](object any) T {
 	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = tombstone.Obj

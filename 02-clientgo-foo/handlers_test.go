@@ -70,19 +70,19 @@ func TestHandlers(t *testing.T) {
 			event: func(c *controller) { c.deploymentChanged(cache.DeletedFinalStateUnknown{Obj: changed(unchanged)}) },
 			want:  []string{"front", "waiting"},
 		},
-		"a Deployment of a former name changes": {
+		"a Deployment of a previous name changes": {
 			event: func(c *controller) { c.deploymentChanged(changed(renamed)) },
 			want:  []string{"front"},
 		},
-		"a Deployment without owner, whose name is wanted, goes": {
+		"a Deployment without owner, whose name a Foo waits for, is deleted": {
 			event: func(c *controller) {
 				c.deploymentChanged(changed(func(deployment *appsv1.Deployment) { deployment.OwnerReferences = nil }))
 			},
 			want: []string{"front", "waiting"},
 		},
-		"a Deployment of a Foo that was made anew": {
+		"a Deployment of a Foo that was recreated": {
 			event: func(c *controller) {
-				c.deploymentChanged(changed(owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-former" })))
+				c.deploymentChanged(changed(owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" })))
 			},
 		},
 		"a Deployment of a Foo of another group": {

@@ -26,7 +26,7 @@ const (
 	releaseTimeout = 5 * time.Second
 )
 
-// lease is the right to work. With leader election switched off it is always held.
+// lease is the right to work, which one replica has at a time. Without leader election every replica has it.
 type lease struct {
 	lock    resourcelock.Interface
 	elector *leaderelection.LeaderElector
@@ -127,7 +127,7 @@ func (l *lease) release(ctx context.Context) {
 	}
 }
 
-// clear writes an empty holder, unless somebody else holds the Lease by now.
+// clear writes an empty holder, unless another replica holds the Lease by now.
 func (l *lease) clear(ctx context.Context) error {
 	record, _, err := l.lock.Get(ctx)
 	if err != nil {

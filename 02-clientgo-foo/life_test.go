@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("the controller", func() {
-	It("makes the Deployment, says so once, and then is silent", func(ctx SpecContext) {
+	It("creates the Deployment, emits one event, and then writes nothing", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		stop := startController(testOptions(namespace))
 		foo := newFoo(namespace, "first", "web")
@@ -63,17 +63,17 @@ var _ = Describe("the controller", func() {
 	It("refuses a Deployment that is not its own, until that goes away", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startController(testOptions(namespace))
-		foreign := newDeployment(newFoo(namespace, "somebody", "taken"))
-		foreign.OwnerReferences = nil
-		foreign.Spec.Template.Spec.Containers[0].Image = "foreign:1"
-		Expect(cluster.Client.Create(ctx, foreign)).To(Succeed())
+		conflicting := newDeployment(newFoo(namespace, "other", "taken"))
+		conflicting.OwnerReferences = nil
+		conflicting.Spec.Template.Spec.Containers[0].Image = "other:1"
+		Expect(cluster.Client.Create(ctx, conflicting)).To(Succeed())
 		foo := newFoo(namespace, "refused", "taken")
 		Expect(cluster.Client.Create(ctx, foo)).To(Succeed())
 		expectReason(ctx, foo, examplev1alpha1.ReasonErrResourceExists)
 		expectEvents(ctx, foo, examplev1alpha1.ReasonErrResourceExists)
-		Expect(getDeployment(ctx, namespace, "taken")).To(HaveField("Generation", foreign.Generation), "the foreign Deployment is left alone")
+		Expect(getDeployment(ctx, namespace, "taken")).To(HaveField("Generation", conflicting.Generation), "a Deployment that the Foo does not control is left alone")
 
-		Expect(cluster.Client.Delete(ctx, foreign)).To(Succeed())
+		Expect(cluster.Client.Delete(ctx, conflicting)).To(Succeed())
 		expectReason(ctx, foo, examplev1alpha1.ReasonDeploymentAvailable)
 		expectEvents(ctx, foo, examplev1alpha1.ReasonErrResourceExists, eventSynced)
 	}, SpecTimeout(specTimeout))

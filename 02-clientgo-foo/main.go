@@ -1,9 +1,9 @@
 // Command foo-controller runs the controller of the kind Foo: for each Foo it
-// keeps one Deployment as the Foo's spec says, and reports in the Foo's status.
+// keeps one Deployment in line with the spec, and reports in the status.
 //
 // It is written with client-go alone, so that every part of a controller can be
 // seen: informers and listers (controller.go), event handlers (handlers.go), the
-// work queue and its workers (controller.go), what is done for one Foo (sync.go),
+// work queue and its workers (controller.go), the reconcile of one Foo (sync.go),
 // the objects it writes (deployment.go, status.go, events.go), leader election
 // (lease.go), and the order in which all of it starts and stops (run.go).
 package main

@@ -29,7 +29,7 @@ var operator = operatortest.Operator{
 		},
 		Drift: map[string]string{
 			"scaled by hand":        `{"spec":{"replicas":1}}`,
-			"another image":         `{"spec":{"template":{"spec":{"containers":[{"name":"foo","image":"somebody/else:1"}]}}}}`,
+			"another image":         `{"spec":{"template":{"spec":{"containers":[{"name":"foo","image":"someone/else:1"}]}}}}`,
 			"a label of ours taken": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
 			"privileges asked for":  `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
 		},
@@ -47,7 +47,7 @@ var operator = operatortest.Operator{
 		"spec.image":          {"nginxinc/nginx-unprivileged:1.29.1-alpine", "nginxinc/nginx-unprivileged:1.29.1"},
 	},
 	Unmeetable: []operatortest.Unmeetable{{
-		Name:    "Deployment belongs to somebody else",
+		Name:    "Deployment is controlled by someone else",
 		Patch:   `{"spec":{"deploymentName":"taken"}}`,
 		Prepare: takeName,
 	}},
@@ -74,9 +74,9 @@ func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.Run
 
 // takeName creates a Deployment that is no Foo's.
 func takeName(ctx context.Context, writer client.Client, namespace string) error {
-	deployment := newDeployment(newFoo(namespace, "somebody-else", "taken"))
+	deployment := newDeployment(newFoo(namespace, "someone-else", "taken"))
 	deployment.OwnerReferences = nil
-	deployment.Spec.Template.Spec.Containers[0].Image = "somebody/else:1"
+	deployment.Spec.Template.Spec.Containers[0].Image = "someone/else:1"
 	return writer.Create(ctx, deployment)
 }
 

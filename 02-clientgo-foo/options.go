@@ -13,13 +13,13 @@ import (
 // election.
 type options struct {
 	lifecycle.Options
-	// namespace is the only one whose Foos are looked after; empty for all.
+	// namespace is the only one to watch; empty for all.
 	namespace string
-	// workers is how many Foos are worked on at the same time.
+	// workers is how many Foos are synced at the same time.
 	workers int
-	// resyncPeriod is how often every Foo is looked at although nothing has happened. 0 is never.
+	// resyncPeriod is how often every Foo is synced without an event. 0 is never.
 	resyncPeriod time.Duration
-	// drainTimeout bounds how long work that has begun may go on after the signal to stop.
+	// drainTimeout bounds how long work in progress may take after the signal to stop.
 	drainTimeout time.Duration
 }
 
@@ -69,8 +69,8 @@ func parseFlags(args []string, output io.Writer) (flags, error) {
 func (f *flags) bind(set *flag.FlagSet) {
 	f.commandLine.AddFlags(set)
 	f.AddFlags(set)
-	set.StringVar(&f.namespace, "namespace", f.namespace, "the only `namespace` whose Foos are looked after; empty for all")
-	set.IntVar(&f.workers, "workers", f.workers, "how many Foos are worked on at the same time")
-	set.DurationVar(&f.resyncPeriod, "resync-period", f.resyncPeriod, "how often every Foo is looked at although nothing has happened; 0 is never")
+	set.StringVar(&f.namespace, "namespace", f.namespace, "the only `namespace` to watch; empty for all")
+	set.IntVar(&f.workers, "workers", f.workers, "how many Foos to sync at the same time")
+	set.DurationVar(&f.resyncPeriod, "resync-period", f.resyncPeriod, "how often to sync every Foo without an event; 0 is never")
 	set.DurationVar(&f.drainTimeout, "drain-timeout", f.drainTimeout, "how long work may go on after the signal to stop")
 }

@@ -81,7 +81,7 @@ var _ = Describe("a change of spec.deploymentName", func() {
 		rename(ctx, foo, "second")
 		expectReason(ctx, foo, examplev1alpha1.ReasonDeploymentAvailable)
 		Expect(getDeployment(ctx, namespace, "first")).To(And(HaveField("OwnerReferences", BeEmpty()), HaveField("DeletionTimestamp", BeNil())),
-			"somebody wants to keep it, see removeDeployment in sync.go")
+			"a user wants to keep it, see removeDeployment in sync.go")
 	}, SpecTimeout(specTimeout))
 })
 
@@ -112,5 +112,5 @@ func refusePods(ctx context.Context, namespace string) client.Object {
 func expectDeployments(ctx context.Context, namespace string, names ...string) {
 	GinkgoHelper()
 	Eventually(deploymentNames).WithContext(ctx).WithArguments(namespace).WithTimeout(convergeTimeout).WithPolling(pollInterval).
-		Should(ConsistOf(names), "Deployments of former names go away, see removeRenamed in sync.go")
+		Should(ConsistOf(names), "Deployments of previous names are deleted, see removeRenamed in sync.go")
 }

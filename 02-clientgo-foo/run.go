@@ -16,16 +16,16 @@ import (
 	"example.com/operator-workshop/lifecycle"
 )
 
-// errLeaseLost ends the program: another replica may be working by now.
+// errLeaseLost ends the program: another replica may be leading already.
 var errLeaseLost = errors.New("lost the Lease: another replica takes over")
 
 // errNotInstalled says what to do about [lifecycle.ErrNotInstalled].
 var errNotInstalled = errors.New("the cluster does not know Foos: install them with `make stage-2 install`, or `kubectl apply --server-side -f config/crd/bases`")
 
-// run works until ctx ends and then finishes what it has begun, within
-// options.drainTimeout. It returns an error if it can't start, can't finish in
-// time, or loses the Lease. No goroutine of it is left when it returns, and many
-// runs may share a process.
+// run works until ctx ends, and then finishes the work in progress within
+// options.drainTimeout. It returns an error if it can't start, can't finish in time, or
+// loses the Lease. When it returns, none of its goroutines is left. A process may
+// have several runs.
 func run(ctx context.Context, config *rest.Config, options options) error {
 	if err := options.validate(); err != nil {
 		return err
@@ -43,8 +43,8 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 		return ignoreStop(ctx, err)
 	}
 
-	// Deferred calls run in reverse order, which is the order to stop in: events, caches, servers, and at
-	// last, when nothing can write any more, the Lease.
+	// Deferred calls run in reverse, which is the order to stop in: events, caches, servers, and the Lease last,
+	// when nothing can write any more.
 	lease, err := newLease(clients.kube, options.LeaderElection)
 	if err != nil {
 		return err

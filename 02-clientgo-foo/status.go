@@ -44,26 +44,26 @@ func observedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) *ex
 	return status
 }
 
-// isUndecided tells whether the Foo is ready as far as anybody knows: nothing
-// has changed in it, and the Deployment controller has not seen the Deployment's
-// last change yet, which need not concern the pods: even an annotation makes a
-// new generation. Its next status brings us here again.
+// isUndecided tells whether the Deployment's status is too old to tell: the Foo was
+// ready and has not changed, and the Deployment controller has not observed the
+// latest generation, which may not concern the pods (an annotation makes a new one, too).
+// The Deployment's next status queues the Foo again.
 func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
 	observed := deployment.Status.ObservedGeneration
 	return 0 < observed && observed < deployment.Generation && foo.Status.ObservedGeneration == foo.Generation &&
 		meta.IsStatusConditionTrue(foo.Status.Conditions, examplev1alpha1.ConditionReady)
 }
 
-// obstructedStatus returns the status of a Foo that can't have its Deployment.
-func obstructedStatus(foo *examplev1alpha1.Foo, obstacle *obstacle) *examplev1alpha1.FooStatus {
+// blockedStatus returns the status of a Foo that can't have its Deployment now.
+func blockedStatus(foo *examplev1alpha1.Foo, blocker *blocker) *examplev1alpha1.FooStatus {
 	status := newStatus(foo)
 	status.Replicas, status.AvailableReplicas = 0, 0
-	setReady(status, metav1.ConditionFalse, obstacle.reason, obstacle.message)
+	setReady(status, metav1.ConditionFalse, blocker.reason, blocker.message)
 	return status
 }
 
-// newStatus is a copy of the Foo's status, so that conditions keep the time of
-// their last transition, with all that depends on the spec alone.
+// newStatus is a copy of the Foo's status, so that conditions keep their transition
+// times, with the fields set that depend on the spec alone.
 func newStatus(foo *examplev1alpha1.Foo) *examplev1alpha1.FooStatus {
 	status := foo.Status.DeepCopy()
 	status.ObservedGeneration = foo.Generation
@@ -81,15 +81,15 @@ func setReady(status *examplev1alpha1.FooStatus, ready metav1.ConditionStatus, r
 	})
 }
 
-// isRolledOut tells whether all pods are of the newest template and available.
-// While the Deployment controller has not seen a change yet, its status speaks of the former state.
+// isRolledOut tells whether all pods are of the current template and available. Until the
+// Deployment controller has observed a change, the Deployment's status describes the state before it.
 func isRolledOut(deployment *appsv1.Deployment, replicas int32) bool {
 	status := deployment.Status
 	return status.ObservedGeneration >= deployment.Generation &&
 		status.UpdatedReplicas == replicas && status.Replicas == replicas && status.AvailableReplicas == replicas
 }
 
-// stalled returns what the Deployment controller says about a rollout that is stuck, "" if it is not.
+// stalled returns the Deployment controller's message about a rollout that is stuck, "" if it is not.
 func stalled(deployment *appsv1.Deployment) string {
 	if deployment.Status.ObservedGeneration < deployment.Generation {
 		return ""
@@ -104,21 +104,20 @@ func stalled(deployment *appsv1.Deployment) string {
 	return ""
 }
 
-// reportObstacle puts the obstacle into the status. It returns an error if that
-// fails, or if only another try can tell that the obstacle is gone.
-func (c *controller) reportObstacle(ctx context.Context, foo *examplev1alpha1.Foo, obstacle *obstacle) error {
-	if err := c.updateStatus(ctx, foo, obstructedStatus(foo, obstacle)); err != nil {
+// reportBlocker writes the blocker into the status. If no event will announce its end,
+// it returns the cause, so that the sync is retried.
+func (c *controller) reportBlocker(ctx context.Context, foo *examplev1alpha1.Foo, blocker *blocker) error {
+	if err := c.updateStatus(ctx, foo, blockedStatus(foo, blocker)); err != nil {
 		return err
 	}
-	return obstacle.cause
+	return blocker.cause
 }
 
-// updateStatus writes the status if it differs from the one that the Foo has, and
-// announces what it changes.
+// updateStatus writes the status if it changes, and emits the event for what changes.
 //
-// Server-side apply sends our fields only, so that conditions of other
-// controllers stay. The resource version makes the API server refuse a status
-// that was computed from a Foo which has changed since.
+// Server-side apply sends our fields only, so conditions of other controllers stay.
+// The resource version makes the API server refuse a status that was computed from a
+// stale Foo.
 func (c *controller) updateStatus(ctx context.Context, foo *examplev1alpha1.Foo, status *examplev1alpha1.FooStatus) error {
 	if equality.Semantic.DeepEqual(&foo.Status, status) {
 		return nil
@@ -144,13 +143,13 @@ func (c *controller) updateStatus(ctx context.Context, foo *examplev1alpha1.Foo,
 	if err != nil {
 		return fmt.Errorf("apply the status of Foo %s: %w", klog.KObj(foo), err)
 	}
-	c.supersededStatus.note(foo, applied)
+	c.lastStatus.note(foo, applied)
 	c.announce(foo, ready)
 	return nil
 }
 
-// announce emits an event if the condition has changed in a way that people
-// wait for. Resyncs and restarts change nothing, and so are silent.
+// announce emits an event if the condition has changed, unless the rollout has only begun.
+// Resyncs and restarts change nothing, so they emit none.
 func (c *controller) announce(foo *examplev1alpha1.Foo, ready *metav1.Condition) {
 	before := meta.FindStatusCondition(foo.Status.Conditions, examplev1alpha1.ConditionReady)
 	if before != nil && before.Status == ready.Status && before.Reason == ready.Reason {
@@ -164,17 +163,16 @@ func (c *controller) announce(foo *examplev1alpha1.Foo, ready *metav1.Condition)
 	}
 }
 
-// superseded remembers, for each Foo, the resource version that our last status
-// write replaced. As long as the cache shows that version, the next status
-// would be computed from an old Foo, and the API server would refuse it with a
-// conflict: waiting saves that request and its retry. The event that brings the
-// newer version queues the Foo again.
-type superseded struct {
+// staleVersions remembers, for each Foo, the resource version from before our last
+// status write. While the cache shows that version, a status would be computed from a
+// stale Foo, and the API server would refuse it with a conflict. Waiting for the event
+// of the newer version, which queues the Foo again, saves that request and its retry.
+type staleVersions struct {
 	mutex    sync.Mutex
 	versions map[cache.ObjectName]string
 }
 
-func (s *superseded) note(before, after *examplev1alpha1.Foo) {
+func (s *staleVersions) note(before, after *examplev1alpha1.Foo) {
 	if before.ResourceVersion == after.ResourceVersion {
 		return
 	}
@@ -186,13 +184,13 @@ func (s *superseded) note(before, after *examplev1alpha1.Foo) {
 	s.versions[cache.MetaObjectToName(before)] = before.ResourceVersion
 }
 
-func (s *superseded) has(foo *examplev1alpha1.Foo) bool {
+func (s *staleVersions) isStale(foo *examplev1alpha1.Foo) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.versions[cache.MetaObjectToName(foo)] == foo.ResourceVersion
 }
 
-func (s *superseded) forget(key cache.ObjectName) {
+func (s *staleVersions) forget(key cache.ObjectName) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	delete(s.versions, key)

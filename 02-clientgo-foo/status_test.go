@@ -32,7 +32,7 @@ func TestObservedStatus(t *testing.T) {
 			change:     func(status *appsv1.DeploymentStatus) { status.AvailableReplicas = 2 },
 			wantReason: examplev1alpha1.ReasonDeploymentProgressing,
 		},
-		"a replica is of the former template": {
+		"a replica is of the previous template": {
 			change:     func(status *appsv1.DeploymentStatus) { status.UpdatedReplicas = 2 },
 			wantReason: examplev1alpha1.ReasonDeploymentProgressing,
 		},
@@ -92,11 +92,11 @@ func TestObservedStatusWaitsForTheDeploymentController(t *testing.T) {
 		change func(*examplev1alpha1.Foo, *appsv1.Deployment)
 		want   metav1.ConditionStatus
 	}{
-		"somebody annotates the Deployment": {
+		"a user annotates the Deployment": {
 			change: func(_ *examplev1alpha1.Foo, deployment *appsv1.Deployment) { deployment.Generation = 3 },
 			want:   metav1.ConditionTrue,
 		},
-		"the Deployment was made anew": {
+		"the Deployment was recreated": {
 			change: func(_ *examplev1alpha1.Foo, deployment *appsv1.Deployment) {
 				deployment.Status = appsv1.DeploymentStatus{}
 			},
@@ -126,12 +126,12 @@ func TestObservedStatusWaitsForTheDeploymentController(t *testing.T) {
 	}
 }
 
-func TestObstructedStatus(t *testing.T) {
+func TestBlockedStatus(t *testing.T) {
 	g := NewWithT(t)
 	foo := storedFoo()
 	foo.Status.Replicas, foo.Status.AvailableReplicas = 4, 3
-	status := obstructedStatus(foo, &obstacle{reason: "SomeReason", message: "what to do"})
-	g.Expect(status.Replicas+status.AvailableReplicas).To(BeZero(), "pods of somebody else's Deployment don't count")
+	status := blockedStatus(foo, &blocker{reason: "SomeReason", message: "what to do"})
+	g.Expect(status.Replicas+status.AvailableReplicas).To(BeZero(), "pods of someone else's Deployment don't count")
 	g.Expect(status.Conditions).To(ConsistOf(And(
 		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "SomeReason"), HaveField("Message", "what to do"))))
 }
@@ -170,15 +170,15 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-func TestSuperseded(t *testing.T) {
+func TestStaleVersions(t *testing.T) {
 	g := NewWithT(t)
-	var writes superseded
+	var writes staleVersions
 	before, after := storedFoo(), storedFoo()
 	after.ResourceVersion = "31"
-	g.Expect(writes.has(before)).To(BeFalse())
+	g.Expect(writes.isStale(before)).To(BeFalse())
 	writes.note(before, before)
-	g.Expect(writes.has(before)).To(BeFalse(), "no newer version follows a write that changed nothing")
+	g.Expect(writes.isStale(before)).To(BeFalse(), "no newer version follows a write that changed nothing")
 	writes.note(before, after)
-	g.Expect(writes.has(before)).To(BeTrue(), "the cache lags behind")
-	g.Expect(writes.has(after)).To(BeFalse(), "the cache shows our write")
+	g.Expect(writes.isStale(before)).To(BeTrue(), "the cache lags behind")
+	g.Expect(writes.isStale(after)).To(BeFalse(), "the cache shows our write")
 }

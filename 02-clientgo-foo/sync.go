@@ -18,29 +18,29 @@ import (
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 )
 
-// errOutdated says that the cached Foo is not the one that the API server has.
-var errOutdated = errors.New("the cached Foo is out of date")
+// errStaleCache means that the API server has a newer Foo than the cache.
+var errStaleCache = errors.New("the cached Foo is stale")
 
 // +kubebuilder:rbac:groups=example.com,resources=foos,verbs=get
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create;patch;delete
 
-// sync brings one Foo up to date. It reads the caches, writes only what differs,
-// and may be called any number of times.
+// sync reconciles one Foo. It reads the caches, writes only what differs, and may
+// be called any number of times.
 func (c *controller) sync(ctx context.Context, key cache.ObjectName) error {
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
-		c.supersededStatus.forget(key)
-		return nil // the garbage collector removes the Deployment, for it has an owner reference
+		c.lastStatus.forget(key)
+		return nil // the garbage collector deletes the Deployment, which has an owner reference
 	}
 	if err != nil {
 		return fmt.Errorf("get Foo %s: %w", key, err)
 	}
-	if foo.DeletionTimestamp != nil || c.supersededStatus.has(foo) {
+	if foo.DeletionTimestamp != nil || c.lastStatus.isStale(foo) {
 		return nil
 	}
 	deployment, err := c.ensureDeployment(ctx, foo)
-	if obstacle, found := errors.AsType[*obstacle](err); found {
-		return c.reportObstacle(ctx, foo, obstacle)
+	if blocker, found := errors.AsType[*blocker](err); found {
+		return c.reportBlocker(ctx, foo, blocker)
 	}
 	if err != nil {
 		return err
@@ -51,17 +51,17 @@ func (c *controller) sync(ctx context.Context, key cache.ObjectName) error {
 	return c.updateStatus(ctx, foo, observedStatus(foo, deployment))
 }
 
-// obstacle is why a Foo has no Deployment now, in the words of its condition.
-type obstacle struct {
+// blocker is an error that says why a Foo is blocked: why it can't have its Deployment now. The condition reports it.
+type blocker struct {
 	reason, message string
-	// cause is the error that is worth another try; nil if an event will tell when the obstacle is gone.
+	// cause is the transient error to retry; nil if an event will announce the end.
 	cause error
 }
 
-func (o *obstacle) Error() string { return o.message }
+func (o *blocker) Error() string { return o.message }
 
-// ensureDeployment returns the Foo's Deployment after creating or repairing it.
-// The error is an obstacle if the Foo can't have it now.
+// ensureDeployment creates or patches the Foo's Deployment, and returns it. The error is a
+// blocker if the Foo can't have it now.
 func (c *controller) ensureDeployment(ctx context.Context, foo *examplev1alpha1.Foo) (*appsv1.Deployment, error) {
 	wanted := newDeployment(foo)
 	found, err := c.deployments.Deployments(wanted.Namespace).Get(wanted.Name)
@@ -71,34 +71,33 @@ func (c *controller) ensureDeployment(ctx context.Context, foo *examplev1alpha1.
 	if err != nil {
 		return nil, fmt.Errorf("get Deployment %s: %w", klog.KObj(wanted), err)
 	}
-	if obstacle := findObstacle(foo, found, wanted); obstacle != nil {
-		return nil, obstacle
+	if blocker := findBlocker(foo, found, wanted); blocker != nil {
+		return nil, blocker
 	}
 	return c.repairDeployment(ctx, found, wanted)
 }
 
-// findObstacle returns why the Deployment found can't become the one that is
-// wanted, nil if it can. One that the Foo does not control is never touched: it
-// may be somebody's production.
-func findObstacle(foo *examplev1alpha1.Foo, found, wanted *appsv1.Deployment) *obstacle {
+// findBlocker returns why the Deployment that was found can't become the desired one, nil
+// if it can. A Deployment that the Foo does not control is never touched: it may be in production.
+func findBlocker(foo *examplev1alpha1.Foo, found, wanted *appsv1.Deployment) *blocker {
 	owner := controllingFoo(found)
 	controlled := owner != nil && owner.UID == foo.UID
-	// Only one Foo of a name exists at a time: the owner is a former one, and its Deployment about to be collected.
+	// Only one Foo of a name exists at a time, so the owner is a deleted one, and its Deployment about to be collected.
 	leftover := owner != nil && !controlled && owner.Name == foo.Name
 	switch {
 	case leftover, controlled && found.DeletionTimestamp != nil:
-		return &obstacle{
+		return &blocker{
 			reason:  examplev1alpha1.ReasonDeploymentProgressing,
 			message: fmt.Sprintf("Deployment %q is being removed; a new one follows", found.Name),
 		}
 	case !controlled:
-		return &obstacle{
+		return &blocker{
 			reason:  examplev1alpha1.ReasonErrResourceExists,
 			message: fmt.Sprintf("Deployment %q exists and is not managed by this Foo: delete it, or choose another spec.deploymentName", found.Name),
 		}
 	case !equality.Semantic.DeepEqual(found.Spec.Selector, wanted.Spec.Selector):
-		// A selector can't be changed, and this one is not from here. Deleting pods that serve is the user's decision.
-		return &obstacle{
+		// A selector is immutable, and another program has set this one. Deleting pods that serve is the user's decision.
+		return &blocker{
 			reason:  examplev1alpha1.ReasonErrResourceExists,
 			message: fmt.Sprintf("Deployment %q has a selector that is not this Foo's and can't be changed: delete it, and a new one follows", found.Name),
 		}
@@ -112,14 +111,14 @@ func (c *controller) createDeployment(ctx context.Context, wanted *appsv1.Deploy
 		return nil, newRefusal(wanted, err)
 	}
 	if err != nil {
-		// It may exist already when the cache lags behind. Its event is on the way and settles whose it is.
+		// It may exist already if the cache lags behind. The retry sees it, and checks its owner.
 		return nil, fmt.Errorf("create Deployment %s: %w", klog.KObj(wanted), err)
 	}
 	klog.FromContext(ctx).Info("Created the Deployment", "deployment", klog.KObj(created))
 	return created, nil
 }
 
-// repairDeployment undoes what others did to the fields that Foos own, and applies changes of the Foo.
+// repairDeployment patches the fields that Foos own, after a change of the Foo or of the Deployment.
 func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1.Deployment) (*appsv1.Deployment, error) {
 	patch, err := newPatch(found, wanted)
 	if err != nil || patch == nil {
@@ -137,8 +136,8 @@ func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1
 	return patched, nil
 }
 
-// removeRenamed deletes the Deployments that the Foo made under other names. They
-// keep serving until the one of the present name has rolled out.
+// removeRenamed deletes the Foo's Deployments of earlier names. They serve until the
+// one of the current name has rolled out.
 func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo, present *appsv1.Deployment) error {
 	if !isRolledOut(present, foo.Spec.Replicas) {
 		return nil // the event of its next status queues the Foo again
@@ -160,17 +159,16 @@ func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo
 }
 
 // removeDeployment deletes a Deployment that the Foo no longer names. That can't be
-// undone, so it does not trust the cache, which may show the Foo before its
-// spec.deploymentName was changed, or the Deployment before someone removed its owner
-// reference to keep it. In the latter case the resource version makes the API server
-// refuse.
+// undone, so a stale cache must not decide it. A Foo whose spec.deploymentName has
+// changed since is read again; if a user has removed the owner reference to keep the
+// Deployment, the resource version makes the API server refuse.
 func (c *controller) removeDeployment(ctx context.Context, foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) error {
 	current, err := c.clients.foo.ExampleV1alpha1().Foos(foo.Namespace).Get(ctx, foo.Name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("get Foo %s: %w", klog.KObj(foo), err)
 	}
 	if current.UID != foo.UID || current.Generation != foo.Generation {
-		return fmt.Errorf("delete Deployment %s: %w", klog.KObj(deployment), errOutdated)
+		return fmt.Errorf("delete Deployment %s: %w", klog.KObj(deployment), errStaleCache)
 	}
 	background := metav1.DeletePropagationBackground
 	err = c.clients.kube.AppsV1().Deployments(deployment.Namespace).Delete(ctx, deployment.Name, metav1.DeleteOptions{
@@ -183,25 +181,25 @@ func (c *controller) removeDeployment(ctx context.Context, foo *examplev1alpha1.
 	if err != nil {
 		return fmt.Errorf("delete Deployment %s: %w", klog.KObj(deployment), err)
 	}
-	klog.FromContext(ctx).Info("Deleted the Deployment of the former name", "deployment", klog.KObj(deployment))
+	klog.FromContext(ctx).Info("Deleted the Deployment of the previous name", "deployment", klog.KObj(deployment))
 	return nil
 }
 
-// newRefusal is the obstacle of a Deployment that the API server does not take.
-func newRefusal(wanted *appsv1.Deployment, err error) *obstacle {
-	return &obstacle{
+// newRefusal is the blocker for a Deployment that the API server has refused.
+func newRefusal(wanted *appsv1.Deployment, err error) *blocker {
+	return &blocker{
 		reason:  examplev1alpha1.ReasonDeploymentRefused,
 		message: fmt.Sprintf("the API server refuses Deployment %q: %v", wanted.Name, err),
 		cause:   fmt.Errorf("write Deployment %s: %w", klog.KObj(wanted), err),
 	}
 }
 
-// isRefusal tells whether the request can't succeed before something else changes: a quota, a policy, a role.
+// isRefusal tells whether the request can't succeed until a quota, a policy or a role changes.
 func isRefusal(err error) bool {
-	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !isNamespaceGoing(err) && !isUIDMismatch(err)
+	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !isNamespaceTerminating(err) && !isUIDMismatch(err)
 }
 
-// isUIDMismatch tells whether a patch met another object than it was made for, of the same name.
+// isUIDMismatch tells whether a patch was computed from an object that has since been deleted and recreated.
 func isUIDMismatch(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -211,14 +209,14 @@ func isUIDMismatch(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, isUID)
 }
 
-// isNamespaceGoing tells whether a create came too late: the Foo is about to be deleted as well.
-func isNamespaceGoing(err error) bool {
+// isNamespaceTerminating tells whether a create came too late: the Foo is about to be deleted as well.
+func isNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// isExpected tells whether the error is part of a normal life: the cache lags
-// behind, or somebody else was faster. Another try settles it.
+// isExpected tells whether the error is part of normal operation: the cache lags
+// behind, or another client was faster. A retry succeeds.
 func isExpected(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
-		isNamespaceGoing(err) || isUIDMismatch(err) || errors.Is(err, errOutdated)
+		isNamespaceTerminating(err) || isUIDMismatch(err) || errors.Is(err, errStaleCache)
 }

@@ -23,7 +23,7 @@ func TestSyncHasNothingToDo(t *testing.T) {
 	tests := map[string]struct {
 		prepare func(*controller, *examplev1alpha1.Foo)
 	}{
-		"the Foo is gone": {
+		"the Foo does not exist": {
 			prepare: func(c *controller, foo *examplev1alpha1.Foo) { _ = c.fooIndex.Delete(foo) },
 		},
 		"the Foo is being deleted": {
@@ -33,7 +33,7 @@ func TestSyncHasNothingToDo(t *testing.T) {
 			prepare: func(c *controller, foo *examplev1alpha1.Foo) {
 				newer := foo.DeepCopy()
 				newer.ResourceVersion = "31"
-				c.supersededStatus.note(foo, newer)
+				c.lastStatus.note(foo, newer)
 			},
 		},
 	}
@@ -77,18 +77,18 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 	invalid := func(path string) error {
 		return apierrors.NewInvalid(kind, "web", field.ErrorList{field.Invalid(field.NewPath(path), "", "wrong")})
 	}
-	going := apierrors.NewForbidden(deployments, "web", errors.New("the namespace is being terminated"))
-	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	terminating := apierrors.NewForbidden(deployments, "web", errors.New("the namespace is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	tests := map[string]struct {
 		err error
 		// wantExpected: tried again without a word. wantRefusal: reported in the status. Neither: logged.
 		wantExpected, wantRefusal bool
 	}{
-		"somebody else was faster":              {err: apierrors.NewConflict(deployments, "web", errors.New("changed")), wantExpected: true},
+		"someone else has changed it":           {err: apierrors.NewConflict(deployments, "web", errors.New("changed")), wantExpected: true},
 		"the cache does not show it yet":        {err: apierrors.NewAlreadyExists(deployments, "web"), wantExpected: true},
 		"the cache still shows it":              {err: apierrors.NewNotFound(deployments, "web"), wantExpected: true},
-		"the cached Foo is old":                 {err: errOutdated, wantExpected: true},
-		"the namespace is going":                {err: going, wantExpected: true},
+		"the cached Foo is old":                 {err: errStaleCache, wantExpected: true},
+		"the namespace is terminating":          {err: terminating, wantExpected: true},
 		"a patch meets another object":          {err: invalid("metadata.uid"), wantExpected: true},
 		"a policy forbids it":                   {err: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantRefusal: true},
 		"a field is not valid":                  {err: invalid("spec.template"), wantRefusal: true},

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// waitTimeout bounds each wait within this process.
-const waitTimeout = 10 * time.Second
+// timeout bounds each wait within this process.
+const timeout = 10 * time.Second
 
 // fakeCache is filled when the channel is closed.
 type fakeCache struct {
@@ -52,7 +52,7 @@ func TestEndingCache(t *testing.T) {
 			g.Consistently(returned).WithTimeout(50 * time.Millisecond).ShouldNot(gomega.Receive())
 
 			test.happens(func() { close(filled) }, endProcess, giveUp)
-			g.Eventually(returned).WithTimeout(waitTimeout).Should(gomega.Receive(gomega.Equal(test.want)), "see WaitForCacheSync in cache.go")
+			g.Eventually(returned).WithTimeout(timeout).Should(gomega.Receive(gomega.Equal(test.want)), "see WaitForCacheSync in cache.go")
 		})
 	}
 }

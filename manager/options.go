@@ -32,11 +32,11 @@ import (
 
 // Options are what the command line decides. [Default] returns sensible ones.
 type Options struct {
-	// Namespaces are the only ones whose objects are looked after; all if empty.
+	// Namespaces are the only ones to watch; all if empty.
 	Namespaces []string
-	// MaxConcurrentReconciles is how many objects of a kind are worked on at the same time, at least 1.
+	// MaxConcurrentReconciles is how many objects of a kind are reconciled at the same time, at least 1.
 	MaxConcurrentReconciles int
-	// ResyncPeriod is how often every object is looked at although nothing has happened, more than 0.
+	// ResyncPeriod is how often every object is reconciled without an event, more than 0.
 	ResyncPeriod time.Duration
 	// LeaderElect makes the process work only while it holds the Lease in LeaderElectionNamespace.
 	// Without a namespace it is that of the pod the process runs in.
@@ -78,9 +78,9 @@ func Default() Options {
 // The help texts name the objects, such as Guestbooks.
 func (o *Options) AddFlags(flags *flag.FlagSet, objects string) {
 	clientconfig.RegisterFlags(flags)
-	flags.Func("namespaces", "the only `namespaces` whose "+objects+" are looked after, such as a,b; all if not given", o.SetNamespaces)
-	flags.IntVar(&o.MaxConcurrentReconciles, "max-concurrent-reconciles", o.MaxConcurrentReconciles, "how many "+objects+" are worked on at the same time")
-	flags.DurationVar(&o.ResyncPeriod, "resync-period", o.ResyncPeriod, "how often every object is looked at although nothing has happened")
+	flags.Func("namespaces", "the only `namespaces` to watch for "+objects+", such as a,b; all if not given", o.SetNamespaces)
+	flags.IntVar(&o.MaxConcurrentReconciles, "max-concurrent-reconciles", o.MaxConcurrentReconciles, "how many "+objects+" to reconcile at the same time")
+	flags.DurationVar(&o.ResyncPeriod, "resync-period", o.ResyncPeriod, "how often to reconcile every object without an event")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "work only while holding a Lease; needed with several replicas")
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace, "`namespace` of the Lease; that of the pod if not given")
 	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "`address` of /healthz and /readyz; 0 is off")

@@ -68,7 +68,7 @@ func TestRunPrintsHelp(t *testing.T) {
 	g := NewWithT(t)
 	var output bytes.Buffer
 	g.Expect(run(t.Context(), []string{"--help"}, &output)).To(Succeed())
-	g.Expect(output.String()).To(ContainSubstring("how many Guestbooks are worked on at the same time"))
+	g.Expect(output.String()).To(ContainSubstring("how many Guestbooks to reconcile at the same time"))
 }
 
 func TestRunPrintsTheVersion(t *testing.T) {

@@ -87,7 +87,7 @@ func TestRunPrintsHelp(t *testing.T) {
 	isolate(t)
 	var output bytes.Buffer
 	g.Expect(run(t.Context(), []string{"--help"}, &output)).To(Succeed())
-	g.Expect(output.String()).To(ContainSubstring("how many Memcacheds are worked on at the same time"))
+	g.Expect(output.String()).To(ContainSubstring("how many Memcacheds to reconcile at the same time"))
 	g.Expect(output.String()).To(ContainSubstring("(default $WATCH_NAMESPACE)"))
 }
 

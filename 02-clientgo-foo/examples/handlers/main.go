@@ -1,5 +1,5 @@
-// Command handlers is the beginning of a controller: it is told when a Foo
-// appears and when one goes away, and only says so, until Ctrl-C.
+// Command handlers is the beginning of a controller: it prints a line when a Foo
+// appears and when one is deleted, until Ctrl-C.
 package main
 
 import (

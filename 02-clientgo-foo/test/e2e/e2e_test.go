@@ -69,7 +69,7 @@ var _ = Describe("the controller", Ordered, func() {
 		Eventually(podsOf).WithContext(ctx).Should(HaveLen(2), "as many pods as replicas")
 	}, SpecTimeout(outside.Timeout))
 
-	It("lets kubectl restart the pods, since their annotations are not its own", func(ctx SpecContext) {
+	It("lets kubectl restart the pods, because their annotations are not its own", func(ctx SpecContext) {
 		before := podsOf(ctx)
 		outside.Kubectl(ctx, "rollout", "restart", "deployment/web", "--namespace="+fooNamespace)
 		outside.Kubectl(ctx, "rollout", "status", "deployment/web", "--namespace="+fooNamespace, "--timeout=3m")

@@ -5,24 +5,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ConditionReady is the type of a Guestbook's only condition: True while exactly
-// the pods that are wanted exist, made from the present settings, and are ready.
+// ConditionReady is the type of a Guestbook's only condition: True while exactly the desired
+// pods exist, created from the current settings, and are ready.
 const ConditionReady = "Ready"
 
 // Reasons of the condition Ready.
 const (
 	// ReasonAvailable goes with True.
 	ReasonAvailable = "Available"
-	// ReasonProgressing goes with False: pods are being made, replaced or removed.
+	// ReasonProgressing goes with False: pods are being created, replaced or removed.
 	ReasonProgressing = "Progressing"
 	// ReasonStalled goes with False: the Deployment reports that it makes no progress.
 	ReasonStalled = "Stalled"
 	// ReasonConfigMapNotFound goes with False: there is no ConfigMap of the name in
 	// spec.configMapName. Pods that run already go on as they are.
 	ReasonConfigMapNotFound = "ConfigMapNotFound"
-	// ReasonDeploymentTaken goes with False: a Deployment of the Guestbook's name belongs to somebody else.
+	// ReasonDeploymentTaken goes with False: a Deployment of the Guestbook's name is controlled by someone else.
 	ReasonDeploymentTaken = "DeploymentTaken"
-	// ReasonServiceTaken goes with False: a Service of the Guestbook's name belongs to somebody else.
+	// ReasonServiceTaken goes with False: a Service of the Guestbook's name is controlled by someone else.
 	ReasonServiceTaken = "ServiceTaken"
 	// ReasonRefused goes with False: the API server refuses the Deployment or the Service, for a quota or a policy.
 	ReasonRefused = "Refused"
@@ -40,7 +40,7 @@ const (
 	AliasName    Alias = "Name"
 )
 
-// GuestbookSpec is the page that is wanted.
+// GuestbookSpec is the desired page.
 type GuestbookSpec struct {
 	// Size is the number of pods that serve the page, 1 to 10.
 	// +optional
@@ -64,7 +64,7 @@ type GuestbookSpec struct {
 	Alias Alias `json:"alias,omitempty"`
 }
 
-// GuestbookStatus is what the controller found.
+// GuestbookStatus is the state that the controller observed.
 type GuestbookStatus struct {
 	// Active is the name of the pod that has been ready for longest.
 	// +optional
@@ -87,7 +87,7 @@ type GuestbookStatus struct {
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
-	// ObservedGeneration is the metadata.generation that the rest of the status speaks of.
+	// ObservedGeneration is the metadata.generation that the rest of the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -121,10 +121,10 @@ type Guestbook struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// Spec is what is wanted. Written by users.
+	// Spec is the desired state. Written by users.
 	// +required
 	Spec GuestbookSpec `json:"spec"`
-	// Status is what was found. Written by the controller.
+	// Status is the observed state. Written by the controller.
 	// +optional
 	Status GuestbookStatus `json:"status,omitzero"`
 }

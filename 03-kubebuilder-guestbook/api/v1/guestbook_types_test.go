@@ -19,7 +19,7 @@ func TestAddToScheme(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(kinds).To(ConsistOf(schema.GroupVersionKind{Group: "webapp.my.domain", Version: "v1", Kind: kind}))
 	}
-	g.Expect(scheme.Recognizes(SchemeGroupVersion.WithKind("WatchEvent"))).To(BeTrue(), "without it nobody could watch Guestbooks")
+	g.Expect(scheme.Recognizes(SchemeGroupVersion.WithKind("WatchEvent"))).To(BeTrue(), "clients need it to watch Guestbooks")
 }
 
 func TestGuestbookInJSON(t *testing.T) {

@@ -21,11 +21,10 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
 
-// applyChildren makes the Guestbook's Deployment and Service what they should
-// be. It tries both, even if one is blocked or fails, and returns the Deployment,
-// the first obstacle, and the errors that are worth a retry.
-func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *webappv1.Guestbook) (*appsv1.Deployment, *obstacle, error) {
-	settings, obstacle, err := r.getSettings(ctx, guestbook)
+// applyChildren creates or patches the Deployment and the Service, each even if the
+// other is blocked or fails. It returns the Deployment, the first blocker, and the errors to retry.
+func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *webappv1.Guestbook) (*appsv1.Deployment, *blocker, error) {
+	settings, blocker, err := r.getSettings(ctx, guestbook)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -33,7 +32,7 @@ func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *weba
 	deployment := &appsv1.Deployment{ObjectMeta: name}
 	service := &corev1.Service{ObjectMeta: name}
 	var children []child
-	if obstacle == nil { // pods without settings would never start
+	if blocker == nil { // pods without settings would never start
 		revision := newRevision(guestbook, settings)
 		children = append(children, child{"Deployment", deployment, webappv1.ReasonDeploymentTaken, func() { setDeployment(deployment, guestbook, revision) }})
 	}
@@ -41,33 +40,54 @@ func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *weba
 	var failed []error
 	for _, child := range children {
 		blocked, err := r.apply(ctx, guestbook, child)
-		obstacle, failed = cmp.Or(obstacle, blocked), append(failed, err)
+		blocker, failed = cmp.Or(blocker, blocked), append(failed, err)
 	}
-	return deployment, obstacle, errors.Join(failed...)
+	return deployment, blocker, errors.Join(failed...)
+}
+
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch
+
+// getSettings returns the digest of the Guestbook's settings, or a blocker if the ConfigMap
+// does not exist; the event of its creation queues the Guestbook again.
+func (r *GuestbookReconciler) getSettings(ctx context.Context, guestbook *webappv1.Guestbook) (string, *blocker, error) {
+	settings := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: guestbook.Namespace, Name: guestbook.Spec.ConfigMapName}
+	err := r.Get(ctx, key, settings)
+	if apierrors.IsNotFound(err) {
+		return "", &blocker{
+			reason:  webappv1.ReasonConfigMapNotFound,
+			message: fmt.Sprintf("ConfigMap %q does not exist: create it, or choose another spec.configMapName", key.Name),
+		}, nil
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("get ConfigMap %s: %w", key, err)
+	}
+	return digestOf(settings), nil, nil
 }
 
 // child is an object that a Guestbook controls.
 type child struct {
 	kind string
-	// object holds namespace and name, and after apply the rest.
+	// object has a namespace and a name; apply fills in the rest.
 	object client.Object
-	// taken is the reason of the condition when the name belongs to somebody else.
+	// taken is the condition's reason if someone else's object has the name.
 	taken string
-	// set gives object the values that the Guestbook asks for, and leaves everything else in it alone.
+	// set sets the fields of object that the controller owns, and leaves all others alone.
 	set func()
 }
 
-// apply creates the child, or patches in it what differs from what is wanted. It
-// returns why the child is blocked, if it is. Without an error an event tells when
-// that ends; nobody tells when a quota or a policy has changed, so a refusal also
-// returns the error, and is retried less and less often.
+// apply creates the child, or patches the fields of it that differ. If the child is
+// blocked, it returns why. If an event will announce the end, there is no error with
+// it. No event announces that a quota or a policy has changed, so a refusal comes
+// with its error, and is retried with backoff.
 //
-// A patch, because it holds nothing but the fields that differ: annotations,
-// sidecars and whatever else others have set stays, even if the cache does not
-// show it yet. The lock, which is the resource version in the patch, makes the
-// API server refuse a patch that was computed from an old copy, or for an object
-// that was meanwhile deleted and made anew by somebody else.
-func (r *GuestbookReconciler) apply(ctx context.Context, guestbook *webappv1.Guestbook, child child) (*obstacle, error) {
+// A create fails if the name is in use, even if the cache does not show that yet;
+// server-side apply would adopt the object. A patch holds only the fields that
+// differ, so annotations, sidecars and whatever else others have set stay. The lock,
+// which is the resource version in the patch, makes the API server refuse a patch
+// that was computed from a stale copy, or from an object that has since been
+// deleted and recreated.
+func (r *GuestbookReconciler) apply(ctx context.Context, guestbook *webappv1.Guestbook, child child) (*blocker, error) {
 	key := client.ObjectKeyFromObject(child.object)
 	err := r.Get(ctx, key, child.object)
 	if apierrors.IsNotFound(err) {
@@ -76,8 +96,8 @@ func (r *GuestbookReconciler) apply(ctx context.Context, guestbook *webappv1.Gue
 	if err != nil {
 		return nil, fmt.Errorf("get %s %s: %w", child.kind, key, err)
 	}
-	if obstacle := findObstacle(guestbook, child); obstacle != nil {
-		return obstacle, nil
+	if blocker := findBlocker(guestbook, child); blocker != nil {
+		return blocker, nil
 	}
 	before := child.object.DeepCopyObject().(client.Object)
 	child.set()
@@ -92,35 +112,34 @@ func (r *GuestbookReconciler) apply(ctx context.Context, guestbook *webappv1.Gue
 	return nil, nil
 }
 
-func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Guestbook, child child) (*obstacle, error) {
+func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Guestbook, child child) (*blocker, error) {
 	child.set()
 	if err := ctrl.SetControllerReference(guestbook, child.object, r.Scheme); err != nil {
 		return nil, fmt.Errorf("set the owner of %s %s: %w", child.kind, guestbook.Name, err)
 	}
 	if err := r.Create(ctx, child.object); err != nil {
-		// It may exist already, if the cache lags behind. The retry finds out whose it is.
+		// It may exist already if the cache lags behind. The retry sees it, and checks its owner.
 		return refusal(child, err), fmt.Errorf("create %s %s: %w", child.kind, client.ObjectKeyFromObject(child.object), err)
 	}
 	logf.FromContext(ctx).Info("Created", "kind", child.kind)
 	return nil, nil
 }
 
-// findObstacle returns why the object found can't become the child, nil if it
-// can. One that the Guestbook does not control is never touched: it may be
-// somebody's production.
-func findObstacle(guestbook *webappv1.Guestbook, child child) *obstacle {
+// findBlocker returns why the object that was found can't be the child, nil if it
+// can. An object that the Guestbook does not control is never touched: it may be in production.
+func findBlocker(guestbook *webappv1.Guestbook, child child) *blocker {
 	owner := metav1.GetControllerOf(child.object)
 	controlled := owner != nil && owner.UID == guestbook.UID
-	// Only one Guestbook of a name exists at a time: the owner is a former one, and what it had about to be collected.
+	// Only one Guestbook of a name exists at a time, so the owner is a deleted one, and this object about to be collected.
 	leftover := !controlled && isGuestbook(owner) && owner.Name == guestbook.Name
 	switch {
 	case leftover, controlled && child.object.GetDeletionTimestamp() != nil:
-		return &obstacle{
+		return &blocker{
 			reason:  webappv1.ReasonProgressing,
 			message: fmt.Sprintf("%s %q is being removed; a new one follows", child.kind, guestbook.Name),
 		}
 	case !controlled:
-		return &obstacle{
+		return &blocker{
 			reason:  child.taken,
 			message: fmt.Sprintf("%s %q exists and is not managed by this Guestbook: delete it, or give the Guestbook another name", child.kind, guestbook.Name),
 		}
@@ -132,13 +151,13 @@ func isGuestbook(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Guestbook" && owner.APIVersion == webappv1.SchemeGroupVersion.String()
 }
 
-// refusal returns the obstacle if the API server understood the request and refused it, nil for any other error.
-func refusal(child child, err error) *obstacle {
+// refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large), nil for any other error.
+func refusal(child child, err error) *blocker {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
-	if !refused || isNamespaceGoing(err) {
+	if !refused || isNamespaceTerminating(err) {
 		return nil
 	}
-	return &obstacle{
+	return &blocker{
 		reason:  webappv1.ReasonRefused,
 		message: fmt.Sprintf("the API server refuses the %s: %v", child.kind, err),
 	}

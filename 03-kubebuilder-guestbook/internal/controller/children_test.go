@@ -25,7 +25,7 @@ func storedChild() child {
 	return child{kind: "Deployment", object: deployment, taken: webappv1.ReasonDeploymentTaken}
 }
 
-func TestFindObstacle(t *testing.T) {
+func TestFindBlocker(t *testing.T) {
 	now := metav1.Now()
 	owner := func(change func(*metav1.OwnerReference)) func(child) {
 		return func(found child) {
@@ -34,17 +34,17 @@ func TestFindObstacle(t *testing.T) {
 			found.object.SetOwnerReferences(references)
 		}
 	}
-	nobodys := func(found child) { found.object.SetOwnerReferences(nil) }
+	unowned := func(found child) { found.object.SetOwnerReferences(nil) }
 	tests := map[string]struct {
 		change     func(child)
 		wantReason string
 	}{
-		"the Guestbook's own":                   {change: func(child) {}},
-		"the Guestbook's own, being deleted":    {change: func(found child) { found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonProgressing},
-		"nobody's":                              {change: nobodys, wantReason: webappv1.ReasonDeploymentTaken},
-		"nobody's, being deleted":               {change: func(found child) { nobodys(found); found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonDeploymentTaken},
-		"owned, but not controlled":             {change: owner(func(reference *metav1.OwnerReference) { reference.Controller = nil }), wantReason: webappv1.ReasonDeploymentTaken},
-		"a former Guestbook's of the same name": {change: owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-former" }), wantReason: webappv1.ReasonProgressing},
+		"the Guestbook's own":                    {change: func(child) {}},
+		"the Guestbook's own, being deleted":     {change: func(found child) { found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonProgressing},
+		"no one's":                               {change: unowned, wantReason: webappv1.ReasonDeploymentTaken},
+		"no one's, being deleted":                {change: func(found child) { unowned(found); found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonDeploymentTaken},
+		"owned, but not controlled":              {change: owner(func(reference *metav1.OwnerReference) { reference.Controller = nil }), wantReason: webappv1.ReasonDeploymentTaken},
+		"a deleted Guestbook's of the same name": {change: owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" }), wantReason: webappv1.ReasonProgressing},
 		"another Guestbook's": {change: owner(func(reference *metav1.OwnerReference) {
 			reference.UID, reference.Name = "uid-of-other", "other"
 		}), wantReason: webappv1.ReasonDeploymentTaken},
@@ -60,34 +60,34 @@ func TestFindObstacle(t *testing.T) {
 			g := NewWithT(t)
 			found := storedChild()
 			test.change(found)
-			obstacle := findObstacle(storedGuestbook(), found)
+			blocker := findBlocker(storedGuestbook(), found)
 			if test.wantReason == "" {
-				g.Expect(obstacle).To(BeNil(), "see findObstacle in children.go")
+				g.Expect(blocker).To(BeNil(), "see findBlocker in children.go")
 				return
 			}
-			g.Expect(obstacle).NotTo(BeNil(), "the Deployment must be left alone, see findObstacle in children.go")
-			g.Expect(obstacle.reason).To(Equal(test.wantReason), obstacle.message)
-			g.Expect(obstacle.message).To(ContainSubstring(`Deployment "web"`), "the message names the object")
-			g.Expect(obstacle.condition()).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", test.wantReason)))
+			g.Expect(blocker).NotTo(BeNil(), "the Deployment must be left alone, see findBlocker in children.go")
+			g.Expect(blocker.reason).To(Equal(test.wantReason), blocker.message)
+			g.Expect(blocker.message).To(ContainSubstring(`Deployment "web"`), "the message names the object")
+			g.Expect(blocker.condition()).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", test.wantReason)))
 		})
 	}
 }
 
 func TestErrorsOfTheAPIServer(t *testing.T) {
 	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
-	going := apierrors.NewForbidden(deployments, "web", errors.New("the namespace is being terminated"))
-	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	terminating := apierrors.NewForbidden(deployments, "web", errors.New("the namespace is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	invalid := apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "web",
 		field.ErrorList{field.Invalid(field.NewPath("spec", "template"), "", "wrong")})
 	tests := map[string]struct {
 		err error
-		// wantRefused: reported in the status, and retried. wantGoing: given up. Neither: retried.
-		wantRefused, wantGoing bool
+		// wantRefused: reported in the status, and retried. wantTerminating: given up. Neither: retried.
+		wantRefused, wantTerminating bool
 	}{
-		"somebody else was faster":               {err: apierrors.NewConflict(deployments, "web", errors.New("changed"))},
+		"someone else has changed it":            {err: apierrors.NewConflict(deployments, "web", errors.New("changed"))},
 		"the cache does not show it yet":         {err: apierrors.NewAlreadyExists(deployments, "web")},
 		"the cache still shows it":               {err: apierrors.NewNotFound(deployments, "web")},
-		"the namespace is going":                 {err: going, wantGoing: true},
+		"the namespace is terminating":           {err: terminating, wantTerminating: true},
 		"a policy or a quota forbids it":         {err: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantRefused: true},
 		"a field is not valid":                   {err: invalid, wantRefused: true},
 		"it is too large":                        {err: apierrors.NewRequestEntityTooLargeError("limit is 3145728"), wantRefused: true},
@@ -99,14 +99,14 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			wrapped := fmt.Errorf("patch Deployment shop/web: %w", test.err)
-			g.Expect(isNamespaceGoing(wrapped)).To(Equal(test.wantGoing), "see isNamespaceGoing in guestbook_controller.go")
-			obstacle := refusal(storedChild(), test.err)
+			g.Expect(isNamespaceTerminating(wrapped)).To(Equal(test.wantTerminating), "see isNamespaceTerminating in guestbook_controller.go")
+			blocker := refusal(storedChild(), test.err)
 			if !test.wantRefused {
-				g.Expect(obstacle).To(BeNil(), "see refusal in children.go")
+				g.Expect(blocker).To(BeNil(), "see refusal in children.go")
 				return
 			}
-			g.Expect(obstacle.reason).To(Equal(webappv1.ReasonRefused))
-			g.Expect(obstacle.message).To(ContainSubstring(test.err.Error()), "people need the API server's words")
+			g.Expect(blocker.reason).To(Equal(webappv1.ReasonRefused))
+			g.Expect(blocker.message).To(ContainSubstring(test.err.Error()), "users need the API server's message")
 		})
 	}
 }

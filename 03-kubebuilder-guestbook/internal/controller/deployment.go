@@ -23,7 +23,7 @@ const (
 
 	instanceLabel  = "app.kubernetes.io/instance"
 	managedByLabel = "app.kubernetes.io/managed-by"
-	// revisionAnnotation tells, on pods and their template, what they are made from.
+	// revisionAnnotation, on the pods and their template, is the revision that they were created from.
 	revisionAnnotation = "webapp.my.domain/revision"
 )
 
@@ -38,8 +38,8 @@ const (
 	scratchPath  = "/tmp"                  // what nginx itself writes
 )
 
-// selectorLabels find the pods of a Guestbook. A Deployment's selector can't
-// change, so they hold nothing that can.
+// selectorLabels select the pods of a Guestbook. A Deployment's selector is
+// immutable, so they hold nothing that can change.
 func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/name": "guestbook",
@@ -48,23 +48,23 @@ func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
 	}
 }
 
-// newRevision names what the pods are made from: the Guestbook's UID, and a digest of
-// its spec, the image and the settings. The UID keeps a new Guestbook from taking the
-// terminating pods of a former one of its name for its own.
+// newRevision identifies what the pods are created from: the Guestbook's UID, and a digest of its
+// spec, the image and the settings. By the UID, the terminating pods of a deleted
+// Guestbook of the same name do not count as this one's.
 //
 // It does not digest the pod template: Kubernetes' Go types change from release to
-// release, so an update of the library would replace every pod.
+// release, so an update of the library would roll out every Guestbook.
 func newRevision(guestbook *webappv1.Guestbook, settings string) string {
 	spec := guestbook.Spec
-	spec.Size = 0 // another size replaces no pod
+	spec.Size = 0 // scaling replaces no pod
 	return fmt.Sprintf("%s.%s", guestbook.UID, digest(spec, image, settings))
 }
 
-// revisionOf is the revision that a pod was made from.
+// revisionOf is the revision that a pod was created from.
 func revisionOf(pod *corev1.Pod) string { return pod.Annotations[revisionAnnotation] }
 
-// setDeployment makes a Deployment the Guestbook's. A new revision makes the
-// Deployment controller replace the pods, a few at a time.
+// setDeployment sets the fields of the Deployment that the controller owns. A new
+// revision makes the Deployment controller replace the pods, a few at a time.
 func setDeployment(deployment *appsv1.Deployment, guestbook *webappv1.Guestbook, revision string) {
 	deployment.Labels = merge(deployment.Labels, selectorLabels(guestbook))
 	deployment.Spec.Replicas = new(guestbook.Spec.Size)
@@ -75,11 +75,11 @@ func setDeployment(deployment *appsv1.Deployment, guestbook *webappv1.Guestbook,
 	deployment.Spec.Template.Annotations = merge(deployment.Spec.Template.Annotations, map[string]string{revisionAnnotation: revision})
 }
 
-// setTemplate makes pods that pass the strictest of Kubernetes' pod security standards, "restricted".
+// setTemplate describes pods that meet the strictest of Kubernetes' pod security standards, "restricted".
 func setTemplate(template *corev1.PodTemplateSpec, guestbook *webappv1.Guestbook) {
 	template.Labels = merge(template.Labels, selectorLabels(guestbook))
 	pod := &template.Spec
-	pod.AutomountServiceAccountToken = new(false) // the pods have no business with the API server
+	pod.AutomountServiceAccountToken = new(false) // the pods never call the API server
 	if pod.SecurityContext == nil {
 		pod.SecurityContext = &corev1.PodSecurityContext{}
 	}
@@ -136,7 +136,7 @@ func setContainer(container *corev1.Container, guestbook *webappv1.Guestbook) {
 	mount(scratchVolume, scratchPath, false)
 }
 
-// setService makes a Service the Guestbook's: port 80 of all ready pods.
+// setService sets the fields of the Service that the controller owns: port 80 leads to all ready pods.
 func setService(service *corev1.Service, guestbook *webappv1.Guestbook) {
 	service.Labels = merge(service.Labels, selectorLabels(guestbook))
 	service.Spec.Type = corev1.ServiceTypeClusterIP
@@ -145,8 +145,8 @@ func setService(service *corev1.Service, guestbook *webappv1.Guestbook) {
 	port.Port, port.TargetPort, port.Protocol = 80, intstr.FromString(portName), corev1.ProtocolTCP
 }
 
-// named returns the element of the list that has the name, added if it is
-// missing. So whatever others have added to the list stays.
+// named returns the element of the list with that name, and appends one if there is
+// none. Elements that others have added stay.
 func named[T any](list *[]T, name string, nameOf func(*T) *string) *T {
 	for i := range *list {
 		if *nameOf(&(*list)[i]) == name {
@@ -159,7 +159,7 @@ func named[T any](list *[]T, name string, nameOf func(*T) *string) *T {
 	return &(*list)[len(*list)-1]
 }
 
-// merge returns the map with what is wanted in it.
+// merge returns present with the entries of wanted set.
 func merge(present, wanted map[string]string) map[string]string {
 	merged := map[string]string{}
 	maps.Copy(merged, present)

@@ -171,7 +171,7 @@ func TestSetDeploymentRestoresTheContainer(t *testing.T) {
 func TestSetService(t *testing.T) {
 	tests := map[string]struct {
 		change func(*corev1.Service)
-		// stays tells whether the change is none of the controller's business.
+		// stays tells whether the controller must leave the change alone.
 		stays bool
 	}{
 		"nothing was changed": {change: func(*corev1.Service) {}, stays: true},

@@ -1,14 +1,19 @@
-// Package controller brings Guestbooks up to date: for each it keeps a
-// Deployment and a Service, and reports in the Guestbook's status.
+// Package controller reconciles Guestbooks: for each it keeps a Deployment and
+// a Service, and reports in the Guestbook's status.
 package controller
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,14 +23,16 @@ import (
 )
 
 const (
-	// controllerName is in logs, metrics and events, and on everything that the controller makes.
+	// controllerName is in logs, metrics and events, and in the labels of everything that the controller makes.
 	controllerName = "guestbook-controller"
+	// actionReconcile is the action in all events.
+	actionReconcile = "Reconcile"
 	// reconcileTimeout bounds one call of Reconcile. It is shorter than the
 	// manager's graceful shutdown, so that a call which has begun can end.
 	reconcileTimeout = 15 * time.Second
 )
 
-// GuestbookReconciler brings Guestbooks up to date.
+// GuestbookReconciler reconciles Guestbooks.
 type GuestbookReconciler struct {
 	client.Client
 	Scheme   *runtime.Scheme
@@ -34,10 +41,10 @@ type GuestbookReconciler struct {
 
 // +kubebuilder:rbac:groups=webapp.my.domain,resources=guestbooks,verbs=list;watch
 
-// Reconcile brings one Guestbook up to date. It reads the cache, writes only
-// what differs, and may be called any number of times.
+// Reconcile reconciles one Guestbook. It reads the cache, writes only what
+// differs, and may be called any number of times.
 func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	// The manager's end cancels ctx. What has begun is finished all the same.
+	// The manager cancels ctx when it stops. Finish what has begun all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)
 	defer cancel()
 
@@ -46,36 +53,82 @@ func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !guestbook.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // the garbage collector removes the children, for they have an owner reference
+		return ctrl.Result{}, nil // the garbage collector deletes the children, which have an owner reference
 	}
 	err := r.reconcile(ctx, guestbook)
-	if isNamespaceGoing(err) {
+	if isNamespaceTerminating(err) {
 		return ctrl.Result{}, nil // no retry can succeed, and the Guestbook's own deletion is an event
 	}
 	return ctrl.Result{}, err
 }
 
-// reconcile makes the children what the Guestbook asks for, and then reports. If
-// a child is blocked, the status says why; the error, if any, is retried.
+// reconcile creates or patches the children, observes the pods, and reports. If a
+// child is blocked, the status says why; the error, if any, is retried.
 func (r *GuestbookReconciler) reconcile(ctx context.Context, guestbook *webappv1.Guestbook) error {
-	deployment, obstacle, failed := r.applyChildren(ctx, guestbook)
-	if failed != nil && obstacle == nil {
+	deployment, blocker, failed := r.applyChildren(ctx, guestbook)
+	if failed != nil && blocker == nil {
 		return failed
 	}
 	pods, err := r.listPods(ctx, guestbook)
 	if err != nil {
 		return err
 	}
-	if obstacle != nil {
-		return errors.Join(r.updateStatus(ctx, guestbook, pods, obstacle.condition()), failed)
+	if blocker != nil {
+		return errors.Join(r.updateStatus(ctx, guestbook, pods, blocker.condition()), failed)
 	}
 	return r.updateStatus(ctx, guestbook, pods, observedCondition(guestbook, deployment, pods))
 }
 
-// isNamespaceGoing tells whether a create came too late: the Guestbook is about to be deleted as well.
-func isNamespaceGoing(err error) bool {
-	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+
+// listPods returns the Guestbook's pods without those that are terminating or have finished.
+func (r *GuestbookReconciler) listPods(ctx context.Context, guestbook *webappv1.Guestbook) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	err := r.List(ctx, pods, client.InNamespace(guestbook.Namespace), client.MatchingLabels(selectorLabels(guestbook)))
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of Guestbook %s: %w", client.ObjectKeyFromObject(guestbook), err)
+	}
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return isTerminating(&pod) }), nil
 }
 
-// obstacle says why a child is blocked, as the Guestbook's condition reports it.
-type obstacle struct{ reason, message string }
+// +kubebuilder:rbac:groups=webapp.my.domain,resources=guestbooks/status,verbs=patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// updateStatus patches the status if it changes, and emits the event for what changes.
+//
+// The lock, which is the resource version in the patch, makes the API server
+// refuse a status that was computed from a stale Guestbook, even one that only
+// lacks our own last status because the cache lags behind.
+func (r *GuestbookReconciler) updateStatus(ctx context.Context, guestbook *webappv1.Guestbook, pods []corev1.Pod, ready metav1.Condition) error {
+	status := newStatus(guestbook, pods, ready)
+	if equality.Semantic.DeepEqual(&guestbook.Status, status) {
+		return nil
+	}
+	before := guestbook.DeepCopy()
+	guestbook.Status = *status
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Status().Patch(ctx, guestbook, patch); err != nil {
+		return fmt.Errorf("patch the status of Guestbook %s: %w", client.ObjectKeyFromObject(guestbook), err)
+	}
+	r.announce(guestbook, before.Status.Conditions, ready)
+	return nil
+}
+
+// announce emits an event if the condition has another reason, unless that is Progressing.
+// Resyncs and restarts change nothing, so they emit none.
+func (r *GuestbookReconciler) announce(guestbook *webappv1.Guestbook, before []metav1.Condition, ready metav1.Condition) {
+	last := meta.FindStatusCondition(before, webappv1.ConditionReady)
+	if ready.Reason == webappv1.ReasonProgressing || last != nil && last.Reason == ready.Reason {
+		return
+	}
+	eventType := corev1.EventTypeWarning
+	if ready.Status == metav1.ConditionTrue {
+		eventType = corev1.EventTypeNormal
+	}
+	r.Recorder.Eventf(guestbook, nil, eventType, ready.Reason, actionReconcile, "%s", ready.Message)
+}
+
+// isNamespaceTerminating tells whether a create came too late: the Guestbook is about to be deleted as well.
+func isNamespaceTerminating(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}

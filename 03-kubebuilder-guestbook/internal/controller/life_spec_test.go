@@ -30,7 +30,7 @@ var _ = Describe("a Guestbook", func() {
 		create(ctx, second)
 		expectReason(ctx, second, webappv1.ReasonAvailable)
 		expectEvents(ctx, second, "Normal Available")
-		Expect(eventsOf(ctx, Default, guestbook)).To(ConsistOf("Normal Available"), "a start changes nothing, see announce in status.go")
+		Expect(eventsOf(ctx, Default, guestbook)).To(ConsistOf("Normal Available"), "a start changes nothing, see announce in guestbook_controller.go")
 	}, SpecTimeout(specTimeout))
 
 	It("says that its Deployment is refused, and gets it when it is not any more", func(ctx SpecContext) {
@@ -40,7 +40,7 @@ var _ = Describe("a Guestbook", func() {
 		guestbook := newGuestbook(namespace, "refused", 1)
 		create(ctx, newSettings(namespace, "page-settings", "Welcome"), guestbook)
 		expectReason(ctx, guestbook, webappv1.ReasonRefused)
-		Expect(readyCondition(ctx, Default, guestbook).Message).To(ContainSubstring("exceeded quota: no-deployments"), "people need the API server's words")
+		Expect(readyCondition(ctx, Default, guestbook).Message).To(ContainSubstring("exceeded quota: no-deployments"), "users need the API server's message")
 		expectEvents(ctx, guestbook, "Warning Refused")
 
 		Expect(cluster.Client.Delete(ctx, quota)).To(Succeed())
@@ -52,26 +52,26 @@ var _ = Describe("a Guestbook", func() {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		guestbook := newGuestbook(namespace, "taken", 1)
-		foreign := newService(guestbook)
-		foreign.Spec = corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "mail", Port: 25}}}
-		create(ctx, foreign, newSettings(namespace, "page-settings", "Welcome"), guestbook)
+		conflicting := newService(guestbook)
+		conflicting.Spec = corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "mail", Port: 25}}}
+		create(ctx, conflicting, newSettings(namespace, "page-settings", "Welcome"), guestbook)
 		expectReason(ctx, guestbook, webappv1.ReasonServiceTaken)
 		expectEvents(ctx, guestbook, "Warning ServiceTaken")
 		eventually(ctx, func(g Gomega) { // until all is quiet: from now on only the Service can be the cause
 			g.Expect(getDeployment(ctx, g, guestbook).Status.AvailableReplicas).To(BeEquivalentTo(1))
 			readyCondition(ctx, g, guestbook)
-			g.Expect(named(guestbook)).To(HaveLen(1), "the pods serve nobody yet, but the status names them")
+			g.Expect(named(guestbook)).To(HaveLen(1), "no visitor finds the pods yet, but the status names them")
 		})
 		found := newService(guestbook)
 		Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(found), found)).To(Succeed())
-		Expect(found.ResourceVersion).To(Equal(foreign.ResourceVersion), "what belongs to somebody else stays as it is, see findObstacle in children.go")
+		Expect(found.ResourceVersion).To(Equal(conflicting.ResourceVersion), "it is not the controller's, see findBlocker in children.go")
 
-		Expect(cluster.Client.Delete(ctx, foreign)).To(Succeed())
+		Expect(cluster.Client.Delete(ctx, conflicting)).To(Succeed())
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
 		expectEvents(ctx, guestbook, "Warning ServiceTaken", "Normal Available")
 	}, SpecTimeout(specTimeout))
 
-	It("made anew gets children of its own", func(ctx SpecContext) {
+	It("recreated gets children of its own", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		former := newGuestbook(namespace, "again", 1)
@@ -83,7 +83,7 @@ var _ = Describe("a Guestbook", func() {
 		guestbook := newGuestbook(namespace, "again", 1)
 		create(ctx, guestbook)
 		eventually(ctx, func(g Gomega) {
-			g.Expect(metav1.IsControlledBy(getDeployment(ctx, g, guestbook), guestbook)).To(BeTrue(), "the former Deployment goes and a new one comes, see findObstacle in children.go")
+			g.Expect(metav1.IsControlledBy(getDeployment(ctx, g, guestbook), guestbook)).To(BeTrue(), "the old Deployment is deleted and a new one created, see findBlocker in children.go")
 		})
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
 		expectPodsNamed(ctx, guestbook)

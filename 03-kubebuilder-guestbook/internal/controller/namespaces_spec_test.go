@@ -20,8 +20,8 @@ var _ = Describe("a manager of some namespaces", func() {
 		own, other := cluster.Namespace(ctx), cluster.Namespace(ctx)
 		tap := traffic.New()
 		startManager(tap.Config(confinedTo(ctx, own)), testOptions(own))
-		guestbook, foreign := newGuestbook(own, "own", 1), newGuestbook(other, "foreign", 1)
-		create(ctx, newSettings(own, "page-settings", "Welcome"), newSettings(other, "page-settings", "Welcome"), foreign, guestbook)
+		guestbook, elsewhere := newGuestbook(own, "own", 1), newGuestbook(other, "elsewhere", 1)
+		create(ctx, newSettings(own, "page-settings", "Welcome"), newSettings(other, "page-settings", "Welcome"), elsewhere, guestbook)
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
 		expectEvents(ctx, guestbook, "Normal Available")
 
@@ -30,7 +30,7 @@ var _ = Describe("a manager of some namespaces", func() {
 			Expect(inside).To(BeTrue(), "the manager of namespace %s asked: %s: see cachedNamespaces in manager/manager.go", own, request)
 			Expect(request.Status).NotTo(Equal(403), "a Role in its namespace must be enough: %s", request)
 		}
-		Expect(readyCondition(ctx, Default, foreign)).To(BeNil(), "a Guestbook of another namespace is none of its business")
+		Expect(readyCondition(ctx, Default, elsewhere)).To(BeNil(), "it must not touch a Guestbook in another namespace")
 	}, SpecTimeout(specTimeout))
 
 	It("looks after each of them, and takes no settings from another one", func(ctx SpecContext) {
@@ -70,7 +70,7 @@ func confinedTo(ctx context.Context, namespaces ...string) *rest.Config {
 	return asUser(user)
 }
 
-// asUser connects as somebody who has no rights but those that roles give.
+// asUser connects as a user without any rights but those of the roles.
 func asUser(name string) *rest.Config {
 	config := rest.CopyConfig(cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:authenticated"}}

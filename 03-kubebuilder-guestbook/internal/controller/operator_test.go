@@ -26,7 +26,7 @@ var operator = operatortest.Operator{
 		Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"),
 		Drift: map[string]string{
 			"scaled by hand":        `{"spec":{"replicas":7}}`,
-			"another image":         `{"spec":{"template":{"spec":{"containers":[{"name":"page","image":"somebody/else:1"}]}}}}`,
+			"another image":         `{"spec":{"template":{"spec":{"containers":[{"name":"page","image":"someone/else:1"}]}}}}`,
 			"a label of ours taken": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
 			"privileges asked for":  `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
 			"pods of old settings":  `{"spec":{"template":{"metadata":{"annotations":{"webapp.my.domain/revision":"old"}}}}}`,
@@ -39,7 +39,7 @@ var operator = operatortest.Operator{
 		Kind: corev1.SchemeGroupVersion.WithKind("Service"),
 		Drift: map[string]string{
 			"opened to the outside": `{"spec":{"type":"NodePort"}}`,
-			"no pods behind it":     `{"spec":{"selector":{"app.kubernetes.io/instance":"nobody"}}}`,
+			"no pods behind it":     `{"spec":{"selector":{"app.kubernetes.io/instance":"other"}}}`,
 			"another target":        `{"spec":{"ports":[{"name":"http","port":80,"targetPort":1}]}}`,
 		},
 		Foreign: map[string]string{

@@ -2,35 +2,16 @@ package controller
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
 
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
-
-// listPods returns the Guestbook's pods without those that are ending.
-func (r *GuestbookReconciler) listPods(ctx context.Context, guestbook *webappv1.Guestbook) ([]corev1.Pod, error) {
-	pods := &corev1.PodList{}
-	err := r.List(ctx, pods, client.InNamespace(guestbook.Namespace), client.MatchingLabels(selectorLabels(guestbook)))
-	if err != nil {
-		return nil, fmt.Errorf("list the pods of Guestbook %s: %w", client.ObjectKeyFromObject(guestbook), err)
-	}
-	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return isEnding(&pod) }), nil
-}
-
-// readyNames returns the names of the ready pods, the one that has been ready
-// for longest first. The rule depends on the pods alone, so that every replica
-// of the controller, and each new start, names the same ones. A pod that becomes
-// ready later comes after those that are; within one second, which is as fine as
-// the API tells time, the names decide.
+// readyNames returns the names of the ready pods, longest ready first. The order depends on the
+// pods alone, so every replica of the controller, and each restart, computes the same. The API
+// has times in whole seconds; within one, the names decide.
 func readyNames(pods []corev1.Pod) []string {
 	ready := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !isReady(&pod) })
 	slices.SortFunc(ready, func(a, b corev1.Pod) int {
@@ -43,7 +24,8 @@ func readyNames(pods []corev1.Pod) []string {
 	return names
 }
 
-func isEnding(pod *corev1.Pod) bool {
+// isTerminating tells whether the pod is being deleted, or has finished already.
+func isTerminating(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
@@ -69,7 +51,7 @@ func readyConditionOf(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// keepReadiness removes from a pod, on the way into the cache, what nothing here reads.
+// keepReadiness is a cache transform: it drops everything of a pod that nothing here reads.
 func keepReadiness(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {

@@ -60,7 +60,7 @@ func TestReadyNames(t *testing.T) {
 	}
 }
 
-func TestIsEnding(t *testing.T) {
+func TestIsTerminating(t *testing.T) {
 	now := metav1.Now()
 	tests := map[string]struct {
 		change func(*corev1.Pod)
@@ -78,7 +78,7 @@ func TestIsEnding(t *testing.T) {
 			g := NewWithT(t)
 			pod := storedPod("a", 1)
 			test.change(&pod)
-			g.Expect(isEnding(&pod)).To(Equal(test.want), "see isEnding in pods.go")
+			g.Expect(isTerminating(&pod)).To(Equal(test.want), "see isTerminating in pods.go")
 		})
 	}
 }
@@ -107,7 +107,7 @@ func TestKeepReadiness(t *testing.T) {
 			g.Expect(isPod).To(BeTrue())
 			g.Expect(kept.Namespace+"/"+kept.Name).To(Equal("shop/web-1"), "the key in the cache")
 			g.Expect(kept.ResourceVersion).To(Equal(whole.ResourceVersion), "the informer compares versions")
-			g.Expect(isEnding(kept)).To(Equal(isEnding(whole)))
+			g.Expect(isTerminating(kept)).To(Equal(isTerminating(whole)))
 			g.Expect(isReady(kept)).To(Equal(isReady(whole)))
 			g.Expect(readySince(kept)).To(Equal(readySince(whole)))
 			g.Expect(revisionOf(kept)).To(Equal(revisionOf(whole)))
@@ -123,7 +123,7 @@ func TestKeepReadiness(t *testing.T) {
 
 			again, err := keepReadiness(kept.DeepCopy())
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(again).To(Equal(kept), "the informer may hand over again what it got")
+			g.Expect(again).To(Equal(kept), "the informer may pass the result in again")
 		})
 	}
 }

@@ -127,7 +127,7 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 			return writer.Create(ctx, object, options...)
 		}}
 	}
-	foreign := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	conflicting := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("quota"))
 	outage := apierrors.NewInternalError(errors.New("etcd"))
 	tests := map[string]struct {
@@ -137,7 +137,7 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 		wantReason string
 		wantErr    error
 	}{
-		"the Deployment's name is taken": {objects: []client.Object{newSettings(), foreign}, wantReason: webappv1.ReasonDeploymentTaken},
+		"the Deployment's name is taken": {objects: []client.Object{newSettings(), conflicting}, wantReason: webappv1.ReasonDeploymentTaken},
 		"the Deployment is refused":      {faults: refusing(forbidden), objects: []client.Object{newSettings()}, wantReason: webappv1.ReasonRefused, wantErr: forbidden},
 		"the Deployment fails":           {faults: refusing(outage), objects: []client.Object{newSettings()}, wantErr: outage},
 		"there are no settings":          {wantReason: webappv1.ReasonConfigMapNotFound},
@@ -164,14 +164,14 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 	}
 }
 
-// If two things are wrong, the status reports the first, and what only time can mend is still retried.
-func TestRetriesBesideAnObstacle(t *testing.T) {
+// If two things are wrong, the status reports the first, and the transient one is still retried.
+func TestRetriesBesideABlocker(t *testing.T) {
 	g := NewWithT(t)
 	outage := apierrors.NewInternalError(errors.New("etcd"))
-	foreign := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	conflicting := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	reconciler := testReconciler(t, interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return outage },
-	}, newGuestbook(), newSettings(), foreign)
+	}, newGuestbook(), newSettings(), conflicting)
 	guestbook := newGuestbook()
 	_, err := reconciler.Reconcile(t.Context(), requestFor(guestbook))
 	g.Expect(err).To(MatchError(outage))

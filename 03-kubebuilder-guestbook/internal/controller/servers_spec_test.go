@@ -35,7 +35,7 @@ var _ = Describe("the metrics", func() {
 		status, _ := get(ctx, "https://"+address+"/metrics", "")
 		Expect(status).To(Equal(http.StatusUnauthorized), "without a token")
 		status, _ = get(ctx, "https://"+address+"/metrics", "no.valid.token")
-		Expect(status).To(BeElementOf(http.StatusUnauthorized, http.StatusInternalServerError), "with a token that nobody has issued; controller-runtime v0.25.2 says 500")
+		Expect(status).To(BeElementOf(http.StatusUnauthorized, http.StatusInternalServerError), "with a token that the API server has not issued; controller-runtime v0.25.2 says 500")
 		status, _ = get(ctx, "https://"+address+"/metrics", stranger)
 		Expect(status).To(Equal(http.StatusForbidden), "with the token of an account that lacks the right")
 		status, body := get(ctx, "https://"+address+"/metrics", reader)
@@ -121,7 +121,7 @@ func serveMetrics(config *rest.Config, options manager.Options) string {
 	return listening.GetBindAddr()
 }
 
-// grant gives somebody the rules of the role in a file, in all namespaces, until the spec ends.
+// grant gives a user the rules of the role in a file, in all namespaces, until the spec ends.
 func grant(ctx context.Context, file string, subject rbacv1.Subject) {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "guestbook-spec-"}, Rules: rulesOf(file)}
@@ -148,7 +148,7 @@ func newAccount(ctx context.Context, namespace, name string) (token string) {
 	return request.Status.Token
 }
 
-// waitForRight waits until the API server knows that somebody may get the metrics:
+// waitForRight waits until the API server lets a user get the metrics:
 // the metrics server remembers a no for half a minute.
 func waitForRight(ctx context.Context, user string) {
 	GinkgoHelper()

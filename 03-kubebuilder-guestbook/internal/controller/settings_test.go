@@ -89,7 +89,7 @@ func TestKeepDigest(t *testing.T) {
 
 	again, err := keepDigest(want.DeepCopy())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(again).To(Equal(want), "the informer may hand over again what it got")
+	g.Expect(again).To(Equal(want), "the informer may pass the result in again")
 }
 
 func TestKeepDigestLeavesOthersAlone(t *testing.T) {
@@ -98,7 +98,7 @@ func TestKeepDigestLeavesOthersAlone(t *testing.T) {
 	g.Expect(keepDigest(secret.DeepCopy())).To(Equal(secret))
 }
 
-// Whoever could write a ConfigMap with the key could keep its changes from the pods.
+// With the key in a ConfigMap, its author could keep changes from the pods.
 func TestDigestKeyCannotBeForged(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(validation.IsConfigMapKey(digestKey)).NotTo(BeEmpty(), "the API server must refuse digestKey as a ConfigMap's key")

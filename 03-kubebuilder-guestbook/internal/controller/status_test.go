@@ -18,7 +18,7 @@ import (
 var late = appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: "took too long"}
 
 func TestObservedCondition(t *testing.T) {
-	outdated := func(pod corev1.Pod) corev1.Pod {
+	ofOldRevision := func(pod corev1.Pod) corev1.Pod {
 		pod.Annotations = map[string]string{revisionAnnotation: "former"}
 		return pod
 	}
@@ -34,8 +34,8 @@ func TestObservedCondition(t *testing.T) {
 		"a pod is not ready":                          {pods: []corev1.Pod{storedPod("a", 1), unready(storedPod("b", 2))}, wantReason: webappv1.ReasonProgressing},
 		"a pod is too many":                           {pods: []corev1.Pod{storedPod("a", 1), storedPod("b", 2), storedPod("c", 3)}, wantReason: webappv1.ReasonProgressing},
 		"a pod that is not ready is too many":         {pods: []corev1.Pod{storedPod("a", 1), storedPod("b", 2), unready(storedPod("c", 3))}, wantReason: webappv1.ReasonProgressing},
-		"a pod is of a former revision":               {pods: []corev1.Pod{storedPod("a", 1), outdated(storedPod("b", 2))}, wantReason: webappv1.ReasonProgressing},
-		"all pods are of a former revision":           {pods: []corev1.Pod{outdated(storedPod("a", 1)), outdated(storedPod("b", 2))}, wantReason: webappv1.ReasonProgressing},
+		"a pod is of a former revision":               {pods: []corev1.Pod{storedPod("a", 1), ofOldRevision(storedPod("b", 2))}, wantReason: webappv1.ReasonProgressing},
+		"all pods are of a former revision":           {pods: []corev1.Pod{ofOldRevision(storedPod("a", 1)), ofOldRevision(storedPod("b", 2))}, wantReason: webappv1.ReasonProgressing},
 		"a pod is missing, and the rollout is stuck":  {pods: []corev1.Pod{storedPod("a", 1)}, deployment: appsv1.DeploymentStatus{ObservedGeneration: 5, Conditions: []appsv1.DeploymentCondition{late}}, wantReason: webappv1.ReasonStalled},
 		"a pod is missing, and a former one is stuck": {pods: []corev1.Pod{storedPod("a", 1)}, deployment: appsv1.DeploymentStatus{ObservedGeneration: 4, Conditions: []appsv1.DeploymentCondition{late}}, wantReason: webappv1.ReasonProgressing},
 	}
@@ -135,15 +135,15 @@ func TestAnnounce(t *testing.T) {
 		// want is the event; "" for none.
 		want string
 	}{
-		"a new Guestbook is progressing":        {after: progressing},
-		"a new Guestbook has no settings":       {after: missing, want: "Warning ConfigMapNotFound 100% missing"},
-		"a Guestbook becomes ready":             {before: []metav1.Condition{progressing}, after: available, want: "Normal Available all there"},
-		"a ready Guestbook stays ready":         {before: []metav1.Condition{available}, after: available},
-		"a ready Guestbook rolls its pods":      {before: []metav1.Condition{available}, after: progressing},
-		"a problem stays, in other words":       {before: []metav1.Condition{missing}, after: renamed},
-		"a problem follows another":             {before: []metav1.Condition{missing}, after: taken, want: "Warning DeploymentTaken taken"},
-		"a problem is being solved":             {before: []metav1.Condition{taken}, after: progressing},
-		"somebody else's condition is not ours": {before: []metav1.Condition{{Type: "Audited", Reason: webappv1.ReasonAvailable}}, after: available, want: "Normal Available all there"},
+		"a new Guestbook is progressing":       {after: progressing},
+		"a new Guestbook has no settings":      {after: missing, want: "Warning ConfigMapNotFound 100% missing"},
+		"a Guestbook becomes ready":            {before: []metav1.Condition{progressing}, after: available, want: "Normal Available all there"},
+		"a ready Guestbook stays ready":        {before: []metav1.Condition{available}, after: available},
+		"a ready Guestbook rolls its pods":     {before: []metav1.Condition{available}, after: progressing},
+		"a problem stays, in other words":      {before: []metav1.Condition{missing}, after: renamed},
+		"a problem follows another":            {before: []metav1.Condition{missing}, after: taken, want: "Warning DeploymentTaken taken"},
+		"a problem is being solved":            {before: []metav1.Condition{taken}, after: progressing},
+		"someone else's condition is not ours": {before: []metav1.Condition{{Type: "Audited", Reason: webappv1.ReasonAvailable}}, after: available, want: "Normal Available all there"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestAnnounce(t *testing.T) {
 			recorder := events.NewFakeRecorder(1)
 			(&GuestbookReconciler{Recorder: recorder}).announce(storedGuestbook(), test.before, test.after)
 			if test.want == "" {
-				g.Expect(recorder.Events).To(BeEmpty(), "see announce in status.go")
+				g.Expect(recorder.Events).To(BeEmpty(), "see announce in guestbook_controller.go")
 				return
 			}
 			g.Expect(recorder.Events).To(Receive(Equal(test.want)))

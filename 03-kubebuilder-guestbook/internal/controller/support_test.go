@@ -130,7 +130,7 @@ func expectReason(ctx context.Context, guestbook *webappv1.Guestbook, reason str
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
 		ready := readyCondition(ctx, g, guestbook)
-		g.Expect(ready).NotTo(BeNil(), "Guestbook %s has no condition Ready yet, see updateStatus in status.go", guestbook.Name)
+		g.Expect(ready).NotTo(BeNil(), "Guestbook %s has no condition Ready yet, see updateStatus in guestbook_controller.go", guestbook.Name)
 		g.Expect(ready.Reason).To(Equal(reason), "Ready is %s: %s", ready.Status, ready.Message)
 		g.Expect(ready.ObservedGeneration).To(Equal(guestbook.Generation))
 		g.Expect(guestbook.Status.ObservedGeneration).To(Equal(guestbook.Generation))
@@ -154,7 +154,7 @@ func consistently(ctx context.Context, expectations func(Gomega)) {
 	Consistently(expectations).WithContext(ctx).WithTimeout(quietTime).WithPolling(pollInterval).Should(Succeed())
 }
 
-// podsOf are the Guestbook's pods that nobody has deleted.
+// podsOf are the Guestbook's pods that are not terminating.
 func podsOf(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook) []corev1.Pod {
 	selector, err := labels.Parse(guestbook.Status.Selector)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -178,7 +178,7 @@ func getDeployment(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook)
 	return deployment
 }
 
-// revisionOf is what the Guestbook's pods are to be made from.
+// revisionOf is the revision that the Guestbook's pods should have.
 func revisionOf(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook) string {
 	return getDeployment(ctx, g, guestbook).Spec.Template.Annotations[revisionAnnotation]
 }
@@ -186,7 +186,9 @@ func revisionOf(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook) st
 // expectEvents waits until the events about the Guestbook are those given, such as "Warning Refused", each as often as it is named.
 func expectEvents(ctx context.Context, guestbook *webappv1.Guestbook, want ...string) {
 	GinkgoHelper()
-	eventually(ctx, func(g Gomega) { g.Expect(eventsOf(ctx, g, guestbook)).To(ConsistOf(want), "see announce in status.go") })
+	eventually(ctx, func(g Gomega) {
+		g.Expect(eventsOf(ctx, g, guestbook)).To(ConsistOf(want), "see announce in guestbook_controller.go")
+	})
 }
 
 func eventsOf(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook) []string {

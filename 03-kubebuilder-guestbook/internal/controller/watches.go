@@ -22,10 +22,10 @@ import (
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
 
-// byConfigMap is the index that finds Guestbooks by the name of their settings.
+// byConfigMap is the index of Guestbooks by the name of their ConfigMap.
 const byConfigMap = "spec.configMapName"
 
-// SetupWithManager says which events make a worker look at which Guestbook.
+// SetupWithManager says which events queue which Guestbook.
 func (r *GuestbookReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := mgr.GetFieldIndexer().IndexField(context.Background(), &webappv1.Guestbook{}, byConfigMap, configMapOf)
 	if err != nil {
@@ -36,7 +36,7 @@ func (r *GuestbookReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&webappv1.Guestbook{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
-		// Objects of somebody else that stand in a Guestbook's way: they have its name.
+		// An object of someone else that blocks a child has the Guestbook's name.
 		Watches(&appsv1.Deployment{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(uncontrolled)).
 		Watches(&corev1.Service{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(uncontrolled)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.guestbooksWith), builder.WithPredicates(contentChanged)).
@@ -44,7 +44,7 @@ func (r *GuestbookReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// CacheByObject says what of which objects the manager's cache keeps.
+// CacheByObject says which objects the manager's cache holds, and what of them.
 func CacheByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.ConfigMap{}: {Transform: keepDigest},
@@ -60,10 +60,10 @@ func configMapOf(object client.Object) []string {
 	return []string{guestbook.Spec.ConfigMapName}
 }
 
-// guestbooksWith are those that take their settings from a ConfigMap.
+// guestbooksWith returns the Guestbooks that refer to a ConfigMap.
 func (r *GuestbookReconciler) guestbooksWith(ctx context.Context, settings client.Object) []reconcile.Request {
 	guestbooks := &webappv1.GuestbookList{}
-	// Events wait for this function. It need not wait for the client's own writes, for the index is about none of them.
+	// Events wait for this function, so it must not wait for the client's own writes, which never change the index.
 	err := r.List(ctx, guestbooks, client.InNamespace(settings.GetNamespace()),
 		client.MatchingFields{byConfigMap: settings.GetName()}, client.DisableReadYourWritesConsistency)
 	if err != nil {
@@ -77,28 +77,28 @@ func (r *GuestbookReconciler) guestbooksWith(ctx context.Context, settings clien
 	return requests
 }
 
-// guestbookOf is the one that a pod belongs to. The pod's controller is a
-// ReplicaSet, and that one's the Deployment, so its label is the shorter way.
+// guestbookOf is the Guestbook of a pod, by its label: Owns does not follow the chain from
+// the pod to its ReplicaSet, and from that to the Deployment.
 func guestbookOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
 }
 
-// uncontrolled lets the events of objects through that no Guestbook controls: Owns is for the others.
+// uncontrolled passes events of objects that no Guestbook controls; Owns handles the others.
 var uncontrolled = predicate.NewPredicateFuncs(func(object client.Object) bool {
 	return !isGuestbook(metav1.GetControllerOf(object))
 })
 
-// contentChanged keeps changes of labels, annotations and the like away.
+// contentChanged drops updates of a ConfigMap that leave its content as it was.
 var contentChanged = predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
 	before, wasConfigMap := change.ObjectOld.(*corev1.ConfigMap)
 	after, isConfigMap := change.ObjectNew.(*corev1.ConfigMap)
 	return wasConfigMap && isConfigMap && digestOf(before) != digestOf(after)
 }}
 
-// readinessChanged keeps changes away that no status shows.
+// readinessChanged drops updates of a pod that change no status.
 var readinessChanged = predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
 	before, wasPod := change.ObjectOld.(*corev1.Pod)
 	after, isPod := change.ObjectNew.(*corev1.Pod)
-	return wasPod && isPod && (isReady(before) != isReady(after) || isEnding(before) != isEnding(after) || revisionOf(before) != revisionOf(after) ||
-		!readySince(before).Time.Equal(readySince(after).Time)) // a cache that missed events shows only that it was not ready for a while
+	return wasPod && isPod && (isReady(before) != isReady(after) || isTerminating(before) != isTerminating(after) || revisionOf(before) != revisionOf(after) ||
+		!readySince(before).Time.Equal(readySince(after).Time)) // after missed events, only this shows that the pod was not ready for a while
 }}

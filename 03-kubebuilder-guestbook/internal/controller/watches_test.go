@@ -77,9 +77,9 @@ func TestPredicatesLetArrivalsAndDeparturesThrough(t *testing.T) {
 		predicate predicate.Predicate
 		object    client.Object
 	}{
-		"settings":             {predicate: contentChanged, object: storedSettings()},
-		"pods":                 {predicate: readinessChanged, object: &pod},
-		"somebody else's work": {predicate: uncontrolled, object: newDeployment(storedGuestbook())},
+		"settings":              {predicate: contentChanged, object: storedSettings()},
+		"pods":                  {predicate: readinessChanged, object: &pod},
+		"someone else's object": {predicate: uncontrolled, object: newDeployment(storedGuestbook())},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -92,11 +92,11 @@ func TestPredicatesLetArrivalsAndDeparturesThrough(t *testing.T) {
 
 func TestUncontrolled(t *testing.T) {
 	g := NewWithT(t)
-	owned, foreign := storedChild().object, newService(storedGuestbook())
+	owned, unowned := storedChild().object, newService(storedGuestbook())
 	g.Expect(uncontrolled.Create(event.CreateEvent{Object: owned})).To(BeFalse(), "Owns sees to it")
 	g.Expect(uncontrolled.Update(event.UpdateEvent{ObjectOld: owned, ObjectNew: newDeployment(storedGuestbook())})).To(BeTrue(), "its owner was taken away")
-	foreign.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: "Guestbook", Name: "web", UID: "uid-of-web", Controller: new(true)}}
-	g.Expect(uncontrolled.Delete(event.DeleteEvent{Object: foreign})).To(BeTrue(), "a kind of another group is somebody else")
+	unowned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: "Guestbook", Name: "web", UID: "uid-of-web", Controller: new(true)}}
+	g.Expect(uncontrolled.Delete(event.DeleteEvent{Object: unowned})).To(BeTrue(), "a kind of the same name in another group is not ours")
 }
 
 func TestWhoseObjectsTheyAre(t *testing.T) {

@@ -46,7 +46,7 @@ var guestbook = outside.Operator{
 	}, {
 		Name: "service/full-guestbook",
 		Drift: map[string]outside.Drift{
-			"no pods behind it": {Patch: `{"spec":{"selector":{"app.kubernetes.io/instance":"nobody"}}}`, Field: "{.spec.selector}"},
+			"no pods behind it": {Patch: `{"spec":{"selector":{"app.kubernetes.io/instance":"other"}}}`, Field: "{.spec.selector}"},
 		},
 	}},
 	Collision: &outside.Collision{

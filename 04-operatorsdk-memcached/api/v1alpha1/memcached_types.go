@@ -5,20 +5,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Finalizer keeps a deleted Memcached until its pods have ended, so that who
-// waits for its deletion knows that no client can reach it any more.
+// Finalizer keeps a deleted Memcached until its pods have ended: when
+// `kubectl delete` returns, no client can reach the cache any more.
 const Finalizer = "cache.example.com/finalizer"
 
 // Types of the conditions.
 const (
 	// ConditionAvailable is True while enough pods are ready: all but a quarter of
-	// them, rounded down, which is how many a Deployment may take away at a time.
-	// It is also False while the name of a child is somebody else's: what people find there is not this Memcached.
+	// them, rounded down, which is how many a rolling update may take away at a time.
+	// It is False while someone else's object has the name of a child: clients would find that one.
 	ConditionAvailable = "Available"
-	// ConditionProgressing is True while pods are being made, replaced or removed.
+	// ConditionProgressing is True while pods are being created, replaced or removed.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded is True while the Memcached is not what its spec asks for,
-	// and nothing under way will change that: somebody has to look.
+	// ConditionDegraded is True while the Memcached differs from its spec and
+	// the operator can't fix that by itself.
 	ConditionDegraded = "Degraded"
 )
 
@@ -28,11 +28,11 @@ const (
 	ReasonEnoughPods = "EnoughPods"
 	// ReasonTooFewPods: too few pods are ready.
 	ReasonTooFewPods = "TooFewPods"
-	// ReasonRollingOut: pods are being made, replaced or removed.
+	// ReasonRollingOut: pods are being created, replaced or removed.
 	ReasonRollingOut = "RollingOut"
-	// ReasonRolledOut: all pods are there and are as the spec asks.
+	// ReasonRolledOut: all pods exist and match the spec.
 	ReasonRolledOut = "RolledOut"
-	// ReasonNameTaken: an object with the name of a child belongs to somebody else.
+	// ReasonNameTaken: an object with the name of a child is controlled by someone else.
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused: the API server refuses a child, for a quota or a policy.
 	ReasonRefused = "Refused"
@@ -44,10 +44,10 @@ const (
 	ReasonAsExpected = "AsExpected"
 )
 
-// MemcachedSpec is the cache that is wanted.
+// MemcachedSpec is the desired cache.
 type MemcachedSpec struct {
 	// Size is the number of pods, 1 to 5. Clients spread their keys over the pods,
-	// so each change of it makes a part of the keys move, and be forgotten.
+	// so after each change of it, a part of the keys is missing from the cache.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=5
@@ -71,7 +71,7 @@ type MemcachedSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Memory in MB",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
 	MemoryMegabytes int32 `json:"memoryMegabytes,omitempty"`
 
-	// Image is the container image, with a tag, a digest, both or neither. Without it, it is the operator's own choice.
+	// Image is the container image, with a tag, a digest, both or neither. The operator has a default.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
@@ -80,7 +80,7 @@ type MemcachedSpec struct {
 	Image string `json:"image,omitempty"`
 }
 
-// MemcachedStatus is what the operator found.
+// MemcachedStatus is the state that the operator observed.
 type MemcachedStatus struct {
 	// Nodes are the names of the pods that are ready, sorted.
 	// +optional
@@ -103,7 +103,7 @@ type MemcachedStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Selector",xDescriptors={"urn:alm:descriptor:text"}
 	Selector string `json:"selector,omitempty"`
 
-	// ObservedGeneration is the metadata.generation that the rest of the status speaks of.
+	// ObservedGeneration is the metadata.generation that the rest of the status describes.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -136,10 +136,10 @@ type Memcached struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// Spec is what is wanted. Written by users.
+	// Spec is the desired state. Written by users.
 	// +required
 	Spec MemcachedSpec `json:"spec"`
-	// Status is what was found. Written by the operator.
+	// Status is the observed state. Written by the operator.
 	// +optional
 	Status MemcachedStatus `json:"status,omitzero"`
 }

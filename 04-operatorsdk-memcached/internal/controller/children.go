@@ -24,10 +24,10 @@ import (
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch;create;patch;delete
 
-// applyChildren makes the Memcached's children what they should be. It tries all
-// of them, even if one is blocked or fails, and returns the Deployment, nil if the
-// Memcached has none, the first obstacle, and the errors that are worth a retry.
-func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cachev1alpha1.Memcached) (*appsv1.Deployment, *obstacle, error) {
+// applyChildren creates or patches all children, even if one of them is blocked or
+// fails. It returns the Deployment (nil if the Memcached has none), the first
+// blocker, and the errors to retry.
+func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cachev1alpha1.Memcached) (*appsv1.Deployment, *blocker, error) {
 	name := metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}
 	deployment := &appsv1.Deployment{ObjectMeta: name}
 	service := &corev1.Service{ObjectMeta: name}
@@ -36,7 +36,7 @@ func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cach
 		{"Deployment", deployment, func() { setDeployment(deployment, memcached, r.imageOf(memcached)) }},
 		{"Service", service, func() { setService(service, memcached) }},
 	}
-	var first *obstacle
+	var first *blocker
 	var failed []error
 	if memcached.Spec.Size > 1 {
 		children = append(children, child{"PodDisruptionBudget", budget, func() { setBudget(budget, memcached) }})
@@ -44,13 +44,13 @@ func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cach
 		failed = append(failed, r.removeBudget(ctx, memcached, budget))
 	}
 	for _, child := range children {
-		obstacle, err := r.apply(ctx, memcached, child)
-		first, failed = cmp.Or(first, obstacle), append(failed, err)
+		blocker, err := r.apply(ctx, memcached, child)
+		first, failed = cmp.Or(first, blocker), append(failed, err)
 	}
 	return ownDeployment(memcached, deployment), first, errors.Join(failed...)
 }
 
-// ownDeployment is the Deployment if the Memcached has it, nil otherwise.
+// ownDeployment returns the Deployment if it exists and the Memcached controls it, nil otherwise.
 func ownDeployment(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) *appsv1.Deployment {
 	if deployment.UID == "" || !metav1.IsControlledBy(deployment, memcached) {
 		return nil
@@ -58,13 +58,13 @@ func ownDeployment(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deploy
 	return deployment
 }
 
-// imageOf is what the Memcached asks for, or the operator's own choice.
+// imageOf is the image in the spec, or the operator's default.
 func (r *MemcachedReconciler) imageOf(memcached *cachev1alpha1.Memcached) string {
 	return cmp.Or(memcached.Spec.Image, r.Image)
 }
 
-// removeBudget deletes the budget of a Memcached that has a single pod now: it
-// would protect nothing any more.
+// removeBudget deletes the budget of a Memcached that was scaled down to one pod,
+// which a budget can't protect.
 func (r *MemcachedReconciler) removeBudget(ctx context.Context, memcached *cachev1alpha1.Memcached, budget *policyv1.PodDisruptionBudget) error {
 	key := client.ObjectKeyFromObject(budget)
 	err := r.Get(ctx, key, budget)
@@ -86,23 +86,24 @@ func (r *MemcachedReconciler) removeBudget(ctx context.Context, memcached *cache
 // child is an object that a Memcached controls.
 type child struct {
 	kind string
-	// object holds namespace and name, and after apply the rest.
+	// object has a namespace and a name; apply fills in the rest.
 	object client.Object
-	// set gives object the values that the Memcached asks for, and leaves everything else in it alone.
+	// set sets the fields of object that the operator owns, and leaves all others alone.
 	set func()
 }
 
-// apply creates the child, or patches in it what differs from what is wanted. It
-// returns why the child is blocked, if it is. Without an error an event tells when
-// that ends; nobody tells when a quota or a policy has changed, so a refusal also
-// returns the error, and is retried less and less often.
+// apply creates the child, or patches the fields of it that differ. If the child is
+// blocked, it returns why. If an event will announce the end, there is no error with
+// it. No event announces that a quota or a policy has changed, so a refusal comes
+// with its error, and is retried with backoff.
 //
-// A patch, because it holds nothing but the fields that differ: annotations,
-// sidecars and whatever else others have set stays, even if the cache does not
-// show it yet. The lock, which is the resource version in the patch, makes the
-// API server refuse a patch that was computed from an old copy, or for an object
-// that was meanwhile deleted and made anew by somebody else.
-func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha1.Memcached, child child) (*obstacle, error) {
+// A create fails if the name is in use, even if the cache does not show that yet;
+// server-side apply would adopt the object. A patch holds only the fields that
+// differ, so annotations, sidecars and whatever else others have set stay. The lock,
+// which is the resource version in the patch, makes the API server refuse a patch
+// that was computed from a stale copy, or from an object that has since been
+// deleted and recreated.
+func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha1.Memcached, child child) (*blocker, error) {
 	key := client.ObjectKeyFromObject(child.object)
 	err := r.Get(ctx, key, child.object)
 	if apierrors.IsNotFound(err) {
@@ -111,8 +112,8 @@ func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha
 	if err != nil {
 		return nil, fmt.Errorf("get %s %s: %w", child.kind, key, err)
 	}
-	if obstacle := findObstacle(memcached, child); obstacle != nil {
-		return obstacle, nil
+	if blocker := findBlocker(memcached, child); blocker != nil {
+		return blocker, nil
 	}
 	before := child.object.DeepCopyObject().(client.Object)
 	child.set()
@@ -127,37 +128,36 @@ func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha
 	return nil, nil
 }
 
-func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alpha1.Memcached, child child) (*obstacle, error) {
+func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alpha1.Memcached, child child) (*blocker, error) {
 	child.set()
-	// Blocking is for owners deleted in the foreground: those wait for the child. Here the finalizer sees to that,
-	// and some clusters, such as OpenShift, let nobody block who may not change the owner's finalizers.
+	// blockOwnerDeletion makes an owner that is deleted in the foreground wait for the child. Our finalizer does that
+	// already, and some clusters, such as OpenShift, allow it only with the right to update the owner's finalizers.
 	if err := ctrl.SetControllerReference(memcached, child.object, r.Scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return nil, fmt.Errorf("set the owner of %s %s: %w", child.kind, memcached.Name, err)
 	}
 	if err := r.Create(ctx, child.object); err != nil {
-		// It may exist already, if the cache lags behind. The retry finds out whose it is.
+		// It may exist already if the cache lags behind. The retry sees it, and checks its owner.
 		return refusal(child, err), fmt.Errorf("create %s %s: %w", child.kind, client.ObjectKeyFromObject(child.object), err)
 	}
 	logf.FromContext(ctx).Info("Created", "kind", child.kind)
 	return nil, nil
 }
 
-// findObstacle returns why the object found can't become the child, nil if it
-// can. One that the Memcached does not control is never touched: it may be
-// somebody's production.
-func findObstacle(memcached *cachev1alpha1.Memcached, child child) *obstacle {
+// findBlocker returns why the object that was found can't be the child, nil if it
+// can. An object that the Memcached does not control is never touched: it may be in production.
+func findBlocker(memcached *cachev1alpha1.Memcached, child child) *blocker {
 	owner := metav1.GetControllerOf(child.object)
 	controlled := owner != nil && owner.UID == memcached.UID
-	// Only one Memcached of a name exists at a time: the owner is a former one, and what it had about to be collected.
+	// Only one Memcached of a name exists at a time, so the owner is a deleted one, and this object about to be collected.
 	leftover := !controlled && isMemcached(owner) && owner.Name == memcached.Name
 	switch {
 	case leftover, controlled && child.object.GetDeletionTimestamp() != nil:
-		return &obstacle{
+		return &blocker{
 			reason:  cachev1alpha1.ReasonRollingOut,
 			message: fmt.Sprintf("%s %q is being removed; a new one follows", child.kind, memcached.Name),
 		}
 	case !controlled:
-		return &obstacle{
+		return &blocker{
 			reason:  cachev1alpha1.ReasonNameTaken,
 			message: fmt.Sprintf("%s %q exists and is not managed by this Memcached: delete it, or give the Memcached another name", child.kind, memcached.Name),
 		}
@@ -169,13 +169,13 @@ func isMemcached(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Memcached" && owner.APIVersion == cachev1alpha1.SchemeGroupVersion.String()
 }
 
-// refusal returns the obstacle if the API server understood the request and refused it, nil for any other error.
-func refusal(child child, err error) *obstacle {
+// refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large), nil for any other error.
+func refusal(child child, err error) *blocker {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
-	if !refused || isNamespaceGoing(err) {
+	if !refused || isNamespaceTerminating(err) {
 		return nil
 	}
-	return &obstacle{
+	return &blocker{
 		reason:  cachev1alpha1.ReasonRefused,
 		message: fmt.Sprintf("the API server refuses the %s: %v", child.kind, err),
 	}

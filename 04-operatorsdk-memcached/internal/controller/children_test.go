@@ -26,7 +26,7 @@ func storedChild() child {
 	return child{kind: "Deployment", object: deployment}
 }
 
-func TestFindObstacle(t *testing.T) {
+func TestFindBlocker(t *testing.T) {
 	now := metav1.Now()
 	owner := func(change func(*metav1.OwnerReference)) func(child) {
 		return func(found child) {
@@ -35,17 +35,17 @@ func TestFindObstacle(t *testing.T) {
 			found.object.SetOwnerReferences(references)
 		}
 	}
-	nobodys := func(found child) { found.object.SetOwnerReferences(nil) }
+	unowned := func(found child) { found.object.SetOwnerReferences(nil) }
 	tests := map[string]struct {
 		change     func(child)
 		wantReason string
 	}{
-		"the Memcached's own":                   {change: func(child) {}},
-		"the Memcached's own, being deleted":    {change: func(found child) { found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonRollingOut},
-		"nobody's":                              {change: nobodys, wantReason: cachev1alpha1.ReasonNameTaken},
-		"nobody's, being deleted":               {change: func(found child) { nobodys(found); found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonNameTaken},
-		"owned, but not controlled":             {change: owner(func(reference *metav1.OwnerReference) { reference.Controller = nil }), wantReason: cachev1alpha1.ReasonNameTaken},
-		"a former Memcached's of the same name": {change: owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-former" }), wantReason: cachev1alpha1.ReasonRollingOut},
+		"the Memcached's own":                    {change: func(child) {}},
+		"the Memcached's own, being deleted":     {change: func(found child) { found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonRollingOut},
+		"no one's":                               {change: unowned, wantReason: cachev1alpha1.ReasonNameTaken},
+		"no one's, being deleted":                {change: func(found child) { unowned(found); found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonNameTaken},
+		"owned, but not controlled":              {change: owner(func(reference *metav1.OwnerReference) { reference.Controller = nil }), wantReason: cachev1alpha1.ReasonNameTaken},
+		"a deleted Memcached's of the same name": {change: owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" }), wantReason: cachev1alpha1.ReasonRollingOut},
 		"another Memcached's": {change: owner(func(reference *metav1.OwnerReference) {
 			reference.UID, reference.Name = "uid-of-other", "other"
 		}), wantReason: cachev1alpha1.ReasonNameTaken},
@@ -61,14 +61,14 @@ func TestFindObstacle(t *testing.T) {
 			g := NewWithT(t)
 			found := storedChild()
 			test.change(found)
-			obstacle := findObstacle(storedMemcached(), found)
+			blocker := findBlocker(storedMemcached(), found)
 			if test.wantReason == "" {
-				g.Expect(obstacle).To(BeNil(), "see findObstacle in children.go")
+				g.Expect(blocker).To(BeNil(), "see findBlocker in children.go")
 				return
 			}
-			g.Expect(obstacle).NotTo(BeNil(), "the Deployment must be left alone, see findObstacle in children.go")
-			g.Expect(obstacle.reason).To(Equal(test.wantReason), obstacle.message)
-			g.Expect(obstacle.message).To(ContainSubstring(`Deployment "sessions"`), "the message names the object")
+			g.Expect(blocker).NotTo(BeNil(), "the Deployment must be left alone, see findBlocker in children.go")
+			g.Expect(blocker.reason).To(Equal(test.wantReason), blocker.message)
+			g.Expect(blocker.message).To(ContainSubstring(`Deployment "sessions"`), "the message names the object")
 		})
 	}
 }
@@ -81,25 +81,25 @@ func TestOwnDeployment(t *testing.T) {
 	unsaved := deployment.DeepCopy()
 	unsaved.UID = ""
 	g.Expect(ownDeployment(storedMemcached(), unsaved)).To(BeNil(), "its creation was refused: it has an owner, but does not exist")
-	deployment.OwnerReferences[0].UID = "uid-of-former"
-	g.Expect(ownDeployment(storedMemcached(), deployment)).To(BeNil(), "it is a former Memcached's")
+	deployment.OwnerReferences[0].UID = "uid-of-deleted"
+	g.Expect(ownDeployment(storedMemcached(), deployment)).To(BeNil(), "it is a deleted Memcached's")
 }
 
 func TestErrorsOfTheAPIServer(t *testing.T) {
 	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
-	going := apierrors.NewForbidden(deployments, "sessions", errors.New("the namespace is being terminated"))
-	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	terminating := apierrors.NewForbidden(deployments, "sessions", errors.New("the namespace is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	invalid := apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "sessions",
 		field.ErrorList{field.Invalid(field.NewPath("spec", "template"), "", "wrong")})
 	tests := map[string]struct {
 		err error
-		// wantRefused: reported in the status, and retried. wantGoing: given up. Neither: retried.
-		wantRefused, wantGoing bool
+		// wantRefused: reported in the status, and retried. wantTerminating: given up. Neither: retried.
+		wantRefused, wantTerminating bool
 	}{
-		"somebody else was faster":               {err: apierrors.NewConflict(deployments, "sessions", errors.New("changed"))},
+		"someone else has changed it":            {err: apierrors.NewConflict(deployments, "sessions", errors.New("changed"))},
 		"the cache does not show it yet":         {err: apierrors.NewAlreadyExists(deployments, "sessions")},
 		"the cache still shows it":               {err: apierrors.NewNotFound(deployments, "sessions")},
-		"the namespace is going":                 {err: going, wantGoing: true},
+		"the namespace is terminating":           {err: terminating, wantTerminating: true},
 		"a policy or a quota forbids it":         {err: apierrors.NewForbidden(deployments, "sessions", errors.New("quota")), wantRefused: true},
 		"a field is not valid":                   {err: invalid, wantRefused: true},
 		"it is too large":                        {err: apierrors.NewRequestEntityTooLargeError("limit is 3145728"), wantRefused: true},
@@ -111,14 +111,14 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			wrapped := fmt.Errorf("patch Deployment shop/sessions: %w", test.err)
-			g.Expect(isNamespaceGoing(wrapped)).To(Equal(test.wantGoing), "see isNamespaceGoing in memcached_controller.go")
-			obstacle := refusal(storedChild(), test.err)
+			g.Expect(isNamespaceTerminating(wrapped)).To(Equal(test.wantTerminating), "see isNamespaceTerminating in memcached_controller.go")
+			blocker := refusal(storedChild(), test.err)
 			if !test.wantRefused {
-				g.Expect(obstacle).To(BeNil(), "see refusal in children.go")
+				g.Expect(blocker).To(BeNil(), "see refusal in children.go")
 				return
 			}
-			g.Expect(obstacle.reason).To(Equal(cachev1alpha1.ReasonRefused))
-			g.Expect(obstacle.message).To(ContainSubstring(test.err.Error()), "people need the API server's words")
+			g.Expect(blocker.reason).To(Equal(cachev1alpha1.ReasonRefused))
+			g.Expect(blocker.message).To(ContainSubstring(test.err.Error()), "users need the API server's message")
 		})
 	}
 }

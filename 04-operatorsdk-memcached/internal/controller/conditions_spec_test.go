@@ -71,7 +71,7 @@ var _ = Describe("the conditions", func() {
 		memcached.Spec.Image = "registry.test/waiting:CrashLoopBackOff"
 		create(ctx, memcached)
 		expectConditions(ctx, memcached, broken("False TooFewPods", "PodsFailing"))
-		Expect(problemOf(memcached)).To(Equal("a pod can't run: its container ends again and again"))
+		Expect(problemOf(memcached)).To(Equal("a pod can't run: its container keeps crashing"))
 
 		pod := &waitForPods(ctx, memcached, 1)[0]
 		setReady(ctx, pod, true)
@@ -110,7 +110,7 @@ var _ = Describe("the conditions", func() {
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal EnoughPods")
 	}, SpecTimeout(specTimeout))
 
-	It("report an image that can't be pulled while the former pods serve", func(ctx SpecContext) {
+	It("report an image that can't be pulled while the old pods serve", func(ctx SpecContext) {
 		needSimulatedPods()
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
@@ -137,7 +137,7 @@ var _ = Describe("the conditions", func() {
 
 		patch(ctx, memcached, `{"spec":{"image":null}}`)
 		expectConditions(ctx, memcached, converged)
-		Expect(memcached.Status.Nodes).To(Equal(former), "the former revision is wanted again, and its pods are still there")
+		Expect(memcached.Status.Nodes).To(Equal(former), "the old revision is desired again, and its pods still exist")
 		for _, version := range versionsUpTo(ctx, versions, memcached) {
 			Expect(summarize(version).available).To(Equal("True EnoughPods"), "clients were served all the time")
 		}
@@ -168,7 +168,7 @@ var _ = Describe("the conditions", func() {
 		memcached := newMemcached(namespace, "limited", 2)
 		create(ctx, memcached)
 		expectConditions(ctx, memcached, broken("False TooFewPods", "Stalled"))
-		Expect(problemOf(memcached)).To(ContainSubstring("exceeded quota"), "people need the API server's words")
+		Expect(problemOf(memcached)).To(ContainSubstring("exceeded quota"), "users need the API server's message")
 
 		Expect(cluster.Client.Delete(ctx, quota)).To(Succeed())
 		tryPodsAgain(ctx, memcached)
@@ -183,7 +183,7 @@ var _ = Describe("the conditions", func() {
 		memcached := newMemcached(namespace, "refused", 1)
 		create(ctx, memcached)
 		expectConditions(ctx, memcached, broken("False TooFewPods", "Refused"))
-		Expect(problemOf(memcached)).To(ContainSubstring("exceeded quota"), "people need the API server's words")
+		Expect(problemOf(memcached)).To(ContainSubstring("exceeded quota"), "users need the API server's message")
 		expectEvents(ctx, memcached, "Warning Refused")
 
 		Expect(cluster.Client.Delete(ctx, quota)).To(Succeed())

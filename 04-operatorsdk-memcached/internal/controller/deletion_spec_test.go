@@ -19,7 +19,7 @@ import (
 const holdFinalizer = "test.example.com/hold"
 
 var _ = Describe("a deleted Memcached", func() {
-	It("goes after its last pod, and says so", func(ctx SpecContext) {
+	It("exists until its last pod is gone, and announces it", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		tap := traffic.New()
 		startManager(tap.Config(cluster.Config), testOptions(namespace))
@@ -33,7 +33,7 @@ var _ = Describe("a deleted Memcached", func() {
 		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
 		expectGone(ctx, &pods[1])
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopping")
-		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed(), "somebody is impatient")
+		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed(), "a second delete changes nothing")
 		patch(ctx, memcached, `{"metadata":{"annotations":{"note":"still here"}}}`)
 		consistently(ctx, func(g Gomega) {
 			g.Expect(exists(ctx, g, memcached)).To(BeTrue(), "a pod has not ended yet, see finalize in finalizer.go")
@@ -45,12 +45,12 @@ var _ = Describe("a deleted Memcached", func() {
 		Expect(exists(ctx, Default, &pods[0])).To(BeFalse())
 		Expect(exists(ctx, Default, &appsv1.Deployment{ObjectMeta: nameOf(memcached)})).To(BeFalse())
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopping", "Normal Stopped")
-		Expect(writesSince(tap, before)).To(Equal([]string{"delete deployments.apps", "patch memcacheds.cache.example.com"}), "the finalizer comes off last, and nothing is made anew")
+		Expect(writesSince(tap, before)).To(Equal([]string{"delete deployments.apps", "patch memcacheds.cache.example.com"}), "the finalizer comes off last, and nothing is recreated")
 		expectGone(ctx, &corev1.Service{ObjectMeta: nameOf(memcached)})
 		expectGone(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached)})
 	}, SpecTimeout(specTimeout))
 
-	It("goes after its last pod if it is deleted in the foreground, too", func(ctx SpecContext) {
+	It("exists until its last pod is gone if it is deleted in the foreground, too", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		memcached := newMemcached(namespace, "foreground", 1)
@@ -69,7 +69,7 @@ var _ = Describe("a deleted Memcached", func() {
 		expectGone(ctx, memcached)
 	}, SpecTimeout(specTimeout))
 
-	It("goes after its last pod if somebody else has deleted the Deployment, too", func(ctx SpecContext) {
+	It("exists until its last pod is gone if someone else has deleted the Deployment, too", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		stop := startManager(cluster.Config, testOptions(namespace))
 		memcached := newMemcached(namespace, "headless", 1)
@@ -92,7 +92,7 @@ var _ = Describe("a deleted Memcached", func() {
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopped")
 	}, SpecTimeout(specTimeout))
 
-	It("goes without its pods if they are to stay", func(ctx SpecContext) {
+	It("leaves its pods alone if its dependents must be orphaned", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		memcached := newMemcached(namespace, "orphaning", 1)
@@ -140,15 +140,15 @@ var _ = Describe("a deleted Memcached", func() {
 		for _, request := range tap.Requests() {
 			Expect(request.IsWrite() && request.Name == memcached.Name).To(BeFalse(), "the deletion comes before all else, see reconcile in memcached_controller.go: %s", request)
 		}
-		letGo(ctx, memcached)
+		releaseHold(ctx, memcached)
 	}, SpecTimeout(specTimeout))
 
-	It("leaves somebody else's Deployment alone, and its pods", func(ctx SpecContext) {
+	It("leaves someone else's Deployment alone, and its pods", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		memcached := newMemcached(namespace, "taken", 1)
-		foreign := newForeign(memcached)
-		create(ctx, foreign, memcached)
+		conflicting := newConflicting(memcached)
+		create(ctx, conflicting, memcached)
 		expectConditions(ctx, memcached, broken("False NameTaken", "NameTaken"))
 		var pods []corev1.Pod
 		eventually(ctx, func(g Gomega) {
@@ -158,7 +158,7 @@ var _ = Describe("a deleted Memcached", func() {
 		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
 		expectGone(ctx, memcached)
 		expectEvents(ctx, memcached, "Warning NameTaken", "Normal Stopped")
-		expectUntouched(ctx, foreign) // see ownDeployment in children.go
+		expectUntouched(ctx, conflicting) // see ownDeployment in children.go
 		expectUntouched(ctx, &pods[0])
 	}, SpecTimeout(specTimeout))
 
@@ -175,7 +175,7 @@ var _ = Describe("a deleted Memcached", func() {
 		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
 		eventually(ctx, func(g Gomega) {
 			g.Expect(exists(ctx, g, memcached)).To(BeTrue())
-			g.Expect(memcached.Finalizers).To(ConsistOf(holdFinalizer), "ours goes, somebody else's stays")
+			g.Expect(memcached.Finalizers).To(ConsistOf(holdFinalizer), "ours is removed, the other one stays")
 		})
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopping", "Normal Stopped")
 		before := len(tap.Requests())
@@ -184,7 +184,7 @@ var _ = Describe("a deleted Memcached", func() {
 		consistently(ctx, func(g Gomega) {
 			g.Expect(tap.Requests()[before:]).To(BeEmpty(), "it is over: nothing is made, and nothing is reported")
 		})
-		letGo(ctx, memcached)
+		releaseHold(ctx, memcached)
 	}, SpecTimeout(specTimeout))
 
 	It("may come back under its name", func(ctx SpecContext) {
@@ -200,14 +200,14 @@ var _ = Describe("a deleted Memcached", func() {
 
 		memcached := newMemcached(namespace, "again", 2)
 		create(ctx, memcached)
-		expectConditions(ctx, memcached, rolling) // while the former Service is there
+		expectConditions(ctx, memcached, rolling) // while the old Service exists
 		patch(ctx, service, `{"metadata":{"finalizers":null}}`)
 		expectConditions(ctx, memcached, converged)
 		for _, child := range []client.Object{
 			&appsv1.Deployment{ObjectMeta: nameOf(memcached)}, &corev1.Service{ObjectMeta: nameOf(memcached)}, &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached)},
 		} {
 			Expect(exists(ctx, Default, child)).To(BeTrue(), "%T", child)
-			Expect(metav1.IsControlledBy(child, memcached)).To(BeTrue(), "the former %T goes and a new one comes, see findObstacle in children.go", child)
+			Expect(metav1.IsControlledBy(child, memcached)).To(BeTrue(), "the old %T is deleted and a new one created, see findBlocker in children.go", child)
 		}
 		Expect(memcached.Status.Nodes).NotTo(ContainElement(BeElementOf(former.Status.Nodes)))
 		expectEvents(ctx, memcached, "Normal EnoughPods")
@@ -225,16 +225,16 @@ func writesSince(tap *traffic.Tap, index int) []string {
 	return writes
 }
 
-// letGo takes the spec's own finalizer off, and waits for the end.
-func letGo(ctx context.Context, memcached *cachev1alpha1.Memcached) {
+// releaseHold takes the spec's own finalizer off, and waits for the end.
+func releaseHold(ctx context.Context, memcached *cachev1alpha1.Memcached) {
 	GinkgoHelper()
 	patch(ctx, memcached, `{"metadata":{"finalizers":null}}`)
 	expectGone(ctx, memcached)
 }
 
-// newForeign is a Deployment that the Memcached does not control, although its
+// newConflicting is a Deployment that the Memcached does not control, although its
 // pods have the Memcached's labels: such as one that was left behind on purpose (kubectl delete --cascade=orphan).
-func newForeign(memcached *cachev1alpha1.Memcached) *appsv1.Deployment {
+func newConflicting(memcached *cachev1alpha1.Memcached) *appsv1.Deployment {
 	labels := map[string]string{
 		"app.kubernetes.io/name": "memcached", "app.kubernetes.io/instance": memcached.Name, "app.kubernetes.io/managed-by": "memcached-operator",
 	}
@@ -244,7 +244,7 @@ func newForeign(memcached *cachev1alpha1.Memcached) *appsv1.Deployment {
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "foreign", Image: "foreign:1"}}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "other", Image: "other:1"}}},
 			},
 		},
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// DefaultImage is that of a Memcached whose spec names none, unless the operator is told otherwise.
+	// DefaultImage is the image of Memcacheds whose spec names none, unless the operator is told otherwise.
 	DefaultImage = "docker.io/library/memcached:1.6.39-alpine"
 	// containerName is the one container of a pod.
 	containerName = "memcached"
@@ -27,15 +27,15 @@ const (
 	// user is that of the official image, by its number: a name can't be checked against root.
 	user = 11211
 
-	// revisionAnnotation is on the pods, and tells what they were made from.
+	// revisionAnnotation, on the pods and their template, is the revision that they were created from.
 	revisionAnnotation = "cache.example.com/revision"
 
 	instanceLabel  = "app.kubernetes.io/instance"
 	managedByLabel = "app.kubernetes.io/managed-by"
 )
 
-// selectorLabels find the pods of a Memcached. A Deployment's selector can't
-// change, so they hold nothing that can, such as a version.
+// selectorLabels select the pods of a Memcached. A Deployment's selector is
+// immutable, so they hold nothing that can change, such as a version.
 func selectorLabels(memcached *cachev1alpha1.Memcached) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/name": "memcached",
@@ -44,7 +44,7 @@ func selectorLabels(memcached *cachev1alpha1.Memcached) map[string]string {
 	}
 }
 
-// setDeployment makes a Deployment the Memcached's.
+// setDeployment sets the fields of the Deployment that the operator owns.
 func setDeployment(deployment *appsv1.Deployment, memcached *cachev1alpha1.Memcached, image string) {
 	deployment.Labels = merge(deployment.Labels, selectorLabels(memcached))
 	deployment.Spec.Replicas = new(memcached.Spec.Size)
@@ -56,11 +56,11 @@ func setDeployment(deployment *appsv1.Deployment, memcached *cachev1alpha1.Memca
 	template.Annotations = merge(template.Annotations, map[string]string{revisionAnnotation: newRevision(memcached, image)})
 }
 
-// setTemplate makes the pods pass the strictest of Kubernetes' pod security standards, "restricted".
+// setTemplate describes pods that meet the strictest of Kubernetes' pod security standards, "restricted".
 func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memcached, image string) {
 	template.Labels = merge(template.Labels, selectorLabels(memcached))
 	pod := &template.Spec
-	pod.AutomountServiceAccountToken = new(false) // the pods have no business with the API server
+	pod.AutomountServiceAccountToken = new(false) // the pods never call the API server
 	if pod.SecurityContext == nil {
 		pod.SecurityContext = &corev1.PodSecurityContext{}
 	}
@@ -69,13 +69,13 @@ func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memc
 	setContainer(named(&pod.Containers, containerName, func(c *corev1.Container) *string { return &c.Name }), memcached, image)
 }
 
-// newRevision returns 16 hexadecimal digits that name what the pods are made from: the spec and the image.
+// newRevision is a hash, 16 hexadecimal digits, of what the pods are created from: the spec and the image.
 //
-// It does not digest the pod template: Kubernetes' Go types change from release to
-// release, so an update of the library would replace every pod.
+// It does not hash the pod template: Kubernetes' Go types change from release to
+// release, so an update of the library would roll out every Memcached.
 func newRevision(memcached *cachev1alpha1.Memcached, image string) string {
 	spec := memcached.Spec
-	spec.Size, spec.Image = 0, image // another size replaces no pod
+	spec.Size, spec.Image = 0, image // scaling replaces no pod
 	content, _ := json.Marshal(spec) // numbers and strings can always be encoded
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:8])
@@ -83,7 +83,7 @@ func newRevision(memcached *cachev1alpha1.Memcached, image string) string {
 
 func setContainer(container *corev1.Container, memcached *cachev1alpha1.Memcached, image string) {
 	container.Image = image
-	// The API server would choose by the image of the moment, and keep its choice when the image changes.
+	// Without it, the API server chooses a policy by the first image's tag, and keeps it when the image changes.
 	container.ImagePullPolicy = corev1.PullIfNotPresent
 	container.Args = []string{
 		fmt.Sprintf("--port=%d", memcached.Spec.ContainerPort),
@@ -105,8 +105,8 @@ func setContainer(container *corev1.Container, memcached *cachev1alpha1.Memcache
 	container.ReadinessProbe.ProbeHandler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(portName)}}
 }
 
-// resourcesOf leaves the program a quarter of its items' memory and 32 MiB more.
-// Request and limit are the same: memcached fills what it may have.
+// resourcesOf allows for a quarter more memory than the items may fill, and 32 MiB.
+// Request and limit are equal, because a cache fills what it may use.
 func resourcesOf(memcached *cachev1alpha1.Memcached) corev1.ResourceRequirements {
 	items := int64(memcached.Spec.MemoryMegabytes) << 20
 	memory := *resource.NewQuantity(items+items/4+32<<20, resource.BinarySI)
@@ -116,8 +116,8 @@ func resourcesOf(memcached *cachev1alpha1.Memcached) corev1.ResourceRequirements
 	}
 }
 
-// setService makes a Service the Memcached's. It is headless: its name stands
-// for the addresses of all ready pods, for clients choose the pod by the key.
+// setService sets the fields of the Service that the operator owns. It is headless: its
+// name resolves to the addresses of all ready pods, because clients choose the pod by the key.
 func setService(service *corev1.Service, memcached *cachev1alpha1.Memcached) {
 	service.Labels = merge(service.Labels, selectorLabels(memcached))
 	service.Spec.Type = corev1.ServiceTypeClusterIP
@@ -127,15 +127,15 @@ func setService(service *corev1.Service, memcached *cachev1alpha1.Memcached) {
 	port.Port, port.TargetPort, port.Protocol = memcached.Spec.ContainerPort, intstr.FromString(portName), corev1.ProtocolTCP
 }
 
-// setBudget makes a PodDisruptionBudget the Memcached's: draining nodes may take one pod at a time.
+// setBudget sets the fields of the PodDisruptionBudget that the operator owns: one pod may be evicted at a time.
 func setBudget(budget *policyv1.PodDisruptionBudget, memcached *cachev1alpha1.Memcached) {
 	budget.Labels = merge(budget.Labels, selectorLabels(memcached))
 	budget.Spec.MinAvailable, budget.Spec.MaxUnavailable = nil, new(intstr.FromInt32(1))
 	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: selectorLabels(memcached)}
 }
 
-// named returns the element of the list that has the name, added if it is
-// missing. So whatever others have added to the list stays.
+// named returns the element of the list with that name, and appends one if there is
+// none. Elements that others have added stay.
 func named[T any](list *[]T, name string, nameOf func(*T) *string) *T {
 	for i := range *list {
 		if *nameOf(&(*list)[i]) == name {
@@ -148,7 +148,7 @@ func named[T any](list *[]T, name string, nameOf func(*T) *string) *T {
 	return &(*list)[len(*list)-1]
 }
 
-// merge returns the map with what is wanted in it.
+// merge returns present with the entries of wanted set.
 func merge(present, wanted map[string]string) map[string]string {
 	merged := map[string]string{}
 	maps.Copy(merged, present)

@@ -216,7 +216,7 @@ func TestSetDeploymentRestoresTheContainer(t *testing.T) {
 func TestSetService(t *testing.T) {
 	tests := map[string]struct {
 		change func(*corev1.Service)
-		// stays tells whether the change is none of the operator's business.
+		// stays tells whether the operator must leave the change alone.
 		stays bool
 	}{
 		"nothing was changed": {change: func(*corev1.Service) {}, stays: true},
@@ -253,7 +253,7 @@ func TestSetService(t *testing.T) {
 func TestSetBudget(t *testing.T) {
 	tests := map[string]struct {
 		change func(*policyv1.PodDisruptionBudget)
-		// stays tells whether the change is none of the operator's business.
+		// stays tells whether the operator must leave the change alone.
 		stays bool
 	}{
 		"nothing was changed": {change: func(*policyv1.PodDisruptionBudget) {}, stays: true},

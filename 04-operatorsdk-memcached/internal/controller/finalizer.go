@@ -22,51 +22,51 @@ const (
 
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;delete
 
-// addFinalizer makes a deletion wait for finalize. It comes before anything is
-// made that finalize has to clean up.
+// addFinalizer makes a deletion wait for finalize. It comes before the creation of
+// anything that finalize must clean up.
 func (r *MemcachedReconciler) addFinalizer(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
 	return r.patchFinalizers(ctx, memcached, func() bool { return controllerutil.AddFinalizer(memcached, cachev1alpha1.Finalizer) })
 }
 
-// finalize ends the pods of a Memcached that is being deleted, and lets go of it
-// when none is left. It may be called any number of times. The Service and the
-// PodDisruptionBudget have an owner reference and go with the Memcached.
+// finalize deletes the Deployment of a Memcached that is being deleted, and removes
+// the finalizer when no pod is left. It may be called any number of times. The garbage
+// collector deletes the Service and the PodDisruptionBudget, which have an owner reference.
 func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
 	if !controllerutil.ContainsFinalizer(memcached, cachev1alpha1.Finalizer) {
-		return nil // somebody else's finalizer holds it
+		return nil // it waits for another controller's finalizer
 	}
 	if controllerutil.ContainsFinalizer(memcached, metav1.FinalizerOrphanDependents) {
-		return r.letGo(ctx, memcached) // kubectl delete --cascade=orphan: the children are to stay, without an owner
+		return r.removeFinalizer(ctx, memcached) // kubectl delete --cascade=orphan: the children must stay, without an owner
 	}
 	deployment := &appsv1.Deployment{}
-	// Not from the cache: what it does not show yet would never be cleaned up.
+	// Not from the cache: a Deployment that it does not show yet would never be cleaned up.
 	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(memcached), deployment)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("get Deployment %s: %w", client.ObjectKeyFromObject(memcached), err)
 	}
 	if ownDeployment(memcached, deployment) != nil {
-		return r.stop(ctx, memcached, deployment) // the event of the Deployment's end brings us here again
+		return r.deleteDeployment(ctx, memcached, deployment) // the event of its deletion queues the Memcached again
 	}
-	if apierrors.IsNotFound(err) { // otherwise the pods are those of somebody else's Deployment
+	if apierrors.IsNotFound(err) { // if one exists, the pods are those of someone else's Deployment
 		if left, err := r.hasPods(ctx, memcached); left || err != nil {
-			return err // the event of a pod's end brings us here again
+			return err // the event of a pod's deletion queues the Memcached again
 		}
 	}
-	return r.letGo(ctx, memcached)
+	return r.removeFinalizer(ctx, memcached)
 }
 
-// letGo removes the finalizer, and says that there is nothing more to wait for.
-func (r *MemcachedReconciler) letGo(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
+// removeFinalizer lets the API server delete the Memcached, and announces that no pod is left.
+func (r *MemcachedReconciler) removeFinalizer(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
 	err := r.patchFinalizers(ctx, memcached, func() bool { return controllerutil.RemoveFinalizer(memcached, cachev1alpha1.Finalizer) })
 	if err != nil {
 		return err
 	}
-	r.Recorder.Eventf(memcached, nil, corev1.EventTypeNormal, eventStopped, actionReconcile, "No pod is left that belongs to it")
+	r.Recorder.Eventf(memcached, nil, corev1.EventTypeNormal, eventStopped, actionReconcile, "All pods are gone")
 	return nil
 }
 
-// hasPods tells whether a pod is left, ending or not. That can be after the end of the
-// Deployment too: if somebody else has deleted it, its pods end after it.
+// hasPods tells whether a pod is left, terminating or not. Pods outlive their Deployment if someone
+// else has deleted it in the background.
 func (r *MemcachedReconciler) hasPods(ctx context.Context, memcached *cachev1alpha1.Memcached) (bool, error) {
 	pods := &corev1.PodList{}
 	err := r.List(ctx, pods, client.InNamespace(memcached.Namespace), client.MatchingLabels(selectorLabels(memcached)))
@@ -76,10 +76,10 @@ func (r *MemcachedReconciler) hasPods(ctx context.Context, memcached *cachev1alp
 	return len(pods.Items) > 0, nil
 }
 
-// stop deletes the Deployment in the foreground: it goes after the last of its
-// pods. The precondition makes the API server refuse to delete another one that
-// meanwhile has its name.
-func (r *MemcachedReconciler) stop(ctx context.Context, memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) error {
+// deleteDeployment deletes the Deployment in the foreground, so that it exists until its
+// last pod is gone. The precondition makes the API server refuse if the name has meanwhile
+// passed to another Deployment.
+func (r *MemcachedReconciler) deleteDeployment(ctx context.Context, memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) error {
 	if deployment.DeletionTimestamp != nil {
 		return nil
 	}
@@ -87,13 +87,13 @@ func (r *MemcachedReconciler) stop(ctx context.Context, memcached *cachev1alpha1
 	if err != nil {
 		return fmt.Errorf("delete Deployment %s: %w", client.ObjectKeyFromObject(deployment), err)
 	}
-	r.Recorder.Eventf(memcached, deployment, corev1.EventTypeNormal, eventStopping, actionReconcile, "Ending the pods of Deployment %q", deployment.Name)
+	r.Recorder.Eventf(memcached, deployment, corev1.EventTypeNormal, eventStopping, actionReconcile, "Deleting Deployment %q and its pods", deployment.Name)
 	return nil
 }
 
-// patchFinalizers writes the finalizers if change returns that it has changed
-// them. They are a list that a merge patch replaces as a whole, so the lock makes
-// the API server refuse an outdated one.
+// patchFinalizers writes the finalizers if change reports that it has changed
+// them. A merge patch replaces the whole list, so the lock makes the API server
+// refuse a stale one.
 func (r *MemcachedReconciler) patchFinalizers(ctx context.Context, memcached *cachev1alpha1.Memcached, change func() bool) error {
 	before := memcached.DeepCopy()
 	if !change() {

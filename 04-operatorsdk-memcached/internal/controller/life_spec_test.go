@@ -25,7 +25,7 @@ var _ = Describe("a Memcached", func() {
 		expectConditions(ctx, memcached, converged)
 		revision, first := revisionOf(ctx, Default, memcached), memcached.Status.Nodes
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached)}
-		Expect(exists(ctx, Default, budget)).To(BeFalse(), "the budget of a single pod would let nobody drain its node")
+		Expect(exists(ctx, Default, budget)).To(BeFalse(), "a budget for a single pod would block the drain of its node")
 
 		Expect(scale(ctx, memcached, 3)).To(Succeed())
 		expectConditions(ctx, memcached, converged)
@@ -52,17 +52,17 @@ var _ = Describe("a Memcached", func() {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		memcached := newMemcached(namespace, "taken", 1)
-		foreign := &corev1.Service{ObjectMeta: nameOf(memcached), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "mail", Port: 25}}}}
-		create(ctx, foreign, memcached)
+		conflicting := &corev1.Service{ObjectMeta: nameOf(memcached), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "mail", Port: 25}}}}
+		create(ctx, conflicting, memcached)
 		expectConditions(ctx, memcached, broken("False NameTaken", "NameTaken"))
 		Expect(problemOf(memcached)).To(ContainSubstring(`Service "taken" exists and is not managed by this Memcached`))
 		eventually(ctx, func(g Gomega) {
 			g.Expect(conditionsOf(ctx, g, memcached)).To(Equal(broken("False NameTaken", "NameTaken")), "clients would find the other one")
-			g.Expect(memcached.Status.Nodes).To(HaveLen(1), "the pod serves nobody yet, but the status names it")
+			g.Expect(memcached.Status.Nodes).To(HaveLen(1), "no client finds the pod yet, but the status names it")
 		})
-		expectUntouched(ctx, foreign)
+		expectUntouched(ctx, conflicting)
 
-		Expect(cluster.Client.Delete(ctx, foreign)).To(Succeed())
+		Expect(cluster.Client.Delete(ctx, conflicting)).To(Succeed())
 		expectConditions(ctx, memcached, converged)
 		expectEvents(ctx, memcached, "Warning NameTaken", "Normal EnoughPods")
 	}, SpecTimeout(specTimeout))
@@ -71,27 +71,27 @@ var _ = Describe("a Memcached", func() {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		memcached := newMemcached(namespace, "budgeted", 1)
-		foreign := &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached), Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: new(intstr.FromInt32(9)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "foreign"}},
+		conflicting := &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached), Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: new(intstr.FromInt32(9)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}},
 		}}
-		create(ctx, foreign, memcached)
+		create(ctx, conflicting, memcached)
 		expectConditions(ctx, memcached, converged)
-		expectUntouched(ctx, foreign) // see removeBudget in children.go
+		expectUntouched(ctx, conflicting) // see removeBudget in children.go
 
 		Expect(scale(ctx, memcached, 2)).To(Succeed())
 		expectConditions(ctx, memcached, broken("False NameTaken", "NameTaken"))
-		expectUntouched(ctx, foreign)
+		expectUntouched(ctx, conflicting)
 		Expect(scale(ctx, memcached, 1)).To(Succeed())
 		expectConditions(ctx, memcached, converged)
 		Expect(scale(ctx, memcached, 2)).To(Succeed())
 		expectConditions(ctx, memcached, broken("False NameTaken", "NameTaken"))
-		Expect(cluster.Client.Delete(ctx, foreign)).To(Succeed())
+		Expect(cluster.Client.Delete(ctx, conflicting)).To(Succeed())
 		expectConditions(ctx, memcached, converged)
 		Expect(exists(ctx, Default, &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached)})).To(BeTrue())
 	}, SpecTimeout(specTimeout))
 
 	It("takes the operator's image if it names none, and follows it", func(ctx SpecContext) {
-		needSimulatedPods() // nobody can pull these images
+		needSimulatedPods() // these images do not exist
 		namespace := cluster.Namespace(ctx)
 		stop := startManager(cluster.Config, testOptions(namespace))
 		following, choosy := newMemcached(namespace, "following", 1), newMemcached(namespace, "choosy", 1)
@@ -112,9 +112,9 @@ var _ = Describe("a Memcached", func() {
 		})
 		expectConditions(ctx, following, converged)
 		expectConditions(ctx, choosy, converged)
-		Expect(choosy.Status.Nodes).To(Equal(chosen), "who names an image keeps it")
-		Expect(choosy.ResourceVersion).To(Equal(version), "a start of the operator is none of its business")
-		Expect(eventsOf(ctx, Default, choosy)).To(ConsistOf("Normal EnoughPods"), "a start is no news, see announce in status.go")
+		Expect(choosy.Status.Nodes).To(Equal(chosen), "an image in the spec is not overridden")
+		Expect(choosy.ResourceVersion).To(Equal(version), "a start of the operator changes nothing in it")
+		Expect(eventsOf(ctx, Default, choosy)).To(ConsistOf("Normal EnoughPods"), "a start is no news, see announce in memcached_controller.go")
 	}, SpecTimeout(specTimeout))
 })
 
@@ -123,14 +123,14 @@ func scale(ctx context.Context, memcached *cachev1alpha1.Memcached, size int32) 
 	return cluster.Client.SubResource("scale").Update(ctx, memcached.DeepCopy(), client.WithSubResourceBody(wanted))
 }
 
-// expectUntouched compares what somebody else's object says, without its status, with what it said when it was made.
-func expectUntouched(ctx context.Context, foreign client.Object) {
+// expectUntouched compares an object of someone else, without its status, with the one that the spec created.
+func expectUntouched(ctx context.Context, object client.Object) {
 	GinkgoHelper()
-	found := foreign.DeepCopyObject().(client.Object)
-	Expect(exists(ctx, Default, found)).To(BeTrue(), "what belongs to somebody else stays")
-	Expect(found.GetUID()).To(Equal(foreign.GetUID()))
-	Expect(found.GetGeneration()).To(Equal(foreign.GetGeneration()), "see findObstacle in children.go")
-	Expect(found.GetLabels()).To(Equal(foreign.GetLabels()))
-	Expect(found.GetOwnerReferences()).To(Equal(foreign.GetOwnerReferences()))
+	found := object.DeepCopyObject().(client.Object)
+	Expect(exists(ctx, Default, found)).To(BeTrue(), "it is not the operator's")
+	Expect(found.GetUID()).To(Equal(object.GetUID()))
+	Expect(found.GetGeneration()).To(Equal(object.GetGeneration()), "see findBlocker in children.go")
+	Expect(found.GetLabels()).To(Equal(object.GetLabels()))
+	Expect(found.GetOwnerReferences()).To(Equal(object.GetOwnerReferences()))
 	Expect(found.GetDeletionTimestamp()).To(BeNil())
 }

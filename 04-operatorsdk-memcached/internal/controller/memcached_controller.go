@@ -1,15 +1,20 @@
-// Package controller brings Memcacheds up to date: for each it keeps a
-// Deployment, a headless Service and a PodDisruptionBudget, and reports in the
-// Memcached's status.
+// Package controller reconciles Memcacheds: for each it keeps a Deployment, a
+// headless Service and a PodDisruptionBudget, and reports in the Memcached's status.
 package controller
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,14 +24,16 @@ import (
 )
 
 const (
-	// controllerName is in logs, metrics and events, and on everything that the operator makes.
+	// controllerName is in logs, metrics and events, and in the labels of everything that the operator makes.
 	controllerName = "memcached-operator"
+	// actionReconcile is the action in all events.
+	actionReconcile = "Reconcile"
 	// reconcileTimeout bounds one call of Reconcile. It is shorter than the
 	// manager's graceful shutdown, so that a call which has begun can end.
 	reconcileTimeout = 15 * time.Second
 )
 
-// MemcachedReconciler brings Memcacheds up to date.
+// MemcachedReconciler reconciles Memcacheds.
 type MemcachedReconciler struct {
 	// Client reads from the cache, APIReader from the API server.
 	client.Client
@@ -41,10 +48,10 @@ type MemcachedReconciler struct {
 
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=list;watch;patch
 
-// Reconcile brings one Memcached up to date. It reads the cache, writes only
-// what differs, and may be called any number of times.
+// Reconcile reconciles one Memcached. It reads the cache, writes only what
+// differs, and may be called any number of times.
 func (r *MemcachedReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	// The manager's end cancels ctx. What has begun is finished all the same.
+	// The manager cancels ctx when it stops. Finish what has begun all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)
 	defer cancel()
 
@@ -53,15 +60,15 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	result, err := r.reconcile(ctx, memcached)
-	if isNamespaceGoing(err) {
+	if isNamespaceTerminating(err) {
 		return ctrl.Result{}, nil // no retry can succeed, and the Memcached's own deletion is an event
 	}
 	return result, err
 }
 
-// reconcile says what comes first: a Memcached that is being deleted gets no
-// finalizer any more, and one without it gets nothing that would have to be
-// cleaned up. If a child is blocked, the status says why; the error, if any, is retried.
+// reconcile does the work in order: a Memcached that is being deleted gets no
+// finalizer, and one without a finalizer gets nothing that would need cleaning up.
+// If a child is blocked, the status says why; the error, if any, is retried.
 func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1alpha1.Memcached) (ctrl.Result, error) {
 	if !memcached.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.finalize(ctx, memcached)
@@ -69,25 +76,78 @@ func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1a
 	if err := r.addFinalizer(ctx, memcached); err != nil {
 		return ctrl.Result{}, err
 	}
-	deployment, obstacle, failed := r.applyChildren(ctx, memcached)
-	if failed != nil && obstacle == nil {
+	deployment, blocker, failed := r.applyChildren(ctx, memcached)
+	if failed != nil && blocker == nil {
 		return ctrl.Result{}, failed
 	}
 	pods, err := r.listPods(ctx, deployment)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	found := findings{deployment: deployment, pods: pods, obstacle: obstacle, now: r.Now()}
-	if err := errors.Join(r.updateStatus(ctx, memcached, found), failed); err != nil {
+	observed := observation{deployment: deployment, pods: pods, blocker: blocker, now: r.Now()}
+	if err := errors.Join(r.updateStatus(ctx, memcached, observed), failed); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: found.lookAgain()}, nil
+	return ctrl.Result{RequeueAfter: observed.requeueAfter()}, nil
 }
 
-// isNamespaceGoing tells whether a create came too late: the Memcached is about to be deleted as well.
-func isNamespaceGoing(err error) bool {
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+
+// listPods returns the Deployment's pods without those that are terminating or have finished; none if there is no Deployment.
+func (r *MemcachedReconciler) listPods(ctx context.Context, deployment *appsv1.Deployment) ([]corev1.Pod, error) {
+	if deployment == nil {
+		return nil, nil
+	}
+	pods := &corev1.PodList{}
+	err := r.List(ctx, pods, client.InNamespace(deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels))
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of Deployment %s: %w", client.ObjectKeyFromObject(deployment), err)
+	}
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return isTerminating(&pod) }), nil
+}
+
+// +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/status,verbs=patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// updateStatus patches the status if it changes, and emits the events for what changes.
+//
+// The lock, which is the resource version in the patch, makes the API server
+// refuse a status that was computed from a stale Memcached, even one that only
+// lacks our own last status because the cache lags behind.
+func (r *MemcachedReconciler) updateStatus(ctx context.Context, memcached *cachev1alpha1.Memcached, observed observation) error {
+	status := newStatus(memcached, observed)
+	if equality.Semantic.DeepEqual(&memcached.Status, status) {
+		return nil
+	}
+	before := memcached.DeepCopy()
+	memcached.Status = *status
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Status().Patch(ctx, memcached, patch); err != nil {
+		return fmt.Errorf("patch the status of Memcached %s: %w", client.ObjectKeyFromObject(memcached), err)
+	}
+	r.announce(memcached, before.Status.Conditions, status.Conditions)
+	return nil
+}
+
+// announce emits an event if the Memcached has become available or degraded, or is degraded for a new reason.
+// Resyncs and restarts change nothing, so they emit none.
+func (r *MemcachedReconciler) announce(memcached *cachev1alpha1.Memcached, before, after []metav1.Condition) {
+	for _, condition := range after {
+		last := meta.FindStatusCondition(before, condition.Type)
+		unchanged := last != nil && last.Status == condition.Status && last.Reason == condition.Reason
+		announced := []string{cachev1alpha1.ConditionAvailable, cachev1alpha1.ConditionDegraded}
+		if unchanged || condition.Status != metav1.ConditionTrue || !slices.Contains(announced, condition.Type) {
+			continue
+		}
+		eventType := corev1.EventTypeNormal
+		if condition.Type == cachev1alpha1.ConditionDegraded {
+			eventType = corev1.EventTypeWarning
+		}
+		r.Recorder.Eventf(memcached, nil, eventType, condition.Reason, actionReconcile, "%s", condition.Message)
+	}
+}
+
+// isNamespaceTerminating tells whether a create came too late: the Memcached is about to be deleted as well.
+func isNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
-
-// obstacle says why a child is blocked, as the Memcached's conditions report it.
-type obstacle struct{ reason, message string }

@@ -19,8 +19,8 @@ var _ = Describe("a manager of some namespaces", func() {
 		own, other := cluster.Namespace(ctx), cluster.Namespace(ctx)
 		tap := traffic.New()
 		startManager(tap.Config(confinedTo(ctx, own)), testOptions(own))
-		memcached, foreign := newMemcached(own, "own", 1), newMemcached(other, "foreign", 1)
-		create(ctx, foreign, memcached)
+		memcached, elsewhere := newMemcached(own, "own", 1), newMemcached(other, "elsewhere", 1)
+		create(ctx, elsewhere, memcached)
 		expectConditions(ctx, memcached, converged)
 		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
 		expectGone(ctx, memcached)
@@ -31,8 +31,8 @@ var _ = Describe("a manager of some namespaces", func() {
 			Expect(inside).To(BeTrue(), "the manager of namespace %s asked: %s: see cachedNamespaces in manager/manager.go", own, request)
 			Expect(request.Status).NotTo(Equal(403), "a Role in its namespace must be enough: %s", request)
 		}
-		Expect(conditionsOf(ctx, Default, foreign)).To(Equal(conditions{}), "a Memcached of another namespace is none of its business")
-		Expect(foreign.Finalizers).To(BeEmpty())
+		Expect(conditionsOf(ctx, Default, elsewhere)).To(Equal(conditions{}), "it must not touch a Memcached in another namespace")
+		Expect(elsewhere.Finalizers).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
 	It("looks after each of them", func(ctx SpecContext) {
@@ -64,7 +64,7 @@ func confinedTo(ctx context.Context, namespaces ...string) *rest.Config {
 	return asUser(user)
 }
 
-// asUser connects as somebody who has no rights but those that roles give.
+// asUser connects as a user without any rights but those of the roles.
 func asUser(name string) *rest.Config {
 	config := rest.CopyConfig(cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:authenticated"}}

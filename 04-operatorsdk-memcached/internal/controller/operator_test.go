@@ -27,7 +27,7 @@ var operator = operatortest.Operator{
 		Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"),
 		Drift: map[string]string{
 			"scaled by hand":        `{"spec":{"replicas":7}}`,
-			"another image":         `{"spec":{"template":{"spec":{"containers":[{"name":"memcached","image":"somebody/else:1"}]}}}}`,
+			"another image":         `{"spec":{"template":{"spec":{"containers":[{"name":"memcached","image":"someone/else:1"}]}}}}`,
 			"a label of ours taken": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
 			"privileges asked for":  `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
 		},
@@ -38,7 +38,7 @@ var operator = operatortest.Operator{
 	}, {
 		Kind: corev1.SchemeGroupVersion.WithKind("Service"),
 		Drift: map[string]string{
-			"no pods behind it": `{"spec":{"selector":{"app.kubernetes.io/instance":"nobody"}}}`,
+			"no pods behind it": `{"spec":{"selector":{"app.kubernetes.io/instance":"other"}}}`,
 			"another target":    `{"spec":{"ports":[{"name":"memcached","port":12000,"targetPort":1}]}}`,
 		},
 		Foreign: map[string]string{
@@ -48,8 +48,8 @@ var operator = operatortest.Operator{
 		Kind: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
 		Name: budgetName,
 		Drift: map[string]string{
-			"all pods may be taken":  `{"spec":{"maxUnavailable":"100%"}}`,
-			"for the pods of nobody": `{"spec":{"selector":{"matchLabels":{"app.kubernetes.io/instance":"nobody"}}}}`,
+			"all pods may be taken":      `{"spec":{"maxUnavailable":"100%"}}`,
+			"for pods that do not exist": `{"spec":{"selector":{"matchLabels":{"app.kubernetes.io/instance":"other"}}}}`,
 		},
 		Foreign: map[string]string{
 			"pods that are not ready may be taken": `{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}`,

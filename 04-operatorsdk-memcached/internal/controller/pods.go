@@ -1,29 +1,23 @@
 package controller
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
-
 const (
-	// crashing says what is wrong with a container that has ended more than once.
-	crashing = "its container ends again and again"
+	// crashing is the message for a container that has exited more than once.
+	crashing = "its container keeps crashing"
 	// crashWindow is how long after its last exit such a container counts as
 	// crashing. The kubelet uses the same time: it resets the back-off of a container
-	// that has run for ten minutes (the back-off itself is at most five minutes).
+	// that has run for ten minutes.
 	crashWindow = 10 * time.Minute
 )
 
-// failures say what is wrong with a container that waits for one of these
-// reasons, which are the kubelet's. Some of them take turns, and then share a text.
+// failures maps the kubelet's reasons for a waiting container to our messages.
+// Reasons that alternate, such as those of an image pull, share a message, so that the status does not change with each.
 var failures = map[string]string{
 	"CrashLoopBackOff":           crashing,
 	"RunContainerError":          "its container can't be started",
@@ -35,20 +29,7 @@ var failures = map[string]string{
 	"ErrImageNeverPull":          "its image can't be pulled",
 }
 
-// listPods returns the Deployment's pods without those that are ending; none if there is no Deployment.
-func (r *MemcachedReconciler) listPods(ctx context.Context, deployment *appsv1.Deployment) ([]corev1.Pod, error) {
-	if deployment == nil {
-		return nil, nil
-	}
-	pods := &corev1.PodList{}
-	err := r.List(ctx, pods, client.InNamespace(deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels))
-	if err != nil {
-		return nil, fmt.Errorf("list the pods of Deployment %s: %w", client.ObjectKeyFromObject(deployment), err)
-	}
-	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return isEnding(&pod) }), nil
-}
-
-// readyNames are the names of the ready pods, sorted, so that the same pods always make the same list.
+// readyNames are the names of the ready pods, sorted, so that the same pods always give the same list.
 func readyNames(pods []corev1.Pod) []string {
 	var names []string
 	for i := range pods {
@@ -60,17 +41,17 @@ func readyNames(pods []corev1.Pod) []string {
 	return names
 }
 
-// failure says why a pod can't run; the zero value says that it has not failed.
+// failure says why a pod can't run; the zero value means that it can.
 type failure struct {
 	message string
-	// until is when the failure is over if nothing more happens to the pod; zero if an event will announce the end.
+	// until is when the failure no longer counts, unless the container exits again; zero if an event will announce the end.
 	until time.Time
 }
 
-// failureAmong says why one of the pods can't run, "" if none has failed. lookAgain
-// is how soon that may be over without an event, 0 if it can't be. A pod of an
-// older revision does not count: it is about to be replaced.
-func failureAmong(pods []corev1.Pod, revision string, now time.Time) (message string, lookAgain time.Duration) {
+// failureAmong says why one of the pods can't run, "" if all can. requeueAfter
+// is when that may change without an event, 0 if it can't. A pod of an
+// older revision does not count: the rollout removes it.
+func failureAmong(pods []corev1.Pod, revision string, now time.Time) (message string, requeueAfter time.Duration) {
 	for i := range pods {
 		failure := failureOf(&pods[i])
 		left := failure.until.Sub(now)
@@ -81,16 +62,16 @@ func failureAmong(pods []corev1.Pod, revision string, now time.Time) (message st
 		if message == "" || failure.message < message {
 			message = failure.message
 		}
-		if left > 0 && (lookAgain == 0 || left < lookAgain) {
-			lookAgain = left
+		if left > 0 && (requeueAfter == 0 || left < requeueAfter) {
+			requeueAfter = left
 		}
 	}
-	return message, lookAgain
+	return message, requeueAfter
 }
 
-// failureOf says why a pod can't run. Between two waits a crashing container runs
-// for a moment. That is no recovery, unless it becomes ready or runs on for long:
-// the number of restarts is never reset, so it alone proves nothing.
+// failureOf says why a pod can't run. Between two back-offs a crashing container runs
+// for a moment, which is no recovery unless it becomes ready or keeps running. The
+// restart count is never reset, so the time of the last exit decides.
 func failureOf(pod *corev1.Pod) failure {
 	for _, container := range pod.Status.ContainerStatuses {
 		last := container.LastTerminationState.Terminated
@@ -105,10 +86,11 @@ func failureOf(pod *corev1.Pod) failure {
 	return failure{}
 }
 
-// revisionOf is what the pod was made from.
+// revisionOf is the revision that the pod was created from.
 func revisionOf(pod *corev1.Pod) string { return pod.Annotations[revisionAnnotation] }
 
-func isEnding(pod *corev1.Pod) bool {
+// isTerminating tells whether the pod is being deleted, or has finished already.
+func isTerminating(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
@@ -121,7 +103,7 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// keepEssentials removes from a pod, on the way into the cache, what nothing here reads.
+// keepEssentials is a cache transform: it drops everything of a pod that nothing here reads.
 func keepEssentials(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {

@@ -36,7 +36,7 @@ func unready(pod corev1.Pod) corev1.Pod {
 	return pod
 }
 
-func outdated(pod corev1.Pod) corev1.Pod {
+func ofOldRevision(pod corev1.Pod) corev1.Pod {
 	pod.Annotations = map[string]string{revisionAnnotation: "former"}
 	return pod
 }
@@ -55,12 +55,12 @@ func TestReadyNames(t *testing.T) {
 		pods []corev1.Pod
 		want []string
 	}{
-		"there are no pods":                    {},
-		"the names are sorted":                 {pods: []corev1.Pod{storedPod("b"), storedPod("c"), storedPod("a")}, want: []string{"a", "b", "c"}},
-		"a pod that is not ready is not named": {pods: []corev1.Pod{unready(storedPod("a")), storedPod("b")}, want: []string{"b"}},
-		"a pod without the condition is not":   {pods: []corev1.Pod{starting, storedPod("b")}, want: []string{"b"}},
-		"no pod is ready":                      {pods: []corev1.Pod{starting, unready(storedPod("b"))}},
-		"an outdated pod serves clients too":   {pods: []corev1.Pod{outdated(storedPod("a"))}, want: []string{"a"}},
+		"there are no pods":                       {},
+		"the names are sorted":                    {pods: []corev1.Pod{storedPod("b"), storedPod("c"), storedPod("a")}, want: []string{"a", "b", "c"}},
+		"a pod that is not ready is not named":    {pods: []corev1.Pod{unready(storedPod("a")), storedPod("b")}, want: []string{"b"}},
+		"a pod without the condition is not":      {pods: []corev1.Pod{starting, storedPod("b")}, want: []string{"b"}},
+		"no pod is ready":                         {pods: []corev1.Pod{starting, unready(storedPod("b"))}},
+		"an ofOldRevision pod serves clients too": {pods: []corev1.Pod{ofOldRevision(storedPod("a"))}, want: []string{"a"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestReadyNames(t *testing.T) {
 // The kubelet's reasons and what is said about them. A test of its own list, so
 // that a reason that is lost from failures shows up.
 func TestFailure(t *testing.T) {
-	const again, pull = "its container ends again and again", "its image can't be pulled"
+	const again, pull = "its container keeps crashing", "its image can't be pulled"
 	const start, made = "its container can't be started", "its container can't be created"
 	tests := map[string]string{
 		"CrashLoopBackOff": again, "RunContainerError": start,
@@ -153,7 +153,7 @@ func crashed(pod corev1.Pod, restarts int32, ended time.Time) corev1.Pod {
 }
 
 func TestFailureAmong(t *testing.T) {
-	const pull, again = "its image can't be pulled", "its container ends again and again"
+	const pull, again = "its image can't be pulled", "its container keeps crashing"
 	revision := newRevision(storedMemcached(), DefaultImage)
 	minutesAgo := func(name string, minutes time.Duration) corev1.Pod {
 		return crashed(storedPod(name), 2, noon.Add(-minutes*time.Minute))
@@ -167,7 +167,7 @@ func TestFailureAmong(t *testing.T) {
 		"there are no pods":                    {},
 		"all pods run":                         {pods: []corev1.Pod{storedPod("a"), unready(storedPod("b"))}},
 		"one pod fails":                        {pods: []corev1.Pod{storedPod("a"), waiting(storedPod("b"), "ErrImagePull")}, want: pull},
-		"a pod of a former revision fails":     {pods: []corev1.Pod{storedPod("a"), outdated(waiting(storedPod("b"), "ErrImagePull"))}},
+		"a pod of a former revision fails":     {pods: []corev1.Pod{storedPod("a"), ofOldRevision(waiting(storedPod("b"), "ErrImagePull"))}},
 		"pods fail for two reasons":            {pods: []corev1.Pod{waiting(storedPod("a"), "ErrImagePull"), waiting(storedPod("b"), "CrashLoopBackOff")}, want: again},
 		"the kubelet says it in turns":         {pods: []corev1.Pod{waiting(storedPod("a"), "ErrImagePull"), waiting(storedPod("b"), "ImagePullBackOff")}, want: pull},
 		"a failing pod says no revision":       {pods: []corev1.Pod{{Status: waiting(storedPod("a"), "ErrImagePull").Status}}},
@@ -175,24 +175,24 @@ func TestFailureAmong(t *testing.T) {
 		"a pod ended just as long ago":         {pods: []corev1.Pod{minutesAgo("a", 10)}},
 		"a pod ended lately":                   {pods: []corev1.Pod{minutesAgo("a", 9)}, want: again, wantLook: time.Minute},
 		"two pods ended lately":                {pods: []corev1.Pod{minutesAgo("a", 2), minutesAgo("b", 6)}, want: again, wantLook: 4 * time.Minute},
-		"a pod of a former revision did":       {pods: []corev1.Pod{outdated(minutesAgo("a", 9))}},
+		"a pod of a former revision did":       {pods: []corev1.Pod{ofOldRevision(minutesAgo("a", 9))}},
 		"one ended lately, one fails for good": {pods: []corev1.Pod{minutesAgo("a", 9), waiting(storedPod("b"), "ErrImagePull")}, want: again, wantLook: time.Minute},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			message, lookAgain := failureAmong(test.pods, revision, noon)
+			message, requeueAfter := failureAmong(test.pods, revision, noon)
 			g.Expect(message).To(Equal(test.want), "see failureAmong in pods.go")
-			g.Expect(lookAgain).To(Equal(test.wantLook))
+			g.Expect(requeueAfter).To(Equal(test.wantLook))
 			slices.Reverse(test.pods)
-			message, lookAgain = failureAmong(test.pods, revision, noon)
+			message, requeueAfter = failureAmong(test.pods, revision, noon)
 			g.Expect(message).To(Equal(test.want), "the order in which the cache lists the pods must not matter")
-			g.Expect(lookAgain).To(Equal(test.wantLook))
+			g.Expect(requeueAfter).To(Equal(test.wantLook))
 		})
 	}
 }
 
-func TestIsEnding(t *testing.T) {
+func TestIsTerminating(t *testing.T) {
 	now := metav1.Now()
 	tests := map[string]struct {
 		change func(*corev1.Pod)
@@ -210,7 +210,7 @@ func TestIsEnding(t *testing.T) {
 			g := NewWithT(t)
 			pod := storedPod("a")
 			test.change(&pod)
-			g.Expect(isEnding(&pod)).To(Equal(test.want), "see isEnding in pods.go")
+			g.Expect(isTerminating(&pod)).To(Equal(test.want), "see isTerminating in pods.go")
 		})
 	}
 }
@@ -242,7 +242,7 @@ func TestKeepEssentials(t *testing.T) {
 			g.Expect(isPod).To(BeTrue())
 			g.Expect(kept.Namespace+"/"+kept.Name).To(Equal("shop/sessions-1"), "the key in the cache")
 			g.Expect(kept.ResourceVersion).To(Equal(whole.ResourceVersion), "the informer compares versions")
-			g.Expect(isEnding(kept)).To(Equal(isEnding(whole)))
+			g.Expect(isTerminating(kept)).To(Equal(isTerminating(whole)))
 			g.Expect(isReady(kept)).To(Equal(isReady(whole)))
 			g.Expect(failureOf(kept)).To(Equal(failureOf(whole)))
 			g.Expect(revisionOf(kept)).To(Equal(revisionOf(whole)))
@@ -263,7 +263,7 @@ func TestKeepEssentials(t *testing.T) {
 
 			again, err := keepEssentials(kept.DeepCopy())
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(again).To(Equal(kept), "the informer may hand over again what it got")
+			g.Expect(again).To(Equal(kept), "the informer may pass the result in again")
 		})
 	}
 }

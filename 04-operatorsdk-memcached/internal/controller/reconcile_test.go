@@ -132,7 +132,7 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 			return createWithUID(ctx, writer, object, options...)
 		}}
 	}
-	foreign := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions"}}
+	conflicting := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions"}}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "sessions", errors.New("quota"))
 	outage := apierrors.NewInternalError(errors.New("etcd"))
 	tests := map[string]struct {
@@ -142,7 +142,7 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 		wantReason string
 		wantErr    error
 	}{
-		"the Deployment's name is taken": {objects: []client.Object{foreign}, wantReason: cachev1alpha1.ReasonNameTaken},
+		"the Deployment's name is taken": {objects: []client.Object{conflicting}, wantReason: cachev1alpha1.ReasonNameTaken},
 		"the Deployment is refused":      {faults: refusing(forbidden), wantReason: cachev1alpha1.ReasonRefused, wantErr: forbidden},
 		"the Deployment fails":           {faults: refusing(outage), wantErr: outage},
 	}
@@ -170,14 +170,14 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 	}
 }
 
-// If two things are wrong, the status reports the first, and what only time can mend is still retried.
-func TestRetriesBesideAnObstacle(t *testing.T) {
+// If two things are wrong, the status reports the first, and the transient one is still retried.
+func TestRetriesBesideABlocker(t *testing.T) {
 	g := NewWithT(t)
 	outage := apierrors.NewInternalError(errors.New("etcd"))
-	foreign := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions"}}
+	conflicting := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions"}}
 	reconciler := testReconciler(t, interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return outage },
-	}, newMemcached(), foreign)
+	}, newMemcached(), conflicting)
 	memcached := newMemcached()
 	_, err := reconciler.Reconcile(t.Context(), requestFor(memcached))
 	g.Expect(err).To(MatchError(outage))
@@ -201,7 +201,7 @@ func TestLooksAgainWhenACrashIsLongAgo(t *testing.T) {
 	result, err := reconciler.Reconcile(t.Context(), requestFor(memcached))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(isDegraded()).To(BeTrue())
-	g.Expect(result.RequeueAfter).To(Equal(6*time.Minute), "no event tells that ten minutes have gone by, see lookAgain in status.go")
+	g.Expect(result.RequeueAfter).To(Equal(6*time.Minute), "no event tells that ten minutes have gone by, see requeueAfter in status.go")
 	now = now.Add(result.RequeueAfter)
 	result, err = reconciler.Reconcile(t.Context(), requestFor(memcached))
 	g.Expect(err).NotTo(HaveOccurred())

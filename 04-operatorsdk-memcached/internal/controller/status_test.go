@@ -29,7 +29,7 @@ func foundDeployment(observed int64, conditions ...appsv1.DeploymentCondition) *
 // written as the status and the reason.
 type conditionTest struct {
 	size                                         int32
-	found                                        findings
+	observed                                     observation
 	wantAvailable, wantProgressing, wantDegraded string
 }
 
@@ -46,11 +46,11 @@ func conditionTests() map[string]conditionTest {
 	deployment := foundDeployment(5)
 	a, b, c, d := storedPod("a"), storedPod("b"), storedPod("c"), storedPod("d")
 	failing := func(pod corev1.Pod) corev1.Pod { return waiting(pod, "ErrImagePull") }
-	obstructed := func(reason string, pods ...corev1.Pod) findings {
-		return findings{deployment: deployment, pods: pods, obstacle: &obstacle{reason: reason, message: "in the way"}}
+	blocked := func(reason string, pods ...corev1.Pod) observation {
+		return observation{deployment: deployment, pods: pods, blocker: &blocker{reason: reason, message: "blocked"}}
 	}
-	of := func(deployment *appsv1.Deployment, pods ...corev1.Pod) findings {
-		return findings{deployment: deployment, pods: pods}
+	of := func(deployment *appsv1.Deployment, pods ...corev1.Pod) observation {
+		return observation{deployment: deployment, pods: pods}
 	}
 	return map[string]conditionTest{
 		"all pods are ready and new":            {2, of(deployment, a, b), enoughPods, rolledOut, asExpected},
@@ -63,20 +63,20 @@ func conditionTests() map[string]conditionTest {
 		"one of five pods is missing":           {5, of(deployment, a, b, c, d), enoughPods, rollingOut, asExpected},
 		"a pod is too many":                     {2, of(deployment, a, b, c), enoughPods, rollingOut, asExpected},
 		"a pod that is not ready is too many":   {2, of(deployment, a, b, unready(c)), enoughPods, rollingOut, asExpected},
-		"a pod is of a former revision":         {2, of(deployment, a, outdated(b)), enoughPods, rollingOut, asExpected},
-		"all pods are of a former revision":     {2, of(deployment, outdated(a), outdated(b)), enoughPods, rollingOut, asExpected},
-		"a new pod fails, the old ones serve":   {2, of(deployment, outdated(a), outdated(b), failing(c)), enoughPods, "False PodsFailing", "True PodsFailing"},
-		"an old pod fails, a new one is made":   {1, of(deployment, outdated(failing(a)), unready(b)), tooFewPods, rollingOut, asExpected},
+		"a pod is of a former revision":         {2, of(deployment, a, ofOldRevision(b)), enoughPods, rollingOut, asExpected},
+		"all pods are of a former revision":     {2, of(deployment, ofOldRevision(a), ofOldRevision(b)), enoughPods, rollingOut, asExpected},
+		"a new pod fails, the old ones serve":   {2, of(deployment, ofOldRevision(a), ofOldRevision(b), failing(c)), enoughPods, "False PodsFailing", "True PodsFailing"},
+		"an old pod fails, a new one is made":   {1, of(deployment, ofOldRevision(failing(a)), unready(b)), tooFewPods, rollingOut, asExpected},
 		"all pods fail":                         {2, of(deployment, failing(a), failing(b)), tooFewPods, "False PodsFailing", "True PodsFailing"},
 		"the rollout is stuck":                  {2, of(foundDeployment(5, late), a), tooFewPods, "False Stalled", "True Stalled"},
 		"a former rollout was stuck":            {2, of(foundDeployment(4, late), a), tooFewPods, rollingOut, asExpected},
 		"a stuck rollout has a failing pod":     {2, of(foundDeployment(5, late), a, failing(b)), tooFewPods, "False PodsFailing", "True PodsFailing"},
-		"a child is being removed":              {2, obstructed(cachev1alpha1.ReasonRollingOut, a, b), enoughPods, rollingOut, asExpected},
-		"the Deployment is being removed":       {2, findings{obstacle: &obstacle{reason: cachev1alpha1.ReasonRollingOut, message: "in the way"}}, tooFewPods, rollingOut, asExpected},
-		"the Deployment's name is taken":        {2, findings{obstacle: &obstacle{reason: cachev1alpha1.ReasonNameTaken, message: "in the way"}}, "False NameTaken", "False NameTaken", "True NameTaken"},
-		"the Service's name is taken":           {2, obstructed(cachev1alpha1.ReasonNameTaken, a, b), "False NameTaken", "False NameTaken", "True NameTaken"},
-		"the Deployment is refused":             {2, findings{obstacle: &obstacle{reason: cachev1alpha1.ReasonRefused, message: "in the way"}}, tooFewPods, "False Refused", "True Refused"},
-		"a change of the Deployment is refused": {2, obstructed(cachev1alpha1.ReasonRefused, a, b), enoughPods, "False Refused", "True Refused"},
+		"a child is being removed":              {2, blocked(cachev1alpha1.ReasonRollingOut, a, b), enoughPods, rollingOut, asExpected},
+		"the Deployment is being removed":       {2, observation{blocker: &blocker{reason: cachev1alpha1.ReasonRollingOut, message: "blocked"}}, tooFewPods, rollingOut, asExpected},
+		"the Deployment's name is taken":        {2, observation{blocker: &blocker{reason: cachev1alpha1.ReasonNameTaken, message: "blocked"}}, "False NameTaken", "False NameTaken", "True NameTaken"},
+		"the Service's name is taken":           {2, blocked(cachev1alpha1.ReasonNameTaken, a, b), "False NameTaken", "False NameTaken", "True NameTaken"},
+		"the Deployment is refused":             {2, observation{blocker: &blocker{reason: cachev1alpha1.ReasonRefused, message: "blocked"}}, tooFewPods, "False Refused", "True Refused"},
+		"a change of the Deployment is refused": {2, blocked(cachev1alpha1.ReasonRefused, a, b), enoughPods, "False Refused", "True Refused"},
 	}
 }
 
@@ -86,7 +86,7 @@ func TestConditions(t *testing.T) {
 			g := NewWithT(t)
 			memcached := storedMemcached()
 			memcached.Spec.Size = test.size
-			conditions := test.found.conditions(memcached)
+			conditions := test.observed.conditions(memcached)
 			found := map[string]string{}
 			for _, condition := range conditions {
 				found[condition.Type] = string(condition.Status) + " " + condition.Reason
@@ -96,27 +96,27 @@ func TestConditions(t *testing.T) {
 			g.Expect(found).To(Equal(map[string]string{
 				cachev1alpha1.ConditionAvailable: test.wantAvailable, cachev1alpha1.ConditionProgressing: test.wantProgressing, cachev1alpha1.ConditionDegraded: test.wantDegraded,
 			}), "see conditions in status.go")
-			if obstacle := test.found.obstacle; obstacle != nil {
-				g.Expect(conditions).To(ContainElement(HaveField("Message", obstacle.message)), "people need to know what is in the way")
+			if blocker := test.observed.blocker; blocker != nil {
+				g.Expect(conditions).To(ContainElement(HaveField("Message", blocker.message)), "users need to know what blocks it")
 			}
 		})
 	}
 }
 
-// A reason that nothing uses would be a promise that is not kept.
+// Reasons are API: a documented reason must occur.
 func TestEveryReasonIsUsed(t *testing.T) {
 	g := NewWithT(t)
 	found := map[string]bool{}
 	for _, test := range conditionTests() {
 		memcached := storedMemcached()
 		memcached.Spec.Size = test.size
-		for _, condition := range test.found.conditions(memcached) {
+		for _, condition := range test.observed.conditions(memcached) {
 			found[condition.Reason], found[condition.Type+" "+string(condition.Status)] = true, true
 		}
 	}
 	g.Expect(declaredReasons(t)).NotTo(BeEmpty())
 	for _, reason := range declaredReasons(t) {
-		g.Expect(found).To(HaveKey(reason), "a reason of api/v1alpha1/memcached_types.go that no finding leads to")
+		g.Expect(found).To(HaveKey(reason), "a reason of api/v1alpha1/memcached_types.go that no observation leads to")
 	}
 	for _, kind := range []string{cachev1alpha1.ConditionAvailable, cachev1alpha1.ConditionProgressing, cachev1alpha1.ConditionDegraded} {
 		g.Expect(found).To(And(HaveKey(kind+" True"), HaveKey(kind+" False")))
@@ -148,8 +148,8 @@ func TestStalled(t *testing.T) {
 func TestNewStatus(t *testing.T) {
 	g := NewWithT(t)
 	memcached := storedMemcached()
-	found := findings{deployment: foundDeployment(5), pods: []corev1.Pod{storedPod("b"), unready(storedPod("starting")), storedPod("a")}}
-	status := newStatus(memcached, found)
+	observed := observation{deployment: foundDeployment(5), pods: []corev1.Pod{storedPod("b"), unready(storedPod("starting")), storedPod("a")}}
+	status := newStatus(memcached, observed)
 	g.Expect(memcached).To(Equal(storedMemcached()), "the Memcached is the cache's and stays as it is")
 	g.Expect(status.Nodes).To(Equal([]string{"a", "b"}))
 	g.Expect(status.Replicas).To(BeEquivalentTo(3))
@@ -160,7 +160,7 @@ func TestNewStatus(t *testing.T) {
 		HaveField("ObservedGeneration", BeEquivalentTo(3)), HaveField("LastTransitionTime", Not(BeZero()))))))
 
 	memcached.Status = *status
-	status = newStatus(memcached, findings{obstacle: &obstacle{reason: cachev1alpha1.ReasonNameTaken, message: "taken"}})
+	status = newStatus(memcached, observation{blocker: &blocker{reason: cachev1alpha1.ReasonNameTaken, message: "taken"}})
 	g.Expect(status.Nodes).To(BeNil(), "what was true before must not stay")
 	g.Expect(status.Replicas).To(BeZero())
 	g.Expect(status.ReadyReplicas).To(BeZero())
@@ -172,17 +172,17 @@ func TestNewStatusIsStable(t *testing.T) {
 	g := NewWithT(t)
 	memcached := storedMemcached()
 	noon := metav1.NewTime(time.Date(2026, time.November, 1, 12, 0, 0, 0, time.UTC))
-	found := findings{deployment: foundDeployment(5), pods: []corev1.Pod{storedPod("a"), storedPod("b")}}
-	memcached.Status = *newStatus(memcached, found)
+	observed := observation{deployment: foundDeployment(5), pods: []corev1.Pod{storedPod("a"), storedPod("b")}}
+	memcached.Status = *newStatus(memcached, observed)
 	for i := range memcached.Status.Conditions {
 		memcached.Status.Conditions[i].LastTransitionTime = noon
 	}
-	g.Expect(newStatus(memcached, found)).To(HaveValue(Equal(memcached.Status)), "the same findings must not become a write")
+	g.Expect(newStatus(memcached, observed)).To(HaveValue(Equal(memcached.Status)), "the same observation must not become a write")
 
 	audited := metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue}
 	memcached.Status.Conditions = append(memcached.Status.Conditions, audited)
-	found.pods = []corev1.Pod{storedPod("a"), unready(storedPod("b"))}
-	status := newStatus(memcached, found)
+	observed.pods = []corev1.Pod{storedPod("a"), unready(storedPod("b"))}
+	status := newStatus(memcached, observed)
 	g.Expect(status.Conditions).To(ContainElement(audited), "conditions of other controllers stay")
 	since := func(kind string) time.Time {
 		return meta.FindStatusCondition(status.Conditions, kind).LastTransitionTime.Time
@@ -196,9 +196,9 @@ func TestAnnounce(t *testing.T) {
 	unavailable := newCondition(cachev1alpha1.ConditionAvailable, false, cachev1alpha1.ReasonTooFewPods, "too few")
 	rolling := newCondition(cachev1alpha1.ConditionProgressing, true, cachev1alpha1.ReasonRollingOut, "rolling")
 	fine := degraded(nil)
-	failing := degraded(&obstacle{reason: cachev1alpha1.ReasonPodsFailing, message: "100% failing"})
-	reworded := degraded(&obstacle{reason: cachev1alpha1.ReasonPodsFailing, message: "another failure"})
-	stuck := degraded(&obstacle{reason: cachev1alpha1.ReasonStalled, message: "stuck"})
+	failing := degraded(&blocker{reason: cachev1alpha1.ReasonPodsFailing, message: "100% failing"})
+	reworded := degraded(&blocker{reason: cachev1alpha1.ReasonPodsFailing, message: "another failure"})
+	stuck := degraded(&blocker{reason: cachev1alpha1.ReasonStalled, message: "stuck"})
 	type conditions = []metav1.Condition
 	tests := map[string]struct {
 		before, after conditions
@@ -224,7 +224,7 @@ func TestAnnounce(t *testing.T) {
 			for event := range recorder.Events {
 				found = append(found, event)
 			}
-			g.Expect(found).To(Equal(test.want), "see announce in status.go")
+			g.Expect(found).To(Equal(test.want), "see announce in memcached_controller.go")
 		})
 	}
 }

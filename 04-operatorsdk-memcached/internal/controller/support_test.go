@@ -80,7 +80,7 @@ func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, im
 }
 
 // startManager runs a manager until the function it returns is called, at the
-// latest until the spec ends. Before that the spec's Memcacheds go: somebody has to take the finalizers off.
+// latest until the spec ends. Before that it deletes the spec's Memcacheds, while a manager can still remove their finalizers.
 func startManager(config *rest.Config, options manager.Options) (stop func()) {
 	return startManagerWith(controller.DefaultImage, config, options)
 }
@@ -165,7 +165,7 @@ var (
 	rolling   = conditions{"True EnoughPods", "True RollingOut", "False AsExpected"}
 )
 
-// broken are the conditions for a reason that somebody must look at.
+// broken are the conditions of a Memcached that is degraded for a reason.
 func broken(available, reason string) conditions {
 	return conditions{available, "False " + reason, "True " + reason}
 }
@@ -212,12 +212,12 @@ func getDeployment(ctx context.Context, g Gomega, memcached *cachev1alpha1.Memca
 	return deployment
 }
 
-// revisionOf is what the Memcached's pods are to be made from.
+// revisionOf is the revision that the Memcached's pods should have.
 func revisionOf(ctx context.Context, g Gomega, memcached *cachev1alpha1.Memcached) string {
 	return getDeployment(ctx, g, memcached).Spec.Template.Annotations[revisionAnnotation]
 }
 
-// podsOf are the Memcached's pods that nobody has deleted.
+// podsOf are the Memcached's pods that are not terminating.
 func podsOf(ctx context.Context, g Gomega, memcached *cachev1alpha1.Memcached) []corev1.Pod {
 	pods := &corev1.PodList{}
 	g.Expect(cluster.Client.List(ctx, pods, client.InNamespace(memcached.Namespace), client.MatchingLabels{"app.kubernetes.io/instance": memcached.Name})).To(Succeed())
@@ -243,7 +243,7 @@ func expectGone(ctx context.Context, object client.Object) {
 func expectEvents(ctx context.Context, memcached *cachev1alpha1.Memcached, want ...string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
-		g.Expect(eventsOf(ctx, g, memcached)).To(ConsistOf(want), "see announce in status.go, finalize and stop in finalizer.go")
+		g.Expect(eventsOf(ctx, g, memcached)).To(ConsistOf(want), "see announce in memcached_controller.go, finalize and deleteDeployment in finalizer.go")
 	})
 }
 

@@ -23,15 +23,15 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// SetupWithManager says which events make a worker look at which Memcached.
+// SetupWithManager says which events queue which Memcached.
 func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
-	// Without the definition the manager would wait for it, for two minutes.
+	// Without the CRD, the manager would wait two minutes for its cache.
 	kind := cachev1alpha1.SchemeGroupVersion.WithKind("Memcached")
 	if _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
 		return fmt.Errorf("find the kind Memcached: %w", err)
 	}
-	// Objects of somebody else that stand in a Memcached's way have its name.
-	inTheWay := &handler.EnqueueRequestForObject{}
+	// An object of someone else that blocks a child has the Memcached's name.
+	sameName := &handler.EnqueueRequestForObject{}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		WithOptions(options).
@@ -39,35 +39,35 @@ func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager, options control
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
 		Owns(&policyv1.PodDisruptionBudget{}).
-		Watches(&appsv1.Deployment{}, inTheWay, builder.WithPredicates(uncontrolled)).
-		Watches(&corev1.Service{}, inTheWay, builder.WithPredicates(uncontrolled)).
-		Watches(&policyv1.PodDisruptionBudget{}, inTheWay, builder.WithPredicates(uncontrolled)).
+		Watches(&appsv1.Deployment{}, sameName, builder.WithPredicates(uncontrolled)).
+		Watches(&corev1.Service{}, sameName, builder.WithPredicates(uncontrolled)).
+		Watches(&policyv1.PodDisruptionBudget{}, sameName, builder.WithPredicates(uncontrolled)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(memcachedOf), builder.WithPredicates(visiblyChanged)).
 		Complete(r)
 }
 
-// CacheByObject says what of which objects the manager's cache keeps.
+// CacheByObject says which objects the manager's cache holds, and what of them.
 func CacheByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Pod{}: {Transform: keepEssentials, Label: labels.SelectorFromSet(labels.Set{managedByLabel: controllerName})},
 	}
 }
 
-// memcachedOf is the one that a pod belongs to. The pod's controller is a
-// ReplicaSet, and that one's the Deployment, so its label is the shorter way.
+// memcachedOf is the Memcached of a pod, by its label: Owns does not follow the chain from
+// the pod to its ReplicaSet, and from that to the Deployment.
 func memcachedOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
 }
 
-// uncontrolled lets the events of objects through that no Memcached controls: Owns is for the others.
+// uncontrolled passes events of objects that no Memcached controls; Owns handles the others.
 var uncontrolled = predicate.NewPredicateFuncs(func(object client.Object) bool {
 	return !isMemcached(metav1.GetControllerOf(object))
 })
 
-// visiblyChanged keeps changes away that no status shows.
+// visiblyChanged drops updates of a pod that change no status.
 var visiblyChanged = predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
 	before, wasPod := change.ObjectOld.(*corev1.Pod)
 	after, isPod := change.ObjectNew.(*corev1.Pod)
-	return wasPod && isPod && (isReady(before) != isReady(after) || isEnding(before) != isEnding(after) ||
+	return wasPod && isPod && (isReady(before) != isReady(after) || isTerminating(before) != isTerminating(after) ||
 		failureOf(before) != failureOf(after) || revisionOf(before) != revisionOf(after))
 }}

@@ -67,8 +67,8 @@ func TestPredicatesLetArrivalsAndDeparturesThrough(t *testing.T) {
 		predicate predicate.Predicate
 		object    client.Object
 	}{
-		"pods":                 {predicate: visiblyChanged, object: &pod},
-		"somebody else's work": {predicate: uncontrolled, object: newDeployment(storedMemcached())},
+		"pods":                  {predicate: visiblyChanged, object: &pod},
+		"someone else's object": {predicate: uncontrolled, object: newDeployment(storedMemcached())},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -81,11 +81,11 @@ func TestPredicatesLetArrivalsAndDeparturesThrough(t *testing.T) {
 
 func TestUncontrolled(t *testing.T) {
 	g := NewWithT(t)
-	owned, foreign := storedChild().object, newService(storedMemcached())
+	owned, unowned := storedChild().object, newService(storedMemcached())
 	g.Expect(uncontrolled.Create(event.CreateEvent{Object: owned})).To(BeFalse(), "Owns sees to it")
 	g.Expect(uncontrolled.Update(event.UpdateEvent{ObjectOld: owned, ObjectNew: newDeployment(storedMemcached())})).To(BeTrue(), "its owner was taken away")
-	foreign.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: "Memcached", Name: "sessions", UID: "uid-of-sessions", Controller: new(true)}}
-	g.Expect(uncontrolled.Delete(event.DeleteEvent{Object: foreign})).To(BeTrue(), "a kind of another group is somebody else")
+	unowned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: "Memcached", Name: "sessions", UID: "uid-of-sessions", Controller: new(true)}}
+	g.Expect(uncontrolled.Delete(event.DeleteEvent{Object: unowned})).To(BeTrue(), "a kind of the same name in another group is not ours")
 }
 
 func TestMemcachedOf(t *testing.T) {

@@ -45,7 +45,7 @@ var _ = Describe("the writes", func() {
 		}
 		writes := writesSince(tap, before)
 		Expect(writes[0]).To(Equal("patch deployments.apps"))
-		Expect(writes[1:]).To(And(HaveLen(changes), HaveEach(statusPatch)), "a patch that changes nothing is a request too many, see updateStatus in status.go")
+		Expect(writes[1:]).To(And(HaveLen(changes), HaveEach(statusPatch)), "a patch that changes nothing is a request too many, see updateStatus in memcached_controller.go")
 		Expect(changes).To(BeNumerically("<=", 8), "one when it begins, three for each new pod and one for the end at most")
 	}, SpecTimeout(specTimeout))
 })

@@ -42,7 +42,7 @@ var memcached = outside.Operator{
 	}, {
 		Name: "service/memcached-full",
 		Drift: map[string]outside.Drift{
-			"no pods behind it": {Patch: `{"spec":{"selector":{"app.kubernetes.io/instance":"nobody"}}}`, Field: "{.spec.selector}"},
+			"no pods behind it": {Patch: `{"spec":{"selector":{"app.kubernetes.io/instance":"other"}}}`, Field: "{.spec.selector}"},
 		},
 	}, {
 		Name: "poddisruptionbudget/memcached-full",

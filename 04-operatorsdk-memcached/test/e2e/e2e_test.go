@@ -54,7 +54,7 @@ var _ = Describe("the manager", Ordered, func() {
 
 	outside.DescribeFailover(memcached)
 
-	It("lets go of a Memcached only after its pods", func(ctx SpecContext) {
+	It("keeps a Memcached until its pods are gone", func(ctx SpecContext) {
 		outside.Kubectl(ctx, "delete", "memcached/memcached-full", "--timeout=2m", "--namespace="+memcachedNamespace)
 		pods := outside.Kubectl(ctx, "get", "pods", "--namespace="+memcachedNamespace, "--selector=app.kubernetes.io/instance=memcached-full", "--output=name")
 		Expect(pods).To(BeEmpty(), "kubectl waits for the Memcached, and that for its pods")
@@ -74,7 +74,7 @@ func setImage(ctx context.Context, image string) {
 	outside.Kubectl(ctx, "patch", "memcached/memcached-full", "--namespace="+memcachedNamespace, "--type=merge", `--patch={"spec":{"image":"`+image+`"}}`)
 }
 
-// addressed are the pods that the name of a Memcached's Service stands for.
+// addressed are the pods that the name of a Memcached's Service resolves to.
 func addressed(ctx context.Context, memcached string) []string {
 	GinkgoHelper()
 	return strings.Fields(outside.Kubectl(ctx, "get", "endpointslices", "--namespace="+memcachedNamespace,

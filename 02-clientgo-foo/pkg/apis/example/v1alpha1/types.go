@@ -12,7 +12,7 @@ const ConditionReady = "Ready"
 const (
 	// ReasonDeploymentAvailable goes with True: the Deployment has rolled out.
 	ReasonDeploymentAvailable = "DeploymentAvailable"
-	// ReasonDeploymentProgressing goes with False: the Deployment is rolling out, or going away to be made anew.
+	// ReasonDeploymentProgressing goes with False: the Deployment is rolling out, or being deleted to be recreated.
 	ReasonDeploymentProgressing = "DeploymentProgressing"
 	// ReasonDeploymentStalled goes with False: the Deployment itself reports that it makes no progress.
 	ReasonDeploymentStalled = "DeploymentStalled"
@@ -41,10 +41,10 @@ type Foo struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is wanted. Written by users.
+	// Spec is the desired state. Written by users.
 	// +required
 	Spec FooSpec `json:"spec"`
-	// Status is what was found. Written by the controller.
+	// Status is the observed state. Written by the controller.
 	// +optional
 	Status FooStatus `json:"status,omitempty"`
 }
@@ -76,7 +76,7 @@ type FooSpec struct {
 	Image string `json:"image,omitempty"`
 }
 
-// FooStatus is what the controller found.
+// FooStatus is the state that the controller observed.
 type FooStatus struct {
 	// Replicas is the number of the Deployment's pods that exist, available or not.
 	// Autoscalers read it through the scale subresource.
@@ -91,7 +91,7 @@ type FooStatus struct {
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
-	// ObservedGeneration is the metadata.generation that the rest of the status speaks of.
+	// ObservedGeneration is the metadata.generation that the rest of the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 

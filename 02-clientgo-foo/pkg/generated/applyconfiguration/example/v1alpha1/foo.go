@@ -17,9 +17,9 @@ import (
 type FooApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// Spec is what is wanted. Written by users.
+	// Spec is the desired state. Written by users.
 	Spec *FooSpecApplyConfiguration `json:"spec,omitempty"`
-	// Status is what was found. Written by the controller.
+	// Status is the observed state. Written by the controller.
 	Status *FooStatusApplyConfiguration `json:"status,omitempty"`
 }
 

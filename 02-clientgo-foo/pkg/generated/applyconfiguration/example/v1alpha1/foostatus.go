@@ -11,7 +11,7 @@ import (
 // FooStatusApplyConfiguration represents a declarative configuration of the FooStatus type for use
 // with apply.
 //
-// FooStatus is what the controller found.
+// FooStatus is the state that the controller observed.
 type FooStatusApplyConfiguration struct {
 	// Replicas is the number of the Deployment's pods that exist, available or not.
 	// Autoscalers read it through the scale subresource.
@@ -20,7 +20,7 @@ type FooStatusApplyConfiguration struct {
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
 	// Selector finds the Deployment's pods. Autoscalers read it through the scale subresource.
 	Selector *string `json:"selector,omitempty"`
-	// ObservedGeneration is the metadata.generation that the rest of the status speaks of.
+	// ObservedGeneration is the metadata.generation that the rest of the status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// Conditions holds the condition Ready.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
