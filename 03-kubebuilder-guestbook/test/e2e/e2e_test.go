@@ -45,7 +45,7 @@ var _ = Describe("the manager", Ordered, func() {
 	outside.DescribeEnd(guestbook)
 })
 
-// podsOf are the names of a Guestbook's pods, but for those that are ending.
+// podsOf are the names of a Guestbook's pods that are not terminating.
 func podsOf(ctx context.Context, guestbook string) []string {
 	GinkgoHelper()
 	return outside.PodsWith(ctx, guestbookNamespace, "app.kubernetes.io/instance="+guestbook)

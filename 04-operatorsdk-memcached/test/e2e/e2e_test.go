@@ -17,6 +17,8 @@ var _ = Describe("the manager", Ordered, func() {
 	outside.DescribeArrival(memcached)
 
 	It("gives each Memcached a Service for its pods, and a budget if they are several", func(ctx SpecContext) {
+		// +kubebuilder:scaffold:e2e-metrics-webhooks-readiness
+
 		nodes := outside.Field(ctx, memcachedNamespace, "memcached/memcached-full", "{.status.nodes[*]}")
 		Expect(strings.Fields(nodes)).To(ConsistOf(podsOf(ctx, "memcached-full")), "the status names the pods")
 		Eventually(addressed).WithContext(ctx).WithArguments("memcached-full").Should(ConsistOf(podsOf(ctx, "memcached-full")), "the headless Service has the address of each pod")
@@ -24,7 +26,7 @@ var _ = Describe("the manager", Ordered, func() {
 		Expect(strings.Fields(budgets)).To(ConsistOf("poddisruptionbudget.policy/memcached-full"), "only a Memcached of several pods has one")
 	}, SpecTimeout(outside.Timeout))
 
-	It("has memcached answer in each pod, by the memory that was asked for", func(ctx SpecContext) {
+	It("has memcached answer in each pod, with the memory in the spec", func(ctx SpecContext) {
 		for _, pod := range podsOf(ctx, "memcached-full") {
 			Expect(ask(ctx, "pod/"+pod, "set greeting 0 0 5", "hello")).To(Equal("STORED"))
 			Expect(ask(ctx, "pod/"+pod, "get greeting")).To(Equal("VALUE greeting 0 5"))
@@ -37,7 +39,7 @@ var _ = Describe("the manager", Ordered, func() {
 		Expect(ask(ctx, "service/memcached-full", "get farewell")).To(Equal("VALUE farewell 0 3"))
 	}, SpecTimeout(outside.Timeout))
 
-	It("says that an image can't be pulled, and goes on with the next one", func(ctx SpecContext) {
+	It("reports an image that can't be pulled, and recovers with the next one", func(ctx SpecContext) {
 		image := outside.Field(ctx, memcachedNamespace, "memcached/memcached-full", "{.spec.image}")
 		setImage(ctx, "image.invalid/memcached:1")
 		outside.Kubectl(ctx, "wait", "memcached/memcached-full", "--for=condition=Degraded", "--timeout=2m", "--namespace="+memcachedNamespace)
@@ -63,7 +65,7 @@ var _ = Describe("the manager", Ordered, func() {
 	outside.DescribeEnd(memcached)
 })
 
-// podsOf are the names of a Memcached's pods, but for those that are ending.
+// podsOf are the names of a Memcached's pods that are not terminating.
 func podsOf(ctx context.Context, memcached string) []string {
 	GinkgoHelper()
 	return outside.PodsWith(ctx, memcachedNamespace, "app.kubernetes.io/instance="+memcached)
