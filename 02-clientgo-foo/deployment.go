@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
@@ -33,20 +34,19 @@ func selectorLabels(foo *examplev1alpha1.Foo) map[string]string {
 // newDeployment returns the desired Deployment of a Foo. Its pods meet the
 // strictest of Kubernetes' pod security standards, "restricted".
 func newDeployment(foo *examplev1alpha1.Foo) *appsv1.Deployment {
-	labels := selectorLabels(foo)
-	labels["app.kubernetes.io/managed-by"] = programName
+	podLabels := labels.Merge(selectorLabels(foo), labels.Set{"app.kubernetes.io/managed-by": programName})
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       foo.Namespace,
 			Name:            foo.Spec.DeploymentName,
-			Labels:          labels,
+			Labels:          podLabels,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(foo, fooKind)},
 		},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(foo.Spec.Replicas),
 			Selector: &metav1.LabelSelector{MatchLabels: selectorLabels(foo)},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels)},
+				ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(podLabels)},
 				Spec: corev1.PodSpec{
 					AutomountServiceAccountToken: new(false), // the pods never call the API server
 					SecurityContext: &corev1.PodSecurityContext{
@@ -112,10 +112,10 @@ func newPatch(found, wanted *appsv1.Deployment) ([]byte, error) {
 // setOwnedFields copies the fields that newDeployment sets into a Deployment, and no
 // others. The selector is left out, because it is immutable.
 func setOwnedFields(deployment, wanted *appsv1.Deployment) {
-	deployment.Labels = merge(deployment.Labels, wanted.Labels)
+	deployment.Labels = labels.Merge(deployment.Labels, wanted.Labels)
 	deployment.Spec.Replicas = wanted.Spec.Replicas
 	template := &deployment.Spec.Template
-	template.Labels = merge(template.Labels, wanted.Spec.Template.Labels)
+	template.Labels = labels.Merge(template.Labels, wanted.Spec.Template.Labels)
 	setOwnedPodFields(&template.Spec, &wanted.Spec.Template.Spec)
 }
 
@@ -146,12 +146,4 @@ func containerOf(pod *corev1.PodSpec) *corev1.Container {
 	}
 	pod.Containers = append(pod.Containers, corev1.Container{Name: containerName})
 	return &pod.Containers[len(pod.Containers)-1]
-}
-
-// merge returns labels with the entries of wanted set.
-func merge(labels, wanted map[string]string) map[string]string {
-	merged := map[string]string{}
-	maps.Copy(merged, labels)
-	maps.Copy(merged, wanted)
-	return merged
 }

@@ -2,12 +2,12 @@ package controller
 
 import (
 	"fmt"
-	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
@@ -66,18 +66,18 @@ func revisionOf(pod *corev1.Pod) string { return pod.Annotations[revisionAnnotat
 // setDeployment sets the fields of the Deployment that the controller owns. A new
 // revision makes the Deployment controller replace the pods, a few at a time.
 func setDeployment(deployment *appsv1.Deployment, guestbook *webappv1.Guestbook, revision string) {
-	deployment.Labels = merge(deployment.Labels, selectorLabels(guestbook))
+	deployment.Labels = labels.Merge(deployment.Labels, selectorLabels(guestbook))
 	deployment.Spec.Replicas = new(guestbook.Spec.Size)
 	if deployment.Spec.Selector == nil {
 		deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: selectorLabels(guestbook)}
 	}
 	setTemplate(&deployment.Spec.Template, guestbook)
-	deployment.Spec.Template.Annotations = merge(deployment.Spec.Template.Annotations, map[string]string{revisionAnnotation: revision})
+	metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, revisionAnnotation, revision)
 }
 
 // setTemplate describes pods that meet the strictest of Kubernetes' pod security standards, "restricted".
 func setTemplate(template *corev1.PodTemplateSpec, guestbook *webappv1.Guestbook) {
-	template.Labels = merge(template.Labels, selectorLabels(guestbook))
+	template.Labels = labels.Merge(template.Labels, selectorLabels(guestbook))
 	pod := &template.Spec
 	pod.AutomountServiceAccountToken = new(false) // the pods never call the API server
 	if pod.SecurityContext == nil {
@@ -138,7 +138,7 @@ func setContainer(container *corev1.Container, guestbook *webappv1.Guestbook) {
 
 // setService sets the fields of the Service that the controller owns: port 80 leads to all ready pods.
 func setService(service *corev1.Service, guestbook *webappv1.Guestbook) {
-	service.Labels = merge(service.Labels, selectorLabels(guestbook))
+	service.Labels = labels.Merge(service.Labels, selectorLabels(guestbook))
 	service.Spec.Type = corev1.ServiceTypeClusterIP
 	service.Spec.Selector = selectorLabels(guestbook)
 	port := named(&service.Spec.Ports, portName, func(p *corev1.ServicePort) *string { return &p.Name })
@@ -157,12 +157,4 @@ func named[T any](list *[]T, name string, nameOf func(*T) *string) *T {
 	*nameOf(&added) = name
 	*list = append(*list, added)
 	return &(*list)[len(*list)-1]
-}
-
-// merge returns present with the entries of wanted set.
-func merge(present, wanted map[string]string) map[string]string {
-	merged := map[string]string{}
-	maps.Copy(merged, present)
-	maps.Copy(merged, wanted)
-	return merged
 }

@@ -5,13 +5,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
@@ -46,19 +46,18 @@ func selectorLabels(memcached *cachev1alpha1.Memcached) map[string]string {
 
 // setDeployment sets the fields of the Deployment that the operator owns.
 func setDeployment(deployment *appsv1.Deployment, memcached *cachev1alpha1.Memcached, image string) {
-	deployment.Labels = merge(deployment.Labels, selectorLabels(memcached))
+	deployment.Labels = labels.Merge(deployment.Labels, selectorLabels(memcached))
 	deployment.Spec.Replicas = new(memcached.Spec.Size)
 	if deployment.Spec.Selector == nil {
 		deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: selectorLabels(memcached)}
 	}
-	template := &deployment.Spec.Template
-	setTemplate(template, memcached, image)
-	template.Annotations = merge(template.Annotations, map[string]string{revisionAnnotation: newRevision(memcached, image)})
+	setTemplate(&deployment.Spec.Template, memcached, image)
+	metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, revisionAnnotation, newRevision(memcached, image))
 }
 
 // setTemplate describes pods that meet the strictest of Kubernetes' pod security standards, "restricted".
 func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memcached, image string) {
-	template.Labels = merge(template.Labels, selectorLabels(memcached))
+	template.Labels = labels.Merge(template.Labels, selectorLabels(memcached))
 	pod := &template.Spec
 	pod.AutomountServiceAccountToken = new(false) // the pods never call the API server
 	if pod.SecurityContext == nil {
@@ -119,7 +118,7 @@ func resourcesOf(memcached *cachev1alpha1.Memcached) corev1.ResourceRequirements
 // setService sets the fields of the Service that the operator owns. It is headless: its
 // name resolves to the addresses of all ready pods, because clients choose the pod by the key.
 func setService(service *corev1.Service, memcached *cachev1alpha1.Memcached) {
-	service.Labels = merge(service.Labels, selectorLabels(memcached))
+	service.Labels = labels.Merge(service.Labels, selectorLabels(memcached))
 	service.Spec.Type = corev1.ServiceTypeClusterIP
 	service.Spec.ClusterIP = corev1.ClusterIPNone
 	service.Spec.Selector = selectorLabels(memcached)
@@ -129,7 +128,7 @@ func setService(service *corev1.Service, memcached *cachev1alpha1.Memcached) {
 
 // setBudget sets the fields of the PodDisruptionBudget that the operator owns: one pod may be evicted at a time.
 func setBudget(budget *policyv1.PodDisruptionBudget, memcached *cachev1alpha1.Memcached) {
-	budget.Labels = merge(budget.Labels, selectorLabels(memcached))
+	budget.Labels = labels.Merge(budget.Labels, selectorLabels(memcached))
 	budget.Spec.MinAvailable, budget.Spec.MaxUnavailable = nil, new(intstr.FromInt32(1))
 	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: selectorLabels(memcached)}
 }
@@ -146,12 +145,4 @@ func named[T any](list *[]T, name string, nameOf func(*T) *string) *T {
 	*nameOf(&added) = name
 	*list = append(*list, added)
 	return &(*list)[len(*list)-1]
-}
-
-// merge returns present with the entries of wanted set.
-func merge(present, wanted map[string]string) map[string]string {
-	merged := map[string]string{}
-	maps.Copy(merged, present)
-	maps.Copy(merged, wanted)
-	return merged
 }
