@@ -1,0 +1,191 @@
+package controller
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
+)
+
+// otherFinalizer is another controller's. It also keeps the in-memory client from deleting the Memcached.
+const otherFinalizer = "test.example.com/other"
+
+// deletedMemcached is a Memcached that is being deleted, and waits for the finalizers.
+func deletedMemcached(finalizers ...string) *cachev1alpha1.Memcached {
+	memcached := newMemcached()
+	memcached.DeletionTimestamp = &metav1.Time{Time: noon}
+	memcached.Finalizers = append(finalizers, otherFinalizer)
+	return memcached
+}
+
+// ownedDeployment is the Deployment of storedMemcached before the API server has stored it.
+func ownedDeployment() *appsv1.Deployment { return storedChild().object.(*appsv1.Deployment) }
+
+// terminating marks an object as being deleted, held by a finalizer.
+func terminating[T client.Object](object T) T {
+	object.SetDeletionTimestamp(&metav1.Time{Time: noon})
+	object.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
+	return object
+}
+
+func TestFinalize(t *testing.T) {
+	pod := storedPod("sessions-1")
+	pod.ResourceVersion = ""
+	unowned := ownedDeployment()
+	unowned.OwnerReferences = nil
+	tests := map[string]struct {
+		objects []client.Object
+		// orphan is for kubectl delete --cascade=orphan.
+		orphan bool
+		// wantFinalizer tells whether the Memcached must wait, wantDeployment whether a Deployment must be left.
+		wantFinalizer, wantDeployment bool
+		wantEvents                    []string
+	}{
+		"its Deployment exists": {
+			objects:       []client.Object{ownedDeployment(), &pod},
+			wantFinalizer: true, wantEvents: []string{`Normal Stopping Deleting Deployment "sessions" and its pods`},
+		},
+		"its Deployment is terminating": {
+			objects:       []client.Object{terminating(ownedDeployment())},
+			wantFinalizer: true, wantDeployment: true,
+		},
+		"its Deployment is gone, but a pod is left": {
+			objects: []client.Object{&pod}, wantFinalizer: true,
+		},
+		"nothing is left": {
+			wantEvents: []string{"Normal Stopped All pods are gone"},
+		},
+		"the Deployment and its pods are someone else's": {
+			objects:        []client.Object{unowned, &pod},
+			wantDeployment: true, wantEvents: []string{"Normal Stopped All pods are gone"},
+		},
+		"the children must be orphaned": {
+			orphan: true, objects: []client.Object{ownedDeployment(), &pod},
+			wantDeployment: true, wantEvents: []string{"Normal Stopped All pods are gone"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			memcached := deletedMemcached(cachev1alpha1.Finalizer)
+			if test.orphan {
+				memcached.Finalizers = append(memcached.Finalizers, metav1.FinalizerOrphanDependents)
+			}
+			key := client.ObjectKeyFromObject(memcached)
+			reconciler := testReconciler(t, interceptor.Funcs{}, append(test.objects, memcached)...)
+			g.Expect(reconciler.Get(t.Context(), key, memcached)).To(Succeed())
+			g.Expect(reconciler.finalize(t.Context(), memcached)).To(Succeed())
+
+			g.Expect(reconciler.Get(t.Context(), key, memcached)).To(Succeed())
+			if test.wantFinalizer {
+				g.Expect(memcached.Finalizers).To(ContainElement(cachev1alpha1.Finalizer), "a pod may be left, see finalize in finalizer.go")
+			} else {
+				g.Expect(memcached.Finalizers).NotTo(ContainElement(cachev1alpha1.Finalizer), "see removeFinalizer in finalizer.go")
+			}
+			g.Expect(memcached.Finalizers).To(ContainElement(otherFinalizer), "it is not the operator's")
+			err := reconciler.Get(t.Context(), key, &appsv1.Deployment{})
+			g.Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
+			g.Expect(err == nil).To(Equal(test.wantDeployment), "see deleteDeployment in finalizer.go")
+			expectRecorded(g, reconciler, test.wantEvents)
+		})
+	}
+}
+
+// expectRecorded compares the events of a reconciler with an in-memory recorder.
+func expectRecorded(g Gomega, reconciler *MemcachedReconciler, want []string) {
+	recorder := reconciler.Recorder.(*events.FakeRecorder)
+	close(recorder.Events)
+	var recorded []string
+	for event := range recorder.Events {
+		recorded = append(recorded, event)
+	}
+	g.Expect(recorded).To(Equal(want))
+}
+
+func TestFinalizeWaitsForOtherFinalizers(t *testing.T) {
+	g := NewWithT(t)
+	memcached := deletedMemcached()
+	reconciler := testReconciler(t, interceptor.Funcs{}, memcached, ownedDeployment())
+	g.Expect(reconciler.finalize(t.Context(), memcached)).To(Succeed())
+	g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), &appsv1.Deployment{})).To(Succeed())
+	expectRecorded(g, reconciler, nil)
+}
+
+func TestAddFinalizer(t *testing.T) {
+	g := NewWithT(t)
+	stored := newMemcached()
+	stored.Finalizers = []string{otherFinalizer}
+	reconciler := testReconciler(t, interceptor.Funcs{}, stored)
+	memcached, key := &cachev1alpha1.Memcached{}, client.ObjectKeyFromObject(stored)
+	g.Expect(reconciler.Get(t.Context(), key, memcached)).To(Succeed())
+	stale := memcached.DeepCopy()
+
+	g.Expect(reconciler.addFinalizer(t.Context(), memcached)).To(Succeed())
+	g.Expect(reconciler.Get(t.Context(), key, memcached)).To(Succeed())
+	g.Expect(memcached.Finalizers).To(ConsistOf(otherFinalizer, cachev1alpha1.Finalizer), "see addFinalizer in finalizer.go")
+	version := memcached.ResourceVersion
+	g.Expect(reconciler.addFinalizer(t.Context(), memcached)).To(Succeed())
+	g.Expect(memcached.ResourceVersion).To(Equal(version), "it has the finalizer, so there is nothing to write")
+	err := reconciler.addFinalizer(t.Context(), stale)
+	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "a stale list must not replace the stored one, see patchFinalizers in finalizer.go, found: %v", err)
+}
+
+func TestHasPods(t *testing.T) {
+	pod, other := storedPod("sessions-1"), storedPod("other-1")
+	other.Labels = map[string]string{instanceLabel: "other"}
+	tests := map[string]struct {
+		pod  corev1.Pod
+		want bool
+	}{
+		"a pod is running":          {pod: pod, want: true},
+		"a pod is terminating":      {pod: *terminating(pod.DeepCopy()), want: true},
+		"the pod is someone else's": {pod: other},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			test.pod.ResourceVersion = ""
+			g.Expect(testReconciler(t, interceptor.Funcs{}, &test.pod).hasPods(t.Context(), storedMemcached())).To(Equal(test.want), "see hasPods in finalizer.go")
+		})
+	}
+}
+
+func TestRemoveBudget(t *testing.T) {
+	budget := func() *policyv1.PodDisruptionBudget {
+		budget := newBudget(storedMemcached())
+		budget.UID, budget.OwnerReferences = "uid-of-budget", ownedDeployment().OwnerReferences
+		return budget
+	}
+	unowned := budget()
+	unowned.OwnerReferences = nil
+	tests := map[string]struct {
+		objects []client.Object
+		// wantLeft tells whether a budget must be left.
+		wantLeft bool
+	}{
+		"there is none":         {},
+		"it is the Memcached's": {objects: []client.Object{budget()}},
+		"it is terminating":     {objects: []client.Object{terminating(budget())}, wantLeft: true},
+		"it is someone else's":  {objects: []client.Object{unowned}, wantLeft: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			reconciler := testReconciler(t, interceptor.Funcs{}, test.objects...)
+			found := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions"}}
+			g.Expect(reconciler.removeBudget(t.Context(), storedMemcached(), found)).To(Succeed())
+			err := reconciler.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "sessions"}, found)
+			g.Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
+			g.Expect(err == nil).To(Equal(test.wantLeft), "see removeBudget in children.go")
+		})
+	}
+}
