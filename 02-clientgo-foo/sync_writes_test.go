@@ -1,0 +1,129 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+
+	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
+	foofake "example.com/operator-workshop/02-clientgo-foo/pkg/generated/clientset/versioned/fake"
+)
+
+// syncer is a controller with in-memory clients. Its caches show the Foo of storedFoo, and the Deployments.
+type syncer struct {
+	*controller
+	kube *kubefake.Clientset
+	foos *foofake.Clientset
+	// reasons are those of the condition in each status that it has written.
+	reasons []string
+}
+
+func newSyncer(g Gomega, t *testing.T, deployments []*appsv1.Deployment) *syncer {
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byOwner: indexByOwner, cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	var objects []runtime.Object
+	for _, deployment := range deployments {
+		g.Expect(index.Add(deployment)).To(Succeed())
+		objects = append(objects, deployment.DeepCopy())
+	}
+	s := &syncer{controller: newHandlers(t), kube: kubefake.NewClientset(objects...), foos: foofake.NewSimpleClientset(storedFoo())}
+	s.deploymentIndex, s.deployments = index, appslisters.NewDeploymentLister(index)
+	s.clients, s.recorder = &clients{kube: s.kube, foo: s.foos}, events.NewFakeRecorder(10)
+	s.foos.PrependReactor("patch", "foos", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		foo := storedFoo()
+		g.Expect(json.Unmarshal(action.(clienttesting.PatchAction).GetPatch(), foo)).To(Succeed())
+		s.reasons = append(s.reasons, foo.Status.Conditions[0].Reason)
+		return true, foo, nil
+	})
+	return s
+}
+
+func TestSyncWrites(t *testing.T) {
+	changed := func(change func(*appsv1.Deployment)) *appsv1.Deployment {
+		deployment := storedDeployment()
+		change(deployment)
+		return deployment
+	}
+	scaled := changed(func(deployment *appsv1.Deployment) { deployment.Spec.Replicas = new(int32(9)) })
+	unowned := changed(func(deployment *appsv1.Deployment) { deployment.OwnerReferences = nil })
+	rolledOut := changed(func(deployment *appsv1.Deployment) {
+		deployment.Generation = 1
+		deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}
+	})
+	renamed := changed(func(deployment *appsv1.Deployment) { deployment.Name, deployment.UID = "previous", "uid-of-previous" })
+	forbidden := apierrors.NewForbidden(appsv1.Resource("deployments"), "web", errors.New("quota"))
+	outage := apierrors.NewInternalError(errors.New("etcd"))
+	tests := map[string]struct {
+		deployments []*appsv1.Deployment
+		// failure is the answer to every write of a Deployment.
+		failure error
+		// stale tells whether the API server has a newer Foo than the cache.
+		stale bool
+		// want are the verbs of the writes of Deployments, wantReasons the condition's reasons in those of the status.
+		want, wantReasons []string
+		wantErr           error
+	}{
+		"there is no Deployment": {want: []string{"create"}, wantReasons: []string{examplev1alpha1.ReasonDeploymentProgressing}},
+		"another client has scaled the Deployment": {
+			deployments: []*appsv1.Deployment{scaled},
+			want:        []string{"patch"}, wantReasons: []string{examplev1alpha1.ReasonDeploymentProgressing},
+		},
+		"the Deployment has rolled out": {
+			deployments: []*appsv1.Deployment{rolledOut}, wantReasons: []string{examplev1alpha1.ReasonDeploymentAvailable},
+		},
+		"the Deployment of a previous name is left": {
+			deployments: []*appsv1.Deployment{rolledOut, renamed},
+			want:        []string{"delete"}, wantReasons: []string{examplev1alpha1.ReasonDeploymentAvailable},
+		},
+		"the name of the Deployment may have changed since": {
+			deployments: []*appsv1.Deployment{rolledOut, renamed}, stale: true, wantErr: errStaleCache,
+		},
+		"the Deployment is someone else's": {
+			deployments: []*appsv1.Deployment{unowned}, wantReasons: []string{examplev1alpha1.ReasonErrResourceExists},
+		},
+		"the creation is refused": {
+			failure: forbidden,
+			want:    []string{"create"}, wantReasons: []string{examplev1alpha1.ReasonDeploymentRefused}, wantErr: forbidden,
+		},
+		"the patch is refused": {
+			deployments: []*appsv1.Deployment{scaled}, failure: forbidden,
+			want: []string{"patch"}, wantReasons: []string{examplev1alpha1.ReasonDeploymentRefused}, wantErr: forbidden,
+		},
+		"the creation fails": {failure: outage, want: []string{"create"}, wantErr: outage},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newSyncer(g, t, test.deployments)
+			if test.failure != nil {
+				s.kube.PrependReactor("*", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, test.failure })
+			}
+			if test.stale {
+				newer := storedFoo()
+				newer.Generation++
+				g.Expect(s.foos.Tracker().Update(examplev1alpha1.SchemeGroupVersion.WithResource("foos"), newer, newer.Namespace)).To(Succeed())
+			}
+			err := s.sync(t.Context(), cache.MetaObjectToName(storedFoo()))
+			if test.wantErr == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+			} else {
+				g.Expect(err).To(MatchError(test.wantErr))
+			}
+			var verbs []string
+			for _, action := range s.kube.Actions() {
+				verbs = append(verbs, action.GetVerb())
+			}
+			g.Expect(verbs).To(Equal(test.want), "see sync.go")
+			g.Expect(s.reasons).To(Equal(test.wantReasons), "see updateStatus in status.go")
+		})
+	}
+}
