@@ -178,3 +178,19 @@ func TestRetriesBesideABlocker(t *testing.T) {
 	g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(guestbook), guestbook)).To(Succeed())
 	g.Expect(guestbook.Status.Conditions).To(ConsistOf(HaveField("Reason", webappv1.ReasonDeploymentTaken)))
 }
+
+func TestListPods(t *testing.T) {
+	g := NewWithT(t)
+	running, finished, other, elsewhere := storedPod("running", 0), storedPod("finished", 0), storedPod("other", 0), storedPod("elsewhere", 0)
+	finished.Status.Phase = corev1.PodSucceeded
+	other.Labels = map[string]string{instanceLabel: "other"}
+	elsewhere.Namespace = "bank"
+	var objects []client.Object
+	for _, pod := range []*corev1.Pod{&running, &finished, &other, &elsewhere} {
+		pod.ResourceVersion = ""
+		objects = append(objects, pod)
+	}
+	pods, err := testReconciler(t, interceptor.Funcs{}, objects...).listPods(t.Context(), storedGuestbook())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(pods).To(ConsistOf(HaveField("Name", "running")), "see listPods in guestbook_controller.go")
+}
