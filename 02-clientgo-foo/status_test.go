@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
@@ -181,4 +182,6 @@ func TestStaleVersions(t *testing.T) {
 	writes.note(before, after)
 	g.Expect(writes.isStale(before)).To(BeTrue(), "the cache lags behind")
 	g.Expect(writes.isStale(after)).To(BeFalse(), "the cache shows our write")
+	writes.forget(cache.MetaObjectToName(before))
+	g.Expect(writes.isStale(before)).To(BeFalse(), "the Foo was deleted, and its entry must not stay in memory")
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -23,7 +24,7 @@ const otherFinalizer = "test.example.com/other"
 func deletedMemcached(finalizers ...string) *cachev1alpha1.Memcached {
 	memcached := newMemcached()
 	memcached.DeletionTimestamp = &metav1.Time{Time: noon}
-	memcached.Finalizers = append(finalizers, otherFinalizer)
+	memcached.Finalizers = slices.Concat(finalizers, []string{otherFinalizer})
 	return memcached
 }
 
