@@ -73,7 +73,7 @@ func TestParsePrintsHelp(t *testing.T) {
 	for _, name := range []string{"kubeconfig", "namespaces", "leader-elect", "metrics-bind-address", "health-probe-bind-address", "version", "zap-log-level"} {
 		g.Expect(output.String()).To(ContainSubstring("  -" + name))
 	}
-	g.Expect(output.String()).To(ContainSubstring("how many Guestbooks are worked on"))
+	g.Expect(output.String()).To(ContainSubstring("how many Guestbooks to reconcile"))
 }
 
 func TestParsePrintsTheVersion(t *testing.T) {

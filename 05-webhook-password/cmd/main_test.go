@@ -99,7 +99,7 @@ func TestRunPrintsHelp(t *testing.T) {
 	isolate(t)
 	g.Expect(run(t.Context(), []string{"--help"}, &output)).To(Succeed())
 	g.Expect(output.String()).To(And(
-		ContainSubstring("how many Passwords are worked on at the same time"), ContainSubstring("  -webhook-certs"), ContainSubstring("  -webhook-bind-address")))
+		ContainSubstring("how many Passwords to reconcile at the same time"), ContainSubstring("  -webhook-certs"), ContainSubstring("  -webhook-bind-address")))
 }
 
 func TestRunPrintsTheVersion(t *testing.T) {
