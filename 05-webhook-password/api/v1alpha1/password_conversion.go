@@ -15,6 +15,9 @@ import (
 // An object is converted from one version to the other and back many times in
 // its life, and must come back as it was. What the other version can't say is kept
 // in an annotation: the whole spec, and only if it would not come back without.
+//
+// Two things can be lost, by a client of v1alpha1 that writes. If it changes a field of the policy, the policy of v1 is made
+// anew from what v1alpha1 can say. If it replaces the object without the annotations, rotation and secretName go with them.
 const (
 	// hubSpecAnnotation is on objects of this version, and holds a spec of v1.
 	hubSpecAnnotation = "secret.example.com/v1-spec"
@@ -24,7 +27,8 @@ const (
 
 var _ conversion.Convertible = (*Password)(nil)
 
-// ConvertTo makes a Password of v1 of this one. It returns an error for an object of another type only.
+// ConvertTo makes a Password of v1 of this one. It returns an error for an object of another type, or a spec that can't be
+// written as JSON.
 func (p *Password) ConvertTo(hub conversion.Hub) error {
 	converted, ok := hub.(*secretv1.Password)
 	if !ok {
@@ -48,7 +52,8 @@ func (p *Password) ConvertTo(hub conversion.Hub) error {
 	return pack(&converted.ObjectMeta, spokeSpecAnnotation, source.Spec)
 }
 
-// ConvertFrom makes this Password of one of v1. It returns an error for an object of another type only.
+// ConvertFrom makes this Password of one of v1. It returns an error for an object of another type, or a spec that can't
+// be written as JSON.
 func (p *Password) ConvertFrom(hub conversion.Hub) error {
 	original, ok := hub.(*secretv1.Password)
 	if !ok {

@@ -50,7 +50,7 @@ var _ = Describe("a change", func() {
 		} {
 			patch(ctx, before.DeepCopy(), "%s", edit)
 			after := expectReadyAgain(ctx, password, before)
-			Expect(passwordIn(after)).NotTo(Equal("chosen-by-hand"), "see sealedAt in seal.go")
+			Expect(passwordIn(after)).NotTo(Equal("chosen-by-hand"), "see signedAt in signature.go")
 			Expect(after.Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "password-operator"))
 			events = append(events, "Warning Edited")
 			expectEvents(ctx, password, events...)

@@ -33,8 +33,8 @@ const (
 	// reconcileTimeout bounds one call of Reconcile. It is shorter than the
 	// manager's graceful shutdown, so that a call which has begun can end.
 	reconcileTimeout = 15 * time.Second
-	// There is no event when a Secret of someone else is deleted, because the cache does not hold it. So the operator
-	// polls: it waits as long again as the Password has been blocked already, within these bounds.
+	// The cache does not hold the Secrets of others, so no event tells when one of them is deleted. The operator polls
+	// instead: it waits for as long as Ready has been False already, within these bounds.
 	minBlockedDelay, maxBlockedDelay = time.Second, 5 * time.Minute
 )
 
@@ -63,9 +63,9 @@ func (r *PasswordReconciler) Reconcile(ctx context.Context, request ctrl.Request
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !password.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // the garbage collector removes the Secret
+		return ctrl.Result{}, nil // the garbage collector removes the Secret after the Password
 	}
-	secret, err := r.applySecret(ctx, password)
+	secret, err := r.ensureSecret(ctx, password)
 	if isNamespaceTerminating(err) {
 		return ctrl.Result{}, nil // the Password will be deleted as well
 	}
@@ -82,11 +82,16 @@ func (r *PasswordReconciler) Reconcile(ctx context.Context, request ctrl.Request
 	return ctrl.Result{RequeueAfter: r.untilRotation(password)}, nil
 }
 
-// requeueBlocked returns an error if it should be retried, and otherwise when to look again.
+// requeueBlocked tells controller-runtime when to reconcile a blocked Password again. updateStatus has set Ready before.
+//
+//	reason                    again
+//	Impossible, NameChanged   not before an event: of another spec, or of the former Secret (TerminalError)
+//	Refused                   with backoff: no event tells when a quota or a policy has changed
+//	NameTaken, Replacing      after a time that grows from minBlockedDelay to maxBlockedDelay
 func (r *PasswordReconciler) requeueBlocked(password *secretv1.Password, blocked *blockedError) (ctrl.Result, error) {
 	switch {
 	case blocked.reason == secretv1.ReasonImpossible, blocked.reason == secretv1.ReasonNameChanged:
-		return ctrl.Result{}, reconcile.TerminalError(blocked) // only another spec helps, or the end of the former Secret: both are events
+		return ctrl.Result{}, reconcile.TerminalError(blocked)
 	case blocked.retry != nil:
 		return ctrl.Result{}, blocked.retry
 	}
@@ -111,7 +116,7 @@ func isNamespaceTerminating(err error) bool {
 // blockedError says why a Password can't have its Secret now, as its condition reports it.
 type blockedError struct {
 	reason, message string
-	// retry is the error to return, so that it is retried with backoff; nil if a retry can't help.
+	// retry is the error to return, so that it is retried with backoff; nil for the other ways of requeueBlocked.
 	retry error
 }
 

@@ -28,7 +28,7 @@ var _ = Describe("a rotation", func() {
 		nudge(ctx, password)
 		consistently(ctx, func(g Gomega) {
 			found := getSecret(ctx, g, namespace, "rotated")
-			g.Expect(found.ResourceVersion).To(Equal(first.ResourceVersion), "it is a second too early, see reasonToGenerate in seal.go")
+			g.Expect(found.ResourceVersion).To(Equal(first.ResourceVersion), "it is a second too early, see reasonToGenerate in signature.go")
 		})
 		now.SetTime(noon.Add(time.Hour))
 		nudge(ctx, password)

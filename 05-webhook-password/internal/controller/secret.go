@@ -21,9 +21,9 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 
-// applySecret makes the Secret what it should be. It returns the Password's own Secret, nil
+// ensureSecret creates the Secret, or patches it if it differs. It returns the Password's own Secret, nil
 // if it has none, and a blockedError if the Password can't have it as the spec asks.
-func (r *PasswordReconciler) applySecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
+func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
 	if problems := password.Spec.ValidateSecretName(field.NewPath("spec", "secretName")); len(problems) > 0 {
 		return nil, impossible(problems)
 	}
@@ -54,7 +54,7 @@ func (r *PasswordReconciler) applySecret(ctx context.Context, password *secretv1
 		return r.createSecret(ctx, password, value, reason)
 	}
 	desired := secret.DeepCopy()
-	seal(desired, password.Spec.Policy, value, r.Clock.Now())
+	sign(desired, password.Spec.Policy, value, r.Clock.Now())
 	return r.patchSecret(ctx, password, secret, desired, reason)
 }
 
@@ -116,7 +116,7 @@ func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, p
 	return secret, r.APIReader.Get(ctx, key, secret)
 }
 
-// createSecret makes the Secret in one write, so there is never one without its seal.
+// createSecret makes the Secret in one write, so there is never one without its signature.
 func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv1.Password, value string, reason *generateReason) (*corev1.Secret, error) {
 	secret := newSecret(password, value, r.Clock.Now())
 	// Without blockOwnerDeletion: to set it, some clusters ask for the right to change the owner's finalizers.
@@ -147,7 +147,7 @@ func (r *PasswordReconciler) patchSecret(ctx context.Context, password *secretv1
 	return desired, nil
 }
 
-// announceSecret records an event and a log line about a new password. Without a reason there is none.
+// announceSecret records an event and a log line about a new password. A nil reason means that there is no new password.
 func (r *PasswordReconciler) announceSecret(ctx context.Context, password *secretv1.Password, secret *corev1.Secret, reason *generateReason) {
 	if reason == nil {
 		return
@@ -191,7 +191,7 @@ func newSecret(password *secretv1.Password, value string, now time.Time) *corev1
 		ObjectMeta: metav1.ObjectMeta{Namespace: password.Namespace, Name: password.EffectiveSecretName(), Labels: ownLabels()},
 		Type:       corev1.SecretTypeOpaque,
 	}
-	seal(secret, password.Spec.Policy, value, now)
+	sign(secret, password.Spec.Policy, value, now)
 	return secret
 }
 

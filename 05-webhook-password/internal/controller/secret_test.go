@@ -67,7 +67,7 @@ func TestNewSecret(t *testing.T) {
 	g.Expect(client.ObjectKeyFromObject(secret)).To(Equal(client.ObjectKey{Namespace: "shop", Name: "login"}), "without secretName, it is the Password's name")
 	g.Expect(secret.Labels).To(Equal(map[string]string{"app.kubernetes.io/managed-by": "password-operator"}), "or the cache would not see it")
 	g.Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque))
-	made, intact := sealedAt(secret)
+	made, intact := signedAt(secret)
 	g.Expect(intact).To(BeTrue(), "see newSecret in secret.go")
 	g.Expect(made).To(BeTemporally("==", noon))
 	g.Expect(secret.Data["password"]).To(BeEquivalentTo(pass))
@@ -144,7 +144,7 @@ func TestEveryReasonIsUsed(t *testing.T) {
 	taken.OwnerReferences = nil
 	replaced.DeletionTimestamp = new(metav1.Now())
 	reconciler := &PasswordReconciler{Client: emptyCluster{}, APIReader: emptyCluster{}, Clock: clocktesting.NewFakePassiveClock(noon)}
-	_, err := reconciler.applySecret(t.Context(), impossible)
+	_, err := reconciler.ensureSecret(t.Context(), impossible)
 	former := sealedSecret(t)
 	former.Name = "former"
 	_, errRenamed := (&PasswordReconciler{Client: oneSecret{secret: former}}).findFormer(t.Context(), storedPassword())

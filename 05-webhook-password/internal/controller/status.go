@@ -34,7 +34,7 @@ func newStatus(password *secretv1.Password, secret *corev1.Secret, blocked *bloc
 		return status
 	}
 	status.SecretName = secret.Name
-	made, intact := sealedAt(secret)
+	made, intact := signedAt(secret)
 	if !intact {
 		return status
 	}

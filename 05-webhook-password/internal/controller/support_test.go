@@ -197,7 +197,7 @@ func expectReadyAgain(ctx context.Context, password *secretv1.Password, before *
 		g.Expect(secret.Annotations).To(HaveKeyWithValue("secret.example.com/fingerprint", password.Status.Fingerprint))
 		g.Expect(secret.Data["password"]).To(HaveLen(int(password.Spec.Policy.Length)))
 		if before != nil {
-			g.Expect(passwordIn(secret)).NotTo(Equal(passwordIn(before)), "it is still the former password, see reasonToGenerate in seal.go")
+			g.Expect(passwordIn(secret)).NotTo(Equal(passwordIn(before)), "it is still the former password, see reasonToGenerate in signature.go")
 		}
 	})
 	return secret

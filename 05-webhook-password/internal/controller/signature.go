@@ -53,7 +53,7 @@ func reasonToGenerate(secret *corev1.Secret, password *secretv1.Password, now ti
 	if secret == nil {
 		return &generateReason{corev1.EventTypeNormal, eventGenerated, "there was none"}
 	}
-	made, intact := sealedAt(secret)
+	made, intact := signedAt(secret)
 	rotation := password.Spec.Rotation
 	switch {
 	case !intact:
@@ -66,11 +66,11 @@ func reasonToGenerate(secret *corev1.Secret, password *secretv1.Password, now ti
 	return nil
 }
 
-// seal puts a password into the Secret, and signs it together with its policy and its time.
+// sign puts a password into the Secret, and signs it together with its policy and its time.
 //
 // The signature, called fingerprint, is an HMAC. Its key is random and in the Secret itself: anyone who may read the
 // key may read the password, too. With a plain hash, anyone who can read the fingerprint could try all short passwords.
-func seal(secret *corev1.Secret, policy secretv1.PasswordPolicy, value string, now time.Time) {
+func sign(secret *corev1.Secret, policy secretv1.PasswordPolicy, value string, now time.Time) {
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}
 	}
@@ -81,8 +81,8 @@ func seal(secret *corev1.Secret, policy secretv1.PasswordPolicy, value string, n
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, fingerprintAnnotation, fingerprint(secret))
 }
 
-// sealedAt returns when the password was made, and whether the signature is still valid.
-func sealedAt(secret *corev1.Secret) (made time.Time, intact bool) {
+// signedAt returns when the password was made, and whether the signature is still valid.
+func signedAt(secret *corev1.Secret) (made time.Time, intact bool) {
 	made, err := time.Parse(time.RFC3339, secret.Annotations[rotatedAtAnnotation])
 	if err != nil || len(secret.Data[fingerprintKey]) < minKeyLength {
 		return time.Time{}, false
@@ -93,7 +93,7 @@ func sealedAt(secret *corev1.Secret) (made time.Time, intact bool) {
 // fingerprint computes the signature of what the Secret holds.
 func fingerprint(secret *corev1.Secret) string {
 	digest := hmac.New(sha256.New, secret.Data[fingerprintKey])
-	// Neither description nor time holds a zero byte, so no two Secrets are sealed alike.
+	// Neither description nor time holds a zero byte, so no two Secrets are signed alike.
 	fmt.Fprintf(digest, "%s\x00%s\x00", secret.Annotations[policyAnnotation], secret.Annotations[rotatedAtAnnotation])
 	digest.Write(secret.Data[secretv1.PasswordKey])
 	return hex.EncodeToString(digest.Sum(nil)[:fingerprintLength])

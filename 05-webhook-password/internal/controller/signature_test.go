@@ -12,7 +12,7 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// noon is when the Secrets of these tests were sealed.
+// noon is when the Secrets of these tests were signed.
 var noon = time.Date(2026, time.May, 1, 12, 0, 0, 0, time.UTC)
 
 const (
@@ -39,7 +39,7 @@ func sealedSecret(t *testing.T) *corev1.Secret {
 		Namespace: password.Namespace, Name: password.Spec.SecretName, Labels: ownLabels(),
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(password, secretv1.SchemeGroupVersion.WithKind("Password"))},
 	}}
-	seal(secret, password.Spec.Policy, pass, noon)
+	sign(secret, password.Spec.Policy, pass, noon)
 	return secret
 }
 
@@ -54,7 +54,7 @@ func TestSeal(t *testing.T) {
 		HaveKeyWithValue("secret.example.com/rotated-at", "2026-05-01T12:00:00Z"),
 		HaveKeyWithValue("secret.example.com/fingerprint", MatchRegexp(`^[0-9a-f]{32}$`)),
 	))
-	made, intact := sealedAt(secret)
+	made, intact := signedAt(secret)
 	g.Expect(intact).To(BeTrue())
 	g.Expect(made).To(BeTemporally("==", noon))
 }
@@ -62,7 +62,7 @@ func TestSeal(t *testing.T) {
 func TestSealIsInUTC(t *testing.T) {
 	g := NewWithT(t)
 	secret := &corev1.Secret{}
-	seal(secret, storedPassword().Spec.Policy, pass, noon.In(time.FixedZone("far away", 5*3600)))
+	sign(secret, storedPassword().Spec.Policy, pass, noon.In(time.FixedZone("far away", 5*3600)))
 	g.Expect(secret.Annotations).To(HaveKeyWithValue("secret.example.com/rotated-at", "2026-05-01T12:00:00Z"))
 }
 
@@ -71,7 +71,7 @@ func TestSealKeepsWhatIsNotItsOwn(t *testing.T) {
 	secret := sealedSecret(t)
 	secret.Data["user"], secret.Annotations["note"] = []byte("shop"), "theirs"
 	key := secret.Data[fingerprintKey]
-	seal(secret, storedPassword().Spec.Policy, otherPass, noon.Add(time.Hour))
+	sign(secret, storedPassword().Spec.Policy, otherPass, noon.Add(time.Hour))
 	g.Expect(secret.Data).To(And(HaveLen(3), HaveKeyWithValue("user", []byte("shop"))))
 	g.Expect(secret.Annotations).To(And(HaveLen(4), HaveKeyWithValue("note", "theirs")))
 	g.Expect(secret.Data[fingerprintKey]).NotTo(Equal(key), "each password has a key of its own")
@@ -116,8 +116,8 @@ func TestSealedAt(t *testing.T) {
 			g := NewWithT(t)
 			secret := sealedSecret(t)
 			test.edit(secret)
-			made, intact := sealedAt(secret)
-			g.Expect(intact).To(Equal(!test.broken), "see sealedAt and fingerprint in seal.go")
+			made, intact := signedAt(secret)
+			g.Expect(intact).To(Equal(!test.broken), "see signedAt and fingerprint in signature.go")
 			if intact {
 				g.Expect(made).To(BeTemporally("==", noon))
 			}
@@ -125,7 +125,7 @@ func TestSealedAt(t *testing.T) {
 	}
 }
 
-// forge makes an edit fit the seal.
+// forge makes an edit fit the signature.
 func forge(edit func(*corev1.Secret)) func(*corev1.Secret) {
 	return func(secret *corev1.Secret) {
 		edit(secret)
@@ -141,7 +141,7 @@ func TestFingerprintKeepsPartsApart(t *testing.T) {
 			Data:       map[string][]byte{fingerprintKey: make([]byte, 32), "password": []byte(value)},
 		})
 	}
-	g.Expect(of("ab", "c", "d")).NotTo(Equal(of("a", "bc", "d")), "what moves from one to the other breaks the seal")
+	g.Expect(of("ab", "c", "d")).NotTo(Equal(of("a", "bc", "d")), "what moves from one to the other breaks the signature")
 	g.Expect(of("a", "bc", "d")).NotTo(Equal(of("a", "b", "cd")))
 }
 
@@ -207,7 +207,7 @@ func TestReasonToGenerate(t *testing.T) {
 			}
 			reason := reasonToGenerate(secret, password, noon.Add(test.after))
 			if test.want == "" {
-				g.Expect(reason).To(BeNil(), "see reasonToGenerate in seal.go")
+				g.Expect(reason).To(BeNil(), "see reasonToGenerate in signature.go")
 				return
 			}
 			g.Expect(reason).NotTo(BeNil())
