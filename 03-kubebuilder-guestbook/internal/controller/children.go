@@ -24,20 +24,17 @@ import (
 // applyChildren creates or patches the Deployment and the Service, each even if the
 // other is blocked or fails. It returns the Deployment, the first blocker, and the errors to retry.
 func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *webappv1.Guestbook) (*appsv1.Deployment, *blocker, error) {
-	settings, blocker, err := r.getSettings(ctx, guestbook)
-	if err != nil {
-		return nil, nil, err
-	}
+	settings, blocker, err := r.settingsDigest(ctx, guestbook)
+	failed := []error{err}
 	name := metav1.ObjectMeta{Namespace: guestbook.Namespace, Name: guestbook.Name}
 	deployment := &appsv1.Deployment{ObjectMeta: name}
 	service := &corev1.Service{ObjectMeta: name}
 	var children []child
-	if blocker == nil { // pods without settings would never start
+	if blocker == nil && err == nil { // pods without settings would never start
 		revision := newRevision(guestbook, settings)
 		children = append(children, child{"Deployment", deployment, webappv1.ReasonDeploymentTaken, func() { setDeployment(deployment, guestbook, revision) }})
 	}
 	children = append(children, child{"Service", service, webappv1.ReasonServiceTaken, func() { setService(service, guestbook) }})
-	var failed []error
 	for _, child := range children {
 		blocked, err := r.apply(ctx, guestbook, child)
 		blocker, failed = cmp.Or(blocker, blocked), append(failed, err)
@@ -47,9 +44,9 @@ func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *weba
 
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch
 
-// getSettings returns the digest of the Guestbook's settings, or a blocker if the ConfigMap
-// does not exist; the event of its creation queues the Guestbook again.
-func (r *GuestbookReconciler) getSettings(ctx context.Context, guestbook *webappv1.Guestbook) (string, *blocker, error) {
+// settingsDigest returns the digest of the Guestbook's settings, or a blocker if the ConfigMap
+// does not exist; the watch event of its creation queues the Guestbook again.
+func (r *GuestbookReconciler) settingsDigest(ctx context.Context, guestbook *webappv1.Guestbook) (string, *blocker, error) {
 	settings := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: guestbook.Namespace, Name: guestbook.Spec.ConfigMapName}
 	err := r.Get(ctx, key, settings)
@@ -68,7 +65,7 @@ func (r *GuestbookReconciler) getSettings(ctx context.Context, guestbook *webapp
 // child is an object that a Guestbook controls.
 type child struct {
 	kind string
-	// object has a namespace and a name; apply fills in the rest.
+	// object has a namespace and a name; apply reads the rest from the cache, and set changes it.
 	object client.Object
 	// taken is the condition's reason if someone else's object has the name.
 	taken string
@@ -76,10 +73,13 @@ type child struct {
 	set func()
 }
 
-// apply creates the child, or patches the fields of it that differ. If the child is
-// blocked, it returns why. If an event will announce the end, there is no error with
-// it. No event announces that a quota or a policy has changed, so a refusal comes
-// with its error, and is retried with backoff.
+// apply creates the child, or patches the fields of it that differ. What becomes of a child that can't be created or patched:
+//
+//	                                 blocker   error   the next reconcile
+//	someone else's object, or one    yes       no      at the watch event of its deletion
+//	that is being deleted
+//	refused by the API server        yes       yes     with backoff: no watch event tells of a new quota or policy
+//	any other error                  no        yes     with backoff
 //
 // A create fails if the name is in use, even if the cache does not show that yet;
 // server-side apply would adopt the object. A patch holds only the fields that

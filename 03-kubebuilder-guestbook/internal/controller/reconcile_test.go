@@ -128,6 +128,14 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 		}}
 	}
 	conflicting := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	unreadable := func(err error) interceptor.Funcs {
+		return interceptor.Funcs{Get: func(ctx context.Context, reader client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, isConfigMap := object.(*corev1.ConfigMap); isConfigMap {
+				return err
+			}
+			return reader.Get(ctx, key, object, options...)
+		}}
+	}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("quota"))
 	outage := apierrors.NewInternalError(errors.New("etcd"))
 	tests := map[string]struct {
@@ -137,6 +145,7 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 		wantReason string
 		wantErr    error
 	}{
+		"the settings can't be read":     {faults: unreadable(outage), objects: []client.Object{newSettings()}, wantErr: outage},
 		"the Deployment's name is taken": {objects: []client.Object{newSettings(), conflicting}, wantReason: webappv1.ReasonDeploymentTaken},
 		"the Deployment is refused":      {faults: refusing(forbidden), objects: []client.Object{newSettings()}, wantReason: webappv1.ReasonRefused, wantErr: forbidden},
 		"the Deployment fails":           {faults: refusing(outage), objects: []client.Object{newSettings()}, wantErr: outage},

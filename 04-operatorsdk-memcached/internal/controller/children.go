@@ -63,8 +63,8 @@ func (r *MemcachedReconciler) imageOf(memcached *cachev1alpha1.Memcached) string
 	return cmp.Or(memcached.Spec.Image, r.Image)
 }
 
-// removeBudget deletes the budget of a Memcached that was scaled down to one pod,
-// which a budget can't protect.
+// removeBudget deletes the budget of a Memcached with one pod, which a budget can't protect. One that
+// the Memcached does not control stays.
 func (r *MemcachedReconciler) removeBudget(ctx context.Context, memcached *cachev1alpha1.Memcached, budget *policyv1.PodDisruptionBudget) error {
 	key := client.ObjectKeyFromObject(budget)
 	err := r.Get(ctx, key, budget)
@@ -86,16 +86,19 @@ func (r *MemcachedReconciler) removeBudget(ctx context.Context, memcached *cache
 // child is an object that a Memcached controls.
 type child struct {
 	kind string
-	// object has a namespace and a name; apply fills in the rest.
+	// object has a namespace and a name; apply reads the rest from the cache, and set changes it.
 	object client.Object
 	// set sets the fields of object that the operator owns, and leaves all others alone.
 	set func()
 }
 
-// apply creates the child, or patches the fields of it that differ. If the child is
-// blocked, it returns why. If an event will announce the end, there is no error with
-// it. No event announces that a quota or a policy has changed, so a refusal comes
-// with its error, and is retried with backoff.
+// apply creates the child, or patches the fields of it that differ. What becomes of a child that can't be created or patched:
+//
+//	                                 blocker   error   the next reconcile
+//	someone else's object, or one    yes       no      at the watch event of its deletion
+//	that is being deleted
+//	refused by the API server        yes       yes     with backoff: no watch event tells of a new quota or policy
+//	any other error                  no        yes     with backoff
 //
 // A create fails if the name is in use, even if the cache does not show that yet;
 // server-side apply would adopt the object. A patch holds only the fields that

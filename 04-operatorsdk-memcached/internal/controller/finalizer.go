@@ -33,10 +33,10 @@ func (r *MemcachedReconciler) addFinalizer(ctx context.Context, memcached *cache
 // collector deletes the Service and the PodDisruptionBudget, which have an owner reference.
 func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
 	if !controllerutil.ContainsFinalizer(memcached, cachev1alpha1.Finalizer) {
-		return nil // it waits for another controller's finalizer
+		return nil // the Memcached waits for another controller's finalizer
 	}
 	if controllerutil.ContainsFinalizer(memcached, metav1.FinalizerOrphanDependents) {
-		return r.removeFinalizer(ctx, memcached) // kubectl delete --cascade=orphan: the children must stay, without an owner
+		return r.removeFinalizer(ctx, memcached, "The children stay, without an owner") // kubectl delete --cascade=orphan
 	}
 	deployment := &appsv1.Deployment{}
 	// Not from the cache: a Deployment that it does not show yet would never be cleaned up.
@@ -47,21 +47,21 @@ func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1al
 	if ownDeployment(memcached, deployment) != nil {
 		return r.deleteDeployment(ctx, memcached, deployment) // the event of its deletion queues the Memcached again
 	}
-	if apierrors.IsNotFound(err) { // if one exists, the pods are those of someone else's Deployment
+	if apierrors.IsNotFound(err) { // else the Deployment is not the Memcached's, and nor are the pods with its labels
 		if left, err := r.hasPods(ctx, memcached); left || err != nil {
-			return err // the event of a pod's deletion queues the Memcached again
+			return err // the watch event of a pod's deletion queues the Memcached again
 		}
 	}
-	return r.removeFinalizer(ctx, memcached)
+	return r.removeFinalizer(ctx, memcached, "All pods are gone")
 }
 
-// removeFinalizer lets the API server delete the Memcached, and announces that no pod is left.
-func (r *MemcachedReconciler) removeFinalizer(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
+// removeFinalizer lets the API server delete the Memcached, and emits an Event with that message.
+func (r *MemcachedReconciler) removeFinalizer(ctx context.Context, memcached *cachev1alpha1.Memcached, message string) error {
 	err := r.patchFinalizers(ctx, memcached, func() bool { return controllerutil.RemoveFinalizer(memcached, cachev1alpha1.Finalizer) })
 	if err != nil {
 		return err
 	}
-	r.Recorder.Eventf(memcached, nil, corev1.EventTypeNormal, eventStopped, actionReconcile, "All pods are gone")
+	r.Recorder.Eventf(memcached, nil, corev1.EventTypeNormal, eventStopped, actionReconcile, "%s", message)
 	return nil
 }
 

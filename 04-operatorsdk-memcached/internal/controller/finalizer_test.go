@@ -71,7 +71,7 @@ func TestFinalize(t *testing.T) {
 		},
 		"the children must be orphaned": {
 			orphan: true, objects: []client.Object{ownedDeployment(), &pod},
-			wantDeployment: true, wantEvents: []string{"Normal Stopped All pods are gone"},
+			wantDeployment: true, wantEvents: []string{"Normal Stopped The children stay, without an owner"},
 		},
 	}
 	for name, test := range tests {

@@ -66,9 +66,9 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	return result, err
 }
 
-// reconcile does the work in order: a Memcached that is being deleted gets no
-// finalizer, and one without a finalizer gets nothing that would need cleaning up.
-// If a child is blocked, the status says why; the error, if any, is retried.
+// reconcile does the work in order. The deletion comes first, because a Memcached that is being deleted can get no finalizer,
+// and the finalizer comes before the children, which it cleans up. If a child is blocked, the status says why; the error,
+// if any, is retried. status.go computes the conditions, and when the next one changes without an event (RequeueAfter).
 func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1alpha1.Memcached) (ctrl.Result, error) {
 	if !memcached.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.finalize(ctx, memcached)
@@ -129,7 +129,7 @@ func (r *MemcachedReconciler) updateStatus(ctx context.Context, memcached *cache
 	return nil
 }
 
-// announce emits an event if the Memcached has become available or degraded, or is degraded for a new reason.
+// announce emits an Event if the Memcached has become available or degraded, or is so for a new reason.
 // Resyncs and restarts change nothing, so they emit none.
 func (r *MemcachedReconciler) announce(memcached *cachev1alpha1.Memcached, before, after []metav1.Condition) {
 	for _, condition := range after {
