@@ -122,11 +122,7 @@ var _ = Describe("a cluster", func() {
 		lost := create(ctx, namespace, "shop")
 		expectReason(ctx, lost, klusterv1alpha1.ReasonRunning)
 		change(ctx, lost, func() { lost.Spec.DeletionPolicy = klusterv1alpha1.DeletionOrphan })
-		Expect(cluster.Client.Delete(ctx, lost)).To(Succeed())
-		eventually(ctx, func(g Gomega) {
-			err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(lost), &klusterv1alpha1.Kluster{})
-			g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the Kluster is still there: %v", err)
-		})
+		expectDeleted(ctx, lost)
 
 		restored := newKluster(namespace, "shop") // a backup keeps metadata and spec, but neither UID nor status
 		restored.Annotations = lost.Annotations
@@ -173,10 +169,8 @@ var _ = Describe("a cluster", func() {
 		DeferCleanup(func() { Expect(account.Remove(kluster.Status.KlusterID)).To(Succeed()) })
 		setToken(ctx, namespace, wrongToken)
 		change(ctx, kluster, func() { kluster.Spec.DeletionPolicy = klusterv1alpha1.DeletionOrphan })
-		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
+		expectDeleted(ctx, kluster)
 		eventually(ctx, func(g Gomega) {
-			err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), &klusterv1alpha1.Kluster{})
-			g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the Kluster is still there: %v", err)
 			g.Expect(eventsOf(ctx, g, kluster)).To(ContainElement(klusterv1alpha1.ReasonOrphaned))
 		})
 		expectProtectedBy(ctx, namespace, "digitalocean")

@@ -173,14 +173,20 @@ func expectOneCluster(kluster *klusterv1alpha1.Kluster) {
 		HaveField("Tags", ContainElement("kluster-uid:"+string(kluster.UID))))))
 }
 
-// expectGone deletes the Kluster, unless that was done, and waits until it is gone, and its cluster with it.
-func expectGone(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
+// expectDeleted deletes the Kluster, unless that was done, and waits until it is gone.
+func expectDeleted(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(cluster.Client.Delete(ctx, kluster))).To(Succeed())
 	eventually(ctx, func(g Gomega) {
 		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), &klusterv1alpha1.Kluster{})
 		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the Kluster is still there: %v", err)
 	})
+}
+
+// expectGone does the same, and expects its cluster to be gone with it.
+func expectGone(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
+	GinkgoHelper()
+	expectDeleted(ctx, kluster)
 	left := slices.DeleteFunc(madeByKlusters(clouds.of(kluster.Namespace)), func(tag string) bool { return tag != "kluster-uid:"+string(kluster.UID) })
 	Expect(left).To(BeEmpty(), "a Kluster goes after its cluster, see delete in reconcile.go")
 }
