@@ -8,9 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/klog/v2"
 
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
@@ -34,7 +34,7 @@ var klusterKind = klusterv1alpha1.SchemeGroupVersion.WithKind("Kluster")
 // kubeconfigName is the Secret that holds a Kluster's kubeconfig.
 func kubeconfigName(kluster *klusterv1alpha1.Kluster) string { return kluster.Name + "-kubeconfig" }
 
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=create;update
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=create;patch
 
 // ensureKubeconfig keeps valid credentials for the cluster in the Kluster's Secret. It returns how long they remain valid,
 // and whether it has just written new ones.
@@ -44,7 +44,7 @@ func (c *controller) ensureKubeconfig(ctx context.Context, kluster *klusterv1alp
 		return 0, false, err
 	}
 	if validFor, valid := validity(secret, c.options.clock.Now()); valid {
-		return validFor, false, c.repairKubeconfig(ctx, kluster, secret)
+		return validFor, false, c.repairKubeconfig(ctx, secret)
 	}
 	// These credentials are an administrator's and can't be revoked: request them only if they can be stored.
 	if err := c.tryKubeconfig(ctx, kluster, secret); err != nil {
@@ -73,14 +73,19 @@ func (c *controller) tryKubeconfig(ctx context.Context, kluster *klusterv1alpha1
 	return c.writeKubeconfig(ctx, found, trial, metav1.DryRunAll)
 }
 
-// writeKubeconfig creates the Secret, or changes the one that was found.
+// writeKubeconfig creates the Secret, or applies our fields to the one that was found.
+//
+// Stages 2 to 5 compute a patch of what differs. Here the digest and the label already tell whether anything does, so
+// server-side apply is less code: it sends only our fields, and the API server merges them with what others have set. Force
+// takes back the fields of ours that someone else has changed. But an apply would adopt a Secret that someone created under
+// this name a moment ago; a create fails instead.
 func (c *controller) writeKubeconfig(ctx context.Context, found, wanted *corev1.Secret, dryRun ...string) error {
 	secrets := c.clients.kube.CoreV1().Secrets(wanted.Namespace)
 	var err error
 	if found == nil {
 		_, err = secrets.Create(ctx, wanted, metav1.CreateOptions{FieldManager: programName, DryRun: dryRun})
 	} else {
-		_, err = secrets.Update(ctx, merged(found, wanted), metav1.UpdateOptions{FieldManager: programName, DryRun: dryRun})
+		_, err = secrets.Apply(ctx, ownedFields(found, wanted), metav1.ApplyOptions{FieldManager: programName, Force: true, DryRun: dryRun})
 	}
 	return orRefusal(wanted, err)
 }
@@ -107,14 +112,11 @@ func (c *controller) findKubeconfig(ctx context.Context, kluster *klusterv1alpha
 }
 
 // repairKubeconfig puts the operator's label back.
-func (c *controller) repairKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster, secret *corev1.Secret) error {
-	repaired := secret.DeepCopy()
-	metav1.SetMetaDataLabel(&repaired.ObjectMeta, managedByLabel, programName)
-	if equality.Semantic.DeepEqual(secret, repaired) {
+func (c *controller) repairKubeconfig(ctx context.Context, secret *corev1.Secret) error {
+	if secret.Labels[managedByLabel] == programName {
 		return nil
 	}
-	_, err := c.clients.kube.CoreV1().Secrets(kluster.Namespace).Update(ctx, repaired, metav1.UpdateOptions{FieldManager: programName})
-	return orRefusal(repaired, err)
+	return c.writeKubeconfig(ctx, secret, secret)
 }
 
 // validity returns how long the Secret's credentials remain valid, and whether they are valid at all: there, unedited, and
@@ -154,21 +156,19 @@ func controllerReference(kluster *klusterv1alpha1.Kluster) metav1.OwnerReference
 	return reference
 }
 
-// merged returns the Secret found, with the wanted fields set. What others have added stays. With its resource version, the
-// API server refuses an update of a stale copy.
-func merged(found, wanted *corev1.Secret) *corev1.Secret {
-	changed := found.DeepCopy()
-	for name, value := range wanted.Labels {
-		metav1.SetMetaDataLabel(&changed.ObjectMeta, name, value)
-	}
-	for name, value := range wanted.Annotations {
-		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, name, value)
-	}
-	if changed.Data == nil {
-		changed.Data = map[string][]byte{}
-	}
-	changed.Data[kubeconfigKey] = wanted.Data[kubeconfigKey]
-	return changed
+// ownedFields is what an apply sends to the Secret found, with the values of the Secret wanted. Each apply must have all of
+// our fields: the API server removes those that we applied before and now leave out. It refuses a stale copy by its resource
+// version. Without the UID, it would create the Secret anew, but not as ours, if the one found is gone.
+func ownedFields(found, wanted *corev1.Secret) *applycorev1.SecretApplyConfiguration {
+	return applycorev1.Secret(found.Name, found.Namespace).
+		WithUID(found.UID).
+		WithResourceVersion(found.ResourceVersion).
+		WithLabels(map[string]string{managedByLabel: programName}).
+		WithAnnotations(map[string]string{
+			refreshAnnotation: wanted.Annotations[refreshAnnotation],
+			digestAnnotation:  wanted.Annotations[digestAnnotation],
+		}).
+		WithData(map[string][]byte{kubeconfigKey: wanted.Data[kubeconfigKey]})
 }
 
 func digest(content []byte) string {

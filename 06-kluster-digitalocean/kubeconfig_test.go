@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,7 +111,94 @@ var _ = Describe("the kubeconfig", func() {
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		Expect(asked()).To(Equal(2))
 	}, SpecTimeout(specTimeout))
+
+	It("leaves alone what others put into its Secret, when it replaces the credentials and when it puts its label back", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		now := time.Now()
+		clock := clocktesting.NewFakePassiveClock(now)
+		options := testOptions(namespace)
+		options.clock, options.observeInterval = clock, 100*time.Millisecond
+		startOperator(options)
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		secret := readSecret(ctx, Default, namespace, "shop-kubeconfig")
+		theirs := map[string]string{"theirs": "kept"}
+		apply := func(fields *applycorev1.SecretApplyConfiguration) {
+			GinkgoHelper()
+			Expect(cluster.Client.Apply(ctx, fields, client.FieldOwner("someone-else"))).To(Succeed())
+		}
+		apply(applycorev1.Secret(secret.Name, namespace).WithLabels(theirs).WithAnnotations(theirs).WithData(map[string][]byte{"theirs": []byte("kept")}))
+		expectKubeconfig := func(want any) {
+			GinkgoHelper()
+			eventually(ctx, func(g Gomega) {
+				secret = readSecret(ctx, g, namespace, "shop-kubeconfig")
+				g.Expect(secret.Labels).To(HaveKeyWithValue(managedByLabel, programName))
+				g.Expect(secret.Data).To(HaveKeyWithValue(kubeconfigKey, want), "see ensureKubeconfig in kubeconfig.go")
+			})
+		}
+		expectTheirs := func() {
+			GinkgoHelper()
+			Expect(secret.Labels).To(HaveKeyWithValue("theirs", "kept"))
+			Expect(secret.Annotations).To(HaveKeyWithValue("theirs", "kept"))
+			Expect(secret.Data).To(HaveKeyWithValue("theirs", []byte("kept")))
+		}
+
+		first := secret.Data[kubeconfigKey]
+		clock.SetTime(now.Add(5 * 24 * time.Hour)) // of 7 days
+		expectKubeconfig(Not(Equal(first)))
+		expectTheirs()
+		second := secret.Data[kubeconfigKey]
+		labelled := secret.DeepCopy()
+		delete(secret.Labels, managedByLabel)
+		Expect(cluster.Client.Patch(ctx, secret, client.MergeFrom(labelled))).To(Succeed())
+		expectKubeconfig(second)
+		expectTheirs()
+
+		apply(applycorev1.Secret(secret.Name, namespace))
+		secret = readSecret(ctx, Default, namespace, "shop-kubeconfig")
+		Expect(secret.Labels).NotTo(HaveKey("theirs"), "the operator must not own it, see ownedFields in kubeconfig.go")
+		Expect(secret.Annotations).NotTo(HaveKey("theirs"))
+		Expect(secret.Data).To(Equal(map[string][]byte{kubeconfigKey: second}))
+	}, SpecTimeout(specTimeout))
+
+	DescribeTable("is not written if, since the operator has looked,", func(ctx SpecContext, exists bool, meanwhile func(context.Context, *corev1.Secret) error) {
+		kluster := create(ctx, cluster.Namespace(ctx), "shop") // without an owner, Kubernetes would delete the Secret
+		clients, err := newClients(cluster.Config)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(clients.close)
+		c := &controller{clients: clients}
+		write := func(found *corev1.Secret, content string) error {
+			kubeconfig := cloud.Kubeconfig{Content: []byte(content), Expires: time.Now().Add(time.Hour)}
+			return c.writeKubeconfig(ctx, found, newKubeconfigSecret(kluster, kubeconfig, time.Now()))
+		}
+		var found *corev1.Secret
+		if exists {
+			Expect(write(nil, "first")).To(Succeed())
+			found = readSecret(ctx, Default, kluster.Namespace, "shop-kubeconfig")
+		}
+		secret := newKubeconfigSecret(kluster, cloud.Kubeconfig{Content: []byte("theirs")}, time.Now())
+		Expect(meanwhile(ctx, secret)).To(Succeed())
+		before := readSecret(ctx, Default, kluster.Namespace, "shop-kubeconfig")
+		err = write(found, "second")
+		Expect(isExpected(err)).To(BeTrue(), "it is tried again without a word: %v", err)
+		Expect(readSecret(ctx, Default, kluster.Namespace, "shop-kubeconfig")).To(Equal(before), "see writeKubeconfig in kubeconfig.go")
+	},
+		Entry("someone has created a Secret of that name", false, createSecret),
+		Entry("the Secret has changed", true, func(ctx context.Context, secret *corev1.Secret) error { return cluster.Client.Update(ctx, secret) }),
+		Entry("the Secret has been deleted", true, deleteSecret),
+		Entry("the Secret has been deleted and created by someone else", true, func(ctx context.Context, secret *corev1.Secret) error {
+			return errors.Join(deleteSecret(ctx, secret.DeepCopy()), createSecret(ctx, secret))
+		}),
+	)
 })
+
+func createSecret(ctx context.Context, secret *corev1.Secret) error {
+	return cluster.Client.Create(ctx, secret)
+}
+
+func deleteSecret(ctx context.Context, secret *corev1.Secret) error {
+	return cluster.Client.Delete(ctx, secret)
+}
 
 // fillNamespace leaves no room for a Secret beside the two with tokens.
 func fillNamespace(ctx context.Context, namespace string) *corev1.ResourceQuota {
@@ -160,27 +249,6 @@ func TestValidity(t *testing.T) {
 	}
 	_, valid := validity(nil, now)
 	NewWithT(t).Expect(valid).To(BeFalse(), "there is no Secret")
-}
-
-func TestMerged(t *testing.T) {
-	g := NewWithT(t)
-	now := time.Now()
-	wanted := newKubeconfigSecret(storedKluster(), cloud.Kubeconfig{Content: []byte("new"), Expires: now.Add(time.Hour)}, now)
-	found := wanted.DeepCopy()
-	found.ResourceVersion = "7"
-	found.Labels = map[string]string{"theirs": "kept"}
-	found.Annotations = map[string]string{"theirs": "kept"}
-	found.Data = map[string][]byte{"theirs": []byte("kept"), kubeconfigKey: []byte("old")}
-	before := found.DeepCopy()
-
-	changed := merged(found, wanted)
-	g.Expect(found).To(Equal(before), "what the cache holds must not change")
-	g.Expect(changed.ResourceVersion).To(Equal("7"), "so that the API server refuses a stale copy")
-	g.Expect(changed.Labels).To(And(HaveKeyWithValue("theirs", "kept"), HaveKeyWithValue(managedByLabel, programName)))
-	g.Expect(changed.Annotations).To(And(HaveKeyWithValue("theirs", "kept"), HaveKey(refreshAnnotation), HaveKey(digestAnnotation)))
-	g.Expect(changed.Data).To(Equal(map[string][]byte{"theirs": []byte("kept"), kubeconfigKey: []byte("new")}))
-	found.Data = nil
-	g.Expect(merged(found, wanted).Data).To(HaveKey(kubeconfigKey))
 }
 
 // storedKluster is one as the API server has it.
