@@ -85,6 +85,21 @@ var _ = Describe("the token's Secret", func() {
 		expectProtectedBy(ctx, namespace, "another")
 	}, SpecTimeout(specTimeout))
 
+	It("is released when the Kluster names another before its first status", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		begun, proceed := holdCreations(clouds.of(namespace))
+		startOperator(testOptions(namespace))
+		kluster := create(ctx, namespace, "shop")
+		Eventually(begun).WithContext(ctx).Should(Receive())
+		expectProtectedBy(ctx, namespace, "digitalocean", kluster)
+		change(ctx, kluster, func() { kluster.Spec.TokenSecret.Name = "another" })
+		Expect(kluster.Status.TokenSecret).To(BeEmpty(), "the status must not show the first one yet")
+		proceed()
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
+		expectProtectedBy(ctx, namespace, "another", kluster)
+		expectProtectedBy(ctx, namespace, "digitalocean")
+	}, SpecTimeout(specTimeout))
+
 	It("stays protected while the new one is wrong, and is released with the Kluster", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))

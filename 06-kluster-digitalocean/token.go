@@ -82,8 +82,8 @@ func tokenFinalizer(kluster *klusterv1alpha1.Kluster) string {
 }
 
 // protectSecret makes a deletion of the Secret wait for the Kluster's, and returns the updated Secret. It is called after
-// the cloud has accepted the token: naming a Secret in a Kluster isn't enough to make it undeletable. If the Kluster
-// named another Secret before, that one is released.
+// the cloud has accepted the token: naming a Secret in a Kluster isn't enough to make it undeletable. Until the status names
+// this Secret, the Kluster may have named another one before: that one is released.
 func (c *controller) protectSecret(ctx context.Context, kluster *klusterv1alpha1.Kluster, secret *corev1.Secret) (*corev1.Secret, error) {
 	if !slices.Contains(secret.Finalizers, tokenFinalizer(kluster)) {
 		if secret.DeletionTimestamp != nil { // the API server allows no new finalizers now
@@ -99,7 +99,7 @@ func (c *controller) protectSecret(ctx context.Context, kluster *klusterv1alpha1
 		}
 		secret = protected
 	}
-	if last := kluster.Status.TokenSecret; last != "" && last != secret.Name {
+	if kluster.Status.TokenSecret != secret.Name {
 		return secret, c.unprotectSecrets(ctx, kluster, secret.Name)
 	}
 	return secret, nil
