@@ -76,9 +76,9 @@ func (c *controller) tryKubeconfig(ctx context.Context, kluster *klusterv1alpha1
 // writeKubeconfig creates the Secret, or applies our fields to the one that was found.
 //
 // Stages 2 to 5 compute a patch of what differs. Here the digest and the label already tell whether anything does, so
-// server-side apply is less code: it sends only our fields, and the API server merges them with what others have set. Force
-// takes back the fields of ours that someone else has changed. But an apply would adopt a Secret that someone created under
-// this name a moment ago; a create fails instead.
+// server-side apply is less code: it sends our fields, and the API server merges them with everyone else's. Force takes back
+// those of ours that someone else has set. But an apply would adopt a Secret that someone has just created under this name;
+// a create fails instead.
 func (c *controller) writeKubeconfig(ctx context.Context, found, wanted *corev1.Secret, dryRun ...string) error {
 	secrets := c.clients.kube.CoreV1().Secrets(wanted.Namespace)
 	var err error
@@ -157,8 +157,8 @@ func controllerReference(kluster *klusterv1alpha1.Kluster) metav1.OwnerReference
 }
 
 // ownedFields is what an apply sends to the Secret found, with the values of the Secret wanted. Each apply must have all of
-// our fields: the API server removes those that we applied before and now leave out. It refuses a stale copy by its resource
-// version. Without the UID, it would create the Secret anew, but not as ours, if the one found is gone.
+// our fields: the API server removes those that we applied before and now leave out. It refuses a stale copy by the resource
+// version. Without the UID, it would create a Secret without an owner if the one found is gone.
 func ownedFields(found, wanted *corev1.Secret) *applycorev1.SecretApplyConfiguration {
 	return applycorev1.Secret(found.Name, found.Namespace).
 		WithUID(found.UID).

@@ -19,7 +19,8 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// failureThreshold is how many errors in a row a transient error stays unreported: most are soon over.
+// failureThreshold is how many errors in a row a transient error stays unreported: most are soon over. Conflicts count, too:
+// they don't break the row, and the queue counts every retry.
 const failureThreshold = 3
 
 // deletedMessage is the last message of the conditions.
