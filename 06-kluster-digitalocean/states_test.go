@@ -222,7 +222,9 @@ var _ = Describe("a cluster is kept as the spec asks", func() {
 var _ = Describe("events", func() {
 	It("tell of each transition once", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
-		account := clouds.open(namespace, func(options *doks.Options) { options.NodeTime = 0 })
+		account := clouds.open(namespace, func(options *doks.Options) {
+			options.ProvisionTime, options.NodeTime = time.Second, 0 // on a busy machine, a quick cluster could run before it is looked at
+		})
 		options := testOptions(namespace)
 		stop := startOperator(options)
 		kluster := create(ctx, namespace, "shop")
