@@ -183,12 +183,14 @@ var _ = Describe("the kubeconfig", func() {
 		Expect(isExpected(err)).To(BeTrue(), "it is tried again without a word: %v", err)
 		Expect(readSecret(ctx, Default, kluster.Namespace, "shop-kubeconfig")).To(Equal(before), "see writeKubeconfig in kubeconfig.go")
 	},
-		Entry("someone has created a Secret of that name", false, createSecret),
-		Entry("the Secret has changed", true, func(ctx context.Context, secret *corev1.Secret) error { return cluster.Client.Update(ctx, secret) }),
-		Entry("the Secret has been deleted", true, deleteSecret),
+		Entry("someone has created a Secret of that name", false, createSecret, SpecTimeout(specTimeout)),
+		Entry("the Secret has changed", true, func(ctx context.Context, secret *corev1.Secret) error {
+			return cluster.Client.Update(ctx, secret)
+		}, SpecTimeout(specTimeout)),
+		Entry("the Secret has been deleted", true, deleteSecret, SpecTimeout(specTimeout)),
 		Entry("the Secret has been deleted and created by someone else", true, func(ctx context.Context, secret *corev1.Secret) error {
 			return errors.Join(deleteSecret(ctx, secret.DeepCopy()), createSecret(ctx, secret))
-		}),
+		}, SpecTimeout(specTimeout)),
 	)
 })
 
