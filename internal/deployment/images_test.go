@@ -32,7 +32,7 @@ var stages = []stage{
 
 var (
 	// ownSources are the lines by which a Dockerfile copies the Go code that the stage needs, and ownPackage what it compiles.
-	ownSources = regexp.MustCompile(`(?m)^COPY (?:STAGE/(?:api|cmd|internal|pkg|\*\.go)\S*|lifecycle|manager) \S+\n`)
+	ownSources = regexp.MustCompile(`(?m)^COPY (?:STAGE/(?:api|cmd|internal|pkg|\*\.go)\S*|lifecycle|localwebhook|manager) \S+\n`)
 	ownPackage = regexp.MustCompile(`-o /manager \S+`)
 	// copied are the lines that take from the build context, not from another stage of the build.
 	copied = regexp.MustCompile(`(?m)^COPY ([^-\s].*) \S+$`)

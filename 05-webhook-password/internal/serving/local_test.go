@@ -2,8 +2,6 @@ package serving_test
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -18,8 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"example.com/operator-workshop/05-webhook-password/internal/serving"
 )
 
 const specTimeout = time.Minute
@@ -155,20 +151,6 @@ var _ = Describe("local webhooks", func() {
 		Expect(local.err).To(MatchError(ContainSubstring("get the CRD passwords.secret.example.com")))
 		expectNothingLeft(ctx, noConversion)
 	}, SpecTimeout(specTimeout))
-
-	It("have a certificate for their address only", func() {
-		local, err := serving.NewLocal("127.0.0.1:9443")
-		Expect(err).NotTo(HaveOccurred())
-		config := &tls.Config{}
-		local.UseCertificate(config)
-		shown, err := config.GetCertificate(nil)
-		Expect(err).NotTo(HaveOccurred())
-		certificate, err := x509.ParseCertificate(shown.Certificate[0])
-		Expect(err).NotTo(HaveOccurred())
-		Expect(certificate.VerifyHostname("127.0.0.1")).To(Succeed())
-		Expect(certificate.VerifyHostname("127.0.0.2")).NotTo(Succeed())
-		Expect(certificate.IsCA).To(BeFalse())
-	})
 })
 
 // withoutCRD answers like an API server that does not have the CRD.

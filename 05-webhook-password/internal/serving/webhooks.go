@@ -3,7 +3,7 @@
 // The API server calls webhooks over TLS only, and trusts only the CA in caBundle, next to the address that it calls.
 // There are three ways to make a certificate, and to write its CA there:
 //
-//   - [Local]: this program does both, for a run on your own machine.
+//   - The package localwebhook does both, for a run on your own machine.
 //   - [Rotated]: the library cert-controller does both, with a Secret in the cluster.
 //   - cert-manager does both, and this program only reads the files.
 package serving
@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"example.com/operator-workshop/localwebhook"
 	"example.com/operator-workshop/manager"
 )
 
@@ -31,7 +32,7 @@ const (
 type Webhooks struct {
 	options Options
 	server  ctrlwebhook.Server
-	local   *Local // nil unless the options ask for it
+	local   *localwebhook.Local // nil unless the options ask for it
 }
 
 // NewWebhooks makes the webhook server, with the TLS options of all servers of the process. It contacts nothing yet.
@@ -45,7 +46,7 @@ func NewWebhooks(options Options, tlsOpts []func(*tls.Config)) (Webhooks, error)
 	}
 	webhooks := Webhooks{options: options}
 	if options.Certs == CertsLocal {
-		if webhooks.local, err = NewLocal(options.BindAddress); err != nil {
+		if webhooks.local, err = localwebhook.New(options.BindAddress); err != nil {
 			return Webhooks{}, err
 		}
 		tlsOpts = append([]func(*tls.Config){webhooks.local.UseCertificate}, tlsOpts...)
@@ -75,7 +76,7 @@ func (w Webhooks) SetupWithManager(mgr ctrl.Manager, register func(ctrl.Manager)
 	}
 	switch w.options.Certs {
 	case CertsLocal:
-		return errors.Join(w.local.SetupWithManager(mgr), register(mgr))
+		return errors.Join(setupLocal(mgr, w.local), register(mgr))
 	case CertsRotated:
 		return w.options.rotated().SetupWithManager(mgr, w.server, register)
 	}

@@ -1,0 +1,168 @@
+// Package localwebhook lets an API server call the webhooks of a manager outside its cluster, such as an operator that
+// `make run` or a debugger starts on your machine. It needs no cert-manager, no Service and no tunnel.
+//
+// In a cluster, the clientConfig of a webhook names a Service, and the CA of its certificate. It can name a URL instead.
+// So [Local] makes a certificate in memory, and while the manager runs, the webhook configurations and the CRDs have its
+// URL and CA. That takes an administrator's rights, and an API server that can reach the URL.
+package localwebhook
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/cert"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Local registers the webhooks of a manager under an address of this machine. Make one with [New].
+type Local struct {
+	address     string
+	certificate tls.Certificate
+	caBundle    []byte
+
+	client         client.Client
+	listening      healthz.Checker
+	configurations []client.Object
+	crds           []string
+	registered     atomic.Bool
+}
+
+// New makes a certificate for an address, such as 127.0.0.1:9443, as the API server calls it. It is valid for a year.
+func New(address string) (*Local, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	caBundle, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate for %s: %w", host, err)
+	}
+	certificate, err := tls.X509KeyPair(caBundle, key)
+	return &Local{address: address, certificate: certificate, caBundle: caBundle}, err
+}
+
+// UseCertificate belongs to the TLSOpts of the webhook server, which then reads no certificate from files.
+func (l *Local) UseCertificate(config *tls.Config) {
+	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &l.certificate, nil }
+}
+
+// SetupWithManager makes the manager register webhooks when its webhook server listens, and be ready after that. With
+// leader election only the leader does. The configurations name a Service, as controller-gen writes them, or are nil. The
+// CRDs, given by name, are those whose versions the manager converts.
+func (l *Local) SetupWithManager(mgr ctrl.Manager, mutating *admissionregistrationv1.MutatingWebhookConfiguration,
+	validating *admissionregistrationv1.ValidatingWebhookConfiguration, crds ...string) (err error) {
+	if mutating != nil {
+		for i := range mutating.Webhooks {
+			l.redirect(&mutating.Webhooks[i].ClientConfig)
+		}
+		l.configurations = append(l.configurations, mutating)
+	}
+	if validating != nil {
+		for i := range validating.Webhooks {
+			l.redirect(&validating.Webhooks[i].ClientConfig)
+		}
+		l.configurations = append(l.configurations, validating)
+	}
+	if err := apiextensionsv1.AddToScheme(mgr.GetScheme()); err != nil {
+		return err
+	}
+	// The manager's own client reads from a cache, which would watch all CRDs of the cluster.
+	l.client, err = client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient()})
+	l.listening, l.crds = mgr.GetWebhookServer().StartedChecker(), crds
+	return errors.Join(err, mgr.AddReadyzCheck("webhooks", l.ready), mgr.Add(manager.RunnableFunc(l.run)))
+}
+
+// redirect replaces a Service by this process.
+func (l *Local) redirect(config *admissionregistrationv1.WebhookClientConfig) {
+	config.URL = new("https://" + l.address + *config.Service.Path)
+	config.Service, config.CABundle = nil, l.caBundle
+}
+
+func (l *Local) ready(*http.Request) error {
+	if !l.registered.Load() {
+		return errors.New("the webhooks are not registered yet")
+	}
+	return nil
+}
+
+// run registers the webhooks until ctx ends. What it defers unregisters them, also if it could register only some. The
+// manager stops its webhook server after that, so that no request fails.
+func (l *Local) run(ctx context.Context) (err error) {
+	listening := func(context.Context) (bool, error) { return l.listening(nil) == nil, nil }
+	if wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, listening) != nil {
+		return nil // the process ends, perhaps because the server can't listen
+	}
+	ending := context.WithoutCancel(ctx) // until the manager's GracefulShutdownTimeout
+	for _, configuration := range l.configurations {
+		// A killed process may have left one.
+		if err := client.IgnoreNotFound(l.client.Delete(ctx, configuration)); err != nil {
+			return fmt.Errorf("delete the old %s: %w", configuration.GetName(), err)
+		}
+		if err := l.client.Create(ctx, configuration); err != nil {
+			return fmt.Errorf("create %s: %w", configuration.GetName(), err)
+		}
+		ours := client.Preconditions{UID: new(configuration.GetUID())}
+		defer func() { err = errors.Join(err, ignoreChanged(l.client.Delete(ending, configuration, ours))) }()
+	}
+	for _, name := range l.crds {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := l.client.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
+			return fmt.Errorf("get the CRD %s: %w", name, err)
+		}
+		before, ours := crd.Spec.Conversion.DeepCopy(), l.conversion()
+		if err := l.swapConversion(ctx, crd, before, ours); err != nil {
+			return fmt.Errorf("patch the CRD %s: %w", name, err)
+		}
+		defer func() { err = errors.Join(err, ignoreChanged(l.swapConversion(ending, crd, ours, before))) }()
+	}
+	l.registered.Store(true)
+	ctrl.LoggerFrom(ctx).Info("Registered the webhooks", "address", l.address)
+	<-ctx.Done()
+	return nil
+}
+
+// conversion makes the API server call this process where controller-runtime converts.
+func (l *Local) conversion() *apiextensionsv1.CustomResourceConversion {
+	return &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: new("https://" + l.address + "/convert"), CABundle: l.caBundle},
+			ConversionReviewVersions: []string{"v1"},
+		},
+	}
+}
+
+// swapConversion is refused as invalid if the CRD has another conversion than from.
+func (l *Local) swapConversion(ctx context.Context, crd client.Object, from, to *apiextensionsv1.CustomResourceConversion) error {
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/spec/conversion", "value": from},
+		{"op": "replace", "path": "/spec/conversion", "value": to},
+	})
+	if err != nil {
+		return err
+	}
+	return l.client.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, patch))
+}
+
+// ignoreChanged leaves alone what someone else has written or removed since then.
+func ignoreChanged(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+		return nil
+	}
+	return client.IgnoreNotFound(err)
+}

@@ -1,0 +1,262 @@
+package localwebhook
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/uuid"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+const (
+	crdName    = "guestbooks.webapp.my.domain"
+	configName = "mutating-webhook-configuration"
+	mutatePath = "/mutate-webapp-my-domain-v1-guestbook"
+	// waitTimeout bounds each wait.
+	waitTimeout = 20 * time.Second
+)
+
+func TestWebhooksAreRegisteredWhileTheManagerRuns(t *testing.T) {
+	g := NewWithT(t)
+	process := newProcess(t, newCRD(), newConfiguration()) // one that a killed process has left
+	process.start()
+	g.Eventually(process.local.ready).WithArguments((*http.Request)(nil)).WithTimeout(waitTimeout).Should(Succeed())
+
+	found := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	g.Expect(process.local.client.Get(t.Context(), client.ObjectKey{Name: configName}, found)).To(Succeed())
+	config := found.Webhooks[0].ClientConfig
+	g.Expect(config.Service).To(BeNil(), "the API server takes a Service or a URL")
+	g.Expect(*config.URL).To(Equal("https://" + process.local.address + mutatePath))
+	g.Expect(call(t.Context(), *config.URL, config.CABundle)).To(Equal("patched"))
+	conversion := process.conversion(g)
+	g.Expect(conversion.Strategy).To(Equal(apiextensionsv1.WebhookConverter))
+	g.Expect(*conversion.Webhook.ClientConfig.URL).To(Equal("https://" + process.local.address + "/convert"))
+	g.Expect(conversion.Webhook.ClientConfig.CABundle).To(Equal(config.CABundle))
+
+	process.stop()
+	g.Expect(apierrors.IsNotFound(process.local.client.Get(t.Context(), client.ObjectKey{Name: configName}, found))).To(BeTrue(), "nothing serves it any more")
+	g.Expect(process.conversion(g)).To(Equal(newCRD().Spec.Conversion), "as the process found it")
+}
+
+func TestWhatSomeoneElseHasWrittenIsLeftAlone(t *testing.T) {
+	g := NewWithT(t)
+	process := newProcess(t, newCRD())
+	process.start()
+	g.Eventually(process.local.ready).WithArguments((*http.Request)(nil)).WithTimeout(waitTimeout).Should(Succeed())
+
+	other, err := New("127.0.0.1:9444")
+	g.Expect(err).NotTo(HaveOccurred())
+	configuration, crd := newConfiguration(), newCRD()
+	g.Expect(process.local.client.Delete(t.Context(), configuration)).To(Succeed())
+	g.Expect(process.local.client.Create(t.Context(), configuration)).To(Succeed())
+	g.Expect(process.local.client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(Succeed())
+	crd.Spec.Conversion = other.conversion()
+	g.Expect(process.local.client.Update(t.Context(), crd)).To(Succeed())
+
+	process.stop()
+	g.Expect(process.local.client.Get(t.Context(), client.ObjectKeyFromObject(configuration), configuration)).To(Succeed())
+	g.Expect(process.conversion(g)).To(Equal(other.conversion()))
+}
+
+func TestWhatSomeoneElseHasRemovedIsNoError(t *testing.T) {
+	g := NewWithT(t)
+	process := newProcess(t, newCRD())
+	process.start()
+	g.Eventually(process.local.ready).WithArguments((*http.Request)(nil)).WithTimeout(waitTimeout).Should(Succeed())
+	g.Expect(process.local.client.Delete(t.Context(), newConfiguration())).To(Succeed())
+	g.Expect(process.local.client.Delete(t.Context(), newCRD())).To(Succeed())
+	process.stop()
+}
+
+func TestAPartialRegistrationIsUndone(t *testing.T) {
+	g := NewWithT(t)
+	process := newProcess(t) // without the CRD
+	process.start()
+	var err error
+	g.Eventually(process.ended).WithTimeout(waitTimeout).Should(Receive(&err))
+	g.Expect(err).To(MatchError(ContainSubstring("get the CRD "+crdName)), "it ends without being told to")
+	g.Expect(process.local.ready(nil)).NotTo(Succeed())
+	err = process.local.client.Get(t.Context(), client.ObjectKey{Name: configName}, &admissionregistrationv1.MutatingWebhookConfiguration{})
+	g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "see what run defers in localwebhook.go: %v", err)
+}
+
+func TestTheCertificateIsForTheAddressOnly(t *testing.T) {
+	tests := map[string]struct{ address, host, other string }{
+		"an IPv4 address": {address: "127.0.0.1:9443", host: "127.0.0.1", other: "127.0.0.2"},
+		"an IPv6 address": {address: "[::1]:9443", host: "::1", other: "::2"},
+		"a name":          {address: "localhost:9443", host: "localhost", other: "example.com"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			local, err := New(test.address)
+			g.Expect(err).NotTo(HaveOccurred())
+			config := &tls.Config{}
+			local.UseCertificate(config)
+			shown, err := config.GetCertificate(nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			certificate, err := x509.ParseCertificate(shown.Certificate[0])
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(certificate.VerifyHostname(test.host)).To(Succeed())
+			g.Expect(certificate.VerifyHostname(test.other)).NotTo(Succeed())
+			g.Expect(certificate.IsCA).To(BeFalse())
+		})
+	}
+}
+
+func TestAnAddressNeedsAPort(t *testing.T) {
+	_, err := New("127.0.0.1")
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("missing port")))
+}
+
+// process is a manager whose webhook server really listens. Only the API server is an imitation.
+type process struct {
+	local   *Local
+	manager ctrl.Manager
+	ctx     context.Context
+	// stop expects no error: the manager returns none that it meets when it ends, but logs it.
+	stop  func()
+	ended chan error
+}
+
+func newProcess(t *testing.T, stored ...client.Object) *process {
+	g := NewWithT(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	address := listener.Addr().String() // free as soon as nothing listens there
+	g.Expect(listener.Close()).To(Succeed())
+	host, text, err := net.SplitHostPort(address)
+	g.Expect(err).NotTo(HaveOccurred())
+	port, err := strconv.Atoi(text)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	local, err := New(address)
+	g.Expect(err).NotTo(HaveOccurred())
+	server := webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){local.UseCertificate}})
+	server.Register(mutatePath, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "patched") }))
+	known := runtime.NewScheme()
+	g.Expect(scheme.AddToScheme(known)).To(Succeed())
+	logged := make(chan string, 100)
+	mgr, err := ctrl.NewManager(&rest.Config{Host: "127.0.0.1:1"}, ctrl.Options{
+		Scheme: known, WebhookServer: server, Metrics: metricsserver.Options{BindAddress: "0"},
+		Logger: funcr.New(func(_, line string) {
+			if strings.Contains(line, `"error"=`) {
+				logged <- line
+			}
+		}, funcr.Options{}),
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(local.SetupWithManager(mgr, newConfiguration(), nil, crdName)).To(Succeed())
+	local.client = newAPIServer(known, stored...)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	started := &process{local: local, manager: mgr, ctx: ctx, ended: make(chan error, 1)}
+	started.stop = func() {
+		cancel()
+		g.Eventually(started.ended).WithTimeout(waitTimeout).Should(Receive(BeNil()), "the manager must end when it is told to")
+		g.Expect(logged).NotTo(Receive(), "see ignoreChanged in localwebhook.go")
+	}
+	t.Cleanup(cancel)
+	return started
+}
+
+func (p *process) start() { go func() { p.ended <- p.manager.Start(p.ctx) }() }
+
+func (p *process) conversion(g *WithT) *apiextensionsv1.CustomResourceConversion {
+	crd := newCRD()
+	g.Expect(p.local.client.Get(context.Background(), client.ObjectKeyFromObject(crd), crd)).To(Succeed())
+	return crd.Spec.Conversion
+}
+
+// newAPIServer adds to controller-runtime's imitation of an API server what it lacks: UIDs, and 422 for a JSON patch whose test fails.
+func newAPIServer(known *runtime.Scheme, stored ...client.Object) client.Client {
+	return fake.NewClientBuilder().WithScheme(known).WithObjects(stored...).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			object.SetUID(types.UID(uuid.NewString()))
+			return c.Create(ctx, object, options...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			found := object.DeepCopyObject().(client.Object)
+			if err := c.Get(ctx, client.ObjectKeyFromObject(object), found); err != nil {
+				return err
+			}
+			wanted := (&client.DeleteOptions{}).ApplyOptions(options).Preconditions
+			if wanted != nil && *wanted.UID != found.GetUID() {
+				return apierrors.NewConflict(admissionregistrationv1.Resource(""), object.GetName(), errors.New("another UID"))
+			}
+			return c.Delete(ctx, object)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			err := c.Patch(ctx, object, patch, options...)
+			if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
+				return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", apiextensionsv1.Resource("customresourcedefinitions"), object.GetName(), err.Error(), 0, false)
+			}
+			return err
+		},
+	}).Build()
+}
+
+func newCRD() *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: crdName},
+		Spec:       apiextensionsv1.CustomResourceDefinitionSpec{Conversion: &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}},
+	}
+}
+
+func newConfiguration() *admissionregistrationv1.MutatingWebhookConfiguration {
+	return &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: configName},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name: "mguestbook-v1.kb.io",
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				Service: &admissionregistrationv1.ServiceReference{Namespace: "system", Name: "webhook-service", Path: new(mutatePath)},
+			},
+		}},
+	}
+}
+
+// call asks like an API server, which trusts the CA in caBundle only.
+func call(ctx context.Context, url string, caBundle []byte) (string, error) {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(caBundle)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := (&http.Client{Transport: transport, Timeout: waitTimeout}).Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return string(body), err
+}
