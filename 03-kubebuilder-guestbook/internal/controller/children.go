@@ -23,18 +23,18 @@ import (
 
 // applyChildren creates or patches the Deployment and the Service, each even if the
 // other is blocked or fails. It returns the Deployment, the first blocker, and the errors to retry.
-func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *webappv1.Guestbook) (*appsv1.Deployment, *blocker, error) {
+func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *webappv1.Guestbook) (*appsv1.Deployment, *explanation, error) {
 	settings, blocker, err := r.settingsDigest(ctx, guestbook)
 	failed := []error{err}
 	name := metav1.ObjectMeta{Namespace: guestbook.Namespace, Name: guestbook.Name}
 	deployment := &appsv1.Deployment{ObjectMeta: name}
 	service := &corev1.Service{ObjectMeta: name}
-	var children []child
+	var children []childObject
 	if blocker == nil && err == nil { // pods without settings would never start
 		revision := newRevision(guestbook, settings)
-		children = append(children, child{"Deployment", deployment, webappv1.ReasonDeploymentTaken, func() { setDeployment(deployment, guestbook, revision) }})
+		children = append(children, childObject{"Deployment", deployment, webappv1.ReasonDeploymentTaken, func() { setDeployment(deployment, guestbook, revision) }})
 	}
-	children = append(children, child{"Service", service, webappv1.ReasonServiceTaken, func() { setService(service, guestbook) }})
+	children = append(children, childObject{"Service", service, webappv1.ReasonServiceTaken, func() { setService(service, guestbook) }})
 	for _, child := range children {
 		blocked, err := r.apply(ctx, guestbook, child)
 		blocker, failed = cmp.Or(blocker, blocked), append(failed, err)
@@ -46,12 +46,12 @@ func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *weba
 
 // settingsDigest returns the digest of the Guestbook's settings, or a blocker if the ConfigMap
 // does not exist; the watch event of its creation queues the Guestbook again.
-func (r *GuestbookReconciler) settingsDigest(ctx context.Context, guestbook *webappv1.Guestbook) (string, *blocker, error) {
+func (r *GuestbookReconciler) settingsDigest(ctx context.Context, guestbook *webappv1.Guestbook) (string, *explanation, error) {
 	settings := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: guestbook.Namespace, Name: guestbook.Spec.ConfigMapName}
 	err := r.Get(ctx, key, settings)
 	if apierrors.IsNotFound(err) {
-		return "", &blocker{
+		return "", &explanation{
 			reason:  webappv1.ReasonConfigMapNotFound,
 			message: fmt.Sprintf("ConfigMap %q does not exist: create it, or choose another spec.configMapName", key.Name),
 		}, nil
@@ -62,8 +62,8 @@ func (r *GuestbookReconciler) settingsDigest(ctx context.Context, guestbook *web
 	return digestOf(settings), nil, nil
 }
 
-// child is an object that a Guestbook controls.
-type child struct {
+// childObject is an object that a Guestbook controls.
+type childObject struct {
 	kind string
 	// object has a namespace and a name; apply reads the rest from the cache, and set changes it.
 	object client.Object
@@ -87,7 +87,7 @@ type child struct {
 // which is the resource version in the patch, makes the API server refuse a patch
 // that was computed from a stale copy, or from an object that has since been
 // deleted and recreated.
-func (r *GuestbookReconciler) apply(ctx context.Context, guestbook *webappv1.Guestbook, child child) (*blocker, error) {
+func (r *GuestbookReconciler) apply(ctx context.Context, guestbook *webappv1.Guestbook, child childObject) (*explanation, error) {
 	key := client.ObjectKeyFromObject(child.object)
 	err := r.Get(ctx, key, child.object)
 	if apierrors.IsNotFound(err) {
@@ -112,7 +112,7 @@ func (r *GuestbookReconciler) apply(ctx context.Context, guestbook *webappv1.Gue
 	return nil, nil
 }
 
-func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Guestbook, child child) (*blocker, error) {
+func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Guestbook, child childObject) (*explanation, error) {
 	child.set()
 	if err := ctrl.SetControllerReference(guestbook, child.object, r.Scheme); err != nil {
 		return nil, fmt.Errorf("set the owner of %s %s: %w", child.kind, guestbook.Name, err)
@@ -127,19 +127,19 @@ func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Gu
 
 // findBlocker returns why the object that was found can't be the child, nil if it
 // can. An object that the Guestbook does not control is never touched: it may be in production.
-func findBlocker(guestbook *webappv1.Guestbook, child child) *blocker {
+func findBlocker(guestbook *webappv1.Guestbook, child childObject) *explanation {
 	owner := metav1.GetControllerOf(child.object)
 	controlled := owner != nil && owner.UID == guestbook.UID
 	// Only one Guestbook of a name exists at a time, so the owner is a deleted one, and this object about to be collected.
 	leftover := !controlled && isGuestbook(owner) && owner.Name == guestbook.Name
 	switch {
 	case leftover, controlled && child.object.GetDeletionTimestamp() != nil:
-		return &blocker{
+		return &explanation{
 			reason:  webappv1.ReasonProgressing,
 			message: fmt.Sprintf("%s %q is being removed; a new one follows", child.kind, guestbook.Name),
 		}
 	case !controlled:
-		return &blocker{
+		return &explanation{
 			reason:  child.taken,
 			message: fmt.Sprintf("%s %q exists and is not managed by this Guestbook: delete it, or give the Guestbook another name", child.kind, guestbook.Name),
 		}
@@ -152,12 +152,12 @@ func isGuestbook(owner *metav1.OwnerReference) bool {
 }
 
 // refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large), nil for any other error.
-func refusal(child child, err error) *blocker {
+func refusal(child childObject, err error) *explanation {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 	if !refused || isNamespaceTerminating(err) {
 		return nil
 	}
-	return &blocker{
+	return &explanation{
 		reason:  webappv1.ReasonRefused,
 		message: fmt.Sprintf("the API server refuses the %s: %v", child.kind, err),
 	}

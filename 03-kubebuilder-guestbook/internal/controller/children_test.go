@@ -16,33 +16,33 @@ import (
 )
 
 // storedChild is the Deployment of storedGuestbook, as apply finds it.
-func storedChild() child {
+func storedChild() childObject {
 	deployment := newDeployment(storedGuestbook())
 	deployment.UID = "uid-of-deployment"
 	deployment.OwnerReferences = []metav1.OwnerReference{
 		*metav1.NewControllerRef(storedGuestbook(), webappv1.SchemeGroupVersion.WithKind("Guestbook")),
 	}
-	return child{kind: "Deployment", object: deployment, taken: webappv1.ReasonDeploymentTaken}
+	return childObject{kind: "Deployment", object: deployment, taken: webappv1.ReasonDeploymentTaken}
 }
 
 func TestFindBlocker(t *testing.T) {
 	now := metav1.Now()
-	owner := func(change func(*metav1.OwnerReference)) func(child) {
-		return func(found child) {
+	owner := func(change func(*metav1.OwnerReference)) func(childObject) {
+		return func(found childObject) {
 			references := found.object.GetOwnerReferences()
 			change(&references[0])
 			found.object.SetOwnerReferences(references)
 		}
 	}
-	unowned := func(found child) { found.object.SetOwnerReferences(nil) }
+	unowned := func(found childObject) { found.object.SetOwnerReferences(nil) }
 	tests := map[string]struct {
-		change     func(child)
+		change     func(childObject)
 		wantReason string
 	}{
-		"the Guestbook's own":                    {change: func(child) {}},
-		"the Guestbook's own, being deleted":     {change: func(found child) { found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonProgressing},
+		"the Guestbook's own":                    {change: func(childObject) {}},
+		"the Guestbook's own, being deleted":     {change: func(found childObject) { found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonProgressing},
 		"no one's":                               {change: unowned, wantReason: webappv1.ReasonDeploymentTaken},
-		"no one's, being deleted":                {change: func(found child) { unowned(found); found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonDeploymentTaken},
+		"no one's, being deleted":                {change: func(found childObject) { unowned(found); found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonDeploymentTaken},
 		"owned, but not controlled":              {change: owner(func(reference *metav1.OwnerReference) { reference.Controller = nil }), wantReason: webappv1.ReasonDeploymentTaken},
 		"a deleted Guestbook's of the same name": {change: owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" }), wantReason: webappv1.ReasonProgressing},
 		"another Guestbook's": {change: owner(func(reference *metav1.OwnerReference) {

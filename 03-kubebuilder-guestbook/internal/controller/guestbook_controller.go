@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// controllerName is in logs, metrics and events, and in the labels of everything that the controller makes.
+	// controllerName is in logs, metrics and Events, and in the labels of everything that the controller makes.
 	controllerName = "guestbook-controller"
-	// actionReconcile is the action in all events.
+	// actionReconcile is the action in all Events.
 	actionReconcile = "Reconcile"
 	// reconcileTimeout bounds one call of Reconcile. It is shorter than the
 	// manager's graceful shutdown, so that a call which has begun can end.
@@ -57,7 +57,7 @@ func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	}
 	err := r.reconcile(ctx, guestbook)
 	if isNamespaceTerminating(err) {
-		return ctrl.Result{}, nil // no retry can succeed, and the Guestbook's own deletion is an event
+		return ctrl.Result{}, nil // no retry can succeed, and the Guestbook's own deletion is a watch event
 	}
 	return ctrl.Result{}, err
 }
@@ -94,7 +94,7 @@ func (r *GuestbookReconciler) listPods(ctx context.Context, guestbook *webappv1.
 // +kubebuilder:rbac:groups=webapp.my.domain,resources=guestbooks/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// updateStatus patches the status if it changes, and emits the event for what changes.
+// updateStatus patches the status if it changes, and emits the Event for what changes.
 //
 // The lock, which is the resource version in the patch, makes the API server
 // refuse a status that was computed from a stale Guestbook, even one that only
@@ -114,7 +114,7 @@ func (r *GuestbookReconciler) updateStatus(ctx context.Context, guestbook *webap
 	return nil
 }
 
-// announce emits an event if the condition has another reason, unless that is Progressing.
+// announce emits an Event if the condition has another reason, unless that is Progressing.
 // Resyncs and restarts change nothing, so they emit none.
 func (r *GuestbookReconciler) announce(guestbook *webappv1.Guestbook, before []metav1.Condition, ready metav1.Condition) {
 	last := meta.FindStatusCondition(before, webappv1.ConditionReady)

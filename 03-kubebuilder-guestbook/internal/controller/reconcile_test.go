@@ -158,7 +158,7 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 			reconciler := testReconciler(t, test.faults, append(test.objects, guestbook)...)
 			_, err := reconciler.Reconcile(t.Context(), requestFor(guestbook))
 			if test.wantErr == nil {
-				g.Expect(err).NotTo(HaveOccurred(), "an event tells when to look again")
+				g.Expect(err).NotTo(HaveOccurred(), "a watch event tells when to look again")
 			} else {
 				g.Expect(err).To(MatchError(test.wantErr))
 			}

@@ -78,8 +78,8 @@ var _ = Describe("the settings", func() {
 		requests, reconciles := len(tap.Requests()), countReconciles(Default)
 		consistently(ctx, func(g Gomega) {
 			g.Expect(tap.Requests()[requests:]).To(BeEmpty())
-			// One more for the event of its own status may be on the way.
-			g.Expect(countReconciles(g)).To(BeNumerically("<=", reconciles+1), "an event tells when the settings are there, so nothing is tried until then, see settingsDigest in children.go")
+			// One more for the watch event of its own status may be on the way.
+			g.Expect(countReconciles(g)).To(BeNumerically("<=", reconciles+1), "a watch event tells when the settings are there, so nothing is tried until then, see settingsDigest in children.go")
 		})
 		create(ctx, newSettings(namespace, "page-settings", "Welcome"))
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)

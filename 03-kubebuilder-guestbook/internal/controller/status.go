@@ -37,12 +37,12 @@ func observedCondition(guestbook *webappv1.Guestbook, deployment *appsv1.Deploym
 	return newCondition(metav1.ConditionFalse, webappv1.ReasonProgressing, "pods are being created or replaced")
 }
 
-// blocker says why a child is blocked, as the Guestbook's condition reports it.
-type blocker struct{ reason, message string }
+// explanation says why a child is blocked, as the Guestbook's condition reports it.
+type explanation struct{ reason, message string }
 
 // condition is that of a Guestbook with a blocked child.
-func (b *blocker) condition() metav1.Condition {
-	return newCondition(metav1.ConditionFalse, b.reason, b.message)
+func (e *explanation) condition() metav1.Condition {
+	return newCondition(metav1.ConditionFalse, e.reason, e.message)
 }
 
 func newCondition(status metav1.ConditionStatus, reason, message string) metav1.Condition {

@@ -132,7 +132,7 @@ func TestAnnounce(t *testing.T) {
 	tests := map[string]struct {
 		before []metav1.Condition
 		after  metav1.Condition
-		// want is the event; "" for none.
+		// want is the Event; "" for none.
 		want string
 	}{
 		"a new Guestbook is progressing":       {after: progressing},

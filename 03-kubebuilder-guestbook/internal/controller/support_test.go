@@ -183,7 +183,7 @@ func revisionOf(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook) st
 	return getDeployment(ctx, g, guestbook).Spec.Template.Annotations[revisionAnnotation]
 }
 
-// expectEvents waits until the events about the Guestbook are those given, such as "Warning Refused", each as often as it is named.
+// expectEvents waits until the Events about the Guestbook are those given, such as "Warning Refused", each as often as it is named.
 func expectEvents(ctx context.Context, guestbook *webappv1.Guestbook, want ...string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {

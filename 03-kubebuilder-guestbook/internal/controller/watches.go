@@ -25,7 +25,7 @@ import (
 // byConfigMap is the index of Guestbooks by the name of their ConfigMap.
 const byConfigMap = "spec.configMapName"
 
-// SetupWithManager says which events queue which Guestbook.
+// SetupWithManager says which watch events queue which Guestbook.
 func (r *GuestbookReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := mgr.GetFieldIndexer().IndexField(context.Background(), &webappv1.Guestbook{}, byConfigMap, configMapOf)
 	if err != nil {
@@ -63,7 +63,7 @@ func configMapOf(object client.Object) []string {
 // guestbooksWith returns the Guestbooks that refer to a ConfigMap.
 func (r *GuestbookReconciler) guestbooksWith(ctx context.Context, settings client.Object) []reconcile.Request {
 	guestbooks := &webappv1.GuestbookList{}
-	// Events wait for this function, so it must not wait for the client's own writes, which never change the index.
+	// Watch events wait for this function, so it must not wait for the client's own writes, which never change the index.
 	err := r.List(ctx, guestbooks, client.InNamespace(settings.GetNamespace()),
 		client.MatchingFields{byConfigMap: settings.GetName()}, client.DisableReadYourWritesConsistency)
 	if err != nil {
@@ -83,7 +83,7 @@ func guestbookOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
 }
 
-// uncontrolled passes events of objects that no Guestbook controls; Owns handles the others.
+// uncontrolled passes watch events of objects that no Guestbook controls; Owns handles the others.
 var uncontrolled = predicate.NewPredicateFuncs(func(object client.Object) bool {
 	return !isGuestbook(metav1.GetControllerOf(object))
 })
@@ -100,5 +100,5 @@ var readinessChanged = predicate.Funcs{UpdateFunc: func(change event.UpdateEvent
 	before, wasPod := change.ObjectOld.(*corev1.Pod)
 	after, isPod := change.ObjectNew.(*corev1.Pod)
 	return wasPod && isPod && (isReady(before) != isReady(after) || isTerminating(before) != isTerminating(after) || revisionOf(before) != revisionOf(after) ||
-		!readySince(before).Time.Equal(readySince(after).Time)) // after missed events, only this shows that the pod was not ready for a while
+		!readySince(before).Time.Equal(readySince(after).Time)) // after missed watch events, only this shows that the pod was not ready for a while
 }}
