@@ -27,19 +27,19 @@ import (
 // applyChildren creates or patches all children, even if one of them is blocked or
 // fails. It returns the Deployment (nil if the Memcached has none), the first
 // blocker, and the errors to retry.
-func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cachev1alpha1.Memcached) (*appsv1.Deployment, *blocker, error) {
+func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cachev1alpha1.Memcached) (*appsv1.Deployment, *explanation, error) {
 	name := metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}
 	deployment := &appsv1.Deployment{ObjectMeta: name}
 	service := &corev1.Service{ObjectMeta: name}
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: name}
-	children := []child{
+	children := []childObject{
 		{"Deployment", deployment, func() { setDeployment(deployment, memcached, r.imageOf(memcached)) }},
 		{"Service", service, func() { setService(service, memcached) }},
 	}
-	var first *blocker
+	var first *explanation
 	var failed []error
 	if memcached.Spec.Size > 1 {
-		children = append(children, child{"PodDisruptionBudget", budget, func() { setBudget(budget, memcached) }})
+		children = append(children, childObject{"PodDisruptionBudget", budget, func() { setBudget(budget, memcached) }})
 	} else {
 		failed = append(failed, r.removeBudget(ctx, memcached, budget))
 	}
@@ -83,8 +83,8 @@ func (r *MemcachedReconciler) removeBudget(ctx context.Context, memcached *cache
 	return nil
 }
 
-// child is an object that a Memcached controls.
-type child struct {
+// childObject is an object that a Memcached controls.
+type childObject struct {
 	kind string
 	// object has a namespace and a name; apply reads the rest from the cache, and set changes it.
 	object client.Object
@@ -106,7 +106,7 @@ type child struct {
 // which is the resource version in the patch, makes the API server refuse a patch
 // that was computed from a stale copy, or from an object that has since been
 // deleted and recreated.
-func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha1.Memcached, child child) (*blocker, error) {
+func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha1.Memcached, child childObject) (*explanation, error) {
 	key := client.ObjectKeyFromObject(child.object)
 	err := r.Get(ctx, key, child.object)
 	if apierrors.IsNotFound(err) {
@@ -131,7 +131,7 @@ func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha
 	return nil, nil
 }
 
-func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alpha1.Memcached, child child) (*blocker, error) {
+func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alpha1.Memcached, child childObject) (*explanation, error) {
 	child.set()
 	// blockOwnerDeletion makes an owner that is deleted in the foreground wait for the child. Our finalizer does that
 	// already, and some clusters, such as OpenShift, allow it only with the right to update the owner's finalizers.
@@ -148,19 +148,19 @@ func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alph
 
 // findBlocker returns why the object that was found can't be the child, nil if it
 // can. An object that the Memcached does not control is never touched: it may be in production.
-func findBlocker(memcached *cachev1alpha1.Memcached, child child) *blocker {
+func findBlocker(memcached *cachev1alpha1.Memcached, child childObject) *explanation {
 	owner := metav1.GetControllerOf(child.object)
 	controlled := owner != nil && owner.UID == memcached.UID
 	// Only one Memcached of a name exists at a time, so the owner is a deleted one, and this object about to be collected.
 	leftover := !controlled && isMemcached(owner) && owner.Name == memcached.Name
 	switch {
 	case leftover, controlled && child.object.GetDeletionTimestamp() != nil:
-		return &blocker{
+		return &explanation{
 			reason:  cachev1alpha1.ReasonRollingOut,
 			message: fmt.Sprintf("%s %q is being removed; a new one follows", child.kind, memcached.Name),
 		}
 	case !controlled:
-		return &blocker{
+		return &explanation{
 			reason:  cachev1alpha1.ReasonNameTaken,
 			message: fmt.Sprintf("%s %q exists and is not managed by this Memcached: delete it, or give the Memcached another name", child.kind, memcached.Name),
 		}
@@ -173,12 +173,12 @@ func isMemcached(owner *metav1.OwnerReference) bool {
 }
 
 // refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large), nil for any other error.
-func refusal(child child, err error) *blocker {
+func refusal(child childObject, err error) *explanation {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 	if !refused || isNamespaceTerminating(err) {
 		return nil
 	}
-	return &blocker{
+	return &explanation{
 		reason:  cachev1alpha1.ReasonRefused,
 		message: fmt.Sprintf("the API server refuses the %s: %v", child.kind, err),
 	}

@@ -17,33 +17,33 @@ import (
 )
 
 // storedChild is the Deployment of storedMemcached, as apply finds it.
-func storedChild() child {
+func storedChild() childObject {
 	deployment := newDeployment(storedMemcached())
 	deployment.UID = "uid-of-deployment"
 	deployment.OwnerReferences = []metav1.OwnerReference{
 		*metav1.NewControllerRef(storedMemcached(), cachev1alpha1.SchemeGroupVersion.WithKind("Memcached")),
 	}
-	return child{kind: "Deployment", object: deployment}
+	return childObject{kind: "Deployment", object: deployment}
 }
 
 func TestFindBlocker(t *testing.T) {
 	now := metav1.Now()
-	owner := func(change func(*metav1.OwnerReference)) func(child) {
-		return func(found child) {
+	owner := func(change func(*metav1.OwnerReference)) func(childObject) {
+		return func(found childObject) {
 			references := found.object.GetOwnerReferences()
 			change(&references[0])
 			found.object.SetOwnerReferences(references)
 		}
 	}
-	unowned := func(found child) { found.object.SetOwnerReferences(nil) }
+	unowned := func(found childObject) { found.object.SetOwnerReferences(nil) }
 	tests := map[string]struct {
-		change     func(child)
+		change     func(childObject)
 		wantReason string
 	}{
-		"the Memcached's own":                    {change: func(child) {}},
-		"the Memcached's own, being deleted":     {change: func(found child) { found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonRollingOut},
+		"the Memcached's own":                    {change: func(childObject) {}},
+		"the Memcached's own, being deleted":     {change: func(found childObject) { found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonRollingOut},
 		"no one's":                               {change: unowned, wantReason: cachev1alpha1.ReasonNameTaken},
-		"no one's, being deleted":                {change: func(found child) { unowned(found); found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonNameTaken},
+		"no one's, being deleted":                {change: func(found childObject) { unowned(found); found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonNameTaken},
 		"owned, but not controlled":              {change: owner(func(reference *metav1.OwnerReference) { reference.Controller = nil }), wantReason: cachev1alpha1.ReasonNameTaken},
 		"a deleted Memcached's of the same name": {change: owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" }), wantReason: cachev1alpha1.ReasonRollingOut},
 		"another Memcached's": {change: owner(func(reference *metav1.OwnerReference) {

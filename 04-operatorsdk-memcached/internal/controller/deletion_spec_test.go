@@ -85,7 +85,7 @@ var _ = Describe("a deleted Memcached", func() {
 		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
 		startManager(cluster.Config, testOptions(namespace))
 		consistently(ctx, func(g Gomega) {
-			g.Expect(exists(ctx, g, memcached)).To(BeTrue(), "a pod has not ended yet, see hasPods in finalizer.go")
+			g.Expect(exists(ctx, g, memcached)).To(BeTrue(), "a pod has not ended yet, see finalize in finalizer.go")
 		})
 		patch(ctx, pod, `{"metadata":{"finalizers":null}}`)
 		expectGone(ctx, memcached)
@@ -214,7 +214,7 @@ var _ = Describe("a deleted Memcached", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// writesSince are the kinds of the requests that have changed something, without events, in their order.
+// writesSince are the kinds of the requests that have changed something, without Events, in their order.
 func writesSince(tap *traffic.Tap, index int) []string {
 	var writes []string
 	for _, request := range tap.Requests()[index:] {

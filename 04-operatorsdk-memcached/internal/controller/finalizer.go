@@ -14,7 +14,7 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// Reasons of the events of a deletion.
+// Reasons of the Events of a deletion.
 const (
 	eventStopping = "Stopping"
 	eventStopped  = "Stopped"
@@ -45,10 +45,11 @@ func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1al
 		return fmt.Errorf("get Deployment %s: %w", client.ObjectKeyFromObject(memcached), err)
 	}
 	if ownDeployment(memcached, deployment) != nil {
-		return r.deleteDeployment(ctx, memcached, deployment) // the event of its deletion queues the Memcached again
+		return r.deleteDeployment(ctx, memcached, deployment) // the watch event of its deletion queues the Memcached again
 	}
 	if apierrors.IsNotFound(err) { // else the Deployment is not the Memcached's, and nor are the pods with its labels
-		if left, err := r.hasPods(ctx, memcached); left || err != nil {
+		// Pods outlive their Deployment if someone else has deleted it in the background.
+		if pods, err := r.listPods(ctx, memcached); len(pods) > 0 || err != nil {
 			return err // the watch event of a pod's deletion queues the Memcached again
 		}
 	}
@@ -63,17 +64,6 @@ func (r *MemcachedReconciler) removeFinalizer(ctx context.Context, memcached *ca
 	}
 	r.Recorder.Eventf(memcached, nil, corev1.EventTypeNormal, eventStopped, actionReconcile, "%s", message)
 	return nil
-}
-
-// hasPods tells whether a pod is left, terminating or not. Pods outlive their Deployment if someone
-// else has deleted it in the background.
-func (r *MemcachedReconciler) hasPods(ctx context.Context, memcached *cachev1alpha1.Memcached) (bool, error) {
-	pods := &corev1.PodList{}
-	err := r.List(ctx, pods, client.InNamespace(memcached.Namespace), client.MatchingLabels(selectorLabels(memcached)))
-	if err != nil {
-		return false, fmt.Errorf("list the pods of Memcached %s: %w", client.ObjectKeyFromObject(memcached), err)
-	}
-	return len(pods.Items) > 0, nil
 }
 
 // deleteDeployment deletes the Deployment in the foreground, so that it exists until its

@@ -101,7 +101,7 @@ func TestFinalize(t *testing.T) {
 	}
 }
 
-// expectRecorded compares the events of a reconciler with an in-memory recorder.
+// expectRecorded compares the Events of a reconciler with an in-memory recorder.
 func expectRecorded(g Gomega, reconciler *MemcachedReconciler, want []string) {
 	recorder := reconciler.Recorder.(*events.FakeRecorder)
 	close(recorder.Events)
@@ -140,22 +140,24 @@ func TestAddFinalizer(t *testing.T) {
 	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "a stale list must not replace the stored one, see patchFinalizers in finalizer.go, found: %v", err)
 }
 
-func TestHasPods(t *testing.T) {
+func TestADeletionWaitsForEachPod(t *testing.T) {
 	pod, other := storedPod("sessions-1"), storedPod("other-1")
 	other.Labels = map[string]string{instanceLabel: "other"}
 	tests := map[string]struct {
 		pod  corev1.Pod
-		want bool
+		want int
 	}{
-		"a pod is running":          {pod: pod, want: true},
-		"a pod is terminating":      {pod: *terminating(pod.DeepCopy()), want: true},
-		"the pod is someone else's": {pod: other},
+		"a pod is running":          {pod: pod, want: 1},
+		"a pod is terminating":      {pod: *terminating(pod.DeepCopy()), want: 1},
+		"the pod is someone else's": {pod: other, want: 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			test.pod.ResourceVersion = ""
-			g.Expect(testReconciler(t, interceptor.Funcs{}, &test.pod).hasPods(t.Context(), storedMemcached())).To(Equal(test.want), "see hasPods in finalizer.go")
+			pods, err := testReconciler(t, interceptor.Funcs{}, &test.pod).listPods(t.Context(), storedMemcached())
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(pods).To(HaveLen(test.want), "see listPods in memcached_controller.go")
 		})
 	}
 }

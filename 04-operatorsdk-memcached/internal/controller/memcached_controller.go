@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,9 +23,9 @@ import (
 )
 
 const (
-	// controllerName is in logs, metrics and events, and in the labels of everything that the operator makes.
+	// controllerName is in logs, metrics and Events, and in the labels of everything that the operator makes.
 	controllerName = "memcached-operator"
-	// actionReconcile is the action in all events.
+	// actionReconcile is the action in all Events.
 	actionReconcile = "Reconcile"
 	// reconcileTimeout bounds one call of Reconcile. It is shorter than the
 	// manager's graceful shutdown, so that a call which has begun can end.
@@ -61,14 +60,15 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	}
 	result, err := r.reconcile(ctx, memcached)
 	if isNamespaceTerminating(err) {
-		return ctrl.Result{}, nil // no retry can succeed, and the Memcached's own deletion is an event
+		return ctrl.Result{}, nil // no retry can succeed, and the Memcached's own deletion is a watch event
 	}
 	return result, err
 }
 
 // reconcile does the work in order. The deletion comes first, because a Memcached that is being deleted can get no finalizer,
 // and the finalizer comes before the children, which it cleans up. If a child is blocked, the status says why; the error,
-// if any, is retried. status.go computes the conditions, and when the next one changes without an event (RequeueAfter).
+// if any, is retried. In status.go, observation has the methods that compute the conditions, and requeueAfter, which is when
+// they may change without a watch event.
 func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1alpha1.Memcached) (ctrl.Result, error) {
 	if !memcached.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.finalize(ctx, memcached)
@@ -80,11 +80,11 @@ func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1a
 	if failed != nil && blocker == nil {
 		return ctrl.Result{}, failed
 	}
-	pods, err := r.listPods(ctx, deployment)
+	pods, err := r.listPods(ctx, memcached)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	observed := observation{deployment: deployment, pods: pods, blocker: blocker, now: r.Now()}
+	observed := observation{deployment: deployment, pods: podsOf(deployment, pods), blocker: blocker, now: r.Now()}
 	if err := errors.Join(r.updateStatus(ctx, memcached, observed), failed); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -93,23 +93,21 @@ func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1a
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
-// listPods returns the Deployment's pods without those that are terminating or have finished; none if there is no Deployment.
-func (r *MemcachedReconciler) listPods(ctx context.Context, deployment *appsv1.Deployment) ([]corev1.Pod, error) {
-	if deployment == nil {
-		return nil, nil
-	}
+// listPods returns the pods with the Memcached's labels, terminating or not. A deletion waits until there are none.
+func (r *MemcachedReconciler) listPods(ctx context.Context, memcached *cachev1alpha1.Memcached) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
-	err := r.List(ctx, pods, client.InNamespace(deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels))
+	err := r.List(ctx, pods, client.InNamespace(memcached.Namespace), client.MatchingLabels(selectorLabels(memcached)))
 	if err != nil {
-		return nil, fmt.Errorf("list the pods of Deployment %s: %w", client.ObjectKeyFromObject(deployment), err)
+		return nil, fmt.Errorf("list the pods of Memcached %s: %w", client.ObjectKeyFromObject(memcached), err)
 	}
-	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return isTerminating(&pod) }), nil
+	return pods.Items, nil
 }
 
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// updateStatus patches the status if it changes, and emits the events for what changes.
+// updateStatus patches the status if it changes, and emits Events for what changes.
+// newStatus, in status.go, computes the status with all its conditions.
 //
 // The lock, which is the resource version in the patch, makes the API server
 // refuse a status that was computed from a stale Memcached, even one that only

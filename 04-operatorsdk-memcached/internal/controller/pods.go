@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -29,6 +30,15 @@ var failures = map[string]string{
 	"ErrImageNeverPull":          "its image can't be pulled",
 }
 
+// podsOf returns the Deployment's pods without those that are terminating or have finished. Without a Deployment there are
+// none: one of someone else may have pods with the Memcached's labels.
+func podsOf(deployment *appsv1.Deployment, pods []corev1.Pod) []corev1.Pod {
+	if deployment == nil {
+		return nil
+	}
+	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return isTerminating(&pod) })
+}
+
 // readyNames are the names of the ready pods, sorted, so that the same pods always give the same list.
 func readyNames(pods []corev1.Pod) []string {
 	var names []string
@@ -41,15 +51,15 @@ func readyNames(pods []corev1.Pod) []string {
 	return names
 }
 
-// failure says why a pod can't run; the zero value means that it can.
-type failure struct {
+// podFailure says why a pod can't run; the zero value means that it can.
+type podFailure struct {
 	message string
-	// until is when the failure no longer counts, unless the container exits again; zero if an event will announce the end.
+	// until is when the failure no longer counts, unless the container exits again; zero if a watch event will announce the end.
 	until time.Time
 }
 
 // failureAmong says why one of the pods can't run, "" if all can. requeueAfter
-// is when that may change without an event, 0 if it can't. A pod of an
+// is when that may change without a watch event, 0 if it can't. A pod of an
 // older revision does not count: the rollout removes it.
 func failureAmong(pods []corev1.Pod, revision string, now time.Time) (message string, requeueAfter time.Duration) {
 	for i := range pods {
@@ -72,18 +82,18 @@ func failureAmong(pods []corev1.Pod, revision string, now time.Time) (message st
 // failureOf says why a pod can't run. Between two back-offs a crashing container runs
 // for a moment, which is no recovery unless it becomes ready or keeps running. The
 // restart count is never reset, so the time of the last exit decides.
-func failureOf(pod *corev1.Pod) failure {
+func failureOf(pod *corev1.Pod) podFailure {
 	for _, container := range pod.Status.ContainerStatuses {
 		last := container.LastTerminationState.Terminated
 		switch {
 		case container.Name != containerName:
 		case container.State.Waiting != nil && failures[container.State.Waiting.Reason] != "":
-			return failure{message: failures[container.State.Waiting.Reason]}
+			return podFailure{message: failures[container.State.Waiting.Reason]}
 		case container.RestartCount > 1 && !container.Ready && last != nil:
-			return failure{message: crashing, until: last.FinishedAt.Add(crashWindow)}
+			return podFailure{message: crashing, until: last.FinishedAt.Add(crashWindow)}
 		}
 	}
-	return failure{}
+	return podFailure{}
 }
 
 // revisionOf is the revision that the pod was created from.

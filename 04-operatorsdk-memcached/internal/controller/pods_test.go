@@ -48,6 +48,16 @@ func waiting(pod corev1.Pod, reason string) corev1.Pod {
 	return unready(pod)
 }
 
+func TestPodsOf(t *testing.T) {
+	g := NewWithT(t)
+	pods := func() []corev1.Pod {
+		running, ending := storedPod("running"), storedPod("ending")
+		return []corev1.Pod{running, *terminating(&ending)}
+	}
+	g.Expect(podsOf(ownedDeployment(), pods())).To(ConsistOf(HaveField("Name", "running")), "see podsOf in pods.go")
+	g.Expect(podsOf(nil, pods())).To(BeEmpty(), "they may be someone else's, see podsOf in pods.go")
+}
+
 func TestReadyNames(t *testing.T) {
 	starting := storedPod("starting")
 	starting.Status.Conditions = nil
@@ -89,7 +99,7 @@ func TestFailure(t *testing.T) {
 		t.Run("waiting for "+reason, func(t *testing.T) {
 			g := NewWithT(t)
 			pod := waiting(storedPod("a"), reason)
-			g.Expect(failureOf(&pod)).To(Equal(failure{message: want}), "see failures in pods.go")
+			g.Expect(failureOf(&pod)).To(Equal(podFailure{message: want}), "see failures in pods.go")
 		})
 	}
 	for reason := range failures {
@@ -118,12 +128,12 @@ var noon = time.Date(2026, time.November, 1, 12, 0, 0, 0, time.UTC)
 func TestFailureBetweenCrashes(t *testing.T) {
 	tests := map[string]struct {
 		pod  corev1.Pod
-		want failure
+		want podFailure
 	}{
 		"it was started again, and is not ready yet": {pod: crashed(storedPod("a"), 1, noon)},
-		"it has ended twice, and is not ready":       {pod: crashed(storedPod("a"), 2, noon), want: failure{crashing, noon.Add(10 * time.Minute)}},
-		"it has ended twice, and waits for its turn": {pod: waiting(crashed(storedPod("a"), 2, noon), "CrashLoopBackOff"), want: failure{message: crashing}},
-		"its next image can't be pulled":             {pod: waiting(crashed(storedPod("a"), 2, noon), "ErrImagePull"), want: failure{message: failures["ErrImagePull"]}},
+		"it has ended twice, and is not ready":       {pod: crashed(storedPod("a"), 2, noon), want: podFailure{crashing, noon.Add(10 * time.Minute)}},
+		"it has ended twice, and waits for its turn": {pod: waiting(crashed(storedPod("a"), 2, noon), "CrashLoopBackOff"), want: podFailure{message: crashing}},
+		"its next image can't be pulled":             {pod: waiting(crashed(storedPod("a"), 2, noon), "ErrImagePull"), want: podFailure{message: failures["ErrImagePull"]}},
 		"it has recovered": {pod: func() corev1.Pod {
 			pod := crashed(storedPod("a"), 9, noon)
 			pod.Status.ContainerStatuses[0].Ready = true

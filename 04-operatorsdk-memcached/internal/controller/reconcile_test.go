@@ -153,7 +153,7 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 			reconciler := testReconciler(t, test.faults, append(test.objects, memcached)...)
 			_, err := reconciler.Reconcile(t.Context(), requestFor(memcached))
 			if test.wantErr == nil {
-				g.Expect(err).NotTo(HaveOccurred(), "an event tells when to look again")
+				g.Expect(err).NotTo(HaveOccurred(), "a watch event tells when to look again")
 			} else {
 				g.Expect(err).To(MatchError(test.wantErr))
 			}
@@ -201,10 +201,10 @@ func TestLooksAgainWhenACrashIsLongAgo(t *testing.T) {
 	result, err := reconciler.Reconcile(t.Context(), requestFor(memcached))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(isDegraded()).To(BeTrue())
-	g.Expect(result.RequeueAfter).To(Equal(6*time.Minute), "no event tells that ten minutes have gone by, see requeueAfter in status.go")
+	g.Expect(result.RequeueAfter).To(Equal(6*time.Minute), "no watch event tells that ten minutes have gone by, see requeueAfter in status.go")
 	now = now.Add(result.RequeueAfter)
 	result, err = reconciler.Reconcile(t.Context(), requestFor(memcached))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(isDegraded()).To(BeFalse())
-	g.Expect(result).To(BeZero(), "from now on events tell")
+	g.Expect(result).To(BeZero(), "from now on watch events tell")
 }

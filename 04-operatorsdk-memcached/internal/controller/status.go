@@ -18,15 +18,30 @@ import (
 type observation struct {
 	// deployment is nil if the Memcached has none; then blocker says why.
 	deployment *appsv1.Deployment
-	// pods are the Deployment's, without those that are terminating.
+	// pods are the Deployment's, see podsOf.
 	pods []corev1.Pod
 	// blocker is nil if no child is blocked.
-	blocker *blocker
+	blocker *explanation
 	now     time.Time
 }
 
-// blocker says why a child is blocked, as the Memcached's conditions report it.
-type blocker struct{ reason, message string }
+// explanation says why a child is blocked or a pod fails, as the conditions report it.
+type explanation struct{ reason, message string }
+
+// newStatus computes the status from the observation. It starts from a copy of the
+// current one only so that conditions keep their transition times.
+func newStatus(memcached *cachev1alpha1.Memcached, observed observation) *cachev1alpha1.MemcachedStatus {
+	status := memcached.Status.DeepCopy()
+	status.Nodes = readyNames(observed.pods)
+	status.Replicas, status.ReadyReplicas = int32(len(observed.pods)), int32(len(status.Nodes))
+	status.Selector = labels.FormatLabels(selectorLabels(memcached))
+	status.ObservedGeneration = memcached.Generation
+	for _, condition := range observed.conditions(memcached) {
+		condition.ObservedGeneration = memcached.Generation
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	return status
+}
 
 // conditions returns one condition of each type.
 func (o observation) conditions(memcached *cachev1alpha1.Memcached) []metav1.Condition {
@@ -47,7 +62,7 @@ func (o observation) available(memcached *cachev1alpha1.Memcached) metav1.Condit
 	return newCondition(cachev1alpha1.ConditionAvailable, true, cachev1alpha1.ReasonEnoughPods, "enough pods are ready")
 }
 
-func (o observation) progressing(memcached *cachev1alpha1.Memcached, problem *blocker) metav1.Condition {
+func (o observation) progressing(memcached *cachev1alpha1.Memcached, problem *explanation) metav1.Condition {
 	switch {
 	case problem != nil:
 		return newCondition(cachev1alpha1.ConditionProgressing, false, problem.reason, "nothing is in progress: see the condition Degraded")
@@ -60,7 +75,7 @@ func (o observation) progressing(memcached *cachev1alpha1.Memcached, problem *bl
 	return newCondition(cachev1alpha1.ConditionProgressing, true, cachev1alpha1.ReasonRollingOut, "pods are being created, replaced or removed")
 }
 
-func degraded(problem *blocker) metav1.Condition {
+func degraded(problem *explanation) metav1.Condition {
 	if problem == nil {
 		return newCondition(cachev1alpha1.ConditionDegraded, false, cachev1alpha1.ReasonAsExpected, "nothing is wrong")
 	}
@@ -69,7 +84,7 @@ func degraded(problem *blocker) metav1.Condition {
 
 // problem is what the operator can't fix by itself, nil if there is nothing. A child
 // that waits for the end of its predecessor is no problem.
-func (o observation) problem() *blocker {
+func (o observation) problem() *explanation {
 	if o.blocker != nil {
 		if o.blocker.reason == cachev1alpha1.ReasonRollingOut {
 			return nil
@@ -77,15 +92,15 @@ func (o observation) problem() *blocker {
 		return o.blocker
 	}
 	if failure, _ := failureAmong(o.pods, o.revision(), o.now); failure != "" {
-		return &blocker{reason: cachev1alpha1.ReasonPodsFailing, message: "a pod can't run: " + failure}
+		return &explanation{reason: cachev1alpha1.ReasonPodsFailing, message: "a pod can't run: " + failure}
 	}
 	if reason := stalled(o.deployment); reason != "" {
-		return &blocker{reason: cachev1alpha1.ReasonStalled, message: fmt.Sprintf("Deployment %q makes no progress: %s", o.deployment.Name, reason)}
+		return &explanation{reason: cachev1alpha1.ReasonStalled, message: fmt.Sprintf("Deployment %q makes no progress: %s", o.deployment.Name, reason)}
 	}
 	return nil
 }
 
-// requeueAfter is when the conditions may change without an event, 0 if they can't.
+// requeueAfter is when the conditions may change without a watch event, 0 if they can't.
 func (o observation) requeueAfter() time.Duration {
 	if o.deployment == nil {
 		return 0
@@ -130,19 +145,4 @@ func newCondition(conditionType string, isTrue bool, reason, message string) met
 		status = metav1.ConditionTrue
 	}
 	return metav1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message}
-}
-
-// newStatus computes the status from the observation. It starts from a copy of the
-// current one only so that conditions keep their transition times.
-func newStatus(memcached *cachev1alpha1.Memcached, observed observation) *cachev1alpha1.MemcachedStatus {
-	status := memcached.Status.DeepCopy()
-	status.Nodes = readyNames(observed.pods)
-	status.Replicas, status.ReadyReplicas = int32(len(observed.pods)), int32(len(status.Nodes))
-	status.Selector = labels.FormatLabels(selectorLabels(memcached))
-	status.ObservedGeneration = memcached.Generation
-	for _, condition := range observed.conditions(memcached) {
-		condition.ObservedGeneration = memcached.Generation
-		meta.SetStatusCondition(&status.Conditions, condition)
-	}
-	return status
 }

@@ -47,7 +47,7 @@ func conditionTests() map[string]conditionTest {
 	a, b, c, d := storedPod("a"), storedPod("b"), storedPod("c"), storedPod("d")
 	failing := func(pod corev1.Pod) corev1.Pod { return waiting(pod, "ErrImagePull") }
 	blocked := func(reason string, pods ...corev1.Pod) observation {
-		return observation{deployment: deployment, pods: pods, blocker: &blocker{reason: reason, message: "blocked"}}
+		return observation{deployment: deployment, pods: pods, blocker: &explanation{reason: reason, message: "blocked"}}
 	}
 	of := func(deployment *appsv1.Deployment, pods ...corev1.Pod) observation {
 		return observation{deployment: deployment, pods: pods}
@@ -72,10 +72,10 @@ func conditionTests() map[string]conditionTest {
 		"a former rollout was stuck":            {2, of(foundDeployment(4, late), a), tooFewPods, rollingOut, asExpected},
 		"a stuck rollout has a failing pod":     {2, of(foundDeployment(5, late), a, failing(b)), tooFewPods, "False PodsFailing", "True PodsFailing"},
 		"a child is being removed":              {2, blocked(cachev1alpha1.ReasonRollingOut, a, b), enoughPods, rollingOut, asExpected},
-		"the Deployment is being removed":       {2, observation{blocker: &blocker{reason: cachev1alpha1.ReasonRollingOut, message: "blocked"}}, tooFewPods, rollingOut, asExpected},
-		"the Deployment's name is taken":        {2, observation{blocker: &blocker{reason: cachev1alpha1.ReasonNameTaken, message: "blocked"}}, "False NameTaken", "False NameTaken", "True NameTaken"},
+		"the Deployment is being removed":       {2, observation{blocker: &explanation{reason: cachev1alpha1.ReasonRollingOut, message: "blocked"}}, tooFewPods, rollingOut, asExpected},
+		"the Deployment's name is taken":        {2, observation{blocker: &explanation{reason: cachev1alpha1.ReasonNameTaken, message: "blocked"}}, "False NameTaken", "False NameTaken", "True NameTaken"},
 		"the Service's name is taken":           {2, blocked(cachev1alpha1.ReasonNameTaken, a, b), "False NameTaken", "False NameTaken", "True NameTaken"},
-		"the Deployment is refused":             {2, observation{blocker: &blocker{reason: cachev1alpha1.ReasonRefused, message: "blocked"}}, tooFewPods, "False Refused", "True Refused"},
+		"the Deployment is refused":             {2, observation{blocker: &explanation{reason: cachev1alpha1.ReasonRefused, message: "blocked"}}, tooFewPods, "False Refused", "True Refused"},
 		"a change of the Deployment is refused": {2, blocked(cachev1alpha1.ReasonRefused, a, b), enoughPods, "False Refused", "True Refused"},
 	}
 }
@@ -86,18 +86,18 @@ func TestConditions(t *testing.T) {
 			g := NewWithT(t)
 			memcached := storedMemcached()
 			memcached.Spec.Size = test.size
-			conditions := test.observed.conditions(memcached)
+			computed := test.observed.conditions(memcached)
 			found := map[string]string{}
-			for _, condition := range conditions {
+			for _, condition := range computed {
 				found[condition.Type] = string(condition.Status) + " " + condition.Reason
 				g.Expect(condition.Message).NotTo(BeEmpty())
 			}
-			g.Expect(conditions).To(HaveLen(3))
+			g.Expect(computed).To(HaveLen(3))
 			g.Expect(found).To(Equal(map[string]string{
 				cachev1alpha1.ConditionAvailable: test.wantAvailable, cachev1alpha1.ConditionProgressing: test.wantProgressing, cachev1alpha1.ConditionDegraded: test.wantDegraded,
 			}), "see conditions in status.go")
 			if blocker := test.observed.blocker; blocker != nil {
-				g.Expect(conditions).To(ContainElement(HaveField("Message", blocker.message)), "users need to know what blocks it")
+				g.Expect(computed).To(ContainElement(HaveField("Message", blocker.message)), "users need to know what blocks it")
 			}
 		})
 	}
@@ -160,7 +160,7 @@ func TestNewStatus(t *testing.T) {
 		HaveField("ObservedGeneration", BeEquivalentTo(3)), HaveField("LastTransitionTime", Not(BeZero()))))))
 
 	memcached.Status = *status
-	status = newStatus(memcached, observation{blocker: &blocker{reason: cachev1alpha1.ReasonNameTaken, message: "taken"}})
+	status = newStatus(memcached, observation{blocker: &explanation{reason: cachev1alpha1.ReasonNameTaken, message: "taken"}})
 	g.Expect(status.Nodes).To(BeNil(), "what was true before must not stay")
 	g.Expect(status.Replicas).To(BeZero())
 	g.Expect(status.ReadyReplicas).To(BeZero())
@@ -196,23 +196,22 @@ func TestAnnounce(t *testing.T) {
 	unavailable := newCondition(cachev1alpha1.ConditionAvailable, false, cachev1alpha1.ReasonTooFewPods, "too few")
 	rolling := newCondition(cachev1alpha1.ConditionProgressing, true, cachev1alpha1.ReasonRollingOut, "rolling")
 	fine := degraded(nil)
-	failing := degraded(&blocker{reason: cachev1alpha1.ReasonPodsFailing, message: "100% failing"})
-	reworded := degraded(&blocker{reason: cachev1alpha1.ReasonPodsFailing, message: "another failure"})
-	stuck := degraded(&blocker{reason: cachev1alpha1.ReasonStalled, message: "stuck"})
-	type conditions = []metav1.Condition
+	failing := degraded(&explanation{reason: cachev1alpha1.ReasonPodsFailing, message: "100% failing"})
+	reworded := degraded(&explanation{reason: cachev1alpha1.ReasonPodsFailing, message: "another failure"})
+	stuck := degraded(&explanation{reason: cachev1alpha1.ReasonStalled, message: "stuck"})
 	tests := map[string]struct {
-		before, after conditions
+		before, after []metav1.Condition
 		want          []string
 	}{
-		"a new Memcached has no pods yet":           {after: conditions{unavailable, rolling, fine}},
-		"a new Memcached can't have its pods":       {after: conditions{unavailable, failing}, want: []string{"Warning PodsFailing 100% failing"}},
-		"a Memcached becomes available":             {before: conditions{unavailable, fine}, after: conditions{available, fine}, want: []string{"Normal EnoughPods enough"}},
-		"it stays available":                        {before: conditions{available, fine}, after: conditions{available, rolling, fine}},
-		"it is available no more":                   {before: conditions{available, fine}, after: conditions{unavailable, fine}},
-		"a problem stays, in other words":           {before: conditions{unavailable, failing}, after: conditions{unavailable, reworded}},
-		"a problem follows another":                 {before: conditions{unavailable, failing}, after: conditions{unavailable, stuck}, want: []string{"Warning Stalled stuck"}},
-		"a problem is solved":                       {before: conditions{available, failing}, after: conditions{available, fine}},
-		"it becomes available and degraded at once": {before: conditions{unavailable, fine}, after: conditions{available, failing}, want: []string{"Normal EnoughPods enough", "Warning PodsFailing 100% failing"}},
+		"a new Memcached has no pods yet":           {after: []metav1.Condition{unavailable, rolling, fine}},
+		"a new Memcached can't have its pods":       {after: []metav1.Condition{unavailable, failing}, want: []string{"Warning PodsFailing 100% failing"}},
+		"a Memcached becomes available":             {before: []metav1.Condition{unavailable, fine}, after: []metav1.Condition{available, fine}, want: []string{"Normal EnoughPods enough"}},
+		"it stays available":                        {before: []metav1.Condition{available, fine}, after: []metav1.Condition{available, rolling, fine}},
+		"it is available no more":                   {before: []metav1.Condition{available, fine}, after: []metav1.Condition{unavailable, fine}},
+		"a problem stays, in other words":           {before: []metav1.Condition{unavailable, failing}, after: []metav1.Condition{unavailable, reworded}},
+		"a problem follows another":                 {before: []metav1.Condition{unavailable, failing}, after: []metav1.Condition{unavailable, stuck}, want: []string{"Warning Stalled stuck"}},
+		"a problem is solved":                       {before: []metav1.Condition{available, failing}, after: []metav1.Condition{available, fine}},
+		"it becomes available and degraded at once": {before: []metav1.Condition{unavailable, fine}, after: []metav1.Condition{available, failing}, want: []string{"Normal EnoughPods enough", "Warning PodsFailing 100% failing"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

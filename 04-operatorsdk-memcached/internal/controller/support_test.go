@@ -239,7 +239,7 @@ func expectGone(ctx context.Context, object client.Object) {
 	})
 }
 
-// expectEvents waits until the events about the Memcached are those given, such as "Warning Refused", each as often as it is named.
+// expectEvents waits until the Events about the Memcached are those given, such as "Warning Refused", each as often as it is named.
 func expectEvents(ctx context.Context, memcached *cachev1alpha1.Memcached, want ...string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {

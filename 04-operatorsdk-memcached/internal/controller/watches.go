@@ -23,7 +23,7 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// SetupWithManager says which events queue which Memcached.
+// SetupWithManager says which watch events queue which Memcached.
 func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	// Without the CRD, the manager would wait two minutes for its cache.
 	kind := cachev1alpha1.SchemeGroupVersion.WithKind("Memcached")
@@ -59,7 +59,7 @@ func memcachedOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
 }
 
-// uncontrolled passes events of objects that no Memcached controls; Owns handles the others.
+// uncontrolled passes watch events of objects that no Memcached controls; Owns handles the others.
 var uncontrolled = predicate.NewPredicateFuncs(func(object client.Object) bool {
 	return !isMemcached(metav1.GetControllerOf(object))
 })
