@@ -17,8 +17,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// errInterrupted is what a learner reads after Ctrl-C.
-var errInterrupted = errors.New("interrupted: `make up` goes on from here, `make down` removes what there is")
+// errInterrupted is what Ctrl-C ends with. A provider that can go on from there says how.
+var errInterrupted = errors.New("interrupted")
 
 // childGrace is how long what a tool has started may go on after the tool was ended: long enough for docker to make a
 // container, which would otherwise appear after the last look for one.
