@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/behaviours"
+	"example.com/operator-workshop/operatortest/testcluster"
 )
 
 const (
@@ -30,7 +32,7 @@ var operator = operatortest.Operator{
 	InvalidSamples: "config/samples/invalid",
 }
 
-var cluster = &operatortest.Cluster{CRDs: operator.CRDs}
+var cluster = &testcluster.Cluster{CRDs: operator.CRDs}
 
 func TestFlightTicket(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -44,7 +46,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 })
 
 var _ = Describe("the definition", func() {
-	operatortest.DescribeSchema(operator, cluster)
+	behaviours.DescribeSchema(operator, cluster)
 })
 
 // newTicket is a valid ticket in version v1 that is not created yet.

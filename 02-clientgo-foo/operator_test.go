@@ -11,6 +11,7 @@ import (
 
 	"example.com/operator-workshop/lifecycle"
 	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/behaviours"
 )
 
 // operator describes the stage to the test kit. Sample has three replicas, so that its rollout has steps.
@@ -81,6 +82,6 @@ func takeName(ctx context.Context, writer client.Client, namespace string) error
 }
 
 var _ = Describe("the shared tests", func() {
-	operatortest.DescribeSchema(operator, cluster)
-	operatortest.DescribeBehaviours(operator, cluster)
+	behaviours.DescribeSchema(operator, cluster)
+	behaviours.DescribeOperator(operator, cluster)
 })

@@ -20,7 +20,7 @@ import (
 
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 	"example.com/operator-workshop/lifecycle"
-	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/testcluster"
 )
 
 const (
@@ -33,7 +33,7 @@ const (
 	quietTime = time.Second
 )
 
-var cluster = &operatortest.Cluster{CRDs: operator.CRDs, Scheme: newScheme()}
+var cluster = &testcluster.Cluster{CRDs: operator.CRDs, Scheme: newScheme()}
 
 // TestMain discards what is logged outside of specs: the tables of bad input log errors on purpose.
 func TestMain(m *testing.M) {

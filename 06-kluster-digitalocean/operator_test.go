@@ -11,6 +11,7 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 	"example.com/operator-workshop/lifecycle"
 	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/behaviours"
 )
 
 // operator describes the stage to the test kit. Sample has every field.
@@ -102,6 +103,6 @@ func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.Run
 }
 
 var _ = Describe("the shared tests", func() {
-	operatortest.DescribeSchema(operator, cluster)
-	operatortest.DescribeBehaviours(operator, cluster)
+	behaviours.DescribeSchema(operator, cluster)
+	behaviours.DescribeOperator(operator, cluster)
 })

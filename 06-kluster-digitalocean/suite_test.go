@@ -15,11 +15,11 @@ import (
 
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 	"example.com/operator-workshop/lifecycle"
-	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/testcluster"
 )
 
 var (
-	cluster = &operatortest.Cluster{CRDs: operator.CRDs, Scheme: newScheme()}
+	cluster = &testcluster.Cluster{CRDs: operator.CRDs, Scheme: newScheme()}
 	clouds  = newAccounts()
 )
 

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/behaviours"
+	"example.com/operator-workshop/operatortest/testcluster"
 )
 
 // This is how an operator of your own is described, one that makes a ConfigMap
@@ -39,15 +41,15 @@ func Example() {
 		MaxWrites: 2, // the ConfigMap, the status
 		Values:    map[string][]any{"spec.image": {"registry.example.com/widget:1", "registry.example.com/widget:2"}},
 	}
-	cluster := &operatortest.Cluster{CRDs: operator.CRDs}
+	cluster := &testcluster.Cluster{CRDs: operator.CRDs}
 
 	BeforeSuite(func(ctx SpecContext) {
 		DeferCleanup(cluster.Stop)
 		Expect(cluster.Start(ctx)).To(Succeed())
 	})
 	Describe("the Widget operator", func() {
-		operatortest.DescribeSchema(operator, cluster)
-		operatortest.DescribeBehaviours(operator, cluster)
+		behaviours.DescribeSchema(operator, cluster)
+		behaviours.DescribeOperator(operator, cluster)
 	})
 }
 
@@ -74,17 +76,4 @@ func runManager(ctx context.Context, restConfig *rest.Config, wishes operatortes
 	}
 	// Here the controllers are added to the manager.
 	return manager.Start(ctx)
-}
-
-// A suite calls Start in its BeforeSuite and Stop after it; so can any other program.
-func ExampleCluster() {
-	ctx := context.Background()
-	cluster := &operatortest.Cluster{CRDs: []string{"testdata/crd"}}
-	defer func() { _ = cluster.Stop() }()
-	if err := cluster.Start(ctx); err != nil {
-		fmt.Println(err)
-		return
-	}
-	resources, err := cluster.Kubectl(ctx, "api-resources", "--api-group=test.example.com", "-o", "name")
-	fmt.Println(resources, err)
 }

@@ -106,7 +106,7 @@ type Child struct {
 
 // Unmeetable is a spec that can't be met, and how to get there.
 type Unmeetable struct {
-	// Name completes "a resource whose …", such as "Deployment belongs to somebody else".
+	// Name completes "a resource whose …", such as "Deployment belongs to someone else".
 	Name string
 	// Patch is the JSON merge patch of the sample's spec that makes it unmeetable.
 	Patch string
@@ -135,25 +135,8 @@ type Interrupter interface {
 	Interrupt(namespace string, begin func(call string) (end func() error, err error)) (restore func())
 }
 
-// defaultTimeout bounds each wait for an operator; a wait that succeeds takes far less.
-const defaultTimeout = time.Minute
-
-func (o Operator) timeout() time.Duration {
-	if o.Timeout == 0 {
-		return defaultTimeout
-	}
-	return o.Timeout
-}
-
-func (o Operator) condition() string {
-	if o.Condition == "" {
-		return "Ready"
-	}
-	return o.Condition
-}
-
-// nameFor is empty when the resource has no such child.
-func (c Child) nameFor(resource *unstructured.Unstructured) string {
+// NameFor is empty when the resource has no such child.
+func (c Child) NameFor(resource *unstructured.Unstructured) string {
 	if c.Name == nil {
 		return resource.GetName()
 	}

@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/internal/classroom"
 	"example.com/operator-workshop/internal/leftover"
 	"example.com/operator-workshop/internal/repo"
-	"example.com/operator-workshop/operatortest/outside/logs"
+	"example.com/operator-workshop/operatortest/incluster/logs"
 )
 
 const (

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/testcluster"
 )
 
 const (
@@ -42,7 +42,7 @@ type ground struct {
 	plan *plan
 	// program is the controller's.
 	program string
-	cluster *operatortest.Cluster
+	cluster *testcluster.Cluster
 	client  client.WithWatch
 	audit   *auditLog
 	// dir holds the audit log, the kubeconfig and the controller's logs.
@@ -65,7 +65,7 @@ func (g *ground) prepare(ctx context.Context, stage string, resources int) error
 		return fmt.Errorf("write the audit policy: %w", err)
 	}
 	g.audit = newAuditLog(log)
-	g.cluster = &operatortest.Cluster{
+	g.cluster = &testcluster.Cluster{
 		CRDs:  []string{filepath.Join(stage, "config", "crd", "bases")},
 		Nodes: 2 + resources/resourcesPerNode,
 		APIServerFlags: map[string]string{

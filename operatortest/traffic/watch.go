@@ -206,7 +206,7 @@ func (w *watch) Close() error {
 	return nil
 }
 
-// latest keeps the last event of each object, and makes of it what somebody
+// latest keeps the last event of each object, and makes of it what someone
 // would see who had not seen those before it. Bookmarks and errors stay.
 func latest(events []json.RawMessage) []json.RawMessage {
 	first := map[string]apiwatch.EventType{}

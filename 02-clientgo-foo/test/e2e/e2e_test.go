@@ -12,14 +12,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"example.com/operator-workshop/operatortest/outside"
+	"example.com/operator-workshop/operatortest/incluster"
 )
 
 // fooNamespace is where the tests have their Foos.
 const fooNamespace = "foo-e2e"
 
 // foo describes the deployed controller to the shared specs.
-var foo = outside.Operator{
+var foo = incluster.Operator{
 	Namespace:  "foo-system",
 	Deployment: "foo-controller",
 	Lease:      "foo-controller",
@@ -30,14 +30,14 @@ var foo = outside.Operator{
 	Converged:  []string{"Ready"},
 	ManagedBy:  "foo-controller",
 	ChildKinds: "deployments,pods",
-	Children: []outside.Child{{
+	Children: []incluster.Child{{
 		Name: "deployment/web",
-		Drift: map[string]outside.Drift{
+		Drift: map[string]incluster.Drift{
 			"scaled by hand":        {Patch: `{"spec":{"replicas":1}}`, Field: "{.spec.replicas}"},
 			"a label of ours taken": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
 		},
 	}},
-	Collision: &outside.Collision{
+	Collision: &incluster.Collision{
 		Foreign:   []string{"deployment", "taken", "--image=nginxinc/nginx-unprivileged:1.29.1-alpine", "--replicas=0"},
 		Child:     "deployment/taken",
 		Resource:  `{apiVersion: example.com/v1alpha1, kind: Foo, metadata: {name: late}, spec: {deploymentName: taken}}`,
@@ -46,43 +46,43 @@ var foo = outside.Operator{
 	},
 }
 
-func TestE2E(t *testing.T) { outside.Run(t, "Foo e2e") }
+func TestE2E(t *testing.T) { incluster.Run(t, "Foo e2e") }
 
-var _ = BeforeSuite(func(ctx SpecContext) { outside.Check(ctx, foo) }, NodeTimeout(time.Minute))
+var _ = BeforeSuite(func(ctx SpecContext) { incluster.Check(ctx, foo) }, NodeTimeout(time.Minute))
 
 // The specs build on each other: they follow the controller from its arrival to its end.
 var _ = Describe("the controller", Ordered, func() {
-	outside.DescribeArrival(foo)
-	outside.DescribeChildren(foo)
+	incluster.DescribeArrival(foo)
+	incluster.DescribeChildren(foo)
 
 	It("has nginx answer behind a Foo", func(ctx SpecContext) {
 		for _, pod := range podsOf(ctx) {
-			Eventually(outside.TryKubectl).WithContext(ctx).WithArguments("get", "--raw=/api/v1/namespaces/"+fooNamespace+"/pods/"+pod+":8080/proxy/").
+			Eventually(incluster.TryKubectl).WithContext(ctx).WithArguments("get", "--raw=/api/v1/namespaces/"+fooNamespace+"/pods/"+pod+":8080/proxy/").
 				Should(ContainSubstring("nginx"), "the pod %s serves a page", pod)
 		}
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
 	It("follows a Foo that is scaled", func(ctx SpecContext) {
-		outside.Kubectl(ctx, "scale", "foo/full-foo", "--replicas=2", "--namespace="+fooNamespace)
-		outside.Kubectl(ctx, "wait", "foo/full-foo", "--for=jsonpath={.status.availableReplicas}=2", "--timeout=3m", "--namespace="+fooNamespace)
+		incluster.Kubectl(ctx, "scale", "foo/full-foo", "--replicas=2", "--namespace="+fooNamespace)
+		incluster.Kubectl(ctx, "wait", "foo/full-foo", "--for=jsonpath={.status.availableReplicas}=2", "--timeout=3m", "--namespace="+fooNamespace)
 		foo.WaitUntilConverged(ctx)
 		Eventually(podsOf).WithContext(ctx).Should(HaveLen(2), "as many pods as replicas")
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
 	It("lets kubectl restart the pods, because their annotations are not its own", func(ctx SpecContext) {
 		before := podsOf(ctx)
-		outside.Kubectl(ctx, "rollout", "restart", "deployment/web", "--namespace="+fooNamespace)
-		outside.Kubectl(ctx, "rollout", "status", "deployment/web", "--namespace="+fooNamespace, "--timeout=3m")
+		incluster.Kubectl(ctx, "rollout", "restart", "deployment/web", "--namespace="+fooNamespace)
+		incluster.Kubectl(ctx, "rollout", "status", "deployment/web", "--namespace="+fooNamespace, "--timeout=3m")
 		Eventually(podsOf).WithContext(ctx).Should(And(HaveLen(2), Not(ContainElements(before))), "all pods are new")
 		foo.WaitUntilConverged(ctx)
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
-	outside.DescribeFailover(foo)
-	outside.DescribeEnd(foo)
+	incluster.DescribeFailover(foo)
+	incluster.DescribeEnd(foo)
 })
 
 // podsOf are the pods of the sample full-foo, but for those that are ending.
 func podsOf(ctx context.Context) []string {
 	GinkgoHelper()
-	return outside.PodsWith(ctx, fooNamespace, "app.kubernetes.io/managed-by=foo-controller,app.kubernetes.io/instance=web")
+	return incluster.PodsWith(ctx, fooNamespace, "app.kubernetes.io/managed-by=foo-controller,app.kubernetes.io/instance=web")
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/behaviours"
 )
 
 // operator describes the stage to the test kit. Sample has two pods, so that one is on standby.
@@ -100,6 +101,6 @@ func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.Run
 }
 
 var _ = Describe("the shared tests", func() {
-	operatortest.DescribeSchema(operator, cluster)
-	operatortest.DescribeBehaviours(operator, cluster)
+	behaviours.DescribeSchema(operator, cluster)
+	behaviours.DescribeOperator(operator, cluster)
 })

@@ -13,13 +13,13 @@ import (
 
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 	"example.com/operator-workshop/03-kubebuilder-guestbook/internal/controller"
-	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/testcluster"
 	// +kubebuilder:scaffold:imports
 )
 
 var (
 	scheme  = newScheme()
-	cluster = &operatortest.Cluster{CRDs: operator.CRDs, Scheme: scheme}
+	cluster = &testcluster.Cluster{CRDs: operator.CRDs, Scheme: scheme}
 )
 
 func TestControllers(t *testing.T) {

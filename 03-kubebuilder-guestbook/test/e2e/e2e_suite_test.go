@@ -10,7 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 
-	"example.com/operator-workshop/operatortest/outside"
+	"example.com/operator-workshop/operatortest/incluster"
 )
 
 const (
@@ -21,12 +21,12 @@ const (
 )
 
 // guestbook describes the deployed manager to the shared specs.
-var guestbook = outside.Operator{
+var guestbook = incluster.Operator{
 	Namespace:  namespace,
 	Deployment: "guestbook-controller-manager",
 	Lease:      "guestbook.my.domain",
 	Manifests:  "config/default",
-	Metrics: &outside.Metrics{
+	Metrics: &incluster.Metrics{
 		Service:  "guestbook-controller-manager-metrics-service",
 		Role:     "guestbook-metrics-reader",
 		Contains: "rest_client_requests_total",
@@ -37,19 +37,19 @@ var guestbook = outside.Operator{
 	Converged:  []string{"Ready"},
 	ManagedBy:  "guestbook-controller",
 	ChildKinds: "deployments,services,pods",
-	Children: []outside.Child{{
+	Children: []incluster.Child{{
 		Name: "deployment/full-guestbook",
-		Drift: map[string]outside.Drift{
+		Drift: map[string]incluster.Drift{
 			"scaled by hand":        {Patch: `{"spec":{"replicas":1}}`, Field: "{.spec.replicas}"},
 			"a label of ours taken": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
 		},
 	}, {
 		Name: "service/full-guestbook",
-		Drift: map[string]outside.Drift{
+		Drift: map[string]incluster.Drift{
 			"no pods behind it": {Patch: `{"spec":{"selector":{"app.kubernetes.io/instance":"other"}}}`, Field: "{.spec.selector}"},
 		},
 	}},
-	Collision: &outside.Collision{
+	Collision: &incluster.Collision{
 		Foreign:   []string{"deployment", "taken", "--image=nginxinc/nginx-unprivileged:1.29.1-alpine", "--replicas=0"},
 		Child:     "deployment/taken",
 		Resource:  `{apiVersion: webapp.my.domain/v1, kind: Guestbook, metadata: {name: taken}, spec: {configMapName: page-settings}}`,
@@ -58,6 +58,6 @@ var guestbook = outside.Operator{
 	},
 }
 
-func TestE2E(t *testing.T) { outside.Run(t, "Guestbook e2e") }
+func TestE2E(t *testing.T) { incluster.Run(t, "Guestbook e2e") }
 
-var _ = BeforeSuite(func(ctx SpecContext) { outside.Check(ctx, guestbook) }, NodeTimeout(time.Minute))
+var _ = BeforeSuite(func(ctx SpecContext) { incluster.Check(ctx, guestbook) }, NodeTimeout(time.Minute))

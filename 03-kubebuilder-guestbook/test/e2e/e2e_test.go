@@ -11,44 +11,44 @@ import (
 	. "github.com/onsi/gomega"
 
 	"example.com/operator-workshop/03-kubebuilder-guestbook/test/utils"
-	"example.com/operator-workshop/operatortest/outside"
+	"example.com/operator-workshop/operatortest/incluster"
 )
 
 // The specs build on each other: they follow the manager from its arrival to its end.
 var _ = Describe("the manager", Ordered, func() {
-	outside.DescribeArrival(guestbook)
+	incluster.DescribeArrival(guestbook)
 
 	It("has the pages of the samples served", func(ctx SpecContext) {
 		// +kubebuilder:scaffold:e2e-metrics-webhooks-readiness
 
-		status := outside.Field(ctx, guestbookNamespace, "guestbook/full-guestbook", "{.status.active} {.status.standby[*]}")
+		status := incluster.Field(ctx, guestbookNamespace, "guestbook/full-guestbook", "{.status.active} {.status.standby[*]}")
 		Expect(strings.Fields(status)).To(ConsistOf(podsOf(ctx, "full-guestbook")), "the status names one pod as active and the other as standby")
 		Eventually(page).WithContext(ctx).WithArguments("guestbook-sample").Should(ContainSubstring("Sign with: Name"))
 		Eventually(page).WithContext(ctx).WithArguments("full-guestbook").Should(ContainSubstring("Sign with: Phone"))
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
 	It("replaces the pods when their settings change", func(ctx SpecContext) {
 		before := podsOf(ctx, "full-guestbook")
-		outside.Kubectl(ctx, "patch", "configmap", "page-settings", "--namespace="+guestbookNamespace, "--type=merge",
+		incluster.Kubectl(ctx, "patch", "configmap", "page-settings", "--namespace="+guestbookNamespace, "--type=merge",
 			`--patch={"data":{"index.html.template":"New settings for: ${GUESTBOOK_ALIAS}"}}`)
 
 		Eventually(page).WithContext(ctx).WithArguments("full-guestbook").Should(ContainSubstring("New settings for: Phone"))
 		guestbook.WaitUntilConverged(ctx)
 		Eventually(podsOf).WithContext(ctx).WithArguments("full-guestbook").Should(And(HaveLen(2), Not(ContainElements(before))), "all pods are new")
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
-	outside.DescribeChildren(guestbook)
+	incluster.DescribeChildren(guestbook)
 
 	// +kubebuilder:scaffold:e2e-webhooks-checks
 
-	outside.DescribeFailover(guestbook)
-	outside.DescribeEnd(guestbook)
+	incluster.DescribeFailover(guestbook)
+	incluster.DescribeEnd(guestbook)
 })
 
 // podsOf are the names of a Guestbook's pods that are not terminating.
 func podsOf(ctx context.Context, guestbook string) []string {
 	GinkgoHelper()
-	return outside.PodsWith(ctx, guestbookNamespace, "app.kubernetes.io/instance="+guestbook)
+	return incluster.PodsWith(ctx, guestbookNamespace, "app.kubernetes.io/instance="+guestbook)
 }
 
 // page is what a Guestbook's Service serves. The API server passes the request on to a pod.

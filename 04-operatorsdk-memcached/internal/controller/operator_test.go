@@ -12,6 +12,7 @@ import (
 
 	"example.com/operator-workshop/04-operatorsdk-memcached/internal/controller"
 	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/behaviours"
 )
 
 // operator describes the stage to the test kit. Sample has every field, and two pods, so that it has a budget.
@@ -100,6 +101,6 @@ func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.Run
 }
 
 var _ = Describe("the shared tests", func() {
-	operatortest.DescribeSchema(operator, cluster)
-	operatortest.DescribeBehaviours(operator, cluster)
+	behaviours.DescribeSchema(operator, cluster)
+	behaviours.DescribeOperator(operator, cluster)
 })

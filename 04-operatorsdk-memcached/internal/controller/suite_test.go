@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
-	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/testcluster"
 	// +kubebuilder:scaffold:imports
 )
 
 var (
 	scheme  = newScheme()
-	cluster = &operatortest.Cluster{CRDs: operator.CRDs, Scheme: scheme, Stages: []string{"testdata/stages.yaml"}}
+	cluster = &testcluster.Cluster{CRDs: operator.CRDs, Scheme: scheme, Stages: []string{"testdata/stages.yaml"}}
 )
 
 func TestControllers(t *testing.T) {

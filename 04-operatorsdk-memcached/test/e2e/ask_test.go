@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"example.com/operator-workshop/operatortest/outside"
+	"example.com/operator-workshop/operatortest/incluster"
 )
 
 // ask sends memcached behind a pod or Service the lines of a command and returns the first line of its answer.
@@ -26,7 +26,7 @@ func ask(ctx context.Context, target string, lines ...string) string {
 func askUntil(ctx context.Context, target, prefix string, lines ...string) string {
 	GinkgoHelper()
 	var answer string
-	err := outside.Forward(ctx, memcachedNamespace, target, "12000", func(ctx context.Context, address string) error {
+	err := incluster.Forward(ctx, memcachedNamespace, target, "12000", func(ctx context.Context, address string) error {
 		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return fmt.Errorf("connect to memcached: %w", err)

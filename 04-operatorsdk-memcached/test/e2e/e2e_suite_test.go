@@ -10,19 +10,19 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 
-	"example.com/operator-workshop/operatortest/outside"
+	"example.com/operator-workshop/operatortest/incluster"
 )
 
 // memcachedNamespace is where the tests have their Memcacheds.
 const memcachedNamespace = "memcached-e2e"
 
 // memcached describes the deployed manager to the shared specs.
-var memcached = outside.Operator{
+var memcached = incluster.Operator{
 	Namespace:  "memcached-operator-system",
 	Deployment: "memcached-operator-controller-manager",
 	Lease:      "memcached.example.com",
 	Manifests:  "config/default",
-	Metrics: &outside.Metrics{
+	Metrics: &incluster.Metrics{
 		Service:  "memcached-operator-controller-manager-metrics-service",
 		Role:     "memcached-operator-metrics-reader",
 		Contains: "rest_client_requests_total",
@@ -33,24 +33,24 @@ var memcached = outside.Operator{
 	Converged:  []string{"Available", "Progressing=false"},
 	ManagedBy:  "memcached-operator",
 	ChildKinds: "deployments,services,pods,poddisruptionbudgets",
-	Children: []outside.Child{{
+	Children: []incluster.Child{{
 		Name: "deployment/memcached-full",
-		Drift: map[string]outside.Drift{
+		Drift: map[string]incluster.Drift{
 			"scaled by hand":        {Patch: `{"spec":{"replicas":1}}`, Field: "{.spec.replicas}"},
 			"a label of ours taken": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
 		},
 	}, {
 		Name: "service/memcached-full",
-		Drift: map[string]outside.Drift{
+		Drift: map[string]incluster.Drift{
 			"no pods behind it": {Patch: `{"spec":{"selector":{"app.kubernetes.io/instance":"other"}}}`, Field: "{.spec.selector}"},
 		},
 	}, {
 		Name: "poddisruptionbudget/memcached-full",
-		Drift: map[string]outside.Drift{
+		Drift: map[string]incluster.Drift{
 			"all pods may be taken": {Patch: `{"spec":{"maxUnavailable":"100%"}}`, Field: "{.spec.maxUnavailable}"},
 		},
 	}},
-	Collision: &outside.Collision{
+	Collision: &incluster.Collision{
 		Foreign:   []string{"deployment", "taken", "--image=docker.io/library/memcached:1.6.39-alpine", "--replicas=0"},
 		Child:     "deployment/taken",
 		Resource:  `{apiVersion: cache.example.com/v1alpha1, kind: Memcached, metadata: {name: taken}, spec: {size: 1}}`,
@@ -59,6 +59,6 @@ var memcached = outside.Operator{
 	},
 }
 
-func TestE2E(t *testing.T) { outside.Run(t, "Memcached e2e") }
+func TestE2E(t *testing.T) { incluster.Run(t, "Memcached e2e") }
 
-var _ = BeforeSuite(func(ctx SpecContext) { outside.Check(ctx, memcached) }, NodeTimeout(time.Minute))
+var _ = BeforeSuite(func(ctx SpecContext) { incluster.Check(ctx, memcached) }, NodeTimeout(time.Minute))

@@ -9,22 +9,22 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"example.com/operator-workshop/operatortest/outside"
+	"example.com/operator-workshop/operatortest/incluster"
 )
 
 // The specs build on each other: they follow the manager from its arrival to its end.
 var _ = Describe("the manager", Ordered, func() {
-	outside.DescribeArrival(memcached)
+	incluster.DescribeArrival(memcached)
 
 	It("gives each Memcached a Service for its pods, and a budget if they are several", func(ctx SpecContext) {
 		// +kubebuilder:scaffold:e2e-metrics-webhooks-readiness
 
-		nodes := outside.Field(ctx, memcachedNamespace, "memcached/memcached-full", "{.status.nodes[*]}")
+		nodes := incluster.Field(ctx, memcachedNamespace, "memcached/memcached-full", "{.status.nodes[*]}")
 		Expect(strings.Fields(nodes)).To(ConsistOf(podsOf(ctx, "memcached-full")), "the status names the pods")
 		Eventually(addressed).WithContext(ctx).WithArguments("memcached-full").Should(ConsistOf(podsOf(ctx, "memcached-full")), "the headless Service has the address of each pod")
-		budgets := outside.Kubectl(ctx, "get", "poddisruptionbudgets", "--namespace="+memcachedNamespace, "--output=name")
+		budgets := incluster.Kubectl(ctx, "get", "poddisruptionbudgets", "--namespace="+memcachedNamespace, "--output=name")
 		Expect(strings.Fields(budgets)).To(ConsistOf("poddisruptionbudget.policy/memcached-full"), "only a Memcached of several pods has one")
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
 	It("has memcached answer in each pod, with the memory in the spec", func(ctx SpecContext) {
 		for _, pod := range podsOf(ctx, "memcached-full") {
@@ -32,53 +32,53 @@ var _ = Describe("the manager", Ordered, func() {
 			Expect(ask(ctx, "pod/"+pod, "get greeting")).To(Equal("VALUE greeting 0 5"))
 			Expect(askUntil(ctx, "pod/"+pod, "STAT limit_maxbytes ", "stats")).To(Equal("STAT limit_maxbytes 134217728"), "128 MiB")
 		}
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
 	It("has memcached answer through the Service", func(ctx SpecContext) {
 		Expect(ask(ctx, "service/memcached-full", "set farewell 0 0 3", "bye")).To(Equal("STORED"))
 		Expect(ask(ctx, "service/memcached-full", "get farewell")).To(Equal("VALUE farewell 0 3"))
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
 	It("reports an image that can't be pulled, and recovers with the next one", func(ctx SpecContext) {
-		image := outside.Field(ctx, memcachedNamespace, "memcached/memcached-full", "{.spec.image}")
+		image := incluster.Field(ctx, memcachedNamespace, "memcached/memcached-full", "{.spec.image}")
 		setImage(ctx, "image.invalid/memcached:1")
-		outside.Kubectl(ctx, "wait", "memcached/memcached-full", "--for=condition=Degraded", "--timeout=2m", "--namespace="+memcachedNamespace)
-		outside.Kubectl(ctx, "wait", "memcached/memcached-full", "--for=condition=Available", "--timeout=10s", "--namespace="+memcachedNamespace)
+		incluster.Kubectl(ctx, "wait", "memcached/memcached-full", "--for=condition=Degraded", "--timeout=2m", "--namespace="+memcachedNamespace)
+		incluster.Kubectl(ctx, "wait", "memcached/memcached-full", "--for=condition=Available", "--timeout=10s", "--namespace="+memcachedNamespace)
 
 		setImage(ctx, image)
-		outside.Kubectl(ctx, "wait", "memcached/memcached-full", "--for=condition=Degraded=false", "--timeout=2m", "--namespace="+memcachedNamespace)
+		incluster.Kubectl(ctx, "wait", "memcached/memcached-full", "--for=condition=Degraded=false", "--timeout=2m", "--namespace="+memcachedNamespace)
 		memcached.WaitUntilConverged(ctx)
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
-	outside.DescribeChildren(memcached)
+	incluster.DescribeChildren(memcached)
 
 	// +kubebuilder:scaffold:e2e-webhooks-checks
 
-	outside.DescribeFailover(memcached)
+	incluster.DescribeFailover(memcached)
 
 	It("keeps a Memcached until its pods are gone", func(ctx SpecContext) {
-		outside.Kubectl(ctx, "delete", "memcached/memcached-full", "--timeout=2m", "--namespace="+memcachedNamespace)
-		pods := outside.Kubectl(ctx, "get", "pods", "--namespace="+memcachedNamespace, "--selector=app.kubernetes.io/instance=memcached-full", "--output=name")
+		incluster.Kubectl(ctx, "delete", "memcached/memcached-full", "--timeout=2m", "--namespace="+memcachedNamespace)
+		pods := incluster.Kubectl(ctx, "get", "pods", "--namespace="+memcachedNamespace, "--selector=app.kubernetes.io/instance=memcached-full", "--output=name")
 		Expect(pods).To(BeEmpty(), "kubectl waits for the Memcached, and that for its pods")
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
-	outside.DescribeEnd(memcached)
+	incluster.DescribeEnd(memcached)
 })
 
 // podsOf are the names of a Memcached's pods that are not terminating.
 func podsOf(ctx context.Context, memcached string) []string {
 	GinkgoHelper()
-	return outside.PodsWith(ctx, memcachedNamespace, "app.kubernetes.io/instance="+memcached)
+	return incluster.PodsWith(ctx, memcachedNamespace, "app.kubernetes.io/instance="+memcached)
 }
 
 func setImage(ctx context.Context, image string) {
 	GinkgoHelper()
-	outside.Kubectl(ctx, "patch", "memcached/memcached-full", "--namespace="+memcachedNamespace, "--type=merge", `--patch={"spec":{"image":"`+image+`"}}`)
+	incluster.Kubectl(ctx, "patch", "memcached/memcached-full", "--namespace="+memcachedNamespace, "--type=merge", `--patch={"spec":{"image":"`+image+`"}}`)
 }
 
 // addressed are the pods that the name of a Memcached's Service resolves to.
 func addressed(ctx context.Context, memcached string) []string {
 	GinkgoHelper()
-	return strings.Fields(outside.Kubectl(ctx, "get", "endpointslices", "--namespace="+memcachedNamespace,
+	return strings.Fields(incluster.Kubectl(ctx, "get", "endpointslices", "--namespace="+memcachedNamespace,
 		"--selector=kubernetes.io/service-name="+memcached, "--output=jsonpath={.items[*].endpoints[*].targetRef.name}"))
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/behaviours"
 )
 
 // operator describes the stage to the test kit. Sample has every field.
@@ -97,6 +98,6 @@ func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.Run
 }
 
 var _ = Describe("the shared tests", func() {
-	operatortest.DescribeSchema(operator, cluster)
-	operatortest.DescribeBehaviours(operator, cluster)
+	behaviours.DescribeSchema(operator, cluster)
+	behaviours.DescribeOperator(operator, cluster)
 })

@@ -22,7 +22,7 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
-	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/testcluster"
 	// +kubebuilder:scaffold:imports
 )
 
@@ -30,7 +30,7 @@ var (
 	scheme = newScheme()
 	logger = newLogger()
 	// The webhooks are those that kustomize has made of config/webhook, with all that the API server must know of them.
-	cluster = &operatortest.Cluster{CRDs: operator.CRDs, Webhooks: []string{"../serving/webhooks.yaml"}, Scheme: scheme}
+	cluster = &testcluster.Cluster{CRDs: operator.CRDs, Webhooks: []string{"../serving/webhooks.yaml"}, Scheme: scheme}
 )
 
 func TestControllers(t *testing.T) {

@@ -32,7 +32,7 @@ import (
 	"example.com/operator-workshop/05-webhook-password/internal/controller"
 	"example.com/operator-workshop/05-webhook-password/internal/serving"
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
-	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/testcluster"
 )
 
 const (
@@ -44,7 +44,7 @@ const (
 var (
 	scheme = newScheme()
 	// The kit would set a converter up for the versions that it knew the types of.
-	cluster = &operatortest.Cluster{CRDs: []string{"../../config/crd/bases"}}
+	cluster = &testcluster.Cluster{CRDs: []string{"../../config/crd/bases"}}
 	// api reads and writes as an administrator, in both versions.
 	api client.Client
 )

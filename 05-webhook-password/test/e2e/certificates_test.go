@@ -20,26 +20,26 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 
-	"example.com/operator-workshop/operatortest/outside"
+	"example.com/operator-workshop/operatortest/incluster"
 )
 
 const certificateSecret = "webhook-server-cert"
 
 // installCertManager makes sure that the cluster has cert-manager: the one that it has, or one for the tests.
 func installCertManager(ctx SpecContext) {
-	found := outside.Kubectl(ctx, "get", "crd", "certificates.cert-manager.io", "--ignore-not-found", "--output=name")
+	found := incluster.Kubectl(ctx, "get", "crd", "certificates.cert-manager.io", "--ignore-not-found", "--output=name")
 	if found != "" {
 		return
 	}
 	operator := password("cert-manager")
-	DeferCleanup(func(ctx SpecContext) { operator.Make(ctx, "remove-cert-manager") }, NodeTimeout(outside.Timeout))
+	DeferCleanup(func(ctx SpecContext) { operator.Make(ctx, "remove-cert-manager") }, NodeTimeout(incluster.Timeout))
 	operator.Make(ctx, "cert-manager")
 }
 
 // deleteCertificate takes the Secret away that cert-manager has filled.
 func deleteCertificate(ctx context.Context) {
 	GinkgoHelper()
-	outside.Kubectl(ctx, "delete", "secret", certificateSecret, "--namespace="+namespace)
+	incluster.Kubectl(ctx, "delete", "secret", certificateSecret, "--namespace="+namespace)
 }
 
 // expireCertificate puts a certificate into the Secret that was valid until a minute ago.
@@ -57,7 +57,7 @@ func expireCertificate(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	privateKey, err := x509.MarshalPKCS8PrivateKey(key)
 	Expect(err).NotTo(HaveOccurred())
-	outside.Kubectl(ctx, "patch", "secret", certificateSecret, "--namespace="+namespace, "--type=merge",
+	incluster.Kubectl(ctx, "patch", "secret", certificateSecret, "--namespace="+namespace, "--type=merge",
 		fmt.Sprintf(`--patch={"data":{"tls.crt":%q,"tls.key":%q}}`, inPEM("CERTIFICATE", certificate), inPEM("PRIVATE KEY", privateKey)))
 }
 
@@ -77,7 +77,7 @@ func beRenewed(former *x509.Certificate) types.GomegaMatcher {
 
 // storedCertificate is the one in the Secret, nil if there is none.
 func storedCertificate(ctx context.Context) *x509.Certificate {
-	content, err := outside.TryKubectl(ctx, "get", "secret", certificateSecret, "--namespace="+namespace, `--output=go-template={{index .data "tls.crt" | base64decode}}`)
+	content, err := incluster.TryKubectl(ctx, "get", "secret", certificateSecret, "--namespace="+namespace, `--output=go-template={{index .data "tls.crt" | base64decode}}`)
 	if err != nil {
 		return nil
 	}
@@ -94,7 +94,7 @@ func storedCertificate(ctx context.Context) *x509.Certificate {
 
 // servedCertificate is the one that the webhook server of a pod shows.
 func servedCertificate(ctx context.Context, pod string) (certificate *x509.Certificate, err error) {
-	err = outside.Forward(ctx, namespace, "pod/"+pod, "9443", func(ctx context.Context, address string) error {
+	err = incluster.Forward(ctx, namespace, "pod/"+pod, "9443", func(ctx context.Context, address string) error {
 		// Nothing is sent. The certificate is only looked at, so it need not be trusted.
 		dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
 		connection, err := dialer.DialContext(ctx, "tcp", address)

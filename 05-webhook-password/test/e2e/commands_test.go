@@ -7,17 +7,17 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 
-	"example.com/operator-workshop/operatortest/outside"
+	"example.com/operator-workshop/operatortest/incluster"
 )
 
 // field is what a path of kubectl leads to in an object of the tests' namespace.
 func field(ctx context.Context, object, path string) string {
 	GinkgoHelper()
-	return outside.Field(ctx, passwordNamespace, object, "{"+path+"}")
+	return incluster.Field(ctx, passwordNamespace, object, "{"+path+"}")
 }
 
 // dryRun has the API server check the creation of an object as if it were made. A warning counts as an error.
 func dryRun(ctx context.Context, manifest string) error {
-	_, err := outside.KubectlWith(ctx, manifest, "create", "--dry-run=server", "--warnings-as-errors", "--namespace="+passwordNamespace)
+	_, err := incluster.KubectlWith(ctx, manifest, "create", "--dry-run=server", "--warnings-as-errors", "--namespace="+passwordNamespace)
 	return err
 }

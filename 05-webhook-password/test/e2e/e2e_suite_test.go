@@ -10,7 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 
-	"example.com/operator-workshop/operatortest/outside"
+	"example.com/operator-workshop/operatortest/incluster"
 )
 
 const (
@@ -22,14 +22,14 @@ const (
 
 // password describes the operator, deployed with certificates of one kind, to the shared specs.
 // config/self-managed names all that lies outside of its namespace, whichever the certificates.
-func password(certs string) outside.Operator {
-	return outside.Operator{
+func password(certs string) incluster.Operator {
+	return incluster.Operator{
 		Namespace:  namespace,
 		Deployment: "password-operator-controller-manager",
 		Lease:      "password.example.com",
 		Manifests:  "config/self-managed",
 		Variables:  []string{"CERTS=" + certs, "ENABLE_WEBHOOKS=true"},
-		Metrics: &outside.Metrics{
+		Metrics: &incluster.Metrics{
 			Service:  "password-operator-controller-manager-metrics-service",
 			Role:     "password-operator-metrics-reader",
 			Contains: "controller_runtime_webhook_requests_total",
@@ -40,14 +40,14 @@ func password(certs string) outside.Operator {
 		Converged:  []string{"Ready"},
 		ManagedBy:  "password-operator",
 		ChildKinds: "secrets",
-		Children: []outside.Child{{
+		Children: []incluster.Child{{
 			Name: "secret/password-sample",
-			Drift: map[string]outside.Drift{
+			Drift: map[string]incluster.Drift{
 				"a label of ours taken": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
 				"another policy":        {Patch: `{"metadata":{"annotations":{"secret.example.com/policy":"length=1"}}}`, Field: `{.metadata.annotations.secret\.example\.com/policy}`},
 			},
 		}},
-		Collision: &outside.Collision{
+		Collision: &incluster.Collision{
 			Foreign:   []string{"secret", "generic", "taken", "--from-literal=password=mine"},
 			Child:     "secret/taken",
 			Resource:  `{apiVersion: secret.example.com/v1, kind: Password, metadata: {name: taken}}`,
@@ -57,6 +57,6 @@ func password(certs string) outside.Operator {
 	}
 }
 
-func TestE2E(t *testing.T) { outside.Run(t, "Password e2e") }
+func TestE2E(t *testing.T) { incluster.Run(t, "Password e2e") }
 
-var _ = BeforeSuite(func(ctx SpecContext) { outside.Check(ctx, password("self-managed")) }, NodeTimeout(time.Minute))
+var _ = BeforeSuite(func(ctx SpecContext) { incluster.Check(ctx, password("self-managed")) }, NodeTimeout(time.Minute))

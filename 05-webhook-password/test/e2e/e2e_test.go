@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"example.com/operator-workshop/operatortest/outside"
+	"example.com/operator-workshop/operatortest/incluster"
 )
 
 var _ = Describe("the operator with certificates of its own", Label("self-managed"), Ordered, func() {
@@ -18,23 +18,23 @@ var _ = Describe("the operator with certificates of its own", Label("self-manage
 })
 
 var _ = Describe("the operator with cert-manager", Label("cert-manager"), Ordered, func() {
-	BeforeAll(installCertManager, NodeTimeout(outside.Timeout))
+	BeforeAll(installCertManager, NodeTimeout(incluster.Timeout))
 	describeOperator(password("cert-manager"), deleteCertificate)
 })
 
 // describeOperator has the specs for a way to deploy. They build on each other: they follow the operator from
 // its arrival to its end. spoil makes the certificate of the webhooks one that must be replaced.
-func describeOperator(operator outside.Operator, spoil func(context.Context)) {
-	outside.DescribeArrival(operator)
+func describeOperator(operator incluster.Operator, spoil func(context.Context)) {
+	incluster.DescribeArrival(operator)
 
 	It("gives each of the sample Passwords its Secret", func(ctx SpecContext) {
 		// +kubebuilder:scaffold:e2e-metrics-webhooks-readiness
 
-		secrets := outside.Kubectl(ctx, "get", "secrets", "--namespace="+passwordNamespace, "--selector=app.kubernetes.io/managed-by=password-operator", "--output=name")
+		secrets := incluster.Kubectl(ctx, "get", "secrets", "--namespace="+passwordNamespace, "--selector=app.kubernetes.io/managed-by=password-operator", "--output=name")
 		Expect(strings.Fields(secrets)).To(ConsistOf("secret/password-sample", "secret/database-login", "secret/former-password"))
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
-	outside.DescribeChildren(operator)
+	incluster.DescribeChildren(operator)
 
 	// +kubebuilder:scaffold:e2e-webhooks-checks
 
@@ -51,8 +51,8 @@ func describeOperator(operator outside.Operator, spoil func(context.Context)) {
 				g.Expect(servedCertificate(ctx, pod)).To(Equal(storedCertificate(ctx)), "the pod %s serves the new certificate", pod)
 			}).WithContext(ctx).WithTimeout(4 * time.Minute).Should(Succeed())
 		}
-	}, SpecTimeout(2*outside.Timeout))
+	}, SpecTimeout(2*incluster.Timeout))
 
-	outside.DescribeFailover(operator)
-	outside.DescribeEnd(operator)
+	incluster.DescribeFailover(operator)
+	incluster.DescribeEnd(operator)
 }

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"example.com/operator-workshop/operatortest/outside"
+	"example.com/operator-workshop/operatortest/incluster"
 )
 
 const (
@@ -30,7 +30,7 @@ spec: {policy: {require: [{class: Digit, count: 11}], repeat: Forbidden}}}`
 )
 
 // describeWebhooks has the specs for what the API server asks the operator about.
-func describeWebhooks(operator outside.Operator) {
+func describeWebhooks(operator incluster.Operator) {
 	It("refuses what only its webhook can refuse, with the words of the samples", func(ctx SpecContext) {
 		samples, err := filepath.Glob("config/samples/refused-by-webhook/*.yaml")
 		Expect(err).NotTo(HaveOccurred())
@@ -41,53 +41,53 @@ func describeWebhooks(operator outside.Operator) {
 			message, _, _ := strings.Cut(strings.TrimPrefix(string(content), "# refused: "), "\n")
 			Expect(dryRun(ctx, string(content))).To(MatchError(ContainSubstring(message)), "%s says why it is refused", sample)
 		}
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
 	It("warns of a password that can be guessed", func(ctx SpecContext) {
 		Expect(dryRun(ctx, weak)).To(MatchError(And(ContainSubstring("Warning: spec.policy"), ContainSubstring("which can be guessed"))))
 		Expect(dryRun(ctx, sound)).To(Succeed(), "there is nothing to warn of in a Password that says nothing")
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
 	It("refuses to move a password to another Secret, and to delete a protected one", func(ctx SpecContext) {
-		_, err := outside.TryKubectl(ctx, "patch", "password/full-password", "--namespace="+passwordNamespace, "--type=merge", `--patch={"spec":{"secretName":"other"}}`)
+		_, err := incluster.TryKubectl(ctx, "patch", "password/full-password", "--namespace="+passwordNamespace, "--type=merge", `--patch={"spec":{"secretName":"other"}}`)
 		Expect(err).To(MatchError(ContainSubstring(`spec.secretName: Invalid value: "other": can't be changed from "database-login"`)))
 
-		outside.Kubectl(ctx, "annotate", "password/full-password", "--namespace="+passwordNamespace, protect)
-		_, err = outside.TryKubectl(ctx, "delete", "password/full-password", "--namespace="+passwordNamespace)
+		incluster.Kubectl(ctx, "annotate", "password/full-password", "--namespace="+passwordNamespace, protect)
+		_, err = incluster.TryKubectl(ctx, "delete", "password/full-password", "--namespace="+passwordNamespace)
 		Expect(err).To(MatchError(ContainSubstring("remove the annotation first")))
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
 	It("lets a namespace go although a Password in it is protected", func(ctx SpecContext) {
-		outside.Kubectl(ctx, "create", "namespace", protectedNamespace)
-		outside.Kubectl(ctx, "apply", "--filename=config/samples/secret_v1_password.yaml", "--namespace="+protectedNamespace)
-		outside.Kubectl(ctx, "annotate", "password/password-sample", "--namespace="+protectedNamespace, protect)
-		_, err := outside.TryKubectl(ctx, "delete", "password/password-sample", "--namespace="+protectedNamespace)
+		incluster.Kubectl(ctx, "create", "namespace", protectedNamespace)
+		incluster.Kubectl(ctx, "apply", "--filename=config/samples/secret_v1_password.yaml", "--namespace="+protectedNamespace)
+		incluster.Kubectl(ctx, "annotate", "password/password-sample", "--namespace="+protectedNamespace, protect)
+		_, err := incluster.TryKubectl(ctx, "delete", "password/password-sample", "--namespace="+protectedNamespace)
 		Expect(err).To(MatchError(ContainSubstring("remove the annotation first")), "it is protected")
 
-		outside.Kubectl(ctx, "delete", "namespace", protectedNamespace, "--timeout=2m")
-	}, SpecTimeout(outside.Timeout))
+		incluster.Kubectl(ctx, "delete", "namespace", protectedNamespace, "--timeout=2m")
+	}, SpecTimeout(incluster.Timeout))
 
 	It("writes down the Secret's name", func(ctx SpecContext) {
 		Expect(field(ctx, "password/password-sample", ".spec.secretName")).To(Equal("password-sample"))
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
 	It("converts between the versions", func(ctx SpecContext) {
 		Expect(field(ctx, "password.v1.secret.example.com/former-password", ".spec.policy.require[?(@.class=='Symbol')].count")).To(Equal("2"), "v1 says what v1alpha1 said")
 		Expect(field(ctx, "password.v1alpha1.secret.example.com/full-password", ".spec.digits")).To(Equal("6"), "v1alpha1 says what v1 said")
-		outside.Kubectl(ctx, "patch", "password.v1alpha1.secret.example.com/full-password", "--namespace="+passwordNamespace, "--type=merge", `--patch={"spec":{"digits":7}}`)
+		incluster.Kubectl(ctx, "patch", "password.v1alpha1.secret.example.com/full-password", "--namespace="+passwordNamespace, "--type=merge", `--patch={"spec":{"digits":7}}`)
 		Expect(field(ctx, "password.v1.secret.example.com/full-password", ".spec.policy.require[?(@.class=='Digit')].count")).To(Equal("7"), "v1 says what was changed in v1alpha1")
 		Expect(field(ctx, "password.v1.secret.example.com/full-password", ".spec.rotation.after")).To(Equal("720h"), "what v1alpha1 has no word for stays as it was")
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
 	It("is missed for new specs only while it is down", func(ctx SpecContext) {
-		outside.Kubectl(ctx, "scale", "deployment/password-operator-controller-manager", "--namespace="+namespace, "--replicas=0")
+		incluster.Kubectl(ctx, "scale", "deployment/password-operator-controller-manager", "--namespace="+namespace, "--replicas=0")
 		Eventually(dryRun).WithContext(ctx).WithArguments(sound).Should(MatchError(ContainSubstring("failed calling webhook")), "what can't be checked is refused")
-		outside.Kubectl(ctx, "label", "password/full-password", "--namespace="+passwordNamespace, "team=storage")
+		incluster.Kubectl(ctx, "label", "password/full-password", "--namespace="+passwordNamespace, "team=storage")
 
-		outside.Kubectl(ctx, "scale", "deployment/password-operator-controller-manager", "--namespace="+namespace, "--replicas=2")
+		incluster.Kubectl(ctx, "scale", "deployment/password-operator-controller-manager", "--namespace="+namespace, "--replicas=2")
 		operator.WaitForRollout(ctx)
 		Eventually(dryRun).WithContext(ctx).WithArguments(sound).WithTimeout(30*time.Second).Should(Succeed(), "it is there again")
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 }
 
 // expectService fails if the operator does not answer each kind of question.

@@ -19,7 +19,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"example.com/operator-workshop/operatortest/outside"
+	"example.com/operator-workshop/operatortest/incluster"
 )
 
 const (
@@ -42,17 +42,17 @@ func startCloud(ctx SpecContext) {
 	image := os.Getenv("EMULATOR_IMG")
 	Expect(image).NotTo(BeEmpty(), "start these tests by `make test-e2e`, which sets EMULATOR_IMG")
 	DeferCleanup(func(ctx SpecContext) {
-		outside.Kubectl(ctx, "delete", "namespace", cloudNamespace, "--ignore-not-found")
-	}, NodeTimeout(outside.Timeout))
-	outside.Kubectl(ctx, "create", "namespace", cloudNamespace)
+		incluster.Kubectl(ctx, "delete", "namespace", cloudNamespace, "--ignore-not-found")
+	}, NodeTimeout(incluster.Timeout))
+	incluster.Kubectl(ctx, "create", "namespace", cloudNamespace)
 	cloudCertificate = newKeyPair()
-	_, err := outside.KubectlWith(ctx, cloudSecret(), "create", "--namespace="+cloudNamespace)
+	_, err := incluster.KubectlWith(ctx, cloudSecret(), "create", "--namespace="+cloudNamespace)
 	Expect(err).NotTo(HaveOccurred())
 	manifest, err := os.ReadFile("test/e2e/cloud.yaml")
 	Expect(err).NotTo(HaveOccurred())
-	_, err = outside.KubectlWith(ctx, strings.ReplaceAll(string(manifest), "${EMULATOR_IMG}", image), "create", "--namespace="+cloudNamespace)
+	_, err = incluster.KubectlWith(ctx, strings.ReplaceAll(string(manifest), "${EMULATOR_IMG}", image), "create", "--namespace="+cloudNamespace)
 	Expect(err).NotTo(HaveOccurred())
-	outside.Kubectl(ctx, "rollout", "status", "deployment/do-emulator", "--namespace="+cloudNamespace, "--timeout=2m")
+	incluster.Kubectl(ctx, "rollout", "status", "deployment/do-emulator", "--namespace="+cloudNamespace, "--timeout=2m")
 }
 
 // cloudSecret holds the emulator's certificate. JSON is YAML, too.
@@ -126,8 +126,8 @@ func effective(ctx context.Context, operation, cluster string) int {
 // askCloud asks the emulator's own pages, by a forwarded port: they are answered under a loopback address only.
 func askCloud(ctx context.Context, path string, answer any) {
 	GinkgoHelper()
-	err := outside.Forward(ctx, cloudNamespace, "service/do-emulator", "443", func(ctx context.Context, address string) error {
-		status, body, err := outside.Get(ctx, "https://"+address+path, "")
+	err := incluster.Forward(ctx, cloudNamespace, "service/do-emulator", "443", func(ctx context.Context, address string) error {
+		status, body, err := incluster.Get(ctx, "https://"+address+path, "")
 		if err != nil {
 			return err
 		}

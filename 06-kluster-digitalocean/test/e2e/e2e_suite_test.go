@@ -11,7 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 
-	"example.com/operator-workshop/operatortest/outside"
+	"example.com/operator-workshop/operatortest/incluster"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 )
 
 // kluster describes the deployed operator to the shared specs.
-var kluster = outside.Operator{
+var kluster = incluster.Operator{
 	Namespace:  namespace,
 	Deployment: "kluster-operator",
 	Lease:      "kluster-operator",
@@ -35,14 +35,14 @@ var kluster = outside.Operator{
 	Converged:  []string{"Ready"},
 	ManagedBy:  "kluster-operator",
 	ChildKinds: "secrets",
-	Children: []outside.Child{{
+	Children: []incluster.Child{{
 		Name: "secret/full-kubeconfig",
-		Drift: map[string]outside.Drift{
+		Drift: map[string]incluster.Drift{
 			"a label of ours taken": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
 			"another kubeconfig":    {Patch: `{"data":{"kubeconfig":"c29tZWJvZHktZWxzZQ=="}}`, Field: "{.metadata.uid}"},
 		},
 	}},
-	Collision: &outside.Collision{
+	Collision: &incluster.Collision{
 		Foreign: []string{"secret", "generic", "taken-kubeconfig", "--from-literal=kubeconfig=mine"},
 		Child:   "secret/taken-kubeconfig",
 		Resource: `{apiVersion: inspirit941.dev/v1alpha1, kind: Kluster, metadata: {name: taken}, spec: {name: taken, region: fra1,
@@ -52,14 +52,14 @@ version: latest, tokenSecret: {name: digitalocean}, nodePools: [{name: workers, 
 	},
 }
 
-func TestE2E(t *testing.T) { outside.Run(t, "Kluster e2e") }
+func TestE2E(t *testing.T) { incluster.Run(t, "Kluster e2e") }
 
-var _ = BeforeSuite(func(ctx SpecContext) { outside.Check(ctx, kluster) }, NodeTimeout(time.Minute))
+var _ = BeforeSuite(func(ctx SpecContext) { incluster.Check(ctx, kluster) }, NodeTimeout(time.Minute))
 
 // useEmulator has the operator call the emulator, whose certificate it trusts.
 func useEmulator(ctx context.Context) {
 	GinkgoHelper()
-	outside.Kubectl(ctx, "create", "configmap", "do-emulator", "--from-literal=tls.crt="+cloudCertificate.certificate, "--namespace="+namespace)
-	outside.Kubectl(ctx, "patch", "deployment/kluster-operator", "--namespace="+namespace, "--patch-file=test/e2e/operator-patch.yaml")
-	outside.Kubectl(ctx, "rollout", "status", "deployment/kluster-operator", "--namespace="+namespace, "--timeout=4m")
+	incluster.Kubectl(ctx, "create", "configmap", "do-emulator", "--from-literal=tls.crt="+cloudCertificate.certificate, "--namespace="+namespace)
+	incluster.Kubectl(ctx, "patch", "deployment/kluster-operator", "--namespace="+namespace, "--patch-file=test/e2e/operator-patch.yaml")
+	incluster.Kubectl(ctx, "rollout", "status", "deployment/kluster-operator", "--namespace="+namespace, "--timeout=4m")
 }

@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"example.com/operator-workshop/operatortest/outside"
+	"example.com/operator-workshop/operatortest/incluster"
 )
 
 // interrupted is a Kluster whose operator is taken away while the cloud makes its cluster.
@@ -17,53 +17,53 @@ version: latest, tokenSecret: {name: digitalocean}, nodePools: [{name: workers, 
 
 // The specs build on each other: they follow the operator from its arrival to its end.
 var _ = Describe("the operator", Ordered, func() {
-	BeforeAll(startCloud, NodeTimeout(outside.Timeout))
+	BeforeAll(startCloud, NodeTimeout(incluster.Timeout))
 
-	outside.DescribeArrival(kluster)
+	incluster.DescribeArrival(kluster)
 
 	It("has each sample's cluster made once, and puts its kubeconfig into a Secret", func(ctx SpecContext) {
 		Expect(clusters(ctx)).To(ConsistOf("small", "shop"), "the clusters in the cloud")
 		Expect(effective(ctx, "create cluster", "small")).To(Equal(1), "creations of the cluster small in the cloud's journal")
 		Expect(effective(ctx, "create cluster", "shop")).To(Equal(1), "creations of the cluster shop in the cloud's journal")
-		Expect(outside.Kubectl(ctx, "get", "secret/small-kubeconfig", "--namespace="+klusterNamespace, "--output=go-template={{.data.kubeconfig | base64decode}}")).
+		Expect(incluster.Kubectl(ctx, "get", "secret/small-kubeconfig", "--namespace="+klusterNamespace, "--output=go-template={{.data.kubeconfig | base64decode}}")).
 			To(ContainSubstring("kind: Config"), "a kubeconfig")
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
 	It("has one cluster made though the working pod goes meanwhile", func(ctx SpecContext) {
-		_, err := outside.KubectlWith(ctx, interrupted, "create", "--namespace="+klusterNamespace)
+		_, err := incluster.KubectlWith(ctx, interrupted, "create", "--namespace="+klusterNamespace)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(progress).WithContext(ctx).Should(Equal("provisioning"), "the cloud makes the cluster")
-		outside.Kubectl(ctx, "delete", "pod", kluster.Leader(ctx), "--namespace="+namespace, "--wait=false")
+		incluster.Kubectl(ctx, "delete", "pod", kluster.Leader(ctx), "--namespace="+namespace, "--wait=false")
 		Expect(progress(ctx)).To(Equal("provisioning"), "the cloud is still at it when the operator goes")
 
 		kluster.WaitUntilConverged(ctx)
 		Expect(effective(ctx, "create cluster", "interrupted")).To(Equal(1), "creations of the cluster in the cloud's journal")
 		kluster.WaitForRollout(ctx)
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
 	It("has the cluster removed with its Kluster", func(ctx SpecContext) {
-		outside.Kubectl(ctx, "delete", "kluster/interrupted", "--timeout=2m", "--namespace="+klusterNamespace)
+		incluster.Kubectl(ctx, "delete", "kluster/interrupted", "--timeout=2m", "--namespace="+klusterNamespace)
 		Expect(clusters(ctx)).To(ConsistOf("small", "shop"), "the Kluster goes after its cluster")
 		Expect(effective(ctx, "delete cluster", "interrupted")).To(Equal(1), "deletions of the cluster in the cloud's journal")
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
-	outside.DescribeChildren(kluster)
-	outside.DescribeFailover(kluster)
+	incluster.DescribeChildren(kluster)
+	incluster.DescribeFailover(kluster)
 
 	It("has had no cluster made twice", func(ctx SpecContext) {
 		Expect(clusters(ctx)).To(ConsistOf("small", "shop"), "the clusters in the cloud")
 		Expect(effective(ctx, "create cluster", "shop")).To(Equal(1), "creations of the cluster shop in the cloud's journal")
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 
-	outside.DescribeEnd(kluster)
+	incluster.DescribeEnd(kluster)
 
 	It("leaves no cluster behind", func(ctx SpecContext) {
 		Expect(clusters(ctx)).To(BeEmpty(), "the clusters in the cloud")
-	}, SpecTimeout(outside.Timeout))
+	}, SpecTimeout(incluster.Timeout))
 })
 
 // progress is what the cloud says of the interrupted Kluster's cluster.
 func progress(ctx context.Context) string {
 	GinkgoHelper()
-	return outside.Field(ctx, klusterNamespace, "kluster/interrupted", "{.status.progress}")
+	return incluster.Field(ctx, klusterNamespace, "kluster/interrupted", "{.status.progress}")
 }

@@ -24,7 +24,7 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
-	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/testcluster"
 )
 
 const (
@@ -42,7 +42,7 @@ const (
 // environment is a cluster with a namespace for the webhooks, one for the policies, and one without any admission.
 // It depends on no test framework, because a benchmark uses it too.
 type environment struct {
-	operatortest.Cluster
+	testcluster.Cluster
 	// definition is the CRD as it was installed: with the address of the webhook server, and its CA.
 	definition *apiextensionsv1.CustomResourceDefinition
 	warnings   *warnings
@@ -54,7 +54,7 @@ type environment struct {
 
 func newEnvironment() *environment {
 	return &environment{
-		Cluster:  operatortest.Cluster{CRDs: []string{"../../../config/crd/bases"}, Scheme: newScheme()},
+		Cluster:  testcluster.Cluster{CRDs: []string{"../../../config/crd/bases"}, Scheme: newScheme()},
 		warnings: &warnings{},
 	}
 }

@@ -1,0 +1,43 @@
+package behaviours
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"pgregory.net/rapid"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+func TestPlanAscends(t *testing.T) {
+	g := NewWithT(t)
+	known := specsOf(g, `{type: object, required: [version, size], properties: {version: {type: string}, size: {type: integer, minimum: 1, maximum: 3}}}`,
+		`{version: "1.36", size: 2}`)
+	known.Values["spec.version"] = []any{"1.36", "1.37"}
+	search := newSearch((&trial.Runner{Operator: operatortest.Operator{Ascending: []string{"spec.version"}}}), known)
+	rises, sizes := 0, map[any]bool{}
+	runRapid(3, defaultShrinkTime, func(t *rapid.T) {
+		for _, sequence := range search.draw(t).sequences {
+			for i, spec := range sequence.specs[1:] {
+				before := sequence.specs[i]["version"]
+				g.Expect(spec["version"] == before || before == "1.36").To(BeTrue(), "the sequence goes back:\n%s", sequence)
+				if spec["version"] != before {
+					rises++
+				}
+				sizes[spec["size"]] = true
+			}
+		}
+	})
+	g.Expect(rises).To(BeNumerically(">", 0), "the later value is visited, too")
+	g.Expect(len(sizes)).To(BeNumerically(">", 1), "the other fields go where they will")
+}
+
+var _ = Describe("a field that only ascends", Label("specs"), func() {
+	It("needs values in their order, the sample's own among them", func(ctx SpecContext) {
+		operator := gadgetOperator("")
+		operator.Ascending = []string{"spec.colour"}
+		expectReport(ctx, transitions, operator, "expected operator.Values to list the values of spec.colour, which only ascends")
+	}, NodeTimeout(specTimeout))
+})

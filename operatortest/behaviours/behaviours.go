@@ -1,0 +1,63 @@
+package behaviours
+
+import (
+	"context"
+
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// behaviour is something that every operator must do.
+type behaviour struct {
+	// name is what the specs and the reports call it.
+	name string
+	// promise completes "the operator …".
+	promise string
+	// advice says what an operator that fails most likely lacks.
+	advice string
+	// needsChild says that the behaviour can't be tried on an operator without Children.
+	needsChild bool
+	// alone says that nothing else may run meanwhile in the test process.
+	alone bool
+	check func(context.Context, *trial.Runner) error
+}
+
+// behaviours are in the order in which a new operator best learns them.
+var behaviours = []behaviour{
+	converges,
+	silent,
+	frugal,
+	drift,
+	collision,
+	update,
+	transitions,
+	deletion,
+	crash,
+	faults,
+	stale,
+	leastPrivilege,
+	failover,
+	shutdown,
+}
+
+func (b behaviour) try(ctx context.Context, runner *trial.Runner) error {
+	if err := b.check(trial.WithBehaviour(ctx, b.name), runner); err != nil {
+		return &failure{behaviour: b, cause: err}
+	}
+	return nil
+}
+
+// failure says which behaviour an operator lacks.
+type failure struct {
+	behaviour behaviour
+	cause     error
+}
+
+// Unwrap returns what was found.
+func (v *failure) Unwrap() error { return v.cause }
+
+func (v *failure) Error() string {
+	return "behaviour \"" + v.behaviour.name + "\": the operator " + v.behaviour.promise + "\n" +
+		v.cause.Error() + "\n" +
+		"what to look at: " + v.behaviour.advice + "\n" +
+		"to try this behaviour alone: go test -ginkgo.label-filter=" + v.behaviour.name
+}

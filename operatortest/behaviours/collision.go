@@ -1,0 +1,158 @@
+package behaviours
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/state"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+var collision = behaviour{
+	name:    "collision",
+	promise: "leaves an object alone that has the name of a child but belongs to someone else, and reports it",
+	advice: "metav1.IsControlledBy before every write to a child: it compares the UID, where a kind or a name is not enough; " +
+		"for what is not ours, a condition that names the object and one Warning event, and no retry at full speed; " +
+		"if it is not noticed that the other object goes: a watch on what the operator owns does not show it, so watch objects of that kind by their names, too",
+	needsChild: true,
+	check: func(ctx context.Context, runner *trial.Runner) error {
+		templates, err := childTemplates(ctx, runner)
+		if err != nil {
+			return err
+		}
+		var cases []collisionCase
+		for _, template := range templates {
+			cases = append(cases, collisionCase{template: template}, collisionCase{template: template, owned: true})
+		}
+		wanted, err := runner.Fresh(ctx, nil)
+		if err != nil {
+			return err
+		}
+		return trial.Each(ctx, len(cases), func(ctx context.Context, i int) error { return collide(ctx, runner, cases[i], wanted) })
+	},
+}
+
+// collisionCase is a foreign object in the place of a declared child, with a
+// controller of its own or without any.
+type collisionCase struct {
+	template *unstructured.Unstructured
+	owned    bool
+}
+
+// String says what is in the way.
+func (c collisionCase) String() string {
+	owner := "nobody controls"
+	if c.owned {
+		owner = "another object controls"
+	}
+	return fmt.Sprintf("%s %s that %s", c.template.GetKind(), c.template.GetName(), owner)
+}
+
+func collide(ctx context.Context, runner *trial.Runner, collision collisionCase, wanted state.Snapshot) error {
+	return runner.Try(ctx, collision.String(), func(ctx context.Context, t *trial.Trial) error {
+		foreign, err := makeForeign(ctx, t, collision.template, collision.owned)
+		if err != nil {
+			return err
+		}
+		operator := t.Start(operatortest.RunOptions{})
+		resource := runner.Resource(nil)
+		if err := t.Create(ctx, resource); err != nil {
+			return err
+		}
+		if err := reported(ctx, t, resource, foreign); err != nil {
+			return err
+		}
+		if err := t.WaitAtRest(ctx, operator); err != nil {
+			return err
+		}
+		// A warning of each reconcile may come only after the first was seen.
+		if err := reported(ctx, t, resource, foreign); err != nil {
+			return err
+		}
+		if err := untouched(ctx, t, operator, foreign); err != nil {
+			return err
+		}
+		if err := t.Delete(ctx, foreign); err != nil {
+			return err
+		}
+		return t.ConvergeTo(ctx, resource, wanted, "the operator to go on once the other object is gone")
+	})
+}
+
+// childTemplates are the sample's children as the operator makes them, to be put in its way elsewhere.
+func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*unstructured.Unstructured, err error) {
+	err = runner.Try(ctx, "the children of the sample", func(ctx context.Context, t *trial.Trial) error {
+		resource := runner.Resource(nil)
+		if _, err := t.Establish(ctx, t.Start(operatortest.RunOptions{}), resource); err != nil {
+			return err
+		}
+		for _, declared := range runner.Operator.Children {
+			child, err := t.Child(ctx, declared, resource)
+			if err != nil {
+				return err
+			}
+			if child != nil {
+				templates = append(templates, child)
+			}
+		}
+		return nil
+	})
+	return templates, err
+}
+
+// reported waits until a condition and exactly one Warning event tell of the foreign object.
+func reported(ctx context.Context, t *trial.Trial, resource, foreign *unstructured.Unstructured) error {
+	return t.Eventually(ctx, fmt.Sprintf("the resource to tell of %s %s by a condition and one Warning event", foreign.GetKind(), foreign.GetName()),
+		func(ctx context.Context) error {
+			if err := t.Get(ctx, resource); err != nil {
+				return err
+			}
+			conditions, err := trial.ConditionsOf(resource)
+			if err != nil {
+				return err
+			}
+			names := func(condition metav1.Condition) bool { return strings.Contains(condition.Message, foreign.GetName()) }
+			if !slices.ContainsFunc(slices.Collect(maps.Values(conditions)), names) {
+				return fmt.Errorf("no condition has a message that names it; the conditions are %v", conditions)
+			}
+			if condition := conditions[t.Operator.Condition]; condition.Status == metav1.ConditionTrue {
+				return fmt.Errorf("condition %s is True all the same", condition.Type)
+			}
+			return warnedOnce(ctx, t, resource, foreign)
+		})
+}
+
+func warnedOnce(ctx context.Context, t *trial.Trial, resource, foreign *unstructured.Unstructured) error {
+	events := &eventsv1.EventList{}
+	if err := t.Cluster.Admin.List(ctx, events, client.InNamespace(t.Namespace)); err != nil {
+		return fmt.Errorf("list the events: %w", err)
+	}
+	var notes []string
+	for _, event := range events.Items {
+		if event.Regarding.UID != resource.GetUID() || event.Type != corev1.EventTypeWarning || !strings.Contains(event.Note, foreign.GetName()) {
+			continue
+		}
+		times := max(1, int(event.DeprecatedCount)) // where the recorder of core/v1 counts
+		if event.Series != nil {
+			times = int(event.Series.Count)
+		}
+		notes = append(notes, fmt.Sprintf("%s (%d times): %s", event.Reason, times, event.Note))
+		if times > 1 {
+			return fmt.Errorf("the same warning was given again and again: %s", notes)
+		}
+	}
+	if len(notes) != 1 {
+		return fmt.Errorf("%d Warning events about the resource name it: %q", len(notes), notes)
+	}
+	return nil
+}

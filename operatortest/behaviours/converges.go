@@ -1,0 +1,55 @@
+package behaviours
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/manifest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+var converges = behaviour{
+	name:    "converges",
+	promise: "brings a new resource to the state that its spec asks for, and says so in the status",
+	advice: "the status: a condition with observedGeneration set to metadata.generation, written after the children are there; " +
+		"then the children: their names, and a controller reference with the resource's UID",
+	check: func(ctx context.Context, runner *trial.Runner) error {
+		samples, err := samplesOfKind(runner)
+		if err != nil {
+			return err
+		}
+		return trial.Each(ctx, len(samples), func(ctx context.Context, i int) error {
+			return runner.Try(ctx, "sample "+samples[i].GetName(), func(ctx context.Context, t *trial.Trial) error {
+				_, err := t.Establish(ctx, t.Start(operatortest.RunOptions{}), samples[i].DeepCopy())
+				return err
+			})
+		})
+	},
+}
+
+// samplesOfKind are the objects of the operator's kind in all sample files. It is an error if there are none.
+func samplesOfKind(runner *trial.Runner) ([]*unstructured.Unstructured, error) {
+	files, err := manifest.Files(runner.Operator.Samples)
+	if err != nil {
+		return nil, err
+	}
+	var samples []*unstructured.Unstructured
+	for _, file := range files {
+		objects, err := manifest.Read(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			if object.GroupVersionKind() == runner.Sample.GroupVersionKind() {
+				samples = append(samples, object)
+			}
+		}
+	}
+	if len(samples) == 0 {
+		return nil, fmt.Errorf("%s has no %s: there is nothing to try", runner.Operator.Samples, runner.Sample.GetKind())
+	}
+	return samples, nil
+}

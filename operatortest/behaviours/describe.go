@@ -1,0 +1,126 @@
+package behaviours
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/testcluster"
+)
+
+// behaviourTimeout bounds the wait for a behaviour with all its trials, beside those of all other behaviours.
+const behaviourTimeout = 15 * time.Minute
+
+// DescribeOperator makes a spec of each behaviour that every operator must
+// have. Call it where a Describe may stand, with a cluster that the suite starts
+// in its BeforeSuite. The spec of a behaviour is labelled with its name.
+//
+// The trials of all selected behaviours run side by side from the first spec on, and each spec waits for its own.
+func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Cluster) {
+	ginkgo.Describe("the operator", ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
+		var running *session
+		ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
+			runner, err := trial.NewRunner(ctx, operator, cluster)
+			if err != nil {
+				ginkgo.Fail(err.Error())
+			}
+			running = newSession(runner)
+			for _, behaviour := range behaviours {
+				if selected(behaviour) {
+					running.start(behaviour)
+				}
+			}
+		})
+		ginkgo.AfterAll(func() {
+			if running != nil {
+				running.end()
+			}
+		})
+		for _, behaviour := range behaviours {
+			ginkgo.It(behaviour.promise, ginkgo.Label(behaviour.name), func(ctx ginkgo.SpecContext) {
+				if reason := behaviour.leftOut(operator); reason != "" {
+					ginkgo.Skip(reason)
+				}
+				err := running.result(ctx, behaviour)
+				ginkgo.AddReportEntry("trials", running.table(behaviour), ginkgo.ReportEntryVisibilityFailureOrVerbose)
+				if err != nil {
+					ginkgo.Fail(err.Error())
+				}
+			}, ginkgo.NodeTimeout(behaviourTimeout))
+		}
+	})
+}
+
+// leftOut says why a behaviour can't be tried on an operator. It is empty if it can.
+func (b behaviour) leftOut(operator operatortest.Operator) string {
+	if b.needsChild && len(operator.Children) == 0 {
+		return "disturbs the operator's children, and Operator.Children declares none"
+	}
+	return ""
+}
+
+// selected tells whether Ginkgo's flags certainly select a behaviour's spec. Its trials can begin before the spec then.
+func selected(b behaviour) bool {
+	suite, _ := ginkgo.GinkgoConfiguration()
+	if len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) > 0 || suite.ParallelTotal > 1 {
+		return false
+	}
+	return ginkgo.Label(b.name).MatchesLabelFilter(suite.LabelFilter)
+}
+
+// session runs behaviours side by side.
+type session struct {
+	runner *trial.Runner
+	ctx    context.Context
+	cancel context.CancelFunc
+	// others are the behaviours under way that may run beside each other.
+	others sync.WaitGroup
+	// results receive what became of the behaviours that were started, by their names.
+	results map[string]chan error
+}
+
+func newSession(runner *trial.Runner) *session {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &session{runner: runner, ctx: ctx, cancel: cancel, results: map[string]chan error{}}
+}
+
+// start begins to try a behaviour, once. One that must run alone waits for its spec.
+func (s *session) start(b behaviour) {
+	if _, started := s.results[b.name]; started || b.alone || b.leftOut(s.runner.Operator) != "" {
+		return
+	}
+	result := make(chan error, 1)
+	s.results[b.name] = result
+	s.others.Go(func() { result <- b.try(s.ctx, s.runner) })
+}
+
+// result waits for what becomes of a behaviour.
+func (s *session) result(ctx context.Context, b behaviour) error {
+	if b.alone {
+		s.others.Wait()
+		return b.try(ctx, s.runner)
+	}
+	s.start(b)
+	select {
+	case err := <-s.results[b.name]:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("behaviour %q: the time of the spec is up: %w", b.name, context.Cause(ctx))
+	}
+}
+
+// end ends the trials that nobody waits for any more.
+func (s *session) end() {
+	s.cancel()
+	s.others.Wait()
+}
+
+// table shows the trials of a behaviour.
+func (s *session) table(b behaviour) string {
+	return trial.Table(s.runner.Records(), b.name)
+}

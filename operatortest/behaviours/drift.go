@@ -1,0 +1,82 @@
+package behaviours
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/state"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+var drift = behaviour{
+	name:    "drift",
+	promise: "brings back what others delete or change of its children, and leaves alone what is theirs",
+	advice: "the watch on the children, and how they are compared: every field the operator sets must be compared, and only those written; " +
+		"an update that sends a new object instead of the changed old one wipes out others' fields",
+	needsChild: true,
+	check: func(ctx context.Context, runner *trial.Runner) error {
+		var cases []driftCase
+		for i, child := range runner.Operator.Children {
+			cases = append(cases, driftCase{child: i, what: "deleted"})
+			for _, what := range slices.Sorted(maps.Keys(child.Drift)) {
+				cases = append(cases, driftCase{child: i, what: what, patch: child.Drift[what]})
+			}
+		}
+		wanted, err := runner.Fresh(ctx, nil)
+		if err != nil {
+			return err
+		}
+		return trial.Each(ctx, len(cases), func(ctx context.Context, i int) error {
+			name := fmt.Sprintf("%s: %s", runner.Operator.Children[cases[i].child].Kind.Kind, cases[i].what)
+			return runner.Try(ctx, name, func(ctx context.Context, t *trial.Trial) error { return tryDrift(ctx, t, cases[i], wanted) })
+		})
+	},
+}
+
+// driftCase is one disturbance of one declared child: a patch, or its deletion.
+type driftCase struct {
+	child       int
+	what, patch string
+}
+
+func tryDrift(ctx context.Context, t *trial.Trial, disturbance driftCase, wanted state.Snapshot) error {
+	resource := t.Resource(nil)
+	if _, err := t.Establish(ctx, t.Start(operatortest.RunOptions{}), resource); err != nil {
+		return err
+	}
+	declared := t.Operator.Children[disturbance.child]
+	child, err := t.Child(ctx, declared, resource)
+	if err != nil {
+		return err
+	}
+	if child == nil {
+		return fmt.Errorf("expected the sample to have each child of Operator.Children\nfound no name for its %s: "+
+			"take a sample with this child, or nothing tests whether it comes back", declared.Kind.Kind)
+	}
+	what := fmt.Sprintf("%s %s to come back after it was changed: %s", child.GetKind(), child.GetName(), disturbance.what)
+	if disturbance.patch == "" {
+		if err := t.Delete(ctx, child); err != nil {
+			return err
+		}
+		return t.ConvergeTo(ctx, resource, wanted, what)
+	}
+	foreign, err := t.PatchForeign(ctx, declared, child)
+	if err != nil {
+		return err
+	}
+	before := child.DeepCopy()
+	if err := t.Patch(ctx, child, disturbance.patch); err != nil {
+		return err
+	}
+	if err := t.WaitRepaired(ctx, child, trial.ChangedFields(disturbance.patch, before, child), what); err != nil {
+		return err
+	}
+	wanted, err = wanted.With(child, foreign)
+	if err != nil {
+		return err
+	}
+	return t.ConvergeTo(ctx, resource, wanted, what+"; and what others wrote to it to stay")
+}

@@ -1,0 +1,132 @@
+package behaviours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+var errCutOff = errors.New("cut off from the API server by the test")
+
+var failover = behaviour{
+	name:    "failover",
+	promise: "hands over to its second replica when the first is lost, and never writes from two at once",
+	advice: "leader election: workers and events start when the lease is won, and stop as soon as it is lost; " +
+		"a replica that loses it ends its process; the lease is given back only after the last worker is done",
+	check: func(ctx context.Context, runner *trial.Runner) error {
+		cases := []struct {
+			what string
+			lose func(*trial.Instance) error
+		}{
+			{"the leader's process vanishes", (*trial.Instance).Kill},
+			{"the leader is told to end", (*trial.Instance).Stop},
+			{"the leader lives, and can't renew its lease", cutOffFromLease},
+		}
+		return trial.Each(ctx, len(cases), func(ctx context.Context, i int) error {
+			return runner.Try(ctx, cases[i].what, func(ctx context.Context, t *trial.Trial) error { return tryFailover(ctx, t, cases[i].lose) })
+		})
+	},
+}
+
+// cutOffFromLease lets nothing of the election pass. The leader ends on its own then, or works no more.
+func cutOffFromLease(leader *trial.Instance) error {
+	leader.Stopped = true // it may end
+	leader.Tap.SetRule(func(request traffic.Request) traffic.Action {
+		if request.IsLease() {
+			return traffic.Action{Drop: errCutOff}
+		}
+		return traffic.Action{}
+	})
+	return nil
+}
+
+func tryFailover(ctx context.Context, t *trial.Trial, lose func(*trial.Instance) error) error {
+	leader := t.Start(operatortest.RunOptions{LeaderElection: t.Election("leader")})
+	resource := t.Resource(nil)
+	if _, err := t.Establish(ctx, leader, resource); err != nil {
+		return err
+	}
+	second := t.Start(operatortest.RunOptions{LeaderElection: t.Election("second")})
+	spec, err := t.OtherSpec(ctx)
+	if err != nil {
+		return err
+	}
+	wanted, err := t.Fresh(ctx, spec)
+	if err != nil {
+		return err
+	}
+	if child := t.FirstChild(); child != nil {
+		if err := disturb(ctx, t, *child, ""); err != nil {
+			return err
+		}
+	}
+	if err := t.Converge(ctx, resource); err != nil {
+		return err
+	}
+	if writes := second.Writes(); len(writes) > 0 {
+		return fmt.Errorf("expected the second replica to write nothing while the first leads\nfound:\n%s", lines(writes))
+	}
+	if err := lose(leader); err != nil {
+		return err
+	}
+	if err := takeOver(ctx, t, second); err != nil {
+		return err
+	}
+	if err := t.SetSpec(ctx, resource, spec); err != nil {
+		return err
+	}
+	if err := t.ConvergeTo(ctx, resource, wanted, "the second replica to go on with the work"); err != nil {
+		return err
+	}
+	return oneWriter(leader, second)
+}
+
+// takeOver gives the replicas work to do all the time, until the second one does it. Without a child that
+// could be deleted there is no such work, and the second one has taken over when it has the lease.
+func takeOver(ctx context.Context, t *trial.Trial, second *trial.Instance) error {
+	child := t.FirstChild()
+	return t.Eventually(ctx, "the second replica to take over", func(ctx context.Context) error {
+		if child == nil {
+			return leads(second)
+		}
+		if err := disturb(ctx, t, *child, ""); err != nil {
+			return err // it is not back yet
+		}
+		if len(second.Writes()) == 0 {
+			return fmt.Errorf("the second replica has written nothing since the first was lost")
+		}
+		return nil
+	})
+}
+
+// leads returns an error if the replica has not written to the lease, which only its holder does.
+func leads(i *trial.Instance) error {
+	for _, request := range i.Tap.Requests() {
+		if request.IsLease() && request.IsWrite() && (request.Status == http.StatusOK || request.Status == http.StatusCreated) {
+			return nil
+		}
+	}
+	return errors.New("the second replica does not have the lease")
+}
+
+// oneWriter returns an error if the first replica wrote after the second had begun to.
+func oneWriter(first, second *trial.Instance) error {
+	writes := second.Writes()
+	if len(writes) == 0 {
+		return errors.New("expected the second replica to do the work once it has taken over\nfound that it has written nothing")
+	}
+	began := second.Tap.Began().Add(writes[0].At)
+	for _, request := range first.Writes() {
+		if at := first.Tap.Began().Add(request.At); at.After(began) && request.Status != 0 {
+			return fmt.Errorf("expected the first replica to write nothing once the second does\nfound, %s after the second had begun: %s",
+				at.Sub(began).Round(time.Millisecond), request)
+		}
+	}
+	return nil
+}

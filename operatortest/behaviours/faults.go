@@ -1,0 +1,186 @@
+package behaviours
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+const (
+	// failuresPerKind is how many writes of each kind fail in each phase of a lifecycle. Of
+	// everything else the first one does: informers wait longer before they try again.
+	failuresPerKind = 2
+	// maxRestarts bounds how often an operator may end before it has begun to write,
+	// because it needs an answer of the API server then and gets none. Kubernetes starts it again, and so does the kit.
+	maxRestarts = 10
+)
+
+var faults = behaviour{
+	name:    "faults",
+	promise: "gets there in the end although requests fail",
+	advice: "what becomes of an error: return it from the reconcile, so that the queue tries again; a conflict is a reason to look again and no success; " +
+		"after a lost reply the work may be done already, so look before doing it again; a watch that breaks is no reason to end, for informers begin it again",
+	check: func(ctx context.Context, runner *trial.Runner) error {
+		life, err := newLifecycle(ctx, runner)
+		if err != nil {
+			return err
+		}
+		cases := faultCases()
+		return trial.Each(ctx, len(cases), func(ctx context.Context, i int) error {
+			return runner.Try(ctx, cases[i].what, func(ctx context.Context, t *trial.Trial) error { return withFault(ctx, t, life, cases[i]) })
+		})
+	},
+}
+
+// fault is something that goes wrong with requests.
+type fault struct {
+	// what completes "while …".
+	what string
+	// decide is the rule. count tells how many requests of a key there were in this
+	// phase of the lifecycle, this one included.
+	decide func(request traffic.Request, count func(key string) int) traffic.Action
+}
+
+// faultCases are the faults that are tried, those that take longest first.
+func faultCases() []fault {
+	return []fault{
+		{"watches break in the middle", cutWatches},
+		{"the API server asks to wait (429 Too Many Requests, Retry-After)", delayVerbs()},
+		{"requests take effect, but their replies get lost", repeat(anyRequest, traffic.Action{Lose: io.ErrUnexpectedEOF})},
+		{"the API server has forgotten where broken watches were (410 Gone)", expireWatches()},
+		{"requests get no reply in time and never arrive", repeat(anyRequest, traffic.Action{Drop: os.ErrDeadlineExceeded})},
+		{"the API server fails (500 Internal Server Error)", repeat(anyRequest, answer(http.StatusInternalServerError, metav1.StatusReasonInternalError))},
+		{"the API server is busy (429 Too Many Requests)", repeat(anyRequest, answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests))},
+		{"others write at the same time (409 Conflict)", repeat(canConflict, answer(http.StatusConflict, metav1.StatusReasonConflict))},
+	}
+}
+
+func answer(code int, reason metav1.StatusReason) traffic.Action {
+	return traffic.Action{Answer: &traffic.Answer{Code: code, Reason: reason}}
+}
+
+func anyRequest(traffic.Request) bool { return true }
+
+// canConflict tells whether a request is about an object that someone else may have changed.
+func canConflict(request traffic.Request) bool { return request.IsWrite() && request.Verb != "create" }
+
+// repeat disturbs the first requests of each kind in each phase.
+func repeat(matches func(traffic.Request) bool, action traffic.Action) func(traffic.Request, func(string) int) traffic.Action {
+	return func(request traffic.Request, count func(string) int) traffic.Action {
+		limit := 1
+		if request.IsWrite() {
+			limit = failuresPerKind
+		}
+		if !matches(request) || count(request.Kind()) > limit {
+			return traffic.Action{}
+		}
+		return action
+	}
+}
+
+// delayVerbs asks to wait once for each verb. A second is the shortest time that can be asked for.
+func delayVerbs() func(traffic.Request, func(string) int) traffic.Action {
+	delayed := map[string]bool{}
+	return func(request traffic.Request, _ func(string) int) traffic.Action {
+		if !request.IsWrite() || delayed[request.Verb] {
+			return traffic.Action{}
+		}
+		delayed[request.Verb] = true
+		busy := answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)
+		busy.Answer.RetryAfter = time.Second
+		return busy
+	}
+}
+
+// cutWatches breaks the watches at the first write of each phase, so that what it leads to happens unseen.
+func cutWatches(request traffic.Request, count func(string) int) traffic.Action {
+	return traffic.Action{CutWatches: request.IsWrite() && count("write") == 1}
+}
+
+// expireWatches breaks the watches at the very first write, and refuses to go on with them.
+func expireWatches() func(traffic.Request, func(string) int) traffic.Action {
+	cut := false
+	return func(request traffic.Request, count func(string) int) traffic.Action {
+		switch {
+		case !cut && request.IsWrite():
+			cut = true
+			return traffic.Action{CutWatches: true}
+		case cut && request.Verb == "watch" && count(request.Kind()) == 1:
+			return answer(http.StatusGone, metav1.StatusReasonExpired)
+		}
+		return traffic.Action{}
+	}
+}
+
+// withFault plays a lifecycle while requests fail.
+func withFault(ctx context.Context, t *trial.Trial, life *lifecycle, fault fault) error {
+	injector := &faultInjector{fault: fault, counts: map[string]int{}}
+	operator := t.StartOn(injector.tap(), operatortest.RunOptions{})
+	restarts := 0
+	t.BeforeLook = func() error {
+		err := t.Ended()
+		if err == nil {
+			return nil
+		}
+		if len(operator.Writes()) > 0 || restarts == maxRestarts {
+			return fmt.Errorf("the operator may end when requests fail only before its first write, and %d times at most: %w", maxRestarts, err)
+		}
+		restarts++
+		operator.Stopped = true
+		operator = t.StartOn(injector.tap(), operatortest.RunOptions{})
+		return nil
+	}
+	err := runLifecycle(ctx, t, life, func(context.Context) error {
+		injector.nextPhase()
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("while %s:\n%w", fault.what, err)
+	}
+	return nil
+}
+
+// faultInjector lets requests fail, and counts them in each phase of a lifecycle.
+type faultInjector struct {
+	fault fault
+
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// tap is a new Tap, for an operator that is started again too.
+func (i *faultInjector) tap() *traffic.Tap {
+	tap := traffic.New()
+	tap.SetRule(i.decide)
+	return tap
+}
+
+// decide lets elections alone, which have a behaviour of their own, and what is
+// no resource: after a failed discovery of what the API server serves, libraries wait up to 10 seconds.
+func (i *faultInjector) decide(request traffic.Request) traffic.Action {
+	if request.IsLease() || request.Resource == "" {
+		return traffic.Action{}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.fault.decide(request, func(key string) int {
+		i.counts[key]++
+		return i.counts[key]
+	})
+}
+
+func (i *faultInjector) nextPhase() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.counts = map[string]int{}
+}

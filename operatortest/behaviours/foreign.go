@@ -1,0 +1,88 @@
+package behaviours
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/operatortest/internal/state"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// makeForeign creates an object like the child that is not the operator's.
+func makeForeign(ctx context.Context, t *trial.Trial, template *unstructured.Unstructured, owned bool) (*unstructured.Unstructured, error) {
+	foreign := template.DeepCopy()
+	delete(foreign.Object, "status")
+	foreign.Object["metadata"] = map[string]any{
+		"name": template.GetName(), "annotations": map[string]any{"someone-else.example.com/annotation": "mine"},
+	}
+	if template.GetKind() == "Service" {
+		state.NormalizeService(foreign)
+	}
+	if owned {
+		owner := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+		owner.SetName("someone-else")
+		if err := t.Create(ctx, owner); err != nil {
+			return nil, err
+		}
+		t.Foreign[owner.GetUID()] = true
+		foreign.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, owner.GroupVersionKind())})
+	}
+	if err := t.Create(ctx, foreign); err != nil {
+		return nil, err
+	}
+	t.Foreign[foreign.GetUID()] = true
+	return foreign, nil
+}
+
+// untouched returns an error if the operator wrote to the object, or tried to.
+func untouched(ctx context.Context, t *trial.Trial, operator *trial.Instance, foreign *unstructured.Unstructured) error {
+	if err := unchanged(ctx, t, foreign); err != nil {
+		return err
+	}
+	kind := foreign.GroupVersionKind()
+	mapping, err := t.Cluster.Admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return fmt.Errorf("find the resource of kind %s: %w", kind.Kind, err)
+	}
+	for _, request := range operator.Writes() {
+		// A create can't change what is there.
+		if request.Resource == mapping.Resource.Resource && request.Name == foreign.GetName() && request.Verb != "create" {
+			return fmt.Errorf("expected no write to %s %s, which is not the operator's own\nfound: %s", kind.Kind, foreign.GetName(), request)
+		}
+	}
+	return nil
+}
+
+// unchanged returns an error if someone else's object is no longer what it was.
+func unchanged(ctx context.Context, t *trial.Trial, foreign *unstructured.Unstructured) error {
+	now := foreign.DeepCopy()
+	if err := t.Get(ctx, now); err != nil {
+		return fmt.Errorf("expected the operator to leave %s %s alone\nfound: %w", foreign.GetKind(), foreign.GetName(), err)
+	}
+	mine := func(object *unstructured.Unstructured) map[string]any {
+		annotations := object.GetAnnotations()
+		delete(annotations, state.RevisionAnnotation)
+		return map[string]any{
+			"uid": object.GetUID(), "labels": object.GetLabels(), "annotations": annotations, "ownerReferences": object.GetOwnerReferences(),
+			"finalizers": object.GetFinalizers(), "content": content(object),
+		}
+	}
+	if difference := cmp.Diff(mine(foreign), mine(now)); difference != "" {
+		return fmt.Errorf("expected the operator to leave %s %s alone, which is not its own\nfound changes (+):\n%s",
+			foreign.GetKind(), foreign.GetName(), difference)
+	}
+	return nil
+}
+
+// content is what an object's owner decides on: all but the metadata and the status.
+func content(object *unstructured.Unstructured) map[string]any {
+	fields := maps.Clone(object.Object)
+	delete(fields, "metadata")
+	delete(fields, "status")
+	return fields
+}

@@ -1,0 +1,261 @@
+package behaviours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"example.com/operator-workshop/operatortest"
+)
+
+const (
+	// nameAnnotation is where namesAnew writes down which ConfigMap is a gadget's.
+	nameAnnotation = "test.example.com/config-map"
+	// orderAnnotation is where ordersAnew writes down that it has ordered.
+	orderAnnotation = "test.example.com/ordered"
+)
+
+// chaoticOperator adapts the description of the reference operator to what a flaw does.
+func chaoticOperator(mutation mutation, operator operatortest.Operator) operatortest.Operator {
+	switch mutation {
+	case namesAnew:
+		operator.Children[0].Name = func(gadget *unstructured.Unstructured) string { return gadget.GetAnnotations()[nameAnnotation] }
+		operator.Normalize = func(object *unstructured.Unstructured) {
+			annotations := object.GetAnnotations()
+			delete(annotations, nameAnnotation)
+			object.SetAnnotations(annotations)
+			if object.GetGenerateName() != "" {
+				object.SetName("generated")
+			}
+		}
+	case claimsNewest, overwritesOld:
+		operator.Roles = []string{"testdata/gadget/role-live.yaml"}
+	}
+	return secretiveOperator(mutation, operator)
+}
+
+// chaotic are other ways to look after a gadget that is not being deleted.
+var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructured.Unstructured) error{
+	namesAnew:        (*gadgetReconciler).nameAnew,
+	marksFirst:       (*gadgetReconciler).markFirst,
+	remembersName:    (*gadgetReconciler).rememberName,
+	ordersAnew:       (*gadgetReconciler).orderAnew,
+	picksAnotherName: (*gadgetReconciler).pickAnotherName,
+	knowsByName:      (*gadgetReconciler).knowByName,
+	claimsNewest:     (*gadgetReconciler).claimNewest,
+	leaksSecret:      (*gadgetReconciler).leakSecret,
+	leaksAtStart:     (*gadgetReconciler).leakAtStart,
+	declaresSecret:   (*gadgetReconciler).declareSecret,
+	writesElsewhere:  (*gadgetReconciler).writeElsewhere,
+	makesNothing:     (*gadgetReconciler).makeNothing,
+}
+
+func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if err := r.begin(ctx, gadget); err != nil {
+		return err
+	}
+	desired := desiredConfigMap(gadget)
+	if desired.Name = gadget.GetAnnotations()[nameAnnotation]; desired.Name == "" {
+		desired.GenerateName = gadget.GetName() + "-"
+		if err := r.Create(ctx, desired); err != nil {
+			return err
+		}
+		err := r.patchGadget(ctx, gadget, func() { gadget.SetAnnotations(map[string]string{nameAnnotation: desired.Name}) })
+		return errors.Join(err, r.writeStatus(ctx, gadget, ""))
+	}
+	found := &corev1.ConfigMap{}
+	if err := r.Get(ctx, client.ObjectKeyFromObject(desired), found); err != nil {
+		return err
+	}
+	changed := found.DeepCopy()
+	changed.Data = desired.Data
+	if err := r.Patch(ctx, changed, client.MergeFrom(found)); err != nil {
+		return err
+	}
+	return r.writeStatus(ctx, gadget, "")
+}
+
+func (r *gadgetReconciler) markFirst(ctx context.Context, gadget *unstructured.Unstructured) error {
+	marked := controllerutil.ContainsFinalizer(gadget, gadgetFinalizer)
+	if err := r.addFinalizer(ctx, gadget); err != nil {
+		return err
+	}
+	observed, settled, _ := unstructured.NestedInt64(gadget.Object, "status", "observedGeneration")
+	if !marked || settled && observed != gadget.GetGeneration() {
+		if err := r.warehouse.store(gadget); err != nil {
+			return err
+		}
+	}
+	return r.keepConfigMap(ctx, gadget)
+}
+
+func (r *gadgetReconciler) rememberName(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if err := r.begin(ctx, gadget); err != nil {
+		return err
+	}
+	desired := desiredConfigMap(gadget)
+	if _, err := r.applyConfigMap(ctx, gadget); err != nil {
+		return err
+	}
+	if former, known := r.memory.Load(gadget.GetName()); known && former != desired.Name {
+		old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: desired.Namespace, Name: fmt.Sprint(former)}}
+		if err := client.IgnoreNotFound(r.Delete(ctx, old)); err != nil {
+			return err
+		}
+	}
+	r.memory.Store(gadget.GetName(), desired.Name)
+	return r.writeStatus(ctx, gadget, "")
+}
+
+func (r *gadgetReconciler) orderAnew(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if _, ordered := gadget.GetAnnotations()[orderAnnotation]; !ordered {
+		r.warehouse.order(gadget)
+		before := gadget.DeepCopy()
+		controllerutil.AddFinalizer(gadget, gadgetFinalizer)
+		gadget.SetAnnotations(map[string]string{orderAnnotation: "yes"})
+		if err := r.Patch(ctx, gadget, client.MergeFrom(before)); err != nil {
+			return err
+		}
+	}
+	return r.keepConfigMap(ctx, gadget)
+}
+
+// order stores another parcel beside those there are.
+func (w *warehouse) order(gadget *unstructured.Unstructured) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.parcels[client.ObjectKeyFromObject(gadget)] += "one parcel "
+}
+
+func (r *gadgetReconciler) pickAnotherName(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if err := r.begin(ctx, gadget); err != nil {
+		return err
+	}
+	refusal, err := r.applyConfigMap(ctx, gadget)
+	if apierrors.IsAlreadyExists(err) {
+		other := desiredConfigMap(gadget)
+		other.Name += "-2"
+		err = r.Create(ctx, other)
+	}
+	if err != nil {
+		return err
+	}
+	return r.writeStatus(ctx, gadget, refusal)
+}
+
+func (r *gadgetReconciler) knowByName(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if done, known := r.memory.Load(gadget.GetName()); known && done == gadget.GetGeneration() {
+		return nil
+	}
+	if err := errors.Join(r.begin(ctx, gadget), r.keepConfigMap(ctx, gadget)); err != nil {
+		return err
+	}
+	r.memory.Store(gadget.GetName(), gadget.GetGeneration())
+	return nil
+}
+
+func (r *gadgetReconciler) claimNewest(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if err := r.begin(ctx, gadget); err != nil {
+		return err
+	}
+	if refusal, err := r.applyConfigMap(ctx, gadget); err != nil || refusal != "" {
+		return errors.Join(err, r.writeStatus(ctx, gadget, refusal))
+	}
+	newest := newGadget()
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(gadget), newest); err != nil {
+		return err
+	}
+	return r.writeStatus(ctx, newest, "")
+}
+
+// patchConfigMap changes a ConfigMap of which the cache may show an old version,
+// or one that is no more.
+func (r *gadgetReconciler) patchConfigMap(ctx context.Context, changed, found *corev1.ConfigMap) error {
+	switch r.flaw {
+	case patchesByName:
+		return r.Patch(ctx, changed, client.MergeFrom(found))
+	case overwritesOld:
+		changed.ResourceVersion = ""
+		return r.Update(ctx, changed)
+	}
+	return r.Patch(ctx, changed, client.MergeFromWithOptions(found, client.MergeFromWithOptimisticLock{}))
+}
+
+// letGo takes the finalizer off before the work that it stands for is done.
+func (r *gadgetReconciler) letGo(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if err := r.patchGadget(ctx, gadget, func() { controllerutil.RemoveFinalizer(gadget, gadgetFinalizer) }); err != nil {
+		return err
+	}
+	return r.warehouse.remove(gadget, r.flaw)
+}
+
+// careless loses errors of a reconciler with that flaw.
+func careless(sound *gadgetReconciler) reconcile.Reconciler {
+	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		result, err := sound.Reconcile(ctx, request)
+		if sound.flaw == swallows || sound.flaw == conflictIsFine && apierrors.IsConflict(err) {
+			return result, nil
+		}
+		return result, err
+	})
+}
+
+// mortal ends an operator when a request fails in a way that the flaw can't stand.
+type mortal struct {
+	next  http.RoundTripper
+	flaw  mutation
+	end   context.CancelFunc
+	wrote atomic.Bool
+}
+
+// runMortal returns a context that ends so, and the configuration that sees to it.
+func runMortal(ctx context.Context, config *rest.Config, mutation mutation) (context.Context, *rest.Config) {
+	ctx, end := context.WithCancel(ctx)
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &mortal{next: next, flaw: mutation, end: end} })
+	return ctx, config
+}
+
+// RoundTrip implements http.RoundTripper.
+func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
+	writes := request.Method != http.MethodGet
+	if writes {
+		m.wrote.Store(true)
+	}
+	response, err := m.next.RoundTrip(request)
+	failed := err != nil || response.StatusCode >= http.StatusInternalServerError
+	if failed && (m.flaw == endsOnError && writes || m.flaw == endsAtStart && !m.wrote.Load()) {
+		m.end()
+	}
+	if err == nil && m.flaw == endsWithWatch {
+		response.Body = &fatalBody{ReadCloser: response.Body, end: m.end}
+	}
+	return response, err
+}
+
+// fatalBody ends an operator when it breaks in the middle.
+type fatalBody struct {
+	io.ReadCloser
+	end context.CancelFunc
+}
+
+// Read implements io.Reader.
+func (b *fatalBody) Read(buffer []byte) (int, error) {
+	n, err := b.ReadCloser.Read(buffer)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		b.end()
+	}
+	return n, err
+}

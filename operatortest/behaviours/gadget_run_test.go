@@ -1,0 +1,229 @@
+package behaviours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// gadgetOperator describes the reference operator, with a flaw or without.
+func gadgetOperator(mutation mutation) operatortest.Operator {
+	stock := &warehouse{
+		parcels: map[types.NamespacedName]string{}, closed: map[string]bool{},
+		begin: map[string]func(string) (func() error, error){},
+	}
+	return chaoticOperator(mutation, operatortest.Operator{
+		CRDs:    []string{"testdata/gadget/gadgets.yaml"},
+		Samples: "testdata/gadget/samples",
+		Sample:  "testdata/gadget/samples/gadget.yaml",
+		Roles:   []string{"testdata/gadget/role.yaml"},
+		Run: func(ctx context.Context, config *rest.Config, options operatortest.RunOptions) error {
+			return runFlawed(ctx, config, options, stock, mutation)
+		},
+		Children: []operatortest.Child{{
+			Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+			Name: func(gadget *unstructured.Unstructured) string {
+				name, _, _ := unstructured.NestedString(gadget.Object, "spec", "configMapName")
+				return name
+			},
+			Drift:   map[string]string{"another size": `{"data":{"size":"99"}}`},
+			Foreign: map[string]string{"a key of someone else": `{"data":{"theirs":"kept"}}`},
+		}},
+		MaxWrites: 3, // finalizer, ConfigMap, status
+		Values:    map[string][]any{"spec.configMapName": {"settings", "options", "tuning"}},
+		Unmeetable: []operatortest.Unmeetable{{
+			Name:  "ConfigMap belongs to someone else",
+			Patch: `{"spec":{"configMapName":"taken"}}`,
+			Prepare: func(ctx context.Context, writer client.Client, namespace string) error {
+				return writer.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taken"}})
+			},
+		}},
+		External: stock,
+	})
+}
+
+// runGadgets runs the reference operator.
+func runGadgets(ctx context.Context, restConfig *rest.Config, options operatortest.RunOptions, stock *warehouse, mutation mutation) error {
+	unique := true // controller-runtime wants one controller of a name in a process; here are many
+	setup := ctrl.Options{
+		Logger:     logr.Discard(),
+		Metrics:    server.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{options.Namespace: {}}},
+		Client:     client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		Controller: config.Controller{SkipNameValidation: &unique},
+	}
+	if options.Resync > 0 {
+		setup.Cache.SyncPeriod = &options.Resync
+	}
+	if election := options.LeaderElection; election != nil {
+		setup.LeaderElection, setup.LeaderElectionID = true, "gadget-operator"
+		setup.LeaderElectionNamespace = election.Namespace
+		setup.LeaseDuration, setup.RenewDeadline, setup.RetryPeriod = &election.LeaseDuration, &election.RenewDeadline, &election.RetryPeriod
+		setup.LeaderElectionReleaseOnCancel = true
+	}
+	manager, err := ctrl.NewManager(restConfig, setup)
+	if err != nil {
+		return err
+	}
+	reconciler := &gadgetReconciler{
+		Client: manager.GetClient(), live: manager.GetAPIReader(), recorder: manager.GetEventRecorder("gadget-operator"), warehouse: stock, flaw: mutation,
+	}
+	builder := ctrl.NewControllerManagedBy(manager).Named("gadget").For(newGadget())
+	if mutation != ignoresChildren {
+		builder = builder.Owns(&corev1.ConfigMap{}).
+			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(reconciler.waitingFor))
+	}
+	if err := builder.Complete(careless(reconciler)); err != nil {
+		return err
+	}
+	return manager.Start(ctx)
+}
+
+// waitingFor are the gadgets that need a ConfigMap of this name, whosever it is.
+func (r *gadgetReconciler) waitingFor(ctx context.Context, configMap client.Object) []reconcile.Request {
+	gadgets := &unstructured.UnstructuredList{}
+	gadgets.SetGroupVersionKind(gadgetKind.GroupVersion().WithKind("GadgetList"))
+	if r.flaw == missesRemoval || r.List(ctx, gadgets, client.InNamespace(configMap.GetNamespace())) != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, gadget := range gadgets.Items {
+		if name, _, _ := unstructured.NestedString(gadget.Object, "spec", "configMapName"); name == configMap.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&gadget)})
+		}
+	}
+	return requests
+}
+
+// setStatus writes the status of a gadget.
+func setStatus(gadget *unstructured.Unstructured, conditions []metav1.Condition) error {
+	var list []any
+	for i := range conditions {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i])
+		if err != nil {
+			return err
+		}
+		list = append(list, content)
+	}
+	status := map[string]any{"observedGeneration": gadget.GetGeneration(), "conditions": list}
+	return unstructured.SetNestedMap(gadget.Object, status, "status")
+}
+
+func conditionList(gadget *unstructured.Unstructured) ([]metav1.Condition, error) {
+	byType, err := trial.ConditionsOf(gadget)
+	var list []metav1.Condition
+	for _, condition := range byType {
+		list = append(list, condition)
+	}
+	return list, err
+}
+
+// warehouse is a world outside Kubernetes: a parcel for each gadget.
+type warehouse struct {
+	mu      sync.Mutex
+	parcels map[types.NamespacedName]string
+	closed  map[string]bool
+	// begin is called before each change in a namespace; what it returns is called after it.
+	begin map[string]func(call string) (end func() error, err error)
+}
+
+var errClosed = errors.New("the warehouse is closed")
+
+func (w *warehouse) store(gadget *unstructured.Unstructured) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed[gadget.GetNamespace()] {
+		return errClosed
+	}
+	key := client.ObjectKeyFromObject(gadget)
+	size, _, _ := unstructured.NestedInt64(gadget.Object, "spec", "size")
+	parcel := fmt.Sprintf("size %d", size)
+	if w.parcels[key] == parcel {
+		return nil
+	}
+	return w.change(key, "store a parcel", func() { w.parcels[key] = parcel })
+}
+
+// change lets the kit come between the operator and the warehouse.
+func (w *warehouse) change(key types.NamespacedName, call string, effect func()) error {
+	begin, interrupted := w.begin[key.Namespace]
+	if !interrupted {
+		effect()
+		return nil
+	}
+	end, err := begin(call)
+	if err != nil {
+		return err
+	}
+	effect()
+	return end()
+}
+
+func (w *warehouse) remove(gadget *unstructured.Unstructured, mutation mutation) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed[gadget.GetNamespace()] {
+		return errClosed
+	}
+	key := client.ObjectKeyFromObject(gadget)
+	if _, stored := w.parcels[key]; !stored || mutation == leaksParcel {
+		return nil
+	}
+	return w.change(key, "remove a parcel", func() { delete(w.parcels, key) })
+}
+
+// Snapshot implements External.
+func (w *warehouse) Snapshot(_ context.Context, namespace string) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := ""
+	for key, parcel := range w.parcels {
+		if key.Namespace == namespace {
+			found += key.Name + ": " + parcel + "\n"
+		}
+	}
+	return found, nil
+}
+
+// Fail implements External.
+func (w *warehouse) Fail(namespace string) (restore func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed[namespace] = true
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.closed, namespace)
+	}
+}
+
+// Interrupt implements Interrupter.
+func (w *warehouse) Interrupt(namespace string, begin func(string) (func() error, error)) (restore func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begin[namespace] = begin
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.begin, namespace)
+	}
+}

@@ -1,0 +1,256 @@
+package behaviours
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// gadgetFinalizer keeps a deleted gadget until its parcel is gone from the warehouse.
+const gadgetFinalizer = "test.example.com/parcel"
+
+// drainTimeout bounds how long a reconcile may go on after the manager was told to end.
+const drainTimeout = 10 * time.Second
+
+var gadgetKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Gadget"}
+
+// mutation is one way in which an operator can be broken. The zero value is a sound one.
+type mutation string
+
+// gadgetReconciler is a small operator that has every behaviour, unless it has a
+// flaw: it keeps a ConfigMap for each Gadget, and a parcel in a warehouse.
+type gadgetReconciler struct {
+	client.Client
+	live      client.Reader // past the cache
+	recorder  events.EventRecorder
+	warehouse *warehouse
+	flaw      mutation
+	memory    sync.Map // what some flaws keep between two reconciles
+}
+
+func newGadget() *unstructured.Unstructured {
+	gadget := &unstructured.Unstructured{}
+	gadget.SetGroupVersionKind(gadgetKind)
+	return gadget
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *gadgetReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if r.flaw != givesUp {
+		// The manager's end cancels ctx: what was begun is finished all the same.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+		defer cancel()
+	}
+	if r.flaw == readsSecrets {
+		_ = r.live.List(ctx, &corev1.SecretList{}, client.InNamespace(request.Namespace))
+	}
+	gadget := newGadget()
+	if err := r.Get(ctx, request.NamespacedName, gadget); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if gadget.GetDeletionTimestamp() != nil {
+		return reconcile.Result{}, r.finalize(ctx, gadget)
+	}
+	if r.flaw == staysRefused && isRefused(gadget) {
+		return reconcile.Result{}, nil
+	}
+	if body, found := chaotic[r.flaw]; found {
+		return reconcile.Result{}, body(r, ctx, gadget)
+	}
+	if err := r.begin(ctx, gadget); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.keepConfigMap(ctx, gadget)
+}
+
+// begin does what comes before the ConfigMap.
+func (r *gadgetReconciler) begin(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if err := r.addFinalizer(ctx, gadget); err != nil {
+		return err
+	}
+	return r.warehouse.store(gadget)
+}
+
+// keepConfigMap looks after the ConfigMap, and says so in the status.
+func (r *gadgetReconciler) keepConfigMap(ctx context.Context, gadget *unstructured.Unstructured) error {
+	refusal, err := r.applyConfigMap(ctx, gadget)
+	if err != nil {
+		return err
+	}
+	if refusal == "" && r.flaw != leaksRenamed {
+		if err := r.removeRenamed(ctx, gadget); err != nil {
+			return err
+		}
+	}
+	return r.writeStatus(ctx, gadget, refusal)
+}
+
+func (r *gadgetReconciler) finalize(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if !controllerutil.ContainsFinalizer(gadget, gadgetFinalizer) {
+		return nil
+	}
+	if r.flaw == letsGoFirst {
+		return r.letGo(ctx, gadget)
+	}
+	err := r.warehouse.remove(gadget, r.flaw)
+	if err != nil && r.flaw != forgetsOnError {
+		return err
+	}
+	if r.flaw == keepsFinalizer {
+		return nil
+	}
+	return r.patchGadget(ctx, gadget, func() { controllerutil.RemoveFinalizer(gadget, gadgetFinalizer) })
+}
+
+func (r *gadgetReconciler) addFinalizer(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if controllerutil.ContainsFinalizer(gadget, gadgetFinalizer) {
+		return nil
+	}
+	return r.patchGadget(ctx, gadget, func() { controllerutil.AddFinalizer(gadget, gadgetFinalizer) })
+}
+
+func (r *gadgetReconciler) patchGadget(ctx context.Context, gadget *unstructured.Unstructured, change func()) error {
+	before := gadget.DeepCopy()
+	change()
+	// Finalizers are a list that a merge patch replaces as a whole, so it must not be an outdated one.
+	lock := client.MergeFromWithOptimisticLock{}
+	return client.IgnoreNotFound(r.Patch(ctx, gadget, client.MergeFromWithOptions(before, lock)))
+}
+
+// applyConfigMap makes the gadget's ConfigMap like desired. It returns why it may not.
+func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructured.Unstructured) (refusal string, err error) {
+	desired := desiredConfigMap(gadget)
+	if r.flaw == ignoresColour {
+		delete(desired.Data, "colour")
+	}
+	if r.flaw == keepsToken || r.flaw == restoresToken {
+		desired.Data["token"] = tokenOf(gadget)
+	}
+	found := &corev1.ConfigMap{}
+	err = r.Get(ctx, client.ObjectKeyFromObject(desired), found)
+	if apierrors.IsNotFound(err) {
+		return "", r.Create(ctx, desired)
+	}
+	if err != nil {
+		return "", err
+	}
+	if r.flaw == adopts || r.flaw == overwrites {
+		return "", r.Update(ctx, desired)
+	}
+	if !metav1.IsControlledBy(found, gadget) {
+		return fmt.Sprintf("ConfigMap %s belongs to someone else", found.Name), nil
+	}
+	if r.flaw == actsOnCreate {
+		return "", nil
+	}
+	if r.flaw == keepsToken {
+		delete(desired.Data, "token")
+	}
+	changed := found.DeepCopy()
+	if changed.Data == nil {
+		changed.Data = map[string]string{}
+	}
+	for _, key := range []string{"size", "colour"} {
+		if r.flaw != keepsColour {
+			delete(changed.Data, key)
+		}
+	}
+	maps.Copy(changed.Data, desired.Data)
+	if maps.Equal(changed.Data, found.Data) {
+		return "", nil
+	}
+	return "", r.patchConfigMap(ctx, changed, found)
+}
+
+func desiredConfigMap(gadget *unstructured.Unstructured) *corev1.ConfigMap {
+	spec, _, _ := unstructured.NestedMap(gadget.Object, "spec")
+	desired := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: gadget.GetNamespace(), Name: fmt.Sprint(spec["configMapName"])},
+		Data:       map[string]string{"size": fmt.Sprint(spec["size"])},
+	}
+	if colour, found := spec["colour"]; found {
+		desired.Data["colour"] = fmt.Sprint(colour)
+	}
+	desired.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(gadget, gadgetKind)}
+	return desired
+}
+
+// removeRenamed deletes the ConfigMap of an earlier name.
+func (r *gadgetReconciler) removeRenamed(ctx context.Context, gadget *unstructured.Unstructured) error {
+	list := &corev1.ConfigMapList{}
+	if err := r.List(ctx, list, client.InNamespace(gadget.GetNamespace())); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		made := &list.Items[i]
+		if metav1.IsControlledBy(made, gadget) && made.Name != desiredConfigMap(gadget).Name {
+			if err := client.IgnoreNotFound(r.Delete(ctx, made, client.Preconditions{UID: &made.UID})); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *gadgetReconciler) writeStatus(ctx context.Context, gadget *unstructured.Unstructured, refusal string) error {
+	conditions, err := conditionList(gadget)
+	if err != nil {
+		return err
+	}
+	ready := metav1.Condition{
+		Type: "Ready", Status: metav1.ConditionTrue, Reason: "ConfigMapMade", Message: "the ConfigMap is there",
+		ObservedGeneration: gadget.GetGeneration(),
+	}
+	if r.flaw == forgetsGeneration {
+		ready.ObservedGeneration = 0
+	}
+	if r.flaw == writesInSteps && len(conditions) == 0 {
+		ready.Status, ready.Reason = metav1.ConditionFalse, "Working"
+		meta.SetStatusCondition(&conditions, ready)
+		if err := r.patchStatus(ctx, gadget, conditions); err != nil {
+			return err
+		}
+		ready.Status, ready.Reason = metav1.ConditionTrue, "ConfigMapMade"
+	}
+	if refusal != "" && r.flaw == keepsStatus {
+		return nil
+	}
+	if refusal != "" && r.flaw != claimsSuccess {
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "ErrResourceExists", refusal
+	}
+	warn := refusal != "" && !meta.IsStatusConditionFalse(conditions, ready.Type)
+	if !meta.SetStatusCondition(&conditions, ready) && r.flaw != writesAlways && r.flaw != warnsAlways {
+		return nil
+	}
+	if err := r.patchStatus(ctx, gadget, conditions); err != nil {
+		return err
+	}
+	if warn || r.flaw == warnsAlways {
+		r.recorder.Eventf(gadget, nil, corev1.EventTypeWarning, ready.Reason, "Reconcile", "%s", refusal)
+	}
+	return nil
+}
+
+func (r *gadgetReconciler) patchStatus(ctx context.Context, gadget *unstructured.Unstructured, conditions []metav1.Condition) error {
+	before := gadget.DeepCopy()
+	if err := setStatus(gadget, conditions); err != nil {
+		return err
+	}
+	// The cache may be older than our own last write; the API server then refuses this one.
+	lock := client.MergeFromWithOptimisticLock{}
+	return client.IgnoreNotFound(r.Status().Patch(ctx, gadget, client.MergeFromWithOptions(before, lock)))
+}

@@ -1,0 +1,186 @@
+package behaviours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+var leastPrivilege = behaviour{
+	name:    "least-privilege",
+	promise: "needs all the permissions of its own role, and no others",
+	advice: "the RBAC markers beside the code that needs them, and the role that is generated from them: " +
+		"list and watch for what is in a cache, get only for what is read live, and each write verb only where it is used",
+	check: func(ctx context.Context, runner *trial.Runner) error {
+		return runner.Try(ctx, "the life of a resource", func(ctx context.Context, t *trial.Trial) error {
+			if err := useAllPermissions(ctx, t); err != nil {
+				return errors.Join(forbiddenRequests(t), err)
+			}
+			if err := forbiddenRequests(t); err != nil {
+				return err
+			}
+			return unusedPermissions(t)
+		})
+	},
+}
+
+// useAllPermissions takes an operator through everything it has permissions for.
+func useAllPermissions(ctx context.Context, t *trial.Trial) error {
+	operator := t.Start(operatortest.RunOptions{LeaderElection: t.LenientElection("first")})
+	resource := t.Resource(nil)
+	if _, err := t.Establish(ctx, operator, resource); err != nil {
+		return err
+	}
+	if err := disturbAll(ctx, t); err != nil {
+		return err
+	}
+	if err := visitUnmeetable(ctx, t, resource); err != nil {
+		return err
+	}
+	spec, err := t.OtherSpec(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.SetSpec(ctx, resource, spec); err != nil {
+		return err
+	}
+	if err := t.Converge(ctx, resource); err != nil {
+		return err
+	}
+	if err := operator.Stop(); err != nil {
+		return err
+	}
+	t.Start(operatortest.RunOptions{LeaderElection: t.LenientElection("second")})
+	if err := t.Delete(ctx, resource); err != nil {
+		return err
+	}
+	return t.WaitGone(ctx, resource, "it was deleted")
+}
+
+// disturbAll deletes and changes each child in every declared way.
+func disturbAll(ctx context.Context, t *trial.Trial) error {
+	resource := t.Resource(nil)
+	for _, declared := range t.Operator.Children {
+		disturbances := append(slices.Sorted(maps.Keys(declared.Drift)), "")
+		for _, what := range disturbances {
+			patch := declared.Drift[what]
+			if err := disturb(ctx, t, declared, patch); err != nil {
+				return err
+			}
+			if err := t.Converge(ctx, resource); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// disturb patches a child of the trial's resource, or deletes it.
+func disturb(ctx context.Context, t *trial.Trial, declared operatortest.Child, patch string) error {
+	resource := t.Resource(nil)
+	if err := t.Get(ctx, resource); err != nil {
+		return err
+	}
+	child, err := t.Child(ctx, declared, resource)
+	if err != nil || child == nil {
+		return err
+	}
+	if patch == "" {
+		return t.Delete(ctx, child)
+	}
+	return t.Patch(ctx, child, patch)
+}
+
+// forbiddenRequests returns an error if the API server refused a request for want of permission.
+func forbiddenRequests(t *trial.Trial) error {
+	var refused []string
+	for _, log := range t.Logs() {
+		for _, request := range log {
+			if request.Status == http.StatusForbidden && !slices.Contains(refused, request.Kind()) {
+				refused = append(refused, request.Kind())
+			}
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	return fmt.Errorf("expected every request to be allowed by the operator's roles\nfound refused ones: %s", strings.Join(refused, ", "))
+}
+
+// unusedPermissions returns an error if the roles allow what the operator never asked for.
+func unusedPermissions(t *trial.Trial) error {
+	used := map[string]bool{}
+	for _, log := range t.Logs() {
+		for _, request := range log {
+			used[request.Kind()], used[standIn(request).Kind()] = true, true
+		}
+	}
+	var unused []string
+	for _, rule := range t.Rules {
+		for _, permission := range permissions(rule.PolicyRule) {
+			if !used[permission] {
+				unused = append(unused, permission+" ("+rule.File+")")
+			}
+		}
+	}
+	if len(unused) == 0 {
+		return nil
+	}
+	return fmt.Errorf("expected every permission of the operator's roles to be used in the life of a resource\nfound unused ones: %s", strings.Join(unused, ", "))
+}
+
+// standIn is what client-go asks for in the place of a request, of another server or at another time.
+func standIn(request traffic.Request) traffic.Request {
+	switch {
+	case request.Lists: // an informer lists where the API server can't begin a watch with all objects
+		request.Verb = "list"
+	case request.IsEvent() && request.Verb == "create": // an event that is given again counts up the first one
+		request.Verb = "patch"
+	}
+	return request
+}
+
+// permissions are what a rule allows, each in the words of [traffic.Request.Kind].
+// A wildcard stays one, and so no request matches it.
+func permissions(rule rbacv1.PolicyRule) []string {
+	var all []string
+	for _, verb := range rule.Verbs {
+		for _, path := range rule.NonResourceURLs {
+			all = append(all, verb+" "+path)
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				name, subresource, _ := strings.Cut(resource, "/")
+				all = append(all, traffic.Request{Verb: verb, Group: group, Resource: name, Subresource: subresource}.Kind())
+			}
+		}
+	}
+	return all
+}
+
+// visitUnmeetable takes the resource to each spec that can't be met, and back.
+func visitUnmeetable(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured) error {
+	for _, unmeetable := range t.Operator.Unmeetable {
+		if err := t.MakeUnmeetable(ctx, resource, unmeetable); err != nil {
+			return err
+		}
+		if err := t.SetSpec(ctx, resource, t.SampleSpec()); err != nil {
+			return err
+		}
+		if err := t.Converge(ctx, resource); err != nil {
+			return err
+		}
+	}
+	return nil
+}

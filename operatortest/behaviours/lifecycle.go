@@ -1,0 +1,70 @@
+package behaviours
+
+import (
+	"context"
+
+	"example.com/operator-workshop/operatortest/internal/state"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// lifecycle is the life of a resource: it is made, changed and deleted.
+type lifecycle struct {
+	change map[string]any
+	// made and changed are what fresh resources of the two specs end like.
+	made, changed state.Snapshot
+}
+
+func newLifecycle(ctx context.Context, runner *trial.Runner) (*lifecycle, error) {
+	change, err := runner.OtherSpec(ctx)
+	if err != nil {
+		return nil, err
+	}
+	made, err := runner.Fresh(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := runner.Fresh(ctx, change)
+	if err != nil {
+		return nil, err
+	}
+	return &lifecycle{change: change, made: made, changed: changed}, expectEffect(runner, change, made, changed)
+}
+
+// runLifecycle plays a lifecycle to its end. The resource must get to where a fresh one
+// gets, and leave nothing. A hook runs at the end of each phase, before it is looked at again.
+func runLifecycle(ctx context.Context, t *trial.Trial, life *lifecycle, hook func(context.Context) error) error {
+	resource := t.Resource(nil)
+	phases := []struct {
+		begin, end func() error
+	}{
+		{
+			begin: func() error { return t.Create(ctx, resource) },
+			end:   func() error { return t.ConvergeTo(ctx, resource, life.made, "the new resource to end like any other") },
+		},
+		{
+			begin: func() error { return t.SetSpec(ctx, resource, life.change) },
+			end: func() error {
+				return t.ConvergeTo(ctx, resource, life.changed, "the changed resource to end like one that had this spec from the beginning")
+			},
+		},
+		{
+			begin: func() error { return t.Delete(ctx, resource) },
+			end:   func() error { return t.WaitGone(ctx, resource, "it was made, changed and deleted") },
+		},
+	}
+	for _, phase := range phases {
+		if err := phase.begin(); err != nil {
+			return err
+		}
+		if err := phase.end(); err != nil {
+			return err
+		}
+		if err := hook(ctx); err != nil {
+			return err
+		}
+		if err := phase.end(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

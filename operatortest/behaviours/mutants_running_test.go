@@ -1,0 +1,83 @@
+package behaviours
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	"k8s.io/client-go/rest"
+
+	"example.com/operator-workshop/operatortest"
+)
+
+// Flaws of an operator among others.
+const (
+	readsSecrets  mutation = "reads something that its role does not allow"
+	ignoresLease  mutation = "runs without leader election"
+	keepsWriting  mutation = "goes on working after its lease is lost"
+	neverEnds     mutation = "goes on after it was told to end"
+	leavesRunning mutation = "leaves a goroutine running"
+	givesUp       mutation = "cancels its requests when it is told to end"
+)
+
+var _ = DescribeTable("an operator that is no good neighbour is caught", expectCaught,
+	Entry(nil, leastPrivilege, readsSecrets, "found refused ones: list secrets"),
+	Entry(nil, failover, ignoresLease, "expected the second replica to write nothing while the first leads"),
+	Entry(nil, failover, keepsWriting, "expected the first replica to write nothing once the second does"),
+	Entry(nil, shutdown, neverEnds, "its Run has not returned"),
+	Entry(nil, shutdown, leavesRunning, "leaveRunning"),
+	Entry(nil, shutdown, givesUp, "given up by the operator"),
+)
+
+var _ = DescribeTable("a role that does not fit is caught", func(ctx SpecContext, file, report string) {
+	operator := gadgetOperator("")
+	operator.Timeout = catchTimeout
+	operator.Roles = []string{file}
+	expectReport(ctx, leastPrivilege, operator, report)
+},
+	Entry("with a permission that nobody uses", "testdata/gadget/role-generous.yaml", "found unused ones: update configmaps (testdata/gadget/role-generous.yaml)"),
+	Entry("with a wildcard", "testdata/gadget/role-wildcard.yaml", "found unused ones: * *.*"),
+)
+
+var _ = It("an operator that says it works off its queue, and does not, is caught", func(ctx SpecContext) {
+	operator := gadgetOperator("")
+	operator.Timeout = catchTimeout
+	operator.Drains = true
+	expectReport(ctx, shutdown, operator, "expected what was in the queue when the operator was told to end to be worked off")
+})
+
+// leaveRunning is what an operator does not wait for.
+func leaveRunning() { select {} }
+
+// runFlawed runs the reference operator, and what is wrong with it as a process.
+func runFlawed(ctx context.Context, config *rest.Config, options operatortest.RunOptions, stock *warehouse, mutation mutation) error {
+	switch mutation {
+	case ignoresLease:
+		options.LeaderElection = nil
+	case leavesRunning:
+		go leaveRunning()
+	case neverEnds:
+		ctx = late(ctx)
+	case endsOnError, endsWithWatch, endsAtStart:
+		ctx, config = runMortal(ctx, config, mutation)
+	case keepsWriting:
+		return runTwice(ctx, config, options, stock)
+	}
+	return runGadgets(ctx, config, options, stock, mutation)
+}
+
+// runTwice ignores that the lease was lost, and works on without one.
+func runTwice(ctx context.Context, config *rest.Config, options operatortest.RunOptions, stock *warehouse) error {
+	if err := runGadgets(ctx, config, options, stock, ""); err == nil {
+		return nil
+	}
+	options.LeaderElection = nil
+	return runGadgets(ctx, config, options, stock, "")
+}
+
+// late is done a while after the context is, too late for the kit.
+func late(ctx context.Context) context.Context {
+	later, end := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { time.AfterFunc(catchTimeout+time.Second, end) })
+	return later
+}

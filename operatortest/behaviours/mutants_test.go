@@ -1,0 +1,126 @@
+package behaviours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// catchTimeout bounds the waits for what a broken operator never does. A sound
+// reference operator needs less than a second on an idle machine; a busy one gets more, see BeforeSuite.
+var catchTimeout = 5 * time.Second
+
+// sideBySide is how many broken operators are tried at a time: each of them is mostly waited for.
+const sideBySide = 3
+
+// mutant is an operator with a flaw, the behaviour that it lacks, and a part of what the kit says then.
+type mutant struct {
+	lacking behaviour
+	flaw    mutation
+	report  string
+}
+
+// operator is the reference operator with the flaw.
+func (m mutant) operator() operatortest.Operator {
+	operator := gadgetOperator(m.flaw)
+	operator.Timeout = catchTimeout
+	if m.flaw == overwrites || m.flaw == adopts {
+		operator.Roles = []string{"testdata/gadget/role-generous.yaml"}
+	}
+	return operator
+}
+
+// catches declares a spec that tries broken operators, some at a time, and fails for those that are not caught.
+func catches(kind string, operators ...mutant) {
+	It("catches every operator that "+kind, func(ctx SpecContext) {
+		free := make(chan struct{}, sideBySide)
+		errs := make([]error, len(operators))
+		var all sync.WaitGroup
+		for i, each := range operators {
+			all.Go(func() {
+				free <- struct{}{}
+				defer func() { <-free }()
+				if err := tryReport(ctx, each.lacking, each.operator(), each.report); err != nil {
+					errs[i] = fmt.Errorf("one that %s: %w", each.flaw, err)
+				}
+			})
+		}
+		all.Wait()
+		Expect(errors.Join(errs...)).NotTo(HaveOccurred())
+	})
+}
+
+// expectCaught is for an operator that must be tried alone, for it disturbs the whole process.
+func expectCaught(ctx context.Context, lacking behaviour, mutation mutation, report string) {
+	GinkgoHelper()
+	expectReport(ctx, lacking, mutant{flaw: mutation}.operator(), report)
+}
+
+// expectReport tries a behaviour on an operator, and expects a report that names the behaviour and says what is wrong.
+func expectReport(ctx context.Context, lacking behaviour, operator operatortest.Operator, report string) {
+	GinkgoHelper()
+	Expect(tryReport(ctx, lacking, operator, report)).To(Succeed())
+}
+
+// tryReport fails when there is no such report.
+func tryReport(ctx context.Context, lacking behaviour, operator operatortest.Operator, report string) error {
+	runner, err := trial.NewRunner(ctx, operator, cluster)
+	if err != nil {
+		return err
+	}
+	return tryReportIn(ctx, runner, lacking, report)
+}
+
+func tryReportIn(ctx context.Context, runner *trial.Runner, lacking behaviour, report string) error {
+	err := lacking.try(ctx, runner)
+	expected := MatchError(And(
+		HavePrefix("behaviour %q: the operator ", lacking.name),
+		ContainSubstring(report),
+		ContainSubstring("what to look at: "),
+	))
+	matched, problem := expected.Match(err)
+	if problem != nil {
+		return fmt.Errorf("behaviour %q was found where it is lacking: %w", lacking.name, problem)
+	}
+	if !matched {
+		return errors.New(expected.FailureMessage(err))
+	}
+	return nil
+}
+
+// Flaws of the simple life.
+const (
+	forgetsGeneration mutation = "writes a condition without observedGeneration"
+	writesAlways      mutation = "writes the status in every reconcile"
+	writesInSteps     mutation = "writes the status twice on the way"
+	ignoresChildren   mutation = "does not watch its ConfigMaps"
+	overwrites        mutation = "sends a new ConfigMap instead of the changed old one"
+	adopts            mutation = "makes a foreign ConfigMap its own"
+	warnsAlways       mutation = "gives a warning in every reconcile"
+	keepsFinalizer    mutation = "never takes its finalizer off"
+	leaksParcel       mutation = "leaves its parcel in the warehouse"
+	forgetsOnError    mutation = "takes its finalizer off although the warehouse is closed"
+)
+
+var _ = Describe("the test kit", func() {
+	catches("fails in the simple life",
+		mutant{converges, forgetsGeneration, "has observedGeneration 0, not 1"},
+		mutant{silent, writesAlways, "expected no write request while"},
+		mutant{frugal, writesInSteps, "expected at most 3 write requests with effect"},
+		mutant{drift, ignoresChildren, "ConfigMap settings to come back after it was changed"},
+		mutant{drift, overwrites, "theirs"},
+		mutant{collision, adopts, "no condition has a message that names it"},
+		mutant{collision, warnsAlways, "again and again"},
+		mutant{deletion, keepsFinalizer, `held by its finalizers ["test.example.com/parcel"]`},
+		mutant{deletion, leaksParcel, "gadget: size 2"},
+		mutant{deletion, forgetsOnError, "expected the resource to wait until the world outside is clean"},
+	)
+})

@@ -1,0 +1,178 @@
+package behaviours
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// Flaws in what Normalize hides, in objects that nobody declared, and in other namespaces.
+const (
+	keepsToken      mutation = "puts a token into its ConfigMap, and never looks at it again"
+	leaksSecret     mutation = "makes a Secret for each gadget, and forgets it"
+	leaksAtStart    mutation = "makes another Secret at each start"
+	writesElsewhere mutation = "writes to another namespace"
+)
+
+// Sound operators like these.
+const (
+	restoresToken  mutation = "puts a token into its ConfigMap, and back when it is changed"
+	declaresSecret mutation = "makes a Secret that it declares"
+	makesNothing   mutation = "has no children"
+)
+
+// secretiveOperator adapts the description of the reference operator to these.
+func secretiveOperator(mutation mutation, operator operatortest.Operator) operatortest.Operator {
+	switch mutation {
+	case keepsToken, restoresToken:
+		operator.Children[0].Drift = map[string]string{"another token": `{"data":{"token":"someone-else"}}`}
+		operator.Normalize = func(object *unstructured.Unstructured) {
+			unstructured.RemoveNestedField(object.Object, "data", "token")
+		}
+	case leaksSecret, leaksAtStart:
+		operator.Roles = []string{"testdata/gadget/role-secrets.yaml"}
+	case declaresSecret:
+		operator.Roles = []string{"testdata/gadget/role-secrets.yaml"}
+		operator.Children = append(operator.Children, operatortest.Child{Kind: corev1.SchemeGroupVersion.WithKind("Secret")})
+		operator.MaxWrites++
+	case makesNothing:
+		operator.Children, operator.Unmeetable = nil, nil
+	}
+	return operator
+}
+
+// tokenOf is a token that differs for each gadget.
+func tokenOf(gadget *unstructured.Unstructured) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(gadget.GetUID())))
+}
+
+func (r *gadgetReconciler) leakSecret(ctx context.Context, gadget *unstructured.Unstructured) error {
+	leaked := newSecret(gadget)
+	leaked.OwnerReferences = nil
+	return r.alsoMake(ctx, gadget, leaked)
+}
+
+func (r *gadgetReconciler) leakAtStart(ctx context.Context, gadget *unstructured.Unstructured) error {
+	leaked := newSecret(gadget)
+	leaked.Name, leaked.GenerateName = "", "start-"
+	if _, again := r.memory.LoadOrStore("started", true); again {
+		return r.alsoMake(ctx, gadget, nil)
+	}
+	return r.alsoMake(ctx, gadget, leaked)
+}
+
+func (r *gadgetReconciler) declareSecret(ctx context.Context, gadget *unstructured.Unstructured) error {
+	return r.alsoMake(ctx, gadget, newSecret(gadget))
+}
+
+// newSecret is a Secret that the gadget owns.
+func newSecret(gadget *unstructured.Unstructured) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: gadget.GetNamespace(), Name: gadget.GetName(),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(gadget, gadgetKind)},
+	}}
+}
+
+// alsoMake does what the reference operator does, after it has made another object.
+func (r *gadgetReconciler) alsoMake(ctx context.Context, gadget *unstructured.Unstructured, object *corev1.Secret) error {
+	if err := r.begin(ctx, gadget); err != nil {
+		return err
+	}
+	if object != nil {
+		if err := client.IgnoreAlreadyExists(r.Create(ctx, object)); err != nil {
+			return err
+		}
+	}
+	return r.keepConfigMap(ctx, gadget)
+}
+
+func (r *gadgetReconciler) writeElsewhere(ctx context.Context, gadget *unstructured.Unstructured) error {
+	elsewhere := desiredConfigMap(gadget)
+	elsewhere.Namespace, elsewhere.Name, elsewhere.OwnerReferences = metav1.NamespaceDefault, gadget.GetNamespace(), nil
+	if err := client.IgnoreAlreadyExists(r.Create(ctx, elsewhere)); err != nil {
+		return err
+	}
+	if err := client.IgnoreNotFound(r.Delete(ctx, elsewhere)); err != nil { // so that nothing is left there
+		return err
+	}
+	return r.alsoMake(ctx, gadget, nil)
+}
+
+func (r *gadgetReconciler) makeNothing(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if err := r.begin(ctx, gadget); err != nil {
+		return err
+	}
+	return r.writeStatus(ctx, gadget, "")
+}
+
+var _ = Describe("the test kit", func() {
+	catches("has flaws where nothing is compared",
+		mutant{drift, keepsToken, "data.token of ConfigMap settings still has the value that it was changed to"},
+		mutant{converges, leaksSecret, "found Secret gadget\n"},
+		mutant{crash, leaksAtStart, "found Secret start-"},
+		mutant{converges, writesElsewhere, "create configmaps default/"},
+	)
+})
+
+var _ = DescribeTable("an operator that makes more, or nothing, is not caught for it", func(ctx SpecContext, sound mutation, behaviours ...behaviour) {
+	runner, err := trial.NewRunner(ctx, gadgetOperator(sound), cluster)
+	Expect(err).NotTo(HaveOccurred())
+	for _, behaviour := range behaviours {
+		Expect(behaviour.try(ctx, runner)).To(Succeed(), behaviour.name)
+	}
+},
+	func(sound mutation, _ ...behaviour) string { return "one that " + string(sound) },
+	Entry(nil, restoresToken, drift),
+	Entry(nil, declaresSecret, converges, deletion),
+	Entry(nil, makesNothing, converges, silent, failover),
+)
+
+var _ = It("the behaviours that disturb children are not taken for tried where there are none", func() {
+	Expect(drift.needsChild).To(BeTrue())
+	Expect(collision.needsChild).To(BeTrue())
+})
+
+var _ = DescribeTable("a disturbance that is none is noticed", func(ctx SpecContext, lacking behaviour, change func(*operatortest.Operator), report string) {
+	operator := gadgetOperator("")
+	operator.Timeout = catchTimeout
+	change(&operator)
+	expectReport(ctx, lacking, operator, report)
+},
+	Entry("a patch to the value that is there", drift,
+		func(operator *operatortest.Operator) {
+			operator.Children[0].Drift = map[string]string{"the same": `{"data":{"size":"2"}}`}
+		},
+		`expected the patch {"data":{"size":"2"}} to change ConfigMap settings`),
+	Entry("a patch with a misspelt field", drift,
+		func(operator *operatortest.Operator) {
+			operator.Children[0].Drift = map[string]string{"misspelt": `{"dota":{"size":"9"}}`}
+		},
+		`unknown field "dota"`),
+	Entry("a patch of others' fields that are not compared", drift,
+		func(operator *operatortest.Operator) {
+			operator.Normalize = func(object *unstructured.Unstructured) {
+				unstructured.RemoveNestedField(object.Object, "data", "theirs")
+			}
+		},
+		`expected the patch {"data":{"theirs":"kept"}} of Child.Foreign to change a field of ConfigMap settings that is compared`),
+	Entry("the drift of a child that the sample does not have", drift,
+		func(operator *operatortest.Operator) {
+			operator.Children = append(operator.Children, operatortest.Child{
+				Kind: corev1.SchemeGroupVersion.WithKind("Service"), Name: func(*unstructured.Unstructured) string { return "" },
+			})
+		},
+		"found no name for its Service"),
+	Entry("a spec that can't be met, like the sample's", transitions,
+		func(operator *operatortest.Operator) { operator.Unmeetable[0].Patch = `{"spec":{"size":2}}` },
+		`expected the patch of Operator.Unmeetable "ConfigMap belongs to someone else" to change the sample's spec`),
+)

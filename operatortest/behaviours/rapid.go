@@ -1,0 +1,82 @@
+package behaviours
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// rapidFlags guards rapid's settings, which are flags of the whole process.
+var rapidFlags sync.Mutex
+
+// runRapid draws random values for a property from a seed. If the property
+// fails, rapid repeats it with ever smaller values that make it fail too; the last
+// time it fails is the smallest one found, in about the time given. Other users of rapid keep their settings.
+func runRapid(seed int64, shrinkTime time.Duration, property func(*rapid.T)) {
+	rapidFlags.Lock()
+	defer rapidFlags.Unlock()
+	for name, value := range map[string]string{
+		"rapid.seed":       strconv.FormatInt(seed, 10),
+		"rapid.checks":     "5", // with -short it runs a fifth of them
+		"rapid.shrinktime": shrinkTime.String(),
+		"rapid.nofailfile": "true",
+		"rapid.failfile":   "",
+	} {
+		setting := flag.Lookup(name)
+		if setting == nil {
+			continue
+		}
+		before := setting.Value.String()
+		defer func() { _ = setting.Value.Set(before) }() // it was valid
+		if err := setting.Value.Set(value); err != nil {
+			panic(fmt.Sprintf("set the flag -%s: %v", name, err))
+		}
+	}
+	done := make(chan struct{})
+	go func() { // rapid ends the goroutine of a test that fails
+		defer close(done)
+		rapid.Check(&silentTB{}, property)
+	}()
+	<-done
+}
+
+// silentTB takes what rapid has to say to a test. The property knows it already.
+type silentTB struct{ failed bool }
+
+var _ rapid.TB = (*silentTB)(nil)
+
+func (*silentTB) Helper() {}
+
+func (*silentTB) Name() string { return "operatortest" }
+
+func (*silentTB) Logf(string, ...any) {}
+
+func (*silentTB) Log(...any) {}
+
+func (*silentTB) Skipf(string, ...any) { runtime.Goexit() }
+
+func (*silentTB) Skip(...any) { runtime.Goexit() }
+
+func (*silentTB) SkipNow() { runtime.Goexit() }
+
+func (s *silentTB) Errorf(string, ...any) { s.failed = true }
+
+func (s *silentTB) Error(...any) { s.failed = true }
+
+func (s *silentTB) Fatalf(string, ...any) { s.FailNow() }
+
+func (s *silentTB) Fatal(...any) { s.FailNow() }
+
+func (s *silentTB) Fail() { s.failed = true }
+
+func (s *silentTB) Failed() bool { return s.failed }
+
+func (s *silentTB) FailNow() {
+	s.failed = true
+	runtime.Goexit()
+}

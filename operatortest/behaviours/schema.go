@@ -1,0 +1,199 @@
+package behaviours
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/manifest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/testcluster"
+)
+
+// fieldOwner is the name under which the kit applies definitions.
+const fieldOwner = client.FieldOwner("operatortest")
+
+// DescribeSchema generates the specs of the schema behaviour: the definitions
+// are sound, every sample is accepted, every invalid sample is refused for the
+// reason it names. Call it where a Describe may stand, with a cluster that the
+// suite starts in its BeforeSuite.
+func DescribeSchema(operator operatortest.Operator, cluster *testcluster.Cluster) {
+	// The specs take turns in one namespace, for Kubernetes has much to do for each.
+	ginkgo.Describe("the schema", ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
+		var namespace string
+		ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) { namespace = cluster.Namespace(ctx) })
+
+		for _, path := range operator.CRDs {
+			describeFiles("finds sound", path, func(ctx context.Context, file string) error { return checkDefinitions(ctx, cluster, file) })
+		}
+		describeFiles("accepts", operator.Samples, func(ctx context.Context, file string) error {
+			return checkSample(ctx, cluster, file, namespace)
+		})
+		describeFiles("refuses", operator.InvalidSamples, func(ctx context.Context, file string) error {
+			return checkInvalidSample(ctx, cluster, file, namespace)
+		})
+	})
+}
+
+// describeFiles makes one spec of each file, and a failing one where there is none.
+func describeFiles(verb, path string, check func(ctx context.Context, file string) error) {
+	files, err := filesOf(path)
+	if err != nil {
+		ginkgo.It(fmt.Sprintf("%s the files in %q", verb, path), func() { ginkgo.Fail(err.Error()) })
+	}
+	for _, file := range files {
+		ginkgo.It(verb+" "+filepath.ToSlash(file), func(ctx ginkgo.SpecContext) {
+			gomega.Expect(check(ctx, file)).To(gomega.Succeed())
+		})
+	}
+}
+
+func filesOf(path string) ([]string, error) {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return []string{path}, nil
+	}
+	return manifest.Files(path)
+}
+
+// checkDefinitions returns an error if a definition in the file holds a field
+// the API server does not know, or is not served, or has a schema that is not structural.
+func checkDefinitions(ctx context.Context, c *testcluster.Cluster, file string) error {
+	objects, err := manifest.Read(file)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		// Go types drop what they don't know, so only a raw object shows a misspelt field. Apply is always strict.
+		raw := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
+		if err := c.Admin.Apply(ctx, raw, fieldOwner, client.ForceOwnership, client.DryRunAll); err != nil {
+			return fmt.Errorf("%s: the API server refuses %s: %w", file, object.GetName(), err)
+		}
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.Admin.Get(ctx, client.ObjectKeyFromObject(object), definition); err != nil {
+			return fmt.Errorf("get the definition %s: %w", object.GetName(), err)
+		}
+		if err := checkConditions(definition); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// checkConditions reads what the API server says about a definition.
+func checkConditions(definition *apiextensionsv1.CustomResourceDefinition) error {
+	wanted := map[apiextensionsv1.CustomResourceDefinitionConditionType]apiextensionsv1.ConditionStatus{
+		apiextensionsv1.NamesAccepted:       apiextensionsv1.ConditionTrue,
+		apiextensionsv1.Established:         apiextensionsv1.ConditionTrue,
+		apiextensionsv1.NonStructuralSchema: apiextensionsv1.ConditionFalse,
+	}
+	found := map[apiextensionsv1.CustomResourceDefinitionConditionType]apiextensionsv1.CustomResourceDefinitionCondition{
+		// The API server leaves this condition out while it does not apply.
+		apiextensionsv1.NonStructuralSchema: {Status: apiextensionsv1.ConditionFalse},
+	}
+	for _, condition := range definition.Status.Conditions {
+		found[condition.Type] = condition
+	}
+	for kind, status := range wanted {
+		if got := found[kind]; got.Status != status {
+			return fmt.Errorf("%s: condition %s is %q, not %q: %s", definition.Name, kind, got.Status, status, got.Message)
+		}
+	}
+	return nil
+}
+
+// checkSample returns an error if an object in the file is refused, tried out or created.
+func checkSample(ctx context.Context, c *testcluster.Cluster, file, namespace string) error {
+	objects, err := manifest.Read(file)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if err := place(c, object, namespace); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if err := c.Admin.Create(ctx, object.DeepCopy(), trial.Strict, client.DryRunAll); err != nil {
+			return fmt.Errorf("%s must be accepted, but the API server refuses it: %w", file, err)
+		}
+		if err := create(ctx, c, object); err != nil {
+			return fmt.Errorf("%s passes a dry run, but the API server refuses it: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// checkInvalidSample returns an error if the last object of the file is
+// accepted, or refused for another reason than the file names. The objects
+// before it are accepted; one of the same name is what the last one changes, so
+// that a file can show a change that is refused.
+func checkInvalidSample(ctx context.Context, c *testcluster.Cluster, file, namespace string) error {
+	message, err := manifest.Refusal(file)
+	if err != nil {
+		return err
+	}
+	objects, err := manifest.Read(file)
+	if err != nil {
+		return err
+	}
+	last := len(objects) - 1
+	before := map[string]*unstructured.Unstructured{}
+	for i, object := range objects {
+		if err := place(c, object, namespace); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if i == last {
+			break
+		}
+		if err := create(ctx, c, object); err != nil {
+			return fmt.Errorf("%s: only its last object may be refused: %w", file, err)
+		}
+		before[identity(object)] = object
+	}
+	if earlier, found := before[identity(objects[last])]; found {
+		objects[last].SetResourceVersion(earlier.GetResourceVersion())
+		err = c.Admin.Update(ctx, objects[last], trial.Strict)
+	} else {
+		err = create(ctx, c, objects[last])
+	}
+	if err == nil {
+		return fmt.Errorf("%s must be refused with %q, but the API server accepts it: is the rule missing from the definition?", file, message)
+	}
+	if !strings.Contains(err.Error(), message) {
+		return fmt.Errorf("%s must be refused with %q, but the API server says: %w", file, message, err)
+	}
+	return nil
+}
+
+// identity tells objects of a file apart.
+func identity(object *unstructured.Unstructured) string {
+	return object.GroupVersionKind().GroupKind().String() + "/" + object.GetName()
+}
+
+// place puts a namespaced object into the spec's namespace.
+func place(c *testcluster.Cluster, object *unstructured.Unstructured, namespace string) error {
+	namespaced, err := c.Admin.IsObjectNamespaced(object)
+	if err != nil {
+		return fmt.Errorf("find the kind %s: %w", object.GetKind(), err)
+	}
+	if namespaced {
+		object.SetNamespace(namespace)
+	}
+	return nil
+}
+
+// create makes the object, and removes it after the spec.
+func create(ctx context.Context, c *testcluster.Cluster, object *unstructured.Unstructured) error {
+	if err := c.Admin.Create(ctx, object, trial.Strict); err != nil {
+		return err
+	}
+	ginkgo.DeferCleanup(func(ctx context.Context) error { return testcluster.RemoveObject(ctx, c.Admin, object) })
+	return nil
+}

@@ -1,0 +1,304 @@
+package behaviours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/specgen"
+	"example.com/operator-workshop/operatortest/internal/state"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+const (
+	// sequences is how many sequences are tried, stops how many specs each may visit.
+	sequences, stepsPerSequence = 8, 4
+	// drawnSpecs is how many specs they visit, besides the sample's.
+	drawnSpecs = 5
+)
+
+// sequence is a sequence of specs that one resource is given.
+type sequence struct {
+	specs []map[string]any
+	// hurried tells that only the first and the last are waited for.
+	hurried bool
+}
+
+func (j sequence) String() string {
+	text := &strings.Builder{}
+	for i, spec := range j.specs {
+		step := "change the spec to"
+		if i == 0 {
+			step = "create it with"
+		}
+		if j.passes(i) {
+			step = "don't wait, " + step
+		}
+		fmt.Fprintf(text, "  %d. %s %s\n", i+1, step, specgen.OneLine(spec))
+	}
+	return text.String()
+}
+
+// oneLine is a name for the sequence: its specs in their order.
+func (j sequence) oneLine() string {
+	specs := make([]string, len(j.specs))
+	for i, spec := range j.specs {
+		specs[i] = specgen.OneLine(spec)
+	}
+	return strings.Join(specs, " → ")
+}
+
+// passes tells whether the next spec comes before anything could be made of this one.
+func (j sequence) passes(i int) bool { return j.hurried && i > 0 && i < len(j.specs)-1 }
+
+// search is the search for a sequence that ends elsewhere than a new resource does.
+type search struct {
+	*trial.Runner
+	known *specgen.Specs
+
+	mu sync.Mutex
+	// admitted holds what the API server says of a spec, verdicts what became of a
+	// sequence, both by their texts; nil is a success.
+	admitted, results map[string]error
+	// ends holds what new resources end like, by their specs.
+	ends map[string]state.Snapshot
+	// slowest is how long the slowest successful wait took; zero if none did.
+	slowest time.Duration
+}
+
+// errNoWay says that the API server refuses a change on the way.
+var errNoWay = errors.New("the API server refuses a change on the way")
+
+func newSearch(runner *trial.Runner, known *specgen.Specs) *search {
+	return &search{Runner: runner, known: known, admitted: map[string]error{}, results: map[string]error{}, ends: map[string]state.Snapshot{}}
+}
+
+// randomSeed is what everything random is drawn from.
+func randomSeed(runner *trial.Runner) int64 {
+	if runner.Seed != 0 {
+		return runner.Seed
+	}
+	return max(ginkgo.GinkgoRandomSeed(), 1)
+}
+
+// plan is what is drawn at random: the specs to visit, and sequences among them.
+type plan struct {
+	specs     []map[string]any
+	sequences []sequence
+}
+
+// draw lets rapid choose a plan. The same random bits give the same plan, and
+// with fewer of them set it has shorter sequences to specs that are more like the
+// sample's. As many bits are drawn for every plan, which makes shrinking quick.
+func (s *search) draw(t *rapid.T) plan {
+	drawn := plan{specs: []map[string]any{s.known.Base}}
+	var visits [sequences][stepsPerSequence]int
+	var hurried [sequences]bool
+	for i := range sequences {
+		for stop := range stepsPerSequence {
+			visits[i][stop] = drawBelow(t, drawnSpecs+1)
+		}
+		hurried[i] = rapid.Bool().Draw(t, "hurried")
+	}
+	for range drawnSpecs {
+		spec, _ := s.known.Build(s.known.Base, func(choice specgen.Choice) int { return drawBelow(t, len(choice.Options)+1) })
+		drawn.specs = append(drawn.specs, spec)
+	}
+	for i := range sequences {
+		made := sequence{hurried: hurried[i]}
+		for _, visit := range visits[i] {
+			made.specs = append(made.specs, drawn.specs[visit])
+		}
+		made.specs = s.known.Ascend(made.specs, s.Operator.Ascending)
+		drawn.sequences = append(drawn.sequences, made)
+	}
+	return drawn
+}
+
+// drawBelow draws a number below n, bit by bit: zero is the simplest.
+func drawBelow(t *rapid.T, n int) int {
+	number := 0
+	for bit := 1; bit < n; bit <<= 1 {
+		if rapid.Bool().Draw(t, "bit") {
+			number += bit
+		}
+	}
+	return number % n
+}
+
+// keepAdmitted drops the specs that the API server refuses, and what is then no change any more.
+func (s *search) keepAdmitted(ctx context.Context, drawn sequence) (sequence, error) {
+	sifted := sequence{}
+	for _, spec := range drawn.specs {
+		key := specgen.OneLine(spec)
+		err, found := s.admitted[key]
+		if !found {
+			_, err = s.Admits(ctx, spec)
+		}
+		if err != nil && !trial.Refused(err) {
+			return sequence{}, err
+		}
+		s.admitted[key] = err
+		if err == nil {
+			sifted.specs = append(sifted.specs, spec)
+		}
+	}
+	sifted.specs = slices.CompactFunc(sifted.specs, func(one, next map[string]any) bool { return specgen.Same(one, next) })
+	sifted.hurried = drawn.hurried && len(sifted.specs) > 2
+	return sifted, nil
+}
+
+// plan draws the sequences to try: those that lead from one spec to another.
+func (s *search) plan(ctx context.Context) ([]sequence, error) {
+	for _, path := range s.Operator.Ascending {
+		if s.known.Rank(s.known.Base, path) < 0 {
+			return nil, fmt.Errorf("expected operator.Values to list the values of %s, which only ascends, in their order\n"+
+				"found %s, without the sample's own", path, specgen.OneLine(s.known.Values[path]))
+		}
+	}
+	var drawn plan
+	runRapid(randomSeed(s.Runner), defaultShrinkTime, func(t *rapid.T) {
+		if made := s.draw(t); drawn.specs == nil {
+			drawn = made
+		}
+	})
+	var all []sequence
+	for _, made := range drawn.sequences {
+		sifted, err := s.keepAdmitted(ctx, made)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, sifted)
+	}
+	if slices.ContainsFunc(all, sequence.changes) {
+		return all, nil
+	}
+	var refusals []string
+	for _, err := range s.admitted {
+		if err != nil {
+			refusals = append(refusals, err.Error())
+		}
+	}
+	slices.Sort(refusals)
+	return nil, fmt.Errorf("expected the API server to accept some of the specs made from the schema\nfound none: declare Operator.Values\n%s",
+		strings.Join(refusals, "\n"))
+}
+
+func (j sequence) changes() bool { return len(j.specs) > 1 }
+
+// try tries a sequence, with all the time that the operator has.
+func (s *search) try(ctx context.Context, sequence sequence) error {
+	ends := make([]state.Snapshot, len(sequence.specs))
+	for i, spec := range sequence.specs {
+		var err error
+		if ends[i], err = s.end(ctx, spec); err != nil {
+			return err // not a matter of what was before
+		}
+	}
+	err := s.Try(ctx, sequence.oneLine(), func(ctx context.Context, t *trial.Trial) error {
+		operator := t.Start(operatortest.RunOptions{})
+		resource := t.Resource(sequence.specs[0])
+		if err := s.follow(ctx, t, resource, sequence, ends, 0); err != nil {
+			return err
+		}
+		if err := t.WaitAtRest(ctx, operator); err != nil {
+			return err
+		}
+		return t.ConvergeTo(ctx, resource, ends[len(ends)-1], "the same end as that of a new resource with the last spec, for good")
+	})
+	if ctx.Err() == nil { // else it was cut short: another one failed, or time is up
+		s.record(sequence, err)
+	}
+	return err
+}
+
+func (s *search) record(sequence sequence, verdict error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.results[sequence.String()] = verdict
+}
+
+// failed tells whether a sequence was tried and ended elsewhere.
+func (s *search) failed(sequence sequence) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.results[sequence.String()]
+	return err != nil && !errors.Is(err, errNoWay)
+}
+
+// arrived tells whether a sequence was tried and ended as it should.
+func (s *search) arrived(sequence sequence) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err, judged := s.results[sequence.String()]
+	return judged && err == nil
+}
+
+// end is what a new resource of a spec ends like.
+func (s *search) end(ctx context.Context, spec map[string]any) (state.Snapshot, error) {
+	found, err := s.FreshOf(ctx, s.known, spec)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ends[specgen.OneLine(spec)] = found
+	return found, nil
+}
+
+// follow gives a resource one spec after the other, and expects the end that a
+// new resource of each has. The limit bounds each wait, if it is not zero.
+func (s *search) follow(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, sequence sequence, ends []state.Snapshot, limit time.Duration) error {
+	if err := t.Create(ctx, resource); err != nil {
+		return err
+	}
+	for i, spec := range sequence.specs {
+		if i > 0 {
+			err := t.SetSpec(ctx, resource, spec)
+			if trial.Refused(err) {
+				return errNoWay
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if sequence.passes(i) {
+			continue
+		}
+		began := time.Now()
+		err := within(ctx, limit, func(ctx context.Context) error {
+			return t.ConvergeTo(ctx, resource, ends[i], fmt.Sprintf("after step %d the same end as that of a new resource with that spec", i+1))
+		})
+		if err != nil {
+			return err
+		}
+		s.took(time.Since(began))
+	}
+	return nil
+}
+
+// took notes how long a successful wait was.
+func (s *search) took(duration time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slowest = max(s.slowest, duration)
+}
+
+// within bounds what a function waits for, if the bound is not zero.
+func within(ctx context.Context, bound time.Duration, wait func(context.Context) error) error {
+	if bound == 0 {
+		return wait(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	return wait(ctx)
+}

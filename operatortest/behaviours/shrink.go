@@ -1,0 +1,117 @@
+package behaviours
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/specgen"
+	"example.com/operator-workshop/operatortest/internal/state"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// defaultShrinkTime bounds the search for a shorter sequence, unless a test gives it more.
+const defaultShrinkTime = 30 * time.Second
+
+// minLimit and maxLimit bound each wait in it.
+const minLimit, maxLimit = 500 * time.Millisecond, 5 * time.Second
+
+// report searches for the shortest sequence that fails, tries it once more with
+// all the time that the operator has, and describes it.
+func (s *search) report(ctx context.Context, number int, failing sequence) error {
+	failed := s.results[failing.String()]
+	shortest := s.shrink(ctx, number, failing)
+	again := s.try(ctx, shortest)
+	if again == nil || errors.Is(again, errNoWay) {
+		shortest, again = failing, failed // the operator was only slow
+	}
+	return fmt.Errorf("expected a resource to end alike whatever its spec was before\nfound another end by these steps, the shortest way there:\n%s"+
+		"drawn at random, and drawn again by -ginkgo.seed=%d -ginkgo.label-filter=transitions\n%w", shortest, randomSeed(s.Runner), again)
+}
+
+// shrink lets rapid draw the same plan again and simplify it, as long as the
+// sequence of that number fails.
+func (s *search) shrink(ctx context.Context, number int, failing sequence) sequence {
+	search := &shrinker{search: s, limit: maxLimit}
+	if s.slowest > 0 {
+		search.limit = min(max(2*s.slowest, minLimit), maxLimit)
+	}
+	shortest := failing
+	_ = s.Try(ctx, "a shorter sequence", func(ctx context.Context, t *trial.Trial) error { // an error of clearing up tells nothing here
+		search.trial = t
+		t.Start(operatortest.RunOptions{})
+		runRapid(randomSeed(s.Runner), cmp.Or(s.ShrinkTime, defaultShrinkTime), func(t *rapid.T) {
+			made, err := s.keepAdmitted(ctx, s.draw(t).sequences[number])
+			if err == nil && search.fails(ctx, made) {
+				shortest = made
+				t.Fatal("another end")
+			}
+		})
+		return nil
+	})
+	return shortest
+}
+
+// shrinker tries many sequences one after the other, as quickly as possible: in
+// one namespace, with one operator. What it finds is a guess, to be tried properly.
+type shrinker struct {
+	*search
+	trial *trial.Trial
+	limit time.Duration
+	// stuck tells that something could not be removed.
+	stuck bool
+}
+
+// fails tells whether a sequence ends elsewhere, and not if that can't be found out.
+func (s *shrinker) fails(ctx context.Context, sequence sequence) bool {
+	if _, judged := s.results[sequence.String()]; judged || !sequence.changes() {
+		return s.failed(sequence)
+	}
+	ends := make([]state.Snapshot, len(sequence.specs))
+	for i, spec := range sequence.specs {
+		if !sequence.passes(i) {
+			ends[i] = s.end(ctx, spec)
+		}
+	}
+	if s.stuck || ctx.Err() != nil {
+		return false
+	}
+	resource := s.trial.Resource(sequence.specs[0])
+	err := s.follow(ctx, s.trial, resource, sequence, ends, s.limit)
+	s.record(sequence, err)
+	s.clear(ctx, resource)
+	return s.failed(sequence)
+}
+
+// end is the state of a new resource of a spec as soon as it has converged.
+func (s *shrinker) end(ctx context.Context, spec map[string]any) state.Snapshot {
+	key := specgen.OneLine(spec)
+	if known, found := s.ends[key]; found || s.stuck {
+		return known
+	}
+	resource := s.trial.Resource(spec)
+	err := within(ctx, s.limit, func(ctx context.Context) error {
+		return errors.Join(s.trial.Create(ctx, resource), s.trial.Converge(ctx, resource))
+	})
+	found, stateErr := s.trial.State(ctx)
+	if err != nil || stateErr != nil {
+		s.stuck = true
+	}
+	s.ends[key] = found
+	s.clear(ctx, resource)
+	return found
+}
+
+// clear makes room for the next resource.
+func (s *shrinker) clear(ctx context.Context, resource *unstructured.Unstructured) {
+	err := within(ctx, maxLimit, func(ctx context.Context) error {
+		return errors.Join(s.trial.Delete(ctx, resource), s.trial.WaitGone(ctx, resource, "a shorter sequence of specs is searched"))
+	})
+	s.stuck = s.stuck || err != nil
+}

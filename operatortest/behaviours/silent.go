@@ -1,0 +1,86 @@
+package behaviours
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+const (
+	// resync is how often informers are asked to repeat everything while an
+	// operator should be silent; client-go takes no shorter period.
+	resync = time.Second
+	// watched is how long an operator is watched for what it must not do.
+	watchedFor = 800 * time.Millisecond
+)
+
+var silent = behaviour{
+	name:    "silent",
+	promise: "writes nothing while there is nothing to do",
+	advice: "every write: compare what is with what should be first, and write only the difference; " +
+		"an event belongs to a transition, not to a reconcile; a time stamp in the status must not change on its own",
+	check: func(ctx context.Context, runner *trial.Runner) error {
+		return runner.TryAll(ctx, []trial.Case{
+			{Name: "informers repeat all objects", Try: silentOnResyncs},
+			{Name: "others write, and the operator is restarted", Try: silentOnNews},
+		})
+	},
+}
+
+// silentOnResyncs expects nothing of an operator that sees again what it has seen.
+func silentOnResyncs(ctx context.Context, t *trial.Trial) error {
+	operator := t.Start(operatortest.RunOptions{Resync: resync})
+	if _, err := t.Establish(ctx, operator, t.Resource(nil)); err != nil {
+		return err
+	}
+	return expectSilence(ctx, t, operator, len(operator.Writes()), 2*resync+watchedFor/2, "informers repeat all objects every "+resync.String())
+}
+
+// silentOnNews expects nothing of one that sees what does not concern it, or what was done before its time.
+func silentOnNews(ctx context.Context, t *trial.Trial) error {
+	first := t.Start(operatortest.RunOptions{})
+	resource := t.Resource(nil)
+	if _, err := t.Establish(ctx, first, resource); err != nil {
+		return err
+	}
+	before := len(first.Writes())
+	if err := touchAll(ctx, t, resource); err != nil {
+		return err
+	}
+	if err := expectSilence(ctx, t, first, before, watchedFor, "someone put a label on the resource and its children"); err != nil {
+		return err
+	}
+	if err := first.Stop(); err != nil {
+		return err
+	}
+	second := t.Start(operatortest.RunOptions{})
+	if err := t.WaitSynced(ctx, second); err != nil {
+		return err
+	}
+	return expectSilence(ctx, t, second, 0, trial.Quiet, "the operator was started anew and sees everything for the first time")
+}
+
+// expectSilence watches an operator for a while in which it must not write. Its writes are counted from those before on.
+func expectSilence(ctx context.Context, t *trial.Trial, operator *trial.Instance, before int, duration time.Duration, circumstances string) error {
+	return t.Throughout(ctx, duration, "no write request while "+circumstances, func(context.Context) error {
+		if writes := operator.Writes()[before:]; len(writes) > 0 {
+			return fmt.Errorf("%d:\n%s", len(writes), lines(writes))
+		}
+		return nil
+	})
+}
+
+// touchAll changes the resource and its children where it concerns no operator.
+func touchAll(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured) error {
+	if err := t.Patch(ctx, resource, trial.ForeignPatch); err != nil {
+		return err
+	}
+	return t.Children(ctx, resource, func(_ operatortest.Child, child *unstructured.Unstructured) error {
+		return t.Patch(ctx, child, trial.ForeignPatch)
+	})
+}

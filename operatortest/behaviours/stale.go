@@ -1,0 +1,184 @@
+package behaviours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/state"
+	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/testcluster"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// An operator decides by its caches, which always show a past. The cases are the
+// three ways in which that misleads, after the paper on Sieve (OSDI 2022):
+//   - an intermediate state: the operator has done a part of its work and does not see it yet;
+//   - a stale state: what it sees was true, and someone has changed it since;
+//   - an unobserved state: something came and went, and it sees only what followed.
+//
+// What is held back from the operator is its watches. What it reads from the API server is up to date.
+var stale = behaviour{
+	name:    "stale",
+	promise: "does no harm while its caches are out of date, and gets there once they are not",
+	advice: "what a write relies on: give a child a name that follows from the resource, so that it can't be created twice; send the resourceVersion or UID of what was read " +
+		"with a patch or a delete, so that it can't hit something else; put into observedGeneration the generation of the spec that was read, not the newest; " +
+		"know a resource by its UID and not by its name",
+	check: func(ctx context.Context, runner *trial.Runner) error {
+		setup, err := newStaleSetup(ctx, runner)
+		if err != nil {
+			return err
+		}
+		cases := setup.cases()
+		return trial.Each(ctx, len(cases), func(ctx context.Context, i int) error {
+			err := runner.Try(ctx, cases[i].what, func(ctx context.Context, t *trial.Trial) error {
+				b, err := newStaleTrial(t, setup)
+				if err != nil {
+					return err
+				}
+				return cases[i].play(ctx, b)
+			})
+			if err != nil {
+				return fmt.Errorf("%s:\n%w", cases[i].what, err)
+			}
+			return nil
+		})
+	},
+}
+
+// staleSetup is what the cases of the behaviour have in common.
+type staleSetup struct {
+	made state.Snapshot
+	// change is a spec with which the children keep their names, and changed what a fresh resource of it ends like.
+	change  map[string]any
+	changed state.Snapshot
+	// hasChildren tells that the sample has any.
+	hasChildren bool
+}
+
+func newStaleSetup(ctx context.Context, runner *trial.Runner) (*staleSetup, error) {
+	made, err := runner.Fresh(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	found := &staleSetup{made: made, hasChildren: len(runner.ChildNames(nil)) > 0}
+	if found.change, err = runner.OtherSpecInPlace(ctx); err != nil {
+		return nil, err
+	}
+	if found.change == nil {
+		return nil, errors.New("expected to know a change of the spec with which the children keep their names, to hide it from the operator\n" +
+			"found none: declare Operator.Values for a field that may change so")
+	}
+	if found.changed, err = runner.Fresh(ctx, found.change); err != nil {
+		return nil, err
+	}
+	return found, expectEffect(runner, found.change, found.made, found.changed)
+}
+
+type staleCase struct {
+	what string
+	play func(context.Context, *staleTrial) error
+}
+
+func (s *staleSetup) cases() []staleCase {
+	cases := []staleCase{
+		{"the operator does not see its own writes to the resource", ownWritesUnseen},
+		{"the resource was deleted and made again, with another spec, while the operator saw nothing", recreationUnseen},
+	}
+	if s.hasChildren {
+		cases = append(cases,
+			staleCase{"the operator does not see the children it has made", childrenUnseen},
+			staleCase{"others wrote to the children, and the operator sees only that the spec has changed", foreignWritesUnseen},
+			staleCase{"the spec has changed, and the operator sees only that a child is gone", changeUnseen},
+			staleCase{"someone else has put an object in the place of a child, and the operator sees only that the spec has changed", replacementUnseen},
+		)
+	}
+	return cases
+}
+
+// staleTrial is a trial whose operator can be kept from seeing what happens.
+type staleTrial struct {
+	*trial.Trial
+	*staleSetup
+	tap      *traffic.Tap
+	operator *trial.Instance
+	resource *unstructured.Unstructured
+	// ofResources and ofChildren tell which watches are which.
+	ofResources, ofChildren func(traffic.Request) bool
+}
+
+func newStaleTrial(t *trial.Trial, setup *staleSetup) (*staleTrial, error) {
+	resources, err := t.RequestsFor(t.Sample.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	children, err := t.RequestsFor(t.ChildKinds()...)
+	return &staleTrial{
+		Trial: t, staleSetup: setup, tap: traffic.New(), resource: t.Resource(nil), ofResources: resources, ofChildren: children,
+	}, err
+}
+
+// begin brings a resource to rest, with an operator that sees all.
+func (b *staleTrial) begin(ctx context.Context) error {
+	b.operator = b.StartOn(b.tap, operatortest.RunOptions{})
+	_, err := b.Establish(ctx, b.operator, b.resource)
+	return err
+}
+
+// waitStill gives the operator time to do what it must not do.
+func (b *staleTrial) waitStill(ctx context.Context) error {
+	return b.untilStill(ctx, "the operator to run on", func(context.Context) error { return nil })
+}
+
+// untilStill looks at what must hold until the operator is done. A sound one may try again and
+// again what the API server refuses because of the stale cache, so this ends after so many looks.
+func (b *staleTrial) untilStill(ctx context.Context, what string, condition func(context.Context) error) error {
+	var stillness trial.Stillness
+	left := 10 * int(trial.Quiet/testcluster.PollInterval)
+	over := func() bool {
+		left--
+		return stillness.Still(b.operator.Tap.Requests()) || left <= 0
+	}
+	return b.Until(ctx, over, what, condition)
+}
+
+// waitHeld waits until a hold keeps something back from the operator: from then on its cache is stale.
+func (b *staleTrial) waitHeld(ctx context.Context, match func(traffic.Request) bool, what string) error {
+	return b.Eventually(ctx, what, func(context.Context) error {
+		if b.tap.Kept(match) == 0 {
+			return errors.New("no such event has come yet")
+		}
+		return nil
+	})
+}
+
+// shown waits until the watches that have shown an object to the operator show this version of it, or what followed.
+// What the operator does about it begins only then.
+func (b *staleTrial) shown(ctx context.Context, match func(traffic.Request) bool, object *unstructured.Unstructured) error {
+	return b.seen(ctx, match, object, 0)
+}
+
+// removalShown does the same for the end of an object, or its beginning if a finalizer holds it.
+func (b *staleTrial) removalShown(ctx context.Context, match func(traffic.Request) bool, object *unstructured.Unstructured) error {
+	return b.seen(ctx, match, object, 1)
+}
+
+func (b *staleTrial) seen(ctx context.Context, match func(traffic.Request) bool, object *unstructured.Unstructured, least int) error {
+	what := fmt.Sprintf("the operator's watches to show what became of %s %s", object.GetKind(), object.GetName())
+	return b.Eventually(ctx, what, func(context.Context) error {
+		for _, version := range b.tap.Shown(match, object.GetUID()) {
+			newer, err := resourceversion.CompareResourceVersion(version.ResourceVersion, object.GetResourceVersion())
+			if err != nil {
+				return err
+			}
+			if !version.Deleted && newer < least {
+				return fmt.Errorf("the latest version that one has shown is %s", version.ResourceVersion)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,288 @@
+package behaviours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/state"
+	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// ownWritesUnseen is an intermediate state: the operator has written a finalizer,
+// a status or the ID of something outside, and its next reconcile knows nothing
+// of that. It catches what is made a second time because the first is not seen to be written down.
+func ownWritesUnseen(ctx context.Context, b *staleTrial) error {
+	first := holdFirstWrite()
+	b.tap.SetRule(first.rule)
+	b.operator = b.StartOn(b.tap, operatortest.RunOptions{})
+	if err := b.Create(ctx, b.resource); err != nil {
+		return err
+	}
+	if err := b.Eventually(ctx, "the operator to begin its first write", func(context.Context) error { return first.reached() }); err != nil {
+		return err
+	}
+	release := b.tap.Hold(b.ofResources)
+	close(first.release)
+	if err := b.waitHeld(ctx, b.ofResources, "the operator to write to the resource, which it can't see"); err != nil {
+		return err
+	}
+	if err := b.waitStill(ctx); err != nil {
+		return err
+	}
+	wanted, err := b.touchMade(ctx, b.made)
+	if err != nil {
+		return err
+	}
+	if err := b.waitStill(ctx); err != nil {
+		return err
+	}
+	release(traffic.Late)
+	return b.ConvergeTo(ctx, b.resource, wanted, "the same end as if the operator had seen everything at once")
+}
+
+// touchMade labels the children there are, so that the operator looks at the
+// resource again. It returns what is wanted then.
+func (b *staleTrial) touchMade(ctx context.Context, wanted state.Snapshot) (state.Snapshot, error) {
+	for _, kind := range b.ChildKinds() {
+		objects, err := b.List(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			if !metav1.IsControlledBy(object, b.resource) {
+				continue
+			}
+			if err := b.Patch(ctx, object, trial.ForeignPatch); err != nil {
+				return nil, err
+			}
+			if err := b.shown(ctx, b.ofChildren, object); err != nil {
+				return nil, err
+			}
+			if wanted, err = wanted.With(object, []string{trial.ForeignPatch}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return wanted, nil
+}
+
+// childrenUnseen is an intermediate state: the children are made, and a reconcile
+// for another reason finds none in the cache. It catches children that are made twice.
+func childrenUnseen(ctx context.Context, b *staleTrial) error {
+	b.operator = b.StartOn(b.tap, operatortest.RunOptions{})
+	if err := b.WaitSynced(ctx, b.operator); err != nil {
+		return err
+	}
+	release := b.tap.Hold(b.ofChildren)
+	if err := b.Create(ctx, b.resource); err != nil {
+		return err
+	}
+	made := func(ctx context.Context) error {
+		return b.Children(ctx, b.resource, func(operatortest.Child, *unstructured.Unstructured) error { return nil })
+	}
+	if err := b.Eventually(ctx, "the operator to make the children", made); err != nil {
+		return err
+	}
+	if err := b.Patch(ctx, b.resource, trial.ForeignPatch); err != nil {
+		return err
+	}
+	if err := b.shown(ctx, b.ofResources, b.resource); err != nil {
+		return err
+	}
+	if err := b.waitStill(ctx); err != nil {
+		return err
+	}
+	release(traffic.Late)
+	wanted, err := b.made.With(b.resource, []string{trial.ForeignPatch})
+	if err != nil {
+		return err
+	}
+	return b.ConvergeTo(ctx, b.resource, wanted, "the same end as if the operator had seen everything at once")
+}
+
+// foreignWritesUnseen is a stale state: the operator changes children of which
+// it knows an old version. It catches an update that takes back what others wrote.
+func foreignWritesUnseen(ctx context.Context, b *staleTrial) error {
+	if err := b.begin(ctx); err != nil {
+		return err
+	}
+	releaseResources, releaseChildren := b.tap.Hold(b.ofResources), b.tap.Hold(b.ofChildren)
+	wanted := b.changed
+	err := b.Children(ctx, b.resource, func(declared operatortest.Child, child *unstructured.Unstructured) error {
+		foreign, err := b.PatchForeign(ctx, declared, child)
+		if err != nil {
+			return err
+		}
+		wanted, err = wanted.With(child, foreign)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := b.actOnChange(ctx, releaseResources); err != nil {
+		return err
+	}
+	// Only the latest: the version that others wrote would let the operator put back what it has wiped out.
+	releaseChildren(traffic.Latest)
+	return b.ConvergeTo(ctx, b.resource, wanted, "the children to be changed, and what others wrote to them to stay")
+}
+
+// actOnChange changes the spec and lets the operator see that and no more, until it has done something about it.
+func (b *staleTrial) actOnChange(ctx context.Context, releaseResources func(traffic.Release)) error {
+	before := len(b.operator.Writes())
+	if err := b.SetSpec(ctx, b.resource, b.change); err != nil {
+		return err
+	}
+	releaseResources(traffic.Late)
+	acts := func(context.Context) error {
+		if len(b.operator.Writes()) == before {
+			return errors.New("it has written nothing")
+		}
+		return nil
+	}
+	if err := b.Eventually(ctx, "the operator to act on the change of the spec", acts); err != nil {
+		return err
+	}
+	return b.waitStill(ctx)
+}
+
+// recreationUnseen is an unobserved state: between two looks the resource has
+// become another one of the same name, whose children are not the old ones. It
+// catches what is known of a resource by its name alone. An operator with a finalizer has to see the deletion.
+func recreationUnseen(ctx context.Context, b *staleTrial) error {
+	if err := b.begin(ctx); err != nil {
+		return err
+	}
+	releaseResources, releaseChildren := b.tap.Hold(b.ofResources), b.tap.Hold(b.ofChildren)
+	old := b.resource
+	if err := b.Get(ctx, old); err != nil {
+		return err
+	}
+	if err := b.Delete(ctx, old); err != nil {
+		return err
+	}
+	if len(old.GetFinalizers()) > 0 {
+		releaseResources(traffic.Latest)
+		if err := b.removalShown(ctx, b.ofResources, old); err != nil {
+			return err
+		}
+		if err := b.waitStill(ctx); err != nil {
+			return err
+		}
+		if b.Get(ctx, old) == nil { // its finalizer waits for what the operator must see first: the children's end
+			releaseChildren(traffic.Latest)
+		}
+	}
+	if err := b.WaitGone(ctx, old, "the operator does not see its children"); err != nil {
+		return err
+	}
+	b.resource = b.Trial.Resource(b.change)
+	if err := b.Create(ctx, b.resource); err != nil {
+		return err
+	}
+	if err := b.waitStill(ctx); err != nil {
+		return err
+	}
+	releaseResources(traffic.Latest)
+	releaseChildren(traffic.Latest)
+	return b.ConvergeTo(ctx, b.resource, b.changed, "the resource to end like one that never had a predecessor")
+}
+
+// changeUnseen is a stale state: the operator repairs a child by a spec that is
+// no longer the resource's. It can't know, but it catches a status that says that the new spec is met.
+func changeUnseen(ctx context.Context, b *staleTrial) error {
+	if err := b.begin(ctx); err != nil {
+		return err
+	}
+	release := b.tap.Hold(b.ofResources)
+	if err := b.SetSpec(ctx, b.resource, b.change); err != nil {
+		return err
+	}
+	err := b.Children(ctx, b.resource, func(_ operatortest.Child, child *unstructured.Unstructured) error {
+		if err := b.Delete(ctx, child); err != nil {
+			return err
+		}
+		return b.removalShown(ctx, b.ofChildren, child)
+	})
+	if err != nil {
+		return err
+	}
+	honest := func(ctx context.Context) error {
+		if err := b.Get(ctx, b.resource); err != nil || b.Met(b.resource) != nil {
+			return err
+		}
+		found, err := b.State(ctx)
+		if err != nil {
+			return err
+		}
+		if difference := found.Difference(b.changed); difference != "" {
+			return fmt.Errorf("it does, in this state (- is expected, + is found):\n%s", difference)
+		}
+		return nil
+	}
+	if err := b.untilStill(ctx, "the status not to say that the new spec is met before it is", honest); err != nil {
+		return err
+	}
+	release(traffic.Late)
+	return b.ConvergeTo(ctx, b.resource, b.changed, "the spec to be met once the operator sees it")
+}
+
+// replacementUnseen is an unobserved state: a child was deleted, and an object of
+// the same name that is not the operator's took its place. It catches a write by name alone.
+func replacementUnseen(ctx context.Context, b *staleTrial) error {
+	if err := b.begin(ctx); err != nil {
+		return err
+	}
+	releaseResources, releaseChildren := b.tap.Hold(b.ofResources), b.tap.Hold(b.ofChildren)
+	var replacements []*unstructured.Unstructured
+	err := b.Children(ctx, b.resource, func(_ operatortest.Child, child *unstructured.Unstructured) error {
+		replacement, err := b.replace(ctx, child)
+		replacements = append(replacements, replacement)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := b.actOnChange(ctx, releaseResources); err != nil {
+		return err
+	}
+	releaseChildren(traffic.Latest)
+	unmet := func(ctx context.Context) error { return b.Unmet(ctx, b.resource) }
+	if err := b.Eventually(ctx, "the status to say that the resource can't have its children", unmet); err != nil {
+		return err
+	}
+	for _, replacement := range replacements {
+		if err := unchanged(ctx, b.Trial, replacement); err != nil {
+			return err
+		}
+		if err := b.Delete(ctx, replacement); err != nil {
+			return err
+		}
+	}
+	return b.ConvergeTo(ctx, b.resource, b.changed, "the operator to go on once the other objects are gone")
+}
+
+// replace puts an object that is someone else's in the place of a child.
+func (b *staleTrial) replace(ctx context.Context, child *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if err := b.Delete(ctx, child); err != nil {
+		return nil, err
+	}
+	gone := func(ctx context.Context) error {
+		err := b.Cluster.Admin.Get(ctx, client.ObjectKeyFromObject(child), child.DeepCopy())
+		if err == nil {
+			return errors.New("it is still there")
+		}
+		return client.IgnoreNotFound(err)
+	}
+	if err := b.Eventually(ctx, fmt.Sprintf("%s %s to be gone", child.GetKind(), child.GetName()), gone); err != nil {
+		return nil, err
+	}
+	return makeForeign(ctx, b.Trial, child, false)
+}

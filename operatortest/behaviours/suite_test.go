@@ -1,0 +1,56 @@
+package behaviours
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"example.com/operator-workshop/operatortest/testcluster"
+)
+
+// roleVariable makes a copy of the test program play a part in a test of the
+// original: the suite of a broken operator.
+const (
+	roleVariable = "OPERATORTEST_ROLE"
+	roleBroken   = "broken"
+)
+
+// specTimeout bounds what a spec waits for.
+const specTimeout = 30 * time.Second
+
+var cluster = &testcluster.Cluster{
+	CRDs: []string{"testdata/crd", "testdata/gadget/gadgets.yaml"},
+}
+
+func TestOperatortest(t *testing.T) {
+	RegisterFailHandler(Fail)
+	log.SetLogger(GinkgoLogr)
+	suite, reporter := GinkgoConfiguration()
+	suite.LabelFilter = "!" + roleBroken
+	if os.Getenv(roleVariable) == roleBroken {
+		cluster.CRDs, cluster.Webhooks = []string{"testdata/broken/crd"}, nil
+		suite.LabelFilter = roleBroken
+	}
+	RunSpecs(t, "operatortest", suite, reporter)
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	DeferCleanup(func() error { return cluster.Stop() })
+	began := time.Now()
+	Expect(cluster.Start(ctx)).To(Succeed())
+	// The start takes about three seconds on an idle machine. Where it takes longer, so does an operator.
+	catchTimeout = max(catchTimeout, 3*time.Since(began)/2)
+})
+
+// actor is a copy of this test program in a role.
+func actor(ctx context.Context, role string, env ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestOperatortest$", "-test.count=1", "-ginkgo.no-color")
+	command.Env = append(append(os.Environ(), roleVariable+"="+role), env...)
+	return command
+}

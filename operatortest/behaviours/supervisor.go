@@ -1,0 +1,54 @@
+package behaviours
+
+import (
+	"context"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// supervisor are operators of which one follows the other when it dies.
+type supervisor struct {
+	*trial.Trial
+	// crashPoints are waiting for the operators to come.
+	crashPoints []*crashPoint
+	current     *trial.Instance
+	restore     func()
+	// synced tells that it was seen what the present operator does once it is started.
+	synced bool
+}
+
+// start runs the next operator.
+func (s *supervisor) start() {
+	tap := traffic.New()
+	s.restore, s.synced = func() {}, false
+	if len(s.crashPoints) > 0 {
+		s.crashPoints[0].attach(s, tap)
+		s.crashPoints = s.crashPoints[1:]
+	}
+	s.current = s.StartOn(tap, operatortest.RunOptions{})
+}
+
+// restartKilled starts another operator in the place of one that was killed.
+func (s *supervisor) restartKilled() error {
+	err := s.Ended()
+	if !s.current.Tap.Killed() {
+		return err
+	}
+	if err := s.current.Kill(); err != nil {
+		return err
+	}
+	s.restore()
+	s.start()
+	return nil
+}
+
+// waitSynced gives the last operator the time to find out what there is, and to do harm.
+func (s *supervisor) waitSynced(ctx context.Context) error {
+	if err := s.restartKilled(); err != nil || s.synced {
+		return err
+	}
+	s.synced = true
+	return s.WaitSynced(ctx, s.current)
+}

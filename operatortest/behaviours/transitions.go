@@ -1,0 +1,182 @@
+package behaviours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/specgen"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// refusedFor is how long a spec that can't be met is watched for a claim that it is.
+const refusedFor = trial.Quiet
+
+var transitions = behaviour{
+	name:    "transitions",
+	promise: "ends with the same result whatever the spec was before",
+	advice: "what remembers the past: compute what is wanted from the spec of now alone, compare it with what there is, and take back what is too much; " +
+		"a condition must be computed anew each time, and what stands in the way must be watched, or waited for with RequeueAfter; " +
+		"a condition that is meant to tell of the former spec, such as one that is True for a while after a change, belongs into Operator.Normalize, which removes it",
+	check: func(ctx context.Context, runner *trial.Runner) error {
+		known, err := runner.Specs(ctx)
+		if err != nil {
+			return err
+		}
+		search := newSearch(runner, known)
+		planned, err := search.plan(ctx)
+		if err != nil {
+			return err
+		}
+		if err := search.prepareEnds(ctx, planned); err != nil {
+			return err
+		}
+		return search.tryAll(ctx, planned)
+	},
+}
+
+// prepareEnds finds out side by side what new resources of all specs end like.
+func (s *search) prepareEnds(ctx context.Context, planned []sequence) error {
+	ends := map[string]map[string]any{}
+	for _, sequence := range planned {
+		for _, spec := range sequence.specs {
+			ends[specgen.OneLine(spec)] = spec
+		}
+	}
+	specs := slices.Sorted(maps.Keys(ends))
+	return trial.Each(ctx, len(specs), func(ctx context.Context, i int) error {
+		_, err := s.end(ctx, ends[specs[i]])
+		return err
+	})
+}
+
+// tryAll tries the sequences, and the detours over specs that can't be met.
+func (s *search) tryAll(ctx context.Context, planned []sequence) error {
+	var detours []func(context.Context) error
+	for _, unmeetable := range s.Operator.Unmeetable {
+		for _, detour := range []detour{fromMet, fromTheStart, blockerGone} {
+			detours = append(detours, func(ctx context.Context) error { return tryDetour(ctx, s.Runner, unmeetable, detour) })
+		}
+	}
+	err := trial.Each(ctx, len(planned)+len(detours), func(ctx context.Context, i int) error {
+		if i >= len(planned) {
+			return detours[i-len(planned)](ctx)
+		}
+		if !planned[i].changes() {
+			return nil
+		}
+		err := s.try(ctx, planned[i])
+		if errors.Is(err, errNoWay) {
+			return nil
+		}
+		return err
+	})
+	if i := slices.IndexFunc(planned, s.failed); i >= 0 && ctx.Err() == nil {
+		return s.report(ctx, i, planned[i])
+	}
+	if err == nil && !slices.ContainsFunc(planned, s.arrived) {
+		return fmt.Errorf("expected the API server to allow a change from one spec to another\nfound that it refuses all of these: "+
+			"declare Operator.Immutable for fields that nobody may change, and Operator.Values for others\n%s", planned)
+	}
+	return err
+}
+
+// detour is a way to a spec that can't be met and back.
+type detour string
+
+const (
+	fromMet      detour = "a resource that was met became one whose %s, and was mended"
+	fromTheStart detour = "a new resource's %s, and it was mended"
+	blockerGone  detour = "a resource's %s, and then that went away"
+)
+
+// tryDetour leads a resource to a spec that can't be met, and from there to one that can.
+func tryDetour(ctx context.Context, runner *trial.Runner, unmeetable operatortest.Unmeetable, detour detour) error {
+	spec, err := runner.UnmeetableSpec(unmeetable)
+	if err != nil {
+		return err
+	}
+	wanted, err := runner.Fresh(ctx, nil)
+	if err != nil {
+		return err
+	}
+	circumstances := fmt.Sprintf(string(detour), unmeetable.Name)
+	return runner.Try(ctx, circumstances, func(ctx context.Context, t *trial.Trial) error {
+		blocker, err := prepareBlocker(ctx, t, unmeetable, spec)
+		if err != nil {
+			return err
+		}
+		if detour == blockerGone {
+			if blocker == nil {
+				return nil // only what has the name of a child is known to be the blocker
+			}
+			if wanted, err = runner.Fresh(ctx, spec); err != nil {
+				return err
+			}
+		}
+		t.Start(operatortest.RunOptions{})
+		resource := t.Resource(nil)
+		if detour == fromTheStart {
+			resource = t.Resource(spec)
+		}
+		if err := t.Create(ctx, resource); err != nil {
+			return err
+		}
+		if detour != fromTheStart {
+			if err := t.Converge(ctx, resource); err != nil {
+				return err
+			}
+		}
+		if err := staysUnmet(ctx, t, resource, unmeetable); err != nil {
+			return fmt.Errorf("%s: %w", circumstances, err)
+		}
+		if detour == blockerGone {
+			err = t.Delete(ctx, blocker)
+		} else {
+			err = t.SetSpec(ctx, resource, runner.SampleSpec())
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.ConvergeTo(ctx, resource, wanted, "the same end as that of a new resource"); err != nil {
+			return fmt.Errorf("%s: %w", circumstances, err)
+		}
+		return nil
+	})
+}
+
+// prepareBlocker puts up what stands in the way, and returns it if it has the
+// kind and name of a child.
+func prepareBlocker(ctx context.Context, t *trial.Trial, unmeetable operatortest.Unmeetable, spec map[string]any) (*unstructured.Unstructured, error) {
+	if err := t.PrepareUnmeetable(ctx, unmeetable); err != nil {
+		return nil, err
+	}
+	resource := t.Resource(spec)
+	for _, declared := range t.Operator.Children {
+		objects, err := t.List(ctx, declared.Kind)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			if object.GetName() == declared.NameFor(resource) {
+				return object, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// staysUnmet makes a resource's spec unmeetable, and expects the status to say so and to go on saying so.
+func staysUnmet(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, unmeetable operatortest.Unmeetable) error {
+	if err := t.MakeUnmeetable(ctx, resource, unmeetable); err != nil {
+		return err
+	}
+	return t.Throughout(ctx, refusedFor, "the status to go on saying that the spec is not met", func(ctx context.Context) error {
+		return t.Unmet(ctx, resource)
+	})
+}

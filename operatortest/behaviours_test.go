@@ -1,9 +1,0 @@
-package operatortest
-
-import (
-	. "github.com/onsi/ginkgo/v2"
-)
-
-var _ = Describe("the reference operator", func() {
-	DescribeBehaviours(gadgetOperator(""), cluster)
-})

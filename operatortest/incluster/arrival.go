@@ -1,0 +1,177 @@
+package incluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+)
+
+// DescribeArrival deploys the operator, and has the specs for its pods and the sample resources. When the
+// container of the specs ends, everything is removed again.
+func DescribeArrival(o Operator) {
+	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
+		ginkgo.DeferCleanup(o.remove, ginkgo.NodeTimeout(Timeout))
+		began := time.Now()
+		o.Make(ctx, "deploy")
+		o.WaitForRollout(ctx)
+		measured("deploy to ready", began)
+		if o.Deployed != nil {
+			o.Deployed(ctx)
+		}
+	}, ginkgo.NodeTimeout(Timeout))
+
+	ginkgo.AfterEach(report, ginkgo.NodeTimeout(2*time.Minute))
+
+	ginkgo.It("runs in as many pods as it asks for, each on a node of its own if there are enough", func(ctx ginkgo.SpecContext) {
+		o.WaitForRollout(ctx)
+		pods := o.placed(ctx)
+		gomega.Expect(pods).To(gomega.HaveLen(o.replicas(ctx)), "the pods of %s", o.Deployment)
+		if nodes := workers(ctx); len(nodes) >= len(pods) {
+			gomega.Expect(distinct(pods)).To(gomega.HaveLen(len(pods)), "pods by node: %v; one node that fails must not take all of them, see topologySpreadConstraints in config/manager", pods)
+		}
+	}, ginkgo.SpecTimeout(Timeout))
+
+	ginkgo.It("runs in a namespace that takes restricted pods only", func(ctx ginkgo.SpecContext) {
+		_, err := TryKubectl(ctx, "run", "unrestricted", "--image="+os.Getenv("IMG"), "--privileged", "--dry-run=server", "--namespace="+o.Namespace)
+		gomega.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(`violates PodSecurity "restricted`)), "a privileged pod is refused, see the labels of the namespace in config/")
+	}, ginkgo.SpecTimeout(commandTimeout))
+
+	ginkgo.It("works in one of the pods, the holder of the Lease", func(ctx ginkgo.SpecContext) {
+		gomega.Eventually(o.Leader).WithContext(ctx).Should(gomega.BeElementOf(o.Pods(ctx)), "the holder of the Lease %s", o.Lease)
+	}, ginkgo.SpecTimeout(Timeout))
+
+	if o.Metrics != nil {
+		describeMetrics(o)
+	}
+
+	ginkgo.It("brings the samples to what they ask for", func(ctx ginkgo.SpecContext) {
+		Kubectl(ctx, "create", "namespace", o.Trial)
+		if o.Prepare != nil {
+			Kubectl(ctx, append(o.Prepare, "--namespace="+o.Trial)...)
+		}
+		Kubectl(ctx, append([]string{"apply", "--namespace=" + o.Trial}, o.Samples...)...)
+		o.WaitUntilConverged(ctx)
+	}, ginkgo.SpecTimeout(Timeout))
+}
+
+// remove takes away all that the specs have made, unless a failure is to be looked at.
+func (o Operator) remove(ctx ginkgo.SpecContext) {
+	if kept() {
+		return
+	}
+	o.Make(ctx, "undeploy")
+	Kubectl(ctx, "delete", "namespace", o.Trial, "--ignore-not-found")
+	Kubectl(ctx, "delete", "clusterrolebinding", o.metricsBinding(), "--ignore-not-found")
+}
+
+// WaitUntilConverged returns when every resource of the specs has what it asks for.
+func (o Operator) WaitUntilConverged(ctx context.Context) {
+	ginkgo.GinkgoHelper()
+	for _, condition := range o.Converged {
+		Kubectl(ctx, "wait", o.Resources, "--all", "--for=condition="+condition, "--timeout=4m", "--namespace="+o.Trial)
+	}
+}
+
+// WaitForRollout returns when the operator runs in as many pods as its Deployment asks for.
+func (o Operator) WaitForRollout(ctx context.Context) {
+	ginkgo.GinkgoHelper()
+	Kubectl(ctx, "rollout", "status", "deployment/"+o.Deployment, "--namespace="+o.Namespace, "--timeout=4m")
+}
+
+func (o Operator) replicas(ctx context.Context) int {
+	ginkgo.GinkgoHelper()
+	replicas, err := strconv.Atoi(Field(ctx, o.Namespace, "deployment/"+o.Deployment, "{.spec.replicas}"))
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	gomega.Expect(replicas).To(gomega.BeNumerically(">=", 2), "one replica can't stand by for itself")
+	return replicas
+}
+
+// Pods are the names of the operator's pods, but for those that are ending.
+func (o Operator) Pods(ctx context.Context) []string {
+	ginkgo.GinkgoHelper()
+	var names []string
+	for name := range o.placed(ctx) {
+		names = append(names, name)
+	}
+	return names
+}
+
+// placed has the node of each of the operator's pods, but for those that are ending.
+func (o Operator) placed(ctx context.Context) map[string]string {
+	ginkgo.GinkgoHelper()
+	labels := Field(ctx, o.Namespace, "deployment/"+o.Deployment, "{.spec.selector.matchLabels}")
+	output := Kubectl(ctx, "get", "pods", "--namespace="+o.Namespace, "--selector="+selector(labels),
+		"--output=go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{.spec.nodeName}}\n{{end}}{{end}}")
+	nodes := map[string]string{}
+	for line := range strings.Lines(output) {
+		name, node, _ := strings.Cut(strings.TrimSpace(line), " ")
+		nodes[name] = node
+	}
+	return nodes
+}
+
+// selector turns labels in JSON into what kubectl selects by.
+func selector(labels string) string {
+	return strings.NewReplacer("{", "", "}", "", `"`, "", ":", "=").Replace(labels)
+}
+
+// Leader is the pod that holds the Lease, "" while none does. The holder's name begins with that of its pod.
+func (o Operator) Leader(ctx context.Context) string {
+	// Asked many times a second, so it is not printed.
+	holder, err := exec.CommandContext(ctx, "kubectl", "get", "lease/"+o.Lease, "--namespace="+o.Namespace, "--output=jsonpath={.spec.holderIdentity}").Output()
+	if err != nil {
+		return ""
+	}
+	pod, _, _ := strings.Cut(string(holder), "_")
+	return pod
+}
+
+// workers are the nodes that take pods.
+func workers(ctx context.Context) []string {
+	ginkgo.GinkgoHelper()
+	return strings.Fields(Kubectl(ctx, "get", "nodes",
+		`--output=go-template={{range .items}}{{$free := not .spec.unschedulable}}{{range .spec.taints}}{{$free = false}}{{end}}{{if $free}}{{.metadata.name}} {{end}}{{end}}`))
+}
+
+// distinct are the nodes that hold a pod.
+func distinct(placed map[string]string) map[string]bool {
+	nodes := map[string]bool{}
+	for _, node := range placed {
+		nodes[node] = true
+	}
+	return nodes
+}
+
+func (o Operator) metricsBinding() string { return o.Trial + "-metrics-reader" }
+
+func describeMetrics(o Operator) {
+	ginkgo.It("serves its metrics over TLS to those whom the cluster allows it", func(ctx ginkgo.SpecContext) {
+		Kubectl(ctx, "create", "clusterrolebinding", o.metricsBinding(),
+			"--clusterrole="+o.Metrics.Role, fmt.Sprintf("--serviceaccount=%s:%s", o.Namespace, o.metricsBinding()))
+		ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) {
+			Kubectl(ctx, "delete", "clusterrolebinding", o.metricsBinding())
+			Kubectl(ctx, "delete", "serviceaccounts", "stranger", o.metricsBinding(), "--namespace="+o.Namespace)
+		}, ginkgo.NodeTimeout(commandTimeout))
+		stranger, reader := o.tokenOf(ctx, "stranger"), o.tokenOf(ctx, o.metricsBinding())
+		status := func(ctx context.Context, scheme, token string) (int, error) {
+			status, _, err := o.getMetrics(ctx, scheme, token)
+			return status, err
+		}
+
+		gomega.Eventually(status).WithContext(ctx).WithArguments("http", reader).Should(gomega.Equal(http.StatusBadRequest), "nothing is served without TLS")
+		gomega.Eventually(status).WithContext(ctx).WithArguments("https", "").Should(gomega.Equal(http.StatusUnauthorized), "nothing is served to those who don't say who they are")
+		gomega.Eventually(status).WithContext(ctx).WithArguments("https", stranger).Should(gomega.Equal(http.StatusForbidden), "nothing is served to those who have no role for it")
+		gomega.Eventually(status).WithContext(ctx).WithArguments("https", reader).Should(gomega.Equal(http.StatusOK), "the role %s allows it", o.Metrics.Role)
+		_, metrics, err := o.getMetrics(ctx, "https", reader)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+		gomega.Expect(metrics).To(gomega.ContainSubstring(o.Metrics.Contains))
+	}, ginkgo.SpecTimeout(Timeout))
+}

@@ -1,0 +1,103 @@
+package incluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+)
+
+// DescribeChildren has the specs for what others do to the objects of the samples.
+func DescribeChildren(o Operator) {
+	for _, child := range o.Children {
+		ginkgo.It("makes its "+child.Name+" again when someone deletes it", func(ctx ginkgo.SpecContext) {
+			o.bringsBack(ctx, child.Name)
+			o.WaitUntilConverged(ctx)
+		}, ginkgo.SpecTimeout(Timeout))
+
+		for _, what := range slices.Sorted(maps.Keys(child.Drift)) {
+			ginkgo.It("undoes a change of its "+child.Name+": "+what, func(ctx ginkgo.SpecContext) {
+				o.undoes(ctx, child.Name, child.Drift[what])
+				o.WaitUntilConverged(ctx)
+			}, ginkgo.SpecTimeout(Timeout))
+		}
+	}
+	if o.Collision != nil {
+		describeCollision(o)
+	}
+}
+
+// bringsBack deletes a child and waits for another one of its name.
+func (o Operator) bringsBack(ctx context.Context, child string) {
+	ginkgo.GinkgoHelper()
+	before := o.uid(ctx, child)
+	gomega.Expect(before).NotTo(gomega.BeEmpty(), "%s is there", child)
+	Kubectl(ctx, "delete", child, "--namespace="+o.Trial, "--wait=false")
+	gomega.Eventually(o.uid).WithContext(ctx).WithArguments(child).ShouldNot(gomega.BeElementOf("", before),
+		"there is a new %s: the operator has to watch its children, and needs the right to create them", child)
+}
+
+// undoes changes a child and waits until the field is what it was.
+func (o Operator) undoes(ctx context.Context, child string, drift Drift) {
+	ginkgo.GinkgoHelper()
+	before := Field(ctx, o.Trial, child, drift.Field)
+	patched := Kubectl(ctx, "patch", child, "--namespace="+o.Trial, "--type=merge", "--patch="+drift.Patch)
+	gomega.Expect(patched).NotTo(gomega.ContainSubstring("no change"), "the patch %s changes something", drift.Patch)
+	gomega.Eventually(Field).WithContext(ctx).WithArguments(o.Trial, child, drift.Field).Should(gomega.Equal(before),
+		"%s of %s is what the operator wants: it has to compare every field that it sets", drift.Field, child)
+}
+
+// uid is "" while there is no such object.
+func (o Operator) uid(ctx context.Context, object string) string {
+	ginkgo.GinkgoHelper()
+	return Kubectl(ctx, "get", object, "--namespace="+o.Trial, "--ignore-not-found", "--output=jsonpath={.metadata.uid}")
+}
+
+func describeCollision(o Operator) {
+	c := *o.Collision
+	ginkgo.It("leaves an object alone that has the name of a child but belongs to someone else, and reports it", func(ctx ginkgo.SpecContext) {
+		Kubectl(ctx, append([]string{"create", "--namespace=" + o.Trial}, c.Foreign...)...)
+		before := o.content(ctx, c.Child)
+		_, err := KubectlWith(ctx, c.Resource, "create", "--namespace="+o.Trial)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
+
+		_, name, _ := strings.Cut(c.Child, "/")
+		Kubectl(ctx, "wait", c.Name, "--for=condition="+c.Condition+"=false", "--timeout=1m", "--namespace="+o.Trial)
+		gomega.Eventually(Field).WithContext(ctx).WithArguments(o.Trial, c.Name, "{.status.conditions[*].message}").
+			Should(gomega.ContainSubstring(`"`+name+`"`), "a condition names the object that is in the way")
+		gomega.Eventually(o.warnings).WithContext(ctx).WithArguments(c.Name).Should(gomega.ContainSubstring(name), "a Warning event names it")
+		gomega.Expect(o.content(ctx, c.Child)).To(gomega.Equal(before), "the object of someone else is what it was")
+	}, ginkgo.SpecTimeout(Timeout))
+
+	ginkgo.It("goes on as soon as the name is free", func(ctx ginkgo.SpecContext) {
+		foreign := o.uid(ctx, c.Child)
+		Kubectl(ctx, "delete", c.Child, "--namespace="+o.Trial)
+		gomega.Eventually(o.uid).WithContext(ctx).WithArguments(c.Child).ShouldNot(gomega.BeElementOf("", foreign), "the resource gets its own %s", c.Child)
+		o.WaitUntilConverged(ctx)
+	}, ginkgo.SpecTimeout(Timeout))
+
+	ginkgo.It("lets a resource go that is deleted, and its children with it", func(ctx ginkgo.SpecContext) {
+		began := time.Now()
+		Kubectl(ctx, "delete", c.Name, "--namespace="+o.Trial, "--timeout=2m")
+		gomega.Eventually(o.uid).WithContext(ctx).WithArguments(c.Child).Should(gomega.BeEmpty(), "%s goes with its owner", c.Child)
+		measured("deletion of a resource with its children", began)
+	}, ginkgo.SpecTimeout(Timeout))
+}
+
+// content is what the owner of an object decides on.
+func (o Operator) content(ctx context.Context, object string) string {
+	ginkgo.GinkgoHelper()
+	return Field(ctx, o.Trial, object, "{.metadata.uid} {.metadata.labels} {.metadata.ownerReferences} {.metadata.finalizers} {.spec} {.data}")
+}
+
+// warnings are the notes of the Warning events about a resource.
+func (o Operator) warnings(ctx context.Context, resource string) string {
+	ginkgo.GinkgoHelper()
+	_, name, _ := strings.Cut(resource, "/")
+	return Kubectl(ctx, "get", "events", "--namespace="+o.Trial, "--field-selector=type=Warning,involvedObject.name="+name,
+		"--output=jsonpath={.items[*].message}")
+}

@@ -1,0 +1,30 @@
+package incluster
+
+import (
+	"context"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+)
+
+// DescribeEnd has the specs for what is left of the operator: of its run, and of its deployment.
+func DescribeEnd(o Operator) {
+	ginkgo.It("has had no container restarted", func(ctx ginkgo.SpecContext) {
+		restarts := Kubectl(ctx, "get", "pods", "--namespace="+o.Namespace,
+			"--output=go-template={{range .items}}{{$pod := .metadata.name}}{{range .status.containerStatuses}}{{if .restartCount}}{{$pod}} {{.restartCount}}\n{{end}}{{end}}{{end}}")
+		gomega.Expect(restarts).To(gomega.BeEmpty(), "pods with restarts, see `kubectl logs --previous`")
+	}, ginkgo.SpecTimeout(commandTimeout))
+
+	ginkgo.It("leaves nothing behind", func(ctx ginkgo.SpecContext) {
+		o.Make(ctx, "undeploy")
+
+		gomega.Expect(o.deployed(ctx)).To(gomega.BeEmpty(), "all that deploy made is gone")
+		left := func(ctx context.Context) string {
+			return Kubectl(ctx, "get", o.ChildKinds, "--namespace="+o.Trial, "--selector=app.kubernetes.io/managed-by="+o.ManagedBy, "--output=name")
+		}
+		gomega.Eventually(left).WithContext(ctx).Should(gomega.BeEmpty(), "all that the resources had is gone")
+		webhooks := Kubectl(ctx, "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--output=jsonpath={.items[*].webhooks[*].clientConfig.service.namespace}")
+		gomega.Expect(strings.Fields(webhooks)).NotTo(gomega.ContainElement(o.Namespace), "no webhook has the API server ask an operator that is gone")
+	}, ginkgo.SpecTimeout(Timeout))
+}

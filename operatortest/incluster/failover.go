@@ -1,0 +1,68 @@
+package incluster
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+)
+
+// DescribeFailover has the specs for a leader that goes.
+func DescribeFailover(o Operator) {
+	ginkgo.It("goes on in the other pod when the working one is deleted", func(ctx ginkgo.SpecContext) {
+		o.fails(ctx, "failover by pod deletion", func(ctx context.Context, leader string) error {
+			_, err := TryKubectl(ctx, "delete", "pod", leader, "--namespace="+o.Namespace)
+			return err
+		})
+	}, ginkgo.SpecTimeout(Timeout))
+
+	ginkgo.It("goes on in the other pod when the node of the working one is drained", func(ctx ginkgo.SpecContext) {
+		if nodes := workers(ctx); len(nodes) < 2 {
+			ginkgo.Skip(fmt.Sprintf("%d node takes pods, and draining one needs another: left out", len(nodes)))
+		}
+		node := o.placed(ctx)[o.Leader(ctx)]
+		gomega.Expect(node).NotTo(gomega.BeEmpty(), "the leader runs on a node")
+		ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { Kubectl(ctx, "uncordon", node) }, ginkgo.NodeTimeout(commandTimeout))
+		began := time.Now()
+		o.fails(ctx, "failover by node drain", func(ctx context.Context, _ string) error {
+			_, err := TryKubectl(ctx, "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=3m")
+			measured("drain of the node", began)
+			return err
+		})
+		gomega.Expect(o.placed(ctx)).NotTo(gomega.ContainElement(node), "no pod of the operator is left on the drained node")
+	}, ginkgo.SpecTimeout(2*Timeout))
+}
+
+// fails takes the leader away in some way and waits until the other replica has the Lease and works.
+func (o Operator) fails(ctx ginkgo.SpecContext, what string, takeAway func(ctx context.Context, leader string) error) {
+	ginkgo.GinkgoHelper()
+	o.WaitForRollout(ctx)
+	var former string
+	gomega.Eventually(func() string { former = o.Leader(ctx); return former }).WithContext(ctx).Should(gomega.BeElementOf(o.Pods(ctx)), "a pod holds the Lease")
+	transitions := o.transitions(ctx)
+
+	began := time.Now()
+	gone := make(chan error, 1)
+	go func() { gone <- takeAway(ctx, former) }()
+	gomega.Eventually(o.Leader).WithContext(ctx).WithPolling(leaderInterval).ShouldNot(gomega.BeElementOf("", former), "another pod takes the Lease")
+	measured(what, began)
+	o.bringsBack(ctx, o.Children[0].Name)
+	measured(what+", until it works", began)
+
+	gomega.Eventually(gone).WithContext(ctx).WithTimeout(4*time.Minute).Should(gomega.Receive(gomega.BeNil()), "the former leader goes")
+	o.WaitForRollout(ctx)
+	o.WaitUntilConverged(ctx)
+	gomega.Expect(o.transitions(ctx)).To(gomega.Equal(transitions+1), "the Lease changes hands once; a leader that loses it to another would still be working")
+}
+
+// transitions is how often the Lease has changed hands.
+func (o Operator) transitions(ctx context.Context) int {
+	ginkgo.GinkgoHelper()
+	text := Field(ctx, o.Namespace, "lease/"+o.Lease, "{.spec.leaseTransitions}")
+	transitions, err := strconv.Atoi(text)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	return transitions
+}

@@ -1,0 +1,150 @@
+package specgen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ChangesOf are the changes of an immutable field, were it not immutable.
+func (s *Specs) ChangesOf(path string) []Candidate {
+	free := *s
+	free.Immutable = slices.DeleteFunc(slices.Clone(s.Immutable), func(other string) bool { return other == path })
+	changes, _ := free.Changes()
+	var candidates []Candidate
+	for _, change := range changes {
+		if Same(change.From, s.Base) && (change.Path == path || below(change.Path, path)) {
+			candidates = append(candidates, change.Candidates...)
+		}
+	}
+	return candidates
+}
+
+// Change is one field that becomes something else, and nothing but it.
+type Change struct {
+	position
+	group group
+	From  map[string]any
+	// Candidates are specs that differ from it in this field, in the same way; one that is accepted will do.
+	Candidates []Candidate
+	// Effective tells that at least one candidate must make a difference. Without a
+	// value a field may well stand for the same as with it.
+	Effective bool
+}
+
+// Candidate is a spec, and what is new in it.
+type Candidate struct {
+	What string
+	To   map[string]any
+}
+
+// Other differs from the sample's spec in every field of which another value is known.
+func (s *Specs) Other() map[string]any { return s.OtherThan(nil) }
+
+// OtherThan does the same, but for the fields at some places, which stay as they are.
+func (s *Specs) OtherThan(places []string) map[string]any {
+	spec, _ := s.Build(s.Base, func(choice Choice) int {
+		if slices.Contains(places, choice.Place) {
+			return 0
+		}
+		grows := func(option option) bool {
+			return option.group == another || option.group == longer || option.group == added
+		}
+		return slices.IndexFunc(choice.Options, grows) + 1
+	})
+	return spec
+}
+
+// Changes are all changes of one field of the sample, and of the fields of what
+// can be added to it. It also returns the paths of the fields of which no value is known.
+func (s *Specs) Changes() (changes []Change, unknown []string) {
+	changes, unknown = s.changesBelow("", s.Base)
+	slices.Sort(unknown)
+	return changes, slices.Compact(unknown)
+}
+
+// changesBelow are the changes of fields inside of one, everywhere if that is empty.
+func (s *Specs) changesBelow(outer string, from map[string]any) (changes []Change, unknown []string) {
+	var choices []Choice
+	_, unknown = s.Build(from, func(choice Choice) int {
+		choices = append(choices, choice)
+		return 0
+	})
+	for i, choice := range choices {
+		if outer != "" && !below(choice.Place, outer) {
+			continue
+		}
+		for _, group := range []group{another, longer, shorter, added, null, removed} {
+			change := s.changeOne(from, i, choice, group)
+			if len(change.Candidates) == 0 {
+				continue
+			}
+			changes = append(changes, change)
+			if group == added || group == longer && empty(choice.current) {
+				inner, more := s.changesBelow(choice.Place, change.Candidates[0].To)
+				changes, unknown = append(changes, inner...), append(unknown, more...)
+			}
+		}
+	}
+	return changes, unknown
+}
+
+// changeOne makes the i-th choice in all ways of a group, and no other.
+func (s *Specs) changeOne(from map[string]any, i int, made Choice, group group) Change {
+	change := Change{position: made.position, group: group, From: from, Effective: group == another || group == longer}
+	for o, option := range made.Options {
+		if option.group != group {
+			continue
+		}
+		seen := -1
+		spec, _ := s.Build(from, func(Choice) int {
+			if seen++; seen == i {
+				return o + 1
+			}
+			return 0
+		})
+		what := fmt.Sprintf("%s from %s to %s", made.Place, shown(made.current), shown(option.value))
+		change.Candidates = append(change.Candidates, Candidate{what, spec})
+	}
+	return change
+}
+
+// Ascend returns the specs as stops of a sequence on which the values of some fields only rise: a stop that
+// would take one back keeps the value of the stop before.
+func (s *Specs) Ascend(stops []map[string]any, paths []string) []map[string]any {
+	ascending := slices.Clone(stops)
+	for i := 1; i < len(ascending); i++ {
+		for _, path := range paths {
+			before, after := s.Rank(ascending[i-1], path), s.Rank(ascending[i], path)
+			if after < 0 || before <= after {
+				continue
+			}
+			ascending[i] = runtime.DeepCopyJSON(ascending[i])
+			_ = unstructured.SetNestedField(ascending[i], s.Values[path][before], fieldsOf(path)...) // it is there: it has a rank
+		}
+	}
+	return ascending
+}
+
+// Rank is the position of a field's value among its Values; negative if it is none of them.
+func (s *Specs) Rank(spec map[string]any, path string) int {
+	current, found, err := unstructured.NestedFieldNoCopy(spec, fieldsOf(path)...)
+	if !found || err != nil {
+		return -1
+	}
+	return slices.IndexFunc(s.Values[path], func(value any) bool { return Same(value, current) })
+}
+
+// fieldsOf are the names on a path below spec.
+func fieldsOf(path string) []string { return strings.Split(strings.TrimPrefix(path, "spec."), ".") }
+
+// shown is how a reader sees a value.
+func shown(value any) string {
+	if _, gone := value.(absent); gone {
+		return "nothing"
+	}
+	return OneLine(value)
+}

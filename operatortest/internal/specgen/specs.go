@@ -1,0 +1,113 @@
+// Package specgen makes specs of a custom resource from the schema in its definition: its bounds, enums, defaults, optional
+// fields and lists. It needs no cluster.
+package specgen
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"example.com/operator-workshop/operatortest"
+)
+
+// Specs makes specs of a kind from the schema in its definition. The API server
+// may still refuse one, for rules that a schema expresses in code (CEL) are not understood.
+type Specs struct {
+	schema *apiextensionsv1.JSONSchemaProps
+	// Base is the sample's spec as the API server stores it, with defaults.
+	Base map[string]any
+	// values, immutable and fixed are those of the Operator, by the paths of fields.
+	Values    map[string][]any
+	Immutable []string
+	fixed     map[string]string
+}
+
+// New reads what a definition says of a version's spec, and what the operator's description adds to it. The caller sets base.
+func New(definition *apiextensionsv1.CustomResourceDefinition, version string, operator operatortest.Operator) (*Specs, error) {
+	schema, err := specSchema(definition, version)
+	if err != nil {
+		return nil, err
+	}
+	made := &Specs{schema: schema, Values: map[string][]any{}, Immutable: operator.Immutable, fixed: operator.Fixed}
+	for path, values := range operator.Values {
+		if !declares(schema, path) {
+			return nil, fmt.Errorf("operator.Values names %s, which %s does not have", path, definition.Name)
+		}
+		if made.Values[path], err = asJSON(values); err != nil {
+			return nil, fmt.Errorf("operator.Values of %s: %w", path, err)
+		}
+	}
+	for path, reason := range operator.Fixed {
+		if !declares(schema, path) || reason == "" {
+			return nil, fmt.Errorf("operator.Fixed has %s=%q: name a field of %s, and the reason why it keeps its value", path, reason, definition.Name)
+		}
+	}
+	return made, nil
+}
+
+// specSchema is the schema of spec in one version of a definition.
+func specSchema(definition *apiextensionsv1.CustomResourceDefinition, wanted string) (*apiextensionsv1.JSONSchemaProps, error) {
+	for _, version := range definition.Spec.Versions {
+		if version.Name != wanted || version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
+			continue
+		}
+		if spec, found := version.Schema.OpenAPIV3Schema.Properties["spec"]; found {
+			return &spec, nil
+		}
+	}
+	return nil, fmt.Errorf("the definition %s has no spec in version %s: there is nothing to change", definition.Name, wanted)
+}
+
+// declares tells whether the schema of spec has a field of that path, or keeps fields of any name there.
+func declares(schema *apiextensionsv1.JSONSchemaProps, path string) bool {
+	rest, found := strings.CutPrefix(path, "spec")
+	for found && rest != "" {
+		if schema.XPreserveUnknownFields != nil && len(schema.Properties) == 0 {
+			return true
+		}
+		schema, rest = enter(schema, rest)
+		found = schema != nil
+	}
+	return found
+}
+
+// enter goes one step down a path, and returns nil if there is no such field.
+func enter(schema *apiextensionsv1.JSONSchemaProps, path string) (inner *apiextensionsv1.JSONSchemaProps, rest string) {
+	if rest, items := strings.CutPrefix(path, "[]"); items {
+		return itemSchema(schema), rest
+	}
+	if rest, values := strings.CutPrefix(path, ".*"); values {
+		return valueSchema(schema), rest
+	}
+	name := strings.TrimPrefix(path, ".")
+	if end := strings.IndexAny(name, ".["); end >= 0 {
+		name = name[:end]
+	}
+	property, declared := schema.Properties[name]
+	if !declared {
+		return nil, ""
+	}
+	return &property, strings.TrimPrefix(strings.TrimPrefix(path, "."), name)
+}
+
+// asJSON turns values into the types that an unstructured object is made of.
+func asJSON(values []any) ([]any, error) {
+	content, err := json.Marshal(values)
+	if err != nil {
+		return nil, err
+	}
+	var result []any
+	return result, utiljson.Unmarshal(content, &result)
+}
+
+// OneLine shows a spec to a reader.
+func OneLine(value any) string {
+	content, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(content)
+}

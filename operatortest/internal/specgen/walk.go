@@ -1,0 +1,293 @@
+package specgen
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// absent stands for a field that is not there, which is not the same as null.
+type absent struct{}
+
+// position is where a field is: by its path in the schema, such as
+// "spec.nodePools[].size", and by its place in one spec, "spec.nodePools[1].size".
+type position struct{ Path, Place string }
+
+func (p position) field(name string) position {
+	return position{p.Path + "." + name, p.Place + "." + name}
+}
+
+func (p position) item(i int) position {
+	return position{p.Path + "[]", fmt.Sprintf("%s[%d]", p.Place, i)}
+}
+
+func (p position) key(key string) position {
+	return position{p.Path + ".*", p.Place + "." + key}
+}
+
+// Choice is what can become of one field.
+type Choice struct {
+	position
+	// current is what the field is now, which is always possible.
+	current any
+	Options []option
+}
+
+// option is one other thing that a field can be.
+type option struct {
+	group group
+	value any
+}
+
+// copy returns the value for a spec that may be changed further.
+func (o option) copy() any {
+	if o.group == removed {
+		return o.value
+	}
+	return runtime.DeepCopyJSONValue(o.value)
+}
+
+// group says in which way an option differs from what there is.
+type group string
+
+const (
+	another group = "another value"
+	longer  group = "one more"
+	shorter group = "one less"
+	added   group = "added"
+	null    group = "null"
+	removed group = "removed"
+)
+
+// walk goes through a spec along its schema and lets a function choose.
+type walk struct {
+	*Specs
+	// pick returns 0 to leave a field as it is, and i for its option i-1.
+	pick func(Choice) int
+	// unknown are the paths of fields of which no value is known.
+	unknown []string
+}
+
+// Build makes another spec out of one, by the choices of a function. It also
+// returns the paths of the fields of which no value is known.
+func (s *Specs) Build(from map[string]any, pick func(Choice) int) (spec map[string]any, unknown []string) {
+	walk := &walk{Specs: s, pick: pick}
+	made, _ := walk.node(position{"spec", "spec"}, s.schema, runtime.DeepCopyJSON(from), true).(map[string]any)
+	slices.Sort(walk.unknown)
+	return made, slices.Compact(walk.unknown)
+}
+
+// node chooses what becomes of one field and of all below it.
+func (w *walk) node(at position, schema *apiextensionsv1.JSONSchemaProps, current any, required bool) any {
+	if _, fixed := w.fixed[at.Path]; fixed || slices.Contains(w.Immutable, at.Path) {
+		return current
+	}
+	chosen := current
+	if options := w.options(at, schema, current, required); len(options) > 0 {
+		if i := w.pick(Choice{position: at, current: current, Options: options}); i > 0 {
+			chosen = options[i-1].copy()
+		}
+	}
+	if _, whole := w.Values[at.Path]; whole {
+		return chosen
+	}
+	switch value := chosen.(type) {
+	case map[string]any:
+		return w.object(at, schema, value)
+	case []any:
+		return w.items(at, schema, value)
+	}
+	return chosen
+}
+
+func (w *walk) object(at position, schema *apiextensionsv1.JSONSchemaProps, value map[string]any) map[string]any {
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		property := schema.Properties[name]
+		current, found := value[name]
+		if !found {
+			current = absent{}
+		}
+		made := w.node(at.field(name), &property, current, slices.Contains(schema.Required, name))
+		if _, gone := made.(absent); gone {
+			delete(value, name)
+			continue
+		}
+		value[name] = made
+	}
+	if additional := valueSchema(schema); additional != nil {
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			if _, declared := schema.Properties[key]; !declared {
+				value[key] = w.node(at.key(key), additional, value[key], true)
+			}
+		}
+	}
+	return value
+}
+
+func (w *walk) items(at position, schema *apiextensionsv1.JSONSchemaProps, value []any) []any {
+	if items := itemSchema(schema); items != nil {
+		for i := range value {
+			value[i] = w.node(at.item(i), items, value[i], true)
+		}
+	}
+	return value
+}
+
+// options are all other things that a field can be, the plainest first.
+func (w *walk) options(at position, schema *apiextensionsv1.JSONSchemaProps, current any, required bool) []option {
+	var all []option
+	if values, declared := w.Values[at.Path]; declared {
+		all = optionsOf(another, values...)
+	} else {
+		all = w.others(at, schema, current)
+	}
+	if schema.Nullable && present(current) {
+		all = append(all, option{null, nil})
+	}
+	// A field with a default is never absent for long.
+	if !required && schema.Default == nil && present(current) {
+		all = append(all, option{removed, absent{}})
+	}
+	return slices.DeleteFunc(all, func(option option) bool {
+		// An object that is added may be empty at first: its fields come next.
+		return option.group != added && Same(option.value, current)
+	})
+}
+
+// others are the values that follow from the schema.
+func (w *walk) others(at position, schema *apiextensionsv1.JSONSchemaProps, current any) []option {
+	switch {
+	case len(schema.Enum) == 0 && schema.Type == "array":
+		list, _ := current.([]any)
+		return w.otherLists(at, schema, list)
+	case valueSchema(schema) != nil && len(schema.Properties) == 0:
+		entries, _ := current.(map[string]any)
+		return w.otherMaps(at, schema, entries)
+	case len(schema.Properties) > 0:
+		if present(current) {
+			return nil // its fields are what can change
+		}
+		return w.added(at, schema)
+	}
+	values := scalars(schema, current)
+	if len(values) == 0 {
+		w.unknown = append(w.unknown, at.Path)
+	}
+	return optionsOf(another, values...)
+}
+
+func (w *walk) added(at position, schema *apiextensionsv1.JSONSchemaProps) []option {
+	value, known := w.example(at, schema)
+	if !known {
+		return nil
+	}
+	return []option{{added, value}}
+}
+
+func (w *walk) otherLists(at position, schema *apiextensionsv1.JSONSchemaProps, list []any) []option {
+	var options []option
+	if schema.MaxItems == nil || int64(len(list)) < *schema.MaxItems {
+		if item, known := w.newItem(at, schema, list); known {
+			options = append(options, option{longer, append(slices.Clone(list), item)})
+		}
+	}
+	if least := atLeast(schema.MinItems); len(list) > max(least, 1) {
+		options = append(options, option{shorter, slices.Clone(list[:len(list)-1])})
+	} else if len(list) == 1 && least == 0 {
+		options = append(options, option{shorter, []any{}})
+	}
+	return options
+}
+
+func (w *walk) otherMaps(at position, schema *apiextensionsv1.JSONSchemaProps, entries map[string]any) []option {
+	keys := slices.Sorted(maps.Keys(entries))
+	var options []option
+	if schema.MaxProperties == nil || int64(len(keys)) < *schema.MaxProperties {
+		if value, known := w.example(at.key("*"), valueSchema(schema)); known {
+			grown := map[string]any{}
+			maps.Copy(grown, entries)
+			grown[newKey(entries)] = value
+			options = append(options, option{longer, grown})
+		}
+	}
+	if len(keys) > atLeast(schema.MinProperties) {
+		shrunk := maps.Clone(entries)
+		delete(shrunk, keys[len(keys)-1])
+		options = append(options, option{shorter, shrunk})
+	}
+	return options
+}
+
+// newKey is a key that a map does not have.
+func newKey(entries map[string]any) string {
+	key := "added"
+	for {
+		if _, taken := entries[key]; !taken {
+			return key
+		}
+		key += "-too"
+	}
+}
+
+func optionsOf(group group, values ...any) []option {
+	var options []option
+	for _, value := range values {
+		options = append(options, option{group, value})
+	}
+	return options
+}
+
+// present tells whether a field has a value.
+func present(value any) bool {
+	_, missing := value.(absent)
+	return !missing && value != nil
+}
+
+// Same compares JSON values; a list or map without entries is like one that is absent.
+func Same(one, other any) bool {
+	return empty(one) && empty(other) || equality.Semantic.DeepEqual(one, other)
+}
+
+func empty(value any) bool {
+	switch value := value.(type) {
+	case absent:
+		return true
+	case []any:
+		return len(value) == 0
+	case map[string]any:
+		return len(value) == 0
+	}
+	return false
+}
+
+func atLeast(bound *int64) int {
+	if bound == nil {
+		return 0
+	}
+	return int(*bound)
+}
+
+func itemSchema(schema *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	if schema.Items == nil {
+		return nil
+	}
+	return schema.Items.Schema
+}
+
+// valueSchema is that of a map's values, and nil for an object that is no map.
+func valueSchema(schema *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	if schema.AdditionalProperties == nil {
+		return nil
+	}
+	return schema.AdditionalProperties.Schema
+}
+
+// below tells whether a place is inside another one.
+func below(place, outer string) bool {
+	return strings.HasPrefix(place, outer+".") || strings.HasPrefix(place, outer+"[")
+}

@@ -1,0 +1,55 @@
+// Package state describes what an operator has made in a namespace, without what differs from one namespace to another, so that
+// two states can be compared.
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Snapshot is what a namespace holds of the operator's work, without what differs
+// between two namespaces in which the same was asked for.
+type Snapshot map[string]any
+
+// External is the key of what exists outside Kubernetes.
+const External = "outside Kubernetes"
+
+// Difference is empty when both states are the same.
+func (s Snapshot) Difference(wanted Snapshot) string {
+	return cmp.Diff(map[string]any(wanted), map[string]any(s))
+}
+
+// Add keeps apart what has the same name once it is normalised, as two objects of generated names may.
+func (s Snapshot) Add(name string, content any) {
+	key := name
+	for i := 2; s[key] != nil; i++ {
+		key = fmt.Sprintf("%s (%d)", name, i)
+	}
+	s[key] = content
+}
+
+// With returns the state with patches applied to one of its objects.
+func (s Snapshot) With(object *unstructured.Unstructured, patches []string) (Snapshot, error) {
+	key := object.GetKind() + "/" + object.GetName()
+	content, err := json.Marshal(s[key])
+	if err != nil {
+		return nil, fmt.Errorf("write %s as JSON: %w", key, err)
+	}
+	for _, patch := range patches {
+		if content, err = jsonpatch.MergePatch(content, []byte(patch)); err != nil {
+			return nil, fmt.Errorf("apply %s to %s: %w", patch, key, err)
+		}
+	}
+	var changed any
+	if err := json.Unmarshal(content, &changed); err != nil {
+		return nil, fmt.Errorf("read %s from JSON: %w", key, err)
+	}
+	result := maps.Clone(s)
+	result[key] = changed
+	return result, nil
+}

@@ -1,0 +1,98 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// confined returns an error if an operator wrote outside the trial's namespace, where operators of other trials work.
+func (t *Trial) confined() error {
+	for _, log := range t.Logs() {
+		for _, request := range log {
+			if request.IsWrite() && request.Namespace != t.Namespace && request.Status < http.StatusBadRequest {
+				return fmt.Errorf("expected the operator to write in its own namespace only, %s\nfound: %s\n"+
+					"confine its caches, writes and events to RunOptions.Namespace", t.Namespace, request)
+			}
+		}
+	}
+	return nil
+}
+
+// undeclared returns an error if operators made objects of other kinds than their resource's and its children's,
+// and left them: no comparison of states would show a leak of these.
+//
+// The requests tell what the operators made. So nothing that Kubernetes makes is taken for theirs, and as
+// long as they make nothing else, nothing needs to be listed.
+func (t *Trial) undeclared(ctx context.Context) error {
+	made, err := t.madeElse()
+	if err != nil {
+		return err
+	}
+	var left []string
+	for kind, names := range made {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind)
+		if err := t.Cluster.Admin.List(ctx, list, client.InNamespace(t.Namespace)); err != nil {
+			return fmt.Errorf("list every %s in %s: %w", kind.Kind, t.Namespace, err)
+		}
+		for _, object := range list.Items {
+			if slices.ContainsFunc(names, func(name string) bool { return isNamed(object.Name, name) }) {
+				left = append(left, kind.Kind+" "+object.Name)
+			}
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	slices.Sort(left)
+	return fmt.Errorf("expected the operator to make objects of the kinds in Operator.Children only\nfound %s\n"+
+		"declare a Child of that kind, or stop making such objects", strings.Join(left, ", "))
+}
+
+// madeElse are the names of objects of undeclared kinds that operators asked the API server to make.
+func (t *Trial) madeElse() (map[schema.GroupVersionKind][]string, error) {
+	declared, err := t.RequestsFor(append(t.ChildKinds(), t.Sample.GroupVersionKind())...)
+	if err != nil {
+		return nil, err
+	}
+	made := map[schema.GroupVersionKind][]string{}
+	for _, log := range t.Logs() {
+		for _, request := range log {
+			if !makes(request) || declared(request) {
+				continue
+			}
+			resource := schema.GroupVersionResource{Group: request.Group, Version: request.Version, Resource: request.Resource}
+			kind, err := t.Cluster.Admin.RESTMapper().KindFor(resource)
+			if err != nil {
+				return nil, fmt.Errorf("find the kind of %s: %w", resource.GroupResource(), err)
+			}
+			made[kind] = append(made[kind], request.Name)
+		}
+	}
+	return made, nil
+}
+
+// makes tells whether a request made an object, or may have: without a reply that is unknown. A patch can make one, too: Apply does.
+func makes(request traffic.Request) bool {
+	if request.IsEvent() || request.IsLease() || request.Subresource != "" || !request.IsWrite() {
+		return false
+	}
+	return request.Status == http.StatusCreated || request.Status == 0 && request.Verb == "create"
+}
+
+// isNamed compares an object's name with that in a request, which ends in a star if the API server was to complete it.
+func isNamed(name, asked string) bool {
+	if prefix, generated := strings.CutSuffix(asked, "*"); generated {
+		return strings.HasPrefix(name, prefix)
+	}
+	return name == asked
+}

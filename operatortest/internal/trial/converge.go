@@ -1,0 +1,201 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/state"
+)
+
+// WaitGone waits until nothing is left of a deleted resource.
+func (t *Trial) WaitGone(ctx context.Context, resource *unstructured.Unstructured, circumstances string) error {
+	return t.Eventually(ctx, "the resource, its children and all they stand for to be gone; "+circumstances, func(ctx context.Context) error {
+		left := resource.DeepCopy()
+		err := t.Cluster.Admin.Get(ctx, client.ObjectKeyFromObject(resource), left)
+		if err == nil {
+			return fmt.Errorf("%s %s is still there, held by its finalizers %q", left.GetKind(), left.GetName(), left.GetFinalizers())
+		}
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("get %s: %w", resource.GetName(), err)
+		}
+		found, err := t.State(ctx)
+		if err != nil {
+			return err
+		}
+		if external, kept := found[state.External]; kept && external == "" {
+			delete(found, state.External)
+		}
+		if difference := found.Difference(state.Snapshot{}); difference != "" {
+			return fmt.Errorf("left behind:\n%s", difference)
+		}
+		return nil
+	})
+}
+
+// Converge waits until the resource is as it should be, and rereads it.
+func (t *Trial) Converge(ctx context.Context, resource *unstructured.Unstructured) error {
+	return t.Eventually(ctx, fmt.Sprintf("%s %s to converge", resource.GetKind(), resource.GetName()), func(ctx context.Context) error {
+		return t.converged(ctx, resource)
+	})
+}
+
+// ConvergeTo waits until the namespace is in a state that was seen before.
+func (t *Trial) ConvergeTo(ctx context.Context, resource *unstructured.Unstructured, wanted state.Snapshot, what string) error {
+	if err := t.Converge(ctx, resource); err != nil {
+		return fmt.Errorf("waiting for %s:\n%w", what, err)
+	}
+	return t.Eventually(ctx, what, func(ctx context.Context) error {
+		found, err := t.State(ctx)
+		if err != nil {
+			return err
+		}
+		if difference := found.Difference(wanted); difference != "" {
+			return fmt.Errorf("another state (- is expected, + is found):\n%s", difference)
+		}
+		return nil
+	})
+}
+
+// converged returns an error that says what is missing.
+func (t *Trial) converged(ctx context.Context, resource *unstructured.Unstructured) error {
+	if err := t.Get(ctx, resource); err != nil {
+		return err
+	}
+	if err := t.Met(resource); err != nil {
+		return err
+	}
+	for _, declared := range t.Operator.Children {
+		child, err := t.Child(ctx, declared, resource)
+		if err != nil {
+			return err
+		}
+		if child == nil {
+			continue
+		}
+		if err := current(child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Met reads what the resource's status says.
+func (t *Trial) Met(resource *unstructured.Unstructured) error {
+	conditions, err := ConditionsOf(resource)
+	if err != nil {
+		return err
+	}
+	generation := resource.GetGeneration()
+	if observed, found, _ := unstructured.NestedInt64(resource.Object, "status", "observedGeneration"); found && observed != generation {
+		return fmt.Errorf("status.observedGeneration is %d, not %d: the last change of the spec is not seen yet", observed, generation)
+	}
+	for kind, condition := range conditions {
+		if condition.ObservedGeneration != generation {
+			return fmt.Errorf("condition %s has observedGeneration %d, not %d: it is about an older spec", kind, condition.ObservedGeneration, generation)
+		}
+	}
+	wanted := t.Operator.Condition
+	condition, found := conditions[wanted]
+	if !found {
+		return fmt.Errorf("there is no condition %s yet", wanted)
+	}
+	if condition.Status != metav1.ConditionTrue {
+		return fmt.Errorf("condition %s is %s, %s: %s", wanted, condition.Status, condition.Reason, condition.Message)
+	}
+	return current(resource)
+}
+
+// ConditionsOf returns the resource's conditions by type.
+func ConditionsOf(resource *unstructured.Unstructured) (map[string]metav1.Condition, error) {
+	var typed struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(resource.Object, &typed); err != nil {
+		return nil, fmt.Errorf("status.conditions of %s %s are not of the usual form: %w", resource.GetKind(), resource.GetName(), err)
+	}
+	conditions := map[string]metav1.Condition{}
+	for _, condition := range typed.Status.Conditions {
+		conditions[condition.Type] = condition
+	}
+	return conditions, nil
+}
+
+// current asks kstatus, by which kubectl plugins and delivery tools tell whether an object is done.
+func current(object *unstructured.Unstructured) error {
+	result, err := status.Compute(object)
+	if err != nil {
+		return fmt.Errorf("kstatus of %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	if result.Status != status.CurrentStatus {
+		return fmt.Errorf("%s %s is %s by kstatus, not Current: %s", object.GetKind(), object.GetName(), result.Status, result.Message)
+	}
+	return nil
+}
+
+// Child gets a declared child, and nil if the resource should have none.
+func (t *Trial) Child(ctx context.Context, declared operatortest.Child, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	name := declared.NameFor(resource)
+	if name == "" {
+		return nil, nil
+	}
+	child := &unstructured.Unstructured{}
+	child.SetGroupVersionKind(declared.Kind)
+	err := t.Cluster.Admin.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: name}, child)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no %s %s yet", declared.Kind.Kind, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get %s %s: %w", declared.Kind.Kind, name, err)
+	}
+	if child.GetDeletionTimestamp() != nil {
+		return nil, fmt.Errorf("%s %s is being deleted", child.GetKind(), name)
+	}
+	if !metav1.IsControlledBy(child, resource) {
+		return nil, fmt.Errorf("%s %s has no controller reference to this %s (with its UID): its owners are %v",
+			child.GetKind(), name, resource.GetKind(), child.GetOwnerReferences())
+	}
+	return child, nil
+}
+
+// FirstChild is the first declared child that the sample has, and nil if it has none.
+func (runner *Runner) FirstChild() *operatortest.Child {
+	for i := range runner.Operator.Children {
+		if declared := &runner.Operator.Children[i]; declared.NameFor(runner.Sample) != "" {
+			return declared
+		}
+	}
+	return nil
+}
+
+// Children are all declared ones that the resource should have, by their declarations.
+func (t *Trial) Children(ctx context.Context, resource *unstructured.Unstructured, do func(operatortest.Child, *unstructured.Unstructured) error) error {
+	found := false
+	for _, declared := range t.Operator.Children {
+		child, err := t.Child(ctx, declared, resource)
+		if err != nil {
+			return err
+		}
+		if child == nil {
+			continue
+		}
+		found = true
+		if err := do(declared, child); err != nil {
+			return fmt.Errorf("%s %s: %w", child.GetKind(), child.GetName(), err)
+		}
+	}
+	if !found && len(t.Operator.Children) > 0 {
+		return errors.New("the sample has none of Operator.Children: take one that has")
+	}
+	return nil
+}

@@ -1,0 +1,29 @@
+package trial
+
+import (
+	"time"
+
+	"example.com/operator-workshop/operatortest"
+)
+
+// The timing of elections in trials: a fifth of the usual one.
+const (
+	leaseDuration = 3 * time.Second
+	renewDeadline = 2 * time.Second
+	retryPeriod   = 400 * time.Millisecond
+)
+
+// Election lets the operator take part in an election in the trial's namespace.
+func (t *Trial) Election(candidate string) *operatortest.LeaderElection {
+	return &operatortest.LeaderElection{
+		Namespace: t.Namespace, Identity: candidate,
+		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
+	}
+}
+
+// LenientElection is one that no short stall of the machine decides, for trials of something else.
+func (t *Trial) LenientElection(candidate string) *operatortest.LeaderElection {
+	election := t.Election(candidate)
+	election.LeaseDuration, election.RenewDeadline = 5*leaseDuration, 5*renewDeadline
+	return election
+}

@@ -1,0 +1,39 @@
+package trial
+
+import (
+	"fmt"
+	"strings"
+
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// logLines is how many requests of each operator a failure shows, the last ones.
+const logLines = 30
+
+// failure is what a trial ended with, and what its operators had asked for until then.
+type failure struct {
+	cause error
+	logs  [][]traffic.Request
+}
+
+// Unwrap returns the failure without its logs.
+func (f *failure) Unwrap() error { return f.cause }
+
+func (f *failure) Error() string {
+	text := &strings.Builder{}
+	fmt.Fprintln(text, f.cause)
+	for i, log := range f.logs {
+		var shown []traffic.Request
+		for _, request := range log {
+			if !request.IsLease() || request.Status >= 400 {
+				shown = append(shown, request)
+			}
+		}
+		skipped := max(0, len(shown)-logLines)
+		fmt.Fprintf(text, "requests of operator %d (%d earlier ones left out):\n", i+1, skipped)
+		for _, request := range shown[skipped:] {
+			fmt.Fprintln(text, request)
+		}
+	}
+	return strings.TrimSpace(text.String())
+}

@@ -1,0 +1,82 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// Instance is one running operator.
+type Instance struct {
+	Tap     *traffic.Tap
+	Cancel  context.CancelFunc
+	timeout time.Duration
+	// external tells that it has calls to make that no tap sees.
+	external bool
+	// Stopped tells that the kit ended it.
+	Stopped bool
+	// Done is closed when Run has returned; err is what it returned.
+	Done chan struct{}
+	Err  error
+}
+
+// Start runs an operator that is confined to the trial's namespace.
+func (t *Trial) Start(options operatortest.RunOptions) *Instance {
+	return t.StartOn(traffic.New(), options)
+}
+
+// StartOn does the same behind a tap that is set up already.
+func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Instance {
+	ctx, cancel := context.WithCancel(context.Background())
+	started := &Instance{Tap: tap, Cancel: cancel, timeout: t.Operator.Timeout, external: t.Operator.External != nil, Done: make(chan struct{})}
+	options.Namespace = t.Namespace
+	go func() {
+		defer close(started.Done)
+		started.Err = t.Operator.Run(ctx, tap.Config(t.config()), options)
+	}()
+	t.instances = append(t.instances, started)
+	t.noteRun(started.Done)
+	return started
+}
+
+// Stop tells the operator to end, as SIGTERM does, and waits for it.
+func (i *Instance) Stop() error {
+	i.Stopped = true
+	i.Cancel()
+	select {
+	case <-i.Done:
+	case <-time.After(i.timeout):
+		return fmt.Errorf("expected the operator to end within %s after it was told to\nfound: its Run has not returned", i.timeout)
+	}
+	if i.Err != nil && !i.Tap.Killed() {
+		return fmt.Errorf("expected the operator to end without an error\nfound: its Run returned %w", i.Err)
+	}
+	return nil
+}
+
+// Kill ends the operator as kill -9 does: nothing it does from now on has an effect.
+// A reconcile may be waiting for what it will never see now, until its time is up. Nobody
+// waits for that, unless the operator could still do something outside.
+func (i *Instance) Kill() error {
+	i.Tap.Kill()
+	if i.external {
+		return i.Stop()
+	}
+	i.Stopped = true
+	i.Cancel()
+	return nil
+}
+
+// Writes are the write requests so far, without those of leader election.
+func (i *Instance) Writes() []traffic.Request {
+	var writes []traffic.Request
+	for _, request := range i.Tap.Requests() {
+		if request.IsWrite() && !request.IsLease() {
+			writes = append(writes, request)
+		}
+	}
+	return writes
+}

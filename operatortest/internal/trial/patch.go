@@ -1,0 +1,133 @@
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/specgen"
+	"example.com/operator-workshop/operatortest/internal/state"
+)
+
+// ForeignPatch is what anybody may write to any object.
+const ForeignPatch = `{"metadata":{"labels":{"someone-else.example.com/label":"kept"},"annotations":{"someone-else.example.com/annotation":"kept"}}}`
+
+// Patch changes an object by a JSON merge patch, on behalf of a user. A patch that changes nothing is an
+// error: any operator would pass a trial with it.
+func (t *Trial) Patch(ctx context.Context, object *unstructured.Unstructured, patch string) error {
+	before := object.DeepCopy()
+	if err := t.Cluster.Admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)), Strict); err != nil {
+		return fmt.Errorf("patch %s %s with %s: %w", object.GetKind(), object.GetName(), patch, err)
+	}
+	if len(ChangedFields(patch, before, object)) == 0 {
+		return fmt.Errorf("expected the patch %s to change %s %s\nfound the object as it was before, so this patch tests nothing: "+
+			"correct the fields or values in it", patch, object.GetKind(), object.GetName())
+	}
+	return nil
+}
+
+// PatchForeign writes fields that belong to others to a child, and returns the patches. It fails
+// if Normalize hides one: every comparison that follows would miss it.
+func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) ([]string, error) {
+	patches := []string{ForeignPatch}
+	for _, what := range slices.Sorted(maps.Keys(declared.Foreign)) {
+		patches = append(patches, declared.Foreign[what])
+	}
+	for _, patch := range patches {
+		before := child.DeepCopy()
+		if err := t.Patch(ctx, child, patch); err != nil {
+			return nil, err
+		}
+		differs, err := t.differ(before, child)
+		if err != nil {
+			return nil, err
+		}
+		if !differs {
+			return nil, fmt.Errorf("expected the patch %s of Child.Foreign to change a field of %s %s that is compared\n"+
+				"found none: Operator.Normalize removes it", patch, child.GetKind(), child.GetName())
+		}
+	}
+	return patches, nil
+}
+
+// differ tells whether two versions of an object differ in what is compared.
+func (t *Trial) differ(before, after *unstructured.Unstructured) (bool, error) {
+	normalize := state.Normalizer{Resource: t.Sample.GroupVersionKind(), Further: t.Operator.Normalize}
+	_, former, err := normalize.Normalize(before, strings.NewReplacer())
+	if err != nil {
+		return false, err
+	}
+	_, present, err := normalize.Normalize(after, strings.NewReplacer())
+	return !equality.Semantic.DeepEqual(former, present), err
+}
+
+// field is a field of an object, and a value that it had; nil if the object did not have the field.
+type field struct {
+	path  []string
+	value any
+}
+
+// ChangedFields are the fields that a merge patch changed, with their new values.
+func ChangedFields(patch string, before, after *unstructured.Unstructured) []field {
+	content := map[string]any{}
+	if json.Unmarshal([]byte(patch), &content) != nil {
+		return nil // the API server has refused it
+	}
+	var changed []field
+	for _, path := range leaves(content, nil) {
+		if value := valueAt(after, path); !equality.Semantic.DeepEqual(value, valueAt(before, path)) {
+			changed = append(changed, field{path: path, value: value})
+		}
+	}
+	return changed
+}
+
+// leaves are the paths of the fields that a merge patch sets or removes. It replaces a list as a whole.
+func leaves(patch map[string]any, outer []string) [][]string {
+	var paths [][]string
+	for _, name := range slices.Sorted(maps.Keys(patch)) {
+		path := append(slices.Clone(outer), name)
+		inner, ok := patch[name].(map[string]any)
+		if !ok || len(inner) == 0 {
+			paths = append(paths, path)
+			continue
+		}
+		paths = append(paths, leaves(inner, path)...)
+	}
+	return paths
+}
+
+func valueAt(object *unstructured.Unstructured, path []string) any {
+	value, _, err := unstructured.NestedFieldNoCopy(object.Object, path...)
+	if err != nil {
+		return nil // a field on the way is no object any more
+	}
+	return value
+}
+
+// WaitRepaired waits until no disturbed field of an object has the value that the disturbance gave it. It
+// compares before Normalize, so that a field with random content can be disturbed, too.
+func (t *Trial) WaitRepaired(ctx context.Context, object *unstructured.Unstructured, disturbed []field, what string) error {
+	return t.Eventually(ctx, what, func(ctx context.Context) error {
+		now := object.DeepCopy()
+		if err := t.Get(ctx, now); err != nil {
+			return err
+		}
+		for _, field := range disturbed {
+			if value := valueAt(now, field.path); equality.Semantic.DeepEqual(value, field.value) {
+				return fmt.Errorf("%s of %s %s still has the value that it was changed to: %s",
+					strings.Join(field.path, "."), now.GetKind(), now.GetName(), specgen.OneLine(value))
+			}
+		}
+		return nil
+	})
+}

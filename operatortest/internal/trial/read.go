@@ -1,0 +1,77 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest/internal/state"
+)
+
+// clusterCertificate is a ConfigMap that the controller manager makes in every namespace.
+const clusterCertificate = "kube-root-ca.crt"
+
+// State reads the resources, everything of the kinds that the operator makes
+// that is not someone else's, and the world outside.
+func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
+	objects, err := t.List(ctx, t.Sample.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	placeholders := []string{t.Namespace, "<namespace>"}
+	for _, resource := range objects {
+		placeholders = append(placeholders, string(resource.GetUID()), "<UID of "+resource.GetName()+">")
+	}
+	for _, kind := range t.ChildKinds() {
+		made, err := t.List(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, made...)
+	}
+	normalize := state.Normalizer{Resource: t.Sample.GroupVersionKind(), Further: t.Operator.Normalize}
+	found, names := state.Snapshot{}, strings.NewReplacer(placeholders...)
+	for _, object := range objects {
+		if t.Foreign[object.GetUID()] || object.GetName() == clusterCertificate {
+			continue
+		}
+		key, content, err := normalize.Normalize(object, names)
+		if err != nil {
+			return nil, err
+		}
+		found.Add(key, content)
+	}
+	if t.Operator.External != nil {
+		external, err := t.Operator.External.Snapshot(ctx, t.Namespace)
+		if err != nil {
+			return nil, fmt.Errorf("look at the world outside: %w", err)
+		}
+		found[state.External] = external
+	}
+	return found, nil
+}
+
+func (t *Trial) List(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	if err := t.Cluster.Admin.List(ctx, list, client.InNamespace(t.Namespace)); err != nil {
+		return nil, fmt.Errorf("list every %s in %s: %w", kind.Kind, t.Namespace, err)
+	}
+	objects := make([]*unstructured.Unstructured, len(list.Items))
+	for i := range list.Items {
+		objects[i] = &list.Items[i]
+	}
+	return objects, nil
+}
+
+// Get gets an object as it is stored now.
+func (t *Trial) Get(ctx context.Context, object *unstructured.Unstructured) error {
+	if err := t.Cluster.Admin.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return fmt.Errorf("get %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return nil
+}

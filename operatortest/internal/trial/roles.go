@@ -1,0 +1,129 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+
+	"example.com/operator-workshop/operatortest/internal/manifest"
+	"example.com/operator-workshop/operatortest/testcluster"
+)
+
+// rule is one of an operator's roles, as it was written.
+type rule struct {
+	File string
+	rbacv1.PolicyRule
+}
+
+// grant gives the operator's user the permissions of a file with roles.
+func (runner *Runner) grant(ctx context.Context, file string) error {
+	objects, err := manifest.Read(file)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if object.GroupVersionKind().Group != rbacv1.GroupName {
+			continue
+		}
+		if err := runner.grantRole(ctx, file, object); err != nil {
+			return fmt.Errorf("%s: grant %s %s: %w", file, object.GetKind(), object.GetName(), err)
+		}
+	}
+	if !slices.ContainsFunc(runner.Rules, func(rule rule) bool { return rule.File == file }) {
+		return fmt.Errorf("%s holds no Role and no ClusterRole", file)
+	}
+	return nil
+}
+
+func (runner *Runner) grantRole(ctx context.Context, file string, object *unstructured.Unstructured) error {
+	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: runner.user}}
+	meta := metav1.ObjectMeta{Name: runner.user + "-" + object.GetName()}
+	reference := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: object.GetKind(), Name: meta.Name}
+	switch object.GetKind() {
+	case "ClusterRole":
+		role := &rbacv1.ClusterRole{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
+			return err
+		}
+		runner.addRules(file, role.Rules)
+		made := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: role.Rules}
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: reference, Subjects: subjects}
+		defer runner.Cluster.RemoveOnStop(made)
+		defer runner.Cluster.RemoveOnStop(binding)
+		return errors.Join(runner.Cluster.Admin.Create(ctx, made), runner.Cluster.Admin.Create(ctx, binding))
+	case "Role":
+		role := &rbacv1.Role{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
+			return err
+		}
+		runner.addRules(file, role.Rules)
+		runner.roles = append(runner.roles, &rbacv1.Role{ObjectMeta: meta, Rules: role.Rules})
+	}
+	return nil // bindings name the operator's own account
+}
+
+func (runner *Runner) addRules(file string, rules []rbacv1.PolicyRule) {
+	for _, granted := range rules {
+		runner.Rules = append(runner.Rules, rule{File: file, PolicyRule: granted})
+	}
+}
+
+// config connects as the operator's user.
+func (runner *Runner) config() *rest.Config {
+	config := rest.CopyConfig(runner.Cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: runner.user, Groups: []string{"system:authenticated"}}
+	return config
+}
+
+// grantRoles lets the operator use the permissions of its Roles in the trial's namespace.
+func (t *Trial) grantRoles(ctx context.Context) error {
+	for _, role := range t.roles {
+		granted := role.DeepCopy()
+		granted.Namespace = t.Namespace
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: *granted.ObjectMeta.DeepCopy(),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: granted.Name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: t.user}},
+		}
+		if err := errors.Join(t.Cluster.Admin.Create(ctx, granted), t.Cluster.Admin.Create(ctx, binding)); err != nil {
+			return fmt.Errorf("grant role %s: %w", granted.Name, err)
+		}
+		if err := t.allowed(ctx, granted.Rules); err != nil {
+			return fmt.Errorf("grant role %s: %w", granted.Name, err)
+		}
+	}
+	return nil
+}
+
+// allowed waits until the API server knows of a new Role: it learns of one from a watch, as everybody does.
+func (t *Trial) allowed(ctx context.Context, rules []rbacv1.PolicyRule) error {
+	if len(rules) == 0 || len(rules[0].Resources) == 0 {
+		return nil
+	}
+	resource, subresource, _ := strings.Cut(rules[0].Resources[0], "/")
+	asked := &authorizationv1.ResourceAttributes{
+		Namespace: t.Namespace, Verb: rules[0].Verbs[0], Group: rules[0].APIGroups[0], Resource: resource, Subresource: subresource,
+	}
+	if names := rules[0].ResourceNames; len(names) > 0 {
+		asked.Name = names[0]
+	}
+	ctx, cancel := context.WithTimeout(ctx, testcluster.NamespaceTimeout)
+	defer cancel()
+	return wait.PollUntilContextCancel(ctx, testcluster.PollInterval, true, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: t.user, Groups: []string{"system:authenticated"}, ResourceAttributes: asked,
+		}}
+		err := t.Cluster.Admin.Create(ctx, review)
+		return review.Status.Allowed, err
+	})
+}

@@ -1,0 +1,183 @@
+// Package trial runs experiments on an operator: each in a namespace of its own, with the operator confined to it, and every
+// request of the operator on record. The behaviours in package behaviours are made of trials.
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/manifest"
+	"example.com/operator-workshop/operatortest/internal/specgen"
+	"example.com/operator-workshop/operatortest/internal/state"
+	"example.com/operator-workshop/operatortest/testcluster"
+)
+
+// defaultTimeout bounds each wait for an operator; a wait that succeeds takes far less.
+const defaultTimeout = time.Minute
+
+// Runner is where one operator is tried: its cluster, its sample and its user.
+type Runner struct {
+	Operator operatortest.Operator
+	Cluster  *testcluster.Cluster
+	Sample   *unstructured.Unstructured
+	// user has the permissions of the operator's ClusterRoles, and where a trial grants them those of its Roles.
+	user  string
+	roles []*rbacv1.Role
+	Rules []rule
+
+	mu sync.Mutex
+	// runs holds what is closed when an operator's Run has returned, of all that were started.
+	runs []<-chan struct{}
+	// records are the trials that have ended.
+	records []Record
+	// slots bounds how many trials run side by side.
+	slots *semaphore.Weighted
+	// ends holds what a fresh resource of a spec ends like, by the spec in JSON.
+	ends map[string]*end
+
+	// specsOnce guards what the definition of the sample's kind says, and drafts,
+	// the namespace in which specs are tried out without being stored.
+	specsOnce  sync.Once
+	knownSpecs *specgen.Specs
+	specsErr   error
+	drafts     string
+	// Seed is what everything random is drawn from; Ginkgo's if zero.
+	Seed int64
+	// ShrinkTime bounds the search for a shorter sequence of specs; 30 seconds if zero.
+	ShrinkTime time.Duration
+}
+
+type end struct {
+	once  sync.Once
+	state state.Snapshot
+	err   error
+	// cutShort says that the caller that tried it ran out of time, so err says nothing about the spec.
+	cutShort bool
+}
+
+func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *testcluster.Cluster) (*Runner, error) {
+	if operator.Timeout == 0 {
+		operator.Timeout = defaultTimeout
+	}
+	if operator.Condition == "" {
+		operator.Condition = "Ready"
+	}
+	made := &Runner{Operator: operator, Cluster: cluster, ends: map[string]*end{}, slots: semaphore.NewWeighted(ParallelTrials)}
+	if operator.Run == nil || operator.Sample == "" || len(operator.Roles) == 0 {
+		return nil, errors.New("describe the operator's Run, Sample and Roles, or its behaviours can't be tried")
+	}
+	objects, err := manifest.Read(operator.Sample)
+	if err != nil {
+		return nil, err
+	}
+	made.Sample = objects[0]
+	made.user = "operator-" + utilrand.String(8)
+	for _, file := range operator.Roles {
+		if err := made.grant(ctx, file); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+func (runner *Runner) noteRun(ended <-chan struct{}) {
+	runner.mu.Lock()
+	defer runner.mu.Unlock()
+	runner.runs = append(runner.runs, ended)
+}
+
+// WaitAllEnded waits until no operator runs any more, neither one that was killed.
+func (runner *Runner) WaitAllEnded(ctx context.Context) error {
+	runner.mu.Lock()
+	runs := slices.Clone(runner.runs)
+	runner.mu.Unlock()
+	for _, ended := range runs {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the end of operators that were killed: %w", ctx.Err())
+		}
+	}
+	return nil
+}
+
+// ChildKinds are the kinds of all declared children, each once.
+func (runner *Runner) ChildKinds() []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for _, child := range runner.Operator.Children {
+		if !slices.Contains(kinds, child.Kind) {
+			kinds = append(kinds, child.Kind)
+		}
+	}
+	return kinds
+}
+
+// Resource is a new one like the sample, with another spec unless that is nil.
+func (runner *Runner) Resource(spec map[string]any) *unstructured.Unstructured {
+	made := runner.Sample.DeepCopy()
+	made.SetNamespace("")
+	if spec != nil {
+		made.Object["spec"] = runtime.DeepCopyJSON(spec)
+	}
+	return made
+}
+
+// SampleSpec is a copy of the sample's spec.
+func (runner *Runner) SampleSpec() map[string]any {
+	spec, _, _ := unstructured.NestedMap(runner.Sample.Object, "spec")
+	return spec
+}
+
+// Fresh is what a new resource of a spec ends like. It is found out once.
+func (runner *Runner) Fresh(ctx context.Context, spec map[string]any) (state.Snapshot, error) {
+	key, err := json.Marshal(runner.Resource(spec).Object["spec"])
+	if err != nil {
+		return nil, fmt.Errorf("write a spec as JSON: %w", err)
+	}
+	runner.mu.Lock()
+	known, found := runner.ends[string(key)]
+	if !found {
+		known = &end{}
+		runner.ends[string(key)] = known
+	}
+	runner.mu.Unlock()
+	known.once.Do(func() {
+		known.err = runner.Try(reference(ctx), "a new resource with "+string(key), func(ctx context.Context, t *Trial) (err error) {
+			known.state, err = t.Establish(ctx, t.Start(operatortest.RunOptions{}), runner.Resource(spec))
+			return err
+		})
+		known.cutShort = known.err != nil && ctx.Err() != nil
+	})
+	if known.cutShort {
+		runner.forget(string(key), known)
+		if ctx.Err() == nil {
+			return runner.Fresh(ctx, spec) // only the other caller was cut short
+		}
+	}
+	if known.err != nil {
+		return nil, fmt.Errorf("see what a new resource of the same spec ends like: %w", known.err)
+	}
+	return known.state, nil
+}
+
+// forget lets the end of a spec be found out again.
+func (runner *Runner) forget(key string, known *end) {
+	runner.mu.Lock()
+	defer runner.mu.Unlock()
+	if runner.ends[key] == known {
+		delete(runner.ends, key)
+	}
+}

@@ -1,0 +1,208 @@
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest/internal/specgen"
+	"example.com/operator-workshop/operatortest/internal/state"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// Specs reads the schema of the sample's kind from the API server, once.
+func (runner *Runner) Specs(ctx context.Context) (*specgen.Specs, error) {
+	// Others need them, too, whatever becomes of the trial that asks first.
+	runner.specsOnce.Do(func() { runner.knownSpecs, runner.specsErr = runner.readSpecs(context.WithoutCancel(ctx)) })
+	return runner.knownSpecs, runner.specsErr
+}
+
+func (runner *Runner) readSpecs(ctx context.Context) (*specgen.Specs, error) {
+	kind := runner.Sample.GroupVersionKind()
+	mapping, err := runner.Cluster.Admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, fmt.Errorf("find the resource of kind %s: %w", kind.Kind, err)
+	}
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	key := client.ObjectKey{Name: mapping.Resource.GroupResource().String()}
+	if err := runner.Cluster.Admin.Get(ctx, key, definition); err != nil {
+		return nil, fmt.Errorf("get the definition %s: %w", key.Name, err)
+	}
+	made, err := specgen.New(definition, kind.Version, runner.Operator)
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := runner.Cluster.CreateNamespace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	runner.drafts = namespace.Name
+	made.Base, err = runner.Admits(ctx, nil)
+	return made, err
+}
+
+// OtherSpec is a spec that differs from the sample's in as many fields as
+// possible, and to which the API server lets the sample be changed. It is always the same.
+func (runner *Runner) OtherSpec(ctx context.Context) (map[string]any, error) {
+	known, err := runner.Specs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	candidates := []map[string]any{known.Other()}
+	changes, unknown := known.Changes()
+	for _, change := range changes {
+		for _, candidate := range change.Candidates {
+			if change.Effective {
+				candidates = append(candidates, candidate.To)
+			}
+		}
+	}
+	var spec map[string]any
+	err = runner.Try(ctx, "another spec than the sample's", func(ctx context.Context, t *Trial) error {
+		stored := runner.Resource(nil)
+		if err := t.Create(ctx, stored); err != nil {
+			return err
+		}
+		var reasons []string
+		for _, candidate := range candidates {
+			err := t.Allows(ctx, stored, candidate)
+			if err == nil {
+				spec = candidate
+				return nil
+			}
+			if !Refused(err) {
+				return err
+			}
+			reasons = append(reasons, err.Error())
+		}
+		return fmt.Errorf("find another spec than the sample's: declare Operator.Values for fields that may be changed; "+
+			"for %q no value is known, and the API server refused what was made for the others:\n%s", unknown, strings.Join(reasons, "\n"))
+	})
+	return spec, err
+}
+
+// Admits returns a spec as the API server would store it, or an error if it
+// refuses a new resource of that spec.
+func (runner *Runner) Admits(ctx context.Context, spec map[string]any) (map[string]any, error) {
+	resource := runner.Resource(spec)
+	resource.SetNamespace(runner.drafts)
+	if err := runner.Cluster.Admin.Create(ctx, resource, Strict, client.DryRunAll); err != nil {
+		return nil, fmt.Errorf("try out a %s of the spec %s: %w", resource.GetKind(), specgen.OneLine(spec), err)
+	}
+	stored, _, err := unstructured.NestedMap(resource.Object, "spec")
+	return stored, err
+}
+
+// Allows returns an error if the API server refuses to change a resource's spec.
+func (t *Trial) Allows(ctx context.Context, resource *unstructured.Unstructured, spec map[string]any) error {
+	content, err := json.Marshal([]any{map[string]any{"op": "add", "path": "/spec", "value": spec}})
+	if err != nil {
+		return fmt.Errorf("write a spec as JSON: %w", err)
+	}
+	// A merge patch could not say that a field is null.
+	patch := client.RawPatch(types.JSONPatchType, content)
+	if err := t.Cluster.Admin.Patch(ctx, resource.DeepCopy(), patch, Strict, client.DryRunAll); err != nil {
+		return fmt.Errorf("try out a change to the spec %s: %w", specgen.OneLine(spec), err)
+	}
+	return nil
+}
+
+// Refused tells a spec that the API server or a webhook turns down from a
+// request that failed. The kit may do everything, so it is never forbidden something for another reason.
+func Refused(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }
+
+// FreshOf is what a new resource of a spec ends like. The sample's own was seen by other behaviours.
+func (runner *Runner) FreshOf(ctx context.Context, known *specgen.Specs, spec map[string]any) (state.Snapshot, error) {
+	if specgen.Same(spec, known.Base) {
+		return runner.Fresh(ctx, nil)
+	}
+	found, err := runner.Fresh(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("the spec %s is valid by its schema (if it can't be met, declare Operator.Values): %w", specgen.OneLine(spec), err)
+	}
+	return found, nil
+}
+
+// RequestsFor returns what tells requests for objects of some kinds from others.
+func (runner *Runner) RequestsFor(kinds ...schema.GroupVersionKind) (func(traffic.Request) bool, error) {
+	var resources []schema.GroupResource
+	for _, kind := range kinds {
+		mapping, err := runner.Cluster.Admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return nil, fmt.Errorf("find the resource of kind %s: %w", kind.Kind, err)
+		}
+		resources = append(resources, mapping.Resource.GroupResource())
+	}
+	return func(request traffic.Request) bool {
+		return slices.Contains(resources, schema.GroupResource{Group: request.Group, Resource: request.Resource})
+	}, nil
+}
+
+// ChildNames are the kinds and names of the children that a resource of a spec should have, in the order of their declarations.
+func (runner *Runner) ChildNames(spec map[string]any) []string {
+	var names []string
+	for _, declared := range runner.Operator.Children {
+		if name := declared.NameFor(runner.Resource(spec)); name != "" {
+			names = append(names, declared.Kind.Kind+"/"+name)
+		}
+	}
+	return names
+}
+
+// OtherSpecInPlace is like change, but leaves the names of the children as they
+// are. It is nil if no field is known that may be changed so.
+func (runner *Runner) OtherSpecInPlace(ctx context.Context) (map[string]any, error) {
+	known, err := runner.Specs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := runner.ChildNames(known.Base)
+	var renaming []string
+	var candidates []map[string]any
+	changes, _ := known.Changes()
+	for _, change := range changes {
+		for _, candidate := range change.Candidates {
+			if !slices.Equal(runner.ChildNames(candidate.To), names) {
+				renaming = append(renaming, change.Place)
+			} else if change.Effective {
+				candidates = append(candidates, candidate.To)
+			}
+		}
+	}
+	most := known.OtherThan(renaming)
+	if !specgen.Same(most, known.Base) {
+		candidates = slices.Insert(candidates, 0, most)
+	}
+	return runner.firstAllowed(ctx, candidates)
+}
+
+// firstAllowed is the first spec to which the API server lets the sample be changed, nil if there is none.
+func (runner *Runner) firstAllowed(ctx context.Context, candidates []map[string]any) (allowed map[string]any, err error) {
+	err = runner.Try(ctx, "another spec with the same names", func(ctx context.Context, t *Trial) error {
+		stored := runner.Resource(nil)
+		if err := t.Create(ctx, stored); err != nil {
+			return err
+		}
+		for _, candidate := range candidates {
+			err := t.Allows(ctx, stored, candidate)
+			if err == nil {
+				allowed = candidate
+				return nil
+			}
+			if !Refused(err) {
+				return err
+			}
+		}
+		return nil
+	})
+	return allowed, err
+}

@@ -1,0 +1,159 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest/internal/state"
+	"example.com/operator-workshop/operatortest/testcluster"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// Trial is one experiment in a namespace of its own.
+type Trial struct {
+	*Runner
+	Namespace string
+	// Foreign are the objects that are not the operator's work.
+	Foreign map[types.UID]bool
+	// prepared are the unmeetable specs whose way was prepared.
+	prepared  map[string]bool
+	instances []*Instance
+	// BeforeLook looks after the operators before each look at the cluster. It is an
+	// error there if one ended on its own; some trials start another in its place.
+	BeforeLook func() error
+}
+
+// Try runs an experiment and clears up after it. The request logs of all
+// operators that it ran are part of its error.
+func (runner *Runner) Try(ctx context.Context, name string, experiment func(context.Context, *Trial) error) (err error) {
+	ctx, done, err := runner.takeTurn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	began := time.Now()
+	namespace, err := runner.Cluster.CreateNamespace(ctx)
+	if err != nil {
+		return err
+	}
+	tried := &Trial{Runner: runner, Namespace: namespace.Name, Foreign: map[types.UID]bool{}, prepared: map[string]bool{}}
+	tried.BeforeLook = tried.Ended
+	defer func() {
+		runner.record(ctx, name, began, tried, err)
+		if err != nil {
+			err = &failure{cause: err, logs: tried.Logs()}
+		}
+		err = errors.Join(err, tried.clear(namespace))
+	}()
+	if err := tried.grantRoles(ctx); err != nil {
+		return err
+	}
+	if runner.Operator.Prepare != nil {
+		if err := runner.Operator.Prepare(ctx, runner.Cluster.Admin, namespace.Name); err != nil {
+			return fmt.Errorf("prepare the namespace: %w", err)
+		}
+	}
+	if err := tried.markForeign(ctx); err != nil {
+		return err
+	}
+	if err := experiment(ctx, tried); err != nil {
+		// An operator that works elsewhere disturbs all trials: that is the fault to mend first.
+		return errors.Join(tried.confined(), err)
+	}
+	return errors.Join(tried.confined(), tried.undeclared(ctx))
+}
+
+// markForeign takes all that the namespace holds now as someone else's, but for the children of resources.
+func (t *Trial) markForeign(ctx context.Context) error {
+	resources, err := t.List(ctx, t.Sample.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	for _, kind := range t.ChildKinds() {
+		objects, err := t.List(ctx, kind)
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			ours := func(resource *unstructured.Unstructured) bool { return metav1.IsControlledBy(object, resource) }
+			if !slices.ContainsFunc(resources, ours) {
+				t.Foreign[object.GetUID()] = true
+			}
+		}
+	}
+	return nil
+}
+
+// clear ends the operators. Of a shared cluster it also gives the namespace up; the verdict
+// is known, so finalizers that hold a resource now are taken off. Another cluster goes away
+// as a whole, and emptying a namespace costs the API server more than a trial does.
+func (t *Trial) clear(namespace *corev1.Namespace) error {
+	var errs []error
+	for _, instance := range t.instances {
+		errs = append(errs, instance.Kill())
+	}
+	if !t.Cluster.Existing {
+		return errors.Join(errs...)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), testcluster.NamespaceTimeout)
+	defer cancel()
+	// An operator may hold what it needs, too, such as a Secret of a kind that it also makes.
+	for _, kind := range append(t.ChildKinds(), t.Sample.GroupVersionKind()) {
+		objects, err := t.List(ctx, kind)
+		errs = append(errs, err)
+		for _, object := range objects {
+			if len(object.GetFinalizers()) > 0 {
+				none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+				errs = append(errs, client.IgnoreNotFound(t.Cluster.Admin.Patch(ctx, object, none)))
+			}
+		}
+	}
+	return errors.Join(append(errs, client.IgnoreNotFound(t.Cluster.Admin.Delete(ctx, namespace)))...)
+}
+
+// Establish creates a resource and returns what it ends like.
+func (t *Trial) Establish(ctx context.Context, operator *Instance, resource *unstructured.Unstructured) (state.Snapshot, error) {
+	if err := t.Create(ctx, resource); err != nil {
+		return nil, err
+	}
+	if err := t.Converge(ctx, resource); err != nil {
+		return nil, err
+	}
+	if err := t.WaitAtRest(ctx, operator); err != nil {
+		return nil, err
+	}
+	return t.State(ctx)
+}
+
+// Logs are the requests of every operator of the trial.
+func (t *Trial) Logs() [][]traffic.Request {
+	var logs [][]traffic.Request
+	for _, instance := range t.instances {
+		logs = append(logs, instance.Tap.Requests())
+	}
+	return logs
+}
+
+// Ended returns an error if an operator ended that nobody stopped.
+func (t *Trial) Ended() error {
+	for i, instance := range t.instances {
+		if instance.Stopped {
+			continue
+		}
+		select {
+		case <-instance.Done:
+			return errors.Join(fmt.Errorf("operator %d ended on its own", i+1), instance.Err)
+		default:
+		}
+	}
+	return nil
+}

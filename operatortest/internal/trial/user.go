@@ -1,0 +1,57 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Strict makes the API server refuse fields that are unknown or written twice.
+const Strict = client.FieldValidation(metav1.FieldValidationStrict)
+
+// Resource is a new one like the sample in the trial's namespace, with another spec unless that is nil.
+func (t *Trial) Resource(spec map[string]any) *unstructured.Unstructured {
+	made := t.Runner.Resource(spec)
+	made.SetNamespace(t.Namespace)
+	return made
+}
+
+// Create makes an object in the trial's namespace on behalf of a user.
+func (t *Trial) Create(ctx context.Context, object *unstructured.Unstructured) error {
+	object.SetNamespace(t.Namespace)
+	if err := t.Cluster.Admin.Create(ctx, object, Strict); err != nil {
+		return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return nil
+}
+
+// Delete deletes an object on behalf of a user; the garbage collector takes what it owns.
+func (t *Trial) Delete(ctx context.Context, object *unstructured.Unstructured) error {
+	if err := t.Cluster.Admin.Delete(ctx, object); err != nil {
+		return fmt.Errorf("delete %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return nil
+}
+
+// SetSpec gives a resource another spec, on behalf of a user.
+func (t *Trial) SetSpec(ctx context.Context, resource *unstructured.Unstructured, spec map[string]any) error {
+	for {
+		if err := t.Get(ctx, resource); err != nil {
+			return err
+		}
+		resource.Object["spec"] = runtime.DeepCopyJSON(spec)
+		err := t.Cluster.Admin.Update(ctx, resource, Strict)
+		if apierrors.IsConflict(err) {
+			continue // the operator wrote in between
+		}
+		if err != nil {
+			return fmt.Errorf("change the spec of %s %s: %w", resource.GetKind(), resource.GetName(), err)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,121 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"example.com/operator-workshop/operatortest/testcluster"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// Quiet is how long an operator must have made no request to count as done.
+const Quiet = 400 * time.Millisecond
+
+// Stillness finds out by looking again and again whether an operator is done. It counts looks and
+// not time: on a busy machine the operator is slow, and so are they.
+type Stillness struct{ requests, looks int }
+
+// Still tells whether no request is in flight, and none was made for as many looks as usually take quiet.
+func (c *Stillness) Still(requests []traffic.Request) bool {
+	inFlight := slices.ContainsFunc(requests, func(request traffic.Request) bool { return !request.Done })
+	if inFlight || len(requests) != c.requests {
+		c.requests, c.looks = len(requests), 0
+		return false
+	}
+	c.looks++
+	return c.looks >= int(Quiet/testcluster.PollInterval)
+}
+
+// WaitAtRest waits until the operator has written nothing for a while.
+func (t *Trial) WaitAtRest(ctx context.Context, operator *Instance) error {
+	var stillness Stillness
+	return t.Eventually(ctx, fmt.Sprintf("the operator to rest: no write request for %s", Quiet), func(context.Context) error {
+		writes := operator.Writes()
+		if len(writes) == 0 || stillness.Still(writes) {
+			return nil
+		}
+		return fmt.Errorf("it goes on writing, %d requests so far; the last one: %s", len(writes), writes[len(writes)-1])
+	})
+}
+
+// WaitSynced waits until an operator watches its resources and is done with what it
+// found: for a while it has neither begun to read a collection nor written.
+func (t *Trial) WaitSynced(ctx context.Context, operator *Instance) error {
+	ours, err := t.RequestsFor(t.Sample.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	ignored := func(request traffic.Request) bool { return request.IsLease() || request.Verb == "get" }
+	watches := func(request traffic.Request) bool {
+		return ours(request) && request.Verb == "watch" && request.Status == http.StatusOK
+	}
+	var stillness Stillness
+	return t.Eventually(ctx, fmt.Sprintf("the operator to watch every %s, and then to rest for %s", t.Sample.GetKind(), Quiet), func(context.Context) error {
+		requests := slices.DeleteFunc(operator.Tap.Requests(), ignored)
+		isCalm := stillness.Still(requests)
+		if !slices.ContainsFunc(requests, watches) {
+			return errors.New("it has not begun to watch")
+		}
+		if !isCalm {
+			return fmt.Errorf("its last request: %s", requests[len(requests)-1])
+		}
+		return nil
+	})
+}
+
+// Eventually looks until the condition holds, and returns what it said last otherwise.
+func (t *Trial) Eventually(ctx context.Context, what string, condition func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, t.Operator.Timeout)
+	defer cancel()
+	var last, ended error
+	err := wait.PollUntilContextCancel(bounded, testcluster.PollInterval, true, func(ctx context.Context) (bool, error) {
+		if ended = t.BeforeLook(); ended != nil {
+			return false, ended
+		}
+		err := condition(ctx)
+		if err == nil || ctx.Err() == nil {
+			last = err
+		}
+		return err == nil, nil
+	})
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("expected %s\nfound, when the time of the spec was up: %w: %w", what, last, ctx.Err())
+	}
+	if last == nil || ended != nil {
+		last = err
+	}
+	return fmt.Errorf("expected %s\nfound, after %s at most: %w", what, t.Operator.Timeout, last)
+}
+
+// Throughout looks for a while at what must hold all the time.
+func (t *Trial) Throughout(ctx context.Context, duration time.Duration, what string, condition func(context.Context) error) error {
+	end := time.Now().Add(duration)
+	return t.Until(ctx, func() bool { return time.Now().After(end) }, what, condition)
+}
+
+// Until looks at what must hold all the time until that is over.
+func (t *Trial) Until(ctx context.Context, over func() bool, what string, condition func(context.Context) error) error {
+	var failed error // its cause may be the end of some other context
+	_ = wait.PollUntilContextCancel(ctx, testcluster.PollInterval, true, func(context.Context) (bool, error) {
+		if failed = t.BeforeLook(); failed == nil {
+			failed = condition(ctx)
+		}
+		return failed == nil && over(), failed
+	})
+	if ctx.Err() != nil {
+		return fmt.Errorf("expected %s\nfound: the time of the spec is up: %w", what, ctx.Err())
+	}
+	if failed != nil {
+		return fmt.Errorf("expected %s\nfound: %w", what, failed)
+	}
+	return nil
+}

@@ -1,0 +1,29 @@
+package trial
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/operatortest/testcluster"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+func TestStillness(t *testing.T) {
+	g := NewWithT(t)
+	looks := int(Quiet / testcluster.PollInterval)
+	done, inFlight := traffic.Request{Done: true}, traffic.Request{}
+	// looksUntilStill is after how many looks the operator counts as done, and 3*looks if it never does.
+	looksUntilStill := func(stillness *Stillness, requests ...traffic.Request) int {
+		for i := range 3 * looks {
+			if stillness.Still(requests) {
+				return i + 1
+			}
+		}
+		return 3 * looks
+	}
+	var stillness Stillness
+	g.Expect(looksUntilStill(&stillness, done)).To(Equal(looks + 1))
+	g.Expect(looksUntilStill(&stillness, done, done)).To(Equal(looks+1), "a request starts the count again")
+	g.Expect(looksUntilStill(&Stillness{}, inFlight, done)).To(Equal(3*looks), "not while a request is in flight")
+}

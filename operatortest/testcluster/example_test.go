@@ -1,0 +1,21 @@
+package testcluster_test
+
+import (
+	"context"
+	"fmt"
+
+	"example.com/operator-workshop/operatortest/testcluster"
+)
+
+// A suite calls Start in its BeforeSuite and Stop after it; so can any other program.
+func ExampleCluster() {
+	ctx := context.Background()
+	cluster := &testcluster.Cluster{CRDs: []string{"testdata/crd"}}
+	defer func() { _ = cluster.Stop() }()
+	if err := cluster.Start(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	resources, err := cluster.Kubectl(ctx, "api-resources", "--api-group=test.example.com", "-o", "name")
+	fmt.Println(resources, err)
+}

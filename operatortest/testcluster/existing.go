@@ -1,0 +1,44 @@
+package testcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const (
+	// ExistingVariable, if it is true, makes Start use the cluster that KUBECONFIG names.
+	ExistingVariable = "USE_EXISTING_CLUSTER"
+	// KubeconfigVariable names the kubeconfig of that cluster.
+	KubeconfigVariable = "KUBECONFIG"
+)
+
+func useExisting() bool { return strings.EqualFold(os.Getenv(ExistingVariable), "true") }
+
+// startExisting uses the cluster that KUBECONFIG names. Unlike envtest it does
+// not fall back to the kubeconfig in the home folder: that may be any cluster,
+// and the tests write to it.
+func (c *Cluster) startExisting(ctx context.Context) error {
+	kubeconfig := os.Getenv(KubeconfigVariable)
+	if kubeconfig == "" {
+		return fmt.Errorf("%s=true needs %s to name the cluster's kubeconfig", ExistingVariable, KubeconfigVariable)
+	}
+	rules := &clientcmd.ClientConfigLoadingRules{Precedence: strings.Split(kubeconfig, string(os.PathListSeparator))}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) || errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s=%s holds no kubeconfig: bring a cluster up first", KubeconfigVariable, kubeconfig)
+	}
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig %s: %w", kubeconfig, err)
+	}
+	config.QPS = -1 // tests send bursts; the server has limits of its own
+	if err := c.connect(config, kubeconfig); err != nil {
+		return err
+	}
+	c.Existing = true
+	return c.install(ctx)
+}
