@@ -24,7 +24,8 @@ type Operator struct {
 	// Run runs the operator against the API server of the configuration, until
 	// the context ends and what was begun is finished. It must be possible to run
 	// several at once in one process. Listen nowhere, or on free ports. An error may
-	// end it before its first write, when the API server does not answer: it is started again then.
+	// end it before its first write, when the API server does not answer: it is started again then. The context's cause is
+	// traffic.ErrKilled if the operator must end at once, as by kill -9.
 	Run func(ctx context.Context, config *rest.Config, options RunOptions) error
 	// Roles are files with the Roles and ClusterRoles of the operator. It runs with
 	// their permissions and no others; a Role holds in the namespace of each trial,
@@ -38,6 +39,9 @@ type Operator struct {
 	// Condition is the type of the condition that is True while the resource is as
 	// it should be; "Ready" if empty.
 	Condition string
+	// Converged returns an error that says what is missing as long as the status doesn't say that the present spec is met.
+	// Nil for an operator with a Condition; it is for those that have none, or say it by a phase.
+	Converged func(resource *unstructured.Unstructured) error
 	// Children are the objects that the operator makes for a resource. It may make no others, but for events and leases.
 	Children []Child
 	// MaxWrites is how many write requests of the operator may take effect from a new
@@ -64,6 +68,14 @@ type Operator struct {
 	// resources of the same spec, such as generated names and random content.
 	// Metadata, other objects' status, the namespace's name, UIDs and times are normalised already.
 	Normalize func(object *unstructured.Unstructured)
+	// LeftOut are behaviours that are not tried, each with the reason, which the report shows. A part of a behaviour is
+	// named after a slash:
+	//
+	//	converges/observedGeneration  conditions without observedGeneration; status.observedGeneration is read in any case
+	//	collision/event               a name conflict is reported by a condition, without an Event
+	//	update/spec.PATH              a field that has no effect until later
+	//	least-privilege/VERB RESOURCE a permission that the kit has no use for, such as "least-privilege/create tokenreviews.authentication.k8s.io"
+	LeftOut map[string]string
 	// External is the world outside Kubernetes in which the operator makes something. Nil if there is none.
 	External External
 	// Timeout bounds each wait for the operator; a minute if zero.

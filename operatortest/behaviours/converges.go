@@ -23,8 +23,14 @@ var converges = behaviour{
 		}
 		return trial.Each(ctx, len(samples), func(ctx context.Context, i int) error {
 			return runner.Try(ctx, "sample "+samples[i].GetName(), func(ctx context.Context, t *trial.Trial) error {
-				_, err := t.Establish(ctx, t.Start(operatortest.RunOptions{}), samples[i].DeepCopy())
-				return err
+				resource := samples[i].DeepCopy()
+				if _, err := t.Establish(ctx, t.Start(operatortest.RunOptions{}), resource); err != nil {
+					return err
+				}
+				if runner.LeftOut("converges/observedGeneration") {
+					return nil
+				}
+				return t.CheckObserved(resource)
 			})
 		})
 	},

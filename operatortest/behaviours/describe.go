@@ -3,6 +3,9 @@ package behaviours
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +28,9 @@ func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Clust
 	ginkgo.Describe("the operator", ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 		var running *session
 		ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
+			if err := checkLeftOut(operator.LeftOut); err != nil {
+				ginkgo.Fail(err.Error())
+			}
 			runner, err := trial.NewRunner(ctx, operator, cluster)
 			if err != nil {
 				ginkgo.Fail(err.Error())
@@ -58,10 +64,32 @@ func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Clust
 
 // leftOut says why a behaviour can't be tried on an operator. It is empty if it can.
 func (b behaviour) leftOut(operator operatortest.Operator) string {
+	if reason := operator.LeftOut[b.name]; reason != "" {
+		return "Operator.LeftOut: " + reason
+	}
 	if b.needsChild && len(operator.Children) == 0 {
 		return "disturbs the operator's children, and Operator.Children declares none"
 	}
 	return ""
+}
+
+// checkLeftOut returns an error if Operator.LeftOut names what is no behaviour and no part of one, or gives no reason.
+func checkLeftOut(leftOut map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(leftOut)) {
+		whole, part, isPart := strings.Cut(name, "/")
+		known := slices.ContainsFunc(behaviours, func(b behaviour) bool { return b.name == whole })
+		if isPart {
+			known = name == "converges/observedGeneration" || name == "collision/event" ||
+				whole == update.name && strings.HasPrefix(part, "spec.") || whole == leastPrivilege.name && part != ""
+		}
+		if !known {
+			return fmt.Errorf("operator.LeftOut names %q, which is no behaviour and no part of one that can be left out", name)
+		}
+		if leftOut[name] == "" {
+			return fmt.Errorf("operator.LeftOut leaves out %q: give the reason, which the report shows", name)
+		}
+	}
+	return nil
 }
 
 // selected tells whether Ginkgo's flags certainly select a behaviour's spec. Its trials can begin before the spec then.
@@ -118,6 +146,7 @@ func (s *session) result(ctx context.Context, b behaviour) error {
 func (s *session) end() {
 	s.cancel()
 	s.others.Wait()
+	s.runner.Close()
 }
 
 // table shows the trials of a behaviour.

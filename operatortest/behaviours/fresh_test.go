@@ -20,6 +20,7 @@ var _ = It("what a new resource ends like is found out again if another caller w
 	}
 	runner, err := trial.NewRunner(ctx, operator, cluster)
 	Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
 	short, cutShort := context.WithCancel(ctx)
 	first := make(chan error, 1)
 	go func() {

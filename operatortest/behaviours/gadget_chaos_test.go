@@ -60,6 +60,7 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	declaresSecret:   (*gadgetReconciler).declareSecret,
 	writesElsewhere:  (*gadgetReconciler).writeElsewhere,
 	makesNothing:     (*gadgetReconciler).makeNothing,
+	takesBack:        (*gadgetReconciler).takeBack,
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {

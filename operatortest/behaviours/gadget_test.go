@@ -215,7 +215,7 @@ func (r *gadgetReconciler) writeStatus(ctx context.Context, gadget *unstructured
 		Type: "Ready", Status: metav1.ConditionTrue, Reason: "ConfigMapMade", Message: "the ConfigMap is there",
 		ObservedGeneration: gadget.GetGeneration(),
 	}
-	if r.flaw == forgetsGeneration {
+	if r.flaw == forgetsGeneration || r.flaw == observesInStatus {
 		ready.ObservedGeneration = 0
 	}
 	if r.flaw == writesInSteps && len(conditions) == 0 {
@@ -233,7 +233,8 @@ func (r *gadgetReconciler) writeStatus(ctx context.Context, gadget *unstructured
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "ErrResourceExists", refusal
 	}
 	warn := refusal != "" && !meta.IsStatusConditionFalse(conditions, ready.Type)
-	if !meta.SetStatusCondition(&conditions, ready) && r.flaw != writesAlways && r.flaw != warnsAlways {
+	outdated := r.flaw == observesInStatus && observedGeneration(gadget) != gadget.GetGeneration()
+	if !meta.SetStatusCondition(&conditions, ready) && r.flaw != writesAlways && r.flaw != warnsAlways && !outdated {
 		return nil
 	}
 	if err := r.patchStatus(ctx, gadget, conditions); err != nil {
@@ -249,6 +250,12 @@ func (r *gadgetReconciler) patchStatus(ctx context.Context, gadget *unstructured
 	before := gadget.DeepCopy()
 	if err := setStatus(gadget, conditions); err != nil {
 		return err
+	}
+	switch r.flaw {
+	case forgetsGeneration:
+		unstructured.RemoveNestedField(gadget.Object, "status", "observedGeneration")
+	case hasPhase:
+		setPhase(gadget, conditions)
 	}
 	// The cache may be older than our own last write; the API server then refuses this one.
 	lock := client.MergeFromWithOptimisticLock{}

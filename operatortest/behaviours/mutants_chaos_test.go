@@ -53,6 +53,7 @@ var _ = Describe("the test kit", func() {
 var _ = It("an operator that ends before its first write is started again", func(ctx SpecContext) {
 	runner, err := trial.NewRunner(ctx, gadgetOperator(endsAtStart), cluster)
 	Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
 	Expect(faults.try(ctx, runner)).To(Succeed())
 })
 
@@ -71,6 +72,7 @@ var _ = Describe("the test kit", func() {
 var _ = It("catches an operator that trusts its caches too much behind a slow API server", func(ctx SpecContext) {
 	runner, err := trial.NewRunner(ctx, mutant{flaw: ordersAnew}.operator(), cluster)
 	Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
 	slow := rest.CopyConfig(cluster.Config)
 	slow.Wrap(func(next http.RoundTripper) http.RoundTripper { return slowWrites{next} })
 	runner.Cluster = &testcluster.Cluster{Config: slow, Admin: cluster.Admin, Existing: cluster.Existing}

@@ -76,6 +76,7 @@ func tryReport(ctx context.Context, lacking behaviour, operator operatortest.Ope
 	if err != nil {
 		return err
 	}
+	defer runner.Close()
 	return tryReportIn(ctx, runner, lacking, report)
 }
 
@@ -98,7 +99,7 @@ func tryReportIn(ctx context.Context, runner *trial.Runner, lacking behaviour, r
 
 // Flaws of the simple life.
 const (
-	forgetsGeneration mutation = "writes a condition without observedGeneration"
+	forgetsGeneration mutation = "writes no observedGeneration, neither into its condition nor beside it"
 	writesAlways      mutation = "writes the status in every reconcile"
 	writesInSteps     mutation = "writes the status twice on the way"
 	ignoresChildren   mutation = "does not watch its ConfigMaps"
@@ -112,7 +113,7 @@ const (
 
 var _ = Describe("the test kit", func() {
 	catches("fails in the simple life",
-		mutant{converges, forgetsGeneration, "has observedGeneration 0, not 1"},
+		mutant{converges, forgetsGeneration, "expected observedGeneration in condition Ready, or in the status\nfound neither"},
 		mutant{silent, writesAlways, "expected no write request while"},
 		mutant{frugal, writesInSteps, "expected at most 3 write requests with effect"},
 		mutant{drift, ignoresChildren, "ConfigMap settings to come back after it was changed"},

@@ -48,6 +48,7 @@ func transit(ctx context.Context, mutation mutation) error {
 	if err != nil {
 		return err
 	}
+	defer runner.Close()
 	runner.Seed = 4
 	runner.ShrinkTime = 5 * time.Minute // a busy machine needs more than users wait for
 	return transitions.try(ctx, runner)

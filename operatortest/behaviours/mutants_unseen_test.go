@@ -3,13 +3,17 @@ package behaviours
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/operatortest"
@@ -22,6 +26,7 @@ const (
 	leaksSecret     mutation = "makes a Secret for each gadget, and forgets it"
 	leaksAtStart    mutation = "makes another Secret at each start"
 	writesElsewhere mutation = "writes to another namespace"
+	takesBack       mutation = "reaches the right state after a change of the spec, and leaves it again"
 )
 
 // Sound operators like these.
@@ -29,6 +34,9 @@ const (
 	restoresToken  mutation = "puts a token into its ConfigMap, and back when it is changed"
 	declaresSecret mutation = "makes a Secret that it declares"
 	makesNothing   mutation = "has no children"
+
+	observesInStatus mutation = "writes observedGeneration beside its condition only"
+	hasPhase         mutation = "says by a phase whether the spec is met, and has no conditions"
 )
 
 // secretiveOperator adapts the description of the reference operator to these.
@@ -47,8 +55,49 @@ func secretiveOperator(mutation mutation, operator operatortest.Operator) operat
 		operator.MaxWrites++
 	case makesNothing:
 		operator.Children, operator.Unmeetable = nil, nil
+	case hasPhase:
+		operator.Converged = isSettled
 	}
 	return operator
+}
+
+// setPhase puts a phase in place of the conditions. It tells of the generation that it is about.
+func setPhase(gadget *unstructured.Unstructured, conditions []metav1.Condition) {
+	phase := "Refused"
+	if meta.IsStatusConditionTrue(conditions, "Ready") {
+		phase = "Settled"
+	}
+	gadget.Object["status"] = map[string]any{"phase": phase, "observedGeneration": gadget.GetGeneration()}
+}
+
+// isSettled is how a suite tells the kit what such a phase means.
+func isSettled(gadget *unstructured.Unstructured) error {
+	phase, _, _ := unstructured.NestedString(gadget.Object, "status", "phase")
+	if phase != "Settled" || observedGeneration(gadget) != gadget.GetGeneration() {
+		return fmt.Errorf("the phase is %q, of generation %d", phase, observedGeneration(gadget))
+	}
+	return nil
+}
+
+func observedGeneration(gadget *unstructured.Unstructured) int64 {
+	observed, _, _ := unstructured.NestedInt64(gadget.Object, "status", "observedGeneration")
+	return observed
+}
+
+// takeBack reaches the right state after a change of the spec, and leaves it again a moment later.
+func (r *gadgetReconciler) takeBack(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if _, done := r.memory.Load(gadget.GetGeneration()); done {
+		return nil
+	}
+	if err := errors.Join(r.begin(ctx, gadget), r.keepConfigMap(ctx, gadget)); err != nil || gadget.GetGeneration() == 1 {
+		return err
+	}
+	r.memory.Store(gadget.GetGeneration(), true)
+	time.AfterFunc(trial.Quiet/2, func() {
+		faded := client.RawPatch(types.MergePatchType, []byte(`{"data":{"size":"0"}}`))
+		_ = r.Patch(context.WithoutCancel(ctx), desiredConfigMap(gadget), faded) // after the trial it fails
+	})
+	return nil
 }
 
 // tokenOf is a token that differs for each gadget.
@@ -121,12 +170,14 @@ var _ = Describe("the test kit", func() {
 		mutant{converges, leaksSecret, "found Secret gadget\n"},
 		mutant{crash, leaksAtStart, "found Secret start-"},
 		mutant{converges, writesElsewhere, "create configmaps default/"},
+		mutant{update, takesBack, "another state (- is expected, + is found):"},
 	)
 })
 
 var _ = DescribeTable("an operator that makes more, or nothing, is not caught for it", func(ctx SpecContext, sound mutation, behaviours ...behaviour) {
 	runner, err := trial.NewRunner(ctx, gadgetOperator(sound), cluster)
 	Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
 	for _, behaviour := range behaviours {
 		Expect(behaviour.try(ctx, runner)).To(Succeed(), behaviour.name)
 	}
@@ -135,6 +186,8 @@ var _ = DescribeTable("an operator that makes more, or nothing, is not caught fo
 	Entry(nil, restoresToken, drift),
 	Entry(nil, declaresSecret, converges, deletion),
 	Entry(nil, makesNothing, converges, silent, failover),
+	Entry(nil, observesInStatus, converges, update),
+	Entry(nil, hasPhase, converges, update, transitions, deletion),
 )
 
 var _ = It("the behaviours that disturb children are not taken for tried where there are none", func() {

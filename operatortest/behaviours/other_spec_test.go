@@ -11,6 +11,7 @@ var _ = Describe("a spec made from the schema", Label("specs"), func() {
 	It("differs from the sample's in every field, and is accepted", func(ctx SpecContext) {
 		runner, err := trial.NewRunner(ctx, gadgetOperator(""), cluster)
 		Expect(err).NotTo(HaveOccurred())
+		defer runner.Close()
 		Expect(runner.OtherSpec(ctx)).To(Equal(map[string]any{"configMapName": "options", "size": int64(1), "colour": "red"}))
 	}, NodeTimeout(specTimeout))
 
@@ -19,10 +20,13 @@ var _ = Describe("a spec made from the schema", Label("specs"), func() {
 		operator.Values = map[string][]any{"spec.configMapName": {"Not A Name"}, "spec.size": {6}, "spec.colour": {"red"}}
 		runner, err := trial.NewRunner(ctx, operator, cluster)
 		Expect(err).NotTo(HaveOccurred())
+		defer runner.Close()
 		Expect(runner.OtherSpec(ctx)).To(Equal(map[string]any{"configMapName": "settings", "size": int64(2), "colour": "red"}))
 		operator.Values["spec.colour"] = []any{"purple"}
 		runner, err = trial.NewRunner(ctx, operator, cluster)
 		Expect(err).NotTo(HaveOccurred())
+		defer runner.Close()
+		defer runner.Close()
 		_, err = runner.OtherSpec(ctx)
 		Expect(err).To(MatchError(And(ContainSubstring("declare Operator.Values"), ContainSubstring(`Unsupported value: "purple"`))))
 	}, NodeTimeout(specTimeout))

@@ -74,8 +74,7 @@ func tryShutdown(ctx context.Context, t *trial.Trial) error {
 	if err := t.Throughout(ctx, trial.Quiet, "the operator to wait for the reply to its write", returned); err != nil {
 		return err
 	}
-	operator.Stopped = true
-	operator.Cancel()
+	operator.Terminate()
 	if err := t.Throughout(ctx, watchedFor, "the operator to wait for its write in flight before it ends", returned); err != nil {
 		return err
 	}

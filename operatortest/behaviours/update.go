@@ -70,7 +70,7 @@ func tryUpdate(ctx context.Context, runner *trial.Runner, known *specgen.Specs, 
 		if err != nil {
 			return fmt.Errorf("%s: %w", candidate.What, err)
 		}
-		if change.Effective && withoutSpecs(runner, after).Difference(withoutSpecs(runner, before)) == "" {
+		if change.Effective && !runner.LeftOut("update/"+change.Path) && withoutSpecs(runner, after).Difference(withoutSpecs(runner, before)) == "" {
 			useless = append(useless, candidate.What)
 			continue
 		}

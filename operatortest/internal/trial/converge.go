@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/state"
@@ -18,9 +17,9 @@ import (
 
 // WaitGone waits until nothing is left of a deleted resource.
 func (t *Trial) WaitGone(ctx context.Context, resource *unstructured.Unstructured, circumstances string) error {
-	return t.Eventually(ctx, "the resource, its children and all they stand for to be gone; "+circumstances, func(ctx context.Context) error {
+	return t.Await(ctx, "the resource, its children and all they stand for to be gone; "+circumstances, func(ctx context.Context) error {
 		left := resource.DeepCopy()
-		err := t.Cluster.Admin.Get(ctx, client.ObjectKeyFromObject(resource), left)
+		err := t.get(ctx, left)
 		if err == nil {
 			return fmt.Errorf("%s %s is still there, held by its finalizers %q", left.GetKind(), left.GetName(), left.GetFinalizers())
 		}
@@ -43,7 +42,7 @@ func (t *Trial) WaitGone(ctx context.Context, resource *unstructured.Unstructure
 
 // Converge waits until the resource is as it should be, and rereads it.
 func (t *Trial) Converge(ctx context.Context, resource *unstructured.Unstructured) error {
-	return t.Eventually(ctx, fmt.Sprintf("%s %s to converge", resource.GetKind(), resource.GetName()), func(ctx context.Context) error {
+	return t.Await(ctx, fmt.Sprintf("%s %s to converge", resource.GetKind(), resource.GetName()), func(ctx context.Context) error {
 		return t.converged(ctx, resource)
 	})
 }
@@ -53,7 +52,7 @@ func (t *Trial) ConvergeTo(ctx context.Context, resource *unstructured.Unstructu
 	if err := t.Converge(ctx, resource); err != nil {
 		return fmt.Errorf("waiting for %s:\n%w", what, err)
 	}
-	return t.Eventually(ctx, what, func(ctx context.Context) error {
+	t.last = func(ctx context.Context) error {
 		found, err := t.State(ctx)
 		if err != nil {
 			return err
@@ -62,7 +61,27 @@ func (t *Trial) ConvergeTo(ctx context.Context, resource *unstructured.Unstructu
 			return fmt.Errorf("another state (- is expected, + is found):\n%s", difference)
 		}
 		return nil
-	})
+	}
+	return t.Await(ctx, what, t.last)
+}
+
+// stays returns an error if what the trial last waited for does not hold any more once its operators are at rest.
+func (t *Trial) stays(ctx context.Context) error {
+	if t.last == nil {
+		return nil
+	}
+	for _, operator := range t.instances {
+		if operator.Stopped {
+			continue
+		}
+		if err := t.WaitAtRest(ctx, operator); err != nil {
+			return err
+		}
+	}
+	if err := t.last(ctx); err != nil {
+		return fmt.Errorf("expected what had been reached to stay\nfound, when the operator was at rest: %w", err)
+	}
+	return nil
 }
 
 // converged returns an error that says what is missing.
@@ -88,30 +107,86 @@ func (t *Trial) converged(ctx context.Context, resource *unstructured.Unstructur
 	return nil
 }
 
-// Met reads what the resource's status says.
+// Met returns an error unless the status says that the present spec is met.
 func (t *Trial) Met(resource *unstructured.Unstructured) error {
+	if t.Operator.Converged != nil {
+		return t.Operator.Converged(resource)
+	}
 	conditions, err := ConditionsOf(resource)
 	if err != nil {
 		return err
-	}
-	generation := resource.GetGeneration()
-	if observed, found, _ := unstructured.NestedInt64(resource.Object, "status", "observedGeneration"); found && observed != generation {
-		return fmt.Errorf("status.observedGeneration is %d, not %d: the last change of the spec is not seen yet", observed, generation)
-	}
-	for kind, condition := range conditions {
-		if condition.ObservedGeneration != generation {
-			return fmt.Errorf("condition %s has observedGeneration %d, not %d: it is about an older spec", kind, condition.ObservedGeneration, generation)
-		}
 	}
 	wanted := t.Operator.Condition
 	condition, found := conditions[wanted]
 	if !found {
 		return fmt.Errorf("there is no condition %s yet", wanted)
 	}
+	if err := observed(resource, condition); err != nil {
+		return err
+	}
 	if condition.Status != metav1.ConditionTrue {
 		return fmt.Errorf("condition %s is %s, %s: %s", wanted, condition.Status, condition.Reason, condition.Message)
 	}
 	return current(resource)
+}
+
+// Unmet returns an error unless the status says of the present spec that it is not met.
+func (t *Trial) Unmet(ctx context.Context, resource *unstructured.Unstructured) error {
+	if err := t.Get(ctx, resource); err != nil {
+		return err
+	}
+	if t.Operator.Converged != nil {
+		if t.Operator.Converged(resource) == nil {
+			return errors.New("the status says that it is met")
+		}
+		return nil
+	}
+	conditions, err := ConditionsOf(resource)
+	if err != nil {
+		return err
+	}
+	wanted := t.Operator.Condition
+	condition, found := conditions[wanted]
+	if !found {
+		return fmt.Errorf("there is no condition %s yet", wanted)
+	}
+	if err := observed(resource, condition); err != nil {
+		return err
+	}
+	if condition.Status == metav1.ConditionTrue {
+		return fmt.Errorf("condition %s is True", wanted)
+	}
+	return nil
+}
+
+// observed returns an error if the status says that it is about an older spec. It may not say what it is about at all: the
+// behaviour converges reports that, once, and other behaviours would say the same again.
+func observed(resource *unstructured.Unstructured, condition metav1.Condition) error {
+	generation := resource.GetGeneration()
+	if seen, found, _ := unstructured.NestedInt64(resource.Object, "status", "observedGeneration"); found && seen != generation {
+		return fmt.Errorf("status.observedGeneration is %d, not %d: the last change of the spec is not seen yet", seen, generation)
+	}
+	if seen := condition.ObservedGeneration; seen != 0 && seen != generation {
+		return fmt.Errorf("condition %s has observedGeneration %d, not %d: it is about an older spec", condition.Type, seen, generation)
+	}
+	return nil
+}
+
+// CheckObserved returns an error if nothing in the status of a resource says which generation its condition is about.
+func (t *Trial) CheckObserved(resource *unstructured.Unstructured) error {
+	if t.Operator.Converged != nil {
+		return nil
+	}
+	conditions, err := ConditionsOf(resource)
+	if err != nil {
+		return err
+	}
+	condition := conditions[t.Operator.Condition]
+	if _, found, _ := unstructured.NestedInt64(resource.Object, "status", "observedGeneration"); found || condition.ObservedGeneration != 0 {
+		return nil
+	}
+	return fmt.Errorf("expected observedGeneration in condition %s, or in the status\nfound neither: nobody can tell whether the condition is about the present "+
+		"spec or an older one. Set it to metadata.generation", condition.Type)
 }
 
 // ConditionsOf returns the resource's conditions by type.
@@ -151,7 +226,9 @@ func (t *Trial) Child(ctx context.Context, declared operatortest.Child, resource
 	}
 	child := &unstructured.Unstructured{}
 	child.SetGroupVersionKind(declared.Kind)
-	err := t.Cluster.Admin.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: name}, child)
+	child.SetNamespace(t.Namespace)
+	child.SetName(name)
+	err := t.get(ctx, child)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("there is no %s %s yet", declared.Kind.Kind, name)
 	}

@@ -12,7 +12,7 @@ import (
 // Instance is one running operator.
 type Instance struct {
 	Tap     *traffic.Tap
-	Cancel  context.CancelFunc
+	cancel  context.CancelCauseFunc
 	timeout time.Duration
 	// external tells that it has calls to make that no tap sees.
 	external bool
@@ -30,8 +30,8 @@ func (t *Trial) Start(options operatortest.RunOptions) *Instance {
 
 // StartOn does the same behind a tap that is set up already.
 func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Instance {
-	ctx, cancel := context.WithCancel(context.Background())
-	started := &Instance{Tap: tap, Cancel: cancel, timeout: t.Operator.Timeout, external: t.Operator.External != nil, Done: make(chan struct{})}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	started := &Instance{Tap: tap, cancel: cancel, timeout: t.Operator.Timeout, external: t.Operator.External != nil, Done: make(chan struct{})}
 	options.Namespace = t.Namespace
 	go func() {
 		defer close(started.Done)
@@ -42,10 +42,15 @@ func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Inst
 	return started
 }
 
-// Stop tells the operator to end, as SIGTERM does, and waits for it.
-func (i *Instance) Stop() error {
+// Terminate tells the operator to end, as SIGTERM does.
+func (i *Instance) Terminate() {
 	i.Stopped = true
-	i.Cancel()
+	i.cancel(nil)
+}
+
+// Stop tells the operator to end, and waits for it.
+func (i *Instance) Stop() error {
+	i.Terminate()
 	select {
 	case <-i.Done:
 	case <-time.After(i.timeout):
@@ -62,11 +67,11 @@ func (i *Instance) Stop() error {
 // waits for that, unless the operator could still do something outside.
 func (i *Instance) Kill() error {
 	i.Tap.Kill()
+	i.Stopped = true
+	i.cancel(traffic.ErrKilled)
 	if i.external {
 		return i.Stop()
 	}
-	i.Stopped = true
-	i.Cancel()
 	return nil
 }
 

@@ -24,6 +24,7 @@ const ForeignPatch = `{"metadata":{"labels":{"someone-else.example.com/label":"k
 // Patch changes an object by a JSON merge patch, on behalf of a user. A patch that changes nothing is an
 // error: any operator would pass a trial with it.
 func (t *Trial) Patch(ctx context.Context, object *unstructured.Unstructured, patch string) error {
+	t.last = nil
 	before := object.DeepCopy()
 	if err := t.Cluster.Admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)), Strict); err != nil {
 		return fmt.Errorf("patch %s %s with %s: %w", object.GetKind(), object.GetName(), patch, err)
@@ -117,7 +118,7 @@ func valueAt(object *unstructured.Unstructured, path []string) any {
 // WaitRepaired waits until no disturbed field of an object has the value that the disturbance gave it. It
 // compares before Normalize, so that a field with random content can be disturbed, too.
 func (t *Trial) WaitRepaired(ctx context.Context, object *unstructured.Unstructured, disturbed []field, what string) error {
-	return t.Eventually(ctx, what, func(ctx context.Context) error {
+	return t.Await(ctx, what, func(ctx context.Context) error {
 		now := object.DeepCopy()
 		if err := t.Get(ctx, now); err != nil {
 			return err

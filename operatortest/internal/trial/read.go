@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,7 +56,18 @@ func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 	return found, nil
 }
 
+// cachedKey marks a context in which a trial reads from the Runner's store.
+type cachedKey struct{}
+
+func isCached(ctx context.Context) bool { return ctx.Value(cachedKey{}) != nil }
+
+// List returns all objects of a kind in the trial's namespace.
 func (t *Trial) List(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	if isCached(ctx) {
+		if objects, watched := t.store.list(kind, t.Namespace); watched {
+			return objects, nil
+		}
+	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind)
 	if err := t.Cluster.Admin.List(ctx, list, client.InNamespace(t.Namespace)); err != nil {
@@ -70,8 +82,25 @@ func (t *Trial) List(ctx context.Context, kind schema.GroupVersionKind) ([]*unst
 
 // Get gets an object as it is stored now.
 func (t *Trial) Get(ctx context.Context, object *unstructured.Unstructured) error {
-	if err := t.Cluster.Admin.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+	if err := t.get(ctx, object); err != nil {
 		return fmt.Errorf("get %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
+	return nil
+}
+
+// get fills in an object that has a kind, a namespace and a name.
+func (t *Trial) get(ctx context.Context, object *unstructured.Unstructured) error {
+	key, kind := client.ObjectKeyFromObject(object), object.GroupVersionKind()
+	if !isCached(ctx) {
+		return t.Cluster.Admin.Get(ctx, key, object)
+	}
+	found, watched := t.store.get(kind, key.Namespace, key.Name)
+	if !watched {
+		return t.Cluster.Admin.Get(ctx, key, object)
+	}
+	if found == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, key.Name)
+	}
+	object.Object = found.Object
 	return nil
 }

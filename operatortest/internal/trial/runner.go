@@ -40,7 +40,8 @@ type Runner struct {
 
 	mu sync.Mutex
 	// runs holds what is closed when an operator's Run has returned, of all that were started.
-	runs []<-chan struct{}
+	runs  []<-chan struct{}
+	store *store
 	// records are the trials that have ended.
 	records []Record
 	// slots bounds how many trials run side by side.
@@ -90,8 +91,16 @@ func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *tes
 			return nil, err
 		}
 	}
-	return made, nil
+	kinds := append(made.ChildKinds(), made.Sample.GroupVersionKind())
+	made.store, err = newStore(ctx, cluster.Config, cluster.Admin.RESTMapper(), kinds)
+	return made, err
 }
+
+// LeftOut tells whether a behaviour, or a part of one, is left out with a reason.
+func (runner *Runner) LeftOut(name string) bool { return runner.Operator.LeftOut[name] != "" }
+
+// Close ends the Runner's watches.
+func (runner *Runner) Close() { runner.store.cancel() }
 
 func (runner *Runner) noteRun(ended <-chan struct{}) {
 	runner.mu.Lock()

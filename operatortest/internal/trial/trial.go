@@ -27,6 +27,8 @@ type Trial struct {
 	// prepared are the unmeetable specs whose way was prepared.
 	prepared  map[string]bool
 	instances []*Instance
+	// last is what the trial last waited for, and nil if it has changed something since then.
+	last func(context.Context) error
 	// BeforeLook looks after the operators before each look at the cluster. It is an
 	// error there if one ended on its own; some trials start another in its place.
 	BeforeLook func() error
@@ -69,7 +71,7 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 		// An operator that works elsewhere disturbs all trials: that is the fault to mend first.
 		return errors.Join(tried.confined(), err)
 	}
-	return errors.Join(tried.confined(), tried.undeclared(ctx))
+	return errors.Join(tried.confined(), tried.undeclared(ctx), tried.stays(ctx))
 }
 
 // markForeign takes all that the namespace holds now as someone else's, but for the children of resources.

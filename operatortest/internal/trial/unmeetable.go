@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -47,7 +46,7 @@ func (t *Trial) MakeUnmeetable(ctx context.Context, resource *unstructured.Unstr
 	if err := t.SetSpec(ctx, resource, spec); err != nil {
 		return err
 	}
-	return t.Eventually(ctx, "the status to say that it can't be met: a resource whose "+unmeetable.Name, func(ctx context.Context) error {
+	return t.Await(ctx, "the status to say that it can't be met: a resource whose "+unmeetable.Name, func(ctx context.Context) error {
 		return t.Unmet(ctx, resource)
 	})
 }
@@ -62,27 +61,4 @@ func (t *Trial) PrepareUnmeetable(ctx context.Context, unmeetable operatortest.U
 	}
 	t.prepared[unmeetable.Name] = true
 	return t.markForeign(ctx)
-}
-
-// Unmet returns an error unless the status says of the present spec that it is not met.
-func (t *Trial) Unmet(ctx context.Context, resource *unstructured.Unstructured) error {
-	if err := t.Get(ctx, resource); err != nil {
-		return err
-	}
-	conditions, err := ConditionsOf(resource)
-	if err != nil {
-		return err
-	}
-	wanted := t.Operator.Condition
-	condition, found := conditions[wanted]
-	if !found {
-		return fmt.Errorf("there is no condition %s yet", wanted)
-	}
-	if condition.ObservedGeneration != resource.GetGeneration() {
-		return fmt.Errorf("condition %s has observedGeneration %d, not %d: it is about an older spec", wanted, condition.ObservedGeneration, resource.GetGeneration())
-	}
-	if condition.Status == metav1.ConditionTrue {
-		return fmt.Errorf("condition %s is True", wanted)
-	}
-	return nil
 }

@@ -23,6 +23,7 @@ func (t *Trial) Resource(spec map[string]any) *unstructured.Unstructured {
 
 // Create makes an object in the trial's namespace on behalf of a user.
 func (t *Trial) Create(ctx context.Context, object *unstructured.Unstructured) error {
+	t.last = nil
 	object.SetNamespace(t.Namespace)
 	if err := t.Cluster.Admin.Create(ctx, object, Strict); err != nil {
 		return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -32,6 +33,7 @@ func (t *Trial) Create(ctx context.Context, object *unstructured.Unstructured) e
 
 // Delete deletes an object on behalf of a user; the garbage collector takes what it owns.
 func (t *Trial) Delete(ctx context.Context, object *unstructured.Unstructured) error {
+	t.last = nil
 	if err := t.Cluster.Admin.Delete(ctx, object); err != nil {
 		return fmt.Errorf("delete %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
@@ -40,6 +42,7 @@ func (t *Trial) Delete(ctx context.Context, object *unstructured.Unstructured) e
 
 // SetSpec gives a resource another spec, on behalf of a user.
 func (t *Trial) SetSpec(ctx context.Context, resource *unstructured.Unstructured, spec map[string]any) error {
+	t.last = nil
 	for {
 		if err := t.Get(ctx, resource); err != nil {
 			return err

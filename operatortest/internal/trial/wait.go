@@ -96,6 +96,24 @@ func (t *Trial) Eventually(ctx context.Context, what string, condition func(cont
 	return fmt.Errorf("expected %s\nfound, after %s at most: %w", what, t.Operator.Timeout, last)
 }
 
+// Await is Eventually for a condition that only reads, and from the trial's namespace. It looks into the Runner's store
+// whenever something has changed there. What it finds there may be out of date, so it counts only if the API server
+// confirms it.
+func (t *Trial) Await(ctx context.Context, what string, condition func(context.Context) error) error {
+	seen, last := -1, error(nil)
+	return t.Eventually(ctx, what, func(ctx context.Context) error {
+		version := t.store.version(t.Namespace)
+		if version == seen && t.Operator.External == nil {
+			return last
+		}
+		if last = condition(context.WithValue(ctx, cachedKey{}, true)); last != nil {
+			seen = version
+			return last
+		}
+		return condition(ctx)
+	})
+}
+
 // Throughout looks for a while at what must hold all the time.
 func (t *Trial) Throughout(ctx context.Context, duration time.Duration, what string, condition func(context.Context) error) error {
 	end := time.Now().Add(duration)

@@ -1,0 +1,117 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// watchTimeout is longer than a suite runs, so that no watch is begun again while the behaviour shutdown counts goroutines.
+const watchTimeout = int64(6 * time.Hour / time.Second)
+
+// store holds copies of all objects of some kinds, by one watch a kind for all trials. It may lag behind the API server: what
+// it shows is a reason to look there, and no result.
+type store struct {
+	informers map[schema.GroupVersionKind]cache.SharedIndexInformer
+	cancel    context.CancelFunc
+
+	mu sync.Mutex
+	// changes counts what was seen to change in each namespace.
+	changes map[string]int
+}
+
+// newStore returns when the store has what exists now.
+func newStore(ctx context.Context, config *rest.Config, mapper meta.RESTMapper, kinds []schema.GroupVersionKind) (*store, error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client to watch with: %w", err)
+	}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	made := &store{informers: map[schema.GroupVersionKind]cache.SharedIndexInformer{}, cancel: cancel, changes: map[string]int{}}
+	for _, kind := range kinds {
+		if err := made.watch(running, client, mapper, kind); err != nil {
+			cancel()
+			return nil, err
+		}
+	}
+	for kind, informer := range made.informers {
+		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			cancel()
+			return nil, fmt.Errorf("wait for the first list of every %s: %w", kind.Kind, ctx.Err())
+		}
+	}
+	return made, nil
+}
+
+func (s *store) watch(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, kind schema.GroupVersionKind) error {
+	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return fmt.Errorf("find the resource of kind %s: %w", kind.Kind, err)
+	}
+	long := func(options *metav1.ListOptions) { options.TimeoutSeconds = new(watchTimeout) }
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, mapping.Resource, metav1.NamespaceAll, 0,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, long).Informer()
+	count := func(object any) {
+		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
+			namespace, _, _ := cache.SplitMetaNamespaceKey(key)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.changes[namespace]++
+		}
+	}
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: count, UpdateFunc: func(_, object any) { count(object) }, DeleteFunc: count,
+	})
+	if err != nil {
+		return fmt.Errorf("watch every %s: %w", kind.Kind, err)
+	}
+	s.informers[kind] = informer
+	go informer.RunWithContext(ctx)
+	return nil
+}
+
+// version is another number whenever something was seen to change in a namespace.
+func (s *store) version(namespace string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changes[namespace]
+}
+
+// get returns a copy of an object, nil if there is none. It is false for a kind that is not watched.
+func (s *store) get(kind schema.GroupVersionKind, namespace, name string) (object *unstructured.Unstructured, watched bool) {
+	informer, watched := s.informers[kind]
+	if !watched {
+		return nil, false
+	}
+	found, exists, err := informer.GetStore().GetByKey(cache.NewObjectName(namespace, name).String())
+	if err != nil || !exists {
+		return nil, true
+	}
+	return found.(*unstructured.Unstructured).DeepCopy(), true
+}
+
+// list returns copies of all objects in a namespace. It is false for a kind that is not watched.
+func (s *store) list(kind schema.GroupVersionKind, namespace string) (objects []*unstructured.Unstructured, watched bool) {
+	informer, watched := s.informers[kind]
+	if !watched {
+		return nil, false
+	}
+	found, err := informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	if err != nil {
+		return nil, false
+	}
+	for _, object := range found {
+		objects = append(objects, object.(*unstructured.Unstructured).DeepCopy())
+	}
+	return objects, true
+}
