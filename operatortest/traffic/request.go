@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // Request is one request to the API server, described by the attributes that
@@ -167,14 +170,31 @@ func nameInBody(request *http.Request) (string, error) {
 	}
 	_ = request.Body.Close()
 	request.Body = io.NopCloser(bytes.NewReader(body))
+	name, generated := namesIn(body)
+	if name == "" && generated != "" {
+		return generated + "*", nil
+	}
+	return name, nil
+}
+
+// namesIn returns metadata.name and metadata.generateName of an object. They are empty where it can't be read: the log
+// does without the name. Objects of Kubernetes' own kinds may be in protobuf, as Go clients send them; custom resources
+// never are.
+func namesIn(body []byte) (name, generateName string) {
 	var object struct {
 		Metadata struct{ Name, GenerateName string }
 	}
-	if err := json.Unmarshal(body, &object); err != nil {
-		return "", nil // not JSON: the log does without the name
+	if json.Unmarshal(body, &object) == nil {
+		return object.Metadata.Name, object.Metadata.GenerateName
 	}
-	if object.Metadata.Name == "" && object.Metadata.GenerateName != "" {
-		return object.Metadata.GenerateName + "*", nil
+	decoded, _, err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Decode(body, nil, nil)
+	if err != nil {
+		return "", ""
 	}
-	return object.Metadata.Name, nil
+	named, ok := decoded.(metav1.ObjectMetaAccessor)
+	if !ok {
+		return "", ""
+	}
+	metadata := named.GetObjectMeta()
+	return metadata.GetName(), metadata.GetGenerateName()
 }

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"strings"
@@ -8,6 +9,12 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 const configMaps = "/api/v1/namespaces/here/configmaps"
@@ -57,8 +64,32 @@ func TestParse(t *testing.T) {
 			method: http.MethodPost, url: configMaps, body: `{"metadata":{"generateName":"settings-"}}`,
 			want: Request{Verb: "create", Version: "v1", Resource: "configmaps", Namespace: "here", Name: "settings-*"},
 		},
-		"a create whose body is not JSON": {
+		"a create in protobuf": {
+			method: http.MethodPost, url: configMaps, body: protobufOf(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}}),
+			want: Request{Verb: "create", Version: "v1", Resource: "configmaps", Namespace: "here", Name: "settings"},
+		},
+		"a create in protobuf in another group": {
+			method: http.MethodPost, url: "/apis/apps/v1/namespaces/here/deployments", body: protobufOf(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}),
+			want: Request{Verb: "create", Group: "apps", Version: "v1", Resource: "deployments", Namespace: "here", Name: "web"},
+		},
+		"a create in protobuf with a generated name": {
+			method: http.MethodPost, url: configMaps, body: protobufOf(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "settings-"}}),
+			want: Request{Verb: "create", Version: "v1", Resource: "configmaps", Namespace: "here", Name: "settings-*"},
+		},
+		"a create in protobuf of what has no name": {
+			method: http.MethodPost, url: configMaps, body: protobufOf(t, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}}),
+			want: Request{Verb: "create", Version: "v1", Resource: "configmaps", Namespace: "here"},
+		},
+		"a create in protobuf of an unknown kind": {
+			method: http.MethodPost, url: configMaps, body: protobufOf(t, &runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "example.com/v1", Kind: "Foo"}}),
+			want: Request{Verb: "create", Version: "v1", Resource: "configmaps", Namespace: "here"},
+		},
+		"a create whose body is damaged": {
 			method: http.MethodPost, url: configMaps, body: "k8s\x00\x0a",
+			want: Request{Verb: "create", Version: "v1", Resource: "configmaps", Namespace: "here"},
+		},
+		"a create whose body is empty": {
+			method: http.MethodPost, url: configMaps,
 			want: Request{Verb: "create", Version: "v1", Resource: "configmaps", Namespace: "here"},
 		},
 		"a create of a subresource": {
@@ -110,6 +141,19 @@ func TestParse(t *testing.T) {
 			g.Expect(io.ReadAll(request.Body)).To(BeEquivalentTo(test.body), "the body must still be there for the API server")
 		})
 	}
+}
+
+// protobufOf is an object as a Go client sends it.
+func protobufOf(t *testing.T, object runtime.Object) string {
+	t.Helper()
+	g := NewWithT(t)
+	serializer := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+	if kinds, _, err := scheme.Scheme.ObjectKinds(object); err == nil {
+		object.GetObjectKind().SetGroupVersionKind(kinds[0])
+	}
+	var body bytes.Buffer
+	g.Expect(serializer.Encode(object, &body)).To(Succeed())
+	return body.String()
 }
 
 func TestWhatARequestIs(t *testing.T) {
