@@ -1,0 +1,77 @@
+package process
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+)
+
+// newForwarder sends requests through the configuration's transport.
+func newForwarder(config *rest.Config) (http.Handler, error) {
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("read the API server's address: %w", err)
+	}
+	transport, err := newTransports(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a transport to the API server: %w", err)
+	}
+	return &httputil.ReverseProxy{
+		Rewrite: func(request *httputil.ProxyRequest) {
+			request.SetURL(server)
+			request.Out.Header.Del("Authorization") // the transport has its own
+			request.Out.Header.Del("Accept-Encoding")
+			acceptJSON(request.Out.Header)
+		},
+		Transport:     transport,
+		FlushInterval: -1, // at once: a watch is a reply that takes minutes
+		ErrorLog:      silent,
+		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}, nil
+}
+
+// transports are the ways to the API server.
+type transports struct{ plain, upgrade http.RoundTripper }
+
+func newTransports(config *rest.Config) (transports, error) {
+	plain, err := rest.TransportFor(config)
+	if err != nil {
+		return transports{}, err
+	}
+	config = rest.CopyConfig(config)
+	config.NextProtos = []string{"http/1.1"} // HTTP/2 has no upgrades
+	upgrade, err := rest.TransportFor(config)
+	return transports{plain: plain, upgrade: upgrade}, err
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t transports) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Header.Get("Upgrade") != "" {
+		return t.upgrade.RoundTrip(request)
+	}
+	return t.plain.RoundTrip(request)
+}
+
+// acceptJSON replaces the other encodings that the API server has for objects. Parameters stay: they ask for a Table,
+// for instance. What is no object stays too, such as OpenAPI, which has a protobuf of its own.
+func acceptJSON(header http.Header) {
+	if len(header.Values("Accept")) == 0 {
+		return // the API server's default is JSON
+	}
+	ranges := strings.Split(strings.Join(header.Values("Accept"), ","), ",")
+	for i, accepted := range ranges {
+		media, parameters, found := strings.Cut(accepted, ";")
+		switch strings.ToLower(strings.TrimSpace(media)) {
+		case runtime.ContentTypeProtobuf, runtime.ContentTypeCBOR, runtime.ContentTypeCBORSequence, runtime.ContentTypeYAML:
+			ranges[i] = runtime.ContentTypeJSON
+			if found {
+				ranges[i] += ";" + parameters
+			}
+		}
+	}
+	header.Set("Accept", strings.Join(ranges, ","))
+}

@@ -1,0 +1,177 @@
+package process
+
+import (
+	"context"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/operator-workshop/operatortest"
+)
+
+const (
+	// long is a wait that no test reaches.
+	long = 30 * time.Second
+	// roleVariable makes a copy of this test program an operator.
+	roleVariable = "OPERATORTEST_PROCESS_ROLE"
+	// upstreamVariable is the address of the API server for the role that plays the tests.
+	upstreamVariable = "OPERATORTEST_PROCESS_UPSTREAM"
+)
+
+// roles are operators; what they return is the exit status.
+var roles = map[string]func() int{
+	"obeys": func() int {
+		terminated := make(chan os.Signal, 1)
+		signal.Notify(terminated, syscall.SIGTERM)
+		report("/started")
+		<-terminated
+		report("/ended")
+		return 0
+	},
+	"fails late": func() int {
+		terminated := make(chan os.Signal, 1)
+		signal.Notify(terminated, syscall.SIGTERM)
+		report("/started")
+		<-terminated
+		fmt.Println("last words")
+		return 2
+	},
+	"ends like a virtual machine": func() int {
+		terminated := make(chan os.Signal, 1)
+		signal.Notify(terminated, syscall.SIGTERM)
+		report("/started")
+		<-terminated
+		return 143
+	},
+	"handles no signal": func() int {
+		report("/started")
+		select {}
+	},
+	"ignores SIGTERM": func() int {
+		signal.Ignore(syscall.SIGTERM)
+		report("/started")
+		select {}
+	},
+	"fails": func() int {
+		for i := range 100 {
+			fmt.Fprintln(os.Stderr, "line", i)
+		}
+		report("/started")
+		return 3
+	},
+	"gives up": func() int {
+		report("/started")
+		return 0
+	},
+	"leaves a child": func() int {
+		child := exec.Command("sleep", "1000")
+		child.Stdout, child.Stderr = os.Stdout, os.Stderr
+		if err := child.Start(); err != nil {
+			panic(err)
+		}
+		report("/started")
+		return 1
+	},
+	// Not an operator, but a test process that runs one.
+	"tests": func() int {
+		config := &rest.Config{Host: os.Getenv(upstreamVariable)}
+		fmt.Println(playing("ignores SIGTERM").Run(context.Background(), config, operatortest.RunOptions{Namespace: "here"}))
+		return 1 // not reached: it is killed
+	},
+}
+
+func TestMain(m *testing.M) {
+	if role, found := roles[os.Getenv(roleVariable)]; found {
+		os.Exit(role())
+	}
+	os.Exit(m.Run())
+}
+
+// playing is the command of a role.
+func playing(role string) Command {
+	return Command{Args: []string{os.Args[0]}, Env: []string{roleVariable + "=" + role}}
+}
+
+// report makes a request that says where the process and its kubeconfig are.
+func report(path string) {
+	kubeconfig := os.Getenv("KUBECONFIG")
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		panic(err)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		panic(err)
+	}
+	query := url.Values{"pid": {strconv.Itoa(os.Getpid())}, "kubeconfig": {kubeconfig}}
+	response, err := client.Get(config.Host + path + "?" + query.Encode())
+	if err != nil {
+		panic(err)
+	}
+	_ = response.Body.Close()
+}
+
+// reported is a request of a role.
+type reported struct {
+	path       string
+	pid        int
+	kubeconfig string
+}
+
+// listener is an API server that only passes on what roles report.
+func listener(t *testing.T) (*httptest.Server, <-chan reported) {
+	reports := make(chan reported, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		pid, _ := strconv.Atoi(request.URL.Query().Get("pid"))
+		reports <- reported{path: request.URL.Path, pid: pid, kubeconfig: request.URL.Query().Get("kubeconfig")}
+	}))
+	t.Cleanup(server.Close)
+	return server, reports
+}
+
+func restConfig(server *httptest.Server) *rest.Config { return &rest.Config{Host: server.URL} }
+
+// upstream starts an API server with HTTP/2, and returns an administrator's configuration for it.
+func upstream(t *testing.T, handler http.HandlerFunc) *rest.Config {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return &rest.Config{
+		Host: server.URL, BearerToken: "administrator", TLSClientConfig: rest.TLSClientConfig{CAData: authority},
+		Impersonate: rest.ImpersonationConfig{UserName: "operator", Groups: []string{"system:authenticated"}},
+	}
+}
+
+// protocols are what clients of the proxy speak.
+var protocols = map[string][]string{"HTTP/1.1": {"http/1.1"}, "HTTP/2.0": {"h2", "http/1.1"}}
+
+// dial starts a proxy and returns it with a client that has its kubeconfig.
+func dial(t *testing.T, config *rest.Config, protocol string) (*proxy, *http.Client) {
+	t.Helper()
+	g := NewWithT(t)
+	started, err := startProxy(config)
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(started.stop)
+	own, err := clientcmd.NewDefaultClientConfig(started.kubeconfig("here"), nil).ClientConfig()
+	g.Expect(err).NotTo(HaveOccurred())
+	own.NextProtos = protocols[protocol]
+	client, err := rest.HTTPClientFor(own)
+	g.Expect(err).NotTo(HaveOccurred())
+	return started, client
+}

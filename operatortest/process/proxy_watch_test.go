@@ -1,0 +1,91 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+const watchPath = "/api/v1/namespaces/here/configmaps?watch=true"
+
+// eventStream is an API server with one watch, whose events come from a channel. gone is closed when the watch has ended.
+func eventStream(events <-chan string, gone chan<- struct{}) http.HandlerFunc {
+	return func(writer http.ResponseWriter, request *http.Request) {
+		defer close(gone)
+		writer.Header().Set("Content-Type", "application/json")
+		writer.WriteHeader(http.StatusOK)
+		writer.(http.Flusher).Flush()
+		for {
+			select {
+			case event := <-events:
+				_, _ = fmt.Fprintln(writer, event)
+				writer.(http.Flusher).Flush()
+			case <-request.Context().Done():
+				return
+			}
+		}
+	}
+}
+
+func TestProxyStreamsAWatch(t *testing.T) {
+	for protocol := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			g := NewWithT(t)
+			events, gone := make(chan string), make(chan struct{})
+			tap := traffic.New()
+			proxy, client := dial(t, tap.Config(upstream(t, eventStream(events, gone))), protocol)
+			response, err := client.Do(request(t, http.MethodGet, proxy.url+watchPath, nil))
+			g.Expect(err).NotTo(HaveOccurred(), "the reply begins before the first event")
+			lines := bufio.NewReader(response.Body)
+			for i := range 3 {
+				event := fmt.Sprintf(`{"type":"ADDED","object":{"metadata":{"name":"object-%d"}}}`, i)
+				events <- event
+				g.Expect(lines.ReadString('\n')).To(Equal(event+"\n"), "each event arrives before there is another one")
+			}
+			g.Expect(tap.Requests()).To(ConsistOf(HaveField("Verb", "watch")))
+
+			g.Expect(response.Body.Close()).To(Succeed())
+			g.Eventually(gone).WithTimeout(long).Should(BeClosed(), "the API server hears that the operator has ended the watch")
+		})
+	}
+}
+
+func TestKillCutsAWatch(t *testing.T) {
+	for protocol := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			g := NewWithT(t)
+			var logged bytes.Buffer
+			log.SetOutput(&logged)
+			defer log.SetOutput(os.Stderr)
+			events, gone := make(chan string, 1), make(chan struct{})
+			tap := traffic.New()
+			proxy, client := dial(t, tap.Config(upstream(t, eventStream(events, gone))), protocol)
+			response, err := client.Do(request(t, http.MethodGet, proxy.url+watchPath, nil))
+			g.Expect(err).NotTo(HaveOccurred())
+			defer response.Body.Close()
+			events <- `{"type":"ADDED","object":{}}`
+			lines := bufio.NewReader(response.Body)
+			_, err = lines.ReadString('\n')
+			g.Expect(err).NotTo(HaveOccurred())
+
+			tap.Kill()
+			_, err = lines.ReadString('\n')
+			g.Expect(err).To(HaveOccurred())
+			g.Expect(err).NotTo(MatchError(io.EOF), "that would be a watch that has ended in order")
+			g.Eventually(gone).WithTimeout(long).Should(BeClosed())
+			_, err = client.Do(request(t, http.MethodGet, proxy.url+"/version", nil)) //nolint:bodyclose // there is no response
+			g.Expect(err).To(HaveOccurred(), "no later request passes")
+			proxy.stop()
+			g.Expect(logged.String()).To(BeEmpty())
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"example.com/operator-workshop/internal/procgroup"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+const (
+	// shownLines is how much of its output the error of an operator shows, at most shownBytes.
+	shownLines = 10
+	shownBytes = 8 << 10
+	// terminatedStatus is the exit status by which a shell or a virtual machine tells that SIGTERM ended the program.
+	terminatedStatus = 128 + int(syscall.SIGTERM)
+)
+
+// running is an operator's process, the leader of a process group.
+type running struct {
+	command  *exec.Cmd
+	log      *os.File
+	watchdog *watchdog
+	// ended is closed when the process has ended.
+	ended chan struct{}
+}
+
+func start(command *exec.Cmd, log *os.File, dir string) (*running, error) {
+	watchdog, err := startWatchdog(dir)
+	if err != nil {
+		return nil, err
+	}
+	procgroup.Isolate(command)
+	if err := command.Start(); err != nil {
+		watchdog.dismiss()
+		return nil, explain(err)
+	}
+	watchdog.guard(command.Process.Pid)
+	started := &running{command: command, log: log, watchdog: watchdog, ended: make(chan struct{})}
+	go func() {
+		defer close(started.ended)
+		_ = command.Wait() // how it ended is in its ProcessState
+	}()
+	return started, nil
+}
+
+// wait returns when nothing of the group is left. It ends the group when the context ends, or when the operator itself
+// has ended.
+func (r *running) wait(ctx context.Context, grace time.Duration) error {
+	defer r.watchdog.dismiss()
+	var early bool
+	select {
+	case <-ctx.Done():
+	case <-r.ended:
+		early = ctx.Err() == nil
+	}
+	killed := errors.Is(context.Cause(ctx), traffic.ErrKilled)
+	var steps []procgroup.Step
+	if !killed && !early {
+		steps = append(steps, procgroup.Step{Signal: syscall.SIGTERM, Wait: grace})
+	}
+	inTime := procgroup.End(r.command.Process.Pid, steps...)
+	<-r.ended
+	switch {
+	case killed:
+		return traffic.ErrKilled
+	case early:
+		return fmt.Errorf("the operator ended before it was told to (%s); %s", r.command.ProcessState, r.lastLines())
+	case !inTime:
+		return fmt.Errorf("the operator, or a program that it started, was still running %s after SIGTERM and was killed; %s", grace, r.lastLines())
+	case !r.obeyed():
+		return fmt.Errorf("the operator ended with an error after SIGTERM (%s); %s", r.command.ProcessState, r.lastLines())
+	}
+	return nil
+}
+
+// obeyed tells whether the process ended as one that was sent SIGTERM may.
+func (r *running) obeyed() bool {
+	state := r.command.ProcessState
+	status, ok := state.Sys().(syscall.WaitStatus)
+	return state.Success() || state.ExitCode() == terminatedStatus || ok && status.Signaled() && status.Signal() == syscall.SIGTERM
+}
+
+// lastLines is the end of what the operator printed, for errors.
+func (r *running) lastLines() string {
+	info, err := r.log.Stat()
+	if err != nil {
+		return err.Error()
+	}
+	end := make([]byte, min(info.Size(), shownBytes))
+	if _, err := r.log.ReadAt(end, info.Size()-int64(len(end))); err != nil {
+		return err.Error()
+	}
+	text := strings.TrimSpace(string(end))
+	if text == "" {
+		return "it printed nothing"
+	}
+	lines := strings.Split(text, "\n")
+	return "its last lines:\n" + strings.Join(lines[max(0, len(lines)-shownLines):], "\n")
+}

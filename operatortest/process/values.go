@@ -1,0 +1,73 @@
+package process
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"text/template"
+	"time"
+
+	"example.com/operator-workshop/operatortest"
+)
+
+// loopback is the only address that the proxy listens on.
+const loopback = "127.0.0.1"
+
+// Values are what the templates of a [Command] can use, such as {{.Namespace}}. Where a flag wants a number of seconds,
+// write {{.LeaseDuration.Seconds}}.
+type Values struct {
+	// Kubeconfig is the path of the operator's kubeconfig file. The namespace in it is Namespace.
+	Kubeconfig string
+	// Namespace is the only one to look at and to write to.
+	Namespace string
+	// Resync is how often the informers should hand all objects over again; 0s for the operator's default.
+	Resync time.Duration
+	// LeaderElection is true when the kit asks for it. The values below are set then only.
+	LeaderElection bool
+	// LeaseNamespace is where the Lease belongs, Identity the name of this candidate in it.
+	LeaseNamespace, Identity string
+	// LeaseDuration is how long others wait for a silent leader, RenewDeadline how long a leader tries to renew before
+	// it gives up, RetryPeriod the pause between two tries.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+}
+
+func valuesOf(kubeconfig string, options operatortest.RunOptions) Values {
+	values := Values{Kubeconfig: kubeconfig, Namespace: options.Namespace, Resync: options.Resync}
+	if election := options.LeaderElection; election != nil {
+		values.LeaderElection = true
+		values.LeaseNamespace, values.Identity = election.Namespace, election.Identity
+		values.LeaseDuration, values.RenewDeadline, values.RetryPeriod = election.LeaseDuration, election.RenewDeadline, election.RetryPeriod
+	}
+	return values
+}
+
+// FreePort returns a TCP port of 127.0.0.1 that is free now, another one at each call.
+func (Values) FreePort() (int, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}
+
+// fill returns the texts of templates.
+func (v Values) fill(templates []string) ([]string, error) {
+	filled := make([]string, len(templates))
+	for i, text := range templates {
+		parsed, err := template.New("placeholder").Parse(text)
+		if err != nil {
+			return nil, misplaced(text, err)
+		}
+		var result strings.Builder
+		if err := parsed.Execute(&result, v); err != nil {
+			return nil, misplaced(text, err)
+		}
+		filled[i] = result.String()
+	}
+	return filled, nil
+}
+
+func misplaced(text string, err error) error {
+	return fmt.Errorf("start the operator: fill in %q: %w (the placeholders are the fields of process.Values, such as {{.Namespace}})", text, err)
+}

@@ -1,0 +1,50 @@
+package process
+
+import (
+	"fmt"
+	"io"
+	"os/exec"
+
+	"example.com/operator-workshop/internal/procgroup"
+)
+
+// watchdogScript reads the number of a process group and waits until its standard input ends, which happens when this
+// process ends, even by kill -9. Then it kills the group and removes the folder.
+const watchdogScript = `trap '' HUP INT TERM
+read -r group
+read -r _
+[ -z "$group" ] || kill -s KILL -- "-$group"
+rm -rf "$1"
+`
+
+// watchdog kills an operator whose test process was killed. Linux has a signal for that (Pdeathsig), but it goes to one
+// process only, and not to those that it started.
+type watchdog struct {
+	command *exec.Cmd
+	leash   io.Writer
+}
+
+func startWatchdog(dir string) (*watchdog, error) {
+	command := exec.Command("/bin/sh", "-c", watchdogScript, "watchdog", dir)
+	// It outlives Ctrl-C, which ends the group of this process.
+	procgroup.Isolate(command)
+	leash, err := command.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start the operator's watchdog: %w", err)
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("start the operator's watchdog: %w", err)
+	}
+	return &watchdog{command: command, leash: leash}, nil
+}
+
+// guard tells the watchdog which group to kill.
+func (w *watchdog) guard(group int) {
+	_, _ = fmt.Fprintln(w.leash, group) // an error means that something killed the watchdog
+}
+
+// dismiss ends the watchdog before it does anything.
+func (w *watchdog) dismiss() {
+	_ = w.command.Process.Kill()
+	_ = w.command.Wait()
+}
