@@ -9,6 +9,7 @@
 //	operatortest             what a suite says of its operator
 //	operatortest/testcluster a control plane for the tests of one process
 //	operatortest/behaviours  what every operator must do, a file for each behaviour
+//	operatortest/process     runs an operator in any language as a process
 //	operatortest/traffic     records and disturbs the requests of one operator
 //	operatortest/incluster   tests an operator that is deployed in a cluster, with kubectl and make
 //	operatortest/internal    trials, specs from a schema, comparing states

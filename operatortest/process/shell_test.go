@@ -21,6 +21,7 @@ import (
 	"example.com/operator-workshop/internal/procgroup"
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/process"
+	"example.com/operator-workshop/operatortest/testcluster"
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
@@ -35,7 +36,7 @@ var role = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"co
 
 func TestAnOperatorInShell(t *testing.T) {
 	g := NewWithT(t)
-	cluster := &operatortest.Cluster{}
+	cluster := &testcluster.Cluster{}
 	t.Cleanup(func() { g.Expect(cluster.Stop()).To(Succeed()) })
 	g.Expect(cluster.Start(t.Context())).To(Succeed())
 	created := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shell-"}}

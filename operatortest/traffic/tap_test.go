@@ -175,12 +175,16 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 func TestHeldRequest(t *testing.T) {
 	tests := map[string]struct {
 		// end lets the request go on, or makes the operator give it up.
-		end      func(release chan struct{}, cancel context.CancelFunc)
+		end      func(tap *Tap, release chan struct{}, cancel context.CancelFunc)
 		received int64
 		canceled bool
 	}{
-		"goes on when it is released": {end: func(release chan struct{}, _ context.CancelFunc) { close(release) }, received: 1},
-		"ends when it is given up":    {end: func(_ chan struct{}, cancel context.CancelFunc) { cancel() }, canceled: true},
+		"goes on when it is released": {end: func(_ *Tap, release chan struct{}, _ context.CancelFunc) { close(release) }, received: 1},
+		"ends when it is given up":    {end: func(_ *Tap, _ chan struct{}, cancel context.CancelFunc) { cancel() }, canceled: true},
+		"never arrives if the operator is killed meanwhile": {end: func(tap *Tap, release chan struct{}, _ context.CancelFunc) {
+			tap.Kill()
+			close(release)
+		}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -195,9 +199,9 @@ func TestHeldRequest(t *testing.T) {
 			g.Eventually(tap.Requests).WithTimeout(waitTimeout).Should(HaveLen(1))
 			g.Expect(server.received.Load()).To(BeZero(), "a held request must not arrive")
 
-			test.end(release, cancel)
+			test.end(tap, release, cancel)
 
-			g.Eventually(done).WithTimeout(waitTimeout).Should(Receive(Or(BeNil(), MatchError(context.Canceled))))
+			g.Eventually(done).WithTimeout(waitTimeout).Should(Receive(Or(BeNil(), MatchError(context.Canceled), MatchError(ErrKilled))))
 			g.Expect(server.received.Load()).To(Equal(test.received))
 			g.Expect(tap.Requests()[0].Canceled).To(Equal(test.canceled))
 		})

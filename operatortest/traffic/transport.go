@@ -44,6 +44,9 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		case <-request.Context().Done():
 			return t.tap.end(entry, Action{}, nil, request.Context().Err())
 		}
+		if t.tap.Killed() { // while it was held
+			return t.tap.end(entry, Action{}, nil, ErrKilled)
+		}
 	}
 	if action.CutWatches {
 		t.tap.CutWatches()
