@@ -78,6 +78,8 @@ type Operator struct {
 	LeftOut map[string]string
 	// External is the world outside Kubernetes in which the operator makes something. Nil if there is none.
 	External External
+	// Seed is what the random specs of the behaviour transitions are drawn from; 1 if zero. Another seed tries others.
+	Seed int64
 	// Timeout bounds each wait for the operator; a minute if zero.
 	Timeout time.Duration
 }

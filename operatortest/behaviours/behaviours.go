@@ -2,6 +2,8 @@ package behaviours
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
@@ -39,7 +41,16 @@ var behaviours = []behaviour{
 	shutdown,
 }
 
+// errNotTried says that a behaviour could not be tried, because the operator lacks one that it builds upon.
+var errNotTried = errors.New("not tried")
+
 func (b behaviour) try(ctx context.Context, runner *trial.Runner) error {
+	if b.name != converges.name {
+		if _, err := runner.Fresh(ctx, nil); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("behaviour %q: %w, because an undisturbed resource does not end as it should: see the behaviour %q, or try that alone",
+				b.name, errNotTried, converges.name)
+		}
+	}
 	if err := b.check(trial.WithBehaviour(ctx, b.name), runner); err != nil {
 		return &failure{behaviour: b, cause: err}
 	}

@@ -91,7 +91,7 @@ func collide(ctx context.Context, runner *trial.Runner, collision collisionCase,
 
 // childTemplates are the sample's children as the operator makes them, to be put in its way elsewhere.
 func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*unstructured.Unstructured, err error) {
-	err = runner.Try(ctx, "the children of the sample", func(ctx context.Context, t *trial.Trial) error {
+	err = runner.Reference(ctx, "the children of the sample", func(ctx context.Context, t *trial.Trial) error {
 		resource := runner.Resource(nil)
 		if _, err := t.Establish(ctx, t.Start(operatortest.RunOptions{}), resource); err != nil {
 			return err

@@ -38,6 +38,9 @@ var converges = behaviour{
 
 // samplesOfKind are the objects of the operator's kind in all sample files. It is an error if there are none.
 func samplesOfKind(runner *trial.Runner) ([]*unstructured.Unstructured, error) {
+	if runner.Operator.Samples == "" {
+		return []*unstructured.Unstructured{runner.Resource(nil)}, nil
+	}
 	files, err := manifest.Files(runner.Operator.Samples)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/report"
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
@@ -53,7 +54,7 @@ func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Clust
 					ginkgo.Skip(reason)
 				}
 				err := running.result(ctx, behaviour)
-				ginkgo.AddReportEntry("trials", running.table(behaviour), ginkgo.ReportEntryVisibilityFailureOrVerbose)
+				ginkgo.AddReportEntry("trials", report.Table(running.runner.Trials(behaviour.name)), ginkgo.ReportEntryVisibilityFailureOrVerbose)
 				if err != nil {
 					ginkgo.Fail(err.Error())
 				}
@@ -66,6 +67,9 @@ func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Clust
 func (b behaviour) leftOut(operator operatortest.Operator) string {
 	if reason := operator.LeftOut[b.name]; reason != "" {
 		return "Operator.LeftOut: " + reason
+	}
+	if b.name == leastPrivilege.name && len(operator.Roles) == 0 {
+		return "Operator.Roles names none, so the operator may do everything"
 	}
 	if b.needsChild && len(operator.Children) == 0 {
 		return "disturbs the operator's children, and Operator.Children declares none"
@@ -147,9 +151,4 @@ func (s *session) end() {
 	s.cancel()
 	s.others.Wait()
 	s.runner.Close()
-}
-
-// table shows the trials of a behaviour.
-func (s *session) table(b behaviour) string {
-	return trial.Table(s.runner.Records(), b.name)
 }

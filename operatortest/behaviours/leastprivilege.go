@@ -147,6 +147,8 @@ func standIn(request traffic.Request) traffic.Request {
 		request.Verb = "list"
 	case request.IsEvent() && request.Verb == "create": // an event that is given again counts up the first one
 		request.Verb = "patch"
+	case request.Verb == "patch" && request.Status == http.StatusCreated: // server-side apply needs both permissions to create
+		request.Verb = "create"
 	}
 	return request
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"testing"
 	"time"
 
 	"pgregory.net/rapid"
@@ -20,6 +21,10 @@ var rapidFlags sync.Mutex
 func runRapid(seed int64, shrinkTime time.Duration, property func(*rapid.T)) {
 	rapidFlags.Lock()
 	defer rapidFlags.Unlock()
+	if !flag.Parsed() { // outside of go test; rapid asks testing for -short
+		testing.Init()
+		_ = flag.CommandLine.Parse(nil) // there is nothing that could be wrong
+	}
 	for name, value := range map[string]string{
 		"rapid.seed":       strconv.FormatInt(seed, 10),
 		"rapid.checks":     "5", // with -short it runs a fifth of them

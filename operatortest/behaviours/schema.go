@@ -29,32 +29,51 @@ const fieldOwner = client.FieldOwner("operatortest")
 func DescribeSchema(operator operatortest.Operator, cluster *testcluster.Cluster) {
 	// The specs take turns in one namespace, for Kubernetes has much to do for each.
 	ginkgo.Describe("the schema", ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
-		var namespace string
-		ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) { namespace = cluster.Namespace(ctx) })
-
-		for _, path := range operator.CRDs {
-			describeFiles("finds sound", path, func(ctx context.Context, file string) error { return checkDefinitions(ctx, cluster, file) })
+		checks := &schemaChecks{Cluster: cluster}
+		checks.cleanUp = func(object *unstructured.Unstructured) {
+			ginkgo.DeferCleanup(func(ctx context.Context) error { return testcluster.RemoveObject(ctx, cluster.Admin, object) })
 		}
-		describeFiles("accepts", operator.Samples, func(ctx context.Context, file string) error {
-			return checkSample(ctx, cluster, file, namespace)
-		})
-		describeFiles("refuses", operator.InvalidSamples, func(ctx context.Context, file string) error {
-			return checkInvalidSample(ctx, cluster, file, namespace)
-		})
+		ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) { checks.namespace = cluster.Namespace(ctx) })
+		for _, check := range checks.of(operator) {
+			ginkgo.It(check.Name, func(ctx ginkgo.SpecContext) { gomega.Expect(check.try(ctx)).To(gomega.Succeed()) })
+		}
 	})
 }
 
-// describeFiles makes one spec of each file, and a failing one where there is none.
-func describeFiles(verb, path string, check func(ctx context.Context, file string) error) {
-	files, err := filesOf(path)
-	if err != nil {
-		ginkgo.It(fmt.Sprintf("%s the files in %q", verb, path), func() { ginkgo.Fail(err.Error()) })
+// schemaChecks are made in one namespace.
+type schemaChecks struct {
+	*testcluster.Cluster
+	namespace string
+	// cleanUp has an object removed after the check.
+	cleanUp func(*unstructured.Unstructured)
+}
+
+type schemaCheck struct {
+	Name string
+	try  func(context.Context) error
+}
+
+// of returns a check for each file, and a failing one where there is none.
+func (c *schemaChecks) of(operator operatortest.Operator) []schemaCheck {
+	var checks []schemaCheck
+	add := func(verb, path string, try func(ctx context.Context, file string) error) {
+		if path == "" {
+			return
+		}
+		files, err := filesOf(path)
+		if err != nil {
+			checks = append(checks, schemaCheck{fmt.Sprintf("%s the files in %q", verb, path), func(context.Context) error { return err }})
+		}
+		for _, file := range files {
+			checks = append(checks, schemaCheck{verb + " " + filepath.ToSlash(file), func(ctx context.Context) error { return try(ctx, file) }})
+		}
 	}
-	for _, file := range files {
-		ginkgo.It(verb+" "+filepath.ToSlash(file), func(ctx ginkgo.SpecContext) {
-			gomega.Expect(check(ctx, file)).To(gomega.Succeed())
-		})
+	for _, path := range operator.CRDs {
+		add("finds sound", path, c.checkDefinitions)
 	}
+	add("accepts", operator.Samples, c.checkSample)
+	add("refuses", operator.InvalidSamples, c.checkInvalidSample)
+	return checks
 }
 
 func filesOf(path string) ([]string, error) {
@@ -66,7 +85,7 @@ func filesOf(path string) ([]string, error) {
 
 // checkDefinitions returns an error if a definition in the file holds a field
 // the API server does not know, or is not served, or has a schema that is not structural.
-func checkDefinitions(ctx context.Context, c *testcluster.Cluster, file string) error {
+func (c *schemaChecks) checkDefinitions(ctx context.Context, file string) error {
 	objects, err := manifest.Read(file)
 	if err != nil {
 		return err
@@ -111,19 +130,19 @@ func checkConditions(definition *apiextensionsv1.CustomResourceDefinition) error
 }
 
 // checkSample returns an error if an object in the file is refused, tried out or created.
-func checkSample(ctx context.Context, c *testcluster.Cluster, file, namespace string) error {
+func (c *schemaChecks) checkSample(ctx context.Context, file string) error {
 	objects, err := manifest.Read(file)
 	if err != nil {
 		return err
 	}
 	for _, object := range objects {
-		if err := place(c, object, namespace); err != nil {
+		if err := c.place(object); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		if err := c.Admin.Create(ctx, object.DeepCopy(), trial.Strict, client.DryRunAll); err != nil {
 			return fmt.Errorf("%s must be accepted, but the API server refuses it: %w", file, err)
 		}
-		if err := create(ctx, c, object); err != nil {
+		if err := c.create(ctx, object); err != nil {
 			return fmt.Errorf("%s passes a dry run, but the API server refuses it: %w", file, err)
 		}
 	}
@@ -134,7 +153,7 @@ func checkSample(ctx context.Context, c *testcluster.Cluster, file, namespace st
 // accepted, or refused for another reason than the file names. The objects
 // before it are accepted; one of the same name is what the last one changes, so
 // that a file can show a change that is refused.
-func checkInvalidSample(ctx context.Context, c *testcluster.Cluster, file, namespace string) error {
+func (c *schemaChecks) checkInvalidSample(ctx context.Context, file string) error {
 	message, err := manifest.Refusal(file)
 	if err != nil {
 		return err
@@ -146,13 +165,13 @@ func checkInvalidSample(ctx context.Context, c *testcluster.Cluster, file, names
 	last := len(objects) - 1
 	before := map[string]*unstructured.Unstructured{}
 	for i, object := range objects {
-		if err := place(c, object, namespace); err != nil {
+		if err := c.place(object); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		if i == last {
 			break
 		}
-		if err := create(ctx, c, object); err != nil {
+		if err := c.create(ctx, object); err != nil {
 			return fmt.Errorf("%s: only its last object may be refused: %w", file, err)
 		}
 		before[identity(object)] = object
@@ -161,7 +180,7 @@ func checkInvalidSample(ctx context.Context, c *testcluster.Cluster, file, names
 		objects[last].SetResourceVersion(earlier.GetResourceVersion())
 		err = c.Admin.Update(ctx, objects[last], trial.Strict)
 	} else {
-		err = create(ctx, c, objects[last])
+		err = c.create(ctx, objects[last])
 	}
 	if err == nil {
 		return fmt.Errorf("%s must be refused with %q, but the API server accepts it: is the rule missing from the definition?", file, message)
@@ -178,22 +197,22 @@ func identity(object *unstructured.Unstructured) string {
 }
 
 // place puts a namespaced object into the spec's namespace.
-func place(c *testcluster.Cluster, object *unstructured.Unstructured, namespace string) error {
+func (c *schemaChecks) place(object *unstructured.Unstructured) error {
 	namespaced, err := c.Admin.IsObjectNamespaced(object)
 	if err != nil {
 		return fmt.Errorf("find the kind %s: %w", object.GetKind(), err)
 	}
 	if namespaced {
-		object.SetNamespace(namespace)
+		object.SetNamespace(c.namespace)
 	}
 	return nil
 }
 
 // create makes the object, and removes it after the spec.
-func create(ctx context.Context, c *testcluster.Cluster, object *unstructured.Unstructured) error {
+func (c *schemaChecks) create(ctx context.Context, object *unstructured.Unstructured) error {
 	if err := c.Admin.Create(ctx, object, trial.Strict); err != nil {
 		return err
 	}
-	ginkgo.DeferCleanup(func(ctx context.Context) error { return testcluster.RemoveObject(ctx, c.Admin, object) })
+	c.cleanUp(object)
 	return nil
 }

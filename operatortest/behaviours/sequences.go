@@ -1,6 +1,7 @@
 package behaviours
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 
@@ -83,12 +83,7 @@ func newSearch(runner *trial.Runner, known *specgen.Specs) *search {
 }
 
 // randomSeed is what everything random is drawn from.
-func randomSeed(runner *trial.Runner) int64 {
-	if runner.Seed != 0 {
-		return runner.Seed
-	}
-	return max(ginkgo.GinkgoRandomSeed(), 1)
-}
+func randomSeed(runner *trial.Runner) int64 { return cmp.Or(runner.Operator.Seed, 1) }
 
 // plan is what is drawn at random: the specs to visit, and sequences among them.
 type plan struct {

@@ -32,7 +32,7 @@ func (s *search) report(ctx context.Context, number int, failing sequence) error
 		shortest, again = failing, failed // the operator was only slow
 	}
 	return fmt.Errorf("expected a resource to end alike whatever its spec was before\nfound another end by these steps, the shortest way there:\n%s"+
-		"drawn at random, and drawn again by -ginkgo.seed=%d -ginkgo.label-filter=transitions\n%w", shortest, randomSeed(s.Runner), again)
+		"drawn from Operator.Seed %d\n%w", shortest, randomSeed(s.Runner), again)
 }
 
 // shrink lets rapid draw the same plan again and simplify it, as long as the

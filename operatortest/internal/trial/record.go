@@ -2,26 +2,21 @@ package trial
 
 import (
 	"context"
-	"fmt"
+	"net/http"
+	"regexp"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
+
+	"example.com/operator-workshop/operatortest/report"
 )
 
 // Record is what is known of a trial when it has ended.
 type Record struct {
 	// Behaviour is the one that the trial belongs to. Trials whose results several behaviours use belong to none.
 	Behaviour string
-	// Name says what is special about the trial.
-	Name string
-	// Began and Took are when the trial began and how long it took, without the time that it waited for its turn.
-	Began time.Time
-	Took  time.Duration
-	// Requests are how many requests its operators made, Writes how many of them were writes.
-	Requests, Writes int
-	// Err is nil if the trial has passed.
-	Err error
+	Began     time.Time
+	report.Trial
 }
 
 type (
@@ -52,45 +47,62 @@ func (runner *Runner) takeTurn(ctx context.Context) (inner context.Context, done
 	return context.WithValue(ctx, slotKey{}, true), func() { runner.slots.Release(1) }, nil
 }
 
+// id selects a trial. Names of trials differ within a behaviour.
+func id(behaviour, name string) string {
+	return behaviour + "/" + strings.Trim(noWord.ReplaceAllString(strings.ToLower(name), "-"), "-")
+}
+
+var noWord = regexp.MustCompile(`[^a-z0-9]+`)
+
+// skips tells whether only another trial was asked for.
+func (runner *Runner) skips(ctx context.Context, name string) bool {
+	behaviour, _ := ctx.Value(behaviourKey{}).(string)
+	return runner.OnlyTrial != "" && ctx.Value(slotKey{}) == nil && id(behaviour, name) != runner.OnlyTrial
+}
+
 // record notes what became of a trial.
 func (runner *Runner) record(ctx context.Context, name string, began time.Time, t *Trial, err error) {
 	behaviour, _ := ctx.Value(behaviourKey{}).(string)
-	made := Record{Behaviour: behaviour, Name: name, Began: began, Took: time.Since(began), Err: err}
-	for _, log := range t.Logs() {
+	made := Record{Behaviour: behaviour, Began: began, Trial: report.Trial{
+		ID: id(behaviour, name), Name: name, Result: report.Passed, Seconds: time.Since(began).Seconds(),
+	}}
+	for i, log := range t.Logs() {
 		made.Requests += len(log)
 		for _, request := range log {
 			if request.IsWrite() {
 				made.Writes++
 			}
+			if err != nil {
+				made.Timeline = append(made.Timeline, report.Request{
+					Operator: i + 1, Seconds: request.At.Seconds(), Text: request.String(), Injected: request.Note != "" || request.Status >= http.StatusBadRequest,
+				})
+			}
 		}
+	}
+	if err != nil {
+		made.Result, made.Failure = report.Failed, err.Error()
 	}
 	runner.mu.Lock()
 	defer runner.mu.Unlock()
 	runner.records = append(runner.records, made)
 }
 
-// Records are all trials so far, in the order in which they ended.
-func (runner *Runner) Records() []Record {
+// Trials are the trials of a behaviour that have ended, in the order in which they began.
+func (runner *Runner) Trials(behaviour string) []report.Trial {
 	runner.mu.Lock()
-	defer runner.mu.Unlock()
-	return slices.Clone(runner.records)
+	records := slices.Clone(runner.records)
+	runner.mu.Unlock()
+	slices.SortStableFunc(records, func(a, b Record) int { return a.Began.Compare(b.Began) })
+	var trials []report.Trial
+	for _, record := range records {
+		if record.Behaviour == behaviour {
+			trials = append(trials, record.Trial)
+		}
+	}
+	return trials
 }
 
-// Table shows the trials of a behaviour, in the order in which they began.
-func Table(records []Record, behaviour string) string {
-	slices.SortStableFunc(records, func(a, b Record) int { return a.Began.Compare(b.Began) })
-	text := &strings.Builder{}
-	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
-	for _, record := range records {
-		if record.Behaviour != behaviour {
-			continue
-		}
-		result := "passed"
-		if record.Err != nil {
-			result = "failed"
-		}
-		fmt.Fprintf(table, "%s\t%.1f s\t%d requests, %d writes\t%s\n", result, record.Took.Seconds(), record.Requests, record.Writes, record.Name)
-	}
-	_ = table.Flush() // a strings.Builder takes everything
-	return strings.TrimRight(text.String(), "\n")
+// Reference runs an experiment whose result the trials of a behaviour need.
+func (runner *Runner) Reference(ctx context.Context, name string, experiment func(context.Context, *Trial) error) error {
+	return runner.Try(reference(ctx), name, experiment)
 }

@@ -55,8 +55,8 @@ type Runner struct {
 	knownSpecs *specgen.Specs
 	specsErr   error
 	drafts     string
-	// Seed is what everything random is drawn from; Ginkgo's if zero.
-	Seed int64
+	// OnlyTrial is the ID of the one trial to run; all of them if empty.
+	OnlyTrial string
 	// ShrinkTime bounds the search for a shorter sequence of specs; 30 seconds if zero.
 	ShrinkTime time.Duration
 }
@@ -77,8 +77,8 @@ func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *tes
 		operator.Condition = "Ready"
 	}
 	made := &Runner{Operator: operator, Cluster: cluster, ends: map[string]*end{}, slots: semaphore.NewWeighted(ParallelTrials)}
-	if operator.Run == nil || operator.Sample == "" || len(operator.Roles) == 0 {
-		return nil, errors.New("describe the operator's Run, Sample and Roles, or its behaviours can't be tried")
+	if operator.Run == nil || operator.Sample == "" {
+		return nil, errors.New("describe the operator's Run and Sample, or its behaviours can't be tried")
 	}
 	objects, err := manifest.Read(operator.Sample)
 	if err != nil {
@@ -86,6 +86,11 @@ func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *tes
 	}
 	made.Sample = objects[0]
 	made.user = "operator-" + utilrand.String(8)
+	if len(operator.Roles) == 0 {
+		if err := made.grantAll(ctx); err != nil {
+			return nil, err
+		}
+	}
 	for _, file := range operator.Roles {
 		if err := made.grant(ctx, file); err != nil {
 			return nil, err

@@ -67,7 +67,7 @@ func (runner *Runner) OtherSpec(ctx context.Context) (map[string]any, error) {
 		}
 	}
 	var spec map[string]any
-	err = runner.Try(ctx, "another spec than the sample's", func(ctx context.Context, t *Trial) error {
+	err = runner.Try(reference(ctx), "another spec than the sample's", func(ctx context.Context, t *Trial) error {
 		stored := runner.Resource(nil)
 		if err := t.Create(ctx, stored); err != nil {
 			return err
@@ -187,7 +187,7 @@ func (runner *Runner) OtherSpecInPlace(ctx context.Context) (map[string]any, err
 
 // firstAllowed is the first spec to which the API server lets the sample be changed, nil if there is none.
 func (runner *Runner) firstAllowed(ctx context.Context, candidates []map[string]any) (allowed map[string]any, err error) {
-	err = runner.Try(ctx, "another spec with the same names", func(ctx context.Context, t *Trial) error {
+	err = runner.Try(reference(ctx), "another spec with the same names", func(ctx context.Context, t *Trial) error {
 		stored := runner.Resource(nil)
 		if err := t.Create(ctx, stored); err != nil {
 			return err

@@ -37,6 +37,9 @@ type Trial struct {
 // Try runs an experiment and clears up after it. The request logs of all
 // operators that it ran are part of its error.
 func (runner *Runner) Try(ctx context.Context, name string, experiment func(context.Context, *Trial) error) (err error) {
+	if runner.skips(ctx, name) {
+		return nil
+	}
 	ctx, done, err := runner.takeTurn(ctx)
 	if err != nil {
 		return err
@@ -50,7 +53,9 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 	tried := &Trial{Runner: runner, Namespace: namespace.Name, Foreign: map[types.UID]bool{}, prepared: map[string]bool{}}
 	tried.BeforeLook = tried.Ended
 	defer func() {
-		runner.record(ctx, name, began, tried, err)
+		if err == nil || ctx.Err() == nil { // else another one failed, or nobody waits any more
+			runner.record(ctx, name, began, tried, err)
+		}
 		if err != nil {
 			err = &failure{cause: err, logs: tried.Logs()}
 		}

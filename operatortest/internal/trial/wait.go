@@ -44,25 +44,30 @@ func (t *Trial) WaitAtRest(ctx context.Context, operator *Instance) error {
 	})
 }
 
-// WaitSynced waits until an operator watches its resources and is done with what it
-// found: for a while it has neither begun to read a collection nor written.
+// WaitSynced waits until an operator has read its resources, by a watch or a list, and is done with what it
+// found: for a while it has neither written nor begun a watch.
 func (t *Trial) WaitSynced(ctx context.Context, operator *Instance) error {
 	ours, err := t.RequestsFor(t.Sample.GroupVersionKind())
 	if err != nil {
 		return err
 	}
-	ignored := func(request traffic.Request) bool { return request.IsLease() || request.Verb == "get" }
-	watches := func(request traffic.Request) bool {
-		return ours(request) && request.Verb == "watch" && request.Status == http.StatusOK
+	reads := func(request traffic.Request) bool {
+		return ours(request) && (request.Verb == "watch" || request.Verb == "list") && request.Status == http.StatusOK
+	}
+	// An operator without watches lists and gets again and again.
+	ignored := func(request traffic.Request) bool {
+		return request.IsLease() || request.Verb == "get" || request.Verb == "list"
 	}
 	var stillness Stillness
-	return t.Eventually(ctx, fmt.Sprintf("the operator to watch every %s, and then to rest for %s", t.Sample.GetKind(), Quiet), func(context.Context) error {
-		requests := slices.DeleteFunc(operator.Tap.Requests(), ignored)
-		isCalm := stillness.Still(requests)
-		if !slices.ContainsFunc(requests, watches) {
-			return errors.New("it has not begun to watch")
+	return t.Eventually(ctx, fmt.Sprintf("the operator to read every %s, and then to rest for %s", t.Sample.GetKind(), Quiet), func(context.Context) error {
+		requests := operator.Tap.Requests()
+		hasRead := slices.ContainsFunc(requests, reads)
+		requests = slices.DeleteFunc(requests, ignored)
+		isStill := stillness.Still(requests)
+		if !hasRead {
+			return errors.New("it has neither watched nor listed them")
 		}
-		if !isCalm {
+		if !isStill && len(requests) > 0 {
 			return fmt.Errorf("its last request: %s", requests[len(requests)-1])
 		}
 		return nil

@@ -1,0 +1,137 @@
+// Command operatortest tries an operator in any language, as a process, against a real control plane. See docs/testing-your-operator.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"example.com/operator-workshop/operatortest/behaviours"
+	"example.com/operator-workshop/operatortest/config"
+	"example.com/operator-workshop/operatortest/report"
+	"example.com/operator-workshop/operatortest/testcluster"
+)
+
+// errLacking says that the operator lacks a behaviour. The report has told which.
+var errLacking = errors.New("the operator lacks a behaviour")
+
+func main() {
+	// What the kit's own watches log on their way is of no use to anyone here.
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := newRootCommand().ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "operatortest: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use: "operatortest", Short: "Try what every Kubernetes operator must do", SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs,
+	}
+	root.AddCommand(newRunCommand(), &cobra.Command{
+		Use: "behaviours", Short: "List the behaviours", Args: cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) {
+			fmt.Fprintln(cmd.OutOrStdout(), strings.Join(behaviours.Names(), "\n"))
+		},
+	})
+	return root
+}
+
+// runOptions are the flags of run.
+type runOptions struct {
+	file, reports string
+	seed          int64
+	behaviours.Options
+}
+
+func newRunCommand() *cobra.Command {
+	var options runOptions
+	command := &cobra.Command{
+		Use: "run", Short: "Try the operator that operatortest.yaml describes", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), options, cmd.OutOrStdout()) },
+	}
+	flags := command.Flags()
+	flags.StringVarP(&options.file, "file", "f", "operatortest.yaml", "description of the operator")
+	flags.StringSliceVar(&options.Only, "only", nil, "behaviours to try, such as crash,stale")
+	flags.StringVar(&options.Trial, "trial", "", "`ID` of one trial to run again, from a report")
+	flags.Int64Var(&options.seed, "seed", 0, "seed of the random specs, in place of the file's")
+	flags.StringVar(&options.reports, "report", "", "`folder` for report.json, junit.xml and report.html")
+	return command
+}
+
+// run tries the operator, and prints a line for each behaviour as soon as it has ended.
+func run(ctx context.Context, options runOptions, output io.Writer) (err error) {
+	if err := options.Check(); err != nil {
+		return err
+	}
+	operator, err := config.Load(options.file)
+	if err != nil {
+		return err
+	}
+	if options.seed != 0 {
+		operator.Seed = options.seed
+	}
+	if options.reports != "" { // before minutes of work are lost
+		if err := os.MkdirAll(options.reports, 0o755); err != nil {
+			return fmt.Errorf("make the folder of --report: %w", err)
+		}
+	}
+	cluster := &testcluster.Cluster{CRDs: operator.CRDs}
+	if err := cluster.Start(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	table := tabwriter.NewWriter(output, 18, 0, 2, ' ', 0)
+	options.Progress = func(behaviour report.Behaviour) {
+		fmt.Fprintln(table, behaviour.Line())
+		_ = table.Flush() // an output that is gone is no reason to end
+	}
+	made, err := behaviours.Run(ctx, operator, cluster, options.Options)
+	if err != nil {
+		return err
+	}
+	if err := made.WriteFailures(output); err != nil {
+		return err
+	}
+	if options.reports != "" {
+		if err := writeReports(made, options.reports); err != nil {
+			return err
+		}
+		fmt.Fprintf(output, "reports: %s\n", options.reports)
+	}
+	if !made.Passed() {
+		return errLacking
+	}
+	return nil
+}
+
+func writeReports(made *report.Report, dir string) error {
+	for name, write := range map[string]func(io.Writer) error{
+		"report.json": made.WriteJSON, "junit.xml": made.WriteJUnit, "report.html": made.WriteHTML,
+	} {
+		file, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+		if err := errors.Join(write(file), file.Close()); err != nil {
+			return fmt.Errorf("write %s: %w", file.Name(), err)
+		}
+	}
+	return nil
+}

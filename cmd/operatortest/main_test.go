@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/operatortest/behaviours"
+	"example.com/operator-workshop/operatortest/report"
+)
+
+const example = "../../operatortest/examples/shell/operatortest.yaml"
+
+// The example is as good as its few lines: it repairs its ConfigMap, and does not wait for its write when it is told to end.
+func TestRun(t *testing.T) {
+	g := NewWithT(t)
+	reports := filepath.Join(t.TempDir(), "reports")
+	var output bytes.Buffer
+	err := run(t.Context(), runOptions{file: example, reports: reports, Options: behaviours.Options{Only: []string{"schema", "drift", "shutdown", "failover"}}}, &output)
+	g.Expect(err).To(MatchError(errLacking), output.String())
+	g.Expect(output.String()).To(MatchRegexp(`schema +passed +1 trials`))
+	g.Expect(output.String()).To(MatchRegexp(`drift +passed +3 trials`))
+	g.Expect(output.String()).To(MatchRegexp(`failover +left out +Operator.LeftOut: it has no leader election`))
+	g.Expect(output.String()).To(ContainSubstring("expected the operator to wait for its write in flight before it ends"))
+
+	content, err := os.ReadFile(filepath.Join(reports, "report.json"))
+	g.Expect(err).NotTo(HaveOccurred())
+	var made report.Report
+	g.Expect(json.Unmarshal(content, &made)).To(Succeed())
+	g.Expect(made.Behaviours[1].Name).To(Equal("drift"))
+	g.Expect(filepath.Join(reports, "junit.xml")).To(BeAnExistingFile())
+	g.Expect(filepath.Join(reports, "report.html")).To(BeAnExistingFile())
+
+	output.Reset()
+	one := made.Behaviours[1].Trials[1].ID
+	g.Expect(run(t.Context(), runOptions{file: example, Options: behaviours.Options{Trial: one}}, &output)).To(Succeed(), output.String())
+	g.Expect(output.String()).To(And(MatchRegexp(`drift +passed +1 trials`), Not(ContainSubstring("schema"))))
+}
+
+func TestRunRefuses(t *testing.T) {
+	tests := map[string]struct {
+		options runOptions
+		want    string
+	}{
+		"a file that is not there":                {runOptions{file: "absent.yaml"}, "there is no absent.yaml: write one, or name another file with --file"},
+		"a folder for reports that can't be made": {runOptions{file: example, reports: "main_test.go/reports"}, "make the folder of --report: "},
+		"a behaviour that does not exist": {
+			runOptions{file: example, Options: behaviours.Options{Only: []string{"crashes"}}}, `there is no behaviour "crashes": the behaviours are schema, converges, `,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(run(t.Context(), test.options, &bytes.Buffer{})).To(MatchError(ContainSubstring(test.want)))
+		})
+	}
+}

@@ -1,0 +1,178 @@
+package behaviours
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/report"
+	"example.com/operator-workshop/operatortest/testcluster"
+)
+
+// schemaName is the behaviour that needs no running operator.
+const schemaName = "schema"
+
+// Options say what Run tries.
+type Options struct {
+	// Only are the names of the behaviours to try; all of them if empty.
+	Only []string
+	// Trial is the ID of the one trial to run, from a report; all of them if empty.
+	Trial string
+	// Progress is called when a behaviour has ended, in the order of the list. Nil for nothing.
+	Progress func(report.Behaviour)
+}
+
+// Names are the names of all behaviours, in the order in which a new operator best learns them.
+func Names() []string {
+	names := []string{schemaName}
+	for _, behaviour := range behaviours {
+		names = append(names, behaviour.name)
+	}
+	return names
+}
+
+// Check returns an error if the options name a behaviour that does not exist.
+func (o Options) Check() error {
+	named := slices.Clone(o.Only)
+	if o.Trial != "" {
+		named = append(named, behaviourOf(o.Trial))
+	}
+	for _, name := range named {
+		if !slices.Contains(Names(), name) {
+			return fmt.Errorf("there is no behaviour %q: the behaviours are %s", name, strings.Join(Names(), ", "))
+		}
+	}
+	return nil
+}
+
+// behaviourOf is the behaviour in a trial's ID.
+func behaviourOf(id string) string {
+	behaviour, _, _ := strings.Cut(id, "/")
+	return behaviour
+}
+
+// Run tries an operator without Ginkgo. An error says that it could not be tried; what became of the behaviours is in the report.
+func Run(ctx context.Context, operator operatortest.Operator, cluster *testcluster.Cluster, options Options) (*report.Report, error) {
+	if err := options.Check(); err != nil {
+		return nil, err
+	}
+	if options.Trial != "" {
+		options.Only = []string{behaviourOf(options.Trial)}
+	}
+	if err := checkLeftOut(operator.LeftOut); err != nil {
+		return nil, err
+	}
+	selected := func(name string) bool { return len(options.Only) == 0 || slices.Contains(options.Only, name) }
+	began := time.Now()
+	made := &report.Report{Began: began, Seed: cmp.Or(operator.Seed, 1)}
+	add := func(behaviour report.Behaviour) {
+		made.Behaviours = append(made.Behaviours, behaviour)
+		if options.Progress != nil {
+			options.Progress(behaviour)
+		}
+	}
+	if selected(schemaName) {
+		checked, err := checkSchema(ctx, operator, cluster)
+		if err != nil {
+			return nil, err
+		}
+		add(checked)
+	}
+	if slices.ContainsFunc(behaviours, func(b behaviour) bool { return selected(b.name) }) {
+		runner, err := trial.NewRunner(ctx, operator, cluster)
+		if err != nil {
+			return nil, err
+		}
+		runner.OnlyTrial = options.Trial
+		if err := runSelected(ctx, runner, selected, add); err != nil {
+			return nil, err
+		}
+	}
+	made.Seconds = time.Since(began).Seconds()
+	return made, nil
+}
+
+// runSelected tries behaviours side by side, and reports them in their order.
+func runSelected(ctx context.Context, runner *trial.Runner, selected func(name string) bool, add func(report.Behaviour)) error {
+	running := newSession(runner)
+	defer running.end()
+	tried := slices.DeleteFunc(slices.Clone(behaviours), func(b behaviour) bool { return !selected(b.name) })
+	for _, behaviour := range tried {
+		running.start(behaviour)
+	}
+	for _, behaviour := range tried {
+		made := report.Behaviour{Name: behaviour.name, Promise: behaviour.promise, Result: report.Passed, LeftOut: partsLeftOut(runner.Operator, behaviour)}
+		if made.Reason = behaviour.leftOut(runner.Operator); made.Reason != "" {
+			made.Result = report.LeftOut
+			add(made)
+			continue
+		}
+		err := running.result(ctx, behaviour)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		switch {
+		case errors.Is(err, errNotTried):
+			made.Result, made.Failure = report.NotTried, err.Error()
+		case err != nil:
+			made.Result, made.Failure = report.Failed, err.Error()
+		}
+		made.Trials = runner.Trials(behaviour.name)
+		if runner.OnlyTrial != "" && len(made.Trials) == 0 && err == nil {
+			return fmt.Errorf("there is no trial %q: the report has the IDs of all trials", runner.OnlyTrial)
+		}
+		add(made)
+	}
+	return nil
+}
+
+// partsLeftOut are the parts of a behaviour that are left out, by what follows the slash.
+func partsLeftOut(operator operatortest.Operator, b behaviour) map[string]string {
+	parts := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(operator.LeftOut)) {
+		if part, found := strings.CutPrefix(name, b.name+"/"); found {
+			parts[part] = operator.LeftOut[name]
+		}
+	}
+	return parts
+}
+
+// checkSchema tries the definitions and the samples.
+func checkSchema(ctx context.Context, operator operatortest.Operator, cluster *testcluster.Cluster) (report.Behaviour, error) {
+	made := report.Behaviour{Name: schemaName, Promise: "has definitions that are sound, and samples that are accepted or refused as they should be", Result: report.Passed}
+	namespace, err := cluster.CreateNamespace(ctx)
+	if err != nil {
+		return made, err
+	}
+	var created []*unstructured.Unstructured
+	checks := &schemaChecks{Cluster: cluster, namespace: namespace.Name, cleanUp: func(object *unstructured.Unstructured) { created = append(created, object) }}
+	var failures []string
+	for _, check := range checks.of(operator) {
+		began := time.Now()
+		err := check.try(ctx)
+		for _, object := range slices.Backward(created) {
+			err = errors.Join(err, testcluster.RemoveObject(ctx, cluster.Admin, object))
+		}
+		created = nil
+		tried := report.Trial{ID: schemaName + "/" + check.Name, Name: check.Name, Result: report.Passed, Seconds: time.Since(began).Seconds()}
+		if err != nil {
+			tried.Result, tried.Failure = report.Failed, err.Error()
+			failures = append(failures, tried.Failure)
+		}
+		made.Trials = append(made.Trials, tried)
+	}
+	if len(failures) > 0 {
+		made.Result = report.Failed
+		made.Failure = fmt.Sprintf("behaviour %q: the operator %s\n%s", schemaName, made.Promise, strings.Join(failures, "\n"))
+	}
+	return made, nil
+}

@@ -1,0 +1,223 @@
+// Package config reads operatortest.yaml, the description of an operator that runs as a process.
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/process"
+)
+
+// File is the content of operatortest.yaml. Its fields are those of [operatortest.Operator], with expressions in CEL where that
+// has functions. In them, object is the resource with all its fields. Paths are relative to the file's folder.
+type File struct {
+	CRDs           []string `json:"crds"`
+	Samples        string   `json:"samples,omitempty"`
+	InvalidSamples string   `json:"invalidSamples,omitempty"`
+	Sample         string   `json:"sample"`
+	// Roles are files, and folders whose files with Roles and ClusterRoles count.
+	Roles []string `json:"roles,omitempty"`
+
+	// Command is the program and its arguments, with the placeholders of [process.Values].
+	Command []string `json:"command"`
+	// LeaderElection and Resync are further arguments, for when the kit asks for it.
+	LeaderElection []string `json:"leaderElection,omitempty"`
+	Resync         []string `json:"resync,omitempty"`
+	// Env are further settings of the environment, as NAME=value.
+	Env []string `json:"env,omitempty"`
+	// Logs is the folder for what the operator prints.
+	Logs string `json:"logs,omitempty"`
+	// Grace is how long the operator may take to end after SIGTERM, such as 10s.
+	Grace string `json:"grace,omitempty"`
+
+	// Prepare are objects to create in a new namespace.
+	Prepare   []map[string]any `json:"prepare,omitempty"`
+	Condition string           `json:"condition,omitempty"`
+	// Converged is true as soon as the status says that the present spec is met.
+	Converged  string            `json:"converged,omitempty"`
+	Children   []Child           `json:"children,omitempty"`
+	MaxWrites  int               `json:"maxWrites,omitempty"`
+	Drains     bool              `json:"drains,omitempty"`
+	Values     map[string][]any  `json:"values,omitempty"`
+	Ascending  []string          `json:"ascending,omitempty"`
+	Immutable  []string          `json:"immutable,omitempty"`
+	Fixed      map[string]string `json:"fixed,omitempty"`
+	Unmeetable []Unmeetable      `json:"unmeetable,omitempty"`
+	Normalize  []Normalize       `json:"normalize,omitempty"`
+	LeftOut    map[string]string `json:"leftOut,omitempty"`
+	Seed       int64             `json:"seed,omitempty"`
+	// Timeout bounds each wait for the operator, such as 30s.
+	Timeout string `json:"timeout,omitempty"`
+}
+
+// Child is a kind of object that the operator makes.
+type Child struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Name is the child's name for a resource, in CEL; the resource's own name if empty. The empty string says that a resource
+	// has no such child.
+	Name string `json:"name,omitempty"`
+	// Drift and Foreign are JSON merge patches, by what they do.
+	Drift   map[string]map[string]any `json:"drift,omitempty"`
+	Foreign map[string]map[string]any `json:"foreign,omitempty"`
+}
+
+// Unmeetable is a spec that can't be met.
+type Unmeetable struct {
+	// Name completes "a resource whose …".
+	Name string `json:"name"`
+	// Patch is a JSON merge patch of the sample.
+	Patch map[string]any `json:"patch"`
+	// Prepare are the objects that stand in the way.
+	Prepare []map[string]any `json:"prepare,omitempty"`
+}
+
+// Normalize names what differs between two resources of the same spec.
+type Normalize struct {
+	Kind string `json:"kind"`
+	// Fields are JSON pointers (RFC 6901), such as /data/password.
+	Fields []string `json:"fields,omitempty"`
+	// Name says that the object's name is generated.
+	Name bool `json:"name,omitempty"`
+}
+
+// Load reads a file. Its errors name the file, and the field in which something is wrong.
+func Load(path string) (operatortest.Operator, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return operatortest.Operator{}, fmt.Errorf("there is no %s: write one, or name another file with --file", path)
+	}
+	if err != nil {
+		return operatortest.Operator{}, err
+	}
+	file := &File{}
+	if err := yaml.UnmarshalStrict(content, file); err != nil {
+		return operatortest.Operator{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return operatortest.Operator{}, err
+	}
+	operator, err := file.operator(dir)
+	if err != nil {
+		return operatortest.Operator{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return operator, nil
+}
+
+func (f *File) operator(dir string) (operatortest.Operator, error) {
+	made := operatortest.Operator{
+		Condition: f.Condition, MaxWrites: f.MaxWrites, Drains: f.Drains, Values: f.Values, Ascending: f.Ascending, Immutable: f.Immutable,
+		Fixed: f.Fixed, LeftOut: f.LeftOut, Seed: f.Seed, Sample: inside(dir, f.Sample), Samples: inside(dir, f.Samples), InvalidSamples: inside(dir, f.InvalidSamples),
+	}
+	for _, path := range f.CRDs {
+		made.CRDs = append(made.CRDs, inside(dir, path))
+	}
+	if len(f.CRDs) == 0 || f.Sample == "" || len(f.Command) == 0 {
+		return made, errors.New("crds, sample and command are needed at least")
+	}
+	var err error
+	if made.Roles, err = roleFiles(dir, f.Roles); err != nil {
+		return made, err
+	}
+	if made.Timeout, err = duration("timeout", f.Timeout); err != nil {
+		return made, err
+	}
+	grace, err := duration("grace", f.Grace)
+	if err != nil {
+		return made, err
+	}
+	made.Run = process.Command{
+		Args: f.Command, LeaderElection: f.LeaderElection, Resync: f.Resync, Env: f.Env, Dir: dir, Logs: inside(dir, f.Logs), Grace: grace,
+	}.Run
+	if f.Prepare != nil {
+		made.Prepare = creator(f.Prepare)
+	}
+	if f.Converged != "" {
+		if made.Converged, err = converged(f.Converged); err != nil {
+			return made, fmt.Errorf("converged: %w", err)
+		}
+	}
+	for i, declared := range f.Children {
+		child, err := declared.child()
+		if err != nil {
+			return made, fmt.Errorf("children[%d]: %w", i, err)
+		}
+		made.Children = append(made.Children, child)
+	}
+	for _, unmeetable := range f.Unmeetable {
+		patch, err := encode(unmeetable.Patch)
+		if err != nil {
+			return made, fmt.Errorf("unmeetable %q: %w", unmeetable.Name, err)
+		}
+		added := operatortest.Unmeetable{Name: unmeetable.Name, Patch: patch}
+		if unmeetable.Prepare != nil {
+			added.Prepare = creator(unmeetable.Prepare)
+		}
+		made.Unmeetable = append(made.Unmeetable, added)
+	}
+	made.Normalize, err = normalizer(f.Normalize)
+	return made, err
+}
+
+func (c Child) child() (operatortest.Child, error) {
+	version, err := schema.ParseGroupVersion(c.APIVersion)
+	if err != nil || c.Kind == "" || c.APIVersion == "" {
+		return operatortest.Child{}, fmt.Errorf("apiVersion %q and kind %q don't name a kind", c.APIVersion, c.Kind)
+	}
+	made := operatortest.Child{Kind: version.WithKind(c.Kind)}
+	if c.Name != "" {
+		if made.Name, err = nameOf(c.Name); err != nil {
+			return made, fmt.Errorf("name: %w", err)
+		}
+	}
+	if made.Drift, err = patches(c.Drift); err != nil {
+		return made, err
+	}
+	made.Foreign, err = patches(c.Foreign)
+	return made, err
+}
+
+// creator creates objects in the namespace of a trial.
+func creator(objects []map[string]any) func(context.Context, client.Client, string) error {
+	return func(ctx context.Context, writer client.Client, namespace string) error {
+		for _, object := range objects {
+			made := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(object)}
+			made.SetNamespace(namespace)
+			if err := writer.Create(ctx, made); err != nil {
+				return fmt.Errorf("create %s %s: %w", made.GetKind(), made.GetName(), err)
+			}
+		}
+		return nil
+	}
+}
+
+func duration(field, text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	parsed, err := time.ParseDuration(text)
+	if err != nil || parsed <= 0 {
+		return 0, fmt.Errorf("%s: %q is no duration such as 30s", field, text)
+	}
+	return parsed, nil
+}
+
+// inside is a path relative to the folder; nothing stays nothing.
+func inside(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}

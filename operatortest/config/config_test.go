@@ -1,0 +1,94 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/operatortest"
+)
+
+// least is the smallest file that describes an operator.
+const least = "crds: [crd.yaml]\nsample: sample.yaml\ncommand: [./manager]\n"
+
+func load(t *testing.T, content string) (operatortest.Operator, string, error) {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "operatortest.yaml")
+	NewWithT(t).Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+	operator, err := Load(path)
+	return operator, dir, err
+}
+
+func TestLoad(t *testing.T) {
+	g := NewWithT(t)
+	operator, dir, err := load(t, least+`
+condition: Available
+maxWrites: 4
+timeout: 20s
+values: {spec.size: [1, 2]}
+leftOut: {failover: one replica by design}
+converged: object.status.phase == "Ready"
+children:
+- {apiVersion: apps/v1, kind: Deployment, name: object.spec.prefix + "-web", drift: {scaled: {spec: {replicas: 3}}}}
+unmeetable:
+- {name: image can't be pulled, patch: {spec: {image: none}}}
+normalize:
+- {kind: Secret, fields: [/data/password, /metadata/annotations/example.com~1at], name: true}
+`)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(operator.CRDs).To(Equal([]string{filepath.Join(dir, "crd.yaml")}))
+	g.Expect(operator.Timeout).To(Equal(20 * time.Second))
+	g.Expect(operator.LeftOut).To(HaveKey("failover"))
+	g.Expect(operator.Unmeetable[0].Patch).To(MatchJSON(`{"spec":{"image":"none"}}`))
+
+	child := operator.Children[0]
+	g.Expect(child.Kind.String()).To(Equal("apps/v1, Kind=Deployment"))
+	g.Expect(child.Drift).To(HaveKeyWithValue("scaled", MatchJSON(`{"spec":{"replicas":3}}`)))
+	resource := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"prefix": "shop"}}}
+	g.Expect(child.NameFor(resource)).To(Equal("shop-web"))
+	g.Expect(child.NameFor(&unstructured.Unstructured{Object: map[string]any{}})).To(BeEmpty(), "there is no prefix to make a name of")
+
+	g.Expect(operator.Converged(resource)).To(MatchError(ContainSubstring("no such key: status")))
+	resource.Object["status"] = map[string]any{"phase": "Pending"}
+	g.Expect(operator.Converged(resource)).To(MatchError(`object.status.phase == "Ready" is false; the status is {"phase":"Pending"}`))
+	resource.Object["status"] = map[string]any{"phase": "Ready"}
+	g.Expect(operator.Converged(resource)).To(Succeed())
+
+	secret := &unstructured.Unstructured{Object: map[string]any{
+		"kind": "Secret", "metadata": map[string]any{"name": "a1b2", "annotations": map[string]any{"example.com/at": "now"}},
+		"data": map[string]any{"password": "eA==", "user": "eQ=="},
+	}}
+	operator.Normalize(secret)
+	g.Expect(secret.Object).To(Equal(map[string]any{
+		"kind": "Secret", "metadata": map[string]any{"name": "generated", "annotations": map[string]any{}}, "data": map[string]any{"user": "eQ=="},
+	}))
+}
+
+func TestLoadRefuses(t *testing.T) {
+	tests := map[string]struct{ content, want string }{
+		"a field that does not exist":          {least + "childs: []\n", `unknown field "childs"`},
+		"a file without a command":             {"crds: [crd.yaml]\nsample: sample.yaml\n", "crds, sample and command are needed at least"},
+		"an expression that is none":           {least + "converged: object.status.phase =\n", `converged: "object.status.phase =" is no expression in CEL`},
+		"a name that is no expression":         {least + "children: [{apiVersion: v1, kind: Secret, name: object.}]\n", "children[0]: name: "},
+		"a child without a kind":               {least + "children: [{apiVersion: v1}]\n", `children[0]: apiVersion "v1" and kind "" don't name a kind`},
+		"a patch that changes nothing":         {least + "children: [{apiVersion: v1, kind: Secret, drift: {nothing: {}}}]\n", `patch "nothing": the patch is empty`},
+		"a duration without a unit":            {least + "timeout: \"20\"\n", `timeout: "20" is no duration such as 30s`},
+		"roles that are not there":             {least + "roles: [rbac]\n", "roles: stat "},
+		"a folder without roles":               {least + "roles: [.]\n", "holds a Role or a ClusterRole"},
+		"a field to normalize that is no path": {least + "normalize: [{kind: Secret, fields: [data.password]}]\n", `"data.password" is no JSON pointer`},
+		"a tab in place of spaces":             {"crds:\n\t- crd.yaml\n", "found character that cannot start any token"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := load(t, test.content)
+			NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring(test.want), ContainSubstring("operatortest.yaml"))))
+		})
+	}
+	_, err := Load(filepath.Join(t.TempDir(), "operatortest.yaml"))
+	NewWithT(t).Expect(err).To(MatchError(And(HavePrefix("there is no "), HaveSuffix("write one, or name another file with --file"))))
+}

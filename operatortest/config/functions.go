@@ -1,0 +1,174 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/ext"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"example.com/operator-workshop/operatortest/internal/manifest"
+)
+
+// compile reads an expression about object.
+func compile(expression string) (cel.Program, error) {
+	env, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.OptionalTypes(), ext.Strings())
+	if err != nil {
+		return nil, err
+	}
+	checked, issues := env.Compile(expression)
+	if issues.Err() != nil {
+		return nil, fmt.Errorf("%q is no expression in CEL: %w", expression, issues.Err())
+	}
+	return env.Program(checked)
+}
+
+func converged(expression string) (func(*unstructured.Unstructured) error, error) {
+	program, err := compile(expression)
+	if err != nil {
+		return nil, err
+	}
+	return func(object *unstructured.Unstructured) error {
+		result, _, err := program.Eval(map[string]any{"object": object.Object})
+		if err != nil {
+			return fmt.Errorf("%s: %w", expression, err) // a field is not there yet
+		}
+		if result.Value() != true {
+			status, _ := json.Marshal(object.Object["status"])
+			return fmt.Errorf("%s is %v; the status is %s", expression, result.Value(), status)
+		}
+		return nil
+	}, nil
+}
+
+func nameOf(expression string) (func(*unstructured.Unstructured) string, error) {
+	program, err := compile(expression)
+	if err != nil {
+		return nil, err
+	}
+	return func(object *unstructured.Unstructured) string {
+		result, _, err := program.Eval(map[string]any{"object": object.Object})
+		if err != nil {
+			return "" // a field that the name is made of is not there
+		}
+		name, _ := result.Value().(string)
+		return name
+	}, nil
+}
+
+func patches(declared map[string]map[string]any) (map[string]string, error) {
+	made := map[string]string{}
+	for what, patch := range declared {
+		text, err := encode(patch)
+		if err != nil {
+			return nil, fmt.Errorf("patch %q: %w", what, err)
+		}
+		made[what] = text
+	}
+	return made, nil
+}
+
+func encode(patch map[string]any) (string, error) {
+	if len(patch) == 0 {
+		return "", errors.New("the patch is empty")
+	}
+	content, err := json.Marshal(patch)
+	return string(content), err
+}
+
+// normalizer removes the fields that rules name.
+func normalizer(rules []Normalize) (func(*unstructured.Unstructured), error) {
+	removals := make([]jsonpatch.Patch, len(rules))
+	for i, rule := range rules {
+		var operations []map[string]any
+		for _, field := range rule.Fields {
+			if !strings.HasPrefix(field, "/") {
+				return nil, fmt.Errorf("normalize %s: %q is no JSON pointer: it begins with /", rule.Kind, field)
+			}
+			operations = append(operations, map[string]any{"op": "remove", "path": field})
+		}
+		content, err := json.Marshal(operations)
+		if err != nil {
+			return nil, err
+		}
+		if removals[i], err = jsonpatch.DecodePatch(content); err != nil {
+			return nil, fmt.Errorf("normalize %s: %w", rule.Kind, err)
+		}
+	}
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	options := jsonpatch.NewApplyOptions()
+	options.AllowMissingPathOnRemove = true
+	return func(object *unstructured.Unstructured) {
+		for i, rule := range rules {
+			if object.GetKind() != rule.Kind {
+				continue
+			}
+			if rule.Name {
+				object.SetName("generated")
+			}
+			apply(object, removals[i], options)
+		}
+	}, nil
+}
+
+// apply changes the object as far as the patch fits.
+func apply(object *unstructured.Unstructured, patch jsonpatch.Patch, options *jsonpatch.ApplyOptions) {
+	content, err := json.Marshal(object.Object)
+	if err != nil {
+		return
+	}
+	if content, err = patch.ApplyWithOptions(content, options); err != nil {
+		return
+	}
+	changed := map[string]any{}
+	if utiljson.Unmarshal(content, &changed) == nil {
+		object.Object = changed
+	}
+}
+
+// roleFiles are the files, and those of the folders that hold a Role or a ClusterRole.
+func roleFiles(dir string, paths []string) ([]string, error) {
+	var files []string
+	for _, path := range paths {
+		path = inside(dir, path)
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("roles: %w", err)
+		}
+		if !info.IsDir() {
+			files = append(files, path)
+			continue
+		}
+		listed, err := manifest.Files(path)
+		if err != nil {
+			return nil, fmt.Errorf("roles: %w", err)
+		}
+		before := len(files)
+		for _, file := range listed {
+			if holdsRole(file) {
+				files = append(files, file)
+			}
+		}
+		if len(files) == before {
+			return nil, fmt.Errorf("roles: no file in %s holds a Role or a ClusterRole", filepath.Clean(path))
+		}
+	}
+	return files, nil
+}
+
+func holdsRole(file string) bool {
+	objects, err := manifest.Read(file)
+	return err == nil && slices.ContainsFunc(objects, func(object *unstructured.Unstructured) bool {
+		return slices.Contains([]string{"Role", "ClusterRole"}, object.GetKind())
+	})
+}
