@@ -58,3 +58,13 @@ func TestRunRefuses(t *testing.T) {
 		})
 	}
 }
+
+// The page shows the example as it is.
+func TestPage(t *testing.T) {
+	g := NewWithT(t)
+	page, err := os.ReadFile("../../docs/testing-your-operator.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	file, err := os.ReadFile(example)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(page)).To(ContainSubstring("```yaml\n" + string(file) + "```"))
+}
