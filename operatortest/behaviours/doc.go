@@ -21,7 +21,8 @@
 //	failover         with leader election a second replica takes over, and two never write at once
 //	shutdown         told to end, it finishes what it has begun and leaves no goroutine
 //
-// Each has a label of that name: go test -ginkgo.label-filter=crash tries one. Do that while you mend an
+// Each has a label of that name: go test -ginkgo.label-filter=crash tries one. [Run] does the same without Ginkgo, and
+// returns a report; the command operatortest calls it. Do that while you mend an
 // operator: each wait for what a broken one never does takes [operatortest.Operator.Timeout], and a run of all behaviours
 // takes many minutes. Drift and collision need a child, and are skipped without [operatortest.Operator.Children].
 //
@@ -48,8 +49,8 @@
 // refuses is dropped. For strings whose form the schema does not say,
 // [operatortest.Operator.Values] names sensible ones, by paths such as spec.image,
 // spec.pools[].size or spec.labels.*. Where they may only rise, as versions do,
-// [operatortest.Operator.Ascending] says so. Sequences of specs are drawn from Ginkgo's
-// seed; one that fails is shortened, and the report says how to draw it again.
+// [operatortest.Operator.Ascending] says so. Sequences of specs are drawn at random, from
+// [operatortest.Operator.Seed], so that each run tries the same ones; one that fails is shortened.
 //
 // An operator with something outside Kubernetes describes that as an [operatortest.External].
 // If that is an [operatortest.Interrupter] too, the operator is also killed before and after

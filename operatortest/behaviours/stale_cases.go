@@ -183,7 +183,7 @@ func recreationUnseen(ctx context.Context, b *staleTrial) error {
 	if err := b.WaitGone(ctx, old, "the operator does not see its children"); err != nil {
 		return err
 	}
-	b.resource = b.Trial.Resource(b.change)
+	b.resource = b.Resource(b.change)
 	if err := b.Create(ctx, b.resource); err != nil {
 		return err
 	}

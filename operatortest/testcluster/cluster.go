@@ -46,7 +46,7 @@ import (
 const (
 	// startTimeout bounds Start; on an idle machine it takes 3 to 4 seconds.
 	startTimeout = 3 * time.Minute
-	// pollInterval is how often a wait looks again.
+	// PollInterval is how often a wait looks again.
 	PollInterval = 20 * time.Millisecond
 )
 

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// ExistingVariable, if it is true, makes Start use the cluster that KUBECONFIG names.
+	// ExistingVariable is the environment variable that, if it is true, makes Start use the cluster that KUBECONFIG names.
 	ExistingVariable = "USE_EXISTING_CLUSTER"
 	// KubeconfigVariable names the kubeconfig of that cluster.
 	KubeconfigVariable = "KUBECONFIG"

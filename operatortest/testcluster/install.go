@@ -145,6 +145,7 @@ func (c *Cluster) removeLeftovers() error {
 	return errors.Join(errs...)
 }
 
+// RemoveObject deletes an object, and waits until it is gone.
 func RemoveObject(ctx context.Context, writer client.Client, object client.Object) error {
 	gone := func(ctx context.Context) (bool, error) {
 		err := writer.Delete(ctx, object)

@@ -69,6 +69,7 @@ type end struct {
 	cutShort bool
 }
 
+// NewRunner gives the operator a user of its own, and begins to watch what it makes. Close ends that.
 func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *testcluster.Cluster) (*Runner, error) {
 	if operator.Timeout == 0 {
 		operator.Timeout = defaultTimeout
