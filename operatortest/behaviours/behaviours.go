@@ -47,8 +47,8 @@ var errNotTried = errors.New("not tried")
 func (b behaviour) try(ctx context.Context, runner *trial.Runner) error {
 	if b.name != converges.name {
 		if _, err := runner.Fresh(ctx, nil); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("behaviour %q: %w, because an undisturbed resource does not end as it should: see the behaviour %q, or try that alone",
-				b.name, errNotTried, converges.name)
+			return fmt.Errorf("behaviour %q: %w, because the sample does not converge undisturbed: mend that first, with the behaviour %q\n%s",
+				b.name, errNotTried, converges.name, trial.Brief(err))
 		}
 	}
 	if err := b.check(trial.WithBehaviour(ctx, b.name), runner); err != nil {

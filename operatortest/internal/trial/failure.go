@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -14,6 +15,15 @@ const logLines = 30
 type failure struct {
 	cause error
 	logs  [][]traffic.Request
+}
+
+// Brief is what a trial ended with, without the requests up to then.
+func Brief(err error) string {
+	var failed *failure
+	if errors.As(err, &failed) {
+		return failed.cause.Error()
+	}
+	return err.Error()
 }
 
 // Unwrap returns the failure without its logs.
