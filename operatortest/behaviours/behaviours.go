@@ -45,7 +45,7 @@ var behaviours = []behaviour{
 var errNotTried = errors.New("not tried")
 
 func (b behaviour) try(ctx context.Context, runner *trial.Runner) error {
-	if b.name != converges.name {
+	if b.name != converges.name && !b.alone {
 		if _, err := runner.Fresh(ctx, nil); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("behaviour %q: %w, because the sample does not converge undisturbed: mend that first, with the behaviour %q\n%s",
 				b.name, errNotTried, converges.name, trial.Brief(err))
