@@ -2,13 +2,12 @@ package behaviours
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"sync/atomic"
 
-	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/trial"
-	"example.com/operator-workshop/operatortest/traffic"
 )
 
 // maxWrites bounds the writes of an operator in one lifecycle. One that has not
@@ -26,121 +25,77 @@ var crash = behaviour{
 		if err != nil {
 			return err
 		}
-		var number atomic.Int64
-		var over atomic.Bool
-		return trial.Each(ctx, trial.ParallelTrials, func(ctx context.Context, _ int) error {
-			for !over.Load() {
-				write := int(number.Add(1))
-				if write > maxWrites {
-					return fmt.Errorf("expected the operator to be done with a resource's whole life within %d writes\nfound more", maxWrites)
-				}
-				reached, err := crashAt(ctx, runner, life, write)
-				if err != nil {
-					return err
-				}
-				if !reached {
-					over.Store(true)
-				}
+		writes, err := recordWrites(ctx, runner, life)
+		if err != nil {
+			return err
+		}
+		var struck atomic.Bool
+		err = trial.Each(ctx, len(writes), func(ctx context.Context, i int) error {
+			reached, err := crashAround(ctx, runner, life, writes[i], writes)
+			if reached {
+				struck.Store(true)
 			}
-			return nil
+			return err
 		})
+		if err == nil && !struck.Load() {
+			return fmt.Errorf("expected the operator to write the same when the same life is repeated, to kill it there\nfound that it came to none of these writes again: %v", writes)
+		}
+		return err
 	},
 }
 
-// crashAt plays a lifecycle in which one operator dies right before a write, the
-// next one right after its first write, which most likely is the same, and a third one
-// finishes the work: one trial for each write. It tells whether it came to that write.
-func crashAt(ctx context.Context, runner *trial.Runner, life *lifecycle, write int) (reached bool, err error) {
-	before, after := &crashPoint{write: write, before: true}, &crashPoint{write: 1}
-	err = runner.Try(ctx, fmt.Sprintf("around write %d", write), func(ctx context.Context, t *trial.Trial) error {
-		operators := &supervisor{Trial: t, crashPoints: []*crashPoint{before, after}}
+// recordWrites returns the writes of an operator in a lifecycle in which it is not killed.
+func recordWrites(ctx context.Context, runner *trial.Runner, life *lifecycle) ([]write, error) {
+	recorder := &crashPoint{}
+	if err := playCrashes(ctx, runner, life, "the writes of a life without a crash", recorder); err != nil {
+		return nil, err
+	}
+	if len(recorder.seen) == 0 {
+		return nil, errors.New("expected the operator to write while a resource is created, changed and deleted\nfound no write to kill it at")
+	}
+	if len(recorder.seen) > maxWrites {
+		return nil, fmt.Errorf("expected the operator to be done with a resource's whole life within %d writes\nfound %d: %v",
+			maxWrites, len(recorder.seen), recorder.seen)
+	}
+	return recorder.seen, nil
+}
+
+// crashAround kills one operator right before a write and its successor right after the same write, in one trial. Timing may
+// bring the operators to other writes; then the crash that is missing is tried once more. It tells whether any operator was killed.
+func crashAround(ctx context.Context, runner *trial.Runner, life *lifecycle, target write, recorded []write) (struck bool, err error) {
+	for range 2 {
+		before := &crashPoint{target: target, before: true, recorded: recorded}
+		// The first operator was killed earlier, so the first such write of its successor is the one.
+		after := &crashPoint{target: write{what: target.what, nth: 1}, recorded: recorded}
+		err := playCrashes(ctx, runner, life, fmt.Sprintf("before %s, then after it", target), before, after)
+		if err != nil || after.struck() {
+			return true, err
+		}
+		if before.struck() {
+			alone := &crashPoint{target: target, recorded: recorded}
+			return true, playCrashes(ctx, runner, life, fmt.Sprintf("after %s", target), alone)
+		}
+	}
+	return false, nil
+}
+
+// playCrashes plays a lifecycle in which each operator meets one crash point, and one without ends the work.
+func playCrashes(ctx context.Context, runner *trial.Runner, life *lifecycle, name string, points ...*crashPoint) error {
+	return runner.Try(ctx, name, func(ctx context.Context, t *trial.Trial) error {
+		operators := &supervisor{Trial: t, crashPoints: slices.Clone(points)}
 		operators.start()
 		operators.synced = true // every other behaviour watches an operator that was never killed
 		defer func() { operators.restore() }()
 		t.BeforeLook = operators.restartKilled
-		if err := runLifecycle(ctx, t, life, operators.waitSynced); err != nil {
-			return fmt.Errorf("%s%s%w", before, after, err)
+		err := runLifecycle(ctx, t, life, operators.waitSynced)
+		for _, point := range slices.Backward(points) {
+			switch {
+			case point.struck() && err != nil:
+				err = fmt.Errorf("an operator was killed right %s\n%w", point, err)
+			case !point.struck() && point.target != (write{}):
+				t.Remark = fmt.Sprintf("never came to the point %s", point)
+			}
 		}
-		return nil
+		return err
 	})
-	return before.String() != "", err
-}
-
-// crashPoint kills an operator at one of its writes, to the API server or to the
-// world outside: right before it takes effect, or right after.
-type crashPoint struct {
-	write  int
-	before bool
-	tap    *traffic.Tap
-
-	mu     sync.Mutex
-	writes int
-	victim string
-}
-
-// attach lets the crash point look at the writes of the next operator.
-func (p *crashPoint) attach(operators *supervisor, tap *traffic.Tap) {
-	p.tap = tap
-	tap.SetRule(p.decide)
-	if outside, can := operators.Operator.External.(operatortest.Interrupter); can {
-		operators.restore = outside.Interrupt(operators.Namespace, p.begin)
-	}
-}
-
-// String is a line that says when the crash point struck, and empty if it did not.
-func (p *crashPoint) String() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.victim == "" {
-		return ""
-	}
-	when := "after"
-	if p.before {
-		when = "before"
-	}
-	return fmt.Sprintf("an operator was killed right %s its write %d took effect: %s\n", when, p.write, p.victim)
-}
-
-// counts counts a write, and tells whether it is the one.
-func (p *crashPoint) counts(what string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.writes++
-	if p.writes != p.write {
-		return false
-	}
-	p.victim = what
-	return true
-}
-
-// decide is the rule for requests to the API server.
-func (p *crashPoint) decide(request traffic.Request) traffic.Action {
-	if !request.IsWrite() || request.IsEvent() || request.IsLease() || !p.counts(request.Kind()) {
-		return traffic.Action{}
-	}
-	if p.before {
-		return traffic.Action{Kill: true, Drop: traffic.ErrKilled}
-	}
-	return traffic.Action{Kill: true}
-}
-
-// begin is called before a call to the world outside, and returns what is called after it.
-func (p *crashPoint) begin(call string) (end func() error, err error) {
-	if p.tap.Killed() {
-		return nil, traffic.ErrKilled
-	}
-	struck := p.counts(call)
-	if struck && p.before {
-		p.tap.Kill()
-		return nil, traffic.ErrKilled
-	}
-	return func() error {
-		if struck {
-			p.tap.Kill()
-		}
-		if p.tap.Killed() {
-			return traffic.ErrKilled
-		}
-		return nil
-	}, nil
 }

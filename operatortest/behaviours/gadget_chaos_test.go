@@ -40,6 +40,8 @@ func chaoticOperator(mutation mutation, operator operatortest.Operator) operator
 				object.SetName("generated")
 			}
 		}
+	case insuresOnce:
+		operator.Normalize, operator.MaxWrites = withoutStarts, operator.MaxWrites+1
 	case claimsNewest, overwritesOld:
 		operator.Roles = []string{"testdata/gadget/role-live.yaml"}
 	}
@@ -61,6 +63,7 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	writesElsewhere:  (*gadgetReconciler).writeElsewhere,
 	makesNothing:     (*gadgetReconciler).makeNothing,
 	takesBack:        (*gadgetReconciler).takeBack,
+	insuresOnce:      (*gadgetReconciler).insureOnce,
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -188,20 +190,24 @@ func (w *warehouse) remove(gadget *unstructured.Unstructured, mutation mutation)
 	if _, stored := w.parcels[key]; !stored || mutation == leaksParcel {
 		return nil
 	}
-	return w.change(key, "remove a parcel", func() { delete(w.parcels, key) })
+	return w.change(key, "remove a parcel", func() {
+		delete(w.parcels, key)
+		delete(w.parcels, insuranceOf(key))
+	})
 }
 
 // Snapshot implements External.
 func (w *warehouse) Snapshot(_ context.Context, namespace string) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	found := ""
+	var found []string
 	for key, parcel := range w.parcels {
 		if key.Namespace == namespace {
-			found += key.Name + ": " + parcel + "\n"
+			found = append(found, key.Name+": "+parcel+"\n")
 		}
 	}
-	return found, nil
+	slices.Sort(found)
+	return strings.Join(found, ""), nil
 }
 
 // Fail implements External.

@@ -59,9 +59,11 @@ type Trial struct {
 	// Seconds is how long the trial took, without the time that it waited for its turn.
 	Seconds float64 `json:"seconds"`
 	// Requests are how many requests its operators made, Writes how many of them were writes.
-	Requests int    `json:"requests"`
-	Writes   int    `json:"writes"`
-	Failure  string `json:"failure,omitempty"`
+	Requests int `json:"requests"`
+	Writes   int `json:"writes"`
+	// Remark says what the trial could not try, if anything.
+	Remark  string `json:"remark,omitempty"`
+	Failure string `json:"failure,omitempty"`
 	// Timeline are the requests of a failed trial.
 	Timeline []Request `json:"timeline,omitempty"`
 }
@@ -212,7 +214,11 @@ func Table(trials []Trial) string {
 	text := &strings.Builder{}
 	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
 	for _, trial := range trials {
-		fmt.Fprintf(table, "%s\t%.1f s\t%d requests, %d writes\t%s\n", trial.Result, trial.Seconds, trial.Requests, trial.Writes, trial.Name)
+		name := trial.Name
+		if trial.Remark != "" {
+			name += " (" + trial.Remark + ")"
+		}
+		fmt.Fprintf(table, "%s\t%.1f s\t%d requests, %d writes\t%s\n", trial.Result, trial.Seconds, trial.Requests, trial.Writes, name)
 	}
 	_ = table.Flush() // a strings.Builder takes everything
 	return strings.TrimRight(text.String(), "\n")

@@ -102,10 +102,13 @@ func replaceNames(object *unstructured.Unstructured, names *strings.Replacer) (a
 	if err != nil {
 		return nil, fmt.Errorf("write %s %s as JSON: %w", object.GetKind(), object.GetName(), err)
 	}
-	text := anyUID.ReplaceAllString(names.Replace(string(content)), "<another UID>")
+	text := WithoutUIDs(names.Replace(string(content)))
 	var normal any
 	if err := json.Unmarshal([]byte(text), &normal); err != nil {
 		return nil, fmt.Errorf("read %s %s from JSON: %w", object.GetKind(), object.GetName(), err)
 	}
 	return normal, nil
 }
+
+// WithoutUIDs puts a placeholder for each UID in a text.
+func WithoutUIDs(text string) string { return anyUID.ReplaceAllString(text, "<another UID>") }

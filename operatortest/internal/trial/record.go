@@ -64,7 +64,7 @@ func (runner *Runner) skips(ctx context.Context, name string) bool {
 func (runner *Runner) record(ctx context.Context, name string, began time.Time, t *Trial, err error) {
 	behaviour, _ := ctx.Value(behaviourKey{}).(string)
 	made := Record{Behaviour: behaviour, Began: began, Trial: report.Trial{
-		ID: id(behaviour, name), Name: name, Result: report.Passed, Seconds: time.Since(began).Seconds(),
+		ID: id(behaviour, name), Name: name, Result: report.Passed, Remark: t.Remark, Seconds: time.Since(began).Seconds(),
 	}}
 	for i, log := range t.Logs() {
 		made.Requests += len(log)

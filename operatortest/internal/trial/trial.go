@@ -29,6 +29,8 @@ type Trial struct {
 	instances []*Instance
 	// last is what the trial last waited for, and nil if it has changed something since then.
 	last func(context.Context) error
+	// Remark says what the trial could not try, for its Record.
+	Remark string
 	// BeforeLook looks after the operators before each look at the cluster. It is an
 	// error there if one ended on its own; some trials start another in its place.
 	BeforeLook func() error

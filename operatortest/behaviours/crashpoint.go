@@ -1,0 +1,139 @@
+package behaviours
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/state"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// write is one of an operator's writes in a lifecycle: to the API server, or to the world outside.
+type write struct {
+	// what is the verb, the kind of resource and the object's name, such as "create configmaps settings".
+	what string
+	// nth counts the writes of the same words; the first is 1.
+	nth int
+}
+
+// String is what the write does, and which of several it is.
+func (w write) String() string {
+	if w.nth <= 1 {
+		return w.what
+	}
+	return fmt.Sprintf("%s #%d", w.what, w.nth)
+}
+
+// crashPoint writes down an operator's writes, and kills it at one of them: right before it takes effect, or right after.
+// Without a target it only writes down.
+type crashPoint struct {
+	target write
+	before bool
+	// recorded are the writes of an earlier life. They tell which names are generated.
+	recorded []write
+
+	tap       *traffic.Tap
+	namespace string
+
+	mu sync.Mutex
+	// seen are the operator's writes so far.
+	seen   []write
+	killed bool
+}
+
+// attach lets the crash point look at the writes of the next operator.
+func (p *crashPoint) attach(operators *supervisor, tap *traffic.Tap) {
+	p.tap, p.namespace = tap, operators.Namespace
+	tap.SetRule(p.decide)
+	if outside, can := operators.Operator.External.(operatortest.Interrupter); can {
+		operators.restore = outside.Interrupt(operators.Namespace, p.begin)
+	}
+}
+
+// String says where the point is: "before create configmaps settings".
+func (p *crashPoint) String() string {
+	if p.before {
+		return "before " + p.target.String()
+	}
+	return "after " + p.target.String()
+}
+
+// struck tells whether an operator was killed here.
+func (p *crashPoint) struck() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.killed
+}
+
+// strikes counts a write, and tells whether it is the one.
+func (p *crashPoint) strikes(what string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	made := write{what: what, nth: 1}
+	for _, earlier := range p.seen {
+		if earlier.what == what {
+			made.nth++
+		}
+	}
+	p.seen = append(p.seen, made)
+	if p.killed || made != p.target {
+		return false
+	}
+	p.killed = true
+	return true
+}
+
+// wordsFor are the verb, the kind and the name of a request, without what differs each time.
+func (p *crashPoint) wordsFor(request traffic.Request) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name := p.normal(request.Name)
+	resource, _, _ := strings.Cut(strings.TrimPrefix(request.Kind(), request.Verb+" "), "/")
+	for _, made := range slices.Concat(p.recorded, p.seen) {
+		created, _ := strings.CutPrefix(made.what, "create "+resource+" ")
+		if prefix, generated := strings.CutSuffix(created, "*"); generated && strings.HasPrefix(name, prefix) {
+			name = created
+		}
+	}
+	return strings.TrimSpace(request.Kind() + " " + name)
+}
+
+// normal is a text without the trial's namespace and without UIDs.
+func (p *crashPoint) normal(text string) string {
+	return state.WithoutUIDs(strings.ReplaceAll(text, p.namespace, "<namespace>"))
+}
+
+// decide is the rule for requests to the API server.
+func (p *crashPoint) decide(request traffic.Request) traffic.Action {
+	if !request.IsWrite() || request.IsEvent() || request.IsLease() || !p.strikes(p.wordsFor(request)) {
+		return traffic.Action{}
+	}
+	if p.before {
+		return traffic.Action{Kill: true, Drop: traffic.ErrKilled}
+	}
+	return traffic.Action{Kill: true}
+}
+
+// begin is called before a call to the world outside, and returns what is called after it.
+func (p *crashPoint) begin(call string) (end func() error, err error) {
+	if p.tap.Killed() {
+		return nil, traffic.ErrKilled
+	}
+	struck := p.strikes(p.normal(call))
+	if struck && p.before {
+		p.tap.Kill()
+		return nil, traffic.ErrKilled
+	}
+	return func() error {
+		if struck {
+			p.tap.Kill()
+		}
+		if p.tap.Killed() {
+			return traffic.ErrKilled
+		}
+		return nil
+	}, nil
+}

@@ -1,0 +1,127 @@
+package behaviours
+
+import (
+	"context"
+	"errors"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// insuresOnce writes something else first at each start, so only a crash right after the very write that marks shows the flaw.
+const insuresOnce mutation = "marks that it has insured the parcel before it does, and notes each of its starts"
+
+const (
+	// insuredAnnotation is where insureOnce marks that the parcel is insured.
+	insuredAnnotation = "test.example.com/insured"
+	// startAnnotation is where it notes each start.
+	startAnnotation = "test.example.com/start"
+)
+
+// withoutStarts lets ends be compared although every start leaves a note.
+func withoutStarts(object *unstructured.Unstructured) {
+	annotations := object.GetAnnotations()
+	delete(annotations, startAnnotation)
+	if len(annotations) == 0 {
+		annotations = nil
+	}
+	object.SetAnnotations(annotations)
+}
+
+func (r *gadgetReconciler) insureOnce(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if err := r.noteStart(ctx, gadget); err != nil {
+		return err
+	}
+	if err := r.begin(ctx, gadget); err != nil {
+		return err
+	}
+	if _, err := r.applyConfigMap(ctx, gadget); err != nil {
+		return err
+	}
+	if _, insured := gadget.GetAnnotations()[insuredAnnotation]; !insured {
+		if err := r.patchGadget(ctx, gadget, func() { gadget.SetAnnotations(map[string]string{insuredAnnotation: "yes"}) }); err != nil {
+			return err
+		}
+		r.warehouse.insure(gadget)
+	}
+	return r.keepConfigMap(ctx, gadget)
+}
+
+// noteStart writes to a ConfigMap that an earlier operator has made.
+func (r *gadgetReconciler) noteStart(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if _, noted := r.memory.LoadOrStore("start", true); noted {
+		return nil
+	}
+	note := &corev1.ConfigMap{}
+	err := r.Get(ctx, client.ObjectKeyFromObject(desiredConfigMap(gadget)), note)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	before := note.DeepCopy()
+	note.Annotations = map[string]string{startAnnotation: utilrand.String(8)}
+	return errors.Join(err, r.Patch(ctx, note, client.MergeFrom(before)))
+}
+
+// insure changes what is outside in one call that the kit can't come between.
+func (w *warehouse) insure(gadget *unstructured.Unstructured) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.parcels[insuranceOf(client.ObjectKeyFromObject(gadget))] = "insured"
+}
+
+func insuranceOf(parcel types.NamespacedName) types.NamespacedName {
+	return types.NamespacedName{Namespace: parcel.Namespace, Name: parcel.Name + " (insurance)"}
+}
+
+var _ = Describe("the test kit", func() {
+	catches("can't be killed at one write", mutant{crash, insuresOnce, "right after patch gadgets.test.example.com gadget\n"})
+})
+
+var _ = It("knows each write of a resource's life by what it writes", func(ctx SpecContext) {
+	runner, err := trial.NewRunner(ctx, gadgetOperator(""), cluster)
+	Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	life, err := newLifecycle(ctx, runner)
+	Expect(err).NotTo(HaveOccurred())
+	writes, err := recordWrites(ctx, runner, life)
+	Expect(err).NotTo(HaveOccurred())
+	var names []string
+	for _, write := range writes {
+		names = append(names, write.String())
+	}
+	Expect(names).To(ContainElements(
+		"patch gadgets.test.example.com gadget", // the finalizer is added
+		"store a parcel",
+		"create configmaps settings",
+		"patch gadgets.test.example.com/status gadget",
+		"store a parcel #2", // the spec has changed
+		"create configmaps options",
+		"delete configmaps settings",
+		"patch gadgets.test.example.com/status gadget #2",
+		"remove a parcel", // the resource is deleted
+		"patch gadgets.test.example.com gadget #2",
+	))
+})
+
+var _ = It("counts writes by what they write", func() {
+	point := &crashPoint{namespace: "spec-1", recorded: []write{{what: "create pods web-*", nth: 1}}}
+	words := func(verb, resource, subresource, name string) string {
+		return point.wordsFor(traffic.Request{Verb: verb, Resource: resource, Subresource: subresource, Name: name})
+	}
+	Expect(words("create", "pods", "", "web-*")).To(Equal("create pods web-*"))
+	Expect(words("patch", "pods", "status", "web-x7k2p")).To(Equal("patch pods/status web-*"), "a generated name differs each time")
+	Expect(words("delete", "services", "", "web-x7k2p")).To(Equal("delete services web-x7k2p"))
+	Expect(words("update", "secrets", "", "spec-1-0f8fad5b-d9cb-469f-a165-70867728950e")).To(Equal("update secrets <namespace>-<another UID>"))
+	Expect(point.strikes("create pods web-*")).To(BeFalse())
+	Expect(point.strikes("create pods web-*")).To(BeFalse())
+	Expect(point.seen).To(HaveExactElements(HaveField("String()", "create pods web-*"), HaveField("String()", "create pods web-* #2")))
+})
