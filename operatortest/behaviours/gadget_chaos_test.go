@@ -64,6 +64,8 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	makesNothing:     (*gadgetReconciler).makeNothing,
 	takesBack:        (*gadgetReconciler).takeBack,
 	insuresOnce:      (*gadgetReconciler).insureOnce,
+	retriesStale:     (*gadgetReconciler).retryStale,
+	sendsInvalid:     (*gadgetReconciler).sendInvalid,
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {

@@ -1,0 +1,41 @@
+package behaviours
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
+)
+
+// Flaws in requests that the API server refuses, so that nothing of them is left to see.
+const (
+	retriesStale mutation = "tries a write that was refused again with the same resourceVersion"
+	sendsInvalid mutation = "sends what the API server refuses as invalid, and then something else"
+)
+
+// retryStale writes the status to a copy of the gadget from before the finalizer was added.
+func (r *gadgetReconciler) retryStale(ctx context.Context, gadget *unstructured.Unstructured) error {
+	old := gadget.DeepCopy()
+	if err := r.begin(ctx, gadget); err != nil {
+		return err
+	}
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return r.keepConfigMap(ctx, old.DeepCopy()) })
+}
+
+func (r *gadgetReconciler) sendInvalid(ctx context.Context, gadget *unstructured.Unstructured) error {
+	invalid := desiredConfigMap(gadget)
+	invalid.Labels = map[string]string{"test.example.com/gadget": "not a label value"}
+	if err := r.Create(ctx, invalid); !apierrors.IsInvalid(err) {
+		return err
+	}
+	return r.alsoMake(ctx, gadget, nil)
+}
+
+var _ = Describe("the test kit", func() {
+	catches("sends what is refused",
+		mutant{frugal, retriesStale, "expected at most 1 write refused by a conflict"},
+		mutant{frugal, sendsInvalid, "expected no write that the API server refuses as invalid"},
+	)
+})
