@@ -2,6 +2,7 @@ package behaviours
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,7 +23,7 @@ var collision = behaviour{
 	name:    "collision",
 	promise: "leaves an object alone that has the name of a child but belongs to someone else, and reports it",
 	advice: "metav1.IsControlledBy before every write to a child: it compares the UID, where a kind or a name is not enough; " +
-		"for what is not ours, a condition that names the object and one Warning event, and no retry at full speed; " +
+		"for what is not ours, a condition that names the object and a Warning event, given once, and no retry at full speed; " +
 		"if it is not noticed that the other object goes: a watch on what the operator owns does not show it, so watch objects of that kind by their names, too",
 	needsChild: true,
 	check: func(ctx context.Context, runner *trial.Runner) error {
@@ -110,9 +111,9 @@ func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*uns
 	return templates, err
 }
 
-// reported waits until a condition and exactly one Warning event tell of the foreign object.
+// reported waits until a condition and Warning events tell of the foreign object, none of them twice.
 func reported(ctx context.Context, t *trial.Trial, resource, foreign *unstructured.Unstructured) error {
-	return t.Await(ctx, fmt.Sprintf("the resource to tell of %s %s by a condition and one Warning event", foreign.GetKind(), foreign.GetName()),
+	return t.Await(ctx, fmt.Sprintf("the resource to tell of %s %s by a condition and by a Warning event that is given once", foreign.GetKind(), foreign.GetName()),
 		func(ctx context.Context) error {
 			if err := t.Get(ctx, resource); err != nil {
 				return err
@@ -131,31 +132,35 @@ func reported(ctx context.Context, t *trial.Trial, resource, foreign *unstructur
 			if t.LeftOut("collision/event") {
 				return nil
 			}
-			return warnedOnce(ctx, t, resource, foreign)
+			return warned(ctx, t, resource, foreign)
 		})
 }
 
-func warnedOnce(ctx context.Context, t *trial.Trial, resource, foreign *unstructured.Unstructured) error {
+// warned returns an error unless there is a Warning event that names the foreign object. Several may tell different things
+// about it, but each only once.
+func warned(ctx context.Context, t *trial.Trial, resource, foreign *unstructured.Unstructured) error {
 	events := &eventsv1.EventList{}
 	if err := t.Cluster.Admin.List(ctx, events, client.InNamespace(t.Namespace)); err != nil {
 		return fmt.Errorf("list the events: %w", err)
 	}
-	var notes []string
+	times := map[string]int{}
 	for _, event := range events.Items {
 		if event.Regarding.UID != resource.GetUID() || event.Type != corev1.EventTypeWarning || !strings.Contains(event.Note, foreign.GetName()) {
 			continue
 		}
-		times := max(1, int(event.DeprecatedCount)) // where the recorder of core/v1 counts
+		given := max(1, int(event.DeprecatedCount)) // where the recorder of core/v1 counts
 		if event.Series != nil {
-			times = int(event.Series.Count)
+			given = int(event.Series.Count)
 		}
-		notes = append(notes, fmt.Sprintf("%s (%d times): %s", event.Reason, times, event.Note))
-		if times > 1 {
-			return fmt.Errorf("the same warning was given again and again: %s", notes)
-		}
+		times[event.Reason+": "+event.Note] += given
 	}
-	if len(notes) != 1 {
-		return fmt.Errorf("%d Warning events about the resource name it: %q", len(notes), notes)
+	if len(times) == 0 {
+		return errors.New("no Warning event about the resource names it")
+	}
+	for _, warning := range slices.Sorted(maps.Keys(times)) {
+		if times[warning] > 1 {
+			return fmt.Errorf("the same warning was given again and again, %d times: %s", times[warning], warning)
+		}
 	}
 	return nil
 }

@@ -240,8 +240,11 @@ func (r *gadgetReconciler) writeStatus(ctx context.Context, gadget *unstructured
 	if err := r.patchStatus(ctx, gadget, conditions); err != nil {
 		return err
 	}
-	if warn || r.flaw == warnsAlways {
+	if warn && r.flaw != warnsNever || r.flaw == warnsAlways {
 		r.recorder.Eventf(gadget, nil, corev1.EventTypeWarning, ready.Reason, "Reconcile", "%s", refusal)
+	}
+	if warn && r.flaw == warnsTwice {
+		r.recorder.Eventf(gadget, nil, corev1.EventTypeWarning, "NameTaken", "Reconcile", "rename the gadget's ConfigMap: %s", refusal)
 	}
 	return nil
 }

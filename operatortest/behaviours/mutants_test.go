@@ -106,6 +106,7 @@ const (
 	overwrites        mutation = "sends a new ConfigMap instead of the changed old one"
 	adopts            mutation = "makes a foreign ConfigMap its own"
 	warnsAlways       mutation = "gives a warning in every reconcile"
+	warnsNever        mutation = "tells of a foreign ConfigMap by a condition only"
 	keepsFinalizer    mutation = "never takes its finalizer off"
 	leaksParcel       mutation = "leaves its parcel in the warehouse"
 	forgetsOnError    mutation = "takes its finalizer off although the warehouse is closed"
@@ -120,6 +121,7 @@ var _ = Describe("the test kit", func() {
 		mutant{drift, overwrites, "theirs"},
 		mutant{collision, adopts, "no condition has a message that names it"},
 		mutant{collision, warnsAlways, "again and again"},
+		mutant{collision, warnsNever, "no Warning event about the resource names it"},
 		mutant{deletion, keepsFinalizer, `held by its finalizers ["test.example.com/parcel"]`},
 		mutant{deletion, leaksParcel, "gadget: size 2"},
 		mutant{deletion, forgetsOnError, "expected the resource to wait until the world outside is clean"},

@@ -36,6 +36,7 @@ const (
 	makesNothing   mutation = "has no children"
 
 	observesInStatus mutation = "writes observedGeneration beside its condition only"
+	warnsTwice       mutation = "gives two different warnings of one foreign ConfigMap"
 	hasPhase         mutation = "says by a phase whether the spec is met, and has no conditions"
 )
 
@@ -187,6 +188,7 @@ var _ = DescribeTable("an operator that makes more, or nothing, is not caught fo
 	Entry(nil, declaresSecret, converges, deletion),
 	Entry(nil, makesNothing, converges, silent, failover),
 	Entry(nil, observesInStatus, converges, update),
+	Entry(nil, warnsTwice, collision),
 	Entry(nil, hasPhase, converges, update, transitions, deletion),
 )
 
