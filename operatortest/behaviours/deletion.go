@@ -3,6 +3,10 @@ package behaviours
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/trial"
@@ -12,11 +16,13 @@ var deletion = behaviour{
 	name:    "deletion",
 	promise: "lets go of a deleted resource, and leaves nothing of it behind",
 	advice: "the deletion branch: it runs before the finalizer is added, may run twice, and takes the finalizer off last; " +
+		"a deleted resource without our finalizer needs nothing more, though others' finalizers may keep it for long; " +
 		"children without an owner reference are not garbage-collected",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		cases := []trial.Case{
 			{Name: "the operator runs", Try: deleteRunning},
 			{Name: "the operator is down", Try: deleteWhileDown},
+			{Name: "another finalizer holds it", Try: deleteWhileHeld},
 		}
 		if runner.Operator.External != nil {
 			cases = append(cases, trial.Case{Name: "what is outside Kubernetes can't be reached", Try: deleteDuringOutage})
@@ -67,4 +73,57 @@ func deleteDuringOutage(ctx context.Context, t *trial.Trial) error {
 	}
 	restore()
 	return t.WaitGone(ctx, resource, "the world outside could not be reached for a while")
+}
+
+// foreignFinalizer is one that the operator knows nothing of.
+const foreignFinalizer = "someone-else.example.com/finalizer"
+
+// deleteWhileHeld deletes a resource that has someone else's finalizer, too. Once the operator has taken off its own, it must
+// leave the resource alone.
+func deleteWhileHeld(ctx context.Context, t *trial.Trial) error {
+	resource := t.Resource(nil)
+	resource.SetFinalizers(append(resource.GetFinalizers(), foreignFinalizer))
+	operator := t.Start(operatortest.RunOptions{})
+	if _, err := t.Establish(ctx, operator, resource); err != nil {
+		return err
+	}
+	if err := t.Delete(ctx, resource); err != nil {
+		return err
+	}
+	what := "the operator to clean up and to take off its own finalizer only, while " + foreignFinalizer + " holds the resource"
+	if err := t.Await(ctx, what, func(ctx context.Context) error { return cleanedUp(ctx, t, resource) }); err != nil {
+		return err
+	}
+	if err := t.WaitAtRest(ctx, operator); err != nil {
+		return err
+	}
+	before := len(operator.Writes())
+	if err := t.Patch(ctx, resource, trial.ForeignPatch); err != nil {
+		return err
+	}
+	if err := expectSilence(ctx, t, operator, before, watchedFor, "another finalizer holds the resource, and someone put a label on it"); err != nil {
+		return err
+	}
+	if err := t.Patch(ctx, resource, `{"metadata":{"finalizers":null}}`); err != nil {
+		return err
+	}
+	return t.WaitGone(ctx, resource, "another finalizer held the resource for a while")
+}
+
+// cleanedUp returns an error unless only someone else's finalizer holds the resource, and the world outside is clean.
+func cleanedUp(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured) error {
+	if err := t.Get(ctx, resource); err != nil {
+		return err
+	}
+	if finalizers := resource.GetFinalizers(); !slices.Equal(finalizers, []string{foreignFinalizer}) {
+		return fmt.Errorf("its finalizers are %q", finalizers)
+	}
+	if t.Operator.External == nil {
+		return nil
+	}
+	left, err := t.Operator.External.Snapshot(ctx, t.Namespace)
+	if err == nil && left != "" {
+		err = fmt.Errorf("left behind outside Kubernetes, with the operator's finalizer gone:\n%s", left)
+	}
+	return err
 }

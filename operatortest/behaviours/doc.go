@@ -12,7 +12,8 @@
 //	update           each field of the spec, changed alone, takes effect; renames leave nothing behind
 //	transitions      whatever specs came before, the end is that of a fresh resource; so it is after a
 //	                 spec that can't be met
-//	deletion         a deleted resource goes, with its children and what it had outside
+//	deletion         a deleted resource goes, with its children and what it had outside; while another
+//	                 finalizer holds it, nothing more is written
 //	crash            killed before and after each of its writes, a new start ends the same;
 //	                 it may end with an error before its first write, and is started again
 //	faults           conflicts, throttling, errors, timeouts, lost replies and broken watches delay it only

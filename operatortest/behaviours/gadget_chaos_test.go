@@ -207,6 +207,17 @@ func (r *gadgetReconciler) letGo(ctx context.Context, gadget *unstructured.Unstr
 	return r.warehouse.remove(gadget, r.flaw)
 }
 
+// afterFinalizer is for a deleted gadget that only others hold: nothing is left to do.
+func (r *gadgetReconciler) afterFinalizer(ctx context.Context, gadget *unstructured.Unstructured) error {
+	switch r.flaw {
+	case writesWhileHeld:
+		return r.patchGadget(ctx, gadget, func() { gadget.SetAnnotations(map[string]string{"test.example.com/seen": gadget.GetResourceVersion()}) })
+	case removesAgain:
+		return r.patchGadget(ctx, gadget, func() {})
+	}
+	return nil
+}
+
 // careless loses errors of a reconciler with that flaw.
 func careless(sound *gadgetReconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {

@@ -101,7 +101,7 @@ func (r *gadgetReconciler) keepConfigMap(ctx context.Context, gadget *unstructur
 
 func (r *gadgetReconciler) finalize(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if !controllerutil.ContainsFinalizer(gadget, gadgetFinalizer) {
-		return nil
+		return r.afterFinalizer(ctx, gadget)
 	}
 	if r.flaw == letsGoFirst {
 		return r.letGo(ctx, gadget)
@@ -113,7 +113,12 @@ func (r *gadgetReconciler) finalize(ctx context.Context, gadget *unstructured.Un
 	if r.flaw == keepsFinalizer {
 		return nil
 	}
-	return r.patchGadget(ctx, gadget, func() { controllerutil.RemoveFinalizer(gadget, gadgetFinalizer) })
+	return r.patchGadget(ctx, gadget, func() {
+		controllerutil.RemoveFinalizer(gadget, gadgetFinalizer)
+		if r.flaw == removesOthers {
+			gadget.SetFinalizers(nil)
+		}
+	})
 }
 
 func (r *gadgetReconciler) addFinalizer(ctx context.Context, gadget *unstructured.Unstructured) error {

@@ -109,6 +109,9 @@ const (
 	warnsNever        mutation = "tells of a foreign ConfigMap by a condition only"
 	keepsFinalizer    mutation = "never takes its finalizer off"
 	leaksParcel       mutation = "leaves its parcel in the warehouse"
+	writesWhileHeld   mutation = "writes for ever while another finalizer holds the gadget"
+	removesAgain      mutation = "takes its finalizer off again whenever it sees a deleted gadget"
+	removesOthers     mutation = "takes others' finalizers off, too"
 	forgetsOnError    mutation = "takes its finalizer off although the warehouse is closed"
 )
 
@@ -124,6 +127,9 @@ var _ = Describe("the test kit", func() {
 		mutant{collision, warnsNever, "no Warning event about the resource names it"},
 		mutant{deletion, keepsFinalizer, `held by its finalizers ["test.example.com/parcel"]`},
 		mutant{deletion, leaksParcel, "gadget: size 2"},
+		mutant{deletion, writesWhileHeld, "it goes on writing"},
+		mutant{deletion, removesAgain, "expected no write request while another finalizer holds the resource"},
+		mutant{deletion, removesOthers, "expected the operator to clean up and to take off its own finalizer only"},
 		mutant{deletion, forgetsOnError, "expected the resource to wait until the world outside is clean"},
 	)
 })
