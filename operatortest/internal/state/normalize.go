@@ -29,6 +29,7 @@ func (n Normalizer) Normalize(object *unstructured.Unstructured, names *strings.
 	if n.Further != nil {
 		n.Further(normal)
 	}
+	DropGenerated(normal)
 	name = normal.GetKind() + "/" + normal.GetName()
 	annotations := normal.GetAnnotations()
 	delete(annotations, RevisionAnnotation)
@@ -44,9 +45,6 @@ func (n Normalizer) Normalize(object *unstructured.Unstructured, names *strings.
 		normalizeStatus(normal, generation)
 	} else {
 		delete(normal.Object, "status")
-	}
-	if normal.GetKind() == "Service" {
-		NormalizeService(normal)
 	}
 	content, err = replaceNames(normal, names)
 	return name, content, err
@@ -77,8 +75,46 @@ func normalizeStatus(resource *unstructured.Unstructured, generation int64) {
 	resource.Object["status"] = status
 }
 
-// NormalizeService drops the addresses and ports that the API server allots.
-func NormalizeService(service *unstructured.Unstructured) {
+// DropGenerated removes from the content of an object what the API server generates for each one anew.
+func DropGenerated(object *unstructured.Unstructured) {
+	switch object.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Kind: "Service"}:
+		dropAddresses(object)
+	case schema.GroupKind{Group: "batch", Kind: "Job"}:
+		dropJobLabels(object)
+	}
+}
+
+// jobLabels tell the pods of a Job from others. It gets them with its creation, and refuses those of another Job.
+var jobLabels = []string{"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"}
+
+func dropJobLabels(job *unstructured.Unstructured) {
+	if manual, _, _ := unstructured.NestedBool(job.Object, "spec", "manualSelector"); manual {
+		return
+	}
+	for _, path := range [][]string{
+		{"metadata", "labels"}, // copied from the template if the Job has none
+		{"spec", "template", "metadata", "labels"},
+		{"spec", "selector", "matchLabels"},
+	} {
+		labels, found, _ := unstructured.NestedMap(job.Object, path...)
+		for _, label := range jobLabels {
+			delete(labels, label)
+		}
+		switch {
+		case found && len(labels) == 0:
+			unstructured.RemoveNestedField(job.Object, path...)
+		case found:
+			_ = unstructured.SetNestedMap(job.Object, labels, path...)
+		}
+	}
+	if selector, found, _ := unstructured.NestedMap(job.Object, "spec", "selector"); found && len(selector) == 0 {
+		unstructured.RemoveNestedField(job.Object, "spec", "selector")
+	}
+}
+
+// dropAddresses drops the addresses and ports that the API server allots.
+func dropAddresses(service *unstructured.Unstructured) {
 	address, _, _ := unstructured.NestedString(service.Object, "spec", "clusterIP")
 	if address != "None" {
 		unstructured.RemoveNestedField(service.Object, "spec", "clusterIP")
