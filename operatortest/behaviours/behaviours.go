@@ -33,6 +33,7 @@ var behaviours = []behaviour{
 	update,
 	transitions,
 	deletion,
+	neighbours,
 	crash,
 	faults,
 	stale,

@@ -5,7 +5,7 @@
 //	converges        a resource gets its children, and a status that says so: conditions
 //	                 with observedGeneration, Current by kstatus
 //	silent           once converged, no write: not on resyncs, after others' changes, after a restart
-//	frugal           no more than MaxWrites writes for a new resource
+//	frugal           no more than MaxWrites writes for a new resource, and none that the API server must refuse
 //	drift            a child that is deleted or changed comes back; fields of others stay
 //	collision        an object with a child's name that belongs to someone else is left alone
 //	                 and reported, and its end heals the resource
@@ -14,6 +14,7 @@
 //	                 spec that can't be met
 //	deletion         a deleted resource goes, with its children and what it had outside; while another
 //	                 finalizer holds it, nothing more is written
+//	neighbours       two resources in one namespace don't touch each other's children and pods
 //	crash            killed before and after each of its writes, a new start ends the same;
 //	                 it may end with an error before its first write, and is started again
 //	faults           conflicts, throttling, errors, timeouts, lost replies and broken watches delay it only

@@ -66,6 +66,8 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	insuresOnce:      (*gadgetReconciler).insureOnce,
 	retriesStale:     (*gadgetReconciler).retryStale,
 	sendsInvalid:     (*gadgetReconciler).sendInvalid,
+	sharesSelector:   (*gadgetReconciler).deploy,
+	selectsOwn:       (*gadgetReconciler).deploy,
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {

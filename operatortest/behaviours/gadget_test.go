@@ -113,6 +113,11 @@ func (r *gadgetReconciler) finalize(ctx context.Context, gadget *unstructured.Un
 	if r.flaw == keepsFinalizer {
 		return nil
 	}
+	if r.flaw == cleansAll {
+		if err := r.cleanAll(ctx, gadget.GetNamespace()); err != nil {
+			return err
+		}
+	}
 	return r.patchGadget(ctx, gadget, func() {
 		controllerutil.RemoveFinalizer(gadget, gadgetFinalizer)
 		if r.flaw == removesOthers {

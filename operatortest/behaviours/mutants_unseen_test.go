@@ -54,6 +54,8 @@ func secretiveOperator(mutation mutation, operator operatortest.Operator) operat
 		operator.Roles = []string{"testdata/gadget/role-secrets.yaml"}
 		operator.Children = append(operator.Children, operatortest.Child{Kind: corev1.SchemeGroupVersion.WithKind("Secret")})
 		operator.MaxWrites++
+	case sharesSelector, selectsOwn:
+		operator = deployingOperator(operator)
 	case makesNothing:
 		operator.Children, operator.Unmeetable = nil, nil
 	case hasPhase:
@@ -189,6 +191,7 @@ var _ = DescribeTable("an operator that makes more, or nothing, is not caught fo
 	Entry(nil, makesNothing, converges, silent, failover),
 	Entry(nil, observesInStatus, converges, update),
 	Entry(nil, warnsTwice, collision),
+	Entry(nil, selectsOwn, neighbours),
 	Entry(nil, hasPhase, converges, update, transitions, deletion),
 )
 

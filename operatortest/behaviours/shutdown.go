@@ -129,7 +129,6 @@ func createTwo(ctx context.Context, t *trial.Trial) ([]*unstructured.Unstructure
 	if err != nil {
 		return nil, err
 	}
-	resources := []*unstructured.Unstructured{t.Resource(nil), t.Resource(spec)}
-	resources[1].SetName(t.Sample.GetName() + "-2")
+	resources := []*unstructured.Unstructured{t.Resource(nil), secondResource(t.Runner, spec)}
 	return resources, errors.Join(t.Create(ctx, resources[0]), t.Create(ctx, resources[1]))
 }

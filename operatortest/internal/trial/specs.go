@@ -90,6 +90,22 @@ func (runner *Runner) OtherSpec(ctx context.Context) (map[string]any, error) {
 	return spec, err
 }
 
+// SecondSpec is a spec for a resource beside the sample. It differs from the sample's in fields, too, that can't be changed
+// later, such as a name.
+func (runner *Runner) SecondSpec(ctx context.Context) (map[string]any, error) {
+	known, err := runner.Specs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	free := *known
+	free.Immutable = nil
+	spec := free.Other()
+	if _, err := runner.Admits(ctx, spec); err == nil || !Refused(err) {
+		return spec, err
+	}
+	return runner.OtherSpec(ctx) // some of the values don't go together
+}
+
 // Admits returns a spec as the API server would store it, or an error if it
 // refuses a new resource of that spec.
 func (runner *Runner) Admits(ctx context.Context, spec map[string]any) (map[string]any, error) {

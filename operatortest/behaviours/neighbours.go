@@ -1,0 +1,205 @@
+package behaviours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/state"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+var neighbours = behaviour{
+	name:    "neighbours",
+	promise: "keeps two resources of one namespace apart",
+	advice: "what tells the children of one resource from those of another: a selector and the pods' labels must hold a value that is the resource's own, " +
+		"such as app.kubernetes.io/instance with its name; clean up what its UID controls, and never all that has a label of the operator",
+	check: func(ctx context.Context, runner *trial.Runner) error {
+		first, err := runner.Fresh(ctx, nil)
+		if err != nil {
+			return err
+		}
+		spec, err := runner.SecondSpec(ctx)
+		if err != nil {
+			return err
+		}
+		if err := namedApart(runner, spec); err != nil {
+			return err
+		}
+		var second state.Snapshot
+		err = runner.Try(ctx, "the second resource alone", func(ctx context.Context, t *trial.Trial) (err error) {
+			second, err = t.Establish(ctx, t.Start(operatortest.RunOptions{}), secondResource(t.Runner, spec))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return runner.Try(ctx, "two resources, of which one is deleted", func(ctx context.Context, t *trial.Trial) error {
+			return tryNeighbours(ctx, t, spec, first, second)
+		})
+	},
+}
+
+// secondResource is one beside the sample, with another name and spec.
+func secondResource(runner *trial.Runner, spec map[string]any) *unstructured.Unstructured {
+	made := runner.Resource(spec)
+	made.SetName(runner.Sample.GetName() + "-2")
+	return made
+}
+
+// namedApart returns an error if children of the two resources have the same name: nothing could keep them apart.
+func namedApart(runner *trial.Runner, spec map[string]any) error {
+	for _, declared := range runner.Operator.Children {
+		name := declared.NameFor(runner.Sample)
+		if name != "" && name == declared.NameFor(secondResource(runner, spec)) {
+			return fmt.Errorf("expected to know a second resource whose children have other names than the sample's\nfound that %s %s is a child of both: "+
+				"declare Operator.Values for the field that names it", declared.Kind.Kind, name)
+		}
+	}
+	return nil
+}
+
+func tryNeighbours(ctx context.Context, t *trial.Trial, spec map[string]any, first, second state.Snapshot) error {
+	operator := t.Start(operatortest.RunOptions{})
+	staying, leaving := t.Resource(nil), secondResource(t.Runner, spec)
+	if err := errors.Join(t.Create(ctx, staying), t.Create(ctx, leaving)); err != nil {
+		return err
+	}
+	if err := errors.Join(t.Converge(ctx, staying), t.Converge(ctx, leaving)); err != nil {
+		return err
+	}
+	both := maps.Clone(first)
+	maps.Copy(both, second)
+	delete(both, state.External) // only the operator's suite knows how to join the two
+	alike := func(ctx context.Context) error {
+		found, err := t.State(ctx)
+		if err != nil {
+			return err
+		}
+		delete(found, state.External)
+		if difference := found.Difference(both); difference != "" {
+			return fmt.Errorf("another state (- is expected, + is found):\n%s", difference)
+		}
+		return nil
+	}
+	if err := t.Await(ctx, "each of two resources to end as it does alone", alike); err != nil {
+		return err
+	}
+	if err := t.WaitAtRest(ctx, operator); err != nil {
+		return err
+	}
+	kept, err := childrenOf(ctx, t, staying)
+	if err != nil {
+		return err
+	}
+	others, err := childrenOf(ctx, t, leaving)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(apart(kept, others), apart(others, kept)); err != nil {
+		return err
+	}
+	if err := t.Delete(ctx, leaving); err != nil {
+		return err
+	}
+	if err := t.ConvergeTo(ctx, staying, first, "only the other resource and its children to go when one of two is deleted"); err != nil {
+		return err
+	}
+	if err := t.WaitAtRest(ctx, operator); err != nil {
+		return err
+	}
+	return stillThere(ctx, t, kept)
+}
+
+func childrenOf(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured) (children []*unstructured.Unstructured, err error) {
+	for _, declared := range t.Operator.Children {
+		child, err := t.Child(ctx, declared, resource)
+		if err != nil {
+			return nil, err
+		}
+		if child != nil {
+			children = append(children, child)
+		}
+	}
+	return children, nil
+}
+
+// stillThere returns an error unless the children are the same objects as before.
+func stillThere(ctx context.Context, t *trial.Trial, children []*unstructured.Unstructured) error {
+	for _, child := range children {
+		uid := child.GetUID()
+		if err := t.Get(ctx, child); err != nil {
+			return err
+		}
+		if child.GetUID() != uid {
+			return fmt.Errorf("expected %s %s to be left alone when another resource was deleted\nfound that it was deleted, too, and created again",
+				child.GetKind(), child.GetName())
+		}
+	}
+	return nil
+}
+
+// apart returns an error if a selector in one of the children selects pods of the others.
+func apart(children, others []*unstructured.Unstructured) error {
+	for _, child := range children {
+		selector, err := podSelector(child)
+		if err != nil {
+			return fmt.Errorf("read the selector of %s %s: %w", child.GetKind(), child.GetName(), err)
+		}
+		for _, other := range others {
+			if pods := podLabels(other); pods != nil && selector.Matches(pods) {
+				return fmt.Errorf("expected %s %s of one resource not to select pods of another\nfound that its selector %s selects those of %s %s: %s",
+					child.GetKind(), child.GetName(), selector, other.GetKind(), other.GetName(), pods)
+			}
+		}
+	}
+	return nil
+}
+
+// podSelector selects nothing if the object has no selector of pods.
+func podSelector(object *unstructured.Unstructured) (labels.Selector, error) {
+	for _, field := range []string{"selector", "podSelector"} { // the latter is a NetworkPolicy's
+		content, found, _ := unstructured.NestedMap(object.Object, "spec", field)
+		if !found || object.GetKind() == "PersistentVolumeClaim" { // that selects volumes
+			continue
+		}
+		if object.GetKind() == "Service" || object.GetKind() == "ReplicationController" {
+			pairs, _, err := unstructured.NestedStringMap(object.Object, "spec", field)
+			if len(pairs) == 0 {
+				return labels.Nothing(), err
+			}
+			return labels.SelectorFromSet(pairs), err
+		}
+		var structured metav1.LabelSelector
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &structured); err != nil {
+			return nil, err
+		}
+		return metav1.LabelSelectorAsSelector(&structured)
+	}
+	return labels.Nothing(), nil
+}
+
+// podLabels are those of the pods that come from the object, and nil if none do.
+func podLabels(object *unstructured.Unstructured) labels.Set {
+	if object.GetKind() == "Pod" {
+		return object.GetLabels()
+	}
+	for _, template := range podTemplates {
+		if _, found, _ := unstructured.NestedMap(object.Object, template...); found {
+			pods, _, _ := unstructured.NestedStringMap(object.Object, slices.Concat(template, []string{"metadata", "labels"})...)
+			return labels.Merge(nil, pods)
+		}
+	}
+	return nil
+}
+
+// podTemplates is where objects have a template of pods: the latter in a CronJob.
+var podTemplates = [][]string{{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}}
