@@ -37,7 +37,7 @@ var crash = behaviour{
 			}
 			return err
 		})
-		if err == nil && !struck.Load() {
+		if err == nil && !struck.Load() && runner.OnlyTrial == "" {
 			return fmt.Errorf("expected the operator to write the same when the same life is repeated, to kill it there\nfound that it came to none of these writes again: %v", writes)
 		}
 		return err
@@ -47,7 +47,7 @@ var crash = behaviour{
 // recordWrites returns the writes of an operator in a lifecycle in which it is not killed.
 func recordWrites(ctx context.Context, runner *trial.Runner, life *lifecycle) ([]write, error) {
 	recorder := &crashPoint{}
-	if err := playCrashes(ctx, runner, life, "the writes of a life without a crash", recorder); err != nil {
+	if err := playCrashes(ctx, runner.Reference, life, "the writes of a life without a crash", recorder); err != nil {
 		return nil, err
 	}
 	if len(recorder.seen) == 0 {
@@ -67,21 +67,24 @@ func crashAround(ctx context.Context, runner *trial.Runner, life *lifecycle, tar
 		before := &crashPoint{target: target, before: true, recorded: recorded}
 		// The first operator was killed earlier, so the first such write of its successor is the one.
 		after := &crashPoint{target: write{what: target.what, nth: 1}, recorded: recorded}
-		err := playCrashes(ctx, runner, life, fmt.Sprintf("before %s, then after it", target), before, after)
+		err := playCrashes(ctx, runner.Try, life, fmt.Sprintf("before %s, then after it", target), before, after)
 		if err != nil || after.struck() {
 			return true, err
 		}
 		if before.struck() {
 			alone := &crashPoint{target: target, recorded: recorded}
-			return true, playCrashes(ctx, runner, life, fmt.Sprintf("after %s", target), alone)
+			return true, playCrashes(ctx, runner.Try, life, fmt.Sprintf("after %s", target), alone)
 		}
 	}
 	return false, nil
 }
 
+// tryFunc is one of the Runner's ways to run an experiment.
+type tryFunc func(ctx context.Context, name string, experiment func(context.Context, *trial.Trial) error) error
+
 // playCrashes plays a lifecycle in which each operator meets one crash point, and one without ends the work.
-func playCrashes(ctx context.Context, runner *trial.Runner, life *lifecycle, name string, points ...*crashPoint) error {
-	return runner.Try(ctx, name, func(ctx context.Context, t *trial.Trial) error {
+func playCrashes(ctx context.Context, try tryFunc, life *lifecycle, name string, points ...*crashPoint) error {
+	return try(ctx, name, func(ctx context.Context, t *trial.Trial) error {
 		operators := &supervisor{Trial: t, crashPoints: slices.Clone(points)}
 		operators.start()
 		operators.synced = true // every other behaviour watches an operator that was never killed

@@ -35,7 +35,7 @@ var neighbours = behaviour{
 			return err
 		}
 		var second state.Snapshot
-		err = runner.Try(ctx, "the second resource alone", func(ctx context.Context, t *trial.Trial) (err error) {
+		err = runner.Reference(ctx, "the second resource alone", func(ctx context.Context, t *trial.Trial) (err error) {
 			second, err = t.Establish(ctx, t.Start(operatortest.RunOptions{}), secondResource(t.Runner, spec))
 			return err
 		})
