@@ -113,7 +113,8 @@ func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*uns
 
 // reported waits until a condition and Warning events tell of the foreign object, none of them twice.
 func reported(ctx context.Context, t *trial.Trial, resource, foreign *unstructured.Unstructured) error {
-	return t.Await(ctx, fmt.Sprintf("the resource to tell of %s %s by a condition and by a Warning event that is given once", foreign.GetKind(), foreign.GetName()),
+	// Events are not among what Await watches.
+	return t.Eventually(ctx, fmt.Sprintf("the resource to tell of %s %s by a condition and by a Warning event that is given once", foreign.GetKind(), foreign.GetName()),
 		func(ctx context.Context) error {
 			if err := t.Get(ctx, resource); err != nil {
 				return err

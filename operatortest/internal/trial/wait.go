@@ -101,8 +101,8 @@ func (t *Trial) Eventually(ctx context.Context, what string, condition func(cont
 	return fmt.Errorf("expected %s\nfound, after %s at most: %w", what, t.Operator.Timeout, last)
 }
 
-// Await is Eventually for a condition that only reads, and from the trial's namespace. It looks into the Runner's store
-// whenever something has changed there. What it finds there may be out of date, so it counts only if the API server
+// Await is Eventually for a condition that only reads, and of the trial's namespace only the operator's resources and
+// children. It looks into the Runner's store whenever one of these has changed. What it finds there may be out of date, so it counts only if the API server
 // confirms it.
 func (t *Trial) Await(ctx context.Context, what string, condition func(context.Context) error) error {
 	seen, last := -1, error(nil)
