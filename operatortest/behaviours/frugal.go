@@ -28,9 +28,16 @@ var frugal = behaviour{
 		"don't write a child again that was just created; for the next write take the object that the last one returned, and after a conflict read it anew",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		for try := 1; ; try++ {
-			err := runner.Try(ctx, "writes for a new resource", tryFrugal)
 			var conflicts *ownConflicts
-			if try == conflictTries || !errors.As(err, &conflicts) {
+			err := runner.Try(ctx, "writes for a new resource", func(ctx context.Context, t *trial.Trial) error {
+				err := tryFrugal(ctx, t)
+				if try == conflictTries || !errors.As(err, &conflicts) {
+					return err
+				}
+				t.Remark = fmt.Sprintf("%d conflicts: tried again", len(conflicts.requests))
+				return nil
+			})
+			if err != nil || conflicts == nil {
 				return err
 			}
 		}
