@@ -9,7 +9,7 @@ import (
 
 // ParallelTrials is how many trials run side by side, of all behaviours. They
 // mostly wait for the cluster, so it is more than there are cores.
-const ParallelTrials = 8
+const ParallelTrials = 12
 
 // Case is one trial of a behaviour.
 type Case struct {
