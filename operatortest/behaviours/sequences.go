@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// sequences is how many sequences are tried, stops how many specs each may visit.
+	// sequences is how many sequences are tried, stepsPerSequence how many specs each may visit.
 	sequences, stepsPerSequence = 8, 4
 	// drawnSpecs is how many specs they visit, besides the sample's.
 	drawnSpecs = 5
@@ -66,7 +66,7 @@ type search struct {
 	known *specgen.Specs
 
 	mu sync.Mutex
-	// admitted holds what the API server says of a spec, verdicts what became of a
+	// admitted holds what the API server says of a spec, results what became of a
 	// sequence, both by their texts; nil is a success.
 	admitted, results map[string]error
 	// ends holds what new resources end like, by their specs.

@@ -21,15 +21,15 @@ const Quiet = 400 * time.Millisecond
 // not time: on a busy machine the operator is slow, and so are they.
 type Stillness struct{ requests, looks int }
 
-// Still tells whether no request is in flight, and none was made for as many looks as usually take quiet.
-func (c *Stillness) Still(requests []traffic.Request) bool {
+// Still tells whether no request is in flight, and none was made for as many looks as usually take Quiet.
+func (s *Stillness) Still(requests []traffic.Request) bool {
 	inFlight := slices.ContainsFunc(requests, func(request traffic.Request) bool { return !request.Done })
-	if inFlight || len(requests) != c.requests {
-		c.requests, c.looks = len(requests), 0
+	if inFlight || len(requests) != s.requests {
+		s.requests, s.looks = len(requests), 0
 		return false
 	}
-	c.looks++
-	return c.looks >= int(Quiet/testcluster.PollInterval)
+	s.looks++
+	return s.looks >= int(Quiet/testcluster.PollInterval)
 }
 
 // WaitAtRest waits until the operator has written nothing for a while.
