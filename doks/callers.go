@@ -50,7 +50,7 @@ func find(tokens []string, token string) int {
 	return found
 }
 
-// conceal takes tokens out of a text that people read: somebody may have put one into a URL.
+// conceal takes tokens out of a text that people read: a user may have put one into a URL.
 func (e *Emulator) conceal(text string) string {
 	for _, token := range e.options.allTokens() {
 		text = strings.ReplaceAll(text, token, "[token]")

@@ -61,7 +61,7 @@ func (a *account) check() error {
 	return nil
 }
 
-// write replaces the file as a whole: whoever reads it, even after a crash, finds
+// write replaces the file as a whole: a reader, even after a crash, finds
 // the old content or the new one.
 func (a *account) write(path string) error {
 	content, err := json.MarshalIndent(a, "", "  ")

@@ -84,7 +84,7 @@ func TestStateFilesThatCannotBeUsed(t *testing.T) {
 			g.Expect(strings.Count(err.Error(), "\n")).To(BeZero())
 			content, err := os.ReadFile(path)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(string(content)).To(Equal(c.content), "it is left for somebody to look at")
+			g.Expect(string(content)).To(Equal(c.content), "it is left for you to look at")
 		})
 	}
 }

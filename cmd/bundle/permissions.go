@@ -18,7 +18,7 @@ type permissions struct {
 	namespaced []any
 	// cluster are the rules that ClusterRoleBindings grant: everywhere.
 	cluster []any
-	// others are the roles, bindings and service accounts of somebody else.
+	// others are the roles, bindings and service accounts of someone else.
 	others []*unstructured.Unstructured
 }
 

@@ -114,7 +114,7 @@ func (f flags) check() error {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	if address, err := netip.ParseAddr(host); err != nil || !address.IsLoopback() {
-		return fmt.Errorf("--listen %s: the host must be a loopback address such as 127.0.0.1, because whoever reaches the emulator controls it", f.listen)
+		return fmt.Errorf("--listen %s: the host must be a loopback address such as 127.0.0.1, because anyone who reaches the emulator controls it", f.listen)
 	}
 	if f.clusters != stub && f.clusters != kwok {
 		return fmt.Errorf("--clusters %s: choose stub or kwok", f.clusters)

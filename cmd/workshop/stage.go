@@ -153,7 +153,7 @@ var offlineVerbs = []string{
 	"setup-test-e2e", "test-e2e", "cleanup-test-e2e", "emulator",
 }
 
-// linterVerbs need golangci-lint, which is built when somebody asks for it.
+// linterVerbs need golangci-lint, which is built on demand.
 var linterVerbs = []string{"lint", "lint-fix", "lint-config"}
 
 // stageEnvironment brings the cluster up for verbs that work on it, such as install.

@@ -28,7 +28,7 @@ const (
 	kindRemoveLimit = 2 * time.Minute
 )
 
-// errKindTaken marks a cluster that somebody else made between the look and the creation.
+// errKindTaken marks a cluster that someone else made between the look and the creation.
 var errKindTaken = errors.New("the name is taken")
 
 // kindConfig is what every kind cluster of the classroom begins with.

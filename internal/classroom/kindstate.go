@@ -15,7 +15,7 @@ const (
 	kindHalfMade
 	// kindOurs was made in this checkout.
 	kindOurs
-	// kindForeign has the name, but somebody else made it.
+	// kindForeign has the name, but someone else made it.
 	kindForeign
 )
 
@@ -70,7 +70,7 @@ func controlPlane(nodes []container) string {
 	return nodes[at].id
 }
 
-// foreign is the error for a cluster that somebody else made.
+// foreign is the error for a cluster that someone else made.
 func (k *kind) foreign() error {
 	return fmt.Errorf("there is a kind cluster %s that was not made here, so it is left alone: choose another name, such as NAME=mine; if it is yours, `bin/kind delete cluster --name %s` removes it",
 		k.cluster, k.cluster)

@@ -68,8 +68,8 @@ func (p *crashPoint) struck() bool {
 	return p.killed
 }
 
-// strikes counts a write, and tells whether it is the one.
-func (p *crashPoint) strikes(what string) bool {
+// hits counts a write, and tells whether it is the one.
+func (p *crashPoint) hits(what string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	made := write{what: what, nth: 1}
@@ -108,7 +108,7 @@ func (p *crashPoint) normal(text string) string {
 
 // decide is the rule for requests to the API server.
 func (p *crashPoint) decide(request traffic.Request) traffic.Action {
-	if !request.IsWrite() || request.IsEvent() || request.IsLease() || !p.strikes(p.wordsFor(request)) {
+	if !request.IsWrite() || request.IsEvent() || request.IsLease() || !p.hits(p.wordsFor(request)) {
 		return traffic.Action{}
 	}
 	if p.before {
@@ -122,7 +122,7 @@ func (p *crashPoint) begin(call string) (end func() error, err error) {
 	if p.tap.Killed() {
 		return nil, traffic.ErrKilled
 	}
-	struck := p.strikes(p.normal(call))
+	struck := p.hits(p.normal(call))
 	if struck && p.before {
 		p.tap.Kill()
 		return nil, traffic.ErrKilled

@@ -35,7 +35,7 @@ var values = map[string]any{
 	"startupapicheck": map[string]any{"enabled": false},
 }
 
-// namespace has a label by which the stage's Makefile knows its own cert-manager from somebody else's.
+// namespace has a label by which the stage's Makefile knows its own cert-manager from someone else's.
 const namespace = `apiVersion: v1
 kind: Namespace
 metadata:
