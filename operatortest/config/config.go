@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/manifest"
 	"example.com/operator-workshop/operatortest/process"
 )
 
@@ -138,9 +139,17 @@ func (f *File) operator(dir string) (operatortest.Operator, error) {
 	if err != nil {
 		return made, err
 	}
-	made.Run = process.Command{
+	command := process.Command{
 		Args: f.Command, LeaderElection: f.LeaderElection, Resync: f.Resync, Env: f.Env, Dir: dir, Logs: inside(dir, f.Logs), Grace: grace,
-	}.Run
+	}
+	if err := command.Check(); err != nil {
+		return made, fmt.Errorf("command: %w", err)
+	}
+	made.Run = command.Run
+	sample, err := manifest.Read(made.Sample)
+	if err != nil {
+		return made, fmt.Errorf("sample: %w", err)
+	}
 	if f.Prepare != nil {
 		made.Prepare = creator(f.Prepare)
 	}
@@ -150,7 +159,7 @@ func (f *File) operator(dir string) (operatortest.Operator, error) {
 		}
 	}
 	for i, declared := range f.Children {
-		child, err := declared.child()
+		child, err := declared.child(sample[0])
 		if err != nil {
 			return made, fmt.Errorf("children[%d]: %w", i, err)
 		}
@@ -171,14 +180,14 @@ func (f *File) operator(dir string) (operatortest.Operator, error) {
 	return made, err
 }
 
-func (c Child) child() (operatortest.Child, error) {
+func (c Child) child(sample *unstructured.Unstructured) (operatortest.Child, error) {
 	version, err := schema.ParseGroupVersion(c.APIVersion)
 	if err != nil || c.Kind == "" || c.APIVersion == "" {
 		return operatortest.Child{}, fmt.Errorf("apiVersion %q and kind %q don't name a kind", c.APIVersion, c.Kind)
 	}
 	made := operatortest.Child{Kind: version.WithKind(c.Kind)}
 	if c.Name != "" {
-		if made.Name, err = nameOf(c.Name); err != nil {
+		if made.Name, err = nameOf(c.Name, sample); err != nil {
 			return made, fmt.Errorf("name: %w", err)
 		}
 	}

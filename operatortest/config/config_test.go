@@ -13,13 +13,15 @@ import (
 )
 
 // least is the smallest file that describes an operator.
-const least = "crds: [crd.yaml]\nsample: sample.yaml\ncommand: [./manager]\n"
+const least = "crds: [crd.yaml]\nsample: sample.yaml\ncommand: [sh]\n"
 
 func load(t *testing.T, content string) (operatortest.Operator, string, error) {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "operatortest.yaml")
-	NewWithT(t).Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+	g := NewWithT(t)
+	g.Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(dir, "sample.yaml"), []byte("kind: Site\nspec: {prefix: shop, size: 2}\n"), 0o600)).To(Succeed())
 	operator, err := Load(path)
 	return operator, dir, err
 }
@@ -71,10 +73,19 @@ normalize:
 
 func TestLoadRefuses(t *testing.T) {
 	tests := map[string]struct{ content, want string }{
-		"a field that does not exist":          {least + "childs: []\n", `unknown field "childs"`},
-		"a file without a command":             {"crds: [crd.yaml]\nsample: sample.yaml\n", "crds, sample and command are needed at least"},
-		"an expression that is none":           {least + "converged: object.status.phase =\n", `converged: "object.status.phase =" is no expression in CEL`},
-		"a name that is no expression":         {least + "children: [{apiVersion: v1, kind: Secret, name: object.}]\n", "children[0]: name: "},
+		"a field that does not exist":  {least + "childs: []\n", `unknown field "childs"`},
+		"a file without a command":     {"crds: [crd.yaml]\nsample: sample.yaml\n", "crds, sample and command are needed at least"},
+		"an expression that is none":   {least + "converged: object.status.phase =\n", `converged: "object.status.phase =" is no expression in CEL`},
+		"a name that is no expression": {least + "children: [{apiVersion: v1, kind: Secret, name: object.}]\n", "children[0]: name: "},
+		"a name made of a field that does not exist": {
+			least + "children: [{apiVersion: v1, kind: Secret, name: object.spec.prefixx}]\n", "children[0]: name: object.spec.prefixx, for the sample: no such key: prefixx",
+		},
+		"a name that is no string":    {least + "children: [{apiVersion: v1, kind: Secret, name: object.spec.size}]\n", "object.spec.size is 2 for the sample, which is no string"},
+		"a program that is not there": {"crds: [crd.yaml]\nsample: sample.yaml\ncommand: [./sit]\n", "command: the program can't be started: "},
+		"a placeholder that does not exist": {
+			"crds: [crd.yaml]\nsample: sample.yaml\ncommand: [sh, \"{{.Namspace}}\"]\n", "can't evaluate field Namspace",
+		},
+		"a sample that is not there":           {"crds: [crd.yaml]\nsample: absent.yaml\ncommand: [sh]\n", "sample: read a sample: open "},
 		"a child without a kind":               {least + "children: [{apiVersion: v1}]\n", `children[0]: apiVersion "v1" and kind "" don't name a kind`},
 		"a patch that changes nothing":         {least + "children: [{apiVersion: v1, kind: Secret, drift: {nothing: {}}}]\n", `patch "nothing": the patch is empty`},
 		"a duration without a unit":            {least + "timeout: \"20\"\n", `timeout: "20" is no duration such as 30s`},

@@ -49,10 +49,18 @@ func converged(expression string) (func(*unstructured.Unstructured) error, error
 	}, nil
 }
 
-func nameOf(expression string) (func(*unstructured.Unstructured) string, error) {
+// nameOf makes a function of an expression, which must have a string as its value for the sample.
+func nameOf(expression string, sample *unstructured.Unstructured) (func(*unstructured.Unstructured) string, error) {
 	program, err := compile(expression)
 	if err != nil {
 		return nil, err
+	}
+	result, _, err := program.Eval(map[string]any{"object": sample.Object})
+	if err != nil {
+		return nil, fmt.Errorf("%s, for the sample: %w (a field that may be absent is written object.?spec.field.orValue(\"\"))", expression, err)
+	}
+	if _, isString := result.Value().(string); !isString {
+		return nil, fmt.Errorf("%s is %v for the sample, which is no string", expression, result.Value())
 	}
 	return func(object *unstructured.Unstructured) string {
 		result, _, err := program.Eval(map[string]any{"object": object.Object})

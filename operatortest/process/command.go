@@ -85,6 +85,25 @@ func (c Command) Run(ctx context.Context, config *rest.Config, options operatort
 	return started.wait(ctx, c.grace())
 }
 
+// Check returns an error if the operator could not be started: a placeholder that does not exist, or no such program.
+func (c Command) Check() error {
+	command, err := c.command(valuesOf("", operatortest.RunOptions{LeaderElection: &operatortest.LeaderElection{}, Resync: 1}))
+	if err != nil {
+		return err
+	}
+	program := command.Path
+	if command.Err != nil {
+		return command.Err
+	}
+	if !filepath.IsAbs(program) {
+		program = filepath.Join(c.Dir, program)
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		return fmt.Errorf("the program can't be started: %w", err)
+	}
+	return nil
+}
+
 // command is the operator's, not started yet.
 func (c Command) command(values Values) (*exec.Cmd, error) {
 	if len(c.Args) == 0 {
