@@ -12,6 +12,7 @@
 //	operatortest/process     runs an operator in any language as a process
 //	operatortest/traffic     records and disturbs the requests of one operator
 //	operatortest/config      reads operatortest.yaml, the description of an operator that is a process
+//	operatortest/learn       drafts operatortest.yaml from two runs of an operator
 //	operatortest/report      what became of the behaviours: text, JSON, JUnit, HTML
 //	operatortest/incluster   tests an operator that is deployed in a cluster, with kubectl and make
 //	operatortest/internal    trials, specs from a schema, comparing states

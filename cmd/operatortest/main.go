@@ -44,7 +44,7 @@ func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use: "operatortest", Short: "Try what every Kubernetes operator must do", SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs,
 	}
-	root.AddCommand(newRunCommand(), &cobra.Command{
+	root.AddCommand(newLearnCommand(), newRunCommand(), &cobra.Command{
 		Use: "behaviours", Short: "List the behaviours", Args: cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
 			fmt.Fprintln(cmd.OutOrStdout(), strings.Join(behaviours.Names(), "\n"))

@@ -110,14 +110,15 @@ func Load(path string) (operatortest.Operator, error) {
 	if err != nil {
 		return operatortest.Operator{}, err
 	}
-	operator, err := file.operator(dir)
+	operator, err := file.Operator(dir)
 	if err != nil {
 		return operatortest.Operator{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return operator, nil
 }
 
-func (f *File) operator(dir string) (operatortest.Operator, error) {
+// Operator is what the file describes; its paths are relative to the folder.
+func (f *File) Operator(dir string) (operatortest.Operator, error) {
 	made := operatortest.Operator{
 		Condition: f.Condition, MaxWrites: f.MaxWrites, Drains: f.Drains, Values: f.Values, Ascending: f.Ascending, Immutable: f.Immutable,
 		Fixed: f.Fixed, LeftOut: f.LeftOut, Seed: f.Seed, Sample: inside(dir, f.Sample), Samples: inside(dir, f.Samples), InvalidSamples: inside(dir, f.InvalidSamples),

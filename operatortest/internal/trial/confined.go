@@ -33,7 +33,7 @@ func (t *Trial) confined() error {
 // The requests tell what the operators made. So nothing that Kubernetes makes is taken for theirs, and as
 // long as they make nothing else, nothing needs to be listed.
 func (t *Trial) undeclared(ctx context.Context) error {
-	made, err := t.madeElse()
+	made, err := t.MadeElse()
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (t *Trial) undeclared(ctx context.Context) error {
 			return fmt.Errorf("list every %s in %s: %w", kind.Kind, t.Namespace, err)
 		}
 		for _, object := range list.Items {
-			if slices.ContainsFunc(names, func(name string) bool { return isNamed(object.Name, name) }) {
+			if slices.ContainsFunc(names, func(name string) bool { return IsNamed(object.Name, name) }) {
 				left = append(left, kind.Kind+" "+object.Name)
 			}
 		}
@@ -58,8 +58,8 @@ func (t *Trial) undeclared(ctx context.Context) error {
 		"declare a Child of that kind, or stop making such objects", strings.Join(left, ", "))
 }
 
-// madeElse are the names of objects of undeclared kinds that operators asked the API server to make.
-func (t *Trial) madeElse() (map[schema.GroupVersionKind][]string, error) {
+// MadeElse are the names of objects of undeclared kinds that operators asked the API server to make.
+func (t *Trial) MadeElse() (map[schema.GroupVersionKind][]string, error) {
 	declared, err := t.RequestsFor(append(t.ChildKinds(), t.Sample.GroupVersionKind())...)
 	if err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ func makes(request traffic.Request) bool {
 	return request.Status == http.StatusCreated || request.Status == 0 && request.Verb == "create"
 }
 
-// isNamed compares an object's name with that in a request, which ends in a star if the API server was to complete it.
-func isNamed(name, asked string) bool {
+// IsNamed compares an object's name with that in a request, which ends in a star if the API server was to complete it.
+func IsNamed(name, asked string) bool {
 	if prefix, generated := strings.CutSuffix(asked, "*"); generated {
 		return strings.HasPrefix(name, prefix)
 	}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/operatortest/learn"
+)
+
+// learnOptions are the flags of learn.
+type learnOptions struct {
+	file  string
+	force bool
+	learn.Options
+}
+
+func newLearnCommand() *cobra.Command {
+	var options learnOptions
+	command := &cobra.Command{
+		Use:   "learn --crd FOLDER --sample FILE [--role FOLDER] -- PROGRAM [ARGUMENTS]",
+		Short: "Run an operator twice, and write a draft of operatortest.yaml",
+		Long: "Run an operator twice on a sample, and write what it did to a draft of operatortest.yaml for you to correct.\n" +
+			"The program runs in the folder of that file.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() != 0 {
+				args = nil // all of the command follows the dashes
+			}
+			options.Command = args
+			return runLearn(cmd.Context(), options, cmd.OutOrStdout())
+		},
+	}
+	flags := command.Flags()
+	flags.StringSliceVar(&options.CRDs, "crd", nil, "files and folders with the CustomResourceDefinitions")
+	flags.StringVar(&options.Sample, "sample", "", "`file` with a resource that the operator can meet")
+	flags.StringSliceVar(&options.Roles, "role", nil, "files and folders with its Roles and ClusterRoles; it may do everything if there are none")
+	flags.StringVarP(&options.file, "output", "o", "operatortest.yaml", "`file` to write")
+	flags.BoolVar(&options.force, "force", false, "overwrite the file")
+	flags.DurationVar(&options.Timeout, "timeout", time.Minute, "how long the operator may take to be at rest")
+	return command
+}
+
+func runLearn(ctx context.Context, options learnOptions, output io.Writer) error {
+	if _, err := os.Lstat(options.file); !options.force && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s is there already: overwrite it with --force, or name another file with -o", options.file)
+	}
+	options.Dir = filepath.Dir(options.file)
+	if _, err := os.Stat(options.Dir); err != nil { // before the operator runs for nothing
+		return fmt.Errorf("the folder of -o: %w", err)
+	}
+	content, err := learn.Learn(ctx, options.Options)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(options.file, content, 0o644); err != nil {
+		return fmt.Errorf("write the description: %w", err)
+	}
+	fmt.Fprintf(output, "wrote %s: correct it, then try the operator with: operatortest run -f %s\n", options.file, options.file)
+	return nil
+}

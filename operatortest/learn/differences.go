@@ -1,0 +1,81 @@
+package learn
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"example.com/operator-workshop/operatortest/config"
+)
+
+// rules are the normalize rules for what differed between two equal runs.
+func rules(first, second run, children []child) []config.Normalize {
+	var made []config.Normalize
+	add := func(kind string, name bool, fields []string) {
+		if !name && len(fields) == 0 {
+			return
+		}
+		i := slices.IndexFunc(made, func(rule config.Normalize) bool { return rule.Kind == kind })
+		if i < 0 {
+			made = append(made, config.Normalize{Kind: kind})
+			i = len(made) - 1
+		}
+		made[i].Name = made[i].Name || name
+		made[i].Fields = slices.Compact(slices.Sorted(slices.Values(append(made[i].Fields, fields...))))
+	}
+	key := first.resource.GetKind() + "/" + first.resource.GetName()
+	add(first.resource.GetKind(), false, differences(first.state[key], second.state[key], ""))
+	for _, child := range children {
+		if child.second == nil {
+			continue
+		}
+		kind := child.kind.Kind
+		add(kind, len(child.name) == 0, differences(first.state[kind+"/"+child.first.GetName()], second.state[kind+"/"+child.second.GetName()], ""))
+	}
+	return made
+}
+
+// differences are JSON pointers to the fields in which two normalised objects differ.
+func differences(one, other any, pointer string) []string {
+	if equality.Semantic.DeepEqual(one, other) {
+		return nil
+	}
+	var found []string
+	fields, areFields := one.(map[string]any)
+	others, areOthers := other.(map[string]any)
+	if areFields && areOthers {
+		for _, name := range slices.Sorted(maps.Keys(union(fields, others))) {
+			found = append(found, differences(fields[name], others[name], pointer+"/"+escape.Replace(name))...)
+		}
+		return found
+	}
+	items, areItems := one.([]any)
+	otherItems, _ := other.([]any)
+	// Removing an item moves those behind it, so a list of plain values differs as a whole.
+	if !areItems || len(items) != len(otherItems) || !areObjects(items) || !areObjects(otherItems) {
+		return []string{pointer}
+	}
+	for i := range items {
+		found = append(found, differences(items[i], otherItems[i], fmt.Sprintf("%s/%d", pointer, i))...)
+	}
+	return found
+}
+
+// escape writes a name as a part of a JSON pointer.
+var escape = strings.NewReplacer("~", "~0", "/", "~1")
+
+func union(one, other map[string]any) map[string]any {
+	all := maps.Clone(one)
+	maps.Copy(all, other)
+	return all
+}
+
+func areObjects(items []any) bool {
+	return !slices.ContainsFunc(items, func(item any) bool {
+		_, isObject := item.(map[string]any)
+		return !isObject
+	})
+}

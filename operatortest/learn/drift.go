@@ -1,0 +1,221 @@
+package learn
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest/internal/state"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+const (
+	// maxProposals is how many drift patches are proposed for a child.
+	maxProposals = 2
+	// maxText is the longest text that is repeated in a patch.
+	maxText = 40
+)
+
+// proposal is a merge patch of a child that the operator should undo.
+type proposal struct {
+	// What says what it does.
+	What  string
+	Patch map[string]any
+	// Default tells that the API server gives the field its present value, too.
+	Default bool
+}
+
+// components are the managers of fields that belong to the cluster and not to the operator.
+var components = []string{"kube-controller-manager", "kube-scheduler", "kube-apiserver", "kubelet", "kwok"}
+
+// owned are the paths of the fields that the operator has written by the object's managed fields, lists as a whole.
+func owned(object *unstructured.Unstructured) [][]string {
+	var paths [][]string
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource != "" || entry.FieldsV1 == nil || slices.Contains(components, entry.Manager) {
+			continue
+		}
+		fields := map[string]any{}
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil {
+			paths = append(paths, managed(fields, nil)...)
+		}
+	}
+	return paths
+}
+
+// managed are the paths in a set of managed fields. "f:" begins the name of a field, all else is an item of a list.
+func managed(fields map[string]any, outer []string) [][]string {
+	var paths [][]string
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		inner, _ := fields[key].(map[string]any)
+		if name, isField := strings.CutPrefix(key, "f:"); isField {
+			paths = append(paths, managed(inner, append(slices.Clone(outer), name))...)
+		}
+	}
+	if len(paths) == 0 && len(outer) > 0 {
+		return [][]string{outer}
+	}
+	return paths
+}
+
+// leavesOf are the paths of the fields without inner fields, lists as a whole.
+func leavesOf(fields map[string]any, outer []string) [][]string {
+	var paths [][]string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		path := append(slices.Clone(outer), name)
+		if inner, ok := fields[name].(map[string]any); ok && len(inner) > 0 {
+			paths = append(paths, leavesOf(inner, path)...)
+			continue
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// split are the fields of a child that the operator owns, and the others, without status, most of the metadata, and what
+// the API server generates.
+func split(object *unstructured.Unstructured) (own, others [][]string) {
+	known, content := owned(object), object.DeepCopy()
+	state.DropGenerated(content)
+	for _, path := range leavesOf(content.Object, nil) {
+		isMeta := path[0] == "metadata" && (len(path) < 3 || path[1] != "labels" && path[1] != "annotations")
+		if isMeta || slices.Contains([]string{"apiVersion", "kind", "status"}, path[0]) || path[len(path)-1] == state.RevisionAnnotation {
+			continue
+		}
+		isOwn := slices.ContainsFunc(known, func(other []string) bool {
+			return len(other) <= len(path) && slices.Equal(other, path[:len(other)])
+		})
+		if isOwn {
+			own = append(own, path)
+		} else {
+			others = append(others, path)
+		}
+	}
+	// The field that operators set most often goes first.
+	slices.SortStableFunc(own, func(a, b []string) int { return cmp.Compare(rank(a), rank(b)) })
+	return own, others
+}
+
+func rank(path []string) int {
+	if path[len(path)-1] == "replicas" {
+		return 0
+	}
+	return 1
+}
+
+// proposals are the patches for one field, the plainest first. There are none for a list, nor for what has no plain other value.
+func proposals(object *unstructured.Unstructured, path []string) []proposal {
+	name := strings.Join(path, ".")
+	made := func(what string, value any) proposal {
+		return proposal{What: name + " " + what, Patch: nested(path, value)}
+	}
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
+	if path[0] == "metadata" {
+		if path[1] != "labels" {
+			return nil
+		}
+		return []proposal{made("removed", nil)}
+	}
+	switch value := value.(type) {
+	case int64:
+		return []proposal{made("raised", value+1)}
+	case float64:
+		return []proposal{made("raised", value+1)}
+	case string:
+		texts := []string{"changed"}
+		if len(value) <= maxText && !strings.Contains(value, "\n") && object.GetKind() != "Secret" {
+			texts = append(texts, value+"-changed")
+		}
+		var all []proposal
+		for _, text := range append(texts, "Y2hhbmdlZA==", "7") { // as a Secret has it, and a quantity
+			if text != value {
+				all = append(all, made("changed", text))
+			}
+		}
+		return all
+	}
+	return nil
+}
+
+// nested is a merge patch of one field.
+func nested(path []string, value any) map[string]any {
+	for i := len(path) - 1; i > 0; i-- {
+		value = map[string]any{path[i]: value}
+	}
+	return map[string]any{path[0]: value}
+}
+
+// accepted are proposals that the API server accepts: for a field with a value of the operator's own, for a label, and for
+// another field. One for a field with its default takes their place if there is none: the operator may not have set it.
+func accepted(ctx context.Context, t *trial.Trial, object *unstructured.Unstructured) ([]proposal, error) {
+	own, _ := split(object)
+	var set, defaulted, labels []proposal
+	for _, path := range own {
+		made, err := firstAccepted(ctx, t, object, proposals(object, path))
+		switch {
+		case err != nil:
+			return nil, err
+		case made == nil:
+		case path[0] == "metadata":
+			labels = append(labels, *made)
+		case isDefault(ctx, t, object, path):
+			made.Default = true
+			defaulted = append(defaulted, *made)
+		default:
+			set = append(set, *made)
+		}
+	}
+	if len(set) == 0 {
+		set = defaulted[:min(1, len(defaulted))]
+	}
+	return choose(set, labels), nil
+}
+
+// choose takes one proposal of each sort, and more of the first if there are too few.
+func choose(set, labels []proposal) []proposal {
+	one := min(1, len(set))
+	all := slices.Concat(set[:one], labels[:min(1, len(labels))], set[one:])
+	return all[:min(maxProposals, len(all))]
+}
+
+// firstAccepted is the first proposal that the API server accepts, nil if it refuses all.
+func firstAccepted(ctx context.Context, t *trial.Trial, object *unstructured.Unstructured, tried []proposal) (*proposal, error) {
+	for _, made := range tried {
+		patch, err := json.Marshal(made.Patch)
+		if err != nil {
+			return nil, fmt.Errorf("write a patch: %w", err)
+		}
+		err = t.Cluster.Admin.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, patch), trial.Strict, client.DryRunAll)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err == nil {
+			return &made, nil
+		}
+	}
+	return nil, nil
+}
+
+// isDefault tells whether the API server gives a field its value if it is not set.
+func isDefault(ctx context.Context, t *trial.Trial, object *unstructured.Unstructured, path []string) bool {
+	bare := object.DeepCopy()
+	state.DropGenerated(bare)
+	bare.Object["metadata"] = map[string]any{"generateName": "default-", "namespace": object.GetNamespace()}
+	delete(bare.Object, "status")
+	unstructured.RemoveNestedField(bare.Object, path...)
+	if t.Cluster.Admin.Create(ctx, bare, client.DryRunAll) != nil {
+		return false
+	}
+	given, _, _ := unstructured.NestedFieldNoCopy(bare.Object, path...)
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
+	return equality.Semantic.DeepEqual(given, value)
+}

@@ -1,0 +1,215 @@
+// Package learn runs an operator twice and describes what it did, as a draft of operatortest.yaml for a person to correct.
+package learn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"example.com/operator-workshop/operatortest/config"
+	"example.com/operator-workshop/operatortest/internal/manifest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/testcluster"
+)
+
+// Options are what is known of an operator before it has run. Paths are relative to the working folder.
+type Options struct {
+	CRDs, Roles []string
+	Sample      string
+	// Command is the program and its arguments, with the placeholders of process.Values. It runs in Dir.
+	Command []string
+	// Dir is the folder of the file that is to be written, to which its paths are relative.
+	Dir string
+	// Timeout bounds the wait for the operator to be at rest.
+	Timeout time.Duration
+}
+
+// Check returns an error that says which flag is missing or wrong.
+func (o Options) Check() error {
+	switch {
+	case len(o.CRDs) == 0:
+		return errors.New("name the files or folders with the CustomResourceDefinitions by --crd")
+	case o.Sample == "":
+		return errors.New("name the file with a resource that the operator can meet by --sample")
+	case len(o.Command) == 0:
+		return errors.New(`say how to start the operator after "--", such as: -- ./manager "--namespace={{.Namespace}}"`)
+	case o.Timeout <= 0:
+		return fmt.Errorf("--timeout %s is no duration to wait for", o.Timeout)
+	}
+	objects, err := manifest.Read(o.Sample)
+	if err != nil {
+		return err
+	}
+	found, err := defines(o.CRDs, objects[0])
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("%s is a %s of %s, which no definition in %s has: name the folder of its definition by --crd",
+			o.Sample, objects[0].GetKind(), objects[0].GetAPIVersion(), strings.Join(o.CRDs, ", "))
+	}
+	return nil
+}
+
+// defines tells whether a definition in files and folders has the kind of an object.
+func defines(paths []string, object *unstructured.Unstructured) (bool, error) {
+	for _, path := range paths {
+		files := []string{path}
+		if info, err := os.Stat(path); err != nil {
+			return false, fmt.Errorf("--crd: %w", err)
+		} else if info.IsDir() {
+			if files, err = manifest.Files(path); err != nil {
+				return false, err
+			}
+		}
+		for _, file := range files {
+			definitions, err := manifest.Read(file)
+			if err != nil {
+				return false, err
+			}
+			if slices.ContainsFunc(definitions, func(definition *unstructured.Unstructured) bool { return isOf(definition, object) }) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+func isOf(definition, object *unstructured.Unstructured) bool {
+	typed := &apiextensionsv1.CustomResourceDefinition{}
+	if definition.GetKind() != "CustomResourceDefinition" || runtime.DefaultUnstructuredConverter.FromUnstructured(definition.Object, typed) != nil {
+		return false
+	}
+	kind := object.GroupVersionKind()
+	return typed.Spec.Group == kind.Group && typed.Spec.Names.Kind == kind.Kind &&
+		slices.ContainsFunc(typed.Spec.Versions, func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return version.Name == kind.Version && version.Served
+		})
+}
+
+// Learn runs the operator twice and returns the content of an operatortest.yaml.
+func Learn(ctx context.Context, options Options) (content []byte, err error) {
+	if err := options.Check(); err != nil {
+		return nil, err
+	}
+	file, err := options.file()
+	if err != nil {
+		return nil, err
+	}
+	output, err := os.MkdirTemp("", "operatortest-learn-")
+	if err != nil {
+		return nil, fmt.Errorf("create the folder of the operator's logs: %w", err)
+	}
+	defer os.RemoveAll(output)
+	running := file
+	running.Logs, running.Timeout = output, options.Timeout.String()
+	operator, err := running.Operator(options.Dir)
+	if err != nil {
+		return nil, err
+	}
+	cluster := &testcluster.Cluster{CRDs: operator.CRDs}
+	if err := cluster.Start(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	runner, err := trial.NewRunner(ctx, operator, cluster)
+	if err != nil {
+		return nil, err
+	}
+	defer runner.Close()
+	defer func() { err = errors.Join(err, runner.WaitAllEnded(ctx)) }()
+	first, err := observe(ctx, runner, "first run", output)
+	if err != nil {
+		return nil, err
+	}
+	second, err := observe(ctx, runner, "second run", output)
+	if err != nil {
+		return nil, err
+	}
+	undescribed, err := unknownFields(ctx, runner)
+	if err != nil {
+		return nil, err
+	}
+	return describe(file, first, second, undescribed).render()
+}
+
+// file has what the options say, with paths relative to Dir.
+func (o Options) file() (config.File, error) {
+	made := config.File{Command: slices.Clone(o.Command)}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return made, err
+	}
+	relative := func(path string) string {
+		if absolute, absErr := filepath.Abs(path); absErr == nil && !filepath.IsAbs(path) {
+			path, absErr = filepath.Rel(dir, absolute)
+			err = errors.Join(err, absErr)
+		}
+		return path
+	}
+	for _, path := range o.CRDs {
+		made.CRDs = append(made.CRDs, relative(path))
+	}
+	for _, path := range o.Roles {
+		made.Roles = append(made.Roles, relative(path))
+	}
+	made.Sample = relative(o.Sample)
+	if strings.Contains(made.Command[0], "/") {
+		made.Command[0] = relative(made.Command[0])
+		if !strings.Contains(made.Command[0], "/") {
+			made.Command[0] = "./" + made.Command[0] // else it is looked for on the PATH
+		}
+	}
+	return made, err
+}
+
+// describe compares two runs.
+func describe(file config.File, first, second run, undescribed []unknown) page {
+	children := pair(first, second)
+	for i := range children {
+		if at := slices.Index(first.children, children[i].first); at >= 0 {
+			children[i].Drift = first.drift[at]
+		}
+	}
+	file.Normalize = rules(first, second, children)
+	most := first
+	if len(second.writes) > len(first.writes) {
+		most = second
+	}
+	file.MaxWrites = len(most.writes)
+	made := page{File: file, Kind: first.resource.GetKind(), Verdict: verdictOf(first.resource), Children: children, Unknown: undescribed}
+	times := map[string]int{}
+	for _, write := range most.writes {
+		times[write.Kind()]++
+	}
+	for _, kind := range slices.Sorted(maps.Keys(times)) {
+		made.Writes = append(made.Writes, fmt.Sprintf("%d × %s", times[kind], kind))
+	}
+	return made
+}
+
+// unknownFields are the texts in the sample of which the schema tells too little to make others.
+func unknownFields(ctx context.Context, runner *trial.Runner) ([]unknown, error) {
+	specs, err := runner.Specs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []unknown
+	_, paths := specs.Changes()
+	for _, path := range paths {
+		if text, _, _ := unstructured.NestedString(map[string]any{"spec": specs.Base}, strings.Split(path, ".")...); text != "" {
+			found = append(found, unknown{path, text})
+		}
+	}
+	return found, nil
+}

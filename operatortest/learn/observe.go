@@ -1,0 +1,173 @@
+package learn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/state"
+	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/testcluster"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+const (
+	// quiet is how long the operator must have written nothing to count as at rest.
+	quiet = 3 * time.Second
+	// shownLines is how much of the operator's output an error shows.
+	shownLines = 10
+)
+
+// run is what one run of the operator ended with.
+type run struct {
+	resource *unstructured.Unstructured
+	children []*unstructured.Unstructured
+	state    state.Snapshot
+	// writes are those that took effect, without Events and leases.
+	writes []traffic.Request
+	// drift are proposals for the children, in their order.
+	drift [][]proposal
+}
+
+// observe runs the operator on the sample in a namespace of its own. output is the folder for what it prints.
+func observe(ctx context.Context, runner *trial.Runner, name, output string) (run, error) {
+	var made run
+	var failed error
+	err := runner.Try(ctx, name, func(ctx context.Context, t *trial.Trial) error {
+		t.Operator.Children = nil // the children of the run before are not known in this one
+		made, failed = observeIn(ctx, t, output)
+		return failed
+	})
+	if failed != nil {
+		return made, failed // without the log of all requests
+	}
+	return made, err
+}
+
+func observeIn(ctx context.Context, t *trial.Trial, output string) (run, error) {
+	operator := t.Start(operatortest.RunOptions{})
+	made := run{resource: t.Resource(nil)}
+	if err := t.Create(ctx, made.resource); err != nil {
+		return made, err
+	}
+	if err := waitAtRest(ctx, t, operator, output); err != nil {
+		return made, err
+	}
+	for _, request := range operator.Writes() {
+		if !request.IsEvent() && request.Status < http.StatusBadRequest {
+			made.writes = append(made.writes, request)
+		}
+	}
+	if err := t.Get(ctx, made.resource); err != nil {
+		return made, err
+	}
+	var err error
+	if made.children, err = findChildren(ctx, t); err != nil {
+		return made, err
+	}
+	for _, child := range made.children {
+		found, err := accepted(ctx, t, child)
+		if err != nil {
+			return made, err
+		}
+		made.drift = append(made.drift, found)
+		t.Operator.Children = append(t.Operator.Children, operatortest.Child{Kind: child.GroupVersionKind()})
+	}
+	made.state, err = t.State(ctx)
+	return made, err
+}
+
+// findChildren are the objects that the operator created and that still exist.
+func findChildren(ctx context.Context, t *trial.Trial) ([]*unstructured.Unstructured, error) {
+	asked, err := t.MadeElse()
+	if err != nil {
+		return nil, err
+	}
+	var children []*unstructured.Unstructured
+	for kind, names := range asked {
+		objects, err := t.List(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			isAsked := func(name string) bool { return trial.IsNamed(object.GetName(), name) }
+			if object.GetDeletionTimestamp() == nil && slices.ContainsFunc(names, isAsked) {
+				children = append(children, object)
+			}
+		}
+	}
+	slices.SortFunc(children, func(a, b *unstructured.Unstructured) int { return strings.Compare(key(a), key(b)) })
+	return children, nil
+}
+
+func key(object *unstructured.Unstructured) string {
+	return schema.GroupKind.String(object.GroupVersionKind().GroupKind()) + "/" + object.GetName()
+}
+
+// waitAtRest waits until the operator has written something, and then nothing for a while. It counts looks and not time, as
+// trial.Stillness does.
+func waitAtRest(ctx context.Context, t *trial.Trial, operator *trial.Instance, output string) error {
+	var writes []traffic.Request
+	looks := 0
+	err := wait.PollUntilContextTimeout(ctx, testcluster.PollInterval, t.Operator.Timeout, true, func(context.Context) (bool, error) {
+		select {
+		case <-operator.Done:
+			return false, operator.Err
+		default:
+		}
+		before := len(writes)
+		writes = operator.Writes()
+		looks++
+		if len(writes) != before || slices.ContainsFunc(writes, func(request traffic.Request) bool { return !request.Done }) {
+			looks = 0
+		}
+		return len(writes) > 0 && looks >= int(quiet/testcluster.PollInterval), nil
+	})
+	switch {
+	case err == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
+		return err
+	case len(writes) == 0:
+		return fmt.Errorf("the operator wrote nothing within %s: look whether it watches %s, where the sample is (--namespace={{.Namespace}}), and whether --role lets it; %s",
+			t.Operator.Timeout, t.Namespace, lastLines(output))
+	}
+	return fmt.Errorf("the operator was not at rest within %s: it goes on writing, %d requests so far, the last one %q; %s",
+		t.Operator.Timeout, len(writes), strings.TrimSpace(writes[len(writes)-1].String()), lastLines(output))
+}
+
+// lastLines is the end of what the operator printed last.
+func lastLines(output string) string {
+	files, err := filepath.Glob(filepath.Join(output, "*.log"))
+	if err != nil || len(files) == 0 {
+		return "it printed nothing"
+	}
+	newest := slices.MaxFunc(files, func(a, b string) int { return modified(a).Compare(modified(b)) })
+	content, err := os.ReadFile(newest)
+	if err != nil {
+		return err.Error()
+	}
+	text := strings.TrimSpace(string(content))
+	if text == "" {
+		return "it printed nothing"
+	}
+	lines := strings.Split(text, "\n")
+	return "its last lines:\n" + strings.Join(lines[max(0, len(lines)-shownLines):], "\n")
+}
+
+func modified(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}

@@ -1,0 +1,45 @@
+package learn
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// verdict is how a status says that the spec is met: by a condition, or an expression in CEL. Both are empty if it does not.
+type verdict struct {
+	Condition, Expression string
+	// Observed tells that it says which generation it is about.
+	Observed bool
+}
+
+// verdictOf reads the status of a resource that the operator is done with.
+func verdictOf(resource *unstructured.Unstructured) verdict {
+	_, observed, _ := unstructured.NestedInt64(resource.Object, "status", "observedGeneration")
+	// Conditions of another form can't be waited for.
+	conditions, _ := trial.ConditionsOf(resource)
+	types := append([]string{"Ready", "Available"}, slices.Sorted(maps.Keys(conditions))...)
+	for _, name := range types {
+		if condition := conditions[name]; condition.Status == metav1.ConditionTrue {
+			return verdict{Condition: name, Observed: observed || condition.ObservedGeneration != 0}
+		}
+	}
+	for _, name := range []string{"phase", "state"} {
+		value, _, _ := unstructured.NestedString(resource.Object, "status", name)
+		if value == "" {
+			continue
+		}
+		made := verdict{Expression: fmt.Sprintf("object.status.%s == %s", name, strconv.Quote(value)), Observed: observed}
+		if observed {
+			made.Expression += " && object.status.observedGeneration == object.metadata.generation"
+		}
+		return made
+	}
+	return verdict{Observed: observed}
+}

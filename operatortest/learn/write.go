@@ -1,0 +1,205 @@
+package learn
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"text/template"
+
+	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/operator-workshop/operatortest/config"
+)
+
+// maxListed is how many fields a comment names.
+const maxListed = 12
+
+// page is what the file is made of.
+type page struct {
+	config.File
+	Kind     string
+	Verdict  verdict
+	Children []child
+	Writes   []string
+	Unknown  []unknown
+}
+
+// unknown is a field of the spec of which the schema tells too little.
+type unknown struct {
+	Path  string
+	Value string
+}
+
+// Elects tells whether an argument is about leader election.
+func (p page) Elects() bool {
+	return slices.ContainsFunc(p.Command, func(argument string) bool { return strings.Contains(argument, "leader-elect") })
+}
+
+func (c child) APIVersion() string { return c.kind.GroupVersion().String() }
+func (c child) Kind() string       { return c.kind.Kind }
+func (c child) Generated() bool    { return len(c.name) == 0 && c.second != nil }
+func (c child) Once() bool         { return c.second == nil }
+
+// Name is the likeliest expression, or the one that says that there is no such child: a generated name can't be given.
+func (c child) Name() string {
+	if len(c.name) == 0 {
+		return `""`
+	}
+	return c.name[0]
+}
+
+// Fits are the other expressions for the same name, without the name itself, which comes last.
+func (c child) Fits() string {
+	if len(c.name) < 3 {
+		return ""
+	}
+	return strings.Join(c.name[1:len(c.name)-1], ", ")
+}
+
+// Constant tells that the name follows from no field.
+func (c child) Constant() bool { return len(c.name) == 1 }
+
+func (c child) Controlled() bool {
+	return slices.ContainsFunc(c.first.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.Controller != nil && *owner.Controller })
+}
+
+// NotOwned are the fields that the operator does not own.
+func (c child) NotOwned() string {
+	_, others := split(c.first)
+	var names []string
+	for _, path := range others {
+		names = append(names, strings.Join(path, "."))
+	}
+	if len(names) > maxListed {
+		names = append(names[:maxListed], "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+var fileTemplate = template.Must(template.New("operatortest.yaml").Funcs(template.FuncMap{"yaml": inline}).Parse(
+	`# Written by "operatortest learn" from two runs of the operator. It says what the operator did, which may not be what it should do:
+# correct it before you use it.
+crds: {{yaml .CRDs}}
+sample: {{yaml .Sample}}
+{{- if .Roles}}
+roles: {{yaml .Roles}}
+{{- else}}
+# Without roles the operator may do everything, and no behaviour tells what its roles lack.
+# roles: [config/rbac]
+{{- end}}
+command: {{yaml .Command}}
+{{- if not .Elects}}
+
+# It was started without leader election. Give the arguments for it, or say why it has none:
+# leaderElection: [--leader-elect, "--leader-election-namespace={{"{{"}}.LeaseNamespace{{"}}"}}"]
+# leftOut:
+#   failover: it has no leader election
+{{- end}}
+{{with .Verdict}}
+{{- if .Condition}}
+condition: {{yaml .Condition}} # True in the end
+{{- else if .Expression}}
+# No condition was True in the end, so this is the status of a resource that the operator was done with.
+converged: {{yaml .Expression}}
+{{- else}}
+# The status has neither a condition that was True in the end, nor a phase or a state. Say by which fields it tells that the spec is met:
+# converged: object.status.ready == true
+{{- end}}
+{{- if not .Observed}}
+# Nothing in the status says which generation it is about: set observedGeneration, or it may be about an older spec.
+{{- end}}
+{{- end}}
+{{if .Children}}
+children:
+{{- range .Children}}
+- apiVersion: {{yaml .APIVersion}}
+  kind: {{yaml .Kind}}
+  {{- if .Once}}
+  # Only one of the two runs left this object, {{.First}}: correct the name, or find out why.
+  {{- else if .Generated}}
+  # The name is generated, such as {{.First}}. No expression can give it, so drift fails for this child: leave it out with a reason.
+  {{- else if .Constant}}
+  # The same name in both runs, and it follows from no field: two resources in one namespace would share the object.
+  {{- end}}
+  name: {{yaml .Name}}{{with .Fits}} # or: {{.}}{{end}}
+  {{- if not .Controlled}}
+  # It has no controller reference to the {{$.Kind}}, which the behaviours demand.
+  {{- end}}
+  {{- with .NotOwned}}
+  # Fields that the operator does not own; what others may change belongs in foreign: {{.}}
+  {{- end}}
+  {{- if .Generated}}
+  {{- else if .Drift}}
+  drift:
+  {{- range .Drift}}
+    {{yaml .What}}: {{yaml .Patch}}{{if .Default}} # it has its default: remove this patch if the operator does not set it{{end}}
+  {{- end}}
+  {{- else}}
+  # No plain field was found that the API server lets anyone change. Name a patch that the operator must undo:
+  # drift: {another size: {spec: {size: 2}}}
+  {{- end}}
+{{- end}}
+{{- else}}
+# The operator created no object that was there in the end, but for Events and Leases.
+# children: []
+{{- end}}
+maxWrites: {{.MaxWrites}} # {{range $i, $write := .Writes}}{{if $i}}, {{end}}{{$write}}{{end}}
+{{- if .Normalize}}
+
+# What differed between the two runs. Each of these fields goes unchecked, so make sure that it must differ.
+normalize:
+{{- range .Normalize}}
+- kind: {{yaml .Kind}}
+  {{- if .Name}}
+  name: true
+  {{- end}}
+  {{- with .Fields}}
+  fields: {{yaml .}}
+  {{- end}}
+{{- end}}
+{{- end}}
+{{- if .Unknown}}
+
+# The schema tells too little of these fields to make other values. Add a second valid value to each:
+# values:
+{{- range .Unknown}}
+#   {{yaml .Path}}: [{{yaml .Value}}]
+{{- end}}
+{{- end}}
+`))
+
+// First names the object of the first run.
+func (c child) First() string { return c.first.GetName() }
+
+func (p page) render() ([]byte, error) {
+	var text bytes.Buffer
+	if err := fileTemplate.Execute(&text, p); err != nil {
+		return nil, fmt.Errorf("write the description: %w", err)
+	}
+	return text.Bytes(), nil
+}
+
+// inline is a value in YAML on one line.
+func inline(value any) (string, error) {
+	node := &yaml.Node{}
+	if err := node.Encode(value); err != nil {
+		return "", err
+	}
+	flow(node)
+	content, err := yaml.Marshal(node)
+	return strings.TrimSpace(string(content)), err
+}
+
+func flow(node *yaml.Node) {
+	switch {
+	case node.Kind != yaml.ScalarNode:
+		node.Style = yaml.FlowStyle
+	case strings.ContainsAny(node.Value, "\n"):
+		node.Style = yaml.DoubleQuotedStyle
+	}
+	for _, inner := range node.Content {
+		flow(inner)
+	}
+}
