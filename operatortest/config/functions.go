@@ -55,7 +55,9 @@ func nameOf(expression string, sample *unstructured.Unstructured) (func(*unstruc
 	if err != nil {
 		return nil, err
 	}
-	result, _, err := program.Eval(map[string]any{"object": sample.Object})
+	placed := sample.DeepCopy()
+	placed.SetNamespace("namespace") // of the trial
+	result, _, err := program.Eval(map[string]any{"object": placed.Object})
 	if err != nil {
 		return nil, fmt.Errorf("%s, for the sample: %w (a field that may be absent is written object.?spec.field.orValue(\"\"))", expression, err)
 	}

@@ -232,8 +232,13 @@ func TestRender(t *testing.T) {
 	} {
 		g.Expect(text).To(ContainSubstring(line))
 	}
-	path := filepath.Join(t.TempDir(), "operatortest.yaml")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "operatortest.yaml")
 	g.Expect(os.WriteFile(path, content, 0o600)).To(Succeed())
+	sample, err := first.resource.MarshalJSON()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(os.WriteFile(filepath.Join(dir, "sample.yaml"), sample, 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(dir, "manager"), nil, 0o700)).To(Succeed())
 	operator, err := config.Load(path)
 	g.Expect(err).NotTo(HaveOccurred(), text)
 	g.Expect(operator.Children).To(HaveLen(5))
