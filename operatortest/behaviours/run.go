@@ -1,7 +1,6 @@
 package behaviours
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,7 +72,7 @@ func Run(ctx context.Context, operator operatortest.Operator, cluster *testclust
 	}
 	selected := func(name string) bool { return len(options.Only) == 0 || slices.Contains(options.Only, name) }
 	began := time.Now()
-	made := &report.Report{Began: began, Seed: cmp.Or(operator.Seed, 1)}
+	made := &report.Report{Began: began, Seed: randomSeed(operator)}
 	add := func(behaviour report.Behaviour) {
 		made.Behaviours = append(made.Behaviours, behaviour)
 		if options.Progress != nil {

@@ -83,7 +83,7 @@ func newSearch(runner *trial.Runner, known *specgen.Specs) *search {
 }
 
 // randomSeed is what everything random is drawn from.
-func randomSeed(runner *trial.Runner) int64 { return cmp.Or(runner.Operator.Seed, 1) }
+func randomSeed(operator operatortest.Operator) int64 { return cmp.Or(operator.Seed, 1) }
 
 // plan is what is drawn at random: the specs to visit, and sequences among them.
 type plan struct {
@@ -161,7 +161,7 @@ func (s *search) plan(ctx context.Context) ([]sequence, error) {
 		}
 	}
 	var drawn plan
-	runRapid(randomSeed(s.Runner), defaultShrinkTime, func(t *rapid.T) {
+	runRapid(randomSeed(s.Operator), defaultShrinkTime, func(t *rapid.T) {
 		if made := s.draw(t); drawn.specs == nil {
 			drawn = made
 		}

@@ -32,7 +32,7 @@ func (s *search) report(ctx context.Context, number int, failing sequence) error
 		shortest, again = failing, failed // the operator was only slow
 	}
 	return fmt.Errorf("expected a resource to end alike whatever its spec was before\nfound another end by these steps, the shortest way there:\n%s"+
-		"drawn from Operator.Seed %d\n%w", shortest, randomSeed(s.Runner), again)
+		"drawn from Operator.Seed %d\n%w", shortest, randomSeed(s.Operator), again)
 }
 
 // shrink lets rapid draw the same plan again and simplify it, as long as the
@@ -46,7 +46,7 @@ func (s *search) shrink(ctx context.Context, number int, failing sequence) seque
 	_ = s.Try(ctx, "a shorter sequence", func(ctx context.Context, t *trial.Trial) error { // an error of clearing up tells nothing here
 		search.trial = t
 		t.Start(operatortest.RunOptions{})
-		runRapid(randomSeed(s.Runner), cmp.Or(s.ShrinkTime, defaultShrinkTime), func(t *rapid.T) {
+		runRapid(randomSeed(s.Operator), cmp.Or(s.ShrinkTime, defaultShrinkTime), func(t *rapid.T) {
 			made, err := s.keepAdmitted(ctx, s.draw(t).sequences[number])
 			if err == nil && search.fails(ctx, made) {
 				shortest = made

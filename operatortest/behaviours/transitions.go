@@ -150,7 +150,7 @@ func tryDetour(ctx context.Context, runner *trial.Runner, unmeetable operatortes
 	})
 }
 
-// prepareBlocker puts up what stands in the way, and returns it if it has the
+// prepareBlocker makes what blocks a spec, and returns it if it has the
 // kind and name of a child.
 func prepareBlocker(ctx context.Context, t *trial.Trial, unmeetable operatortest.Unmeetable, spec map[string]any) (*unstructured.Unstructured, error) {
 	if err := t.PrepareUnmeetable(ctx, unmeetable); err != nil {

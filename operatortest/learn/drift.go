@@ -67,26 +67,12 @@ func managed(fields map[string]any, outer []string) [][]string {
 	return paths
 }
 
-// leavesOf are the paths of the fields without inner fields, lists as a whole.
-func leavesOf(fields map[string]any, outer []string) [][]string {
-	var paths [][]string
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		path := append(slices.Clone(outer), name)
-		if inner, ok := fields[name].(map[string]any); ok && len(inner) > 0 {
-			paths = append(paths, leavesOf(inner, path)...)
-			continue
-		}
-		paths = append(paths, path)
-	}
-	return paths
-}
-
 // split are the fields of a child that the operator owns, and the others, without status, most of the metadata, and what
 // the API server generates.
 func split(object *unstructured.Unstructured) (own, others [][]string) {
 	known, content := owned(object), object.DeepCopy()
 	state.DropGenerated(content)
-	for _, path := range leavesOf(content.Object, nil) {
+	for _, path := range trial.Leaves(content.Object, nil) {
 		isMeta := path[0] == "metadata" && (len(path) < 3 || path[1] != "labels" && path[1] != "annotations")
 		if isMeta || slices.Contains([]string{"apiVersion", "kind", "status"}, path[0]) || path[len(path)-1] == state.RevisionAnnotation {
 			continue

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"example.com/operator-workshop/operatortest/internal/trial"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -27,7 +28,7 @@ type source struct{ expression, value string }
 func sourcesOf(resource *unstructured.Unstructured) []source {
 	sources := []source{{"object.metadata.name", resource.GetName()}}
 	spec, _, _ := unstructured.NestedMap(resource.Object, "spec")
-	for _, path := range leavesOf(spec, nil) {
+	for _, path := range trial.Leaves(spec, nil) {
 		if text, _, _ := unstructured.NestedString(spec, path...); text != "" {
 			sources = append(sources, source{"object.spec" + selectors(path), text})
 		}

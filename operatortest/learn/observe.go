@@ -18,16 +18,13 @@ import (
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/state"
 	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/process"
 	"example.com/operator-workshop/operatortest/testcluster"
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-const (
-	// quiet is how long the operator must have written nothing to count as at rest.
-	quiet = 3 * time.Second
-	// shownLines is how much of the operator's output an error shows.
-	shownLines = 10
-)
+// quiet is how long the operator must have written nothing to count as at rest.
+const quiet = 3 * time.Second
 
 // run is what one run of the operator ended with.
 type run struct {
@@ -115,24 +112,18 @@ func key(object *unstructured.Unstructured) string {
 	return schema.GroupKind.String(object.GroupVersionKind().GroupKind()) + "/" + object.GetName()
 }
 
-// waitAtRest waits until the operator has written something, and then nothing for a while. It counts looks and not time, as
-// trial.Stillness does.
+// waitAtRest waits until the operator has written something, and then nothing for a while.
 func waitAtRest(ctx context.Context, t *trial.Trial, operator *trial.Instance, output string) error {
 	var writes []traffic.Request
-	looks := 0
+	stillness := trial.Stillness{Quiet: quiet}
 	err := wait.PollUntilContextTimeout(ctx, testcluster.PollInterval, t.Operator.Timeout, true, func(context.Context) (bool, error) {
 		select {
 		case <-operator.Done:
 			return false, operator.Err
 		default:
 		}
-		before := len(writes)
 		writes = operator.Writes()
-		looks++
-		if len(writes) != before || slices.ContainsFunc(writes, func(request traffic.Request) bool { return !request.Done }) {
-			looks = 0
-		}
-		return len(writes) > 0 && looks >= int(quiet/testcluster.PollInterval), nil
+		return stillness.Still(writes) && len(writes) > 0, nil
 	})
 	switch {
 	case err == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
@@ -152,16 +143,12 @@ func lastLines(output string) string {
 		return "it printed nothing"
 	}
 	newest := slices.MaxFunc(files, func(a, b string) int { return modified(a).Compare(modified(b)) })
-	content, err := os.ReadFile(newest)
+	file, err := os.Open(newest)
 	if err != nil {
 		return err.Error()
 	}
-	text := strings.TrimSpace(string(content))
-	if text == "" {
-		return "it printed nothing"
-	}
-	lines := strings.Split(text, "\n")
-	return "its last lines:\n" + strings.Join(lines[max(0, len(lines)-shownLines):], "\n")
+	defer file.Close()
+	return process.LastLines(file)
 }
 
 func modified(path string) time.Time {

@@ -71,11 +71,11 @@ func (r *running) wait(ctx context.Context, grace time.Duration) error {
 	case killed:
 		return traffic.ErrKilled
 	case early:
-		return fmt.Errorf("the operator ended before it was told to (%s); %s", r.command.ProcessState, r.lastLines())
+		return fmt.Errorf("the operator ended before it was told to (%s); %s", r.command.ProcessState, LastLines(r.log))
 	case !inTime:
-		return fmt.Errorf("the operator, or a program that it started, was still running %s after SIGTERM and was killed; %s", grace, r.lastLines())
+		return fmt.Errorf("the operator, or a program that it started, was still running %s after SIGTERM and was killed; %s", grace, LastLines(r.log))
 	case !r.obeyed():
-		return fmt.Errorf("the operator ended with an error after SIGTERM (%s); %s", r.command.ProcessState, r.lastLines())
+		return fmt.Errorf("the operator ended with an error after SIGTERM (%s); %s", r.command.ProcessState, LastLines(r.log))
 	}
 	return nil
 }
@@ -87,14 +87,14 @@ func (r *running) obeyed() bool {
 	return state.Success() || state.ExitCode() == terminatedStatus || ok && status.Signaled() && status.Signal() == syscall.SIGTERM
 }
 
-// lastLines is the end of what the operator printed, for errors.
-func (r *running) lastLines() string {
-	info, err := r.log.Stat()
+// LastLines is the end of what an operator printed to a file, for errors.
+func LastLines(log *os.File) string {
+	info, err := log.Stat()
 	if err != nil {
 		return err.Error()
 	}
 	end := make([]byte, min(info.Size(), shownBytes))
-	if _, err := r.log.ReadAt(end, info.Size()-int64(len(end))); err != nil {
+	if _, err := log.ReadAt(end, info.Size()-int64(len(end))); err != nil {
 		return err.Error()
 	}
 	text := strings.TrimSpace(string(end))

@@ -112,20 +112,12 @@ func (t *Trial) Met(resource *unstructured.Unstructured) error {
 	if t.Operator.Converged != nil {
 		return t.Operator.Converged(resource)
 	}
-	conditions, err := ConditionsOf(resource)
+	condition, err := t.presentCondition(resource)
 	if err != nil {
 		return err
 	}
-	wanted := t.Operator.Condition
-	condition, found := conditions[wanted]
-	if !found {
-		return fmt.Errorf("there is no condition %s yet", wanted)
-	}
-	if err := observed(resource, condition); err != nil {
-		return err
-	}
 	if condition.Status != metav1.ConditionTrue {
-		return fmt.Errorf("condition %s is %s, %s: %s", wanted, condition.Status, condition.Reason, condition.Message)
+		return fmt.Errorf("condition %s is %s, %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message)
 	}
 	return current(resource)
 }
@@ -141,22 +133,27 @@ func (t *Trial) Unmet(ctx context.Context, resource *unstructured.Unstructured) 
 		}
 		return nil
 	}
-	conditions, err := ConditionsOf(resource)
+	condition, err := t.presentCondition(resource)
 	if err != nil {
 		return err
 	}
-	wanted := t.Operator.Condition
-	condition, found := conditions[wanted]
-	if !found {
-		return fmt.Errorf("there is no condition %s yet", wanted)
-	}
-	if err := observed(resource, condition); err != nil {
-		return err
-	}
 	if condition.Status == metav1.ConditionTrue {
-		return fmt.Errorf("condition %s is True", wanted)
+		return fmt.Errorf("condition %s is True", condition.Type)
 	}
 	return nil
+}
+
+// presentCondition is the operator's condition. It is an error if there is none, or if it is about an older spec.
+func (t *Trial) presentCondition(resource *unstructured.Unstructured) (metav1.Condition, error) {
+	conditions, err := ConditionsOf(resource)
+	if err != nil {
+		return metav1.Condition{}, err
+	}
+	condition, found := conditions[t.Operator.Condition]
+	if !found {
+		return condition, fmt.Errorf("there is no condition %s yet", t.Operator.Condition)
+	}
+	return condition, observed(resource, condition)
 }
 
 // observed returns an error if the status says that it is about an older spec. It may not say what it is about at all: the

@@ -15,7 +15,6 @@ import (
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/specgen"
-	"example.com/operator-workshop/operatortest/internal/state"
 )
 
 // ForeignPatch is what anybody may write to any object.
@@ -62,7 +61,7 @@ func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, c
 
 // differ tells whether two versions of an object differ in what is compared.
 func (t *Trial) differ(before, after *unstructured.Unstructured) (bool, error) {
-	normalize := state.Normalizer{Resource: t.Sample.GroupVersionKind(), Further: t.Operator.Normalize}
+	normalize := t.normalizer()
 	_, former, err := normalize.Normalize(before, strings.NewReplacer())
 	if err != nil {
 		return false, err
@@ -84,7 +83,7 @@ func ChangedFields(patch string, before, after *unstructured.Unstructured) []fie
 		return nil // the API server has refused it
 	}
 	var changed []field
-	for _, path := range leaves(content, nil) {
+	for _, path := range Leaves(content, nil) {
 		if value := valueAt(after, path); !equality.Semantic.DeepEqual(value, valueAt(before, path)) {
 			changed = append(changed, field{path: path, value: value})
 		}
@@ -92,17 +91,17 @@ func ChangedFields(patch string, before, after *unstructured.Unstructured) []fie
 	return changed
 }
 
-// leaves are the paths of the fields that a merge patch sets or removes. It replaces a list as a whole.
-func leaves(patch map[string]any, outer []string) [][]string {
+// Leaves are the paths of the fields without inner fields, such as a merge patch sets or removes; lists as a whole.
+func Leaves(fields map[string]any, outer []string) [][]string {
 	var paths [][]string
-	for _, name := range slices.Sorted(maps.Keys(patch)) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		path := append(slices.Clone(outer), name)
-		inner, ok := patch[name].(map[string]any)
+		inner, ok := fields[name].(map[string]any)
 		if !ok || len(inner) == 0 {
 			paths = append(paths, path)
 			continue
 		}
-		paths = append(paths, leaves(inner, path)...)
+		paths = append(paths, Leaves(inner, path)...)
 	}
 	return paths
 }

@@ -34,7 +34,7 @@ func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 		}
 		objects = append(objects, made...)
 	}
-	normalize := state.Normalizer{Resource: t.Sample.GroupVersionKind(), Further: t.Operator.Normalize}
+	normalize := t.normalizer()
 	found, names := state.Snapshot{}, strings.NewReplacer(placeholders...)
 	for _, object := range objects {
 		if t.Foreign[object.GetUID()] || object.GetName() == clusterCertificate {
@@ -54,6 +54,10 @@ func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 		found[state.External] = external
 	}
 	return found, nil
+}
+
+func (t *Trial) normalizer() state.Normalizer {
+	return state.Normalizer{Resource: t.Sample.GroupVersionKind(), Further: t.Operator.Normalize}
 }
 
 // cachedKey marks a context in which a trial reads from the Runner's store.

@@ -29,6 +29,11 @@ func WithBehaviour(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, behaviourKey{}, name)
 }
 
+func behaviourOf(ctx context.Context) string {
+	behaviour, _ := ctx.Value(behaviourKey{}).(string)
+	return behaviour
+}
+
 // reference marks trials whose results several behaviours use. They wait for no turn: others hold theirs while they wait for
 // these.
 func reference(ctx context.Context) context.Context {
@@ -56,13 +61,12 @@ var noWord = regexp.MustCompile(`[^a-z0-9]+`)
 
 // skips tells whether only another trial was asked for.
 func (runner *Runner) skips(ctx context.Context, name string) bool {
-	behaviour, _ := ctx.Value(behaviourKey{}).(string)
-	return runner.OnlyTrial != "" && ctx.Value(slotKey{}) == nil && id(behaviour, name) != runner.OnlyTrial
+	return runner.OnlyTrial != "" && ctx.Value(slotKey{}) == nil && id(behaviourOf(ctx), name) != runner.OnlyTrial
 }
 
 // record notes what became of a trial.
 func (runner *Runner) record(ctx context.Context, name string, began time.Time, t *Trial, err error) {
-	behaviour, _ := ctx.Value(behaviourKey{}).(string)
+	behaviour := behaviourOf(ctx)
 	made := Record{Behaviour: behaviour, Began: began, Trial: report.Trial{
 		ID: id(behaviour, name), Name: name, Result: report.Passed, Remark: t.Remark, Seconds: time.Since(began).Seconds(),
 	}}

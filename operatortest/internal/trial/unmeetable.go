@@ -51,7 +51,7 @@ func (t *Trial) MakeUnmeetable(ctx context.Context, resource *unstructured.Unstr
 	})
 }
 
-// PrepareUnmeetable makes what stands in the way of a spec, once.
+// PrepareUnmeetable makes what blocks a spec, once.
 func (t *Trial) PrepareUnmeetable(ctx context.Context, unmeetable operatortest.Unmeetable) error {
 	if unmeetable.Prepare == nil || t.prepared[unmeetable.Name] {
 		return nil

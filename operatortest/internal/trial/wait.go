@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,11 @@ const Quiet = 400 * time.Millisecond
 
 // Stillness finds out by looking again and again whether an operator is done. It counts looks and
 // not time: on a busy machine the operator is slow, and so are they.
-type Stillness struct{ requests, looks int }
+type Stillness struct {
+	// Quiet is how long without a request counts; the constant Quiet if zero.
+	Quiet           time.Duration
+	requests, looks int
+}
 
 // Still tells whether no request is in flight, and none was made for as many looks as usually take Quiet.
 func (s *Stillness) Still(requests []traffic.Request) bool {
@@ -29,7 +34,7 @@ func (s *Stillness) Still(requests []traffic.Request) bool {
 		return false
 	}
 	s.looks++
-	return s.looks >= int(Quiet/testcluster.PollInterval)
+	return s.looks >= int(cmp.Or(s.Quiet, Quiet)/testcluster.PollInterval)
 }
 
 // WaitAtRest waits until the operator has written nothing for a while.
