@@ -1,0 +1,109 @@
+package form
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// Steps says what a form consists of.
+type Steps interface {
+	// Pending tells whether a step is not done in this form. It is an error if there is no such step.
+	Pending(id string) (bool, error)
+	// Title is what the step is about, without a full stop.
+	Title(id string) string
+}
+
+// Derive returns a file's form, and whether it has one: a file may come with a later step.
+func Derive(name string, source []byte, steps Steps) (derived []byte, exists bool, err error) {
+	if !bytes.Contains(source, []byte("workshop:")) {
+		return source, true, nil
+	}
+	switch path.Ext(name) {
+	case ".go":
+		derived, exists, err = deriveGo(name, source, steps)
+	case ".yaml", ".yml":
+		derived, exists, err = deriveYAML(source, steps)
+	default:
+		return source, true, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("%s: %w", name, err)
+	}
+	return derived, exists, nil
+}
+
+// mark is a comment that says which step something belongs to.
+type mark struct {
+	word, step, text string
+	pending          bool
+}
+
+// markText matches a mark without the characters that begin a comment.
+var markText = regexp.MustCompile(`^workshop:([a-z]+) (\S+)(?: (.*))?$`)
+
+// parseMark returns nil for any other comment.
+func parseMark(comment string, steps Steps) (*mark, error) {
+	if !strings.HasPrefix(comment, "workshop:") {
+		return nil, nil
+	}
+	match := markText.FindStringSubmatch(comment)
+	if match == nil {
+		return nil, fmt.Errorf("%q is no mark: write workshop:step, workshop:until, workshop:markers or workshop:file, a space, and the ID of a step", comment)
+	}
+	switch match[1] {
+	case "step", "until", "markers", "file":
+	default:
+		return nil, fmt.Errorf("%q: the marks are workshop:step, workshop:until, workshop:markers and workshop:file", comment)
+	}
+	pending, err := steps.Pending(match[2])
+	return &mark{word: match[1], step: match[2], text: match[3], pending: pending}, err
+}
+
+// lines are the lines of a file, of which some are replaced. A nil element is a line that goes.
+type lines struct {
+	text     []string
+	replaced map[int]*string
+}
+
+func newLines(source []byte) *lines {
+	return &lines{text: strings.Split(string(source), "\n"), replaced: map[int]*string{}}
+}
+
+// drop removes the lines from first to last, which count from 1.
+func (l *lines) drop(first, last int) {
+	for line := first; line <= last; line++ {
+		l.replaced[line] = nil
+	}
+}
+
+// put replaces a line by others.
+func (l *lines) put(line int, text string) { l.replaced[line] = &text }
+
+// dropped tells whether a line goes.
+func (l *lines) dropped(line int) bool {
+	text, replaced := l.replaced[line]
+	return replaced && text == nil
+}
+
+// indentation is the white space that a line begins with.
+func (l *lines) indentation(line int) string {
+	text := l.text[line-1]
+	return text[:len(text)-len(strings.TrimLeft(text, " \t"))]
+}
+
+func (l *lines) String() string {
+	kept := make([]string, 0, len(l.text))
+	for i, text := range l.text {
+		replacement, replaced := l.replaced[i+1]
+		switch {
+		case !replaced:
+			kept = append(kept, text)
+		case replacement != nil:
+			kept = append(kept, *replacement)
+		}
+	}
+	return strings.Join(kept, "\n")
+}

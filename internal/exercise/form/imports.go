@@ -1,0 +1,73 @@
+package form
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// pruneImports leaves out the imports that a file does not use.
+func pruneImports(name string, source []byte) ([]byte, error) {
+	set := token.NewFileSet()
+	syntax, err := parser.ParseFile(set, name, source, parser.ParseComments)
+	if err != nil {
+		return nil, fmt.Errorf("the form is no Go code: %w", err)
+	}
+	used := map[string]bool{}
+	ast.Inspect(syntax, func(node ast.Node) bool {
+		if selector, is := node.(*ast.SelectorExpr); is {
+			// The parser has resolved what is declared in this file: a variable may be named like a package.
+			if pkg, is := selector.X.(*ast.Ident); is && pkg.Obj == nil {
+				used[pkg.Name] = true
+			}
+		}
+		return true
+	})
+	file := newLines(source)
+	for _, declaration := range syntax.Decls {
+		imports, is := declaration.(*ast.GenDecl)
+		if !is || imports.Tok != token.IMPORT {
+			continue
+		}
+		left := 0
+		for _, spec := range imports.Specs {
+			spec := spec.(*ast.ImportSpec)
+			called := importName(spec)
+			if called == "_" || called == "." || used[called] {
+				left++
+				continue
+			}
+			line := set.Position(spec.Pos()).Line
+			file.drop(line, line)
+		}
+		if left == 0 {
+			file.drop(set.Position(imports.Pos()).Line, set.Position(imports.End()).Line)
+		}
+	}
+	return []byte(file.String()), nil
+}
+
+// majorVersion matches the last element of the paths of modules from version 2 on.
+var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
+
+// importName is the name by which a file calls a package. For an import without a name it is taken from the path, as
+// goimports does.
+func importName(spec *ast.ImportSpec) string {
+	if spec.Name != nil {
+		return spec.Name.Name
+	}
+	imported, err := strconv.Unquote(spec.Path.Value)
+	if err != nil {
+		return ""
+	}
+	base := path.Base(imported)
+	if majorVersion.MatchString(base) && strings.Contains(imported, "/") && !strings.HasPrefix(imported, "k8s.io/api") {
+		base = path.Base(path.Dir(imported))
+	}
+	return base
+}

@@ -1,0 +1,69 @@
+package form
+
+import (
+	"fmt"
+	"strings"
+)
+
+func deriveYAML(source []byte, steps Steps) (derived []byte, exists bool, err error) {
+	file := newLines(source)
+	for i, text := range file.text {
+		line := i + 1
+		comment, found := strings.CutPrefix(strings.TrimSpace(text), "# ")
+		if !found || file.dropped(line) {
+			continue
+		}
+		marked, err := parseMark(comment, steps)
+		if err != nil {
+			return nil, false, fmt.Errorf("line %d: %w", line, err)
+		}
+		if marked == nil {
+			continue
+		}
+		switch {
+		case marked.word == "file" && marked.pending:
+			return nil, false, nil
+		case marked.word == "until" && marked.pending:
+			file.put(line, file.indentation(line)+marked.text)
+		case marked.word == "step" && marked.pending:
+			last, err := file.node(line + 1)
+			if err != nil {
+				return nil, false, err
+			}
+			file.drop(line, last)
+			if marked.text != "" {
+				file.put(line, file.indentation(line)+"# Step "+marked.step+": "+marked.text)
+			}
+		default:
+			file.drop(line, line)
+		}
+	}
+	return []byte(file.String()), true, nil
+}
+
+// node returns the last line of the key or list element that begins at first: all deeper lines belong to it.
+func (l *lines) node(first int) (last int, err error) {
+	for first <= len(l.text) && strings.HasPrefix(strings.TrimSpace(l.text[first-1]), "#") {
+		first++
+	}
+	if first > len(l.text) || strings.TrimSpace(l.text[first-1]) == "" {
+		return 0, fmt.Errorf("line %d: expected a key or a list element below a mark", first)
+	}
+	depth := len(l.indentation(first))
+	isElement := strings.HasPrefix(strings.TrimSpace(l.text[first-1]), "- ")
+	last = first
+	for line := first + 1; line <= len(l.text); line++ {
+		text := strings.TrimSpace(l.text[line-1])
+		if text == "" {
+			continue
+		}
+		deeper := len(l.indentation(line)) > depth
+		// A list may be as deep as its key.
+		listed := !isElement && len(l.indentation(line)) == depth && strings.HasPrefix(text, "- ")
+		if !deeper && !listed {
+			break
+		}
+		last = line
+	}
+	return last, nil
+}
