@@ -31,7 +31,7 @@ STAGE_GOAL := $(firstword $(MAKECMDGOALS))
 VERBS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
 .PHONY: $(STAGE_GOAL) $(VERBS)
 $(STAGE_GOAL): bootstrap
-	@$(WORKSHOP) stage $(STAGE_GOAL) $(VERBS) $(if $(call given,FROM),--from $(FROM))
+	@$(WORKSHOP) stage $(STAGE_GOAL) $(VERBS) $(if $(call given,FROM),--from $(FROM)) $(if $(call given,STEP),--step $(STEP))
 ifneq (,$(VERBS))
 $(VERBS): $(STAGE_GOAL) ; @:
 endif
@@ -93,6 +93,10 @@ kind-load: bootstrap ## Copy the image IMG=… from docker into the kind cluster
 .PHONY: tour
 tour: bootstrap ## Play all chapters in order (QUIET=1: a line for each step)
 	@$(WORKSHOP) tour $(if $(call given,QUIET),--quiet)
+
+.PHONY: progress
+progress: bootstrap ## Show how far you are with the exercises (make stage-N start|check|hint|diff|solve|reset [STEP=N.M])
+	@$(WORKSHOP) progress
 
 .PHONY: test
 test: go_test = go test -timeout 30m ./...

@@ -137,9 +137,14 @@ func (c *controller) stop() {
 // work runs the workers until ctx ends, and then until the queue is empty. The end of
 // ctx cancels no request. The end of leading does, at once, and so does the
 // drain timeout, with an error.
+//
+//workshop:step 2.8
 func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {
 	c.recorder = recorder
+	//workshop:until 2.14b working := leading
+	//workshop:step 2.14b
 	working, abort := context.WithCancel(leading)
+	//workshop:step 2.14b
 	defer abort()
 	var workers sync.WaitGroup
 	for range c.workers {
@@ -155,19 +160,28 @@ func (c *controller) work(ctx, leading context.Context, recorder events.EventRec
 	}
 	// From here on the queue ignores new keys, and workers return when it is empty.
 	c.queue.ShutDown()
+	//workshop:step 2.14b
 	logger := klog.FromContext(ctx)
+	//workshop:step 2.14b
 	logger.Info("Stopping", "queued", c.queue.Len())
+	//workshop:step 2.14b
 	timeout := time.AfterFunc(c.drain, abort)
 	workers.Wait()
+	//workshop:until 2.14b return nil
+	//workshop:step 2.14b
 	logger.Info("Stopped")
+	//workshop:step 2.14b
 	if timeout.Stop() || leading.Err() != nil {
 		return nil
 	}
+	//workshop:step 2.14b
 	return fmt.Errorf("work was still in progress %s after the signal to stop: the next start goes on with it, --drain-timeout gives it longer", c.drain)
 }
 
 // processNext takes one key from the queue and syncs it. It returns false when the
 // queue is shut down and empty. The queue never gives a key to two workers at a time.
+//
+//workshop:step 2.8
 func (c *controller) processNext(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {
@@ -203,6 +217,7 @@ const (
 	byOwner = "owner"
 )
 
+//workshop:step 2.12
 func indexByDeploymentName(object any) ([]string, error) {
 	foo, ok := object.(*examplev1alpha1.Foo)
 	if !ok {
@@ -211,6 +226,7 @@ func indexByDeploymentName(object any) ([]string, error) {
 	return []string{cache.NewObjectName(foo.Namespace, foo.Spec.DeploymentName).String()}, nil
 }
 
+//workshop:step 2.14a
 func indexByOwner(object any) ([]string, error) {
 	deployment, ok := object.(*appsv1.Deployment)
 	if !ok {

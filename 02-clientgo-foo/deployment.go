@@ -24,6 +24,8 @@ var fooKind = examplev1alpha1.SchemeGroupVersion.WithKind("Foo")
 
 // selectorLabels select the pods of a Foo's Deployment. A selector is immutable, so
 // it holds nothing that can change. The Deployment's name can't, and is unique in the namespace.
+//
+//workshop:step 2.9a
 func selectorLabels(foo *examplev1alpha1.Foo) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/name":     "foo",
@@ -33,6 +35,8 @@ func selectorLabels(foo *examplev1alpha1.Foo) map[string]string {
 
 // newDeployment returns the desired Deployment of a Foo. Its pods meet the
 // strictest of Kubernetes' pod security standards, "restricted".
+//
+//workshop:step 2.9a
 func newDeployment(foo *examplev1alpha1.Foo) *appsv1.Deployment {
 	podLabels := labels.Merge(selectorLabels(foo), labels.Set{"app.kubernetes.io/managed-by": programName})
 	return &appsv1.Deployment{
@@ -86,6 +90,8 @@ func resources(cpu, memory string) corev1.ResourceList {
 // Server-side apply would compare on the server, at the price of a request for each sync, and
 // would adopt an object that the cache does not show. The UID in the patch makes the API server
 // refuse it if the Deployment has since been deleted and recreated.
+//
+//workshop:step 2.10a
 func newPatch(found, wanted *appsv1.Deployment) ([]byte, error) {
 	changed := found.DeepCopy()
 	setOwnedFields(changed, wanted)
@@ -111,6 +117,8 @@ func newPatch(found, wanted *appsv1.Deployment) ([]byte, error) {
 
 // setOwnedFields copies the fields that newDeployment sets into a Deployment, and no
 // others. The selector is left out, because it is immutable.
+//
+//workshop:step 2.10a
 func setOwnedFields(deployment, wanted *appsv1.Deployment) {
 	deployment.Labels = labels.Merge(deployment.Labels, wanted.Labels)
 	deployment.Spec.Replicas = wanted.Spec.Replicas
@@ -119,6 +127,7 @@ func setOwnedFields(deployment, wanted *appsv1.Deployment) {
 	setOwnedPodFields(&template.Spec, &wanted.Spec.Template.Spec)
 }
 
+//workshop:step 2.10a
 func setOwnedPodFields(pod, wanted *corev1.PodSpec) {
 	pod.AutomountServiceAccountToken = wanted.AutomountServiceAccountToken
 	if pod.SecurityContext == nil {
@@ -138,6 +147,8 @@ func setOwnedPodFields(pod, wanted *corev1.PodSpec) {
 }
 
 // containerOf returns the Foo's container in the pod, and appends one if there is none.
+//
+//workshop:step 2.10a
 func containerOf(pod *corev1.PodSpec) *corev1.Container {
 	for i := range pod.Containers {
 		if pod.Containers[i].Name == containerName {

@@ -15,6 +15,8 @@ import (
 // handleEvents makes every change of a Foo or of its Deployment queue the Foo's
 // key. The key does not say what has changed, on purpose: a sync looks at everything,
 // so events may be merged, repeated or missed.
+//
+//workshop:step 2.7
 func (c *controller) handleEvents(foos, deployments cache.SharedIndexInformer) error {
 	fooHandler, err := foos.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.fooChanged,
@@ -25,18 +27,23 @@ func (c *controller) handleEvents(foos, deployments cache.SharedIndexInformer) e
 	if err != nil {
 		return fmt.Errorf("register an event handler for Foos: %w", err)
 	}
+	//workshop:step 2.12
 	deploymentHandler, err := deployments.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    c.deploymentChanged,
 		UpdateFunc: c.deploymentUpdated,
 		DeleteFunc: c.deploymentChanged,
 	})
+	//workshop:step 2.12
 	if err != nil {
 		return fmt.Errorf("register an event handler for Deployments: %w", err)
 	}
+	//workshop:until 2.12 c.handlers = []cache.DoneChecker{fooHandler.HasSyncedChecker()}
+	//workshop:step 2.12
 	c.handlers = []cache.DoneChecker{fooHandler.HasSyncedChecker(), deploymentHandler.HasSyncedChecker()}
 	return nil
 }
 
+//workshop:step 2.7
 func (c *controller) fooChanged(object any) {
 	if foo := objectOf[*examplev1alpha1.Foo](object); foo != nil {
 		c.queue.Add(cache.MetaObjectToName(foo))
@@ -45,6 +52,8 @@ func (c *controller) fooChanged(object any) {
 
 // deploymentUpdated drops updates that change nothing: they come from resyncs,
 // and from the new list that follows a broken watch.
+//
+//workshop:step 2.12
 func (c *controller) deploymentUpdated(before, after any) {
 	older, newer := objectOf[*appsv1.Deployment](before), objectOf[*appsv1.Deployment](after)
 	if older == nil || newer == nil || older.ResourceVersion == newer.ResourceVersion {
@@ -56,6 +65,8 @@ func (c *controller) deploymentUpdated(before, after any) {
 
 // deploymentChanged queues the Foo that controls the Deployment, and those whose spec
 // has its name: one of them may be waiting for the name.
+//
+//workshop:step 2.12
 func (c *controller) deploymentChanged(object any) {
 	deployment := objectOf[*appsv1.Deployment](object)
 	if deployment == nil {
@@ -76,6 +87,8 @@ func (c *controller) deploymentChanged(object any) {
 
 // fooOf returns the Foo that controls the Deployment, nil if there is none. The
 // UID tells it from a deleted Foo of the same name.
+//
+//workshop:step 2.12
 func (c *controller) fooOf(deployment *appsv1.Deployment) *examplev1alpha1.Foo {
 	owner := controllingFoo(deployment)
 	if owner == nil {
@@ -90,6 +103,8 @@ func (c *controller) fooOf(deployment *appsv1.Deployment) *examplev1alpha1.Foo {
 
 // controllingFoo returns the owner reference to the Foo that controls the
 // Deployment, nil if something else or nothing does. Any version of the group counts.
+//
+//workshop:step 2.10b
 func controllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(deployment)
 	if owner == nil || owner.Kind != "Foo" {
@@ -104,7 +119,10 @@ func controllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {
 
 // objectOf returns the object of an event, nil if it is no T. When a watch has
 // missed a deletion, the last known state arrives wrapped in a tombstone.
+//
+//workshop:step 2.7
 func objectOf[T any](object any) T {
+	//workshop:step 2.12
 	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = tombstone.Obj
 	}

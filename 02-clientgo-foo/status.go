@@ -22,6 +22,8 @@ import (
 // +kubebuilder:rbac:groups=example.com,resources=foos/status,verbs=patch
 
 // observedStatus returns the status of a Foo whose Deployment exists.
+//
+//workshop:step 2.11a
 func observedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) *examplev1alpha1.FooStatus {
 	status := newStatus(foo)
 	if isUndecided(foo, deployment) {
@@ -48,6 +50,8 @@ func observedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) *ex
 // ready and has not changed, and the Deployment controller has not observed the
 // latest generation, which may not concern the pods (an annotation makes a new one, too).
 // The Deployment's next status queues the Foo again.
+//
+//workshop:step 2.11a
 func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
 	observed := deployment.Status.ObservedGeneration
 	return 0 < observed && observed < deployment.Generation && foo.Status.ObservedGeneration == foo.Generation &&
@@ -55,6 +59,8 @@ func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
 }
 
 // blockedStatus returns the status of a Foo that can't have its Deployment now.
+//
+//workshop:step 2.11a
 func blockedStatus(foo *examplev1alpha1.Foo, blocker *blocker) *examplev1alpha1.FooStatus {
 	status := newStatus(foo)
 	status.Replicas, status.AvailableReplicas = 0, 0
@@ -64,6 +70,8 @@ func blockedStatus(foo *examplev1alpha1.Foo, blocker *blocker) *examplev1alpha1.
 
 // newStatus is a copy of the Foo's status, so that conditions keep their transition
 // times, with the fields set that depend on the spec alone.
+//
+//workshop:step 2.11a
 func newStatus(foo *examplev1alpha1.Foo) *examplev1alpha1.FooStatus {
 	status := foo.Status.DeepCopy()
 	status.ObservedGeneration = foo.Generation
@@ -71,6 +79,7 @@ func newStatus(foo *examplev1alpha1.Foo) *examplev1alpha1.FooStatus {
 	return status
 }
 
+//workshop:step 2.11a
 func setReady(status *examplev1alpha1.FooStatus, ready metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type:               examplev1alpha1.ConditionReady,
@@ -83,6 +92,8 @@ func setReady(status *examplev1alpha1.FooStatus, ready metav1.ConditionStatus, r
 
 // isRolledOut tells whether all pods are of the current template and available. Until the
 // Deployment controller has observed a change, the Deployment's status describes the state before it.
+//
+//workshop:step 2.11a
 func isRolledOut(deployment *appsv1.Deployment, replicas int32) bool {
 	status := deployment.Status
 	return status.ObservedGeneration >= deployment.Generation &&
@@ -90,6 +101,8 @@ func isRolledOut(deployment *appsv1.Deployment, replicas int32) bool {
 }
 
 // stalled returns the Deployment controller's message about a rollout that is stuck, "" if it is not.
+//
+//workshop:step 2.11a
 func stalled(deployment *appsv1.Deployment) string {
 	if deployment.Status.ObservedGeneration < deployment.Generation {
 		return ""
@@ -106,6 +119,8 @@ func stalled(deployment *appsv1.Deployment) string {
 
 // reportBlocker writes the blocker into the status. If no event will announce its end,
 // it returns the cause, so that the sync is retried.
+//
+//workshop:step 2.11b
 func (c *controller) reportBlocker(ctx context.Context, foo *examplev1alpha1.Foo, blocker *blocker) error {
 	if err := c.updateStatus(ctx, foo, blockedStatus(foo, blocker)); err != nil {
 		return err
@@ -118,6 +133,8 @@ func (c *controller) reportBlocker(ctx context.Context, foo *examplev1alpha1.Foo
 // Server-side apply sends our fields only, so conditions of other controllers stay.
 // The resource version makes the API server refuse a status that was computed from a
 // stale Foo.
+//
+//workshop:step 2.11b
 func (c *controller) updateStatus(ctx context.Context, foo *examplev1alpha1.Foo, status *examplev1alpha1.FooStatus) error {
 	if equality.Semantic.DeepEqual(&foo.Status, status) {
 		return nil
@@ -144,12 +161,15 @@ func (c *controller) updateStatus(ctx context.Context, foo *examplev1alpha1.Foo,
 		return fmt.Errorf("apply the status of Foo %s: %w", klog.KObj(foo), err)
 	}
 	c.lastStatus.note(foo, applied)
+	//workshop:step 2.13
 	c.announce(foo, ready)
 	return nil
 }
 
 // announce emits an event if the condition has changed, unless the rollout has only begun.
 // Resyncs and restarts change nothing, so they emit none.
+//
+//workshop:step 2.13
 func (c *controller) announce(foo *examplev1alpha1.Foo, ready *metav1.Condition) {
 	before := meta.FindStatusCondition(foo.Status.Conditions, examplev1alpha1.ConditionReady)
 	if before != nil && before.Status == ready.Status && before.Reason == ready.Reason {
@@ -172,6 +192,7 @@ type staleVersions struct {
 	versions map[cache.ObjectName]string
 }
 
+//workshop:step 2.11b
 func (s *staleVersions) note(before, after *examplev1alpha1.Foo) {
 	if before.ResourceVersion == after.ResourceVersion {
 		return
@@ -184,12 +205,14 @@ func (s *staleVersions) note(before, after *examplev1alpha1.Foo) {
 	s.versions[cache.MetaObjectToName(before)] = before.ResourceVersion
 }
 
+//workshop:step 2.11b
 func (s *staleVersions) isStale(foo *examplev1alpha1.Foo) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.versions[cache.MetaObjectToName(foo)] == foo.ResourceVersion
 }
 
+//workshop:step 2.11b
 func (s *staleVersions) forget(key cache.ObjectName) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -26,28 +26,40 @@ var errStaleCache = errors.New("the cached Foo is stale")
 
 // sync reconciles one Foo. It reads the caches, writes only what differs, and may
 // be called any number of times.
+//
+//workshop:step 2.8
 func (c *controller) sync(ctx context.Context, key cache.ObjectName) error {
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
+		//workshop:step 2.11b
 		c.lastStatus.forget(key)
 		return nil // the garbage collector deletes the Deployment, which has an owner reference
 	}
 	if err != nil {
 		return fmt.Errorf("get Foo %s: %w", key, err)
 	}
+	//workshop:until 2.11b if foo.DeletionTimestamp != nil { return nil }
+	//workshop:step 2.11b
 	if foo.DeletionTimestamp != nil || c.lastStatus.isStale(foo) {
 		return nil
 	}
+	//workshop:between 2.9b 2.11b _, err = c.ensureDeployment(ctx, foo)
+	//workshop:step 2.11b
 	deployment, err := c.ensureDeployment(ctx, foo)
+	//workshop:step 2.10b
 	if blocker, found := errors.AsType[*blocker](err); found {
 		return c.reportBlocker(ctx, foo, blocker)
 	}
+	//workshop:step 2.9b
 	if err != nil {
 		return err
 	}
+	//workshop:step 2.14a
 	if err := c.removeRenamed(ctx, foo, deployment); err != nil {
 		return err
 	}
+	//workshop:until 2.11b return nil
+	//workshop:step 2.11b
 	return c.updateStatus(ctx, foo, observedStatus(foo, deployment))
 }
 
@@ -62,6 +74,8 @@ func (o *blocker) Error() string { return o.message }
 
 // ensureDeployment creates or patches the Foo's Deployment, and returns it. The error is a
 // blocker if the Foo can't have it now.
+//
+//workshop:step 2.9b
 func (c *controller) ensureDeployment(ctx context.Context, foo *examplev1alpha1.Foo) (*appsv1.Deployment, error) {
 	wanted := newDeployment(foo)
 	found, err := c.deployments.Deployments(wanted.Namespace).Get(wanted.Name)
@@ -71,14 +85,19 @@ func (c *controller) ensureDeployment(ctx context.Context, foo *examplev1alpha1.
 	if err != nil {
 		return nil, fmt.Errorf("get Deployment %s: %w", klog.KObj(wanted), err)
 	}
+	//workshop:step 2.10b
 	if blocker := findBlocker(foo, found, wanted); blocker != nil {
 		return nil, blocker
 	}
+	//workshop:until 2.10a return found, nil
+	//workshop:step 2.10a
 	return c.repairDeployment(ctx, found, wanted)
 }
 
 // findBlocker returns why the Deployment that was found can't become the desired one, nil
 // if it can. A Deployment that the Foo does not control is never touched: it may be in production.
+//
+//workshop:step 2.10b
 func findBlocker(foo *examplev1alpha1.Foo, found, wanted *appsv1.Deployment) *blocker {
 	owner := controllingFoo(found)
 	controlled := owner != nil && owner.UID == foo.UID
@@ -105,8 +124,10 @@ func findBlocker(foo *examplev1alpha1.Foo, found, wanted *appsv1.Deployment) *bl
 	return nil
 }
 
+//workshop:step 2.9b
 func (c *controller) createDeployment(ctx context.Context, wanted *appsv1.Deployment) (*appsv1.Deployment, error) {
 	created, err := c.clients.kube.AppsV1().Deployments(wanted.Namespace).Create(ctx, wanted, metav1.CreateOptions{FieldManager: programName})
+	//workshop:step 2.10b
 	if isRefusal(err) {
 		return nil, newRefusal(wanted, err)
 	}
@@ -119,6 +140,8 @@ func (c *controller) createDeployment(ctx context.Context, wanted *appsv1.Deploy
 }
 
 // repairDeployment patches the fields that Foos own, after a change of the Foo or of the Deployment.
+//
+//workshop:step 2.10a
 func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1.Deployment) (*appsv1.Deployment, error) {
 	patch, err := newPatch(found, wanted)
 	if err != nil || patch == nil {
@@ -126,6 +149,7 @@ func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1
 	}
 	patched, err := c.clients.kube.AppsV1().Deployments(found.Namespace).
 		Patch(ctx, found.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: programName})
+	//workshop:step 2.10b
 	if isRefusal(err) {
 		return nil, newRefusal(wanted, err)
 	}
@@ -138,6 +162,8 @@ func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1
 
 // removeRenamed deletes the Foo's Deployments of earlier names. They serve until the
 // one of the current name has rolled out.
+//
+//workshop:step 2.14a
 func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo, present *appsv1.Deployment) error {
 	if !isRolledOut(present, foo.Spec.Replicas) {
 		return nil // the event of its next status queues the Foo again
@@ -162,6 +188,8 @@ func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo
 // undone, so a stale cache must not decide it. A Foo whose spec.deploymentName has
 // changed since is read again; if a user has removed the owner reference to keep the
 // Deployment, the resource version makes the API server refuse.
+//
+//workshop:step 2.14a
 func (c *controller) removeDeployment(ctx context.Context, foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) error {
 	current, err := c.clients.foo.ExampleV1alpha1().Foos(foo.Namespace).Get(ctx, foo.Name, metav1.GetOptions{})
 	if err != nil {
@@ -186,6 +214,8 @@ func (c *controller) removeDeployment(ctx context.Context, foo *examplev1alpha1.
 }
 
 // newRefusal is the blocker for a Deployment that the API server has refused.
+//
+//workshop:step 2.10b
 func newRefusal(wanted *appsv1.Deployment, err error) *blocker {
 	return &blocker{
 		reason:  examplev1alpha1.ReasonDeploymentRefused,
@@ -195,6 +225,8 @@ func newRefusal(wanted *appsv1.Deployment, err error) *blocker {
 }
 
 // isRefusal tells whether the request can't succeed until a quota, a policy or a role changes.
+//
+//workshop:step 2.10b
 func isRefusal(err error) bool {
 	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !isNamespaceTerminating(err) && !isUIDMismatch(err)
 }

@@ -47,6 +47,16 @@ func newSyncer(g Gomega, t *testing.T, deployments []*appsv1.Deployment) *syncer
 	return s
 }
 
+func TestSyncCreatesTheDeployment(t *testing.T) {
+	g := NewWithT(t)
+	s := newSyncer(g, t, nil)
+	g.Expect(s.sync(t.Context(), cache.MetaObjectToName(storedFoo()))).To(Succeed())
+	g.Expect(s.kube.Actions()).To(HaveLen(1), "one write: the creation of the Deployment that the cache does not show")
+	create, is := s.kube.Actions()[0].(clienttesting.CreateAction)
+	g.Expect(is).To(BeTrue())
+	g.Expect(create.GetObject()).To(Equal(newDeployment(storedFoo())))
+}
+
 func TestSyncWrites(t *testing.T) {
 	changed := func(change func(*appsv1.Deployment)) *appsv1.Deployment {
 		deployment := storedDeployment()

@@ -80,7 +80,7 @@ type Operator struct {
 	External External
 	// Seed is what the random specs of the behaviour transitions are drawn from; 1 if zero. Another seed tries others.
 	Seed int64
-	// Timeout bounds each wait for the operator; a minute if zero.
+	// Timeout bounds each wait for the operator; if zero, it is that of the environment variable OPERATORTEST_TIMEOUT, or a minute.
 	Timeout time.Duration
 }
 

@@ -28,6 +28,9 @@ func run() int {
 	if err == nil {
 		return 0
 	}
+	if errors.Is(err, errNotDone) {
+		return 1
+	}
 	fmt.Fprintf(os.Stderr, "workshop: %v\n", err)
 	if ctx.Err() != nil || errors.Is(err, errStopped) {
 		return interruptedStatus

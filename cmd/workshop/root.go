@@ -60,7 +60,7 @@ func newRootCommand() *cobra.Command {
 		a.upCommand(), a.downCommand(), a.statusCommand(), a.resetCommand(),
 		a.shellCommand(), a.envCommand(), a.loadCommand(), a.rolloutCommand(),
 		a.playCommand(), a.tourCommand(), a.stageCommand(), a.e2eCommand(), a.snippetsCommand(),
-		a.confirmCommand(), a.watchdogCommand(),
+		a.progressCommand(), a.verifyExercisesCommand(), a.confirmCommand(), a.watchdogCommand(),
 	)
 	return root
 }

@@ -21,9 +21,10 @@ import (
 // stageCommand is `make stage-N` and `make stage-N VERB...`.
 func (a *app) stageCommand() *cobra.Command {
 	var options playOptions
+	var step string
 	command := &cobra.Command{
 		Use:   "stage N [VERB...]",
-		Short: "Play a stage's chapter, or run targets of the stage's own Makefile",
+		Short: "Play a stage's chapter, go on with its exercises, or run targets of the stage's own Makefile",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			stage, err := a.repo.Stage(args[0])
@@ -36,10 +37,17 @@ func (a *app) stageCommand() *cobra.Command {
 			if options.from != "" {
 				return fmt.Errorf("a step to start at goes with a chapter: `make stage-%d FROM=%s`, without %s", stage.Number, options.from, strings.Join(args[1:], " "))
 			}
+			if len(args) == 2 && slices.Contains(exerciseVerbs, args[1]) {
+				return a.exercise(cmd, stage, args[1], step)
+			}
+			if step != "" {
+				return fmt.Errorf("a STEP goes with one of %s: `make stage-%d check STEP=%s`", strings.Join(exerciseVerbs, ", "), stage.Number, step)
+			}
 			return a.runVerbs(cmd, stage, args[1:])
 		},
 	}
 	options.addFrom(command)
+	command.Flags().StringVar(&step, "step", "", "the step of the exercises")
 	return command
 }
 

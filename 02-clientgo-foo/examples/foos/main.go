@@ -1,3 +1,5 @@
+//workshop:given 2.3
+
 // Command foos lists the Foos of a namespace with the generated clientset.
 package main
 

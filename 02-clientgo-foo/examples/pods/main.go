@@ -14,6 +14,7 @@ import (
 
 func main() { example.Main(listPods) }
 
+//workshop:step 2.1
 func listPods(ctx context.Context, cluster example.Cluster, _ []string) error {
 	clientset, err := kubernetes.NewForConfig(cluster.Config)
 	if err != nil {

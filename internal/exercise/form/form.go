@@ -35,6 +35,12 @@ func Derive(name string, source []byte, steps Steps) (derived []byte, exists boo
 	return derived, exists, nil
 }
 
+// given matches the mark of a file that learners are given.
+var given = regexp.MustCompile(`(?m)^(//|# )workshop:given `)
+
+// Given tells whether a finished file is one that learners are given, and need not write.
+func Given(source []byte) bool { return given.Match(source) }
+
 // mark is a comment that says which step something belongs to.
 type mark struct {
 	word, step, text string
@@ -54,12 +60,21 @@ func parseMark(comment string, steps Steps) (*mark, error) {
 		return nil, fmt.Errorf("%q is no mark: write workshop:step, workshop:until, workshop:markers or workshop:file, a space, and the ID of a step", comment)
 	}
 	switch match[1] {
-	case "step", "until", "markers", "file":
+	case "step", "until", "markers", "file", "given", "between":
 	default:
-		return nil, fmt.Errorf("%q: the marks are workshop:step, workshop:until, workshop:markers and workshop:file", comment)
+		return nil, fmt.Errorf("%q: the marks are workshop:step, workshop:until, workshop:between, workshop:markers, workshop:file and workshop:given", comment)
 	}
 	pending, err := steps.Pending(match[2])
-	return &mark{word: match[1], step: match[2], text: match[3], pending: pending}, err
+	if match[1] == "given" {
+		match[1] = "file"
+	}
+	found := &mark{word: match[1], step: match[2], text: match[3], pending: pending}
+	if err == nil && found.word == "between" {
+		end, text, _ := strings.Cut(found.text, " ")
+		over, err := steps.Pending(end)
+		return &mark{word: "until", step: end, text: text, pending: !pending && over}, err
+	}
+	return found, err
 }
 
 // lines are the lines of a file, of which some are replaced. A nil element is a line that goes.

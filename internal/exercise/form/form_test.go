@@ -47,6 +47,7 @@ func TestDerive(t *testing.T) {
 func TestDeriveLeavesOutFiles(t *testing.T) {
 	for name, source := range map[string]string{
 		"later.go":   "//workshop:file 2\n\npackage later\n",
+		"given.go":   "//workshop:given 2\n\n// Package later is given.\npackage later\n",
 		"later.yaml": "# workshop:file 2\nkind: Foo\n",
 	} {
 		if _, exists, err := Derive(name, []byte(source), order{"2"}); exists || err != nil {
@@ -61,11 +62,11 @@ func TestDeriveLeavesOutFiles(t *testing.T) {
 
 func TestDeriveRefuses(t *testing.T) {
 	for message, source := range map[string]string{
-		"line 3: there is no step 4":                                                  "package a\n\n//workshop:step 4\nfunc f() {}\n",
-		`line 3: "workshop:setp 1": the marks are workshop:step`:                      "package a\n\n//workshop:setp 1\nfunc f() {}\n",
-		`line 3: "workshop:step" is no mark`:                                          "package a\n\n//workshop:step\nfunc f() {}\n",
+		"line 3: there is no step 4":                                                 "package a\n\n//workshop:step 4\nfunc f() {}\n",
+		`line 3: "workshop:setp 1": the marks are workshop:step`:                     "package a\n\n//workshop:setp 1\nfunc f() {}\n",
+		`line 3: "workshop:step" is no mark`:                                         "package a\n\n//workshop:step\nfunc f() {}\n",
 		"line 4: expected a declaration, a field, a statement, a case or an element": "package a\n\nfunc f() {\n\t//workshop:step 1\n}\n",
-		"line 4: workshop:until belongs on a line of its own":                         "package a\n\nfunc f() {\n\tf() //workshop:until 1 g()\n}\n",
+		"line 4: workshop:until belongs on a line of its own":                        "package a\n\nfunc f() {\n\tf() //workshop:until 1 g()\n}\n",
 	} {
 		_, _, err := Derive("a.go", []byte(source), order{"1"})
 		if err == nil || !strings.Contains(err.Error(), message) {
@@ -76,4 +77,3 @@ func TestDeriveRefuses(t *testing.T) {
 		t.Error("a mark above nothing was accepted")
 	}
 }
-

@@ -39,7 +39,7 @@ func deriveGo(name string, source []byte, steps Steps) (derived []byte, exists b
 			}
 		}
 	}
-	pruned, err := pruneImports(name, []byte(f.String()))
+	pruned, err := PruneImports(name, []byte(f.String()))
 	if err != nil {
 		return nil, false, err
 	}

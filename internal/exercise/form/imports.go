@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// pruneImports leaves out the imports that a file does not use.
-func pruneImports(name string, source []byte) ([]byte, error) {
+// PruneImports leaves out the imports that a file does not use.
+func PruneImports(name string, source []byte) ([]byte, error) {
 	set := token.NewFileSet()
 	syntax, err := parser.ParseFile(set, name, source, parser.ParseComments)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -72,7 +73,10 @@ type end struct {
 // NewRunner gives the operator a user of its own, and begins to watch what it makes. Close ends that.
 func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *testcluster.Cluster) (*Runner, error) {
 	if operator.Timeout == 0 {
-		operator.Timeout = defaultTimeout
+		var err error
+		if operator.Timeout, err = timeoutFromEnvironment(); err != nil {
+			return nil, err
+		}
 	}
 	if operator.Condition == "" {
 		operator.Condition = "Ready"
@@ -195,4 +199,17 @@ func (runner *Runner) forget(key string, known *end) {
 	if runner.ends[key] == known {
 		delete(runner.ends, key)
 	}
+}
+
+// timeoutFromEnvironment is for those who try an operator that is half written, and would wait for what never comes.
+func timeoutFromEnvironment() (time.Duration, error) {
+	given := os.Getenv("OPERATORTEST_TIMEOUT")
+	if given == "" {
+		return defaultTimeout, nil
+	}
+	timeout, err := time.ParseDuration(given)
+	if err != nil || timeout <= 0 {
+		return 0, fmt.Errorf("OPERATORTEST_TIMEOUT=%s: give a duration such as 15s", given)
+	}
+	return timeout, nil
 }

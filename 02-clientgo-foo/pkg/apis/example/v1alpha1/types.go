@@ -55,6 +55,8 @@ type FooSpec struct {
 	// a change the controller makes the new Deployment first, and removes the old one
 	// when the new one has rolled out.
 	// +required
+	//workshop:step 2.3
+	//workshop:markers 2.5
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
@@ -62,6 +64,8 @@ type FooSpec struct {
 
 	// Replicas is the number of pods, 1 to 10.
 	// +optional
+	//workshop:step 2.3
+	//workshop:markers 2.5
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
@@ -69,6 +73,8 @@ type FooSpec struct {
 
 	// Image is the container image. It must run without being root.
 	// +optional
+	//workshop:step 2.3
+	//workshop:markers 2.5
 	// +kubebuilder:default="nginxinc/nginx-unprivileged:1.29.1"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512

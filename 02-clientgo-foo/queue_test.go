@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/cache"
+
+	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
+	listers "example.com/operator-workshop/02-clientgo-foo/pkg/generated/listers/example/v1alpha1"
+)
+
+// brokenLister is a cache that can't be read.
+type brokenLister struct{ listers.FooLister }
+
+func (brokenLister) Foos(string) listers.FooNamespaceLister { return brokenNamespaceLister{} }
+
+type brokenNamespaceLister struct{ listers.FooNamespaceLister }
+
+func (brokenNamespaceLister) Get(string) (*examplev1alpha1.Foo, error) {
+	return nil, errors.New("the cache is broken")
+}
+
+func TestProcessNext(t *testing.T) {
+	g := NewWithT(t)
+	c := newHandlers(t)
+	working := c.foos
+	key := cache.NewObjectName("shop", "gone")
+
+	c.foos = brokenLister{}
+	c.queue.Add(key)
+	g.Expect(c.processNext(t.Context())).To(BeTrue(), "a worker goes on after a failure")
+	g.Expect(c.queue.NumRequeues(key)).To(Equal(1), "a key whose sync has failed is queued again, after a while that grows")
+
+	c.foos = working
+	g.Expect(c.processNext(t.Context())).To(BeTrue(), "the key comes back, and a Foo that is gone is no failure")
+	g.Expect(c.queue.NumRequeues(key)).To(BeZero(), "after a success the queue forgets the failures")
+	c.queue.Add(key)
+	g.Expect(c.queue.Len()).To(Equal(1), "a worker tells the queue when it is done with a key: until then nobody else gets it")
+
+	c.queue.ShutDown()
+	g.Expect(c.processNext(t.Context())).To(BeTrue(), "what is queued is still worked on")
+	g.Expect(c.processNext(t.Context())).To(BeFalse(), "a worker ends when the queue is shut down and empty")
+}

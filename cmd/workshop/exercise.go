@@ -1,0 +1,303 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/internal/exercise"
+	"example.com/operator-workshop/internal/repo"
+	"example.com/operator-workshop/internal/toolchain"
+)
+
+// exerciseVerbs are what `make stage-N` does with the learner's own copy of a stage.
+var exerciseVerbs = []string{"start", "check", "hint", "diff", "solve", "reset"}
+
+// errNotDone says that a check found a step that is not done. What was found is printed already.
+var errNotDone = errors.New("a step of the exercises is not done")
+
+// exercise runs one of the verbs.
+func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) error {
+	exercises, err := exercise.Load(a.repo, stage)
+	if err != nil {
+		return err
+	}
+	own := exercises.Copy(func(dir string, targets ...string) error { return a.makeInCopy(cmd, dir, targets) })
+	out := cmd.OutOrStdout()
+	if verb == "start" {
+		if step != "" {
+			return fmt.Errorf("start begins a stage as a whole: `make stage-%d start`", stage.Number)
+		}
+		if err := own.Start(); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%s is yours: %d steps, in the order of %s.\n", a.short(own.Path), len(own.Steps), a.short(stage.Chapter))
+		return printNext(out, own)
+	}
+	if step == "" && verb == "reset" {
+		kept, err := own.Reset()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%s begins anew. What you had is in %s.\n", a.short(own.Path), kept)
+		return printNext(out, own)
+	}
+	if step == "" && verb != "check" {
+		next, err := own.Next()
+		if err != nil {
+			return err
+		}
+		if next == len(own.Steps) {
+			return fmt.Errorf("all steps of stage %d are done: name one with STEP=%s", stage.Number, own.Steps[0].ID)
+		}
+		step = own.Steps[next].ID
+	}
+	switch verb {
+	case "check":
+		return a.check(cmd, own, step)
+	case "hint":
+		return printHints(out, own, step)
+	case "diff":
+		return a.diff(cmd.Context(), out, own, step)
+	case "solve":
+		return replace(out, own.Solve, step, "solved")
+	default:
+		return replace(out, own.Undo, step, "taken back")
+	}
+}
+
+func (a *app) short(path string) string {
+	short, err := filepath.Rel(a.repo.Root, path)
+	if err != nil {
+		return path
+	}
+	return short
+}
+
+// makeInCopy runs targets of the copy's Makefile. Their output is shown only if they fail.
+func (a *app) makeInCopy(cmd *cobra.Command, dir string, targets []string) error {
+	if err := a.ensureTools(cmd.Context(), cmd.OutOrStdout(), toolchain.Main); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "$ make -C %s %s\n", a.short(dir), strings.Join(targets, " "))
+	command := exec.CommandContext(cmd.Context(), fromEnvironment("MAKE", "make"), append([]string{"--no-print-directory", "-C", dir}, targets...)...)
+	command.Env = withoutJobs(append(os.Environ(), "PATH="+a.repo.Bin()+string(os.PathListSeparator)+os.Getenv("PATH")))
+	output, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("make -C %s %s: %w\n%s", a.short(dir), strings.Join(targets, " "), err, bytes.TrimSpace(output))
+	}
+	return nil
+}
+
+// check goes through the steps that are not done, or checks one.
+func (a *app) check(cmd *cobra.Command, own *exercise.Copy, only string) error {
+	out := cmd.OutOrStdout()
+	finding, err := own.Check(cmd.Context(), only, func(step exercise.Step, again bool) {
+		word := "done"
+		if again {
+			word = "still done"
+		}
+		fmt.Fprintf(out, "%s  %s  %s\n", word, step.ID, step.Title)
+	})
+	if err != nil {
+		return err
+	}
+	if finding == nil {
+		if only != "" {
+			return nil
+		}
+		fmt.Fprintf(out, "All %d steps of stage %d are done: you have written this operator.\n", len(own.Steps), own.Number)
+		return nil
+	}
+	printFinding(out, own, finding)
+	return errNotDone
+}
+
+func printFinding(out io.Writer, own *exercise.Copy, finding *exercise.Finding) {
+	at := slices.IndexFunc(own.Steps, func(step exercise.Step) bool { return step.ID == finding.Step.ID })
+	fmt.Fprintf(out, "\nStep %s, %d of %d: %s (about %d minutes; section %s of docs/%s.md)\n",
+		finding.Step.ID, at+1, len(own.Steps), finding.Step.Title, finding.Step.Minutes, finding.Step.Section(), own.Name)
+	field(out, "task", finding.Step.Task)
+	if finding.Open != "" {
+		field(out, "open", finding.Open)
+	}
+	field(out, "found", finding.Found)
+	if finding.Command != "" {
+		field(out, "repeat", "cd work/"+filepath.Base(own.Path)+" && "+finding.Command)
+	}
+	field(out, "next", fmt.Sprintf("make stage-%d check; make stage-%d hint helps, make stage-%d diff compares with the solution, make stage-%d solve takes it",
+		own.Number, own.Number, own.Number, own.Number))
+}
+
+// field prints a heading and lines below each other.
+func field(out io.Writer, name, text string) {
+	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		if i > 0 {
+			name = ""
+		}
+		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("  %-7s %s", name, line), " "))
+	}
+}
+
+func printNext(out io.Writer, own *exercise.Copy) error {
+	next, err := own.Next()
+	if err != nil || next == len(own.Steps) {
+		return err
+	}
+	step := own.Steps[next]
+	fmt.Fprintf(out, "The first is step %s: %s. Read section %s of docs/%s.md, then: make stage-%d check\n", step.ID, step.Title, step.Section(), own.Name, own.Number)
+	return nil
+}
+
+func printHints(out io.Writer, own *exercise.Copy, id string) error {
+	step, err := own.Step(id)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Step %s: %s\n", step.ID, step.Title)
+	for i, hint := range step.Hints {
+		field(out, fmt.Sprintf("%d.", i+1), hint)
+	}
+	return nil
+}
+
+// replace reports what Solve or Undo did.
+func replace(out io.Writer, do func(id string) ([]string, string, error), id, word string) error {
+	files, kept, err := do(id)
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		fmt.Fprintf(out, "Nothing to change: step %s is %s already.\n", id, word)
+		return nil
+	}
+	fmt.Fprintf(out, "Step %s is %s in %s. What you had is in %s.\n", id, word, strings.Join(files, ", "), kept)
+	return nil
+}
+
+// diff shows what the solution would change in the copy.
+func (a *app) diff(ctx context.Context, out io.Writer, own *exercise.Copy, id string) error {
+	names, solved, err := own.Compare(id)
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "solution-")
+	if err != nil {
+		return fmt.Errorf("make a folder for the solution: %w", err)
+	}
+	defer os.RemoveAll(folder)
+	same := true
+	for _, name := range names {
+		path := filepath.Join(folder, filepath.Base(name))
+		if err := os.WriteFile(path, solved[name], 0o600); err != nil {
+			return fmt.Errorf("write the solution: %w", err)
+		}
+		theirs := filepath.Join(own.Path, filepath.FromSlash(name))
+		if _, err := os.Stat(theirs); err != nil {
+			theirs = os.DevNull
+		}
+		command := exec.CommandContext(ctx, "diff", "-u", "-L", "yours/"+name, "-L", "solution/"+name, theirs, path)
+		command.Stdout, command.Stderr = out, out
+		err := command.Run()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && exit.ExitCode() == 1 {
+			same, err = false, nil
+		}
+		if err != nil {
+			return fmt.Errorf("compare %s with the solution: %w", name, err)
+		}
+	}
+	if same {
+		fmt.Fprintf(out, "Step %s is as in the solution.\n", id)
+	}
+	return nil
+}
+
+// progressCommand is `make progress`.
+func (a *app) progressCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "progress",
+		Short: "Show how many steps of the exercises are done, and the command to go on with",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			stages, err := a.repo.Stages()
+			if err != nil {
+				return err
+			}
+			goOn := ""
+			for _, stage := range stages {
+				exercises, err := exercise.Load(a.repo, stage)
+				if err != nil {
+					return err
+				}
+				if len(exercises.Steps) == 0 {
+					continue
+				}
+				own := exercises.Copy(nil)
+				next, verb := 0, "start"
+				if own.Exists() == nil {
+					if next, err = own.Next(); err != nil {
+						return err
+					}
+					verb = "check"
+				}
+				bar := strings.Repeat("#", next) + strings.Repeat(".", len(own.Steps)-next)
+				fmt.Fprintf(cmd.OutOrStdout(), "stage %d  %-20s %2d of %2d  %s\n", stage.Number, bar, next, len(own.Steps), strings.TrimPrefix(stage.Name, fmt.Sprintf("%d-", stage.Number)))
+				if goOn == "" && next < len(own.Steps) {
+					goOn = fmt.Sprintf("Go on with: make stage-%d %s", stage.Number, verb)
+				}
+			}
+			if goOn == "" {
+				goOn = "All steps are done."
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), goOn)
+			return nil
+		},
+	}
+}
+
+// verifyExercisesCommand is `make verify-exercises`.
+func (a *app) verifyExercisesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify-exercises [N...]",
+		Short: "Show that each step's check fails before the step is solved, and passes after it",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			stages, err := a.repo.Stages()
+			if err != nil {
+				return err
+			}
+			for _, stage := range stages {
+				if len(args) > 0 && !slices.Contains(args, fmt.Sprint(stage.Number)) {
+					continue
+				}
+				exercises, err := exercise.Load(a.repo, stage)
+				if err != nil {
+					return err
+				}
+				if len(exercises.Steps) == 0 {
+					continue
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "stage %d: the check of each step, before and after it is solved\n", stage.Number)
+				err = exercises.Verify(cmd.Context(), func(dir string, targets ...string) error { return a.makeInCopy(cmd, dir, targets) },
+					func(step exercise.Step, failed, passed time.Duration, found string) {
+						line, _, _ := strings.Cut(strings.TrimSpace(found), "\n")
+						fmt.Fprintf(cmd.OutOrStdout(), "  %-6s %5.1f s %5.1f s  %s\n", step.ID, failed.Seconds(), passed.Seconds(), line)
+					})
+				if err != nil {
+					return fmt.Errorf("stage %d: %w", stage.Number, err)
+				}
+			}
+			return nil
+		},
+	}
+}

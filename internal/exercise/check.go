@@ -1,0 +1,323 @@
+package exercise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Finding is why a step is not done.
+type Finding struct {
+	// Step is the step that is not done. For a compile error it may be another than the one that was checked.
+	Step Step
+	// Found is what was found, in lines.
+	Found string
+	// Open is the file and line to work on, as seen from the checkout's root; empty if it is not known.
+	Open string
+	// Command repeats the check in the copy's folder; empty if nothing was run.
+	Command string
+	// Unbuilt says that the program or its tests do not compile, Early that the tests ended before they could say anything.
+	Unbuilt, Early bool
+}
+
+// Check goes through the steps that are not done yet, calls passed for each that is, and stops at the first that is not. When
+// all are done, they are checked once more. If only is not empty, that step alone is checked.
+func (c *Copy) Check(ctx context.Context, only string, passed func(step Step, again bool)) (*Finding, error) {
+	if only != "" {
+		return c.checkSteps(ctx, []string{only}, false, passed)
+	}
+	if err := c.Exists(); err != nil {
+		return nil, err
+	}
+	done, err := c.Done()
+	if err != nil {
+		return nil, err
+	}
+	var all, left []string
+	for _, step := range c.Steps {
+		all = append(all, step.ID)
+		if !slices.Contains(done, step.ID) {
+			left = append(left, step.ID)
+		}
+	}
+	if finding, err := c.checkSteps(ctx, left, false, passed); finding != nil || err != nil {
+		return finding, err
+	}
+	return c.checkSteps(ctx, all, true, passed)
+}
+
+func (c *Copy) checkSteps(ctx context.Context, ids []string, again bool, passed func(step Step, again bool)) (*Finding, error) {
+	for _, id := range ids {
+		finding, err := c.CheckStep(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		step, err := c.Step(id)
+		if err != nil {
+			return nil, err
+		}
+		if finding != nil {
+			return finding, c.forget(id)
+		}
+		passed(step, again)
+		if err := errors.Join(c.give(step), c.note(step)); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// give adds the files that come with a step and that learners need not write, unless they are there.
+func (c *Copy) give(step Step) error {
+	_, before, after, err := c.around(step.ID)
+	if err != nil {
+		return err
+	}
+	files := tree{}
+	for name, file := range after {
+		_, was := before[name]
+		if _, err := os.Lstat(filepath.Join(c.Path, filepath.FromSlash(name))); file.given && !was && errors.Is(err, os.ErrNotExist) {
+			files[name] = file
+		}
+	}
+	if err := files.write(c.Path); err != nil {
+		return fmt.Errorf("write what comes with step %s: %w", step.ID, err)
+	}
+	return nil
+}
+
+// CheckStep runs the checks of a step. It returns nil if the step is done.
+func (c *Copy) CheckStep(ctx context.Context, id string) (*Finding, error) {
+	if err := c.Exists(); err != nil {
+		return nil, err
+	}
+	at, err := c.index(id)
+	if err != nil {
+		return nil, err
+	}
+	step := c.Steps[at]
+	open, err := c.open(step)
+	if err != nil {
+		return nil, err
+	}
+	if len(step.Make) > 0 {
+		if err := c.Make(c.Path, step.Make...); err != nil {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return &Finding{Step: step, Found: err.Error(), Open: open, Command: "make " + strings.Join(step.Make, " ")}, nil
+		}
+	}
+	overlay, err := c.writeOverlay(at + 1)
+	if err != nil {
+		return nil, err
+	}
+	for _, check := range step.Checks {
+		found, err := c.goTest(ctx, check, overlay)
+		if err != nil {
+			return nil, err
+		}
+		if finding := c.judge(step, found); finding != nil {
+			if finding.Open == "" {
+				finding.Open = open
+			}
+			return finding, nil
+		}
+	}
+	return nil, nil
+}
+
+// judge returns nil if the run was a success.
+func (c *Copy) judge(step Step, found outcome) *Finding {
+	finding := &Finding{Step: step, Command: found.command}
+	switch {
+	case !found.built:
+		finding.Unbuilt = true
+		finding.Found = "it does not compile:\n" + compilerLines(found.output)
+		finding.Step, finding.Open = c.stepOfError(step, found.output)
+	case len(found.failures) > 0:
+		var all []string
+		for i, failure := range found.failures {
+			if i == 0 {
+				all = append(all, failure.name+":\n"+failure.message)
+			} else {
+				all = append(all, "also: "+failure.name)
+			}
+		}
+		finding.Found = strings.Join(all, "\n")
+		if hang := c.hang(finding.Found + found.output); hang != "" {
+			finding.Early = true
+			finding.Found, finding.Open = "it does not end, or it panics: see "+hang+"\n"+firstLines(finding.Found, 12), hang
+		}
+	case found.err != nil:
+		finding.Early = true
+		finding.Found = "the tests ended early: " + found.err.Error() + "\n" + strings.TrimSpace(found.output)
+		if hang := c.hang(found.output); hang != "" {
+			finding.Found, finding.Open = "it does not end, or it panics: see "+hang+"\n"+firstLines(found.output, 12), hang
+		}
+	case found.tests == 0:
+		finding.Found = "no test ran: the check of this step is wrong, please report it"
+	default:
+		return nil
+	}
+	return finding
+}
+
+func firstLines(text string, most int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[:min(len(lines), most)], "\n")
+}
+
+// compilerLine matches what the compiler says about a place.
+var compilerLine = regexp.MustCompile(`(?m)^\s*(?:vet: )?(\S+\.go):(\d+):(?:\d+:)? .*$`)
+
+// compilerLines are the compiler's words without go's headings.
+func compilerLines(output string) string {
+	var lines []string
+	for _, match := range compilerLine.FindAllString(output, 10) {
+		lines = append(lines, strings.TrimSpace(match))
+	}
+	if len(lines) == 0 {
+		return strings.TrimSpace(output)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// stepOfError finds the step that the first line with an error belongs to.
+func (c *Copy) stepOfError(checked Step, output string) (Step, string) {
+	for _, match := range compilerLine.FindAllStringSubmatch(output, -1) {
+		path := filepath.Join(c.Path, match[1])
+		line, err := strconv.Atoi(match[2])
+		if err != nil || strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		place := c.relative(path) + ":" + match[2]
+		name, err := filepath.Rel(c.Path, path)
+		if err != nil {
+			return checked, place
+		}
+		if step, err := c.stepAt(filepath.ToSlash(name), line); err == nil && step != nil {
+			return *step, place
+		}
+		return checked, place
+	}
+	return checked, ""
+}
+
+// stepAt is the last step that changes the declaration on a line of the copy, nil if none does.
+func (c *Copy) stepAt(name string, line int) (*Step, error) {
+	theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
+	if err != nil {
+		return nil, err
+	}
+	present, err := declarations(theirs)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(present, func(declared declaration) bool {
+		first := 1 + strings.Count(string(theirs[:declared.start]), "\n")
+		return first <= line && line <= first+strings.Count(declared.text, "\n")
+	})
+	if at < 0 {
+		return nil, nil
+	}
+	next, err := c.Next()
+	if err != nil {
+		return nil, err
+	}
+	for i := min(next, len(c.Steps)-1); i >= 0; i-- {
+		names, err := c.declarationsOf(i)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(names[name], present[at].name) {
+			return &c.Steps[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// declarationsOf are the names of what a step changes, by file. For a file that is no Go code it is one empty name.
+func (s *Stage) declarationsOf(at int) (map[string][]string, error) {
+	before, err := s.Form(at)
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.Form(at + 1)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string][]string{}
+	for _, name := range differing(before, after) {
+		if filepath.Ext(name) != ".go" {
+			found[name] = []string{""}
+			continue
+		}
+		if found[name], err = changedDeclarations(before[name].content, after[name].content); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// open is where the work on a step begins: the comment that says so, or else what the step changes.
+func (c *Copy) open(step Step) (string, error) {
+	at, err := c.index(step.ID)
+	if err != nil {
+		return "", err
+	}
+	changed, err := c.declarationsOf(at)
+	if err != nil {
+		return "", err
+	}
+	turn := regexp.MustCompile(`(Your turn, step |Step )` + regexp.QuoteMeta(step.ID) + `:`)
+	fallback := ""
+	names := make([]string, 0, len(changed))
+	for name := range changed {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		path := filepath.Join(c.Path, filepath.FromSlash(name))
+		content, err := os.ReadFile(path)
+		if err != nil {
+			fallback = c.relative(path) + " (not there yet)"
+			continue
+		}
+		if found := turn.FindIndex(content); found != nil {
+			return fmt.Sprintf("%s:%d", c.relative(path), 1+strings.Count(string(content[:found[0]]), "\n")), nil
+		}
+		if fallback == "" {
+			fallback = c.relative(path)
+			if present, err := byName(content); err == nil && len(changed[name]) > 0 {
+				if declared, found := present[changed[name][0]]; found {
+					fallback += fmt.Sprintf(":%d", 1+strings.Count(string(content[:declared.start]), "\n"))
+				}
+			}
+		}
+	}
+	return fallback, nil
+}
+
+// frame matches a line of a goroutine's stack.
+var frame = regexp.MustCompile(`(?m)^\s+(/\S+\.go):(\d+)`)
+
+// hang is the first place of the learner's code, tests apart, in the stacks of a test that ran out of time or panicked.
+func (c *Copy) hang(output string) string {
+	if !strings.Contains(output, "goroutine ") {
+		return ""
+	}
+	for _, match := range frame.FindAllStringSubmatch(output, -1) {
+		if rest, inside := strings.CutPrefix(match[1], c.Path+"/"); inside && fs.ValidPath(rest) && !strings.HasSuffix(rest, "_test.go") {
+			return c.relative(match[1]) + ":" + match[2]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,160 @@
+package exercise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Copy is a learner's own copy of a stage.
+type Copy struct {
+	*Stage
+	// Path is the folder of the copy.
+	Path string
+	// Make runs targets of the copy's Makefile.
+	Make func(dir string, targets ...string) error
+}
+
+// workFolder is where the copies are, in the checkout.
+const workFolder = "work"
+
+// links are folders of the checkout that a stage's files name by relative paths.
+var links = []string{"bin", "tools", ".workshop"}
+
+// Copy is the learner's copy of the stage, which need not exist.
+func (s *Stage) Copy(makeTargets func(dir string, targets ...string) error) *Copy {
+	return &Copy{Stage: s, Path: filepath.Join(s.Root, workFolder, filepath.Base(s.Dir)), Make: makeTargets}
+}
+
+// work is the folder of all copies.
+func (c *Copy) work() string { return filepath.Dir(c.Path) }
+
+// name is how a copy is called in messages.
+func (c *Copy) name() string { return workFolder + "/" + filepath.Base(c.Path) }
+
+// Exists returns an error that says what to do if there is no copy.
+func (c *Copy) Exists() error {
+	if len(c.Steps) == 0 {
+		return fmt.Errorf("stage %d has no exercises yet: `make stage-%d` plays its chapter", c.Number, c.Number)
+	}
+	if _, err := os.Stat(c.Path); errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s does not exist: `make stage-%d start` makes it", c.name(), c.Number)
+	}
+	_, err := os.Stat(filepath.Join(c.Path, "go.mod"))
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s has no go.mod: `make stage-%d reset` begins it anew, and keeps what is there", c.name(), c.Number)
+	}
+	return err
+}
+
+// Start makes the copy that a learner begins with.
+func (c *Copy) Start() error {
+	if len(c.Steps) == 0 {
+		return c.Exists()
+	}
+	if _, err := os.Lstat(c.Path); err == nil {
+		return fmt.Errorf("%s exists already: go on with `make stage-%d check`, or begin anew with `make stage-%d reset`, which keeps it in %s/kept",
+			c.name(), c.Number, c.Number, workFolder)
+	}
+	files, err := c.Form(0)
+	if err != nil {
+		return err
+	}
+	if err := c.prepareWork(); err != nil {
+		return err
+	}
+	if err := files.write(c.Path); err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", c.name(), err), os.RemoveAll(c.Path))
+	}
+	if err := c.use(); err != nil {
+		return errors.Join(err, os.RemoveAll(c.Path))
+	}
+	if len(c.Stage.Start) > 0 {
+		if err := c.Make(c.Path, c.Stage.Start...); err != nil {
+			return errors.Join(err, os.RemoveAll(c.Path))
+		}
+	}
+	return c.forget()
+}
+
+// prepareWork makes the folder of all copies.
+func (c *Copy) prepareWork() error {
+	if err := os.MkdirAll(c.work(), 0o755); err != nil {
+		return fmt.Errorf("make the folder of the exercises: %w", err)
+	}
+	for _, name := range links {
+		err := os.Symlink(filepath.Join("..", name), filepath.Join(c.work(), name))
+		if err != nil && !errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("link %s/%s: %w", workFolder, name, err)
+		}
+	}
+	return nil
+}
+
+// use enters the copy in the workspace of all copies, so that go, gopls and a debugger work there without a flag.
+func (c *Copy) use() error {
+	path := filepath.Join(c.work(), "go.work")
+	content, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		content, err = os.ReadFile(filepath.Join(c.Root, "go.work"))
+		first, _, _ := strings.Cut(string(content), "use (")
+		content = []byte(first)
+	}
+	if err != nil {
+		return fmt.Errorf("read go.work: %w", err)
+	}
+	line := "use ./" + filepath.Base(c.Path) + "\n"
+	if strings.Contains(string(content), line) {
+		return nil
+	}
+	if err := os.WriteFile(path, append(content, line...), 0o644); err != nil {
+		return fmt.Errorf("write %s/go.work: %w", workFolder, err)
+	}
+	return nil
+}
+
+// Reset begins the whole copy anew. It returns where the old one is kept.
+func (c *Copy) Reset() (kept string, err error) {
+	if _, err := os.Stat(c.Path); err != nil {
+		return "", c.Exists()
+	}
+	folder, err := c.keepFolder("all")
+	if err != nil {
+		return "", err
+	}
+	if err := os.Rename(c.Path, filepath.Join(folder, filepath.Base(c.Path))); err != nil {
+		return "", fmt.Errorf("keep %s: %w", c.name(), err)
+	}
+	return c.relative(folder), c.Start()
+}
+
+// keepFolder makes a folder for what is about to be overwritten.
+func (c *Copy) keepFolder(what string) (string, error) {
+	kept := filepath.Join(c.work(), "kept")
+	if err := os.MkdirAll(kept, 0o755); err != nil {
+		return "", fmt.Errorf("make a folder for what is overwritten: %w", err)
+	}
+	folder := filepath.Join(kept, time.Now().Format("2006-01-02T150405")+"-"+filepath.Base(c.Path)+"-"+what)
+	for n := 2; ; n++ {
+		err := os.Mkdir(folder, 0o755)
+		if err == nil {
+			return folder, nil
+		}
+		if !errors.Is(err, os.ErrExist) {
+			return "", fmt.Errorf("make a folder for what is overwritten: %w", err)
+		}
+		folder = fmt.Sprintf("%s-%d", strings.TrimSuffix(folder, fmt.Sprintf("-%d", n-1)), n)
+	}
+}
+
+// relative is a path as a learner in the checkout's root sees it.
+func (c *Copy) relative(path string) string {
+	short, err := filepath.Rel(c.Root, path)
+	if err != nil {
+		return path
+	}
+	return short
+}

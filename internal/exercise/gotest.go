@@ -1,0 +1,229 @@
+package exercise
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+const (
+	// goTestTimeout bounds Go tests, of which an endless loop of the learner's must not make more than a short wait.
+	goTestTimeout = 20 * time.Second
+	// specTimeout bounds Ginkgo specs, which need a control plane.
+	specTimeout = 3 * time.Minute
+	// waitTimeout is how long the test kit waits for what a learner's operator never does.
+	waitTimeout = 15 * time.Second
+)
+
+// outcome is what `go test` found.
+type outcome struct {
+	// command repeats the run in the copy's folder.
+	command string
+	// tests is how many tests or specs ran.
+	tests int
+	// built is false if the program or its tests do not compile; output are the compiler's lines then.
+	built bool
+	// failures are the tests that failed, and what they say.
+	failures []testFailure
+	// output is all the rest that was printed.
+	output string
+	err    error
+}
+
+type testFailure struct{ name, message string }
+
+// goTest runs a check in a copy, with the tests of an overlay.
+func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome, error) {
+	report, err := os.CreateTemp("", "specs-*.json")
+	if err != nil {
+		return outcome{}, fmt.Errorf("make a file for the report of the specs: %w", err)
+	}
+	defer os.Remove(report.Name())
+	defer report.Close()
+	pkg := check.Package
+	if pkg == "" {
+		pkg = "."
+	}
+	timeout := goTestTimeout
+	var specs []string
+	if check.Label != "" {
+		specs = append(specs, "-ginkgo.label-filter="+check.Label)
+	}
+	if check.Specs != "" {
+		specs = append(specs, "-ginkgo.focus="+check.Specs)
+	}
+	if len(specs) > 0 {
+		timeout = specTimeout
+	}
+	shown := append([]string{"test", pkg, "-run=" + check.Run}, specs...)
+	args := []string{"test", "-json", "-count=1", "-overlay=" + overlay, "-timeout=" + timeout.String(), "-run=" + check.Run, pkg}
+	if len(specs) > 0 {
+		args = append(append(args, specs...), "-ginkgo.json-report="+report.Name())
+	}
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = c.Path
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "OPERATORTEST_TIMEOUT="+waitTimeout.String())
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	if ctx.Err() != nil {
+		return outcome{}, context.Cause(ctx)
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return outcome{}, fmt.Errorf("run go test: %w", err)
+	}
+	found := read(output)
+	found.output += stderr.String()
+	found.command, found.err = "go "+quoted(shown), err
+	if len(specs) > 0 && found.built {
+		found.readSpecs(report.Name())
+	}
+	return found, nil
+}
+
+// quoted is a command line.
+func quoted(args []string) string {
+	var words []string
+	for _, arg := range args {
+		if strings.ContainsAny(arg, " $^|()*&;'\"") {
+			arg = "'" + arg + "'"
+		}
+		words = append(words, arg)
+	}
+	return strings.Join(words, " ")
+}
+
+// event is a line of `go test -json`, see `go doc test2json`.
+type event struct{ Action, Test, Output string }
+
+func read(output []byte) outcome {
+	found := outcome{built: true}
+	printed := map[string]*strings.Builder{}
+	var failed []string
+	var rest strings.Builder
+	for line := range bytes.Lines(output) {
+		var event event
+		if json.Unmarshal(line, &event) != nil {
+			rest.Write(line)
+			continue
+		}
+		switch event.Action {
+		case "build-fail":
+			found.built = false
+		case "build-output":
+			rest.WriteString(event.Output)
+		case "run":
+			found.tests++
+			printed[event.Test] = &strings.Builder{}
+		case "fail":
+			if event.Test != "" {
+				failed = append(failed, event.Test)
+			}
+		case "output":
+			if test := printed[event.Test]; test != nil {
+				test.WriteString(event.Output)
+			} else {
+				rest.WriteString(event.Output)
+			}
+		}
+	}
+	for _, name := range failed {
+		hasFailedPart := func() bool {
+			for _, other := range failed {
+				if strings.HasPrefix(other, name+"/") {
+					return true
+				}
+			}
+			return false
+		}
+		if !hasFailedPart() {
+			found.failures = append(found.failures, testFailure{name: name, message: trimmed(printed[name].String())})
+		}
+	}
+	found.output = rest.String()
+	return found
+}
+
+// noise matches lines of go test that say nothing about the failure.
+var noise = regexp.MustCompile(`^\s*(=== (RUN|PAUSE|CONT|NAME)|--- FAIL|FAIL$|exit status)`)
+
+func trimmed(output string) string {
+	var kept []string
+	for line := range strings.Lines(output) {
+		if !noise.MatchString(line) {
+			kept = append(kept, strings.TrimRight(line, "\n"))
+		}
+	}
+	return strings.TrimSpace(strings.Join(kept, "\n"))
+}
+
+// specReport is what is read of Ginkgo's JSON report.
+type specReport struct {
+	SpecReports []struct {
+		ContainerHierarchyTexts []string
+		LeafNodeText            string
+		State                   string
+		Failure                 struct{ Message string }
+	}
+}
+
+// readSpecs replaces what was found by what the report of the specs says.
+func (o *outcome) readSpecs(path string) {
+	content, err := os.ReadFile(path)
+	var suites []specReport
+	if err != nil || json.Unmarshal(content, &suites) != nil {
+		return // the process ended early: its output says why
+	}
+	o.tests, o.failures = 0, nil
+	for _, suite := range suites {
+		for _, spec := range suite.SpecReports {
+			name := strings.TrimSpace(strings.Join(append(spec.ContainerHierarchyTexts, spec.LeafNodeText), " "))
+			switch spec.State {
+			case "passed":
+				if spec.LeafNodeText != "" {
+					o.tests++
+				}
+			case "failed", "panicked", "timedout", "interrupted", "aborted":
+				o.tests++
+				o.failures = append(o.failures, testFailure{name: name, message: strings.TrimSpace(spec.Failure.Message)})
+			}
+		}
+	}
+}
+
+// writeOverlay has go take the tests of the course in place of the copy's. It returns the path of the overlay's file.
+func (c *Copy) writeOverlay(done int) (string, error) {
+	files, err := c.Form(done)
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(c.work(), ".tests", filepath.Base(c.Path))
+	tests, replace := tree{}, map[string]string{}
+	for name, file := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			tests[name] = file
+			replace[filepath.Join(c.Path, filepath.FromSlash(name))] = filepath.Join(folder, filepath.FromSlash(name))
+		}
+	}
+	if err := tests.write(folder); err != nil {
+		return "", fmt.Errorf("write the tests of the course: %w", err)
+	}
+	content, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, "overlay.json")
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		return "", fmt.Errorf("write the tests of the course: %w", err)
+	}
+	return path, nil
+}

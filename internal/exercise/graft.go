@@ -1,0 +1,188 @@
+package exercise
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/ast/astutil"
+
+	"example.com/operator-workshop/internal/exercise/form"
+)
+
+// declaration is a piece of a Go file with its doc comment.
+type declaration struct {
+	// name is unique in a file: for a method with its receiver, for a group of constants with the first one's name.
+	name       string
+	text       string
+	start, end int // as bytes of the file
+}
+
+// declarations are those of a Go file but for its imports.
+func declarations(source []byte) ([]declaration, error) {
+	set := token.NewFileSet()
+	syntax, err := parser.ParseFile(set, "", source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	var found []declaration
+	for _, node := range syntax.Decls {
+		name, doc := nameOf(node)
+		if name == "" {
+			continue
+		}
+		start := set.Position(node.Pos()).Offset
+		if doc != nil {
+			start = set.Position(doc.Pos()).Offset
+		}
+		end := set.Position(node.End()).Offset
+		found = append(found, declaration{name: name, text: string(source[start:end]), start: start, end: end})
+	}
+	return found, nil
+}
+
+func nameOf(node ast.Decl) (string, *ast.CommentGroup) {
+	switch node := node.(type) {
+	case *ast.FuncDecl:
+		name := node.Name.Name
+		if node.Recv != nil && len(node.Recv.List) == 1 {
+			name = receiver(node.Recv.List[0].Type) + "." + name
+		}
+		return name, node.Doc
+	case *ast.GenDecl:
+		if len(node.Specs) == 0 {
+			return "", nil
+		}
+		switch spec := node.Specs[0].(type) {
+		case *ast.TypeSpec:
+			return spec.Name.Name, node.Doc
+		case *ast.ValueSpec:
+			return spec.Names[0].Name, node.Doc
+		}
+	}
+	return "", nil
+}
+
+func receiver(kind ast.Expr) string {
+	switch kind := kind.(type) {
+	case *ast.StarExpr:
+		return receiver(kind.X)
+	case *ast.IndexExpr:
+		return receiver(kind.X)
+	case *ast.Ident:
+		return kind.Name
+	}
+	return ""
+}
+
+// changedDeclarations are the names of those that differ between two forms of a file.
+func changedDeclarations(before, after []byte) (names []string, err error) {
+	old, err := byName(before)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := declarations(after)
+	for _, declared := range wanted {
+		if old[declared.name].text != declared.text {
+			names = append(names, declared.name)
+		}
+	}
+	return names, err
+}
+
+func byName(source []byte) (map[string]declaration, error) {
+	named := map[string]declaration{}
+	if len(source) == 0 {
+		return named, nil
+	}
+	found, err := declarations(source)
+	for _, declared := range found {
+		named[declared.name] = declared
+	}
+	return named, err
+}
+
+// graft brings what differs between two forms of a file into a learner's. What is equal in both stays as the learner has it. A
+// file that is no Go code, or not yet, becomes the wanted one.
+func graft(name string, theirs, before, after []byte) ([]byte, error) {
+	if path.Ext(name) != ".go" || len(theirs) == 0 {
+		return after, nil
+	}
+	if _, err := declarations(theirs); err != nil {
+		return after, nil
+	}
+	wanted, err := byName(after)
+	if err != nil {
+		return nil, err
+	}
+	old, err := byName(before)
+	if err != nil {
+		return nil, err
+	}
+	names, err := changedDeclarations(before, after)
+	if err != nil {
+		return nil, err
+	}
+	for gone := range old {
+		if _, kept := wanted[gone]; !kept {
+			names = append(names, gone)
+		}
+	}
+	slices.Sort(names)
+	grafted := theirs
+	for _, declared := range names {
+		present, err := byName(grafted)
+		if err != nil {
+			return nil, err
+		}
+		at, found := present[declared]
+		text := wanted[declared].text
+		if !found {
+			if text != "" {
+				grafted = slices.Concat(bytes.TrimRight(grafted, "\n"), []byte("\n\n"+text+"\n"))
+			}
+			continue
+		}
+		grafted = slices.Concat(grafted[:at.start], []byte(text), grafted[at.end:])
+	}
+	grafted, err = addImports(grafted, after)
+	if err != nil {
+		return nil, err
+	}
+	grafted, err = form.PruneImports(name, grafted)
+	if err != nil {
+		return nil, err
+	}
+	return format.Source(grafted)
+}
+
+// addImports adds the imports of another file.
+func addImports(source, other []byte) ([]byte, error) {
+	set := token.NewFileSet()
+	syntax, err := parser.ParseFile(set, "", source, parser.ParseComments)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := parser.ParseFile(token.NewFileSet(), "", other, parser.ImportsOnly)
+	if err != nil {
+		return nil, err
+	}
+	for _, spec := range wanted.Imports {
+		name := ""
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		astutil.AddNamedImport(set, syntax, name, strings.Trim(spec.Path.Value, `"`))
+	}
+	var written bytes.Buffer
+	if err := format.Node(&written, set, syntax); err != nil {
+		return nil, fmt.Errorf("add imports: %w", err)
+	}
+	return written.Bytes(), nil
+}

@@ -1,0 +1,82 @@
+package exercise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// progressFile holds a line for each step that is done: the stage's folder, the step, the day.
+func (c *Copy) progressFile() string { return filepath.Join(c.work(), "progress.txt") }
+
+// Done are the IDs of the steps that have passed their checks.
+func (c *Copy) Done() ([]string, error) {
+	content, err := os.ReadFile(c.progressFile())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the progress: %w", err)
+	}
+	var done []string
+	for line := range strings.Lines(string(content)) {
+		if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == filepath.Base(c.Path) {
+			done = append(done, fields[1])
+		}
+	}
+	return done, nil
+}
+
+// Next is the first step that is not done; all are if it is len(Steps).
+func (c *Copy) Next() (int, error) {
+	done, err := c.Done()
+	if err != nil {
+		return 0, err
+	}
+	next := slices.IndexFunc(c.Steps, func(step Step) bool { return !slices.Contains(done, step.ID) })
+	if next < 0 {
+		next = len(c.Steps)
+	}
+	return next, nil
+}
+
+// note writes down that a step is done.
+func (c *Copy) note(step Step) error {
+	done, err := c.Done()
+	if err != nil || slices.Contains(done, step.ID) {
+		return err
+	}
+	file, err := os.OpenFile(c.progressFile(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("write the progress: %w", err)
+	}
+	_, err = fmt.Fprintf(file, "%s %s %s\n", filepath.Base(c.Path), step.ID, time.Now().Format(time.DateOnly))
+	return errors.Join(err, file.Close())
+}
+
+// forget takes steps out of the progress; all of the stage's if none is named.
+func (c *Copy) forget(ids ...string) error {
+	content, err := os.ReadFile(c.progressFile())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the progress: %w", err)
+	}
+	var kept strings.Builder
+	for line := range strings.Lines(string(content)) {
+		fields := strings.Fields(line)
+		ours := len(fields) >= 2 && fields[0] == filepath.Base(c.Path)
+		if !ours || len(ids) > 0 && !slices.Contains(ids, fields[1]) {
+			kept.WriteString(line)
+		}
+	}
+	if err := os.WriteFile(c.progressFile(), []byte(kept.String()), 0o644); err != nil {
+		return fmt.Errorf("write the progress: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package exercise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Solve puts the solution of a step into the copy. It returns the files that it changed, and where they are kept as they were.
+func (c *Copy) Solve(id string) (files []string, kept string, err error) {
+	at, before, after, err := c.around(id)
+	if err != nil {
+		return nil, "", err
+	}
+	return c.replace(c.Steps[at], "solve", before, after)
+}
+
+// Undo takes a step's work out of the copy again.
+func (c *Copy) Undo(id string) (files []string, kept string, err error) {
+	at, before, after, err := c.around(id)
+	if err != nil {
+		return nil, "", err
+	}
+	files, kept, err = c.replace(c.Steps[at], "reset", after, before)
+	if err != nil {
+		return nil, "", err
+	}
+	return files, kept, c.forget(id)
+}
+
+// around returns the forms before and after a step.
+func (c *Copy) around(id string) (at int, before, after tree, err error) {
+	if err := c.Exists(); err != nil {
+		return 0, nil, nil, err
+	}
+	at, err = c.index(id)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	before, err = c.Form(at)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	after, err = c.Form(at + 1)
+	return at, before, after, err
+}
+
+// replace brings what differs between two forms into the copy.
+func (c *Copy) replace(step Step, what string, before, after tree) (names []string, kept string, err error) {
+	grafts := tree{}
+	for _, name := range differing(before, after) {
+		path := filepath.Join(c.Path, filepath.FromSlash(name))
+		theirs, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, "", fmt.Errorf("read %s: %w", c.relative(path), err)
+		}
+		wanted, exists := after[name]
+		if !exists {
+			continue // the file of a step that is taken back: it stays, and does no harm
+		}
+		grafted, err := graft(name, theirs, before[name].content, wanted.content)
+		if err != nil {
+			return nil, "", fmt.Errorf("%s of step %s: %w", name, step.ID, err)
+		}
+		if string(grafted) != string(theirs) {
+			grafts[name] = file{content: grafted, mode: wanted.mode}
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, "", nil
+	}
+	folder, err := c.keepFolder(what + "-" + step.ID)
+	if err != nil {
+		return nil, "", err
+	}
+	old := tree{}
+	for _, name := range names {
+		theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
+		if err == nil {
+			old[name] = file{content: theirs, mode: 0o644}
+		}
+	}
+	if err := old.write(folder); err != nil {
+		return nil, "", fmt.Errorf("keep your files in %s: nothing was changed: %w", c.relative(folder), err)
+	}
+	if err := grafts.write(c.Path); err != nil {
+		return nil, "", fmt.Errorf("write %s, whose old files are in %s: %w", c.name(), c.relative(folder), err)
+	}
+	return names, c.relative(folder), nil
+}
+
+// Compare returns the files of the copy that a step changes, as they would be if it were solved.
+func (c *Copy) Compare(id string) (names []string, solved map[string][]byte, err error) {
+	_, before, after, err := c.around(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	solved = map[string][]byte{}
+	for _, name := range differing(before, after) {
+		theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, nil, err
+		}
+		if solved[name], err = graft(name, theirs, before[name].content, after[name].content); err != nil {
+			return nil, nil, err
+		}
+		names = append(names, name)
+	}
+	return names, solved, nil
+}

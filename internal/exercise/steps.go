@@ -1,0 +1,155 @@
+package exercise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"example.com/operator-workshop/internal/repo"
+)
+
+// FileName is the file of a stage that lists its steps.
+const FileName = "exercises.yaml"
+
+// Stage is a stage with its exercises.
+type Stage struct {
+	repo.Stage `json:"-"`
+	// Root is the checkout.
+	Root string `json:"-"`
+	// Start are targets of the stage's Makefile that complete a new copy, such as generate.
+	Start []string `json:"start,omitempty"`
+	// Steps are in the order in which a learner does them.
+	Steps []Step `json:"steps"`
+}
+
+// Step is one exercise.
+type Step struct {
+	// ID is the section of the chapter that the step belongs to, such as 2.9; a letter follows if a section has several.
+	ID string `json:"id"`
+	// Title completes "Step 2.9: …", without a full stop.
+	Title string `json:"title"`
+	// Task says what to write, and where what is written is seen to work.
+	Task string `json:"task"`
+	// Hints help one after the other.
+	Hints []string `json:"hints"`
+	// Minutes is how long it takes.
+	Minutes int `json:"minutes"`
+	// Make are targets of the stage's Makefile to run before the checks, such as generate.
+	Make []string `json:"make,omitempty"`
+	// Checks are passed by a copy in which this step and all before it are done, and not by one in which this step is not.
+	Checks []Check `json:"checks"`
+}
+
+// Check is a run of `go test`.
+type Check struct {
+	// Package is the package to test, as go test takes it; "." if empty.
+	Package string `json:"package,omitempty"`
+	// Run are names of Go tests, as a regular expression; for specs it is the name of the test that runs them.
+	Run string `json:"run"`
+	// Specs are the Ginkgo specs to run, as a regular expression of their texts.
+	Specs string `json:"specs,omitempty"`
+	// Label selects Ginkgo specs by label, such as a behaviour of the test kit.
+	Label string `json:"label,omitempty"`
+}
+
+var stepID = regexp.MustCompile(`^[0-9]+\.[0-9]+[a-z]?$`)
+
+// Load reads a stage's exercises. A stage without any has no steps.
+func Load(checkout repo.Repo, stage repo.Stage) (*Stage, error) {
+	loaded := &Stage{Stage: stage, Root: checkout.Root}
+	if stage.Dir == "" {
+		return loaded, nil
+	}
+	content, err := os.ReadFile(filepath.Join(stage.Dir, FileName))
+	if errors.Is(err, os.ErrNotExist) {
+		return loaded, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the exercises: %w", err)
+	}
+	if err := yaml.UnmarshalStrict(content, loaded); err != nil {
+		return nil, fmt.Errorf("%s: %w", FileName, err)
+	}
+	return loaded, loaded.validate()
+}
+
+func (s *Stage) validate() error {
+	seen := map[string]bool{}
+	for _, step := range s.Steps {
+		var problem string
+		switch {
+		case !stepID.MatchString(step.ID):
+			problem = "its ID is no section of the chapter, such as 2.9 or 2.9b"
+		case seen[step.ID]:
+			problem = "there are two of this ID"
+		case step.Title == "" || strings.HasSuffix(step.Title, "."):
+			problem = "it needs a title without a full stop"
+		case step.Task == "" || len(step.Hints) == 0 || step.Minutes == 0:
+			problem = "it needs a task, hints and minutes"
+		case len(step.Checks) == 0:
+			problem = "it has no check"
+		}
+		for _, check := range step.Checks {
+			if check.Run == "" {
+				problem = "a check needs the names of Go tests to run; for specs, that of the test that runs them"
+			}
+		}
+		if problem != "" {
+			return fmt.Errorf("%s: step %q: %s", filepath.Join(s.Dir, FileName), step.ID, problem)
+		}
+		seen[step.ID] = true
+	}
+	return nil
+}
+
+// Section is the section of the chapter that the step belongs to.
+func (s Step) Section() string { return strings.TrimRight(s.ID, "abcdefghijklmnopqrstuvwxyz") }
+
+// index returns where a step is in the order.
+func (s *Stage) index(id string) (int, error) {
+	at := slices.IndexFunc(s.Steps, func(step Step) bool { return step.ID == id })
+	if at < 0 {
+		ids := make([]string, len(s.Steps))
+		for i, step := range s.Steps {
+			ids[i] = step.ID
+		}
+		return 0, fmt.Errorf("stage %d has no step %q: choose from %s", s.Number, id, strings.Join(ids, ", "))
+	}
+	return at, nil
+}
+
+// Step returns the step of that ID.
+func (s *Stage) Step(id string) (Step, error) {
+	at, err := s.index(id)
+	if err != nil {
+		return Step{}, err
+	}
+	return s.Steps[at], nil
+}
+
+// upTo is the form in which the first so many steps are done.
+type upTo struct {
+	stage *Stage
+	done  int
+}
+
+// Pending tells whether a step is not done in this form.
+func (f upTo) Pending(id string) (bool, error) {
+	at, err := f.stage.index(id)
+	return at >= f.done, err
+}
+
+// Title is a step's title.
+func (f upTo) Title(id string) string {
+	at, err := f.stage.index(id)
+	if err != nil {
+		return ""
+	}
+	return f.stage.Steps[at].Title
+}

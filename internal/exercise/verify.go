@@ -1,0 +1,101 @@
+package exercise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// verifyFolder is where the copies for Verify are, in the checkout.
+const verifyFolder = ".verify"
+
+// Verify shows that each step is one: in a copy with all earlier steps done its check fails, for the reason that the step is
+// about, and it passes once the step is solved; and that the copy in which all are solved passes all checks. The errors name the
+// steps of which that is not so.
+func (s *Stage) Verify(ctx context.Context, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) error {
+	tried := s.Copy(makeTargets)
+	tried.Path = filepath.Join(s.Root, verifyFolder, filepath.Base(s.Dir))
+	if err := os.RemoveAll(tried.Path); err != nil {
+		return fmt.Errorf("remove the copy of an earlier run: %w", err)
+	}
+	if err := tried.Start(); err != nil {
+		return err
+	}
+	var problems []error
+	for at, step := range s.Steps {
+		began := time.Now()
+		finding, err := tried.CheckStep(ctx, step.ID)
+		if err != nil {
+			return err
+		}
+		failed := time.Since(began)
+		if problem := intended(step, finding); problem != "" {
+			problems = append(problems, fmt.Errorf("step %s, before it is solved: %s", step.ID, problem))
+		}
+		if _, _, err := tried.Solve(step.ID); err != nil {
+			return err
+		}
+		if err := errors.Join(tried.give(step), tried.asDerived(at+1)); err != nil {
+			problems = append(problems, fmt.Errorf("step %s, solved: %w", step.ID, err))
+		}
+		began = time.Now()
+		left, err := tried.CheckStep(ctx, step.ID)
+		if err != nil {
+			return err
+		}
+		if left != nil {
+			problems = append(problems, fmt.Errorf("step %s, solved: its check fails: %s", step.ID, left.Found))
+		}
+		found := ""
+		if finding != nil {
+			found = finding.Found
+		}
+		report(step, failed, time.Since(began), found)
+	}
+	if len(problems) == 0 {
+		finding, err := tried.Check(ctx, "", func(Step, bool) {})
+		if err != nil {
+			return err
+		}
+		if finding != nil {
+			problems = append(problems, fmt.Errorf("step %s, when all are solved: its check fails: %s", finding.Step.ID, finding.Found))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// intended returns what is wrong with the way in which the check of a step fails that is not solved.
+func intended(step Step, finding *Finding) string {
+	switch {
+	case finding == nil:
+		return "its check passes"
+	case finding.Unbuilt:
+		return "its check fails because the program does not compile: " + finding.Found
+	case finding.Early:
+		return "its check fails because the tests end early: " + finding.Found
+	case finding.Step.ID != step.ID:
+		return "its check blames step " + finding.Step.ID
+	}
+	return ""
+}
+
+// asDerived returns an error if a copy whose steps were solved one by one differs from the form after that many.
+func (c *Copy) asDerived(done int) error {
+	wanted, err := c.Form(done)
+	if err != nil {
+		return err
+	}
+	for name, file := range wanted {
+		found, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
+		if err != nil {
+			return fmt.Errorf("the copy lacks %s", name)
+		}
+		if string(found) != string(file.content) && !generated(name) {
+			return fmt.Errorf("%s is not what solve makes of it, step by step", name)
+		}
+	}
+	return nil
+}
