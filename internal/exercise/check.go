@@ -152,7 +152,7 @@ func (c *Copy) judge(step Step, found outcome) *Finding {
 			}
 		}
 		finding.Found = strings.Join(all, "\n")
-		if hang := c.hang(finding.Found + found.output); hang != "" {
+		if hang := c.hang(found.output); hang != "" {
 			finding.Early = true
 			finding.Found, finding.Open = "it does not end, or it panics: see "+hang+"\n"+firstLines(finding.Found, 12), hang
 		}
@@ -256,6 +256,9 @@ func (s *Stage) declarationsOf(at int) (map[string][]string, error) {
 	}
 	found := map[string][]string{}
 	for _, name := range differing(before, after) {
+		if after[name].given {
+			continue
+		}
 		if filepath.Ext(name) != ".go" {
 			found[name] = []string{""}
 			continue
@@ -307,7 +310,7 @@ func (c *Copy) open(step Step) (string, error) {
 }
 
 // frame matches a line of a goroutine's stack.
-var frame = regexp.MustCompile(`(?m)^\s+(/\S+\.go):(\d+)`)
+var frame = regexp.MustCompile(`(?m)^\s+(/.+\.go):(\d+)`)
 
 // hang is the first place of the learner's code, tests apart, in the stacks of a test that ran out of time or panicked.
 func (c *Copy) hang(output string) string {

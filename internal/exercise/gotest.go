@@ -10,13 +10,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
 
+// goTestTimeout bounds Go tests, of which an endless loop of the learner's must not make more than a short wait.
+var goTestTimeout = 20 * time.Second
+
 const (
-	// goTestTimeout bounds Go tests, of which an endless loop of the learner's must not make more than a short wait.
-	goTestTimeout = 20 * time.Second
 	// specTimeout bounds Ginkgo specs, which need a control plane.
 	specTimeout = 3 * time.Minute
 	// waitTimeout is how long the test kit waits for what a learner's operator never does.
@@ -33,7 +35,7 @@ type outcome struct {
 	built bool
 	// failures are the tests that failed, and what they say.
 	failures []testFailure
-	// output is all the rest that was printed.
+	// output is all that was printed.
 	output string
 	err    error
 }
@@ -107,49 +109,40 @@ type event struct{ Action, Test, Output string }
 
 func read(output []byte) outcome {
 	found := outcome{built: true}
-	printed := map[string]*strings.Builder{}
-	var failed []string
-	var rest strings.Builder
+	printed := map[string]string{}
+	// running are the tests that have not passed, in the order in which they began: a panic ends them without a word.
+	var running []string
 	for line := range bytes.Lines(output) {
 		var event event
 		if json.Unmarshal(line, &event) != nil {
-			rest.Write(line)
+			found.output += string(line)
 			continue
 		}
 		switch event.Action {
 		case "build-fail":
 			found.built = false
-		case "build-output":
-			rest.WriteString(event.Output)
 		case "run":
 			found.tests++
-			printed[event.Test] = &strings.Builder{}
-		case "fail":
-			if event.Test != "" {
-				failed = append(failed, event.Test)
-			}
-		case "output":
-			if test := printed[event.Test]; test != nil {
-				test.WriteString(event.Output)
-			} else {
-				rest.WriteString(event.Output)
-			}
+			running = append(running, event.Test)
+		case "pass", "skip":
+			running = slices.DeleteFunc(running, func(test string) bool { return test == event.Test })
+		case "build-output", "output":
+			found.output += event.Output
+			printed[event.Test] += event.Output
 		}
 	}
-	for _, name := range failed {
-		hasFailedPart := func() bool {
-			for _, other := range failed {
-				if strings.HasPrefix(other, name+"/") {
-					return true
-				}
-			}
-			return false
+	for _, name := range running {
+		isPart := func(other string) bool { return strings.HasPrefix(other, name+"/") }
+		if slices.ContainsFunc(running, isPart) {
+			continue
 		}
-		if !hasFailedPart() {
-			found.failures = append(found.failures, testFailure{name: name, message: trimmed(printed[name].String())})
+		message := trimmed(printed[name])
+		for parent := name; message == "" && strings.Contains(parent, "/"); {
+			parent = parent[:strings.LastIndex(parent, "/")]
+			message = trimmed(printed[parent])
 		}
+		found.failures = append(found.failures, testFailure{name: name, message: message})
 	}
-	found.output = rest.String()
 	return found
 }
 

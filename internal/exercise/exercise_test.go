@@ -1,0 +1,275 @@
+package exercise
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"example.com/operator-workshop/internal/repo"
+)
+
+// newToy is a checkout with one small stage of three steps.
+func newToy(t *testing.T) *Stage {
+	t.Helper()
+	archive, err := txtar.ParseFile("testdata/toy.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A path with a space, as checkouts may have.
+	root := filepath.Join(t.TempDir(), "a checkout")
+	for _, file := range archive.Files {
+		path := filepath.Join(root, file.Name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, file.Data, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stage, err := Load(repo.Repo{Root: root}, repo.Stage{Number: 1, Name: "1-toy", Dir: filepath.Join(root, "01-toy")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stage
+}
+
+func noMake(string, ...string) error { return errors.New("nothing is made here") }
+
+// started is a copy that a learner has begun.
+func started(t *testing.T) *Copy {
+	t.Helper()
+	own := newToy(t).Copy(noMake)
+	if err := own.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return own
+}
+
+func (c *Copy) read(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(c.Path, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// edit replaces text in a file of the copy, as a learner would.
+func (c *Copy) edit(t *testing.T, name, old, replacement string) {
+	t.Helper()
+	content := c.read(t, name)
+	if !strings.Contains(content, old) {
+		t.Fatalf("%s has no %q:\n%s", name, old, content)
+	}
+	if err := os.WriteFile(filepath.Join(c.Path, name), []byte(strings.Replace(content, old, replacement, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// check returns the steps that passed, and what was found.
+func (c *Copy) check(t *testing.T) (string, *Finding) {
+	t.Helper()
+	var passed []string
+	finding, err := c.Check(t.Context(), "", func(step Step, again bool) {
+		if again {
+			step.ID += " again"
+		}
+		passed = append(passed, step.ID)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(passed, ", "), finding
+}
+
+const (
+	addStub   = "\t// Your turn, step 1.1: Add two numbers.\n\treturn 0\n"
+	greetStub = "\t// Your turn, step 1.2a: Say hello.\n\treturn \"\"\n"
+)
+
+func TestALearnersWay(t *testing.T) {
+	own := started(t)
+	passed, finding := own.check(t)
+	if passed != "" || finding == nil || finding.Step.ID != "1.1" || finding.Open != "work/01-toy/toy.go:6" ||
+		!strings.Contains(finding.Found, "TestAdd/one:") || !strings.Contains(finding.Found, "expected 2, found 0") {
+		t.Fatalf("before the first step: passed %q, found %+v", passed, finding)
+	}
+	if _, err := os.Stat(filepath.Join(own.Path, "later.go")); err == nil {
+		t.Error("what comes with a later step is there from the start")
+	}
+	own.edit(t, "toy.go", addStub, "\treturn b + a\n")
+	own.edit(t, "toy.go", greetStub, "\treturn \"hello\"\n")
+	passed, finding = own.check(t)
+	if passed != "1.1, 1.2a" || finding == nil || finding.Step.ID != "1.2b" {
+		t.Fatalf("after two steps: passed %q, found %+v", passed, finding)
+	}
+	own.read(t, "later.go")
+	own.edit(t, "toy.go", `"hello"`, `"hello " + name`)
+	if passed, finding = own.check(t); passed != "1.2b, 1.1 again, 1.2a again, 1.2b again" || finding != nil {
+		t.Fatalf("at the end: passed %q, found %+v", passed, finding)
+	}
+	own.edit(t, "toy.go", "b + a", "b - a")
+	if passed, finding = own.check(t); finding == nil || finding.Step.ID != "1.1" {
+		t.Fatalf("after a step was broken again: passed %q, found %+v", passed, finding)
+	}
+	if done, err := own.Done(); err != nil || strings.Join(done, " ") != "1.2a 1.2b" {
+		t.Errorf("the progress says %v: %v", done, err)
+	}
+}
+
+func TestWhatIsFound(t *testing.T) {
+	for name, test := range map[string]struct {
+		spoil            func(*Copy)
+		step, open, text string
+	}{
+		"a compile error in a later step": {
+			spoil: func(own *Copy) {
+				own.edit(t, "toy.go", addStub, "\treturn a + b\n")
+				own.edit(t, "toy.go", greetStub, "\treturn nonsense\n")
+			},
+			step: "1.1", open: "work/01-toy/toy.go:11", text: "undefined: nonsense",
+		},
+		"a syntax error":          {spoil: func(own *Copy) { own.edit(t, "toy.go", addStub, "\treturn (\n") }, open: "work/01-toy/toy.go:7", text: "syntax error"},
+		"a function that is gone": {spoil: func(own *Copy) { own.edit(t, "toy.go", "func add(", "func plus(") }, text: "undefined: add"},
+		"an import that is absent": {spoil: func(own *Copy) {
+			own.edit(t, "toy.go", "package toy\n", "package toy\n\nimport _ \"example.com/absent\"\n")
+		}, text: "example.com/absent"},
+		"a panic": {spoil: func(own *Copy) { own.edit(t, "toy.go", addStub, "\tpanic(\"oh\")\n") }, open: "work/01-toy/toy.go:6", text: "panic: oh"},
+		"an exit": {spoil: func(own *Copy) {
+			own.edit(t, "toy.go", addStub, "\tos.Exit(0)\n\treturn 0\n")
+			own.edit(t, "toy.go", "package toy\n", "package toy\n\nimport \"os\"\n")
+		}, text: "os.Exit(0)"},
+		"tests made to pass": {
+			spoil: func(own *Copy) { own.edit(t, "toy_test.go", "got != sum", "got == sum") }, text: "expected 2, found 0",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := started(t)
+			test.spoil(own)
+			_, finding := own.check(t)
+			if finding == nil || !strings.Contains(finding.Found, test.text) || !strings.HasPrefix(finding.Open, test.open) {
+				t.Fatalf("expected %q at %q\nfound %+v", test.text, test.open, finding)
+			}
+		})
+	}
+}
+
+func TestAnEndlessLoopIsFound(t *testing.T) {
+	timeout := goTestTimeout
+	goTestTimeout = time.Second
+	t.Cleanup(func() { goTestTimeout = timeout })
+	own := started(t)
+	own.edit(t, "toy.go", addStub, "\tselect {}\n")
+	_, finding := own.check(t)
+	if finding == nil || finding.Open != "work/01-toy/toy.go:6" || !strings.Contains(finding.Found, "does not end") {
+		t.Fatalf("found %+v", finding)
+	}
+}
+
+func TestSolveAndReset(t *testing.T) {
+	own := started(t)
+	own.edit(t, "toy.go", addStub, "\treturn a - b // almost\n")
+	own.edit(t, "toy.go", "// Package toy is small.", "// Package toy is mine.")
+	files, kept, err := own.Solve("1.1")
+	if err != nil || strings.Join(files, " ") != "later.go toy.go" {
+		t.Fatalf("solved %v: %v", files, err)
+	}
+	toy := own.read(t, "toy.go")
+	for _, wanted := range []string{"return a + b", "Package toy is mine", "Your turn, step 1.2a"} {
+		if !strings.Contains(toy, wanted) {
+			t.Errorf("%q is missing after solve:\n%s", wanted, toy)
+		}
+	}
+	old, err := os.ReadFile(filepath.Join(own.Root, kept, "toy.go"))
+	if err != nil || !strings.Contains(string(old), "// almost") {
+		t.Errorf("what the learner had is not kept in %s: %v", kept, err)
+	}
+	if files, _, err := own.Solve("1.1"); err != nil || len(files) > 0 {
+		t.Errorf("solved a second time: %v: %v", files, err)
+	}
+	for _, id := range []string{"1.2a", "1.2b"} {
+		if _, _, err := own.Solve(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, finding := own.check(t); finding != nil {
+		t.Fatalf("all are solved, and found %+v", finding)
+	}
+	if _, _, err := own.Undo("1.2b"); err != nil {
+		t.Fatal(err)
+	}
+	if _, finding := own.check(t); finding == nil || finding.Step.ID != "1.2b" {
+		t.Fatalf("a step was taken back, and found %+v", finding)
+	}
+	if _, err := own.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	if _, finding := own.check(t); finding == nil || finding.Step.ID != "1.1" {
+		t.Fatalf("all was taken back, and found %+v", finding)
+	}
+}
+
+func TestSolveTakesAFileThatIsNoGoCode(t *testing.T) {
+	own := started(t)
+	own.edit(t, "toy.go", "func add", "fnuc add")
+	if _, kept, err := own.Solve("1.1"); err != nil || kept == "" {
+		t.Fatalf("kept in %q: %v", kept, err)
+	}
+	if toy := own.read(t, "toy.go"); !strings.Contains(toy, "return a + b") {
+		t.Errorf("not solved:\n%s", toy)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	stage := newToy(t)
+	own := stage.Copy(noMake)
+	expect := func(err error, text string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("expected an error with %q\nfound %v", text, err)
+		}
+	}
+	_, err := own.CheckStep(t.Context(), "1.1")
+	expect(err, "work/01-toy does not exist: `make stage-1 start` makes it")
+	if err := own.Start(); err != nil {
+		t.Fatal(err)
+	}
+	expect(own.Start(), "exists already: go on with `make stage-1 check`")
+	_, err = own.CheckStep(t.Context(), "1.9")
+	expect(err, `stage 1 has no step "1.9": choose from 1.1, 1.2a, 1.2b`)
+	if err := os.Remove(filepath.Join(own.Path, "go.mod")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = own.CheckStep(t.Context(), "1.1")
+	expect(err, "has no go.mod: `make stage-1 reset` begins it anew, and keeps what is there")
+	if err := os.RemoveAll(filepath.Join(own.Path, "toy.go")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := own.Reset(); err != nil {
+		t.Error(err)
+	}
+	empty := *stage
+	empty.Steps = nil
+	expect(empty.Copy(noMake).Start(), "stage 1 has no exercises yet")
+}
+
+func TestVerify(t *testing.T) {
+	stage := newToy(t)
+	var steps []string
+	report := func(step Step, _, _ time.Duration, _ string) { steps = append(steps, step.ID) }
+	if err := stage.Verify(t.Context(), noMake, report); err != nil || len(steps) != 3 {
+		t.Fatalf("verified %v: %v", steps, err)
+	}
+	lenient := newToy(t)
+	lenient.Steps[1].Checks[0].Run = "TestAdd"
+	if err := lenient.Verify(t.Context(), noMake, report); err == nil || !strings.Contains(err.Error(), "step 1.2a, before it is solved: its check passes") {
+		t.Errorf("a step without a check of its own: %v", err)
+	}
+	absent := newToy(t)
+	absent.Steps[0].Checks[0].Run = "TestAbsent"
+	if err := absent.Verify(t.Context(), noMake, report); err == nil || !strings.Contains(err.Error(), "no test ran") {
+		t.Errorf("a check without a test: %v", err)
+	}
+}
