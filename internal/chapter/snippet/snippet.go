@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"example.com/operator-workshop/internal/chapter"
+	"example.com/operator-workshop/internal/exercise/form"
 )
 
 // diffLines bounds how many lines of a stale snippet Check shows for each side.
@@ -90,6 +91,10 @@ func cut(root string, s chapter.Snippet) ([]string, error) {
 	source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(s.File)))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("file=%s: there is no such file", s.File)
+	}
+	// What the exercises know by marks in the code is not what a reader of the chapter looks for.
+	if err == nil {
+		source, err = form.Finished(s.File, source)
 	}
 	text := strings.TrimRight(string(source), "\r\n")
 	switch {

@@ -122,3 +122,16 @@ func (l *lines) String() string {
 	}
 	return strings.Join(kept, "\n")
 }
+
+// Finished returns a file without its marks.
+func Finished(name string, source []byte) ([]byte, error) {
+	finished, _, err := Derive(name, source, allDone{})
+	return finished, err
+}
+
+// allDone are the steps of a finished file.
+type allDone struct{}
+
+func (allDone) Pending(string) (bool, error) { return false, nil }
+
+func (allDone) Title(string) string { return "" }
