@@ -301,3 +301,39 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 		},
 	}
 }
+
+// fillBoxes writes the boxes of the exercises into the chapters, or only fails if one is out of date.
+func (a *app) fillBoxes(out io.Writer, check bool) error {
+	stages, err := a.repo.Stages()
+	if err != nil {
+		return err
+	}
+	for _, stage := range stages {
+		exercises, err := exercise.Load(a.repo, stage)
+		if err != nil {
+			return err
+		}
+		if len(exercises.Steps) == 0 {
+			continue
+		}
+		text, err := os.ReadFile(stage.Chapter)
+		if err != nil {
+			return fmt.Errorf("read the chapter: %w", err)
+		}
+		filled, err := exercises.FillBoxes(string(text))
+		if err == nil && check && filled != string(text) {
+			err = errors.New("a box of the exercises is not what exercises.yaml says; run `make generate`")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.short(stage.Chapter), err)
+		}
+		if filled == string(text) {
+			continue
+		}
+		if err := os.WriteFile(stage.Chapter, []byte(filled), 0o644); err != nil {
+			return fmt.Errorf("write the chapter: %w", err)
+		}
+		fmt.Fprintf(out, "filled the boxes of %s\n", a.short(stage.Chapter))
+	}
+	return nil
+}

@@ -148,11 +148,14 @@ func (a *app) snippetsCommand() *cobra.Command {
 	var check bool
 	command := &cobra.Command{
 		Use:   "snippets",
-		Short: "Fill the code fences of the Markdown files from the sources they show",
+		Short: "Fill the code fences of the Markdown files from the sources they show, and the boxes of the exercises",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			paths, err := filepath.Glob(filepath.Join(a.repo.Root, "docs", "*.md"))
 			if err != nil {
+				return err
+			}
+			if err := a.fillBoxes(cmd.OutOrStdout(), check); err != nil {
 				return err
 			}
 			for _, path := range append(paths, filepath.Join(a.repo.Root, "README.md")) {
@@ -173,6 +176,6 @@ func (a *app) snippetsCommand() *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().BoolVar(&check, "check", false, "only fail when a fence is out of date")
+	command.Flags().BoolVar(&check, "check", false, "only fail when something is out of date")
 	return command
 }

@@ -1,0 +1,82 @@
+package exercise
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// boxEnd closes the box of a step in a chapter.
+const boxEnd = "<!-- end of your turn -->"
+
+// FillBoxes writes each step's box into the text of the chapter, between two comments: the first names the step.
+//
+//	<!-- your turn 2.9a -->
+//	<!-- end of your turn -->
+//
+// It is an error if a step has no box, or a box no step.
+func (s *Stage) FillBoxes(chapter string) (string, error) {
+	filled := chapter
+	var problems []error
+	for at, step := range s.Steps {
+		begin := "<!-- your turn " + step.ID + " -->\n"
+		before, rest, found := strings.Cut(filled, begin)
+		_, after, ends := strings.Cut(rest, boxEnd)
+		if !found || !ends || strings.Contains(after, begin) {
+			problems = append(problems, fmt.Errorf("step %s has no box in the chapter, or two: put %s and %s where its turn is", step.ID, strings.TrimSpace(begin), boxEnd))
+			continue
+		}
+		box, err := s.box(at)
+		if err != nil {
+			return "", err
+		}
+		filled = before + begin + box + boxEnd + after
+	}
+	if boxes := strings.Count(filled, "<!-- your turn "); boxes > len(s.Steps) {
+		problems = append(problems, fmt.Errorf("the chapter has %d boxes for %d steps", boxes, len(s.Steps)))
+	}
+	return filled, errors.Join(problems...)
+}
+
+// box is what a chapter says about a step.
+func (s *Stage) box(at int) (string, error) {
+	step := s.Steps[at]
+	changed, err := s.declarationsOf(at)
+	if err != nil {
+		return "", err
+	}
+	var files []string
+	for _, name := range slices.Sorted(maps.Keys(changed)) {
+		files = append(files, "`"+name+"`")
+	}
+	task := strings.ReplaceAll(strings.TrimSpace(step.Task), "\n", " ")
+	text := fmt.Sprintf("**Your turn, step %s: %s** (%d minutes). %s\n", step.ID, step.Title, step.Minutes, task) +
+		fmt.Sprintf("In %s; then `make stage-%d check`.", strings.Join(files, ", "), s.Number)
+	var box strings.Builder
+	for line := range strings.Lines(wrap(text, lineLength-2)) {
+		box.WriteString("> " + strings.TrimRight(line, "\n") + "\n")
+	}
+	return "\n" + box.String() + "\n", nil
+}
+
+// lineLength is how long the lines of the chapters are.
+const lineLength = 120
+
+// word matches what stays on one line: code is not broken.
+var word = regexp.MustCompile("[^\\s`]*(`[^`]*`[^\\s`]*)+|\\S+")
+
+// wrap breaks text into lines at spaces.
+func wrap(text string, length int) string {
+	var lines []string
+	line := ""
+	for _, word := range word.FindAllString(text, -1) {
+		if line != "" && len(line)+1+len(word) > length {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimLeft(line+" "+word, " ")
+	}
+	return strings.Join(append(lines, line), "\n")
+}
