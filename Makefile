@@ -128,6 +128,10 @@ verify: generate ## Fail when generated files, formatting or module files are ou
 	git diff --exit-code
 	@untracked=$$(git ls-files --others --exclude-standard); [ -z "$$untracked" ] || { echo "untracked files, commit or ignore them: $$untracked"; exit 1; }
 
+.PHONY: verify-exercises
+verify-exercises: tools ## Show that the check of each step of the exercises fails before the step is solved, and passes after it
+	@$(WORKSHOP) verify-exercises
+
 .PHONY: lint
 lint: bootstrap ## Run golangci-lint on every module
 	@$(WORKSHOP) tools golangci-lint
