@@ -151,8 +151,9 @@ func graft(name string, theirs, before, after []byte) ([]byte, error) {
 		}
 		grafted = slices.Concat(grafted[:at.start], []byte(text), grafted[at.end:])
 	}
-	grafted, err = addImports(grafted, after)
-	if err != nil {
+	if untouched := imports(before); untouched != "" && untouched == imports(grafted) {
+		grafted = bytes.Replace(grafted, []byte(untouched), []byte(imports(after)), 1)
+	} else if grafted, err = addImports(grafted, after); err != nil {
 		return nil, err
 	}
 	grafted, err = form.PruneImports(name, grafted)
@@ -160,6 +161,16 @@ func graft(name string, theirs, before, after []byte) ([]byte, error) {
 		return nil, err
 	}
 	return format.Source(grafted)
+}
+
+// imports is the text of a file's first import declaration.
+func imports(source []byte) string {
+	set := token.NewFileSet()
+	syntax, err := parser.ParseFile(set, "", source, parser.ImportsOnly)
+	if err != nil || len(syntax.Decls) == 0 {
+		return ""
+	}
+	return string(source[set.Position(syntax.Decls[0].Pos()).Offset:set.Position(syntax.Decls[0].End()).Offset])
 }
 
 // addImports adds the imports of another file.
