@@ -40,6 +40,10 @@ func (a *app) stageCommand() *cobra.Command {
 			if len(args) == 2 && slices.Contains(exerciseVerbs, args[1]) {
 				return a.exercise(cmd, stage, args[1], step)
 			}
+			if at := slices.IndexFunc(args[1:], func(verb string) bool { return slices.Contains(exerciseVerbs, verb) }); at >= 0 {
+				return fmt.Errorf("%s goes alone: `make stage-%d %s`, or with the ID of a step, `make stage-%d %s STEP=N.M`",
+					args[1+at], stage.Number, args[1+at], stage.Number, args[1+at])
+			}
 			if step != "" {
 				return fmt.Errorf("a STEP goes with one of %s: `make stage-%d check STEP=%s`", strings.Join(exerciseVerbs, ", "), stage.Number, step)
 			}
