@@ -27,6 +27,9 @@ type Operator struct {
 	// end it before its first write, when the API server does not answer: it is started again then. The context's cause is
 	// traffic.ErrKilled if the operator must end at once, as by kill -9.
 	Run func(ctx context.Context, config *rest.Config, options RunOptions) error
+	// Confine tells that the operator watches all namespaces, and can't be told to look at one only. The kit then shows it no other
+	// than [RunOptions.Namespace]: lists and watches of all namespaces are sent to that one.
+	Confine bool
 	// Roles are files with the Roles and ClusterRoles of the operator. It runs with
 	// their permissions and no others; a Role holds in the namespace of each trial,
 	// where the Lease is too.

@@ -98,6 +98,7 @@ func run(ctx context.Context, options runOptions, output io.Writer) (err error) 
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
 	table := tabwriter.NewWriter(output, 18, 0, 2, ' ', 0)
+	options.Words = config.Words
 	options.Progress = func(behaviour report.Behaviour) {
 		fmt.Fprintln(table, behaviour.Line())
 		_ = table.Flush() // an output that is gone is no reason to end

@@ -24,7 +24,7 @@ func TestRun(t *testing.T) {
 	g.Expect(err).To(MatchError(errLacking), output.String())
 	g.Expect(output.String()).To(MatchRegexp(`schema +passed +1 trials`))
 	g.Expect(output.String()).To(MatchRegexp(`drift +passed +3 trials`))
-	g.Expect(output.String()).To(MatchRegexp(`failover +left out +Operator.LeftOut: it has no leader election`))
+	g.Expect(output.String()).To(MatchRegexp(`failover +left out +leftOut: it has no leader election`))
 	g.Expect(output.String()).To(ContainSubstring("expected the operator to wait for its write in flight before it ends"))
 
 	content, err := os.ReadFile(filepath.Join(reports, "report.json"))

@@ -71,5 +71,5 @@ func (v *failure) Error() string {
 	return "behaviour \"" + v.behaviour.name + "\": the operator " + v.behaviour.promise + "\n" +
 		v.cause.Error() + "\n" +
 		"what to look at: " + v.behaviour.advice + "\n" +
-		"to try this behaviour alone: go test -ginkgo.label-filter=" + v.behaviour.name + ", or operatortest run --only=" + v.behaviour.name
+		"to try this behaviour alone: go test -ginkgo.label-filter=" + v.behaviour.name
 }

@@ -63,6 +63,12 @@ func recordWrites(ctx context.Context, runner *trial.Runner, life *lifecycle) ([
 // crashAround kills one operator right before a write and its successor right after the same write, in one trial. Timing may
 // bring the operators to other writes; then the crash that is missing is tried once more. It tells whether any operator was killed.
 func crashAround(ctx context.Context, runner *trial.Runner, life *lifecycle, target write, recorded []write) (struck bool, err error) {
+	alone := &crashPoint{target: target, recorded: recorded}
+	nameAlone := fmt.Sprintf("after %s", target)
+	if runner.IsOnly(ctx, nameAlone) {
+		err := playCrashes(ctx, runner.Try, life, nameAlone, alone)
+		return alone.struck(), err
+	}
 	for range 2 {
 		before := &crashPoint{target: target, before: true, recorded: recorded}
 		// The first operator was killed earlier, so the first such write of its successor is the one.
@@ -72,8 +78,7 @@ func crashAround(ctx context.Context, runner *trial.Runner, life *lifecycle, tar
 			return true, err
 		}
 		if before.struck() {
-			alone := &crashPoint{target: target, recorded: recorded}
-			return true, playCrashes(ctx, runner.Try, life, fmt.Sprintf("after %s", target), alone)
+			return true, playCrashes(ctx, runner.Try, life, nameAlone, alone)
 		}
 	}
 	return false, nil

@@ -36,7 +36,7 @@ func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Clust
 			if err != nil {
 				ginkgo.Fail(err.Error())
 			}
-			running = newSession(runner)
+			running = newSession(context.Background(), runner)
 			for _, behaviour := range behaviours {
 				if selected(behaviour) {
 					running.start(behaviour)
@@ -116,8 +116,8 @@ type session struct {
 	results map[string]chan error
 }
 
-func newSession(runner *trial.Runner) *session {
-	ctx, cancel := context.WithCancel(context.Background())
+func newSession(ctx context.Context, runner *trial.Runner) *session {
+	ctx, cancel := context.WithCancel(ctx)
 	return &session{runner: runner, ctx: ctx, cancel: cancel, results: map[string]chan error{}}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -70,8 +69,8 @@ func unchanged(ctx context.Context, t *trial.Trial, foreign *unstructured.Unstru
 			"finalizers": object.GetFinalizers(), "content": content(object),
 		}
 	}
-	if difference := cmp.Diff(mine(foreign), mine(now)); difference != "" {
-		return fmt.Errorf("expected the operator to leave %s %s alone, which is not its own\nfound changes (+):\n%s",
+	if difference := state.Diff(mine(foreign), mine(now)); difference != "" {
+		return fmt.Errorf("expected the operator to leave %s %s alone, which is not its own\nfound changes (- as it was, + as it is):\n%s",
 			foreign.GetKind(), foreign.GetName(), difference)
 	}
 	return nil

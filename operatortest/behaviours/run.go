@@ -28,6 +28,8 @@ type Options struct {
 	Trial string
 	// Progress is called when a behaviour has ended, in the order of the list. Nil for nothing.
 	Progress func(report.Behaviour)
+	// Words puts the user's names in the place of Go's in what the report says, where the operator is not described in Go. Nil for Go.
+	Words func(text string) string
 }
 
 // Names are the names of all behaviours, in the order in which a new operator best learns them.
@@ -41,16 +43,27 @@ func Names() []string {
 
 // Check returns an error if the options name a behaviour that does not exist.
 func (o Options) Check() error {
-	named := slices.Clone(o.Only)
-	if o.Trial != "" {
-		named = append(named, behaviourOf(o.Trial))
+	if o.Trial != "" && !slices.Contains(Names(), behaviourOf(o.Trial)) {
+		return fmt.Errorf("there is no trial %q: an ID is a behaviour and what is special about the trial, such as drift/deployment-deleted; "+
+			"the report of a run has all of them", o.Trial)
 	}
-	for _, name := range named {
+	for _, name := range o.Only {
 		if !slices.Contains(Names(), name) {
 			return fmt.Errorf("there is no behaviour %q: the behaviours are %s", name, strings.Join(Names(), ", "))
 		}
 	}
 	return nil
+}
+
+// reword puts the user's names into a part of the report.
+func (o Options) reword(behaviour *report.Behaviour) {
+	if o.Words == nil {
+		return
+	}
+	behaviour.Failure, behaviour.Reason = o.Words(behaviour.Failure), o.Words(behaviour.Reason)
+	for i := range behaviour.Trials {
+		behaviour.Trials[i].Failure = o.Words(behaviour.Trials[i].Failure)
+	}
 }
 
 // behaviourOf is the behaviour in a trial's ID.
@@ -74,6 +87,7 @@ func Run(ctx context.Context, operator operatortest.Operator, cluster *testclust
 	began := time.Now()
 	made := &report.Report{Began: began, Seed: randomSeed(operator)}
 	add := func(behaviour report.Behaviour) {
+		options.reword(&behaviour)
 		made.Behaviours = append(made.Behaviours, behaviour)
 		if options.Progress != nil {
 			options.Progress(behaviour)
@@ -102,7 +116,7 @@ func Run(ctx context.Context, operator operatortest.Operator, cluster *testclust
 
 // runSelected tries behaviours side by side, and reports them in their order.
 func runSelected(ctx context.Context, runner *trial.Runner, selected func(name string) bool, add func(report.Behaviour)) error {
-	running := newSession(runner)
+	running := newSession(trial.WithAll(context.Background()), runner)
 	defer running.end()
 	tried := slices.DeleteFunc(slices.Clone(behaviours), func(b behaviour) bool { return !selected(b.name) })
 	for _, behaviour := range tried {

@@ -30,6 +30,8 @@ type File struct {
 	// Roles are files, and folders whose files with Roles and ClusterRoles count.
 	Roles []string `json:"roles,omitempty"`
 
+	// Confine is for an operator that watches all namespaces and has no setting to watch one: the kit shows it only that of each trial.
+	Confine bool `json:"confine,omitempty"`
 	// Command is the program and its arguments, with the placeholders of [process.Values].
 	Command []string `json:"command"`
 	// LeaderElection and Resync are further arguments, for when the kit asks for it.
@@ -121,7 +123,7 @@ func Load(path string) (operatortest.Operator, error) {
 func (f *File) Operator(dir string) (operatortest.Operator, error) {
 	made := operatortest.Operator{
 		Condition: f.Condition, MaxWrites: f.MaxWrites, Drains: f.Drains, Values: f.Values, Ascending: f.Ascending, Immutable: f.Immutable,
-		Fixed: f.Fixed, LeftOut: f.LeftOut, Seed: f.Seed, Sample: inside(dir, f.Sample), Samples: inside(dir, f.Samples), InvalidSamples: inside(dir, f.InvalidSamples),
+		Confine: f.Confine, Fixed: f.Fixed, LeftOut: f.LeftOut, Seed: f.Seed, Sample: inside(dir, f.Sample), Samples: inside(dir, f.Samples), InvalidSamples: inside(dir, f.InvalidSamples),
 	}
 	for _, path := range f.CRDs {
 		made.CRDs = append(made.CRDs, inside(dir, path))

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
 // least is the smallest file that describes an operator.
@@ -71,11 +72,35 @@ normalize:
 	}))
 }
 
+// Waiting helps only where a field may still come.
+func TestConvergedAtOnce(t *testing.T) {
+	tests := map[string]struct {
+		expression string
+		unusable   bool
+	}{
+		"a field that is not there yet":        {`object.status.ready == true`, false},
+		"a list that is too short yet":         {`object.spec.list[0] == "a"`, false},
+		"a field that is no bool":              {`object.spec.size`, true},
+		"a comparison that can't be evaluated": {`object.spec.size > "2"`, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			check, err := converged(test.expression)
+			g.Expect(err).NotTo(HaveOccurred())
+			err = check(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(2), "list": []any{}}}})
+			g.Expect(err).To(HaveOccurred())
+			g.Expect(trial.IsUnusable(err)).To(Equal(test.unusable), err.Error())
+		})
+	}
+}
+
 func TestLoadRefuses(t *testing.T) {
 	tests := map[string]struct{ content, want string }{
 		"a field that does not exist":  {least + "childs: []\n", `unknown field "childs"`},
 		"a file without a command":     {"crds: [crd.yaml]\nsample: sample.yaml\n", "crds, sample and command are needed at least"},
 		"an expression that is none":   {least + "converged: object.status.phase =\n", `converged: "object.status.phase =" is no expression in CEL`},
+		"a converged that is no bool":  {least + "converged: '\"Ready\"'\n", `converged: "Ready" is a string, not true or false`},
 		"a name that is no expression": {least + "children: [{apiVersion: v1, kind: Secret, name: object.}]\n", "children[0]: name: "},
 		"a name made of a field that does not exist": {
 			least + "children: [{apiVersion: v1, kind: Secret, name: object.spec.prefixx}]\n", "children[0]: name: object.spec.prefixx, for the sample: no such key: prefixx",

@@ -16,34 +16,58 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"example.com/operator-workshop/operatortest/internal/manifest"
+	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
 // compile reads an expression about object.
-func compile(expression string) (cel.Program, error) {
+func compile(expression string) (cel.Program, *cel.Type, error) {
 	env, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.OptionalTypes(), ext.Strings())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	checked, issues := env.Compile(expression)
 	if issues.Err() != nil {
-		return nil, fmt.Errorf("%q is no expression in CEL: %w", expression, issues.Err())
+		return nil, nil, fmt.Errorf("%q is no expression in CEL: %w", expression, issues.Err())
 	}
-	return env.Program(checked)
+	program, err := env.Program(checked)
+	return program, checked.OutputType(), err
+}
+
+// maybe tells whether a value of the type can be one of the other; fields of object may have any type.
+func maybe(found, wanted *cel.Type) bool {
+	return found.IsExactType(wanted) || found.IsExactType(cel.DynType)
+}
+
+// absent tells whether an evaluation failed because something is not there that may come, such as a status or its first condition.
+func absent(err error) bool {
+	return slices.ContainsFunc([]string{"no such key: ", "index out of bounds: ", "optional.none() dereference"}, func(reason string) bool {
+		return strings.Contains(err.Error(), reason)
+	})
 }
 
 func converged(expression string) (func(*unstructured.Unstructured) error, error) {
-	program, err := compile(expression)
+	program, result, err := compile(expression)
 	if err != nil {
 		return nil, err
 	}
+	if !maybe(result, cel.BoolType) {
+		return nil, fmt.Errorf("%s is a %s, not true or false: compare it, such as with ==", expression, result)
+	}
 	return func(object *unstructured.Unstructured) error {
 		result, _, err := program.Eval(map[string]any{"object": object.Object})
-		if err != nil {
-			return fmt.Errorf("%s: %w", expression, err) // a field is not there yet
+		switch {
+		case err != nil && absent(err):
+			return fmt.Errorf("%s: %w", expression, err)
+		case err != nil:
+			return trial.Unusable(fmt.Errorf("converged: %s can't be evaluated: %w", expression, err))
 		}
-		if result.Value() != true {
+		met, isBool := result.Value().(bool)
+		if !isBool {
+			return trial.Unusable(fmt.Errorf("converged: %s is %v, not true or false: compare it, such as with ==", expression, result.Value()))
+		}
+		if !met {
 			status, _ := json.Marshal(object.Object["status"])
-			return fmt.Errorf("%s is %v; the status is %s", expression, result.Value(), status)
+			return fmt.Errorf("%s is false; the status is %s", expression, status)
 		}
 		return nil
 	}, nil
@@ -51,7 +75,7 @@ func converged(expression string) (func(*unstructured.Unstructured) error, error
 
 // nameOf makes a function of an expression, which must have a string as its value for the sample.
 func nameOf(expression string, sample *unstructured.Unstructured) (func(*unstructured.Unstructured) string, error) {
-	program, err := compile(expression)
+	program, _, err := compile(expression)
 	if err != nil {
 		return nil, err
 	}

@@ -117,6 +117,7 @@ func Learn(ctx context.Context, options Options) (content []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
+	operator.Confine = true // else it would see the resource of the other run, too
 	cluster := &testcluster.Cluster{CRDs: operator.CRDs}
 	if err := cluster.Start(ctx); err != nil {
 		return nil, err
@@ -186,7 +187,7 @@ func describe(file config.File, first, second run, undescribed []unknown) page {
 	if len(second.writes) > len(first.writes) {
 		most = second
 	}
-	file.MaxWrites = len(most.writes)
+	file.MaxWrites, file.Confine = len(most.writes), first.confined
 	made := page{File: file, Kind: first.resource.GetKind(), Verdict: verdictOf(first.resource), Children: children, Unknown: undescribed}
 	times := map[string]int{}
 	for _, write := range most.writes {

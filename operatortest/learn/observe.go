@@ -31,6 +31,8 @@ type run struct {
 	resource *unstructured.Unstructured
 	children []*unstructured.Unstructured
 	state    state.Snapshot
+	// confined tells that the operator asked for the resources of all namespaces.
+	confined bool
 	// writes are those that took effect, without Events and leases.
 	writes []traffic.Request
 	// drift are proposals for the children, in their order.
@@ -61,6 +63,11 @@ func observeIn(ctx context.Context, t *trial.Trial, output string) (run, error) 
 	if err := waitAtRest(ctx, t, operator, output); err != nil {
 		return made, err
 	}
+	isResource, err := t.RequestsFor(made.resource.GroupVersionKind())
+	if err != nil {
+		return made, err
+	}
+	made.confined = slices.ContainsFunc(operator.Tap.Requests(), func(request traffic.Request) bool { return request.Confined && isResource(request) })
 	for _, request := range operator.Writes() {
 		if !request.IsEvent() && request.Status < http.StatusBadRequest {
 			made.writes = append(made.writes, request)
@@ -69,7 +76,6 @@ func observeIn(ctx context.Context, t *trial.Trial, output string) (run, error) 
 	if err := t.Get(ctx, made.resource); err != nil {
 		return made, err
 	}
-	var err error
 	if made.children, err = findChildren(ctx, t); err != nil {
 		return made, err
 	}

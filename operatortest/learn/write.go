@@ -89,6 +89,11 @@ roles: {{yaml .Roles}}
 # Without roles the operator may do everything, and no behaviour tells what its roles lack.
 # roles: [config/rbac]
 {{- end}}
+{{- if .Confine}}
+# It watches all namespaces. The trials run side by side, each in a namespace of its own, so the kit shows it only that one.
+# If it has a setting for one namespace, give it {{"{{"}}.Namespace{{"}}"}} in place of this.
+confine: true
+{{- end}}
 command: {{yaml .Command}}
 {{- if not .Elects}}
 

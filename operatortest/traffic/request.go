@@ -29,6 +29,8 @@ type Request struct {
 	Lists bool
 	// DryRun marks a write that the API server only tries. A deletion may say so in its body, which is not read.
 	DryRun bool
+	// Confined tells that the operator asked for all namespaces, and [Tap.Confine] showed it Namespace only.
+	Confined bool
 	// Path is the URL's path.
 	Path string
 

@@ -56,6 +56,8 @@ type Tap struct {
 	log  []*Request
 	rule Rule
 	dead bool
+	// confine changes a request that is for all namespaces. Nil if the operator may see all of them.
+	confine func(*http.Request, *Request)
 	// watches are the open ones, holds the matches that keep their events back.
 	watches map[*watch]struct{}
 	holds   map[*hold]struct{}

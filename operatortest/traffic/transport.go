@@ -37,6 +37,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.tap.confined(request, &parsed)
 	entry, action := t.tap.begin(parsed)
 	if action.Hold != nil {
 		select {

@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -19,9 +20,22 @@ type Snapshot map[string]any
 // External is the key of what exists outside Kubernetes.
 const External = "outside Kubernetes"
 
-// Difference is empty when both states are the same.
+// Difference shows each object that differs: its lines in YAML, those expected with - and those found with +. It is empty when both
+// states are the same.
 func (s Snapshot) Difference(wanted Snapshot) string {
-	return cmp.Diff(map[string]any(wanted), map[string]any(s))
+	var differing []string
+	for _, key := range slices.Sorted(maps.Keys(union(wanted, s))) {
+		if difference := Diff(wanted[key], s[key]); difference != "" {
+			differing = append(differing, key+":\n"+difference)
+		}
+	}
+	return strings.Join(differing, "\n")
+}
+
+func union(one, other Snapshot) Snapshot {
+	all := maps.Clone(other)
+	maps.Copy(all, one)
+	return all
 }
 
 // Add keeps apart what has the same name once it is normalised, as two objects of generated names may.

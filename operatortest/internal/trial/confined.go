@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,11 +21,22 @@ func (t *Trial) confined() error {
 		for _, request := range log {
 			if request.IsWrite() && request.Namespace != t.Namespace && request.Status < http.StatusBadRequest {
 				return fmt.Errorf("expected the operator to write in its own namespace only, %s\nfound: %s\n"+
-					"confine its caches, writes and events to RunOptions.Namespace", t.Namespace, request)
+					"confine its caches, writes and events to RunOptions.Namespace, or set Operator.Confine if it has no setting for that", t.Namespace, request)
 			}
 		}
 	}
 	return nil
+}
+
+// isNamespaced tells whether the objects that a request is for lie in namespaces.
+func (runner *Runner) isNamespaced(request traffic.Request) bool {
+	mapper := runner.Cluster.Admin.RESTMapper()
+	kind, err := mapper.KindFor(schema.GroupVersionResource{Group: request.Group, Version: request.Version, Resource: request.Resource})
+	if err != nil {
+		return false // the API server tells the operator that there is no such resource
+	}
+	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
 // undeclared returns an error if operators made objects of other kinds than their resource's and its children's,

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -42,4 +43,17 @@ func TestEachSaysThatTimeWasUp(t *testing.T) {
 		return nil
 	})
 	NewWithT(t).Expect(err).To(MatchError(context.Canceled), "not all were tried")
+}
+
+func TestEachReportsAllFailures(t *testing.T) {
+	g := NewWithT(t)
+	err := Each(WithAll(t.Context()), 3*ParallelTrials, func(ctx context.Context, i int) error {
+		if i%ParallelTrials != 1 {
+			return ctx.Err()
+		}
+		return &failure{id: fmt.Sprintf("drift/%d", i), cause: fmt.Errorf("expected %d\nfound another", i)}
+	})
+	g.Expect(err).To(MatchError("expected 1\nfound another\n2 more failed:\n  drift/13: expected 13\n  drift/25: expected 25"))
+	g.Expect(Brief(err)).To(Equal("expected 1\nfound another"))
+	g.Expect(Each(WithAll(t.Context()), 3, func(context.Context, int) error { return nil })).To(Succeed())
 }

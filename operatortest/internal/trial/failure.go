@@ -13,6 +13,8 @@ const logLines = 30
 
 // failure is what a trial ended with, and what its operators had asked for until then.
 type failure struct {
+	// id is the trial's, by which it can be run again.
+	id    string
 	cause error
 	logs  [][]traffic.Request
 }
@@ -46,4 +48,40 @@ func (f *failure) Error() string {
 		}
 	}
 	return strings.TrimSpace(text.String())
+}
+
+// failures are several trials that failed: the first one in full, the others by their first lines.
+type failures struct {
+	first  error
+	others []error
+}
+
+// together is nil for no errors.
+func together(errs []error) error {
+	if len(errs) < 2 {
+		return errors.Join(errs...)
+	}
+	return &failures{first: errs[0], others: errs[1:]}
+}
+
+// Unwrap returns the first failure.
+func (f *failures) Unwrap() error { return f.first }
+
+func (f *failures) Error() string {
+	text := &strings.Builder{}
+	fmt.Fprintf(text, "%s\n%d more failed:\n", f.first, len(f.others))
+	for _, other := range f.others {
+		fmt.Fprintln(text, "  "+named(other))
+	}
+	return strings.TrimSpace(text.String())
+}
+
+// named is the trial of a failure, and what was expected in it.
+func named(err error) string {
+	name := ""
+	if failed, isTrial := errors.AsType[*failure](err); isTrial {
+		name = failed.id + ": "
+	}
+	first, _, _ := strings.Cut(Brief(err), "\n")
+	return name + first
 }

@@ -33,6 +33,9 @@ func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Inst
 	ctx, cancel := context.WithCancelCause(context.Background())
 	started := &Instance{Tap: tap, cancel: cancel, timeout: t.Operator.Timeout, external: t.Operator.External != nil, Done: make(chan struct{})}
 	options.Namespace = t.Namespace
+	if t.Operator.Confine {
+		tap.Confine(t.Namespace, t.isNamespaced)
+	}
 	go func() {
 		defer close(started.Done)
 		started.Err = t.Operator.Run(ctx, tap.Config(t.config()), options)

@@ -64,6 +64,11 @@ func (runner *Runner) skips(ctx context.Context, name string) bool {
 	return runner.OnlyTrial != "" && ctx.Value(slotKey{}) == nil && id(behaviourOf(ctx), name) != runner.OnlyTrial
 }
 
+// IsOnly tells whether the trial of that name is the only one to run.
+func (runner *Runner) IsOnly(ctx context.Context, name string) bool {
+	return runner.OnlyTrial != "" && id(behaviourOf(ctx), name) == runner.OnlyTrial
+}
+
 // record notes what became of a trial.
 func (runner *Runner) record(ctx context.Context, name string, began time.Time, t *Trial, err error) {
 	behaviour := behaviourOf(ctx)

@@ -59,7 +59,7 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 			runner.record(ctx, name, began, tried, err)
 		}
 		if err != nil {
-			err = &failure{cause: err, logs: tried.Logs()}
+			err = &failure{id: id(behaviourOf(ctx), name), cause: err, logs: tried.Logs()}
 		}
 		err = errors.Join(err, tried.clear(namespace))
 	}()

@@ -79,6 +79,18 @@ func (t *Trial) WaitSynced(ctx context.Context, operator *Instance) error {
 	})
 }
 
+// unusable says that waiting is of no use: the description of the operator must be corrected first.
+type unusable struct{ error }
+
+// Unwrap returns what must be corrected.
+func (u unusable) Unwrap() error { return u.error }
+
+// Unusable marks the error of a function in the operator's description that no later look would change.
+func Unusable(err error) error { return unusable{err} }
+
+// IsUnusable tells whether an error is marked as [Unusable].
+func IsUnusable(err error) bool { return errors.As(err, &unusable{}) }
+
 // Eventually looks until the condition holds, and returns what it said last otherwise.
 func (t *Trial) Eventually(ctx context.Context, what string, condition func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, t.Operator.Timeout)
@@ -92,7 +104,10 @@ func (t *Trial) Eventually(ctx context.Context, what string, condition func(cont
 		if err == nil || ctx.Err() == nil {
 			last = err
 		}
-		return err == nil, nil
+		if IsUnusable(err) {
+			ended = err
+		}
+		return err == nil, ended
 	})
 	if err == nil {
 		return nil

@@ -1,0 +1,39 @@
+package config
+
+import (
+	"reflect"
+	"regexp"
+	"strings"
+)
+
+// goNames are the fields of operatortest.Operator and Child in hints, and what belongs to these.
+var goNames = regexp.MustCompile(`\b[oO]perator\.([A-Z]\w*)|\bChild\.(Drift|Foreign)\b|\bRunOptions\.Namespace\b|go test -ginkgo\.label-filter=(\S+)`)
+
+// Words puts the keys of operatortest.yaml, and the command's flags, where a text has the names of Go.
+func Words(text string) string {
+	return goNames.ReplaceAllStringFunc(text, func(name string) string {
+		parts := goNames.FindStringSubmatch(name)
+		switch field, known := keys[parts[1]]; {
+		case known:
+			return field
+		case parts[2] != "":
+			return strings.ToLower(parts[2]) + " of the child"
+		case parts[3] != "":
+			return "operatortest run --only=" + parts[3]
+		case strings.HasPrefix(name, "RunOptions."):
+			return "{{.Namespace}}, in command or env"
+		}
+		return name
+	})
+}
+
+// keys are those of the file, by the names of the fields.
+var keys = keysOf(reflect.TypeFor[File]())
+
+func keysOf(file reflect.Type) map[string]string {
+	made := map[string]string{}
+	for field := range file.Fields() {
+		made[field.Name], _, _ = strings.Cut(field.Tag.Get("json"), ",")
+	}
+	return made
+}
