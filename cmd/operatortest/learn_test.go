@@ -31,7 +31,7 @@ func TestLearn(t *testing.T) {
 	g.Expect(runLearn(t.Context(), learnShell(file, shell+"greeter.sh"), &output)).To(Succeed())
 	g.Expect(output.String()).To(ContainSubstring("operatortest run -f " + file))
 
-	operator, err := config.Load(file)
+	operator, err := config.Load(file, "")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(operator.MaxWrites).To(Equal(2))
 	g.Expect(operator.Roles).To(HaveLen(1))

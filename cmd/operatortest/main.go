@@ -20,6 +20,7 @@ import (
 
 	"example.com/operator-workshop/operatortest/behaviours"
 	"example.com/operator-workshop/operatortest/config"
+	"example.com/operator-workshop/operatortest/process"
 	"example.com/operator-workshop/operatortest/report"
 	"example.com/operator-workshop/operatortest/testcluster"
 )
@@ -75,12 +76,19 @@ func newRunCommand() *cobra.Command {
 	return command
 }
 
+// logsFolder is where the operators' logs are in the folder of --report, unless the file names another.
+const logsFolder = "logs"
+
 // run tries the operator, and prints a line for each behaviour as soon as it has ended.
 func run(ctx context.Context, options runOptions, output io.Writer) (err error) {
 	if err := options.Check(); err != nil {
 		return err
 	}
-	operator, err := config.Load(options.file)
+	logs := ""
+	if options.reports != "" {
+		logs = filepath.Join(options.reports, logsFolder)
+	}
+	operator, err := config.Load(options.file, logs)
 	if err != nil {
 		return err
 	}
@@ -111,6 +119,7 @@ func run(ctx context.Context, options runOptions, output io.Writer) (err error) 
 		return err
 	}
 	if options.reports != "" {
+		addLogs(made, options.reports)
 		if err := writeReports(made, options.reports); err != nil {
 			return err
 		}
@@ -135,4 +144,21 @@ func writeReports(made *report.Report, dir string) error {
 		}
 	}
 	return nil
+}
+
+// addLogs adds the ends of what the operators of failed trials printed.
+func addLogs(made *report.Report, dir string) {
+	for _, behaviour := range made.Behaviours {
+		for i := range behaviour.Trials {
+			trial := &behaviour.Trials[i]
+			if trial.Namespace == "" {
+				continue
+			}
+			// Sorted by name, they are in the order of the starts.
+			files, _ := filepath.Glob(filepath.Join(dir, logsFolder, trial.Namespace+"-*.log"))
+			for _, file := range files {
+				trial.Logs = append(trial.Logs, report.Log{File: logsFolder + "/" + filepath.Base(file), LastLines: process.LastLinesOf(file)})
+			}
+		}
+	}
 }

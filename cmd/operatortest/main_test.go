@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -34,6 +35,9 @@ func TestRun(t *testing.T) {
 	g.Expect(made.Behaviours[1].Name).To(Equal("drift"))
 	g.Expect(filepath.Join(reports, "junit.xml")).To(BeAnExistingFile())
 	g.Expect(filepath.Join(reports, "report.html")).To(BeAnExistingFile())
+	failed := made.Behaviours[slices.IndexFunc(made.Behaviours, func(b report.Behaviour) bool { return b.Name == "shutdown" })].Trials[0]
+	g.Expect(failed.Logs).NotTo(BeEmpty())
+	g.Expect(filepath.Join(reports, failed.Logs[0].File)).To(BeAnExistingFile())
 
 	output.Reset()
 	one := made.Behaviours[1].Trials[1].ID
@@ -48,6 +52,9 @@ func TestRunRefuses(t *testing.T) {
 	}{
 		"a file that is not there":                {runOptions{file: "absent.yaml"}, "there is no absent.yaml: write one, or name another file with --file"},
 		"a folder for reports that can't be made": {runOptions{file: example, reports: "main_test.go/reports"}, "make the folder of --report: "},
+		"what is no trial": {
+			runOptions{file: example, Options: behaviours.Options{Trial: "nonsense"}}, `there is no trial "nonsense": an ID is a behaviour and `,
+		},
 		"a behaviour that does not exist": {
 			runOptions{file: example, Options: behaviours.Options{Only: []string{"crashes"}}}, `there is no behaviour "crashes": the behaviours are schema, converges, `,
 		},

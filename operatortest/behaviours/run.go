@@ -60,7 +60,7 @@ func (o Options) reword(behaviour *report.Behaviour) {
 	if o.Words == nil {
 		return
 	}
-	behaviour.Failure, behaviour.Reason = o.Words(behaviour.Failure), o.Words(behaviour.Reason)
+	behaviour.Failure, behaviour.Reason, behaviour.Advice = o.Words(behaviour.Failure), o.Words(behaviour.Reason), o.Words(behaviour.Advice)
 	for i := range behaviour.Trials {
 		behaviour.Trials[i].Failure = o.Words(behaviour.Trials[i].Failure)
 	}
@@ -137,7 +137,7 @@ func runSelected(ctx context.Context, runner *trial.Runner, selected func(name s
 		case errors.Is(err, errNotTried):
 			made.Result, made.Failure = report.NotTried, err.Error()
 		case err != nil:
-			made.Result, made.Failure = report.Failed, err.Error()
+			made.Result, made.Failure, made.Advice = report.Failed, err.Error(), behaviour.advice
 		}
 		made.Trials = runner.Trials(behaviour.name)
 		if runner.OnlyTrial != "" && len(made.Trials) == 0 && err == nil {

@@ -95,8 +95,9 @@ type Normalize struct {
 	Name bool `json:"name,omitempty"`
 }
 
-// Load reads a file. Its errors name the file, and the field in which something is wrong.
-func Load(path string) (operatortest.Operator, error) {
+// Load reads a file. Its errors name the file, and the field in which something is wrong. logs is the folder for what the operator
+// prints, if the file names none; it is not kept if both are empty.
+func Load(path, logs string) (operatortest.Operator, error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return operatortest.Operator{}, fmt.Errorf("there is no %s: write one, or name another file with --file", path)
@@ -111,6 +112,11 @@ func Load(path string) (operatortest.Operator, error) {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
 		return operatortest.Operator{}, err
+	}
+	if file.Logs == "" && logs != "" {
+		if file.Logs, err = filepath.Abs(logs); err != nil {
+			return operatortest.Operator{}, err
+		}
 	}
 	operator, err := file.Operator(dir)
 	if err != nil {

@@ -23,7 +23,7 @@ func load(t *testing.T, content string) (operatortest.Operator, string, error) {
 	g := NewWithT(t)
 	g.Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(dir, "sample.yaml"), []byte("kind: Site\nspec: {prefix: shop, size: 2}\n"), 0o600)).To(Succeed())
-	operator, err := Load(path)
+	operator, err := Load(path, "")
 	return operator, dir, err
 }
 
@@ -125,6 +125,6 @@ func TestLoadRefuses(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring(test.want), ContainSubstring("operatortest.yaml"))))
 		})
 	}
-	_, err := Load(filepath.Join(t.TempDir(), "operatortest.yaml"))
+	_, err := Load(filepath.Join(t.TempDir(), "operatortest.yaml"), "")
 	NewWithT(t).Expect(err).To(MatchError(And(HavePrefix("there is no "), HaveSuffix("write one, or name another file with --file"))))
 }

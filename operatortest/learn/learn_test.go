@@ -239,7 +239,7 @@ func TestRender(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(os.WriteFile(filepath.Join(dir, "sample.yaml"), sample, 0o600)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(dir, "manager"), nil, 0o700)).To(Succeed())
-	operator, err := config.Load(path)
+	operator, err := config.Load(path, "")
 	g.Expect(err).NotTo(HaveOccurred(), text)
 	g.Expect(operator.Children).To(HaveLen(5))
 	g.Expect(operator.Children[0].Drift).To(HaveKeyWithValue(`data."a": b changed`, `{"data":{"a: b":"two\nlines"}}`))

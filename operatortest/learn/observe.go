@@ -149,12 +149,7 @@ func lastLines(output string) string {
 		return "it printed nothing"
 	}
 	newest := slices.MaxFunc(files, func(a, b string) int { return modified(a).Compare(modified(b)) })
-	file, err := os.Open(newest)
-	if err != nil {
-		return err.Error()
-	}
-	defer file.Close()
-	return process.LastLines(file)
+	return process.LastLinesOf(newest)
 }
 
 func modified(path string) time.Time {

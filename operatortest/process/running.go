@@ -87,6 +87,16 @@ func (r *running) obeyed() bool {
 	return state.Success() || state.ExitCode() == terminatedStatus || ok && status.Signaled() && status.Signal() == syscall.SIGTERM
 }
 
+// LastLinesOf is the end of a file that an operator printed to.
+func LastLinesOf(path string) string {
+	log, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer log.Close()
+	return LastLines(log)
+}
+
 // LastLines is the end of what an operator printed to a file, for errors.
 func LastLines(log *os.File) string {
 	info, err := log.Stat()

@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -45,8 +46,18 @@ type Behaviour struct {
 	// LeftOut are parts of the behaviour that were left out, with the reasons.
 	LeftOut map[string]string `json:"leftOut,omitempty"`
 	// Failure is empty if the behaviour has passed.
-	Failure string  `json:"failure,omitempty"`
-	Trials  []Trial `json:"trials,omitempty"`
+	Failure string `json:"failure,omitempty"`
+	// Advice says what an operator that fails most likely lacks. It is part of Failure, too.
+	Advice string  `json:"advice,omitempty"`
+	Trials []Trial `json:"trials,omitempty"`
+}
+
+// Shown is the failure where no trial tells it: there was nothing to try, or what the trials showed together is wrong.
+func (b Behaviour) Shown() string {
+	if slices.ContainsFunc(b.Trials, func(trial Trial) bool { return trial.Result == Failed }) {
+		return ""
+	}
+	return b.Failure
 }
 
 // Trial is one experiment of a behaviour.
@@ -66,6 +77,17 @@ type Trial struct {
 	Failure string `json:"failure,omitempty"`
 	// Timeline are the requests of a failed trial.
 	Timeline []Request `json:"timeline,omitempty"`
+	// Namespace is where a failed trial was.
+	Namespace string `json:"namespace,omitempty"`
+	// Logs are what the operators of a failed trial printed, if it was kept.
+	Logs []Log `json:"logs,omitempty"`
+}
+
+// Log is what one operator printed.
+type Log struct {
+	// File has all of it, LastLines its end.
+	File      string `json:"file"`
+	LastLines string `json:"lastLines"`
 }
 
 // Request is one request of a trial's operators.
@@ -74,8 +96,11 @@ type Request struct {
 	Operator int `json:"operator"`
 	// Seconds counts from the operator's start.
 	Seconds float64 `json:"seconds"`
-	// Text is the request, with what became of it.
-	Text string `json:"text"`
+	// What is the verb and the resource, Object what it was for, as namespace/name.
+	What   string `json:"what"`
+	Object string `json:"object"`
+	// Reply is the status of the reply, and what else became of the request.
+	Reply string `json:"reply"`
 	// Injected says that the kit disturbed the request, or that it failed.
 	Injected bool `json:"injected,omitempty"`
 }

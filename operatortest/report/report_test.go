@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -13,11 +14,11 @@ import (
 func example() *Report {
 	return &Report{Seed: 7, Seconds: 12.5, Behaviours: []Behaviour{
 		{Name: "converges", Promise: "gets there", Result: Passed, Trials: []Trial{{ID: "converges/sample-a", Name: "sample a", Result: Passed, Seconds: 1.25, Requests: 9, Writes: 4}}},
-		{Name: "crash", Promise: "survives", Result: Failed, Failure: "behaviour \"crash\": <lost>\nmore", Trials: []Trial{
+		{Name: "crash", Promise: "survives", Result: Failed, Failure: "behaviour \"crash\": <lost>\nmore", Advice: "look <there>", Trials: []Trial{
 			{ID: "crash/1", Name: "before create", Result: Passed, Requests: 3},
 			{ID: "crash/2", Name: "after create", Result: Failed, Failure: "expected <one>\nfound two", Requests: 5, Timeline: []Request{
-				{Operator: 1, Seconds: 0.5, Text: "create secrets a/b: 201", Injected: true},
-			}},
+				{Operator: 1, Seconds: 0.5, What: "create secrets", Object: "a/b", Reply: "201", Injected: true},
+			}, Logs: []Log{{File: "logs/a.log", LastLines: "its last lines:\ngoodbye"}}},
 		}},
 		{Name: "collision", Promise: "reports", Result: Passed, LeftOut: map[string]string{"event": "by a condition only"}},
 		{Name: "drift", Promise: "repairs", Result: NotTried, Failure: "behaviour \"drift\": not tried"},
@@ -55,10 +56,12 @@ func TestHTML(t *testing.T) {
 	g.Expect(example().WriteHTML(&written)).To(Succeed())
 	page := written.String()
 	for _, wanted := range []string{
-		"expected &lt;one&gt;", "operatortest run --trial 'crash/2'", "create secrets a/b: 201", "left out: one replica by design", "without event: by a condition only",
+		"expected &lt;one&gt;", "operatortest run --trial 'crash/2'", "<td>0.500</td><td>1</td><td>create secrets</td><td>a/b</td><td>201</td>", "goodbye", `href="logs/a.log"`, "look &lt;there&gt;", "left out: one replica by design", "without event: by a condition only",
 	} {
 		g.Expect(page).To(ContainSubstring(wanted))
 	}
+	g.Expect(page).NotTo(ContainSubstring("&lt;lost&gt;"), "the trial tells it")
+	g.Expect(strings.Count(page, "expected &lt;one&gt;")).To(Equal(1))
 	g.Expect(page).NotTo(ContainSubstring("http"), "the page needs nothing from elsewhere")
 }
 

@@ -77,12 +77,16 @@ func (r Request) Kind() string {
 	return r.Verb + " " + resource
 }
 
-// String is a line of a request log.
-func (r Request) String() string {
-	target := r.Name
+// Target is what the request is for, as namespace/name.
+func (r Request) Target() string {
 	if r.Namespace != "" {
-		target = r.Namespace + "/" + r.Name
+		return r.Namespace + "/" + r.Name
 	}
+	return r.Name
+}
+
+// Result is what became of the request.
+func (r Request) Result() string {
 	result := "no reply yet"
 	if r.Status != 0 {
 		result = fmt.Sprint(r.Status)
@@ -90,7 +94,12 @@ func (r Request) String() string {
 	if r.Note != "" {
 		result += ", " + r.Note
 	}
-	return fmt.Sprintf("%7.3fs  %s %s: %s", r.At.Seconds(), r.Kind(), target, result)
+	return result
+}
+
+// String is a line of a request log.
+func (r Request) String() string {
+	return fmt.Sprintf("%7.3fs  %s %s: %s", r.At.Seconds(), r.Kind(), r.Target(), r.Result())
 }
 
 // parse describes an HTTP request to the API server. It reads the body of a

@@ -83,13 +83,13 @@ func (runner *Runner) record(ctx context.Context, name string, began time.Time, 
 			}
 			if err != nil {
 				made.Timeline = append(made.Timeline, report.Request{
-					Operator: i + 1, Seconds: request.At.Seconds(), Text: request.String(), Injected: request.Note != "" || request.Status >= http.StatusBadRequest,
+					Operator: i + 1, Seconds: request.At.Seconds(), What: request.Kind(), Object: request.Target(), Reply: request.Result(), Injected: request.Note != "" || request.Status >= http.StatusBadRequest,
 				})
 			}
 		}
 	}
 	if err != nil {
-		made.Result, made.Failure = report.Failed, err.Error()
+		made.Result, made.Failure, made.Namespace = report.Failed, err.Error(), t.Namespace
 	}
 	runner.mu.Lock()
 	defer runner.mu.Unlock()
