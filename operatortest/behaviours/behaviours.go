@@ -18,6 +18,8 @@ type behaviour struct {
 	advice string
 	// needsChild says that the behaviour can't be tried on an operator without Children.
 	needsChild bool
+	// after names the behaviour that this one builds upon: where that fails, a failure of this one tells nothing new. Empty for none.
+	after string
 	// alone says that nothing else may run meanwhile in the test process.
 	alone bool
 	check func(context.Context, *trial.Runner) error
@@ -52,7 +54,11 @@ func (b behaviour) try(ctx context.Context, runner *trial.Runner) error {
 				b.name, errNotTried, converges.name, trial.Brief(err))
 		}
 	}
-	if err := b.check(trial.WithBehaviour(ctx, b.name), runner); err != nil {
+	err := b.check(trial.WithBehaviour(ctx, b.name), runner)
+	if errors.Is(err, errNotTried) {
+		return fmt.Errorf("behaviour %q: %w", b.name, err)
+	}
+	if err != nil {
 		return &failure{behaviour: b, cause: err}
 	}
 	return nil

@@ -25,9 +25,15 @@ var crash = behaviour{
 		if err != nil {
 			return err
 		}
-		writes, err := recordWrites(ctx, runner, life)
+		writes, err := undisturbed(ctx, runner, life)
 		if err != nil {
 			return err
+		}
+		if len(writes) == 0 {
+			return errors.New("expected the operator to write while a resource is created, changed and deleted\nfound no write to kill it at")
+		}
+		if len(writes) > maxWrites {
+			return fmt.Errorf("expected the operator to be done with a resource's whole life within %d writes\nfound %d: %v", maxWrites, len(writes), writes)
 		}
 		var struck atomic.Bool
 		err = trial.Each(ctx, len(writes), func(ctx context.Context, i int) error {
@@ -44,20 +50,19 @@ var crash = behaviour{
 	},
 }
 
-// recordWrites returns the writes of an operator in a lifecycle in which it is not killed.
-func recordWrites(ctx context.Context, runner *trial.Runner, life *lifecycle) ([]write, error) {
-	recorder := &crashPoint{}
-	if err := playCrashes(ctx, runner.Reference, life, "the writes of a life without a crash", recorder); err != nil {
-		return nil, err
+// undisturbed returns the writes of an operator in a life in which nothing disturbs it. It is errNotTried if such a life fails already:
+// each disturbed one would end with the same flaw, which other behaviours report.
+func undisturbed(ctx context.Context, runner *trial.Runner, life *lifecycle) ([]write, error) {
+	seen, err := runner.Once("life", func() (any, error) {
+		recorder := &crashPoint{}
+		err := playCrashes(ctx, runner.Reference, life, "the writes of a life without a crash", recorder)
+		return recorder.seen, err
+	})
+	if err != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("%w, because the life of a resource that is made, changed and deleted fails undisturbed: mend that first, with the behaviours %q and %q\n%s",
+			errNotTried, update.name, deletion.name, trial.Brief(err))
 	}
-	if len(recorder.seen) == 0 {
-		return nil, errors.New("expected the operator to write while a resource is created, changed and deleted\nfound no write to kill it at")
-	}
-	if len(recorder.seen) > maxWrites {
-		return nil, fmt.Errorf("expected the operator to be done with a resource's whole life within %d writes\nfound %d: %v",
-			maxWrites, len(recorder.seen), recorder.seen)
-	}
-	return recorder.seen, nil
+	return seen.([]write), err
 }
 
 // crashAround kills one operator right before a write and its successor right after the same write, in one trial. Timing may

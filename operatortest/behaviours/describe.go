@@ -2,6 +2,7 @@ package behaviours
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -114,6 +115,8 @@ type session struct {
 	others sync.WaitGroup
 	// results receive what became of the behaviours that were started, by their names.
 	results map[string]chan error
+	// failed are the behaviours that are known to be lacking.
+	failed []string
 }
 
 func newSession(ctx context.Context, runner *trial.Runner) *session {
@@ -133,6 +136,18 @@ func (s *session) start(b behaviour) {
 
 // result waits for what becomes of a behaviour.
 func (s *session) result(ctx context.Context, b behaviour) error {
+	err := s.wait(ctx, b)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if slices.Contains(s.failed, b.after) && !errors.Is(err, errNotTried) {
+		err = fmt.Errorf("behaviour %q: %w, because it builds upon the behaviour %q, which has failed: mend that first\n%s", b.name, errNotTried, b.after, trial.Brief(err))
+	}
+	s.failed = append(s.failed, b.name)
+	return err
+}
+
+func (s *session) wait(ctx context.Context, b behaviour) error {
 	if b.alone {
 		s.others.Wait()
 		return b.try(ctx, s.runner)

@@ -35,6 +35,9 @@ var faults = behaviour{
 		if err != nil {
 			return err
 		}
+		if _, err := undisturbed(ctx, runner, life); err != nil {
+			return err
+		}
 		cases := faultCases()
 		return trial.Each(ctx, len(cases), func(ctx context.Context, i int) error {
 			return runner.Try(ctx, cases[i].what, func(ctx context.Context, t *trial.Trial) error { return withFault(ctx, t, life, cases[i]) })

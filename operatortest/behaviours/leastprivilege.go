@@ -107,8 +107,14 @@ func forbiddenRequests(t *trial.Trial) error {
 	var refused []string
 	for _, log := range t.Logs() {
 		for _, request := range log {
-			if request.Status == http.StatusForbidden && !slices.Contains(refused, request.Kind()) {
-				refused = append(refused, request.Kind())
+			what := request.Kind()
+			if t.Exceeds(request) {
+				what += " of all namespaces"
+			} else if request.Status != http.StatusForbidden {
+				continue
+			}
+			if !slices.Contains(refused, what) {
+				refused = append(refused, what)
 			}
 		}
 	}

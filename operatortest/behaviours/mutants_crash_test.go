@@ -92,7 +92,7 @@ var _ = It("knows each write of a resource's life by what it writes", func(ctx S
 	defer runner.Close()
 	life, err := newLifecycle(ctx, runner)
 	Expect(err).NotTo(HaveOccurred())
-	writes, err := recordWrites(ctx, runner, life)
+	writes, err := undisturbed(ctx, runner, life)
 	Expect(err).NotTo(HaveOccurred())
 	var names []string
 	for _, write := range writes {

@@ -19,6 +19,7 @@ const refusedFor = trial.Quiet
 
 var transitions = behaviour{
 	name:    "transitions",
+	after:   "update",
 	promise: "ends with the same result whatever the spec was before",
 	advice: "what remembers the past: compute what is wanted from the spec of now alone, compare it with what there is, and take back what is too much; " +
 		"a condition must be computed anew each time, and what stands in the way must be watched, or waited for with RequeueAfter; " +

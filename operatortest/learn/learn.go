@@ -102,6 +102,11 @@ func Learn(ctx context.Context, options Options) (content []byte, err error) {
 	if err := options.Check(); err != nil {
 		return nil, err
 	}
+	own, others, err := rolesOf(options.Roles)
+	if err != nil {
+		return nil, err
+	}
+	options.Roles = own
 	file, err := options.file()
 	if err != nil {
 		return nil, err
@@ -141,7 +146,11 @@ func Learn(ctx context.Context, options Options) (content []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return describe(file, first, second, undescribed).render()
+	described := describe(file, first, second, undescribed)
+	for _, path := range others {
+		described.OtherRoles = append(described.OtherRoles, filepath.Base(path))
+	}
+	return described.render()
 }
 
 // file has what the options say, with paths relative to Dir.
@@ -188,7 +197,7 @@ func describe(file config.File, first, second run, undescribed []unknown) page {
 		most = second
 	}
 	file.MaxWrites, file.Confine = len(most.writes), first.confined
-	made := page{File: file, Kind: first.resource.GetKind(), Verdict: verdictOf(first.resource), Children: children, Unknown: undescribed}
+	made := page{File: file, Kind: first.resource.GetKind(), Verdict: verdictOf(first.resource), Unmet: unmet(first.resource), Children: children, Unknown: undescribed}
 	times := map[string]int{}
 	for _, write := range most.writes {
 		times[write.Kind()]++

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,4 +43,17 @@ func verdictOf(resource *unstructured.Unstructured) verdict {
 		return made
 	}
 	return verdict{Observed: observed}
+}
+
+// unmet are the conditions that are not True, with what they say.
+func unmet(resource *unstructured.Unstructured) []string {
+	conditions, _ := trial.ConditionsOf(resource)
+	var found []string
+	for _, name := range slices.Sorted(maps.Keys(conditions)) {
+		if condition := conditions[name]; condition.Status != metav1.ConditionTrue {
+			message, _, _ := strings.Cut(condition.Message, "\n")
+			found = append(found, fmt.Sprintf("%s was %s, %s: %s", name, condition.Status, condition.Reason, message))
+		}
+	}
+	return found
 }

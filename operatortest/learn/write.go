@@ -24,6 +24,10 @@ type page struct {
 	Children []child
 	Writes   []string
 	Unknown  []unknown
+	// OtherRoles are files with roles that are not the operator's.
+	OtherRoles []string
+	// Unmet are the conditions that were not True in the end, if no other was.
+	Unmet []string
 }
 
 // unknown is a field of the spec of which the schema tells too little.
@@ -85,6 +89,9 @@ crds: {{yaml .CRDs}}
 sample: {{yaml .Sample}}
 {{- if .Roles}}
 roles: {{yaml .Roles}}
+{{- with .OtherRoles}}
+# Left out, because no ServiceAccount is given these roles, or their names tell that they are for users: {{range $i, $role := .}}{{if $i}}, {{end}}{{$role}}{{end}}
+{{- end}}
 {{- else}}
 # Without roles the operator may do everything, and no behaviour tells what its roles lack.
 # roles: [config/rbac]
@@ -109,7 +116,14 @@ condition: {{yaml .Condition}} # True in the end
 # No condition was True in the end, so this is the status of a resource that the operator was done with.
 converged: {{yaml .Expression}}
 {{- else}}
-# The status has neither a condition that was True in the end, nor a phase or a state. Say by which fields it tells that the spec is met:
+# The status has neither a condition that was True in the end, nor a phase or a state.
+{{- range $.Unmet}}
+#   {{.}}
+{{- end}}
+{{- if $.Unmet}}
+# Find out why before you go on: the operator was probably not done, and this file describes half of its work.
+{{- end}}
+# Say by which fields it tells that the spec is met:
 # converged: object.status.ready == true
 {{- end}}
 {{- if not .Observed}}

@@ -96,7 +96,10 @@ func (c Command) Check() error {
 		return command.Err
 	}
 	if !filepath.IsAbs(program) {
-		program = filepath.Join(c.Dir, program)
+		var err error
+		if program, err = filepath.Abs(filepath.Join(c.Dir, program)); err != nil { // a name without a slash is looked for on the PATH
+			return err
+		}
 	}
 	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Errorf("the program can't be started: %w", err)

@@ -49,6 +49,13 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+func TestCheckFindsAProgramInTheWorkingFolder(t *testing.T) {
+	g := NewWithT(t)
+	t.Chdir(t.TempDir())
+	g.Expect(os.WriteFile("manager", []byte("#!/bin/sh\n"), 0o700)).To(Succeed())
+	g.Expect(Command{Args: []string{"./manager"}, Dir: "."}.Check()).To(Succeed())
+}
+
 func TestFreePort(t *testing.T) {
 	g := NewWithT(t)
 	filled, err := Values{}.fill([]string{"{{.FreePort}}"})

@@ -36,6 +36,9 @@ var _ = Describe("the cluster", func() {
 			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment)).To(Succeed())
 			g.Expect(deployment.Status.AvailableReplicas).To(Equal(int32(1)))
 		}).WithContext(ctx).Should(Succeed())
+		running := &corev1.PodList{}
+		Expect(cluster.Client.List(ctx, running, client.InNamespace(namespace))).To(Succeed())
+		Expect(running.Items).To(HaveExactElements(HaveField("Status.PodIP", Not(BeEmpty()))), "operators look for addresses")
 
 		Expect(cluster.Client.Delete(ctx, deployment)).To(Succeed())
 		Eventually(func(g Gomega) {

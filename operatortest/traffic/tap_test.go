@@ -224,6 +224,29 @@ func TestUnreadableBody(t *testing.T) {
 	g.Expect(failure(transport, request)).To(And(MatchError(errBroken), MatchError(ContainSubstring("read the body of a request"))))
 }
 
+func TestConfine(t *testing.T) {
+	g, server, tap := NewWithT(t), newServer(t), New()
+	tap.Confine("here", func(request Request) bool { return request.Resource != "nodes" })
+	clients := newClient(g, tap, server.config)
+	all, some := metav1.ListOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=settings"}
+	_, _ = clients.CoreV1().ConfigMaps("").List(t.Context(), some)
+	_, _ = clients.AppsV1().Deployments("").Watch(t.Context(), all)
+	_, _ = clients.CoreV1().ConfigMaps("there").List(t.Context(), all)
+	_, _ = clients.CoreV1().Nodes().List(t.Context(), all)
+	_ = create(t.Context(), clients)
+	var paths []string
+	var confined []bool
+	for _, request := range tap.Requests() {
+		paths, confined = append(paths, request.Path), append(confined, request.Confined)
+	}
+	g.Expect(paths).To(Equal([]string{
+		"/api/v1/namespaces/here/configmaps", "/apis/apps/v1/namespaces/here/deployments", "/api/v1/namespaces/there/configmaps", "/api/v1/nodes",
+		"/api/v1/namespaces/here/configmaps",
+	}))
+	g.Expect(confined).To(Equal([]bool{true, true, false, false, false}))
+	g.Expect(server.received.Load()).To(Equal(int64(5)))
+}
+
 // failure is the error of a request, which is expected to fail.
 func failure(transport http.RoundTripper, request *http.Request) error {
 	response, err := transport.RoundTrip(request)

@@ -17,11 +17,14 @@ import (
 
 	"example.com/operator-workshop/operatortest/internal/manifest"
 	"example.com/operator-workshop/operatortest/testcluster"
+	"example.com/operator-workshop/operatortest/traffic"
 )
 
 // rule is one of an operator's roles, as it was written.
 type rule struct {
 	File string
+	// Cluster tells that it is part of a ClusterRole, which holds in all namespaces.
+	Cluster bool
 	rbacv1.PolicyRule
 }
 
@@ -69,7 +72,7 @@ func (runner *Runner) grantRole(ctx context.Context, file string, object *unstru
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
 			return err
 		}
-		runner.addRules(file, role.Rules)
+		runner.addRules(file, true, role.Rules)
 		made := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: role.Rules}
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: reference, Subjects: subjects}
 		defer runner.Cluster.RemoveOnStop(made)
@@ -80,16 +83,29 @@ func (runner *Runner) grantRole(ctx context.Context, file string, object *unstru
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
 			return err
 		}
-		runner.addRules(file, role.Rules)
+		runner.addRules(file, false, role.Rules)
 		runner.roles = append(runner.roles, &rbacv1.Role{ObjectMeta: meta, Rules: role.Rules})
 	}
 	return nil // bindings name the operator's own account
 }
 
-func (runner *Runner) addRules(file string, rules []rbacv1.PolicyRule) {
+func (runner *Runner) addRules(file string, cluster bool, rules []rbacv1.PolicyRule) {
 	for _, granted := range rules {
-		runner.Rules = append(runner.Rules, rule{File: file, PolicyRule: granted})
+		runner.Rules = append(runner.Rules, rule{File: file, Cluster: cluster, PolicyRule: granted})
 	}
+}
+
+// allows tells whether the rule allows a request for all objects of a resource.
+func (r rule) allows(request traffic.Request) bool {
+	has := func(list []string, wanted string) bool {
+		return slices.Contains(list, wanted) || slices.Contains(list, "*")
+	}
+	return has(r.Verbs, request.Verb) && has(r.APIGroups, request.Group) && has(r.Resources, request.Resource)
+}
+
+// Exceeds tells whether a request was for all namespaces, and the operator's permission holds in its own namespace only.
+func (runner *Runner) Exceeds(request traffic.Request) bool {
+	return request.Confined && !slices.ContainsFunc(runner.Rules, func(rule rule) bool { return rule.Cluster && rule.allows(request) })
 }
 
 // config connects as the operator's user.

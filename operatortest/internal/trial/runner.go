@@ -56,6 +56,8 @@ type Runner struct {
 	knownSpecs *specgen.Specs
 	specsErr   error
 	drafts     string
+	// lives holds what became of undisturbed lives, by their names.
+	lives sync.Map
 	// OnlyTrial is the ID of the one trial to run; all of them if empty.
 	OnlyTrial string
 	// ShrinkTime bounds the search for a shorter sequence of specs; 30 seconds if zero.
@@ -212,4 +214,11 @@ func timeoutFromEnvironment() (time.Duration, error) {
 		return 0, fmt.Errorf("OPERATORTEST_TIMEOUT=%s: give a duration such as 15s", given)
 	}
 	return timeout, nil
+}
+
+
+// Once runs an experiment for all behaviours that need its result, once.
+func (runner *Runner) Once(name string, experiment func() (any, error)) (any, error) {
+	once, _ := runner.lives.LoadOrStore(name, sync.OnceValues(experiment))
+	return once.(func() (any, error))()
 }

@@ -1,0 +1,40 @@
+package behaviours
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// clusterWide is a sound operator that has no setting for one namespace.
+func clusterWide() operatortest.Operator {
+	operator := gadgetOperator("")
+	confined := operator.Run
+	operator.Run = func(ctx context.Context, config *rest.Config, options operatortest.RunOptions) error {
+		options.Namespace = ""
+		return confined(ctx, config, options)
+	}
+	operator.Confine = true
+	return operator
+}
+
+var _ = It("an operator that watches all namespaces is shown its own only", func(ctx SpecContext) {
+	runner, err := trial.NewRunner(ctx, clusterWide(), cluster)
+	Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	for _, behaviour := range []behaviour{converges, drift, neighbours, leastPrivilege} {
+		Expect(behaviour.try(ctx, runner)).To(Succeed())
+	}
+})
+
+var _ = It("an operator that watches all namespaces with a Role for one of them is caught", func(ctx SpecContext) {
+	operator := clusterWide()
+	operator.Timeout = catchTimeout
+	operator.Roles = []string{"testdata/gadget/role-namespaced.yaml"}
+	expectReport(ctx, leastPrivilege, operator, "watch configmaps of all namespaces")
+})
