@@ -23,56 +23,78 @@ import (
 // File is the content of operatortest.yaml. Its fields are those of [operatortest.Operator], with expressions in CEL where that
 // has functions. In them, object is the resource with all its fields. Paths are relative to the file's folder.
 type File struct {
-	CRDs           []string `json:"crds"`
-	Samples        string   `json:"samples,omitempty"`
-	InvalidSamples string   `json:"invalidSamples,omitempty"`
-	Sample         string   `json:"sample"`
-	// Roles are files, and folders whose files with Roles and ClusterRoles count.
+	// CRDs are files and folders with the operator's CustomResourceDefinitions.
+	CRDs []string `json:"crds"`
+	// Samples is a folder of objects that the API server must accept, InvalidSamples one of objects that it must refuse, for the
+	// reason in the first line of each file: "# refused: " and a part of the message.
+	Samples        string `json:"samples,omitempty"`
+	InvalidSamples string `json:"invalidSamples,omitempty"`
+	// Sample is the file of the resource that the behaviours are tried on, one that can be met. Its first object counts.
+	Sample string `json:"sample"`
+	// Roles are files, and folders whose files with Roles and ClusterRoles count. The operator runs with these permissions and no
+	// others. Without them it may do everything, and least-privilege is left out.
 	Roles []string `json:"roles,omitempty"`
 
 	// Confine is for an operator that watches all namespaces and has no setting to watch one: the kit shows it only that of each trial.
 	Confine bool `json:"confine,omitempty"`
 	// Command is the program and its arguments, with the placeholders of [process.Values].
 	Command []string `json:"command"`
-	// LeaderElection and Resync are further arguments, for when the kit asks for it.
+	// LeaderElection are further arguments, for the trials that elect a leader.
 	LeaderElection []string `json:"leaderElection,omitempty"`
-	Resync         []string `json:"resync,omitempty"`
-	// Env are further settings of the environment, as NAME=value.
+	// Resync are further arguments, for when informers must hand all objects to the handlers again every second.
+	Resync []string `json:"resync,omitempty"`
+	// Env are further settings of the environment, as NAME=value, with the same placeholders.
 	Env []string `json:"env,omitempty"`
-	// Logs is the folder for what the operator prints.
+	// Logs is the folder for what the operator prints, a file for each start. With --report it is logs in the report's folder.
 	Logs string `json:"logs,omitempty"`
-	// Grace is how long the operator may take to end after SIGTERM, such as 10s.
+	// Grace is how long the operator may take to end after SIGTERM, such as 10s; 30s if empty.
 	Grace string `json:"grace,omitempty"`
 
-	// Prepare are objects to create in a new namespace.
-	Prepare   []map[string]any `json:"prepare,omitempty"`
-	Condition string           `json:"condition,omitempty"`
-	// Converged is true as soon as the status says that the present spec is met.
-	Converged  string            `json:"converged,omitempty"`
-	Children   []Child           `json:"children,omitempty"`
-	MaxWrites  int               `json:"maxWrites,omitempty"`
-	Drains     bool              `json:"drains,omitempty"`
-	Values     map[string][]any  `json:"values,omitempty"`
-	Ascending  []string          `json:"ascending,omitempty"`
-	Immutable  []string          `json:"immutable,omitempty"`
-	Fixed      map[string]string `json:"fixed,omitempty"`
-	Unmeetable []Unmeetable      `json:"unmeetable,omitempty"`
-	Normalize  []Normalize       `json:"normalize,omitempty"`
-	LeftOut    map[string]string `json:"leftOut,omitempty"`
-	Seed       int64             `json:"seed,omitempty"`
-	// Timeout bounds each wait for the operator, such as 30s.
+	// Prepare are objects to create in a new namespace, such as a Secret that the sample refers to.
+	Prepare []map[string]any `json:"prepare,omitempty"`
+	// Condition is the type of the condition that is True while the resource is as it should be; Ready if empty.
+	Condition string `json:"condition,omitempty"`
+	// Converged is true as soon as the status says that the present spec is met, for an operator without such a condition.
+	Converged string `json:"converged,omitempty"`
+	// Children are the objects that the operator makes for a resource. It may make no others, but for Events and Leases.
+	Children []Child `json:"children,omitempty"`
+	// MaxWrites is how many writes may take effect until a new resource has converged. Events and Leases don't count.
+	MaxWrites int `json:"maxWrites,omitempty"`
+	// Drains tells that the operator works off its queue before it ends. controller-runtime's manager does not.
+	Drains bool `json:"drains,omitempty"`
+	// Values are sensible values of spec fields, by paths such as spec.image, spec.pools[].size or spec.labels.*. Without them, values
+	// are made from the field's schema.
+	Values map[string][]any `json:"values,omitempty"`
+	// Ascending are the paths of fields that may only rise, such as a version: a value is followed by a later one of values.
+	Ascending []string `json:"ascending,omitempty"`
+	// Immutable are the paths of fields that the API server lets no one change. The behaviour update checks that.
+	Immutable []string `json:"immutable,omitempty"`
+	// Fixed are fields that keep the sample's value in all trials, by their paths, each with the reason.
+	Fixed map[string]string `json:"fixed,omitempty"`
+	// Unmeetable are specs that the API server accepts and the operator can't meet.
+	Unmeetable []Unmeetable `json:"unmeetable,omitempty"`
+	// Normalize removes what differs between two resources of the same spec before they are compared.
+	Normalize []Normalize `json:"normalize,omitempty"`
+	// LeftOut are behaviours, and parts of one such as collision/event, that don't fit the operator, each with the reason, which the
+	// report shows. [operatortest.Operator] lists the parts.
+	LeftOut map[string]string `json:"leftOut,omitempty"`
+	// Seed is what random specs are drawn from; 1 if zero.
+	Seed int64 `json:"seed,omitempty"`
+	// Timeout bounds each wait for the operator, such as 30s; a minute if empty.
 	Timeout string `json:"timeout,omitempty"`
 }
 
 // Child is a kind of object that the operator makes.
 type Child struct {
+	// APIVersion and Kind are those of the object, such as apps/v1 and Deployment.
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	// Name is the child's name for a resource, in CEL; the resource's own name if empty. The empty string says that a resource
 	// has no such child.
 	Name string `json:"name,omitempty"`
-	// Drift and Foreign are JSON merge patches, by what they do.
-	Drift   map[string]map[string]any `json:"drift,omitempty"`
+	// Drift are JSON merge patches that the operator must undo, by what they do. In them a list replaces the old one as a whole.
+	Drift map[string]map[string]any `json:"drift,omitempty"`
+	// Foreign are JSON merge patches of what belongs to others, which the operator must leave alone.
 	Foreign map[string]map[string]any `json:"foreign,omitempty"`
 }
 
@@ -88,6 +110,7 @@ type Unmeetable struct {
 
 // Normalize names what differs between two resources of the same spec.
 type Normalize struct {
+	// Kind is that of the objects.
 	Kind string `json:"kind"`
 	// Fields are JSON pointers (RFC 6901), such as /data/password.
 	Fields []string `json:"fields,omitempty"`
