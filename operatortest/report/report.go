@@ -129,6 +129,9 @@ func (r *Report) WriteFailures(to io.Writer) error {
 	for _, behaviour := range r.Behaviours {
 		if behaviour.Result == Failed || behaviour.Result == NotTried {
 			fmt.Fprintf(text, "\n%s\n", behaviour.Failure)
+			if i := slices.IndexFunc(behaviour.Trials, func(trial Trial) bool { return trial.Result == Failed }); i >= 0 {
+				fmt.Fprintf(text, "to run a trial alone: operatortest run --trial '%s'\n", behaviour.Trials[i].ID)
+			}
 		}
 		trials += len(behaviour.Trials)
 		for _, trial := range behaviour.Trials {

@@ -69,7 +69,7 @@ func TestFailuresAndLines(t *testing.T) {
 	g := NewWithT(t)
 	var written bytes.Buffer
 	g.Expect(example().WriteFailures(&written)).To(Succeed())
-	g.Expect(written.String()).To(And(ContainSubstring("<lost>"), ContainSubstring("not tried"), HaveSuffix("3 trials and 17 requests in 12 s, seed 7\n")))
+	g.Expect(written.String()).To(And(ContainSubstring("<lost>\nmore\nto run a trial alone: operatortest run --trial 'crash/2'\n"), ContainSubstring("not tried"), HaveSuffix("3 trials and 17 requests in 12 s, seed 7\n")))
 	g.Expect(example().Behaviours[2].Line()).To(Equal("collision\tpassed\t0 trials\twithout event (by a condition only)"))
 	g.Expect(example().Behaviours[4].Line()).To(Equal("failover\tleft out\t\tone replica by design"))
 }

@@ -118,6 +118,9 @@ func (t *Trial) Eventually(ctx context.Context, what string, condition func(cont
 	if last == nil || ended != nil {
 		last = err
 	}
+	if IsUnusable(last) {
+		return fmt.Errorf("expected %s\nfound: %w", what, last)
+	}
 	return fmt.Errorf("expected %s\nfound, after %s at most: %w", what, t.Operator.Timeout, last)
 }
 
