@@ -29,7 +29,7 @@
 // takes many minutes. Drift and collision need a child, and are skipped without [operatortest.Operator.Children].
 //
 // Every trial has a namespace of its own, to which the operator is confined, so
-// that trials run side by side. The operator runs with the permissions of
+// that trials run side by side; one that has no setting for it is shown that namespace only, by [operatortest.Operator.Confine]. The operator runs with the permissions of
 // [operatortest.Operator.Roles] and no others. A Tap of
 // package traffic around its rest.Config writes
 // its requests down and disturbs them: the operator's code needs nothing for

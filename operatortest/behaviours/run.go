@@ -81,6 +81,9 @@ func Run(ctx context.Context, operator operatortest.Operator, cluster *testclust
 		options.Only = []string{behaviourOf(options.Trial)}
 	}
 	if err := checkLeftOut(operator.LeftOut); err != nil {
+		if options.Words != nil {
+			err = errors.New(options.Words(err.Error()))
+		}
 		return nil, err
 	}
 	selected := func(name string) bool { return len(options.Only) == 0 || slices.Contains(options.Only, name) }
