@@ -216,7 +216,6 @@ func timeoutFromEnvironment() (time.Duration, error) {
 	return timeout, nil
 }
 
-
 // Once runs an experiment for all behaviours that need its result, once.
 func (runner *Runner) Once(name string, experiment func() (any, error)) (any, error) {
 	once, _ := runner.lives.LoadOrStore(name, sync.OnceValues(experiment))
