@@ -23,6 +23,8 @@ var errStaleCache = errors.New("the cached Foo is stale")
 
 // +kubebuilder:rbac:groups=example.com,resources=foos,verbs=get
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create;patch;delete
+// Some clusters, such as OpenShift, ask for this permission where an owner reference has blockOwnerDeletion:
+// +kubebuilder:rbac:groups=example.com,resources=foos/finalizers,verbs=update
 
 // sync reconciles one Foo. It reads the caches, writes only what differs, and may
 // be called any number of times.

@@ -15,7 +15,8 @@ var converges = behaviour{
 	name:    "converges",
 	promise: "brings a new resource to the state that its spec asks for, and says so in the status",
 	advice: "the status: a condition with observedGeneration set to metadata.generation, written after the children are there; " +
-		"then the children: their names, and a controller reference with the resource's UID",
+		"then the children: their names, and a controller reference with the resource's UID; a create that gets a 403 although the role allows it: " +
+		"an owner reference with blockOwnerDeletion, as SetControllerReference makes, needs the permission to update the owner's finalizers",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		samples, err := samplesOfKind(runner)
 		if err != nil {

@@ -147,6 +147,9 @@ func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructu
 	if r.flaw == ignoresColour {
 		delete(desired.Data, "colour")
 	}
+	if r.flaw == neverBlocks {
+		desired.OwnerReferences[0].BlockOwnerDeletion = nil
+	}
 	if r.flaw == keepsToken || r.flaw == restoresToken {
 		desired.Data["token"] = tokenOf(gadget)
 	}

@@ -11,6 +11,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/trial"
@@ -24,24 +25,33 @@ var leastPrivilege = behaviour{
 		"list and watch for what is in a cache, get only for what is read live, and each write verb only where it is used",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		return runner.Try(ctx, "the life of a resource", func(ctx context.Context, t *trial.Trial) error {
-			if err := useAllPermissions(ctx, t); err != nil {
+			blocking, err := useAllPermissions(ctx, t)
+			if err != nil {
 				return errors.Join(forbiddenRequests(t), err)
 			}
 			if err := forbiddenRequests(t); err != nil {
 				return err
 			}
-			return unusedPermissions(t)
+			return unusedPermissions(t, blocking)
 		})
 	},
 }
 
-// useAllPermissions takes an operator through everything it has permissions for.
-func useAllPermissions(ctx context.Context, t *trial.Trial) error {
+// useAllPermissions takes an operator through everything it has permissions for. It returns those that no request names.
+func useAllPermissions(ctx context.Context, t *trial.Trial) (blocking []string, err error) {
 	operator := t.Start(operatortest.RunOptions{LeaderElection: t.LenientElection("first")})
 	resource := t.Resource(nil)
 	if _, err := t.Establish(ctx, operator, resource); err != nil {
-		return err
+		return nil, err
 	}
+	if blocking, err = blockingPermissions(ctx, t); err != nil {
+		return nil, err
+	}
+	return blocking, useOtherPermissions(ctx, t, operator, resource)
+}
+
+// useOtherPermissions takes it from a resource that has converged to its end.
+func useOtherPermissions(ctx context.Context, t *trial.Trial, operator *trial.Instance, resource *unstructured.Unstructured) error {
 	if err := disturbAll(ctx, t); err != nil {
 		return err
 	}
@@ -66,6 +76,33 @@ func useAllPermissions(ctx context.Context, t *trial.Trial) error {
 		return err
 	}
 	return t.WaitGone(ctx, resource, "it was deleted")
+}
+
+// blockingPermissions are what the admission plugin OwnerReferencesPermissionEnforcement asks for: to set blockOwnerDeletion in an
+// owner reference, the operator must be allowed to update the owner's finalizers. There is no request for these.
+func blockingPermissions(ctx context.Context, t *trial.Trial) ([]string, error) {
+	var permissions []string
+	for _, kind := range t.ChildKinds() {
+		children, err := t.List(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		for _, child := range children {
+			for _, owner := range child.GetOwnerReferences() {
+				if owner.BlockOwnerDeletion == nil || !*owner.BlockOwnerDeletion {
+					continue
+				}
+				kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
+				mapping, err := t.Cluster.Admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+				if err != nil {
+					return nil, fmt.Errorf("find the resource of kind %s, which owns %s %s: %w", owner.Kind, child.GetKind(), child.GetName(), err)
+				}
+				finalizers := traffic.Request{Verb: "update", Group: kind.Group, Resource: mapping.Resource.Resource, Subresource: "finalizers"}
+				permissions = append(permissions, finalizers.Kind())
+			}
+		}
+	}
+	return permissions, nil
 }
 
 // disturbAll deletes and changes each child in every declared way.
@@ -124,9 +161,12 @@ func forbiddenRequests(t *trial.Trial) error {
 	return fmt.Errorf("expected every request to be allowed by the operator's roles\nfound refused ones: %s", strings.Join(refused, ", "))
 }
 
-// unusedPermissions returns an error if the roles allow what the operator never asked for.
-func unusedPermissions(t *trial.Trial) error {
+// unusedPermissions returns an error if the roles allow what the operator never asked for, and what no request names.
+func unusedPermissions(t *trial.Trial, unnamed []string) error {
 	used := map[string]bool{}
+	for _, permission := range unnamed {
+		used[permission] = true
+	}
 	for _, log := range t.Logs() {
 		for _, request := range log {
 			used[request.Kind()], used[standIn(request).Kind()] = true, true

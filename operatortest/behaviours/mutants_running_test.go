@@ -5,9 +5,11 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 
 	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
 // Flaws of an operator among others.
@@ -20,6 +22,9 @@ const (
 	givesUp       mutation = "cancels its requests when it is told to end"
 )
 
+// neverBlocks is a sound operator like the reference one, which needs a permission less.
+const neverBlocks mutation = "lets its owner go before its children"
+
 var _ = DescribeTable("an operator that is no good neighbour is caught", expectCaught,
 	Entry(nil, leastPrivilege, readsSecrets, "found refused ones: list secrets"),
 	Entry(nil, failover, ignoresLease, "expected the second replica to write nothing while the first leads"),
@@ -29,15 +34,32 @@ var _ = DescribeTable("an operator that is no good neighbour is caught", expectC
 	Entry(nil, shutdown, givesUp, "given up by the operator"),
 )
 
-var _ = DescribeTable("a role that does not fit is caught", func(ctx SpecContext, file, report string) {
-	operator := gadgetOperator("")
+var _ = DescribeTable("a role that does not fit is caught", func(ctx SpecContext, flaw mutation, file, report string) {
+	operator := gadgetOperator(flaw)
 	operator.Timeout = catchTimeout
 	operator.Roles = []string{file}
 	expectReport(ctx, leastPrivilege, operator, report)
 },
-	Entry("with a permission that nobody uses", "testdata/gadget/role-generous.yaml", "found unused ones: update configmaps (testdata/gadget/role-generous.yaml)"),
-	Entry("with a wildcard", "testdata/gadget/role-wildcard.yaml", "found unused ones: * *.*"),
+	Entry("with a permission that nobody uses", mutation(""), "testdata/gadget/role-generous.yaml", "found unused ones: update configmaps (testdata/gadget/role-generous.yaml)"),
+	Entry("with update on the owner's finalizers, which no owner reference needs", neverBlocks, "testdata/gadget/role.yaml", "found unused ones: update gadgets.test.example.com/finalizers"),
+	Entry("with a wildcard", mutation(""), "testdata/gadget/role-wildcard.yaml", "found unused ones: * *.*"),
 )
+
+var _ = It("an operator that may not block the deletion of its owner, and does, is caught", func(ctx SpecContext) {
+	operator := gadgetOperator("")
+	operator.Timeout = catchTimeout
+	operator.Roles = []string{"testdata/gadget/role-unblocking.yaml"}
+	expectReport(ctx, converges, operator, "/settings: 403")
+})
+
+var _ = It("an operator that may not block the deletion of its owner, and does not, is not caught for it", func(ctx SpecContext) {
+	operator := gadgetOperator(neverBlocks)
+	operator.Roles = []string{"testdata/gadget/role-unblocking.yaml"}
+	runner, err := trial.NewRunner(ctx, operator, cluster)
+	Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	Expect(leastPrivilege.try(ctx, runner)).To(Succeed())
+})
 
 var _ = It("an operator that says it works off its queue, and does not, is caught", func(ctx SpecContext) {
 	operator := gadgetOperator("")

@@ -69,7 +69,8 @@ type Cluster struct {
 	// a weight goes before the kit's own, which have none. An existing cluster keeps its own.
 	Stages []string
 	// APIServerFlags are further flags of kube-apiserver, by their names without
-	// dashes, such as those of its audit log. An existing cluster keeps its own.
+	// dashes, such as those of its audit log. Among its admission plugins is always OwnerReferencesPermissionEnforcement.
+	// An existing cluster keeps its own.
 	APIServerFlags map[string]string
 
 	// Config connects as an administrator. Set by Start, like all that follows.

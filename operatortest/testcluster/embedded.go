@@ -2,6 +2,7 @@ package testcluster
 
 import (
 	"context"
+	"maps"
 
 	"example.com/operator-workshop/controlplane"
 	"example.com/operator-workshop/controlplane/install"
@@ -13,7 +14,7 @@ func (c *Cluster) startEmbedded(ctx context.Context) error {
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
 		Nodes:          c.Nodes,
 		Stages:         c.Stages,
-		APIServerFlags: c.APIServerFlags,
+		APIServerFlags: withAdmission(c.APIServerFlags),
 		Install: func(ctx context.Context, plane *controlplane.ControlPlane) error {
 			config, err := install.Config(plane)
 			if err != nil {
@@ -27,4 +28,23 @@ func (c *Cluster) startEmbedded(ctx context.Context) error {
 		},
 	})
 	return err
+}
+
+// ownersAdmission refuses an owner reference with blockOwnerDeletion to a user that may not update the owner's finalizers.
+// OpenShift has it switched on, so an operator that lacks the permission works everywhere but there.
+const ownersAdmission = "OwnerReferencesPermissionEnforcement"
+
+// withAdmission adds the plugin to those that a suite asks for.
+func withAdmission(flags map[string]string) map[string]string {
+	const name = "enable-admission-plugins"
+	flags = maps.Clone(flags)
+	if flags == nil {
+		flags = map[string]string{}
+	}
+	if asked := flags[name]; asked != "" {
+		flags[name] = asked + "," + ownersAdmission
+	} else {
+		flags[name] = ownersAdmission
+	}
+	return flags
 }

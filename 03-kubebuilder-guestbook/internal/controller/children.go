@@ -20,6 +20,8 @@ import (
 
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
+// Some clusters, such as OpenShift, ask for this permission where an owner reference has blockOwnerDeletion:
+// +kubebuilder:rbac:groups=webapp.my.domain,resources=guestbooks/finalizers,verbs=update
 
 // applyChildren creates or patches the Deployment and the Service, each even if the
 // other is blocked or fails. It returns the Deployment, the first blocker, and the errors to retry.
