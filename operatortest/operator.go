@@ -75,6 +75,9 @@ type Operator struct {
 	// named after a slash:
 	//
 	//	converges/observedGeneration  conditions without observedGeneration; status.observedGeneration is read in any case
+	//	drift/env                     the list of a container's variables is the operator's alone
+	//	drift/template-annotations    so are the annotations of the pods that a child makes
+	//	drift/secrets                 so is the list of Secrets of a ServiceAccount
 	//	collision/event               a name conflict is reported by a condition, without an Event
 	//	update/spec.PATH              a field that has no effect until later
 	//	least-privilege/VERB RESOURCE a permission that the kit has no use for, such as "least-privilege/create tokenreviews.authentication.k8s.io"
@@ -119,6 +122,11 @@ type Child struct {
 	// Foreign are JSON merge patches of fields that belong to others, which the
 	// operator must leave alone. A label and an annotation are tried always.
 	Foreign map[string]string
+	// Applied are parts of the child, as JSON, that others add by server-side apply and the operator must leave alone, by what
+	// they do: for example a sidecar, {"spec":{"template":{"spec":{"containers":[{"name":"proxy","image":"proxy:1"}]}}}}. The API
+	// server merges lists by their keys. Of an object with a template of pods, an annotation of the pods and a variable of the
+	// first container are tried always, and of a ServiceAccount a reference to a Secret.
+	Applied map[string]string
 }
 
 // Unmeetable is a spec that can't be met, and how to get there.

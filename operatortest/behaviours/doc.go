@@ -6,7 +6,8 @@
 //	                 with observedGeneration, Current by kstatus
 //	silent           once converged, no write: not on resyncs, after others' changes, after a restart
 //	frugal           no more than MaxWrites writes for a new resource, and none that the API server must refuse
-//	drift            a child that is deleted or changed comes back; fields of others stay
+//	drift            a child that is deleted or changed comes back; fields of others stay, and
+//	                 their entries in lists
 //	collision        an object with a child's name that belongs to someone else is left alone
 //	                 and reported, and its end heals the resource
 //	update           each field of the spec, changed alone, takes effect; renames leave nothing behind

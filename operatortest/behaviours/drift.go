@@ -15,14 +15,15 @@ var drift = behaviour{
 	name:    "drift",
 	promise: "brings back what others delete or change of its children, and leaves alone what is theirs",
 	advice: "the watch on the children, and how they are compared: every field the operator sets must be compared, and only those written; " +
-		"an update that sends a new object instead of the changed old one wipes out others' fields",
+		"an update that sends a new object instead of the changed old one wipes out others' fields; in a list, such as a container's env, set your own entries " +
+		"by their names and keep the rest, or use server-side apply: container.Env = … takes out what others have added",
 	needsChild: true,
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		var cases []driftCase
 		for i, child := range runner.Operator.Children {
 			cases = append(cases, driftCase{child: i, what: "deleted"})
-			for _, what := range slices.Sorted(maps.Keys(child.Drift)) {
-				cases = append(cases, driftCase{child: i, what: what, patch: child.Drift[what]})
+			for k, what := range slices.Sorted(maps.Keys(child.Drift)) {
+				cases = append(cases, driftCase{child: i, what: what, patch: child.Drift[what], restarts: k == 0})
 			}
 		}
 		wanted, err := runner.Fresh(ctx, nil)
@@ -40,11 +41,13 @@ var drift = behaviour{
 type driftCase struct {
 	child       int
 	what, patch string
+	// restarts tells that the operator is also killed in the end, and another one must leave what is others', too.
+	restarts bool
 }
 
 func tryDrift(ctx context.Context, t *trial.Trial, disturbance driftCase, wanted state.Snapshot) error {
-	resource := t.Resource(nil)
-	if _, err := t.Establish(ctx, t.Start(operatortest.RunOptions{}), resource); err != nil {
+	resource, operator := t.Resource(nil), t.Start(operatortest.RunOptions{})
+	if _, err := t.Establish(ctx, operator, resource); err != nil {
 		return err
 	}
 	declared := t.Operator.Children[disturbance.child]
@@ -74,9 +77,21 @@ func tryDrift(ctx context.Context, t *trial.Trial, disturbance driftCase, wanted
 	if err := t.WaitRepaired(ctx, child, trial.ChangedFields(disturbance.patch, before, child), what); err != nil {
 		return err
 	}
+	if err := t.Reapply(ctx, declared, child); err != nil {
+		return err
+	}
 	wanted, err = wanted.With(child, foreign)
 	if err != nil {
 		return err
 	}
-	return t.ConvergeTo(ctx, resource, wanted, what+"; and what others wrote to it to stay")
+	if err := t.ConvergeTo(ctx, resource, wanted, what+"; and what others wrote to it to stay"); err != nil || !disturbance.restarts {
+		return err
+	}
+	if err := operator.Kill(); err != nil {
+		return err
+	}
+	if err := t.WaitSynced(ctx, t.Start(operatortest.RunOptions{})); err != nil {
+		return err
+	}
+	return t.ConvergeTo(ctx, resource, wanted, "what others wrote to "+child.GetKind()+" "+child.GetName()+" to stay when the operator is started anew")
 }

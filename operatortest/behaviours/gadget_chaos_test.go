@@ -68,6 +68,10 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	sendsInvalid:     (*gadgetReconciler).sendInvalid,
 	sharesSelector:   (*gadgetReconciler).deploy,
 	selectsOwn:       (*gadgetReconciler).deploy,
+	assignsEnv:       (*gadgetReconciler).keepDeployment,
+	ownsTemplate:     (*gadgetReconciler).keepDeployment,
+	mergesEnv:        (*gadgetReconciler).keepDeployment,
+	appliesAll:       (*gadgetReconciler).keepDeployment,
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -93,6 +94,9 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options operatorte
 	if mutation != ignoresChildren {
 		builder = builder.Owns(&corev1.ConfigMap{}).
 			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(reconciler.waitingFor))
+	}
+	if watchesDeployments(mutation) {
+		builder = builder.Owns(&appsv1.Deployment{})
 	}
 	if err := builder.Complete(careless(reconciler)); err != nil {
 		return err

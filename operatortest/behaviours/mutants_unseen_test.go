@@ -56,6 +56,8 @@ func secretiveOperator(mutation mutation, operator operatortest.Operator) operat
 		operator.MaxWrites++
 	case sharesSelector, selectsOwn:
 		operator = deployingOperator(operator)
+	case assignsEnv, ownsTemplate, mergesEnv, appliesAll:
+		operator = deploymentKeeper(operator)
 	case makesNothing:
 		operator.Children, operator.Unmeetable = nil, nil
 	case hasPhase:

@@ -96,6 +96,8 @@ type Child struct {
 	Drift map[string]map[string]any `json:"drift,omitempty"`
 	// Foreign are JSON merge patches of what belongs to others, which the operator must leave alone.
 	Foreign map[string]map[string]any `json:"foreign,omitempty"`
+	// Applied are parts of the child that others add by server-side apply, and that the operator must leave alone.
+	Applied map[string]map[string]any `json:"applied,omitempty"`
 }
 
 // Unmeetable is a spec that can't be met.
@@ -226,7 +228,10 @@ func (c Child) child(sample *unstructured.Unstructured) (operatortest.Child, err
 	if made.Drift, err = patches(c.Drift); err != nil {
 		return made, err
 	}
-	made.Foreign, err = patches(c.Foreign)
+	if made.Foreign, err = patches(c.Foreign); err != nil {
+		return made, err
+	}
+	made.Applied, err = patches(c.Applied)
 	return made, err
 }
 

@@ -28,6 +28,9 @@ func (t *Trial) Patch(ctx context.Context, object *unstructured.Unstructured, pa
 	if err := t.Cluster.Admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)), Strict); err != nil {
 		return fmt.Errorf("patch %s %s with %s: %w", object.GetKind(), object.GetName(), patch, err)
 	}
+	if err := t.forgetApplied(before, patch); err != nil {
+		return err
+	}
 	if len(ChangedFields(patch, before, object)) == 0 {
 		return fmt.Errorf("expected the patch %s to change %s %s\nfound the object as it was before, so this patch tests nothing: "+
 			"correct the fields or values in it", patch, object.GetKind(), object.GetName())
@@ -36,7 +39,7 @@ func (t *Trial) Patch(ctx context.Context, object *unstructured.Unstructured, pa
 }
 
 // PatchForeign writes fields that belong to others to a child, and returns the patches. It fails
-// if Normalize hides one: every comparison that follows would miss it.
+// if Normalize hides one: every comparison that follows would miss it. What it applies, too, State looks for.
 func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) ([]string, error) {
 	patches := []string{ForeignPatch}
 	for _, what := range slices.Sorted(maps.Keys(declared.Foreign)) {
@@ -56,7 +59,7 @@ func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, c
 				"found none: Operator.Normalize removes it", patch, child.GetKind(), child.GetName())
 		}
 	}
-	return patches, nil
+	return patches, t.applyForeign(ctx, declared, child)
 }
 
 // differ tells whether two versions of an object differ in what is compared.

@@ -17,7 +17,7 @@ import (
 const clusterCertificate = "kube-root-ca.crt"
 
 // State reads the resources, everything of the kinds that the operator makes
-// that is not someone else's, and the world outside.
+// that is not someone else's, and the world outside. It is an error if something is gone that others applied to a child.
 func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 	objects, err := t.List(ctx, t.Sample.GroupVersionKind())
 	if err != nil {
@@ -39,6 +39,10 @@ func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 	for _, object := range objects {
 		if t.Foreign[object.GetUID()] || object.GetName() == clusterCertificate {
 			continue
+		}
+		object, err := t.withoutApplied(object)
+		if err != nil {
+			return nil, err
 		}
 		key, content, err := normalize.Normalize(object, names)
 		if err != nil {

@@ -24,6 +24,8 @@ type Trial struct {
 	Namespace string
 	// Foreign are the objects that are not the operator's work.
 	Foreign map[types.UID]bool
+	// applied is what others added to children, by their UIDs.
+	applied map[types.UID]appliedParts
 	// prepared are the unmeetable specs whose way was prepared.
 	prepared  map[string]bool
 	instances []*Instance
@@ -52,7 +54,7 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 	if err != nil {
 		return err
 	}
-	tried := &Trial{Runner: runner, Namespace: namespace.Name, Foreign: map[types.UID]bool{}, prepared: map[string]bool{}}
+	tried := &Trial{Runner: runner, Namespace: namespace.Name, Foreign: map[types.UID]bool{}, prepared: map[string]bool{}, applied: map[types.UID]appliedParts{}}
 	tried.BeforeLook = tried.Ended
 	defer func() {
 		if err == nil || ctx.Err() == nil { // else another one failed, or nobody waits any more

@@ -1,0 +1,56 @@
+package behaviours
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// Flaws in lists that an operator shares with others.
+const (
+	assignsEnv   mutation = "sets the whole list of a container's variables"
+	ownsTemplate mutation = "sends the whole template of its pods"
+)
+
+// Sound operators like these.
+const (
+	mergesEnv  mutation = "sets its own variable of a container by its name"
+	appliesAll mutation = "applies its Deployment on the server's side"
+)
+
+var _ = Describe("the test kit", func() {
+	catches("wipes out others' entries in lists",
+		mutant{drift, assignsEnv, `spec.template.spec.containers[name="gadget"].env[name="SOMEONE_ELSE"].name of Deployment gadget, which someone else applied with the value "SOMEONE_ELSE", is gone`},
+		mutant{stale, assignsEnv, `env[name="SOMEONE_ELSE"]`},
+		mutant{drift, ownsTemplate, `spec.template.metadata.annotations.someone-else.example.com/annotation of Deployment gadget, which someone else applied`},
+	)
+})
+
+var _ = DescribeTable("an operator that shares lists is not caught for it", func(ctx SpecContext, sound mutation, change func(*operatortest.Operator)) {
+	operator := gadgetOperator(sound)
+	change(&operator)
+	Expect(checkLeftOut(operator.LeftOut)).To(Succeed())
+	runner, err := trial.NewRunner(ctx, operator, cluster)
+	Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	Expect(drift.try(ctx, runner)).To(Succeed())
+	runner.OnlyTrial = "stale/others-wrote-to-the-children-and-the-operator-sees-only-that-the-spec-has-changed"
+	Expect(stale.try(ctx, runner)).To(Succeed())
+	Expect(runner.Trials(stale.name)).To(HaveLen(1))
+},
+	func(sound mutation, _ func(*operatortest.Operator)) string { return "one that " + string(sound) },
+	Entry(nil, mergesEnv, func(*operatortest.Operator) {}),
+	Entry(nil, appliesAll, shareSidecar),
+	Entry("one that owns the list, and says so", assignsEnv, func(operator *operatortest.Operator) {
+		operator.LeftOut = map[string]string{trial.AppliedEnv: "the variables are the operator's alone"}
+	}),
+)
+
+// shareSidecar declares that others add a sidecar and a volume.
+func shareSidecar(operator *operatortest.Operator) {
+	operator.Children[1].Applied = map[string]string{
+		"a sidecar": `{"spec":{"template":{"spec":{"containers":[{"name":"proxy","image":"proxy:1","ports":[{"containerPort":15001}]}],"volumes":[{"name":"proxy","emptyDir":{}}]}}}}`,
+	}
+}

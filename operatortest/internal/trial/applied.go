@@ -1,0 +1,224 @@
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/specgen"
+)
+
+// applier is the field manager of someone who shares a child with the operator.
+const applier = "someone-else"
+
+// Parts of what others apply that an operator may rightly take out, for Operator.LeftOut.
+const (
+	AppliedEnv         = "drift/env"
+	AppliedAnnotations = "drift/template-annotations"
+	AppliedSecrets     = "drift/secrets"
+)
+
+// appliedParts are what others add to an object that they share with the operator. Comparisons of states leave them out: where
+// in a list an entry lies, and whether the list was there before, makes no difference.
+type appliedParts struct {
+	name   string
+	leaves []appliedLeaf
+	// isPartial tells that a patch of someone else's has taken some out.
+	isPartial bool
+}
+
+// appliedLeaf is a field that the API server recorded for applier, with its value; or an entry of a list of plain values.
+type appliedLeaf struct {
+	path  fieldpath.Path
+	value any
+	// added is the outermost part that was not there before: the field itself, or the entry of a list that it is in.
+	added fieldpath.Path
+}
+
+// applyForeign adds to a child what others add to lists and maps that they share with the operator, by server-side apply: the API
+// server merges lists by the keys in the schema.
+func (t *Trial) applyForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) error {
+	configurations := map[string]map[string]any{}
+	if usual := t.usuallyApplied(child); usual != nil {
+		configurations["what the kit tries always"] = usual
+	}
+	for what, content := range declared.Applied {
+		configuration := map[string]any{}
+		if err := json.Unmarshal([]byte(content), &configuration); err != nil {
+			return fmt.Errorf("read Child.Applied %q as a JSON object: %w", what, err)
+		}
+		configurations[what] = configuration
+	}
+	for _, what := range slices.Sorted(maps.Keys(configurations)) {
+		if err := t.apply(ctx, child, applier+"/"+what, configurations[what]); err != nil {
+			return fmt.Errorf("apply to %s %s, as others do, %s: %w", child.GetKind(), child.GetName(), what, err)
+		}
+	}
+	return nil
+}
+
+// usuallyApplied is what others add to an object of this kind in most clusters. Nil if nothing is known.
+func (t *Trial) usuallyApplied(child *unstructured.Unstructured) map[string]any {
+	switch kind := child.GroupVersionKind().GroupKind(); kind {
+	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
+		return nested(t.appliedToPods(child, "spec", "template"), "spec", "template")
+	case schema.GroupKind{Group: "batch", Kind: "CronJob"}:
+		return nested(t.appliedToPods(child, "spec", "jobTemplate", "spec", "template"), "spec", "jobTemplate", "spec", "template")
+	case schema.GroupKind{Kind: "ServiceAccount"}: // OpenShift adds one to each
+		if !t.LeftOut(AppliedSecrets) {
+			return map[string]any{"secrets": []any{map[string]any{"name": "someone-else"}}}
+		}
+	}
+	return nil
+}
+
+// appliedToPods adds to a template of pods an annotation, as "kubectl rollout restart" does, and to its first container a
+// variable, as "kubectl set env" does.
+func (t *Trial) appliedToPods(child *unstructured.Unstructured, path ...string) map[string]any {
+	template := map[string]any{}
+	if !t.LeftOut(AppliedAnnotations) {
+		template["metadata"] = map[string]any{"annotations": map[string]any{"someone-else.example.com/annotation": "kept"}}
+	}
+	containers, _, _ := unstructured.NestedSlice(child.Object, append(path, "spec", "containers")...)
+	if len(containers) > 0 && !t.LeftOut(AppliedEnv) {
+		first, _ := containers[0].(map[string]any)
+		template["spec"] = map[string]any{"containers": []any{
+			map[string]any{"name": first["name"], "env": []any{map[string]any{"name": "SOMEONE_ELSE", "value": "kept"}}},
+		}}
+	}
+	return template
+}
+
+// nested puts content, unless it is empty, where a path leads.
+func nested(content map[string]any, path ...string) map[string]any {
+	if len(content) == 0 {
+		return nil
+	}
+	for _, name := range slices.Backward(path) {
+		content = map[string]any{name: content}
+	}
+	return content
+}
+
+// apply applies a part of an object under a field manager, and remembers what that added.
+func (t *Trial) apply(ctx context.Context, object *unstructured.Unstructured, manager string, configuration map[string]any) error {
+	t.last = nil
+	before := object.DeepCopy()
+	part := &unstructured.Unstructured{Object: configuration}
+	part.SetGroupVersionKind(object.GroupVersionKind())
+	part.SetNamespace(object.GetNamespace())
+	part.SetName(object.GetName())
+	part.SetUID(object.GetUID()) // not another object, should this one be gone
+	content, err := part.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	if err := t.Cluster.Admin.Patch(ctx, object, client.RawPatch(types.ApplyPatchType, content), client.FieldOwner(manager), Strict); err != nil {
+		return err
+	}
+	owned, err := ownedBy(object, manager)
+	if err != nil {
+		return err
+	}
+	var leaves []appliedLeaf
+	owned.Leaves().Iterate(func(path fieldpath.Path) {
+		path = path.Copy()
+		value, _ := at(object.Object, path)
+		if former, found := at(before.Object, path); !found || !equality.Semantic.DeepEqual(former, value) {
+			leaves = append(leaves, appliedLeaf{path: path, value: value, added: outermost(before.Object, path)})
+		}
+	})
+	known := t.applied[object.GetUID()]
+	if len(leaves) == 0 && !known.isPartial {
+		return fmt.Errorf("expected it to add something\nfound the object as it was before, so this tests nothing: %s", specgen.OneLine(configuration))
+	}
+	known.name, known.leaves = object.GetKind()+" "+object.GetName(), append(known.leaves, leaves...)
+	t.applied[object.GetUID()] = known
+	return nil
+}
+
+// ownedBy are the fields that the API server has recorded for a manager.
+func ownedBy(object *unstructured.Unstructured, manager string) (*fieldpath.Set, error) {
+	owned := &fieldpath.Set{}
+	for _, entry := range object.GetManagedFields() {
+		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.FieldsV1 != nil {
+			if err := owned.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+				return nil, fmt.Errorf("read the fields of %s in metadata.managedFields: %w", manager, err)
+			}
+		}
+	}
+	return owned, nil
+}
+
+// forgetApplied drops what others applied and a merge patch takes out: one that replaces a list does. It looks at the patch and
+// not at its result, from which the operator may have taken more.
+func (t *Trial) forgetApplied(before *unstructured.Unstructured, patch string) error {
+	known, found := t.applied[before.GetUID()]
+	if !found {
+		return nil
+	}
+	content, err := before.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	if content, err = jsonpatch.MergePatch(content, []byte(patch)); err != nil {
+		return fmt.Errorf("apply %s to %s: %w", patch, known.name, err)
+	}
+	after := &unstructured.Unstructured{}
+	if err := after.UnmarshalJSON(content); err != nil {
+		return err
+	}
+	all := len(known.leaves)
+	known.leaves = slices.DeleteFunc(known.leaves, func(leaf appliedLeaf) bool { return leaf.missingIn(after) })
+	known.isPartial = known.isPartial || len(known.leaves) < all
+	t.applied[before.GetUID()] = known
+	return nil
+}
+
+// Reapply adds to a child what others had applied to it and a patch of the kit's own has taken out.
+func (t *Trial) Reapply(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) error {
+	if !t.applied[child.GetUID()].isPartial {
+		return nil
+	}
+	if err := t.Get(ctx, child); err != nil {
+		return err
+	}
+	if _, err := t.withoutApplied(child); err != nil { // what the patch has left
+		return fmt.Errorf("expected %s %s to keep what others have added\nfound: %w", child.GetKind(), child.GetName(), err)
+	}
+	return t.applyForeign(ctx, declared, child)
+}
+
+// withoutApplied takes out of an object what others applied to it. It is an error if that is not there any more.
+func (t *Trial) withoutApplied(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	known := t.applied[object.GetUID()]
+	if len(known.leaves) == 0 {
+		return object, nil
+	}
+	rest := object.DeepCopy()
+	for _, leaf := range known.leaves {
+		if leaf.missingIn(object) {
+			return nil, fmt.Errorf("%s of %s, which someone else applied with the value %s, is gone or has another value", strings.TrimPrefix(leaf.path.String(), "."), known.name, specgen.OneLine(leaf.value))
+		}
+		remove(rest.Object, leaf.added)
+	}
+	return rest, nil
+}
+
+func (l appliedLeaf) missingIn(object *unstructured.Unstructured) bool {
+	value, found := at(object.Object, l.path)
+	return !found || !equality.Semantic.DeepEqual(value, l.value)
+}
