@@ -75,6 +75,7 @@ type Operator struct {
 	// named after a slash:
 	//
 	//	converges/observedGeneration  conditions without observedGeneration; status.observedGeneration is read in any case
+	//	converges/order               the status tells of something else than of children that are there, with pods that are ready
 	//	drift/env                     the list of a container's variables is the operator's alone
 	//	drift/template-annotations    so are the annotations of the pods that a child makes
 	//	drift/secrets                 so is the list of Secrets of a ServiceAccount

@@ -14,7 +14,7 @@ import (
 var converges = behaviour{
 	name:    "converges",
 	promise: "brings a new resource to the state that its spec asks for, and says so in the status",
-	advice: "the status: a condition with observedGeneration set to metadata.generation, written after the children are there; " +
+	advice: "the status: a condition with observedGeneration set to metadata.generation, written after the children are there, and available if they run pods; " +
 		"then the children: their names, and a controller reference with the resource's UID; a create that gets a 403 although the role allows it: " +
 		"an owner reference with blockOwnerDeletion, as SetControllerReference makes, needs the permission to update the owner's finalizers",
 	check: func(ctx context.Context, runner *trial.Runner) error {
@@ -24,9 +24,15 @@ var converges = behaviour{
 		}
 		return trial.Each(ctx, len(samples), func(ctx context.Context, i int) error {
 			return runner.Try(ctx, "sample "+samples[i].GetName(), func(ctx context.Context, t *trial.Trial) error {
+				defer t.Follow()()
 				resource := samples[i].DeepCopy()
 				if _, err := t.Establish(ctx, t.Start(operatortest.RunOptions{}), resource); err != nil {
 					return err
+				}
+				if !runner.LeftOut(trial.Claims) {
+					if err := t.CheckClaim(ctx, resource); err != nil {
+						return err
+					}
 				}
 				if runner.LeftOut("converges/observedGeneration") {
 					return nil

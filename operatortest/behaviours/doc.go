@@ -2,7 +2,7 @@
 // definitions and samples, and [DescribeOperator] of everything else, by running the operator inside the test process, many
 // times, as Operator.Run says:
 //
-//	converges        a resource gets its children, and a status that says so: conditions
+//	converges        a resource gets its children, and then a status that says so: conditions
 //	                 with observedGeneration, Current by kstatus
 //	silent           once converged, no write: not on resyncs, after others' changes, after a restart
 //	frugal           no more than MaxWrites writes for a new resource, and none that the API server must refuse

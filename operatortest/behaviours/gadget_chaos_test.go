@@ -72,6 +72,9 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	ownsTemplate:     (*gadgetReconciler).keepDeployment,
 	mergesEnv:        (*gadgetReconciler).keepDeployment,
 	appliesAll:       (*gadgetReconciler).keepDeployment,
+	claimsEarly:      (*gadgetReconciler).keepDeployment,
+	waitsForPods:     (*gadgetReconciler).keepDeployment,
+	claimsFirst:      (*gadgetReconciler).claimFirst,
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {

@@ -29,7 +29,7 @@ func deploymentKeeper(operator operatortest.Operator) operatortest.Operator {
 }
 
 func watchesDeployments(flaw mutation) bool {
-	return slices.Contains([]mutation{assignsEnv, ownsTemplate, mergesEnv, appliesAll}, flaw)
+	return slices.Contains([]mutation{assignsEnv, ownsTemplate, mergesEnv, appliesAll, claimsEarly, waitsForPods}, flaw)
 }
 
 // keepDeployment makes a Deployment with the gadget's size in a variable, and keeps it so.
@@ -40,7 +40,16 @@ func (r *gadgetReconciler) keepDeployment(ctx context.Context, gadget *unstructu
 	if err := r.applyDeployment(ctx, gadget); err != nil {
 		return err
 	}
+	if r.flaw == waitsForPods && !r.isAvailable(ctx, gadget) {
+		return nil // the Deployment's status comes by the watch
+	}
 	return r.keepConfigMap(ctx, gadget)
+}
+
+func (r *gadgetReconciler) isAvailable(ctx context.Context, gadget *unstructured.Unstructured) bool {
+	found := &appsv1.Deployment{}
+	err := r.Get(ctx, client.ObjectKeyFromObject(gadget), found)
+	return err == nil && found.Status.AvailableReplicas == *found.Spec.Replicas
 }
 
 func (r *gadgetReconciler) applyDeployment(ctx context.Context, gadget *unstructured.Unstructured) error {

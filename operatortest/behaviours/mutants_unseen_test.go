@@ -56,7 +56,7 @@ func secretiveOperator(mutation mutation, operator operatortest.Operator) operat
 		operator.MaxWrites++
 	case sharesSelector, selectsOwn:
 		operator = deployingOperator(operator)
-	case assignsEnv, ownsTemplate, mergesEnv, appliesAll:
+	case assignsEnv, ownsTemplate, mergesEnv, appliesAll, claimsEarly, waitsForPods:
 		operator = deploymentKeeper(operator)
 	case makesNothing:
 		operator.Children, operator.Unmeetable = nil, nil

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,16 +29,22 @@ type store struct {
 	mu sync.Mutex
 	// changes counts what was seen to change in each namespace.
 	changes map[string]int
+	// followed holds all versions of one kind's objects in some namespaces, in the order in which they were written.
+	followed map[string][]*unstructured.Unstructured
+	resource schema.GroupVersionKind
 }
 
-// newStore returns when the store has what exists now.
+// newStore returns when the store has what exists now. The last kind is that of the operator's resources.
 func newStore(ctx context.Context, config *rest.Config, mapper meta.RESTMapper, kinds []schema.GroupVersionKind) (*store, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client to watch with: %w", err)
 	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	made := &store{informers: map[schema.GroupVersionKind]cache.SharedIndexInformer{}, cancel: cancel, changes: map[string]int{}}
+	made := &store{
+		informers: map[schema.GroupVersionKind]cache.SharedIndexInformer{}, cancel: cancel,
+		changes: map[string]int{}, followed: map[string][]*unstructured.Unstructured{}, resource: kinds[len(kinds)-1],
+	}
 	for _, kind := range kinds {
 		if err := made.watch(running, client, mapper, kind); err != nil {
 			cancel()
@@ -67,6 +74,10 @@ func (s *store) watch(ctx context.Context, client dynamic.Interface, mapper meta
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.changes[namespace]++
+			version, isObject := object.(*unstructured.Unstructured)
+			if versions, follows := s.followed[namespace]; follows && isObject && kind == s.resource {
+				s.followed[namespace] = append(versions, version)
+			}
 		}
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -85,6 +96,27 @@ func (s *store) version(namespace string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changes[namespace]
+}
+
+// follow begins to keep the versions of the operator's resources in a namespace.
+func (s *store) follow(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.followed[namespace] = []*unstructured.Unstructured{}
+}
+
+// unfollow forgets them.
+func (s *store) unfollow(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.followed, namespace)
+}
+
+// versions are those that were seen since follow. They must not be changed.
+func (s *store) versions(namespace string) []*unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.followed[namespace])
 }
 
 // get returns a copy of an object, nil if there is none. It is false for a kind that is not watched.

@@ -1,0 +1,52 @@
+package behaviours
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// Flaws in the order of what a watcher sees; the end is right.
+const (
+	claimsFirst mutation = "says that its ConfigMap is there before it makes it"
+	claimsEarly mutation = "says that a gadget is ready when it has made its Deployment"
+)
+
+// waitsForPods is a sound operator like these.
+const waitsForPods mutation = "says that a gadget is ready when its Deployment is available"
+
+// claimFirst writes the status before the ConfigMap.
+func (r *gadgetReconciler) claimFirst(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if err := r.begin(ctx, gadget); err != nil {
+		return err
+	}
+	if err := r.writeStatus(ctx, gadget, ""); err != nil {
+		return err
+	}
+	return r.keepConfigMap(ctx, gadget)
+}
+
+var _ = Describe("the test kit", func() {
+	catches("says too early that a spec is met",
+		mutant{converges, claimsFirst, "there was no ConfigMap settings yet"},
+		mutant{converges, claimsEarly, "Deployment gadget was there, but none of its 1 pods had become ready"},
+	)
+})
+
+var _ = DescribeTable("an operator that says when a spec is met is not caught for it", func(ctx SpecContext, sound mutation, leftOut map[string]string) {
+	operator := gadgetOperator(sound)
+	operator.LeftOut = leftOut
+	Expect(checkLeftOut(operator.LeftOut)).To(Succeed())
+	runner, err := trial.NewRunner(ctx, operator, cluster)
+	Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	Expect(converges.try(ctx, runner)).To(Succeed())
+},
+	func(sound mutation, _ map[string]string) string { return "one that " + string(sound) },
+	Entry(nil, waitsForPods, nil),
+	Entry("one whose condition means another thing, and that says so", claimsEarly, map[string]string{trial.Claims: "Ready tells that all is made"}),
+)

@@ -1,0 +1,136 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest"
+)
+
+// Claims is the part of the behaviour converges that looks at the first version of a status that says the spec is met.
+const Claims = "converges/order"
+
+// Follow keeps every version of the resources in the trial's namespace from now on, until the returned function is called.
+func (t *Trial) Follow() (end func()) {
+	t.store.follow(t.Namespace)
+	return func() { t.store.unfollow(t.Namespace) }
+}
+
+// CheckClaim returns an error if the status of a new resource said that its spec is met when that was not so yet. The end
+// alone would not show it. Follow must have been called before the resource was created.
+//
+// The first such version is compared with what the API server held at that moment: all kinds share the revisions of etcd, and
+// a list can ask for an earlier one. Nothing else has changed the children of a new resource, so a cache that lags behind is no excuse.
+func (t *Trial) CheckClaim(ctx context.Context, resource *unstructured.Unstructured) error {
+	versions := t.store.versions(t.Namespace)
+	first := slices.IndexFunc(versions, func(version *unstructured.Unstructured) bool {
+		return version.GetUID() == resource.GetUID() && t.Met(version.DeepCopy()) == nil
+	})
+	if first < 0 {
+		return errors.New("expected the watch to have shown a version of the resource whose status says that it is met\nfound none")
+	}
+	claim := versions[first].DeepCopy()
+	for _, declared := range t.Operator.Children {
+		if err := t.heldThen(ctx, declared, claim); err != nil {
+			return fmt.Errorf("expected the first status that says that the spec is met to be true when it was written\nfound, at resourceVersion %s: %w",
+				claim.GetResourceVersion(), err)
+		}
+	}
+	return nil
+}
+
+// heldThen returns an error unless a declared child was there, and available, when a version of the resource was written.
+func (t *Trial) heldThen(ctx context.Context, declared operatortest.Child, claim *unstructured.Unstructured) error {
+	name := declared.NameFor(claim)
+	if name == "" {
+		return nil
+	}
+	children := &unstructured.UnstructuredList{}
+	children.SetGroupVersionKind(declared.Kind)
+	if err := t.listThen(ctx, children, claim); err != nil {
+		return err
+	}
+	for i := range children.Items {
+		if child := &children.Items[i]; child.GetName() == name && metav1.IsControlledBy(child, claim) {
+			return t.availableThen(ctx, child, claim)
+		}
+	}
+	return fmt.Errorf("there was no %s %s yet", declared.Kind.Kind, name)
+}
+
+// availableThen returns an error if a child should run pods, and neither says that they are available nor has one that is ready.
+// How many are enough is the operator's decision, and it may count the pods itself before the child's status does.
+func (t *Trial) availableThen(ctx context.Context, child, claim *unstructured.Unstructured) error {
+	wanted, available, err := podsOf(child)
+	if err != nil || wanted == 0 || available > 0 {
+		return err
+	}
+	fields, _, _ := unstructured.NestedMap(child.Object, "spec", "selector")
+	selector := &metav1.LabelSelector{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, selector); err != nil {
+		return fmt.Errorf("read the selector of %s %s: %w", child.GetKind(), child.GetName(), err)
+	}
+	matching, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return fmt.Errorf("read the selector of %s %s: %w", child.GetKind(), child.GetName(), err)
+	}
+	pods := &corev1.PodList{}
+	if err := t.listThen(ctx, pods, claim, client.MatchingLabelsSelector{Selector: matching}); err != nil {
+		return err
+	}
+	ready := func(condition corev1.PodCondition) bool {
+		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+	}
+	if slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return slices.ContainsFunc(pod.Status.Conditions, ready) }) {
+		return nil
+	}
+	return fmt.Errorf("%s %s was there, but none of its %d pods had become ready", child.GetKind(), child.GetName(), wanted)
+}
+
+// podsOf is how many pods a child should run, and how many its status calls available. Both are zero for kinds that run none.
+func podsOf(child *unstructured.Unstructured) (wanted, available int32, err error) {
+	read := func(into any) error {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(child.Object, into); err != nil {
+			return fmt.Errorf("read %s %s: %w", child.GetKind(), child.GetName(), err)
+		}
+		return nil
+	}
+	switch child.GroupVersionKind().GroupKind() {
+	case schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}:
+		deployment := &appsv1.Deployment{}
+		err = read(deployment)
+		return ptr.Deref(deployment.Spec.Replicas, 1), deployment.Status.AvailableReplicas, err
+	case schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"}:
+		set := &appsv1.StatefulSet{}
+		err = read(set)
+		return ptr.Deref(set.Spec.Replicas, 1), max(set.Status.AvailableReplicas, set.Status.ReadyReplicas), err
+	}
+	return 0, 0, nil
+}
+
+// listThen lists what a trial's namespace held when a version of the resource was written.
+func (t *Trial) listThen(ctx context.Context, list client.ObjectList, claim *unstructured.Unstructured, selected ...client.ListOption) error {
+	then := &client.ListOptions{Raw: &metav1.ListOptions{
+		ResourceVersion: claim.GetResourceVersion(), ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+	}}
+	err := t.Cluster.Admin.List(ctx, list, append(selected, client.InNamespace(t.Namespace), then)...)
+	if apierrors.IsResourceExpired(err) {
+		return fmt.Errorf("the API server has forgotten what was there: a trial must take less than 5 minutes: %w", err)
+	}
+	if err != nil {
+		return fmt.Errorf("list what was there when the status was written: %w", err)
+	}
+	return nil
+}
