@@ -37,7 +37,8 @@ type Operator struct {
 	// Sample is the file of the custom resource that the behaviours are tried on,
 	// one that can be met. Only its first object is used; Prepare makes what else it needs.
 	Sample string
-	// Prepare makes what the sample refers to, such as a ConfigMap, in a new namespace. Nil if it needs nothing.
+	// Prepare makes what the sample refers to, such as a ConfigMap, in a new namespace. Nil if it needs nothing. What the
+	// operator makes for another custom resource of its own among these is not compared; its writes count.
 	Prepare func(ctx context.Context, writer client.Client, namespace string) error
 	// Condition is the type of the condition that is True while the resource is as
 	// it should be; "Ready" if empty.
@@ -93,7 +94,8 @@ type Operator struct {
 
 // RunOptions is what the kit asks of an operator that it runs.
 type RunOptions struct {
-	// Namespace is the only one to look at and to write to; never empty.
+	// Namespace is the only one to look at and to write to; never empty. What is cluster-scoped must have a resource's name, or
+	// its namespace, in its own name; of cluster-scoped resources the operator is shown only those that it may look after.
 	Namespace string
 	// Resync is how often the informers hand all objects to the handlers once more; zero for the operator's default.
 	Resync time.Duration

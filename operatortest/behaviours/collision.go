@@ -103,7 +103,11 @@ func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*uns
 				return err
 			}
 			if child != nil {
-				templates = append(templates, child)
+				template, err := t.Template(child)
+				if err != nil {
+					return err
+				}
+				templates = append(templates, template)
 			}
 		}
 		return nil
@@ -141,7 +145,7 @@ func reported(ctx context.Context, t *trial.Trial, resource, foreign *unstructur
 // about it, but each only once.
 func warned(ctx context.Context, t *trial.Trial, resource, foreign *unstructured.Unstructured) error {
 	events := &eventsv1.EventList{}
-	if err := t.Cluster.Admin.List(ctx, events, client.InNamespace(t.Namespace)); err != nil {
+	if err := t.Cluster.Admin.List(ctx, events, client.InNamespace(t.EventsNamespace())); err != nil {
 		return fmt.Errorf("list the events: %w", err)
 	}
 	times := map[string]int{}

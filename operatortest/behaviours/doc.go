@@ -37,6 +37,9 @@
 // that. A killed operator is one whose requests all fail from then on; what is
 // left of it in the process can do nothing any more.
 //
+// What is cluster-scoped has the name of the trial's namespace at the end of its own. The operator's lists and watches of
+// cluster-scoped resources select those of its trial.
+//
 // Ends are compared as a whole: all resources and children in the namespace and the world
 // outside, without names, UIDs and times that differ every time. What else differs is taken
 // out by [operatortest.Operator.Normalize]. The kit also reports a write outside the trial's namespace,

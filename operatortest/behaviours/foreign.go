@@ -14,11 +14,14 @@ import (
 
 // makeForeign creates an object like the child that is not the operator's.
 func makeForeign(ctx context.Context, t *trial.Trial, template *unstructured.Unstructured, owned bool) (*unstructured.Unstructured, error) {
-	foreign := template.DeepCopy()
+	foreign, err := t.FromTemplate(template)
+	if err != nil {
+		return nil, err
+	}
 	state.DropGenerated(foreign)
 	delete(foreign.Object, "status")
 	foreign.Object["metadata"] = map[string]any{
-		"name": template.GetName(), "annotations": map[string]any{"someone-else.example.com/annotation": "mine"},
+		"name": foreign.GetName(), "annotations": map[string]any{"someone-else.example.com/annotation": "mine"},
 	}
 	if owned {
 		owner := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}

@@ -74,6 +74,7 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	appliesAll:       (*gadgetReconciler).keepDeployment,
 	claimsEarly:      (*gadgetReconciler).keepDeployment,
 	waitsForPods:     (*gadgetReconciler).keepDeployment,
+	servesWidgets:    (*gadgetReconciler).useWidget,
 	claimsFirst:      (*gadgetReconciler).claimFirst,
 }
 

@@ -66,6 +66,34 @@ func gadgetOperator(mutation mutation) operatortest.Operator {
 
 // runGadgets runs the reference operator.
 func runGadgets(ctx context.Context, restConfig *rest.Config, options operatortest.RunOptions, stock *warehouse, mutation mutation) error {
+	manager, err := ctrl.NewManager(restConfig, managerOptions(options, "gadget-operator"))
+	if err != nil {
+		return err
+	}
+	reconciler := &gadgetReconciler{
+		Client: manager.GetClient(), live: manager.GetAPIReader(), recorder: manager.GetEventRecorder("gadget-operator"), warehouse: stock, flaw: mutation,
+	}
+	builder := ctrl.NewControllerManagedBy(manager).Named("gadget").For(newGadget())
+	if mutation != ignoresChildren {
+		builder = builder.Owns(&corev1.ConfigMap{}).
+			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(reconciler.waitingFor))
+	}
+	if mutation == servesWidgets {
+		if err := reconciler.serveWidgets(manager); err != nil {
+			return err
+		}
+	}
+	if watchesDeployments(mutation) {
+		builder = builder.Owns(&appsv1.Deployment{})
+	}
+	if err := builder.Complete(careless(reconciler)); err != nil {
+		return err
+	}
+	return manager.Start(ctx)
+}
+
+// managerOptions translates what the kit asks for, for an operator of that name.
+func managerOptions(options operatortest.RunOptions, name string) ctrl.Options {
 	unique := true // controller-runtime wants one controller of a name in a process; here are many
 	setup := ctrl.Options{
 		Logger:     logr.Discard(),
@@ -78,30 +106,12 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options operatorte
 		setup.Cache.SyncPeriod = &options.Resync
 	}
 	if election := options.LeaderElection; election != nil {
-		setup.LeaderElection, setup.LeaderElectionID = true, "gadget-operator"
+		setup.LeaderElection, setup.LeaderElectionID = true, name
 		setup.LeaderElectionNamespace = election.Namespace
 		setup.LeaseDuration, setup.RenewDeadline, setup.RetryPeriod = &election.LeaseDuration, &election.RenewDeadline, &election.RetryPeriod
 		setup.LeaderElectionReleaseOnCancel = true
 	}
-	manager, err := ctrl.NewManager(restConfig, setup)
-	if err != nil {
-		return err
-	}
-	reconciler := &gadgetReconciler{
-		Client: manager.GetClient(), live: manager.GetAPIReader(), recorder: manager.GetEventRecorder("gadget-operator"), warehouse: stock, flaw: mutation,
-	}
-	builder := ctrl.NewControllerManagedBy(manager).Named("gadget").For(newGadget())
-	if mutation != ignoresChildren {
-		builder = builder.Owns(&corev1.ConfigMap{}).
-			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(reconciler.waitingFor))
-	}
-	if watchesDeployments(mutation) {
-		builder = builder.Owns(&appsv1.Deployment{})
-	}
-	if err := builder.Complete(careless(reconciler)); err != nil {
-		return err
-	}
-	return manager.Start(ctx)
+	return setup
 }
 
 // waitingFor are the gadgets that need a ConfigMap of this name, whosever it is.

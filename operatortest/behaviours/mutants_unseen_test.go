@@ -58,6 +58,8 @@ func secretiveOperator(mutation mutation, operator operatortest.Operator) operat
 		operator = deployingOperator(operator)
 	case assignsEnv, ownsTemplate, mergesEnv, appliesAll, claimsEarly, waitsForPods:
 		operator = deploymentKeeper(operator)
+	case servesWidgets:
+		operator = widgetOperator(operator)
 	case makesNothing:
 		operator.Children, operator.Unmeetable = nil, nil
 	case hasPhase:

@@ -25,7 +25,7 @@ const (
 const specTimeout = 30 * time.Second
 
 var cluster = &testcluster.Cluster{
-	CRDs: []string{"testdata/crd", "testdata/gadget/gadgets.yaml"},
+	CRDs: []string{"testdata/crd", "testdata/gadget/gadgets.yaml", "testdata/depot/depots.yaml"},
 }
 
 func TestOperatortest(t *testing.T) {

@@ -30,7 +30,7 @@ func (n Normalizer) Normalize(object *unstructured.Unstructured, names *strings.
 		n.Further(normal)
 	}
 	DropGenerated(normal)
-	name = normal.GetKind() + "/" + normal.GetName()
+	name = keyOf(normal)
 	annotations := normal.GetAnnotations()
 	delete(annotations, RevisionAnnotation)
 	generation := normal.GetGeneration()
@@ -48,6 +48,14 @@ func (n Normalizer) Normalize(object *unstructured.Unstructured, names *strings.
 	}
 	content, err = replaceNames(normal, names)
 	return name, content, err
+}
+
+// trialNamespace is at the end of the names of what is cluster-scoped. Source: testcluster's CreateNamespace.
+var trialNamespace = regexp.MustCompile(`spec-[a-z0-9]{5}`)
+
+// keyOf is an object's kind and name, the same in every namespace.
+func keyOf(object *unstructured.Unstructured) string {
+	return object.GetKind() + "/" + trialNamespace.ReplaceAllString(object.GetName(), "<namespace>")
 }
 
 // normalizeStatus keeps of the times nothing, and of the generations whether they are current.

@@ -49,7 +49,7 @@ func (s Snapshot) Add(name string, content any) {
 
 // With returns the state with patches applied to one of its objects.
 func (s Snapshot) With(object *unstructured.Unstructured, patches []string) (Snapshot, error) {
-	key := object.GetKind() + "/" + object.GetName()
+	key := keyOf(object)
 	content, err := json.Marshal(s[key])
 	if err != nil {
 		return nil, fmt.Errorf("write %s as JSON: %w", key, err)

@@ -63,7 +63,7 @@ func (t *Trial) heldThen(ctx context.Context, declared operatortest.Child, claim
 		return err
 	}
 	for i := range children.Items {
-		if child := &children.Items[i]; child.GetName() == name && metav1.IsControlledBy(child, claim) {
+		if child := &children.Items[i]; child.GetName() == name {
 			return t.availableThen(ctx, child, claim)
 		}
 	}

@@ -19,9 +19,10 @@ import (
 func (t *Trial) confined() error {
 	for _, log := range t.Logs() {
 		for _, request := range log {
-			if request.IsWrite() && request.Namespace != t.Namespace && request.Status < http.StatusBadRequest {
+			if request.IsWrite() && !t.mayWrite(request) && request.Status < http.StatusBadRequest {
 				return fmt.Errorf("expected the operator to write in its own namespace only, %s\nfound: %s\n"+
-					"confine its caches, writes and events to RunOptions.Namespace, or set Operator.Confine if it has no setting for that", t.Namespace, request)
+					"confine its caches, writes and events to RunOptions.Namespace, or set Operator.Confine if it has no setting for that; "+
+						"name what is cluster-scoped after its resource", t.Namespace, request)
 			}
 		}
 	}
@@ -56,8 +57,9 @@ func (t *Trial) undeclared(ctx context.Context) error {
 		if err := t.Cluster.Admin.List(ctx, list, client.InNamespace(t.Namespace)); err != nil {
 			return fmt.Errorf("list every %s in %s: %w", kind.Kind, t.Namespace, err)
 		}
-		for _, object := range list.Items {
-			if slices.ContainsFunc(names, func(name string) bool { return IsNamed(object.Name, name) }) {
+		for i := range list.Items {
+			object := &list.Items[i]
+			if !t.isForeign(object) && slices.ContainsFunc(names, func(name string) bool { return IsNamed(object.Name, name) }) {
 				left = append(left, kind.Kind+" "+object.Name)
 			}
 		}

@@ -233,7 +233,7 @@ func (t *Trial) Child(ctx context.Context, declared operatortest.Child, resource
 	}
 	child := &unstructured.Unstructured{}
 	child.SetGroupVersionKind(declared.Kind)
-	child.SetNamespace(t.Namespace)
+	child.SetNamespace(t.namespaceOf(declared.Kind))
 	child.SetName(name)
 	err := t.get(ctx, child)
 	if apierrors.IsNotFound(err) {
@@ -244,6 +244,9 @@ func (t *Trial) Child(ctx context.Context, declared operatortest.Child, resource
 	}
 	if child.GetDeletionTimestamp() != nil {
 		return nil, fmt.Errorf("%s %s is being deleted", child.GetKind(), name)
+	}
+	if child.GetNamespace() == "" && resource.GetNamespace() != "" {
+		return child, nil // it can't have an owner in a namespace
 	}
 	if !metav1.IsControlledBy(child, resource) {
 		return nil, fmt.Errorf("%s %s has no controller reference to this %s (with its UID): its owners are %v",

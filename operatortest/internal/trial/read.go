@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +26,7 @@ func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 	}
 	placeholders := []string{t.Namespace, "<namespace>"}
 	for _, resource := range objects {
-		placeholders = append(placeholders, string(resource.GetUID()), "<UID of "+resource.GetName()+">")
+		placeholders = append(placeholders, string(resource.GetUID()), "<UID of "+strings.ReplaceAll(resource.GetName(), t.Namespace, "<namespace>")+">")
 	}
 	for _, kind := range t.ChildKinds() {
 		made, err := t.List(ctx, kind)
@@ -37,7 +38,7 @@ func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 	normalize := t.normalizer()
 	found, names := state.Snapshot{}, strings.NewReplacer(placeholders...)
 	for _, object := range objects {
-		if t.Foreign[object.GetUID()] || object.GetName() == clusterCertificate {
+		if t.isForeign(object) || object.GetName() == clusterCertificate {
 			continue
 		}
 		object, err := t.withoutApplied(object)
@@ -69,11 +70,11 @@ type cachedKey struct{}
 
 func isCached(ctx context.Context) bool { return ctx.Value(cachedKey{}) != nil }
 
-// List returns all objects of a kind in the trial's namespace.
+// List returns all objects of a kind in the trial.
 func (t *Trial) List(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
 	if isCached(ctx) {
-		if objects, watched := t.store.list(kind, t.Namespace); watched {
-			return objects, nil
+		if objects, watched := t.store.list(kind, t.namespaceOf(kind)); watched {
+			return slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool { return !t.isOurs(object) }), nil
 		}
 	}
 	list := &unstructured.UnstructuredList{}
@@ -81,9 +82,11 @@ func (t *Trial) List(ctx context.Context, kind schema.GroupVersionKind) ([]*unst
 	if err := t.Cluster.Admin.List(ctx, list, client.InNamespace(t.Namespace)); err != nil {
 		return nil, fmt.Errorf("list every %s in %s: %w", kind.Kind, t.Namespace, err)
 	}
-	objects := make([]*unstructured.Unstructured, len(list.Items))
+	var objects []*unstructured.Unstructured
 	for i := range list.Items {
-		objects[i] = &list.Items[i]
+		if t.isOurs(&list.Items[i]) {
+			objects = append(objects, &list.Items[i])
+		}
 	}
 	return objects, nil
 }

@@ -35,7 +35,11 @@ type Runner struct {
 	Cluster  *testcluster.Cluster
 	Sample   *unstructured.Unstructured
 	// user has the permissions of the operator's ClusterRoles, and where a trial grants them those of its Roles.
-	user  string
+	user string
+	// clusterScoped tells which of the operator's kinds have no namespace, and resources is what the sample is one of.
+	clusterScoped map[schema.GroupVersionKind]bool
+	resources     schema.GroupResource
+
 	roles []*rbacv1.Role
 	Rules []rule
 
@@ -104,6 +108,9 @@ func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *tes
 		}
 	}
 	kinds := append(made.ChildKinds(), made.Sample.GroupVersionKind())
+	if err := made.findScopes(cluster.Admin.RESTMapper(), kinds); err != nil {
+		return nil, err
+	}
 	made.store, err = newStore(ctx, cluster.Config, cluster.Admin.RESTMapper(), kinds)
 	return made, err
 }

@@ -110,7 +110,9 @@ func (runner *Runner) SecondSpec(ctx context.Context) (map[string]any, error) {
 // refuses a new resource of that spec.
 func (runner *Runner) Admits(ctx context.Context, spec map[string]any) (map[string]any, error) {
 	resource := runner.Resource(spec)
-	resource.SetNamespace(runner.drafts)
+	if !runner.clusterScoped[resource.GroupVersionKind()] {
+		resource.SetNamespace(runner.drafts)
+	}
 	if err := runner.Cluster.Admin.Create(ctx, resource, Strict, client.DryRunAll); err != nil {
 		return nil, fmt.Errorf("try out a %s of the spec %s: %w", resource.GetKind(), specgen.OneLine(spec), err)
 	}

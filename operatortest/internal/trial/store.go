@@ -74,10 +74,7 @@ func (s *store) watch(ctx context.Context, client dynamic.Interface, mapper meta
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.changes[namespace]++
-			version, isObject := object.(*unstructured.Unstructured)
-			if versions, follows := s.followed[namespace]; follows && isObject && kind == s.resource {
-				s.followed[namespace] = append(versions, version)
-			}
+			s.note(kind, namespace, object)
 		}
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -95,7 +92,21 @@ func (s *store) watch(ctx context.Context, client dynamic.Interface, mapper meta
 func (s *store) version(namespace string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.changes[namespace]
+	return s.changes[namespace] + s.changes[metav1.NamespaceNone] // what is cluster-scoped may be of any trial
+}
+
+// note keeps a version of a resource that is followed. Its label tells the trial of one that is cluster-scoped.
+func (s *store) note(kind schema.GroupVersionKind, namespace string, object any) {
+	version, isObject := object.(*unstructured.Unstructured)
+	if !isObject || kind != s.resource {
+		return
+	}
+	if namespace == metav1.NamespaceNone {
+		namespace = version.GetLabels()[trialLabel]
+	}
+	if versions, follows := s.followed[namespace]; follows {
+		s.followed[namespace] = append(versions, version)
+	}
 }
 
 // follow begins to keep the versions of the operator's resources in a namespace.

@@ -69,7 +69,7 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 		return err
 	}
 	if runner.Operator.Prepare != nil {
-		if err := runner.Operator.Prepare(ctx, runner.Cluster.Admin, namespace.Name); err != nil {
+		if err := runner.Operator.Prepare(ctx, tried.preparer(), namespace.Name); err != nil {
 			return fmt.Errorf("prepare the namespace: %w", err)
 		}
 	}
@@ -128,7 +128,8 @@ func (t *Trial) clear(namespace *corev1.Namespace) error {
 			}
 		}
 	}
-	return errors.Join(append(errs, client.IgnoreNotFound(t.Cluster.Admin.Delete(ctx, namespace)))...)
+	errs = append(errs, t.removeClusterScoped(ctx), client.IgnoreNotFound(t.Cluster.Admin.Delete(ctx, namespace)))
+	return errors.Join(errs...)
 }
 
 // Establish creates a resource and returns what it ends like.

@@ -56,7 +56,7 @@ func (t *Trial) PrepareUnmeetable(ctx context.Context, unmeetable operatortest.U
 	if unmeetable.Prepare == nil || t.prepared[unmeetable.Name] {
 		return nil
 	}
-	if err := unmeetable.Prepare(ctx, t.Cluster.Admin, t.Namespace); err != nil {
+	if err := unmeetable.Prepare(ctx, t.preparer(), t.Namespace); err != nil {
 		return fmt.Errorf("prepare a resource whose %s: %w", unmeetable.Name, err)
 	}
 	t.prepared[unmeetable.Name] = true

@@ -14,17 +14,17 @@ import (
 // Strict makes the API server refuse fields that are unknown or written twice.
 const Strict = client.FieldValidation(metav1.FieldValidationStrict)
 
-// Resource is a new one like the sample in the trial's namespace, with another spec unless that is nil.
+// Resource is a new one like the sample in the trial, with another spec unless that is nil.
 func (t *Trial) Resource(spec map[string]any) *unstructured.Unstructured {
 	made := t.Runner.Resource(spec)
-	made.SetNamespace(t.Namespace)
+	t.place(made)
 	return made
 }
 
-// Create makes an object in the trial's namespace on behalf of a user.
+// Create makes an object in the trial on behalf of a user.
 func (t *Trial) Create(ctx context.Context, object *unstructured.Unstructured) error {
 	t.last = nil
-	object.SetNamespace(t.Namespace)
+	t.place(object)
 	if err := t.Cluster.Admin.Create(ctx, object, Strict); err != nil {
 		return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), err)
 	}

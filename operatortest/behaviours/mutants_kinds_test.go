@@ -1,0 +1,82 @@
+package behaviours
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// servesWidgets is a sound operator of two kinds.
+const servesWidgets mutation = "keeps a ConfigMap for each Widget, too, and one of a Widget's is what its gadgets need"
+
+// widgetName is the Widget that each gadget needs.
+const widgetName = "palette"
+
+// widgetOperator describes it. The Widget is there before the sample is.
+func widgetOperator(operator operatortest.Operator) operatortest.Operator {
+	operator.Roles = []string{"testdata/gadget/role-widgets.yaml"}
+	operator.MaxWrites++ // the Widget's ConfigMap
+	operator.Prepare = func(ctx context.Context, writer client.Client, namespace string) error {
+		widget := newWidget()
+		widget.SetNamespace(namespace)
+		widget.SetName(widgetName)
+		return writer.Create(ctx, widget)
+	}
+	return operator
+}
+
+func newWidget() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "test.example.com/v1", "kind": "Widget", "spec": map[string]any{"size": int64(1)},
+	}}
+}
+
+// serveWidgets adds a controller that makes a ConfigMap for each Widget.
+func (r *gadgetReconciler) serveWidgets(manager ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(manager).Named("widget").For(newWidget()).Owns(&corev1.ConfigMap{}).Complete(reconcile.Func(
+		func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+			widget := newWidget()
+			if err := r.Get(ctx, request.NamespacedName, widget); err != nil {
+				return reconcile.Result{}, client.IgnoreNotFound(err)
+			}
+			owner := metav1.NewControllerRef(widget, widget.GroupVersionKind())
+			owner.BlockOwnerDeletion = nil
+			made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Namespace: widget.GetNamespace(), Name: "widget-" + widget.GetName(), OwnerReferences: []metav1.OwnerReference{*owner},
+			}}
+			if err := r.Get(ctx, client.ObjectKeyFromObject(made), &corev1.ConfigMap{}); err == nil {
+				return reconcile.Result{}, nil
+			}
+			return reconcile.Result{}, client.IgnoreAlreadyExists(r.Create(ctx, made))
+		}))
+}
+
+// useWidget waits for the Widget's ConfigMap.
+func (r *gadgetReconciler) useWidget(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if err := r.begin(ctx, gadget); err != nil {
+		return err
+	}
+	if err := r.Get(ctx, client.ObjectKey{Namespace: gadget.GetNamespace(), Name: "widget-" + widgetName}, &corev1.ConfigMap{}); err != nil {
+		return err
+	}
+	return r.keepConfigMap(ctx, gadget)
+}
+
+var _ = It("an operator of two kinds, one of which refers to the other, is not caught for it", func(ctx SpecContext) {
+	runner, err := trial.NewRunner(ctx, gadgetOperator(servesWidgets), cluster)
+	Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	for _, behaviour := range []behaviour{converges, silent, frugal, drift, update, deletion, neighbours, leastPrivilege} {
+		Expect(behaviour.try(ctx, runner)).To(Succeed(), behaviour.name)
+	}
+})

@@ -1,0 +1,164 @@
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// An operator whose resources are cluster-scoped has no namespace to be confined to. All trials of it share one cluster, so
+// what is cluster-scoped bears the name of the trial's namespace at the end of its own, and the resources have a label by which
+// the operator is shown those of its trial only.
+
+// trialLabel is that label.
+const trialLabel = "operatortest.example.com/trial"
+
+// templateMark is in a template where the trial's namespace was.
+const templateMark = "namespace-of-the-trial"
+
+// findScopes notes which kinds of the operator are cluster-scoped.
+func (runner *Runner) findScopes(mapper meta.RESTMapper, kinds []schema.GroupVersionKind) error {
+	runner.clusterScoped = map[schema.GroupVersionKind]bool{}
+	for _, kind := range kinds {
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return fmt.Errorf("find the resource of kind %s: %w", kind.Kind, err)
+		}
+		runner.clusterScoped[kind] = mapping.Scope.Name() == meta.RESTScopeNameRoot
+		if kind == runner.Sample.GroupVersionKind() {
+			runner.resources = mapping.Resource.GroupResource()
+		}
+	}
+	return nil
+}
+
+// place puts an object into the trial: into its namespace, or under a name of its own in the cluster.
+func (t *Trial) place(object *unstructured.Unstructured) {
+	kind := object.GroupVersionKind()
+	if !t.clusterScoped[kind] {
+		object.SetNamespace(t.Namespace)
+		return
+	}
+	object.SetNamespace("")
+	if !strings.Contains(object.GetName(), t.Namespace) {
+		object.SetName(object.GetName() + "-" + t.Namespace)
+	}
+	if kind == t.Sample.GroupVersionKind() {
+		labels := object.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[trialLabel] = t.Namespace
+		object.SetLabels(labels)
+	}
+}
+
+// namespaceOf is where objects of a kind are in this trial.
+func (t *Trial) namespaceOf(kind schema.GroupVersionKind) string {
+	if t.clusterScoped[kind] {
+		return metav1.NamespaceNone
+	}
+	return t.Namespace
+}
+
+// isOurs tells whether an object belongs to this trial.
+func (t *Trial) isOurs(object *unstructured.Unstructured) bool {
+	return !t.clusterScoped[object.GroupVersionKind()] || strings.Contains(object.GetName(), t.Namespace)
+}
+
+// EventsNamespace is where client-go's recorders put events about the trial's resources.
+func (t *Trial) EventsNamespace() string {
+	if t.clusterScoped[t.Sample.GroupVersionKind()] {
+		return metav1.NamespaceDefault
+	}
+	return t.Namespace
+}
+
+// mayWrite tells whether a write stays within the trial.
+func (t *Trial) mayWrite(request traffic.Request) bool {
+	switch {
+	case request.Namespace == t.Namespace:
+		return true
+	case request.IsEvent():
+		return request.Namespace == t.EventsNamespace()
+	}
+	return request.Namespace == "" && strings.Contains(request.Name, t.Namespace)
+}
+
+// Template returns a copy of an object with a mark where the trial's namespace was, also within names.
+func (t *Trial) Template(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return replaced(object, t.Namespace, templateMark)
+}
+
+// FromTemplate is the object for this trial.
+func (t *Trial) FromTemplate(template *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return replaced(template, templateMark, t.Namespace)
+}
+
+func replaced(object *unstructured.Unstructured, old, with string) (*unstructured.Unstructured, error) {
+	content, err := object.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	made := &unstructured.Unstructured{}
+	return made, json.Unmarshal([]byte(strings.ReplaceAll(string(content), old, with)), made)
+}
+
+// removeClusterScoped deletes what does not go with the trial's namespace.
+func (t *Trial) removeClusterScoped(ctx context.Context) error {
+	var errs []error
+	for kind := range t.clusterScoped {
+		if !t.clusterScoped[kind] {
+			continue
+		}
+		objects, err := t.List(ctx, kind)
+		errs = append(errs, err)
+		for _, object := range objects {
+			errs = append(errs, client.IgnoreNotFound(t.Cluster.Admin.Delete(ctx, object)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// confine shows the operator those cluster-scoped resources only that belong to the trial.
+func (t *Trial) confine(config *rest.Config) *rest.Config {
+	if t.clusterScoped[t.Sample.GroupVersionKind()] {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &selecting{next: next, trial: t} })
+	}
+	return config
+}
+
+type selecting struct {
+	next  http.RoundTripper
+	trial *Trial
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *selecting) RoundTrip(request *http.Request) (*http.Response, error) {
+	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+	ours := s.trial.resources
+	if len(parts) != 4 || parts[0] != "apis" || parts[1] != ours.Group || parts[3] != ours.Resource || request.Method == http.MethodPost {
+		return s.next.RoundTrip(request)
+	}
+	request = request.Clone(request.Context())
+	query := request.URL.Query()
+	selector := trialLabel + "=" + s.trial.Namespace
+	if asked := query.Get("labelSelector"); asked != "" {
+		selector += "," + asked
+	}
+	query.Set("labelSelector", selector)
+	request.URL.RawQuery = query.Encode()
+	return s.next.RoundTrip(request)
+}
