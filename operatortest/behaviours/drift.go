@@ -16,7 +16,7 @@ var drift = behaviour{
 	promise: "brings back what others delete or change of its children, and leaves alone what is theirs",
 	advice: "the watch on the children, and how they are compared: every field the operator sets must be compared, and only those written; " +
 		"an update that sends a new object instead of the changed old one wipes out others' fields; in a list, such as a container's env, set your own entries " +
-		"by their names and keep the rest, or use server-side apply: container.Env = … takes out what others have added",
+		"by their names and keep the rest, or use server-side apply: container.Env = … takes out what others have added; if the list is yours alone, leave out drift/env, and say why",
 	needsChild: true,
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		var cases []driftCase

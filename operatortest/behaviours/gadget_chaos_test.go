@@ -75,6 +75,8 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	claimsEarly:      (*gadgetReconciler).keepDeployment,
 	waitsForPods:     (*gadgetReconciler).keepDeployment,
 	servesWidgets:    (*gadgetReconciler).useWidget,
+	makesRole:        (*gadgetReconciler).makeRole,
+	leaksRole:        (*gadgetReconciler).makeRole,
 	claimsFirst:      (*gadgetReconciler).claimFirst,
 }
 

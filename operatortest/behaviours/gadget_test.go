@@ -113,6 +113,11 @@ func (r *gadgetReconciler) finalize(ctx context.Context, gadget *unstructured.Un
 	if r.flaw == keepsFinalizer {
 		return nil
 	}
+	if r.flaw == makesRole {
+		if err := client.IgnoreNotFound(r.Delete(ctx, roleOf(gadget))); err != nil {
+			return err
+		}
+	}
 	if r.flaw == cleansAll {
 		if err := r.cleanAll(ctx, gadget.GetNamespace()); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,6 +19,37 @@ import (
 
 // servesWidgets is a sound operator of two kinds.
 const servesWidgets mutation = "keeps a ConfigMap for each Widget, too, and one of a Widget's is what its gadgets need"
+
+// makesRole is a sound operator whose resources have a namespace, and a child has none. leaksRole is one with a flaw.
+const (
+	makesRole mutation = "makes a ClusterRole for each gadget, and deletes it with its finalizer"
+	leaksRole mutation = "makes a ClusterRole for each gadget, and leaves it to the garbage collector"
+)
+
+// roleOperator describes them.
+func roleOperator(operator operatortest.Operator) operatortest.Operator {
+	operator.Roles = []string{"testdata/gadget/role-clusterroles.yaml"}
+	operator.MaxWrites++
+	operator.Children = append(operator.Children, operatortest.Child{
+		Kind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+		Name: func(gadget *unstructured.Unstructured) string { return gadget.GetNamespace() + "-" + gadget.GetName() },
+	})
+	return operator
+}
+
+func roleOf(gadget *unstructured.Unstructured) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: gadget.GetNamespace() + "-" + gadget.GetName()}}
+}
+
+func (r *gadgetReconciler) makeRole(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if err := r.begin(ctx, gadget); err != nil {
+		return err
+	}
+	if err := client.IgnoreAlreadyExists(r.Create(ctx, roleOf(gadget))); err != nil {
+		return err
+	}
+	return r.keepConfigMap(ctx, gadget)
+}
 
 // widgetName is the Widget that each gadget needs.
 const widgetName = "palette"
@@ -77,6 +109,19 @@ var _ = It("an operator of two kinds, one of which refers to the other, is not c
 	Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()
 	for _, behaviour := range []behaviour{converges, silent, frugal, drift, update, deletion, neighbours, leastPrivilege} {
+		Expect(behaviour.try(ctx, runner)).To(Succeed(), behaviour.name)
+	}
+})
+
+var _ = Describe("the test kit", func() {
+	catches("leaves something in the cluster", mutant{deletion, leaksRole, "ClusterRole/<namespace>-gadget"})
+})
+
+var _ = It("an operator with a cluster-scoped child is not caught for it", func(ctx SpecContext) {
+	runner, err := trial.NewRunner(ctx, gadgetOperator(makesRole), cluster)
+	Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	for _, behaviour := range []behaviour{converges, update, deletion} {
 		Expect(behaviour.try(ctx, runner)).To(Succeed(), behaviour.name)
 	}
 })

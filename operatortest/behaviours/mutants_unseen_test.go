@@ -60,6 +60,8 @@ func secretiveOperator(mutation mutation, operator operatortest.Operator) operat
 		operator = deploymentKeeper(operator)
 	case servesWidgets:
 		operator = widgetOperator(operator)
+	case makesRole, leaksRole:
+		operator = roleOperator(operator)
 	case makesNothing:
 		operator.Children, operator.Unmeetable = nil, nil
 	case hasPhase:

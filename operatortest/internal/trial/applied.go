@@ -36,7 +36,7 @@ const (
 type appliedParts struct {
 	name   string
 	leaves []appliedLeaf
-	// isPartial tells that a patch of someone else's has taken some out.
+	// isPartial tells that a patch of the kit's own has taken some out.
 	isPartial bool
 }
 
@@ -163,7 +163,7 @@ func ownedBy(object *unstructured.Unstructured, manager string) (*fieldpath.Set,
 	return owned, nil
 }
 
-// forgetApplied drops what others applied and a merge patch takes out: one that replaces a list does. It looks at the patch and
+// forgetApplied drops what others applied and a merge patch takes out: one that replaces a list does. It looks at the patch, and
 // not at its result, from which the operator may have taken more.
 func (t *Trial) forgetApplied(before *unstructured.Unstructured, patch string) error {
 	known, found := t.applied[before.GetUID()]
