@@ -81,6 +81,8 @@ type Operator struct {
 	//	drift/template-annotations    so are the annotations of the pods that a child makes
 	//	drift/secrets                 so is the list of Secrets of a ServiceAccount
 	//	collision/event               a name conflict is reported by a condition, without an Event
+	//	misoperation/report           what can't be had is told in the operator's log only, neither in the status nor by an Event
+	//	misoperation/pods             the status is about the children themselves, whether their pods run or not
 	//	update/spec.PATH              a field that has no effect until later
 	//	least-privilege/VERB RESOURCE a permission that the kit has no use for, such as "least-privilege/create tokenreviews.authentication.k8s.io"
 	LeftOut map[string]string

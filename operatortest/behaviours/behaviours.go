@@ -34,6 +34,7 @@ var behaviours = []behaviour{
 	collision,
 	update,
 	transitions,
+	misoperation,
 	deletion,
 	neighbours,
 	crash,

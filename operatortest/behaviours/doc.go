@@ -13,6 +13,8 @@
 //	update           each field of the spec, changed alone, takes effect; renames leave nothing behind
 //	transitions      whatever specs came before, the end is that of a fresh resource; so it is after a
 //	                 spec that can't be met
+//	misoperation     what the cluster refuses, by a quota for example, or what is missing, is
+//	                 reported, and retried with backoff until it can be had
 //	deletion         a deleted resource goes, with its children and what it had outside; while another
 //	                 finalizer holds it, nothing more is written
 //	neighbours       two resources in one namespace don't touch each other's children and pods
@@ -27,7 +29,7 @@
 // Each has a label of that name: go test -ginkgo.label-filter=crash tries one. [Run] does the same without Ginkgo, and
 // returns a report; the command operatortest calls it. Do that while you mend an
 // operator: each wait for what a broken one never does takes [operatortest.Operator.Timeout], and a run of all behaviours
-// takes many minutes. Drift and collision need a child, and are skipped without [operatortest.Operator.Children].
+// takes many minutes. Drift, collision and misoperation need a child, and are skipped without [operatortest.Operator.Children].
 //
 // Every trial has a namespace of its own, to which the operator is confined, so
 // that trials run side by side; one that has no setting for it is shown that namespace only, by [operatortest.Operator.Confine]. The operator runs with the permissions of

@@ -45,7 +45,7 @@ func chaoticOperator(mutation mutation, operator operatortest.Operator) operator
 	case claimsNewest, overwritesOld:
 		operator.Roles = []string{"testdata/gadget/role-live.yaml"}
 	}
-	return secretiveOperator(mutation, operator)
+	return secretiveOperator(mutation, misoperated(mutation, operator))
 }
 
 // chaotic are other ways to look after a gadget that is not being deleted.
@@ -78,6 +78,11 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	makesRole:        (*gadgetReconciler).makeRole,
 	leaksRole:        (*gadgetReconciler).makeRole,
 	claimsFirst:      (*gadgetReconciler).claimFirst,
+	runsPods:         (*gadgetReconciler).deploy,
+	claimsPods:       (*gadgetReconciler).deploy,
+	hidesMissing:     (*gadgetReconciler).awaitSecret,
+	needsSecret:      (*gadgetReconciler).awaitSecret,
+	leavesFormer:     (*gadgetReconciler).leaveFormer,
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {
@@ -265,6 +270,9 @@ func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	response, err := m.next.RoundTrip(request)
 	failed := err != nil || response.StatusCode >= http.StatusInternalServerError
+	if err == nil && m.flaw == endsOnRefusal && response.StatusCode == http.StatusForbidden {
+		m.end()
+	}
 	if failed && (m.flaw == endsOnError && writes || m.flaw == endsAtStart && !m.wrote.Load()) {
 		m.end()
 	}

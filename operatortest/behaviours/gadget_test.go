@@ -89,7 +89,7 @@ func (r *gadgetReconciler) begin(ctx context.Context, gadget *unstructured.Unstr
 func (r *gadgetReconciler) keepConfigMap(ctx context.Context, gadget *unstructured.Unstructured) error {
 	refusal, err := r.applyConfigMap(ctx, gadget)
 	if err != nil {
-		return err
+		return r.reportRefused(ctx, gadget, err)
 	}
 	if refusal == "" && r.flaw != leaksRenamed {
 		if err := r.removeRenamed(ctx, gadget); err != nil {

@@ -31,7 +31,7 @@ func deployingOperator(operator operatortest.Operator) operatortest.Operator {
 
 func (r *gadgetReconciler) deploy(ctx context.Context, gadget *unstructured.Unstructured) error {
 	pods := map[string]string{"app": "gadget"}
-	if r.flaw == selectsOwn {
+	if r.flaw != sharesSelector {
 		pods["instance"] = gadget.GetName()
 	}
 	deployment := &appsv1.Deployment{
@@ -51,8 +51,16 @@ func (r *gadgetReconciler) deploy(ctx context.Context, gadget *unstructured.Unst
 	if err := r.begin(ctx, gadget); err != nil {
 		return err
 	}
+	if r.flaw == runsPods || r.flaw == claimsPods {
+		*deployment.Spec.Replicas = 1
+	}
 	if err := client.IgnoreAlreadyExists(r.Create(ctx, deployment)); err != nil {
-		return err
+		return r.reportRefused(ctx, gadget, err)
+	}
+	if r.flaw == runsPods {
+		if err := r.awaitPods(ctx, gadget); err != nil {
+			return err
+		}
 	}
 	return r.keepConfigMap(ctx, gadget)
 }

@@ -80,7 +80,7 @@ func runFlawed(ctx context.Context, config *rest.Config, options operatortest.Ru
 		go leaveRunning()
 	case neverEnds:
 		ctx = late(ctx)
-	case endsOnError, endsWithWatch, endsAtStart:
+	case endsOnError, endsWithWatch, endsAtStart, endsOnRefusal:
 		ctx, config = runMortal(ctx, config, mutation)
 	case keepsWriting:
 		return runTwice(ctx, config, options, stock)

@@ -198,7 +198,10 @@ var _ = DescribeTable("an operator that makes more, or nothing, is not caught fo
 	Entry(nil, observesInStatus, converges, update),
 	Entry(nil, warnsTwice, collision),
 	Entry(nil, selectsOwn, neighbours),
-	Entry(nil, hasPhase, converges, update, transitions, deletion),
+	Entry(nil, hasPhase, converges, update, transitions, misoperation, deletion),
+	Entry(nil, warnsOnly, misoperation),
+	Entry(nil, runsPods, misoperation),
+	Entry(nil, needsSecret, misoperation),
 )
 
 var _ = It("the behaviours that disturb children are not taken for tried where there are none", func() {

@@ -93,6 +93,11 @@ func (t *Trial) converged(ctx context.Context, resource *unstructured.Unstructur
 	if err := t.Met(resource); err != nil {
 		return err
 	}
+	return t.Complete(ctx, resource)
+}
+
+// Complete returns an error unless all children of the resource are there, and as they should be.
+func (t *Trial) Complete(ctx context.Context, resource *unstructured.Unstructured) error {
 	for _, declared := range t.Operator.Children {
 		child, err := t.Child(ctx, declared, resource)
 		if err != nil {

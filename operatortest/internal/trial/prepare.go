@@ -2,6 +2,8 @@ package trial
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,19 +15,43 @@ import (
 type preparer struct {
 	client.Client
 	foreign map[types.UID]bool
+	made    []client.Object
 }
 
 // Create implements client.Writer.
-func (p preparer) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+func (p *preparer) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
 	err := p.Client.Create(ctx, object, options...)
 	if err == nil {
 		p.foreign[object.GetUID()] = true
+		p.made = append(p.made, object)
 	}
 	return err
 }
 
-func (t *Trial) preparer() client.Client {
-	return preparer{Client: t.Cluster.Admin, foreign: t.Foreign}
+func (t *Trial) preparer() *preparer {
+	return &preparer{Client: t.Cluster.Admin, foreign: t.Foreign}
+}
+
+// prepare makes what the sample refers to.
+func (t *Trial) prepare(ctx context.Context) error {
+	if t.Operator.Prepare == nil {
+		return nil
+	}
+	writer := t.preparer()
+	if err := t.Operator.Prepare(ctx, writer, t.Namespace); err != nil {
+		return fmt.Errorf("prepare the namespace: %w", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Runner.prepared = writer.made
+	return nil
+}
+
+// Prepared are the objects that Operator.Prepare makes in each namespace. They are known once a trial has begun.
+func (runner *Runner) Prepared() []client.Object {
+	runner.mu.Lock()
+	defer runner.mu.Unlock()
+	return slices.Clone(runner.prepared)
 }
 
 // isForeign tells whether an object is someone else's, or controlled by one that is: the child of another custom resource.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/manifest"
@@ -51,6 +52,8 @@ type Runner struct {
 	records []Record
 	// slots bounds how many trials run side by side.
 	slots *semaphore.Weighted
+	// prepared are the objects that Operator.Prepare made in one of the trials.
+	prepared []client.Object
 	// ends holds what a fresh resource of a spec ends like, by the spec in JSON.
 	ends map[string]*end
 

@@ -68,10 +68,8 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 	if err := tried.grantRoles(ctx); err != nil {
 		return err
 	}
-	if runner.Operator.Prepare != nil {
-		if err := runner.Operator.Prepare(ctx, tried.preparer(), namespace.Name); err != nil {
-			return fmt.Errorf("prepare the namespace: %w", err)
-		}
+	if err := tried.prepare(ctx); err != nil {
+		return err
 	}
 	if err := tried.markForeign(ctx); err != nil {
 		return err

@@ -1,0 +1,274 @@
+package behaviours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// A misoperation is a spec that the schema accepts and the cluster can't meet, after the paper on Acto (SOSP 2023). Two fit
+// every operator with children, and need no knowledge of its spec: a quota that refuses the children, and one that refuses
+// their pods. The others are in misoperation_cases.go.
+//
+// Not each of them must hurt every operator. A trial in which the resource converges as usual says so in its remark; that of the
+// quota for children fails if nothing was refused.
+var misoperation = behaviour{
+	name:    "misoperation",
+	promise: "reports what it can't bring about, and gets there once it can",
+	advice: "the error of each create and patch: if the API server refuses one (403 Forbidden, 422 Invalid), write a condition that is False, with the API server's message, " +
+		"or a phase, or give a Warning event; then return the error, so that it is retried with backoff: no watch tells that a quota has changed. " +
+		"A status must be computed from what is there: a Deployment that exists need not have pods",
+	needsChild: true,
+	check: func(ctx context.Context, runner *trial.Runner) error {
+		if runner.FirstChild() == nil {
+			return errors.New("the sample has none of Operator.Children: take one that has")
+		}
+		cases, err := misoperations(ctx, runner)
+		if err != nil {
+			return err
+		}
+		return runner.TryAll(ctx, cases)
+	},
+}
+
+// watchedLooks is how many times the kit looks at a resource that can't be met. A look is a request to the API server and a
+// pause, so an operator that tries again without a pause is refused more often than that, however slow the machine is. One
+// with backoff is refused a few times.
+const watchedLooks = 60
+
+// childrenRefused creates the sample where a quota refuses each of its children.
+func childrenRefused(ctx context.Context, t *trial.Trial) error {
+	wanted, err := t.Fresh(ctx, nil)
+	if err != nil {
+		return err
+	}
+	lift, err := t.Forbid(ctx, t.ChildKinds()...)
+	if err != nil {
+		return err
+	}
+	operator, resource := t.Start(operatortest.RunOptions{}), t.Resource(nil)
+	if err := t.Create(ctx, resource); err != nil {
+		return err
+	}
+	if err := expectRefused(ctx, t, operator, resource); err != nil {
+		return err
+	}
+	if err := lift(ctx); err != nil {
+		return err
+	}
+	return t.ConvergeTo(ctx, resource, wanted, "the operator to get there by its own retries once the quota is gone")
+}
+
+// renamedRefused changes the names of children, and a quota refuses the new ones: nothing of the former ones may be left in the end.
+func renamedRefused(change map[string]any) func(context.Context, *trial.Trial) error {
+	return func(ctx context.Context, t *trial.Trial) error {
+		wanted, err := t.Fresh(ctx, change)
+		if err != nil {
+			return err
+		}
+		operator, resource := t.Start(operatortest.RunOptions{}), t.Resource(nil)
+		if _, err := t.Establish(ctx, operator, resource); err != nil {
+			return err
+		}
+		lift, err := t.Forbid(ctx, t.ChildKinds()...)
+		if err != nil {
+			return err
+		}
+		if err := t.SetSpec(ctx, resource, change); err != nil {
+			return err
+		}
+		if err := expectRefused(ctx, t, operator, resource); err != nil {
+			return err
+		}
+		if err := lift(ctx); err != nil {
+			return err
+		}
+		return t.ConvergeTo(ctx, resource, wanted, "the operator to get there by its own retries once the quota is gone, and to leave nothing of the former spec")
+	}
+}
+
+// expectRefused expects a quota to be in the operator's way, and the operator to report that.
+func expectRefused(ctx context.Context, t *trial.Trial, operator *trial.Instance, resource *unstructured.Unstructured) error {
+	asked := func(context.Context) error {
+		refused, err := refusedChildren(t, operator)
+		if err == nil && len(refused) == 0 {
+			err = errors.New("it has asked for none")
+		}
+		return err
+	}
+	if err := t.Eventually(ctx, "the operator to ask for a child, which a quota refuses", asked); err != nil {
+		return err
+	}
+	if _, err := unmet(ctx, t, operator, resource); err != nil {
+		return fmt.Errorf("a quota refuses the resource's children (403 Forbidden): %w", err)
+	}
+	return nil
+}
+
+// unmet expects the operator to report that a resource is not met, and to try again with backoff only. It tells whether the
+// resource is met all the same, with all that belongs to it: then there is nothing to report.
+func unmet(ctx context.Context, t *trial.Trial, operator *trial.Instance, resource *unstructured.Unstructured) (met bool, err error) {
+	before, _, _ := unstructured.NestedFieldCopy(resource.Object, "status")
+	what := "the operator to report that the resource is not met, by a condition, a phase or a Warning event"
+	err = t.Eventually(ctx, what, func(ctx context.Context) error {
+		if err := t.Get(ctx, resource); err != nil {
+			return err
+		}
+		if met = t.Met(resource) == nil; !met {
+			return reports(ctx, t, resource, before)
+		}
+		if err := t.Complete(ctx, resource); err != nil {
+			return fmt.Errorf("the status says that it is met, and %w", err)
+		}
+		return nil
+	})
+	if err != nil || met {
+		return met, err
+	}
+	earlier, err := refusedChildren(t, operator)
+	if err != nil {
+		return false, err
+	}
+	looks := 0
+	over := func() bool {
+		looks++
+		return met || looks > watchedLooks
+	}
+	err = t.Until(ctx, over, "the operator to try again with backoff", func(ctx context.Context) error {
+		if err := t.Get(ctx, resource); err != nil {
+			return err
+		}
+		met = t.Met(resource) == nil
+		now, err := refusedChildren(t, operator)
+		for write, times := range now {
+			if more := times - earlier[write]; more > watchedLooks/2 {
+				return fmt.Errorf("%s was refused %d times more, while the kit looked %d times", write, more, looks)
+			}
+		}
+		return err
+	})
+	if err != nil || !met {
+		return false, err
+	}
+	complete := func(ctx context.Context) error { return t.Complete(ctx, resource) }
+	return true, t.Eventually(ctx, "the status to say that the resource is met only if it is", complete)
+}
+
+// reports returns an error unless the operator reports anywhere that a resource is not met. The status before the misoperation is no report.
+func reports(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, before any) error {
+	now, _, _ := unstructured.NestedFieldNoCopy(resource.Object, "status")
+	byStatus := t.Unmet(ctx, resource)
+	if byStatus == nil && t.Operator.Converged != nil && equality.Semantic.DeepEqual(before, now) {
+		byStatus = errors.New("the status is as it was")
+	}
+	if byStatus == nil || t.LeftOut("misoperation/report") {
+		return nil
+	}
+	warned, err := hasWarning(ctx, t, func(event eventsv1.Event) bool { return event.Regarding.UID == resource.GetUID() })
+	if err == nil && !warned {
+		err = fmt.Errorf("there is no Warning event, and %w", byStatus)
+	}
+	return err
+}
+
+// hasWarning tells whether there is a Warning event in the trial's namespace that matches.
+func hasWarning(ctx context.Context, t *trial.Trial, match func(eventsv1.Event) bool) (bool, error) {
+	events := &eventsv1.EventList{}
+	if err := t.Cluster.Admin.List(ctx, events, client.InNamespace(t.Namespace)); err != nil {
+		return false, fmt.Errorf("list the events: %w", err)
+	}
+	return slices.ContainsFunc(events.Items, func(event eventsv1.Event) bool {
+		return event.Type == corev1.EventTypeWarning && match(event)
+	}), nil
+}
+
+// refusedChildren counts the writes to children that the API server has refused as forbidden, by what they are. A dry run counts, too.
+func refusedChildren(t *trial.Trial, operator *trial.Instance) (map[string]int, error) {
+	ofChildren, err := t.RequestsFor(t.ChildKinds()...)
+	if err != nil {
+		return nil, err
+	}
+	refused := map[string]int{}
+	for _, request := range operator.Tap.Requests() {
+		if ofChildren(request) && request.Status == http.StatusForbidden && slices.Contains([]string{"create", "update", "patch"}, request.Verb) {
+			refused[request.Kind()+" "+request.Name]++
+		}
+	}
+	return refused, nil
+}
+
+// podsRefused creates the sample where a quota refuses all pods.
+func podsRefused(ctx context.Context, t *trial.Trial) error {
+	wanted, err := t.Fresh(ctx, nil)
+	if err != nil {
+		return err
+	}
+	lift, err := t.Forbid(ctx, corev1.SchemeGroupVersion.WithKind("Pod"))
+	if err != nil {
+		return err
+	}
+	operator, resource := t.Start(operatortest.RunOptions{}), t.Resource(nil)
+	if err := t.Create(ctx, resource); err != nil {
+		return err
+	}
+	refused := func(event eventsv1.Event) bool { return strings.Contains(event.Note, trial.QuotaName) }
+	err = t.Eventually(ctx, "Kubernetes to be refused a pod, or the resource to be met without any", func(ctx context.Context) error {
+		if warned, err := hasWarning(ctx, t, refused); warned || err != nil {
+			return err
+		}
+		return errors.Join(t.Get(ctx, resource), t.Met(resource), t.Complete(ctx, resource))
+	})
+	if err != nil {
+		return err
+	}
+	met, err := unmet(ctx, t, operator, resource)
+	if err != nil {
+		return fmt.Errorf("a quota refuses all pods: %w", err)
+	}
+	if met {
+		t.Remark = "nothing to see: the resource is met without pods"
+	}
+	if err := lift(ctx); err != nil {
+		return err
+	}
+	return t.ConvergeTo(ctx, resource, wanted, "the operator to get there once the quota is gone")
+}
+
+// misoperations are the trials that fit an operator.
+func misoperations(ctx context.Context, runner *trial.Runner) ([]trial.Case, error) {
+	cases := []trial.Case{{Name: "a quota refuses the children of a new resource", Try: childrenRefused}}
+	change, err := runner.OtherSpec(ctx)
+	if err != nil {
+		return nil, err
+	}
+	before := runner.ChildNames(nil)
+	if slices.ContainsFunc(runner.ChildNames(change), func(name string) bool { return !slices.Contains(before, name) }) {
+		cases = append(cases, trial.Case{Name: "a quota refuses the children of a changed spec", Try: renamedRefused(change)})
+	}
+	made, err := runner.Fresh(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	hasPods := func(content any) bool {
+		fields, ok := content.(map[string]any)
+		return ok && fields["kind"] != "Pod" && podLabels(&unstructured.Unstructured{Object: fields}) != nil // a Pod is a child itself
+	}
+	if slices.ContainsFunc(slices.Collect(maps.Values(made)), hasPods) && !runner.LeftOut("misoperation/pods") {
+		cases = append(cases, trial.Case{Name: "a quota refuses the pods", Try: podsRefused})
+	}
+	dangling, err := danglingReferences(ctx, runner)
+	return append(cases, dangling...), err
+}

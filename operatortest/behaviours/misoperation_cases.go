@@ -1,0 +1,86 @@
+package behaviours
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// missing ends the name of an object that does not exist.
+const missing = "-is-missing"
+
+// danglingReferences are trials in which the spec names an object that does not exist. Which fields do so is seen from the
+// sample: those whose value is the name of an object that Operator.Prepare makes.
+func danglingReferences(ctx context.Context, runner *trial.Runner) ([]trial.Case, error) {
+	var cases []trial.Case
+	for _, prepared := range runner.Prepared() {
+		spec, found := renameIn(runner.SampleSpec(), prepared.GetName(), prepared.GetName()+missing)
+		if !found {
+			continue
+		}
+		if _, err := runner.Admits(ctx, spec.(map[string]any)); err != nil {
+			if trial.Refused(err) {
+				continue // the schema knows better
+			}
+			return nil, err
+		}
+		what := fmt.Sprintf("the spec names %s, which does not exist", prepared.GetName()+missing)
+		cases = append(cases, trial.Case{Name: what, Try: mended(what, spec.(map[string]any))})
+	}
+	return cases, nil
+}
+
+// renameIn returns a copy of a spec with another name wherever a value is this one, and whether there is any.
+func renameIn(value any, name, other string) (renamed any, found bool) {
+	switch value := value.(type) {
+	case string:
+		if value == name {
+			return other, true
+		}
+	case map[string]any:
+		copied := maps.Clone(value)
+		for field, inner := range value {
+			changed, here := renameIn(inner, name, other)
+			copied[field], found = changed, found || here
+		}
+		return copied, found
+	case []any:
+		copied := make([]any, len(value))
+		for i, inner := range value {
+			changed, here := renameIn(inner, name, other)
+			copied[i], found = changed, found || here
+		}
+		return copied, found
+	}
+	return runtime.DeepCopyJSONValue(value), false
+}
+
+// mended creates a resource with a spec that can't be met, and then gives it the sample's.
+func mended(what string, spec map[string]any) func(context.Context, *trial.Trial) error {
+	return func(ctx context.Context, t *trial.Trial) error {
+		wanted, err := t.Fresh(ctx, nil)
+		if err != nil {
+			return err
+		}
+		operator, resource := t.Start(operatortest.RunOptions{}), t.Resource(spec)
+		if err := t.Create(ctx, resource); err != nil {
+			return err
+		}
+		met, err := unmet(ctx, t, operator, resource)
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		if met {
+			t.Remark = "nothing to see: the resource is met all the same"
+		}
+		if err := t.SetSpec(ctx, resource, t.SampleSpec()); err != nil {
+			return err
+		}
+		return t.ConvergeTo(ctx, resource, wanted, "a mended resource to end like a new one")
+	}
+}

@@ -1,0 +1,152 @@
+package behaviours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// Flaws of an operator whose writes are refused, or that lacks what its spec names.
+const (
+	saysNothing   mutation = "tries again what is refused, and reports nothing"
+	claimsRefused mutation = "says that a gadget is met whose ConfigMap was refused"
+	forgoes       mutation = "reports a refused ConfigMap, and does not try again"
+	leavesFormer  mutation = "leaves the ConfigMap of a former name behind once it was refused another"
+	endsOnRefusal mutation = "ends when a write is refused"
+	hammers       mutation = "tries again at once, and again, what is refused"
+	claimsPods    mutation = "says that a gadget is met without pods"
+	hidesMissing  mutation = "waits for a Secret, and reports nothing"
+)
+
+// Sound operators like these.
+const (
+	warnsOnly   mutation = "reports a refused ConfigMap by a Warning event only"
+	runsPods    mutation = "waits for its pods"
+	needsSecret mutation = "reports the Secret that it waits for"
+	makesNamed  mutation = "gives its ConfigMap the name of a Secret that it does not need"
+)
+
+// misoperated adapts the description of the reference operator to these.
+func misoperated(mutation mutation, operator operatortest.Operator) operatortest.Operator {
+	switch mutation {
+	case runsPods, claimsPods:
+		operator = deployingOperator(operator)
+		operator.Roles = []string{"testdata/gadget/role-pods.yaml"}
+	case hidesMissing, needsSecret, makesNamed:
+		operator.Roles = []string{"testdata/gadget/role-secrets.yaml"}
+		operator.Prepare = func(ctx context.Context, writer client.Client, namespace string) error {
+			for _, name := range []string{"settings", "options", "tuning"} {
+				if err := writer.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	return operator
+}
+
+// reportRefused reports that the API server refuses a child, and has it tried again. In a namespace that goes there is nothing to report.
+func (r *gadgetReconciler) reportRefused(ctx context.Context, gadget *unstructured.Unstructured, refused error) error {
+	if !apierrors.IsForbidden(refused) && !apierrors.IsInvalid(refused) || r.flaw == saysNothing {
+		return refused
+	}
+	if apierrors.HasStatusCause(refused, corev1.NamespaceTerminatingCause) {
+		return nil
+	}
+	switch r.flaw {
+	case claimsRefused:
+		return errors.Join(r.writeStatus(ctx, gadget, ""), refused)
+	case forgoes:
+		return r.writeStatus(ctx, gadget, refused.Error())
+	case warnsOnly:
+		if _, again := r.memory.LoadOrStore(gadget.GetUID(), true); !again {
+			r.recorder.Eventf(gadget, nil, corev1.EventTypeWarning, "Refused", "Reconcile", "%s", refused)
+		}
+		return refused
+	}
+	if err := r.writeStatus(ctx, gadget, refused.Error()); err != nil {
+		return err
+	}
+	for i := 0; r.flaw == hammers && i < 10*watchedLooks && apierrors.IsForbidden(refused); i++ {
+		_, refused = r.applyConfigMap(ctx, gadget)
+	}
+	return refused
+}
+
+func (r *gadgetReconciler) leaveFormer(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if err := r.begin(ctx, gadget); err != nil {
+		return err
+	}
+	refusal, err := r.applyConfigMap(ctx, gadget)
+	if err != nil {
+		r.memory.Store(gadget.GetUID(), true)
+		return r.reportRefused(ctx, gadget, err)
+	}
+	if _, wasRefused := r.memory.Load(gadget.GetUID()); !wasRefused {
+		if err := r.removeRenamed(ctx, gadget); err != nil {
+			return err
+		}
+	}
+	return r.writeStatus(ctx, gadget, refusal)
+}
+
+// awaitPods is for a gadget whose Deployment is there.
+func (r *gadgetReconciler) awaitPods(ctx context.Context, gadget *unstructured.Unstructured) error {
+	deployment := &appsv1.Deployment{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(gadget), deployment); err != nil {
+		return err
+	}
+	if deployment.Status.AvailableReplicas > 0 {
+		return nil
+	}
+	return errors.Join(r.writeStatus(ctx, gadget, "no pod runs"), errors.New("no pod runs"))
+}
+
+// awaitSecret makes nothing as long as there is no Secret of the name in the spec.
+func (r *gadgetReconciler) awaitSecret(ctx context.Context, gadget *unstructured.Unstructured) error {
+	err := r.Get(ctx, client.ObjectKeyFromObject(desiredConfigMap(gadget)), &corev1.Secret{})
+	if apierrors.IsNotFound(err) && r.flaw == needsSecret {
+		return errors.Join(r.writeStatus(ctx, gadget, err.Error()), err)
+	}
+	if err != nil {
+		return err
+	}
+	return r.alsoMake(ctx, gadget, nil)
+}
+
+var _ = Describe("the test kit", func() {
+	catches("can't stand what is refused or missing",
+		mutant{misoperation, saysNothing, "there is no Warning event, and there is no condition Ready yet"},
+		mutant{misoperation, claimsRefused, "the status says that it is met, and there is no ConfigMap settings yet"},
+		mutant{misoperation, forgoes, "waiting for the operator to get there by its own retries once the quota is gone"},
+		mutant{misoperation, leavesFormer, "ConfigMap/settings"},
+		mutant{misoperation, endsOnRefusal, "ended on its own"},
+		mutant{misoperation, hammers, "create configmaps settings was refused"},
+		mutant{misoperation, claimsPods, "the status says that it is met, and Deployment gadget is "},
+		mutant{misoperation, hidesMissing, "the spec names settings-is-missing, which does not exist: expected the operator to report"},
+	)
+})
+
+var _ = It("a misoperation without an effect is reported as nothing to see", func(ctx SpecContext) {
+	runner, err := trial.NewRunner(ctx, gadgetOperator(makesNamed), cluster)
+	Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	Expect(misoperation.try(ctx, runner)).To(Succeed())
+	Expect(runner.Trials(misoperation.name)).To(ContainElement(And(
+		HaveField("Name", "the spec names settings-is-missing, which does not exist"),
+		HaveField("Remark", HavePrefix("nothing to see")),
+	)), fmt.Sprint(runner.Trials(misoperation.name)))
+})
