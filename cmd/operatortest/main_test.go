@@ -16,15 +16,16 @@ import (
 
 const example = "../../operatortest/examples/shell/operatortest.yaml"
 
-// The example is as good as its few lines: it repairs its ConfigMap, and does not wait for its write when it is told to end.
+// The example is as good as its few lines: it repairs its ConfigMap, reports one that is refused, and does not wait for its write when it is told to end.
 func TestRun(t *testing.T) {
 	g := NewWithT(t)
 	reports := filepath.Join(t.TempDir(), "reports")
 	var output bytes.Buffer
-	err := run(t.Context(), runOptions{file: example, reports: reports, Options: behaviours.Options{Only: []string{"schema", "drift", "shutdown", "failover"}}}, &output)
+	err := run(t.Context(), runOptions{file: example, reports: reports, Options: behaviours.Options{Only: []string{"schema", "drift", "misoperation", "shutdown", "failover"}}}, &output)
 	g.Expect(err).To(MatchError(errLacking), output.String())
 	g.Expect(output.String()).To(MatchRegexp(`schema +passed +1 trials`))
 	g.Expect(output.String()).To(MatchRegexp(`drift +passed +3 trials`))
+	g.Expect(output.String()).To(MatchRegexp(`misoperation +passed +1 trials`))
 	g.Expect(output.String()).To(MatchRegexp(`failover +left out +leftOut: it has no leader election`))
 	g.Expect(output.String()).To(ContainSubstring("expected the operator to wait for its write in flight before it ends"))
 
