@@ -36,6 +36,7 @@ var behaviours = []behaviour{
 	transitions,
 	misoperation,
 	deletion,
+	namespaceDeletion,
 	neighbours,
 	crash,
 	faults,

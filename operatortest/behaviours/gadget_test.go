@@ -106,7 +106,10 @@ func (r *gadgetReconciler) finalize(ctx context.Context, gadget *unstructured.Un
 	if r.flaw == letsGoFirst {
 		return r.letGo(ctx, gadget)
 	}
-	err := r.warehouse.remove(gadget, r.flaw)
+	err := r.beforeCleanup(ctx, gadget)
+	if err == nil {
+		err = r.warehouse.remove(gadget, r.flaw)
+	}
 	if err != nil && r.flaw != forgetsOnError {
 		return err
 	}

@@ -38,7 +38,7 @@ func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Inst
 	}
 	go func() {
 		defer close(started.Done)
-		started.Err = t.Operator.Run(ctx, tap.Config(t.confine(t.config())), options)
+		started.Err = t.Operator.Run(ctx, tap.Config(t.confine(t.config(t.user))), options)
 	}()
 	t.instances = append(t.instances, started)
 	t.noteRun(started.Done)

@@ -108,10 +108,10 @@ func (runner *Runner) Exceeds(request traffic.Request) bool {
 	return request.Confined && !slices.ContainsFunc(runner.Rules, func(rule rule) bool { return rule.Cluster && rule.allows(request) })
 }
 
-// config connects as the operator's user.
-func (runner *Runner) config() *rest.Config {
+// config connects as a user of the operator.
+func (runner *Runner) config(user string) *rest.Config {
 	config := rest.CopyConfig(runner.Cluster.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: runner.user, Groups: []string{"system:authenticated"}}
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
 	return config
 }
 

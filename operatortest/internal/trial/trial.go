@@ -22,6 +22,8 @@ import (
 type Trial struct {
 	*Runner
 	Namespace string
+	// user is the one that the operators run as.
+	user string
 	// Foreign are the objects that are not the operator's work.
 	Foreign map[types.UID]bool
 	// applied is what others added to children, by their UIDs.
@@ -54,7 +56,10 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 	if err != nil {
 		return err
 	}
-	tried := &Trial{Runner: runner, Namespace: namespace.Name, Foreign: map[types.UID]bool{}, prepared: map[string]bool{}, applied: map[types.UID]appliedParts{}}
+	tried := &Trial{
+		Runner: runner, Namespace: namespace.Name, user: runner.user,
+		Foreign: map[types.UID]bool{}, prepared: map[string]bool{}, applied: map[types.UID]appliedParts{},
+	}
 	tried.BeforeLook = tried.Ended
 	defer func() {
 		if err == nil || ctx.Err() == nil { // else another one failed, or nobody waits any more

@@ -93,7 +93,12 @@ func IsUnusable(err error) bool { return errors.As(err, &unusable{}) }
 
 // Eventually looks until the condition holds, and returns what it said last otherwise.
 func (t *Trial) Eventually(ctx context.Context, what string, condition func(context.Context) error) error {
-	bounded, cancel := context.WithTimeout(ctx, t.Operator.Timeout)
+	return t.Within(ctx, t.Operator.Timeout, what, condition)
+}
+
+// Within is Eventually with another bound, for what does not depend on the operator alone.
+func (t *Trial) Within(ctx context.Context, limit time.Duration, what string, condition func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var last, ended error
 	err := wait.PollUntilContextCancel(bounded, testcluster.PollInterval, true, func(ctx context.Context) (bool, error) {
@@ -121,7 +126,7 @@ func (t *Trial) Eventually(ctx context.Context, what string, condition func(cont
 	if IsUnusable(last) {
 		return fmt.Errorf("expected %s\nfound: %w", what, last)
 	}
-	return fmt.Errorf("expected %s\nfound, after %s at most: %w", what, t.Operator.Timeout, last)
+	return fmt.Errorf("expected %s\nfound, after %s at most: %w", what, limit, last)
 }
 
 // Await is Eventually for a condition that only reads, and of the trial's namespace only the operator's resources and

@@ -1,0 +1,59 @@
+package behaviours
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// A namespace that is deleted takes all that is in it along, in no particular order: the resource, its children, the Secret that
+// the resource names, Roles. Nothing can be created in it any more (403, NamespaceTerminating).
+var namespaceDeletion = behaviour{
+	name:    "namespace",
+	promise: "lets a namespace go that is deleted as a whole",
+	advice: "what the finalizer needs: it must not create or repair anything, for the API server refuses each create in a terminating namespace; " +
+		"it must find children gone, and what it needs for the world outside must be kept by a finalizer, too, or be known without the namespace; " +
+		"NamespaceTerminating is no error to report or retry: the resource itself is about to be deleted",
+	check: func(ctx context.Context, runner *trial.Runner) error {
+		return runner.Try(ctx, "the namespace is deleted, and the children go first", deleteNamespace)
+	},
+}
+
+// deleteNamespace has the children deleted first: the order that is hardest on an operator. Kubernetes' own differs each time.
+func deleteNamespace(ctx context.Context, t *trial.Trial) error {
+	if err := t.GrantOutside(ctx); err != nil {
+		return err
+	}
+	operator, resource := t.Start(operatortest.RunOptions{}), t.Resource(nil)
+	if _, err := t.Establish(ctx, operator, resource); err != nil {
+		return err
+	}
+	children, err := childrenOf(ctx, t, resource)
+	if err != nil {
+		return err
+	}
+	if err := t.DeleteNamespace(ctx); err != nil {
+		return err
+	}
+	for _, child := range children {
+		if err := client.IgnoreNotFound(t.Delete(ctx, child)); err != nil { // Kubernetes may have been quicker
+			return err
+		}
+	}
+	if err := t.WaitAtRest(ctx, operator); err != nil {
+		return err
+	}
+	if err := t.WaitNamespaceEmptied(ctx); err != nil {
+		return err
+	}
+	if err := t.WaitGone(ctx, resource, "its namespace was deleted"); err != nil {
+		return err
+	}
+	if err := t.WaitNamespaceGone(ctx); err != nil {
+		return err
+	}
+	return t.WaitAtRest(ctx, operator)
+}
