@@ -36,6 +36,7 @@ var behaviours = []behaviour{
 	transitions,
 	misoperation,
 	deletion,
+	earlyDeletion,
 	namespaceDeletion,
 	neighbours,
 	crash,

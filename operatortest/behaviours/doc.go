@@ -17,6 +17,7 @@
 //	                 reported, and retried with backoff until it can be had
 //	deletion         a deleted resource goes, with its children and what it had outside; while another
 //	                 finalizer holds it, nothing more is written
+//	early-deletion   a resource that is deleted while it is being made leaves nothing behind
 //	namespace        a namespace that is deleted as a whole gets empty, and so does the world outside
 //	neighbours       two resources in one namespace don't touch each other's children and pods
 //	crash            killed before and after each of its writes, a new start ends the same;

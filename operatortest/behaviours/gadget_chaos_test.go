@@ -83,6 +83,8 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	hidesMissing:     (*gadgetReconciler).awaitSecret,
 	needsSecret:      (*gadgetReconciler).awaitSecret,
 	leavesFormer:     (*gadgetReconciler).leaveFormer,
+	storesFirst:      (*gadgetReconciler).storeFirst,
+	resurrects:       (*gadgetReconciler).resurrect,
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {

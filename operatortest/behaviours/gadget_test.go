@@ -106,8 +106,8 @@ func (r *gadgetReconciler) finalize(ctx context.Context, gadget *unstructured.Un
 	if r.flaw == letsGoFirst {
 		return r.letGo(ctx, gadget)
 	}
-	err := r.beforeCleanup(ctx, gadget)
-	if err == nil {
+	leftOut, err := r.beforeCleanup(ctx, gadget)
+	if err == nil && !leftOut {
 		err = r.warehouse.remove(gadget, r.flaw)
 	}
 	if err != nil && r.flaw != forgetsOnError {
@@ -126,19 +126,23 @@ func (r *gadgetReconciler) finalize(ctx context.Context, gadget *unstructured.Un
 			return err
 		}
 	}
-	return r.patchGadget(ctx, gadget, func() {
+	return client.IgnoreNotFound(r.patchGadget(ctx, gadget, func() {
 		controllerutil.RemoveFinalizer(gadget, gadgetFinalizer)
 		if r.flaw == removesOthers {
 			gadget.SetFinalizers(nil)
 		}
-	})
+	}))
 }
 
 func (r *gadgetReconciler) addFinalizer(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if controllerutil.ContainsFinalizer(gadget, gadgetFinalizer) {
 		return nil
 	}
-	return r.patchGadget(ctx, gadget, func() { controllerutil.AddFinalizer(gadget, gadgetFinalizer) })
+	err := r.patchGadget(ctx, gadget, func() { controllerutil.AddFinalizer(gadget, gadgetFinalizer) })
+	if r.flaw == goesOn {
+		return client.IgnoreNotFound(err)
+	}
+	return err
 }
 
 func (r *gadgetReconciler) patchGadget(ctx context.Context, gadget *unstructured.Unstructured, change func()) error {
@@ -146,7 +150,7 @@ func (r *gadgetReconciler) patchGadget(ctx context.Context, gadget *unstructured
 	change()
 	// Finalizers are a list that a merge patch replaces as a whole, so it must not be an outdated one.
 	lock := client.MergeFromWithOptimisticLock{}
-	return client.IgnoreNotFound(r.Patch(ctx, gadget, client.MergeFromWithOptions(before, lock)))
+	return r.Patch(ctx, gadget, client.MergeFromWithOptions(before, lock))
 }
 
 // applyConfigMap makes the gadget's ConfigMap like desired. It returns why it may not.

@@ -7,23 +7,54 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// Flaws that show when a namespace goes as a whole.
+// Flaws that show when a namespace goes as a whole, or a gadget that is not finished.
 const (
 	repairsLast mutation = "repairs its ConfigMap before it takes its finalizer off"
 	readsLast   mutation = "needs its ConfigMap to clean up"
+
+	storesFirst mutation = "stores the parcel before it adds its finalizer"
+	goesOn      mutation = "goes on when the gadget is gone that it adds its finalizer to"
+	cleansMade  mutation = "removes only the parcel of a gadget whose status says that it was met"
+	resurrects  mutation = "adds its finalizer by an apply of the whole gadget"
 )
 
-// beforeCleanup does what comes before the parcel is removed.
-func (r *gadgetReconciler) beforeCleanup(ctx context.Context, gadget *unstructured.Unstructured) (err error) {
+// beforeCleanup does what comes before the parcel is removed. It tells whether that is left out.
+func (r *gadgetReconciler) beforeCleanup(ctx context.Context, gadget *unstructured.Unstructured) (leftOut bool, err error) {
 	switch r.flaw {
 	case repairsLast:
 		_, err = r.applyConfigMap(ctx, gadget)
 	case readsLast:
 		err = r.Get(ctx, client.ObjectKeyFromObject(desiredConfigMap(gadget)), &corev1.ConfigMap{})
+	case cleansMade:
+		return observedGeneration(gadget) == 0, nil
 	}
-	return err
+	return false, err
+}
+
+func (r *gadgetReconciler) storeFirst(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if err := r.warehouse.store(gadget); err != nil {
+		return err
+	}
+	return r.alsoMake(ctx, gadget, nil)
+}
+
+func (r *gadgetReconciler) resurrect(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if !controllerutil.ContainsFinalizer(gadget, gadgetFinalizer) {
+		applied := newGadget()
+		applied.SetNamespace(gadget.GetNamespace())
+		applied.SetName(gadget.GetName())
+		applied.Object["spec"] = gadget.Object["spec"]
+		controllerutil.AddFinalizer(applied, gadgetFinalizer)
+		// The UID of the gadget would keep this from making another one.
+		if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("gadget-operator"), client.ForceOwnership); err != nil {
+			return err
+		}
+		return nil // its event follows
+	}
+	return r.alsoMake(ctx, gadget, nil)
 }
 
 var _ = Describe("the test kit", func() {
@@ -31,5 +62,12 @@ var _ = Describe("the test kit", func() {
 		mutant{namespaceDeletion, repairsLast, `held by its finalizers ["test.example.com/parcel"]`},
 		mutant{namespaceDeletion, readsLast, `held by its finalizers ["test.example.com/parcel"]`},
 		mutant{namespaceDeletion, endsOnRefusal, "ended on its own"},
+	)
+
+	catches("trusts that a gadget stays while it is made",
+		mutant{earlyDeletion, storesFirst, "outside Kubernetes"},
+		mutant{earlyDeletion, goesOn, "outside Kubernetes"},
+		mutant{earlyDeletion, cleansMade, "outside Kubernetes"},
+		mutant{earlyDeletion, resurrects, "is still there"},
 	)
 })

@@ -54,6 +54,8 @@ func misoperated(mutation mutation, operator operatortest.Operator) operatortest
 			}
 			return nil
 		}
+	case resurrects:
+		operator.Roles = []string{"testdata/gadget/role-apply.yaml"}
 	}
 	return operator
 }

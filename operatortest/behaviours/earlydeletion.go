@@ -1,0 +1,113 @@
+package behaviours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+var earlyDeletion = behaviour{
+	name:    "early-deletion",
+	promise: "leaves nothing of a resource that is deleted while it is being made",
+	advice: "what was decided before the deletion, and is written after it: the finalizer must be on the resource before anything outside is made, and be " +
+		"sent with the resourceVersion or UID that was read, for an apply creates a resource anew that is gone; children need their owner reference from their first write on; " +
+		"if the resource is gone in the middle of a reconcile, stop there",
+	check: func(ctx context.Context, runner *trial.Runner) error {
+		writes, err := creationWrites(ctx, runner)
+		if err != nil {
+			return err
+		}
+		// How often a status is written differs each time.
+		steady := slices.DeleteFunc(slices.Clone(writes), func(w write) bool { return w.nth > 1 && strings.Contains(w.what, "/status ") })
+		targets := slices.Compact([]write{steady[0], steady[len(steady)/2], steady[len(steady)-1]})
+		var struck atomic.Bool
+		err = trial.Each(ctx, len(targets), func(ctx context.Context, i int) error {
+			reached, err := deleteDuring(ctx, runner, targets[i], writes)
+			if reached {
+				struck.Store(true)
+			}
+			return err
+		})
+		if err == nil && !struck.Load() && runner.OnlyTrial == "" {
+			return fmt.Errorf("expected the operator to write the same for each new resource, to delete it there\nfound that it came to none of these writes again: %v", targets)
+		}
+		return err
+	},
+}
+
+// creationWrites are the writes of an operator for a new resource until it has converged.
+func creationWrites(ctx context.Context, runner *trial.Runner) ([]write, error) {
+	recorder := &crashPoint{}
+	err := runner.Reference(ctx, "the writes of a creation", func(ctx context.Context, t *trial.Trial) error {
+		recorder.namespace = t.Namespace
+		tap := traffic.New()
+		tap.SetRule(recorder.decide)
+		_, err := t.Establish(ctx, t.StartOn(tap, operatortest.RunOptions{}), t.Resource(nil))
+		return err
+	})
+	if err == nil && len(recorder.seen) == 0 {
+		err = errors.New("expected the operator to write while it makes a resource\nfound no write to delete the resource at")
+	}
+	return recorder.seen, err
+}
+
+// deleteDuring deletes a new resource while one of the operator's writes is on its way: the operator has decided on it, and the
+// API server has not got it yet. It tells whether the operator came to that write.
+func deleteDuring(ctx context.Context, runner *trial.Runner, target write, recorded []write) (reached bool, err error) {
+	name := fmt.Sprintf("deleted during %s", target)
+	err = runner.Try(ctx, name, func(ctx context.Context, t *trial.Trial) error {
+		point := &crashPoint{target: target, recorded: recorded, namespace: t.Namespace}
+		hold := holdFirstWrite()
+		tap := traffic.New()
+		tap.SetRule(func(request traffic.Request) traffic.Action {
+			if !request.IsWrite() || request.IsEvent() || request.IsLease() || !point.hits(point.wordsFor(request)) {
+				return traffic.Action{}
+			}
+			return hold.rule(request)
+		})
+		operator, resource := t.StartOn(tap, operatortest.RunOptions{}), t.Resource(nil)
+		if err := t.Create(ctx, resource); err != nil {
+			return err
+		}
+		release := sync.OnceFunc(func() { close(hold.release) })
+		defer release()
+		err := t.Eventually(ctx, "the operator to begin to "+target.String(), func(ctx context.Context) error {
+			if reached = hold.reached() == nil; reached {
+				return nil
+			}
+			return errors.Join(t.Get(ctx, resource), t.Met(resource), t.Complete(ctx, resource)) // it may converge without that write
+		})
+		if err != nil {
+			return err
+		}
+		if !reached {
+			t.Remark = "never came to " + target.String()
+			return nil
+		}
+		if err := t.Delete(ctx, resource); err != nil {
+			return err
+		}
+		release()
+		// What the operator had decided on is done first.
+		if err := t.WaitAtRest(ctx, operator); err != nil {
+			return err
+		}
+		circumstances := "it was deleted during the operator's " + target.String()
+		if err := t.WaitGone(ctx, resource, circumstances); err != nil {
+			return err
+		}
+		if err := t.WaitAtRest(ctx, operator); err != nil {
+			return err
+		}
+		return t.WaitGone(ctx, resource, circumstances)
+	})
+	return reached, err
+}
