@@ -26,6 +26,10 @@ type Operator struct {
 	// several at once in one process. Listen nowhere, or on free ports. An error may
 	// end it before its first write, when the API server does not answer: it is started again then. The context's cause is
 	// traffic.ErrKilled if the operator must end at once, as by kill -9.
+	//
+	// The context has a logger, which klog.FromContext and controller-runtime's log.FromContext return: the kit looks for
+	// panics in what it logs. Give it to a manager, as ctrl.Options.Logger. A panic that nothing
+	// recovers still ends the test process; the environment variable GODEBUG=tracebacklabels=1 makes Go print the trial with it.
 	Run func(ctx context.Context, config *rest.Config, options RunOptions) error
 	// Confine tells that the operator watches all namespaces, and can't be told to look at one only. The kit then shows it no other
 	// than [RunOptions.Namespace]: lists and watches of all namespaces are sent to that one.
@@ -103,6 +107,9 @@ type RunOptions struct {
 	Resync time.Duration
 	// LeaderElection is nil for an operator that works without it.
 	LeaderElection *LeaderElection
+	// LogFile makes the kit read a file to which the operator logs, as it reads the logger of Run's context.
+	// The file may be removed later. Nil outside the kit.
+	LogFile func(path string) error
 }
 
 // LeaderElection says by which Lease, and how quickly, a leader is elected.

@@ -62,7 +62,7 @@ func newDepot() *unstructured.Unstructured {
 }
 
 func runDepots(ctx context.Context, config *rest.Config, options operatortest.RunOptions) error {
-	manager, err := ctrl.NewManager(config, managerOptions(options, "depot-operator"))
+	manager, err := ctrl.NewManager(config, managerOptions(ctx, options, "depot-operator"))
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,9 @@
 // and an object of any other kind that the operator made and left: declare its kind in
 // [operatortest.Operator.Children].
 //
+// A panic is an error in every trial, also one that the framework recovers. What the operator logs is looked at:
+// what it prints as a process, and in this process what goes through the logger in Run's context.
+//
 // A disturbance that changes nothing is an error, for any operator would pass it: a misspelt patch, or one to
 // the value that is there already. The fields that a patch of [operatortest.Child.Drift] changes are compared
 // before Normalize: after the repair they must have other values, even if these are random.

@@ -85,6 +85,9 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	leavesFormer:     (*gadgetReconciler).leaveFormer,
 	storesFirst:      (*gadgetReconciler).storeFirst,
 	resurrects:       (*gadgetReconciler).resurrect,
+	panicsOnce:       (*gadgetReconciler).panicOnce,
+	panicsAside:      (*gadgetReconciler).panicAside,
+	recoversItself:   (*gadgetReconciler).recoverItself,
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,7 +65,7 @@ func gadgetOperator(mutation mutation) operatortest.Operator {
 
 // runGadgets runs the reference operator.
 func runGadgets(ctx context.Context, restConfig *rest.Config, options operatortest.RunOptions, stock *warehouse, mutation mutation) error {
-	manager, err := ctrl.NewManager(restConfig, managerOptions(options, "gadget-operator"))
+	manager, err := ctrl.NewManager(restConfig, managerOptions(ctx, options, "gadget-operator"))
 	if err != nil {
 		return err
 	}
@@ -93,10 +92,10 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options operatorte
 }
 
 // managerOptions translates what the kit asks for, for an operator of that name.
-func managerOptions(options operatortest.RunOptions, name string) ctrl.Options {
+func managerOptions(ctx context.Context, options operatortest.RunOptions, name string) ctrl.Options {
 	unique := true // controller-runtime wants one controller of a name in a process; here are many
 	setup := ctrl.Options{
-		Logger:     logr.Discard(),
+		Logger:     ctrl.LoggerFrom(ctx),
 		Metrics:    server.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{options.Namespace: {}}},
 		Client:     client.Options{Cache: &client.CacheOptions{Unstructured: true}},

@@ -82,6 +82,12 @@ func runFlawed(ctx context.Context, config *rest.Config, options operatortest.Ru
 		ctx = late(ctx)
 	case endsOnError, endsWithWatch, endsAtStart, endsOnRefusal:
 		ctx, config = runMortal(ctx, config, mutation)
+	case panicsInRun:
+		panic("there are no gadgets")
+	case printsPanic:
+		if err := printPanic(options); err != nil {
+			return err
+		}
 	case keepsWriting:
 		return runTwice(ctx, config, options, stock)
 	}

@@ -198,6 +198,7 @@ var _ = DescribeTable("an operator that makes more, or nothing, is not caught fo
 	Entry(nil, observesInStatus, converges, update),
 	Entry(nil, warnsTwice, collision),
 	Entry(nil, selectsOwn, neighbours),
+	Entry(nil, recoversItself, converges),
 	Entry(nil, hasPhase, converges, update, transitions, misoperation, deletion),
 	Entry(nil, warnsOnly, misoperation),
 	Entry(nil, runsPods, misoperation),

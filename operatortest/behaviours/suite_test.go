@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/operator-workshop/operatortest/testcluster"
@@ -31,6 +32,7 @@ var cluster = &testcluster.Cluster{
 func TestOperatortest(t *testing.T) {
 	RegisterFailHandler(Fail)
 	log.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
 	suite, reporter := GinkgoConfiguration()
 	suite.LabelFilter = "!" + roleBroken
 	if os.Getenv(roleVariable) == roleBroken {

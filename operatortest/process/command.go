@@ -77,6 +77,11 @@ func (c Command) Run(ctx context.Context, config *rest.Config, options operatort
 		return err
 	}
 	defer log.Close()
+	if options.LogFile != nil {
+		if err := options.LogFile(log.Name()); err != nil {
+			return err
+		}
+	}
 	command.Stdout, command.Stderr = log, log
 	started, err := start(command, log, dir)
 	if err != nil {

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,6 +116,22 @@ func TestLogs(t *testing.T) {
 	content, err := os.ReadFile(logs[1])
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(content)).To(And(HavePrefix("line 0\n"), HaveSuffix("line 99\n")))
+}
+
+func TestTheKitCanReadTheLog(t *testing.T) {
+	g := NewWithT(t)
+	server, _ := listener(t)
+	var read *os.File
+	options := operatortest.RunOptions{Namespace: "here", LogFile: func(path string) (err error) {
+		read, err = os.Open(path)
+		return err
+	}}
+	g.Expect(playing("fails").Run(t.Context(), restConfig(server), options)).NotTo(Succeed())
+	defer read.Close()
+	content, err := io.ReadAll(read)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(content)).To(HaveSuffix("line 99\n"), "although the file is gone by now")
+	g.Expect(read.Name()).NotTo(BeAnExistingFile())
 }
 
 func TestAKilledTestProcessLeavesNoOperator(t *testing.T) {

@@ -56,7 +56,7 @@ func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
 
 // runManager runs the operator as cmd/main.go does, until the context ends.
 func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, image string) error {
-	setup.Logger = GinkgoLogr
+	setup.Logger = ctrl.LoggerFrom(ctx)             // the one that the test kit gives, otherwise that of the suite
 	setup.Controller.SkipNameValidation = new(true) // controller-runtime wants one controller of a name in a process; here are many
 	mgr, err := ctrl.NewManager(config, setup)
 	if err != nil {

@@ -48,7 +48,7 @@ func testOptions(namespaces ...string) manager.Options {
 
 // runManager runs the operator as cmd/main.go does, until the context ends.
 func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, options manager.Options, now clock.PassiveClock) error {
-	setup.Logger = logger
+	setup.Logger = ctrl.LoggerFrom(ctx)             // the one that the test kit gives, otherwise that of the suite
 	setup.Controller.SkipNameValidation = new(true) // controller-runtime wants one controller of a name in a process; here are many
 	mgr, err := ctrl.NewManager(config, setup)
 	if err != nil {

@@ -3,7 +3,12 @@ package trial
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
+	"runtime/pprof"
+	"sync"
 	"time"
+
+	"github.com/go-logr/logr"
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/traffic"
@@ -21,6 +26,14 @@ type Instance struct {
 	// Done is closed when Run has returned; err is what it returned.
 	Done chan struct{}
 	Err  error
+
+	// label is that of its goroutines.
+	label string
+	log   *operatorLog
+
+	panicMu sync.Mutex
+	// panic is what it panicked with, and the stack; empty if it did not.
+	panic string
 }
 
 // Start runs an operator that is confined to the trial's namespace.
@@ -31,15 +44,26 @@ func (t *Trial) Start(options operatortest.RunOptions) *Instance {
 // StartOn does the same behind a tap that is set up already.
 func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Instance {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	started := &Instance{Tap: tap, cancel: cancel, timeout: t.Operator.Timeout, external: t.Operator.External != nil, Done: make(chan struct{})}
-	options.Namespace = t.Namespace
+	started := &Instance{
+		Tap: tap, cancel: cancel, timeout: t.Operator.Timeout, external: t.Operator.External != nil, Done: make(chan struct{}),
+		label: fmt.Sprintf("operator %d of %s in %s", len(t.instances)+1, t.id, t.Namespace), log: &operatorLog{dead: tap.Killed},
+	}
+	handled.add(started)
+	options.Namespace, options.LogFile = t.Namespace, started.log.follow
 	if t.Operator.Confine {
 		tap.Confine(t.Namespace, t.isNamespaced)
 	}
-	go func() {
+	config := tap.Config(t.confine(t.config(t.user)))
+	go pprof.Do(logr.NewContext(ctx, started.log.logger()), pprof.Labels(instanceLabel, started.label), func(ctx context.Context) {
 		defer close(started.Done)
-		started.Err = t.Operator.Run(ctx, tap.Config(t.confine(t.config(t.user))), options)
-	}()
+		defer func() {
+			if reason := recover(); reason != nil {
+				started.notePanic(reason, string(debug.Stack()))
+				started.Err = fmt.Errorf("its Run panicked: %v", reason)
+			}
+		}()
+		started.Err = t.Operator.Run(ctx, config, options)
+	})
 	t.instances = append(t.instances, started)
 	t.noteRun(started.Done)
 	return started

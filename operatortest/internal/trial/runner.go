@@ -48,6 +48,8 @@ type Runner struct {
 	// runs holds what is closed when an operator's Run has returned, of all that were started.
 	runs  []<-chan struct{}
 	store *store
+	// letPanicsPass ends what the Runner does about panics.
+	letPanicsPass func()
 	// records are the trials that have ended.
 	records []Record
 	// slots bounds how many trials run side by side.
@@ -114,15 +116,21 @@ func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *tes
 	if err := made.findScopes(cluster.Admin.RESTMapper(), kinds); err != nil {
 		return nil, err
 	}
-	made.store, err = newStore(ctx, cluster.Config, cluster.Admin.RESTMapper(), kinds)
-	return made, err
+	if made.store, err = newStore(ctx, cluster.Config, cluster.Admin.RESTMapper(), kinds); err != nil {
+		return nil, err
+	}
+	made.letPanicsPass = handled.catchPanics()
+	return made, nil
 }
 
 // LeftOut tells whether a behaviour, or a part of one, is left out with a reason.
 func (runner *Runner) LeftOut(name string) bool { return runner.Operator.LeftOut[name] != "" }
 
-// Close ends the Runner's watches.
-func (runner *Runner) Close() { runner.store.cancel() }
+// Close ends the Runner's watches, and what it does about panics.
+func (runner *Runner) Close() {
+	runner.store.cancel()
+	runner.letPanicsPass()
+}
 
 func (runner *Runner) noteRun(ended <-chan struct{}) {
 	runner.mu.Lock()

@@ -24,6 +24,8 @@ type Trial struct {
 	Namespace string
 	// user is the one that the operators run as.
 	user string
+	// id selects the trial, as in its Record.
+	id string
 	// Foreign are the objects that are not the operator's work.
 	Foreign map[types.UID]bool
 	// applied is what others added to children, by their UIDs.
@@ -57,7 +59,7 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 		return err
 	}
 	tried := &Trial{
-		Runner: runner, Namespace: namespace.Name, user: runner.user,
+		Runner: runner, Namespace: namespace.Name, id: id(behaviourOf(ctx), name), user: runner.user,
 		Foreign: map[types.UID]bool{}, prepared: map[string]bool{}, applied: map[types.UID]appliedParts{},
 	}
 	tried.BeforeLook = tried.Ended
@@ -80,10 +82,11 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 		return err
 	}
 	if err := experiment(ctx, tried); err != nil {
-		// An operator that works elsewhere disturbs all trials: that is the fault to mend first.
-		return errors.Join(tried.confined(), err)
+		// An operator that works elsewhere disturbs all trials: that is the fault to mend first, and a panic the next.
+		return errors.Join(tried.confined(), tried.panicked(), err)
 	}
-	return errors.Join(tried.confined(), tried.undeclared(ctx), tried.stays(ctx))
+	err = errors.Join(tried.confined(), tried.undeclared(ctx), tried.stays(ctx))
+	return errors.Join(tried.panicked(), err)
 }
 
 // markForeign takes all that the namespace holds now as someone else's, but for the children of resources.
@@ -114,6 +117,8 @@ func (t *Trial) clear(namespace *corev1.Namespace) error {
 	var errs []error
 	for _, instance := range t.instances {
 		errs = append(errs, instance.Kill())
+		handled.remove(instance)
+		instance.log.close()
 	}
 	if !t.Cluster.Existing {
 		return errors.Join(errs...)

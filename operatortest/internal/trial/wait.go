@@ -102,7 +102,7 @@ func (t *Trial) Within(ctx context.Context, limit time.Duration, what string, co
 	defer cancel()
 	var last, ended error
 	err := wait.PollUntilContextCancel(bounded, testcluster.PollInterval, true, func(ctx context.Context) (bool, error) {
-		if ended = t.BeforeLook(); ended != nil {
+		if ended = t.lookAfter(); ended != nil {
 			return false, ended
 		}
 		err := condition(ctx)
@@ -157,7 +157,7 @@ func (t *Trial) Throughout(ctx context.Context, duration time.Duration, what str
 func (t *Trial) Until(ctx context.Context, over func() bool, what string, condition func(context.Context) error) error {
 	var failed error // its cause may be the end of some other context
 	_ = wait.PollUntilContextCancel(ctx, testcluster.PollInterval, true, func(context.Context) (bool, error) {
-		if failed = t.BeforeLook(); failed == nil {
+		if failed = t.lookAfter(); failed == nil {
 			failed = condition(ctx)
 		}
 		return failed == nil && over(), failed

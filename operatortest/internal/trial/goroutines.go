@@ -1,0 +1,47 @@
+package trial
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+)
+
+// instanceLabel is the profiler's label of an operator's goroutines. A goroutine inherits it from the one that starts it.
+const instanceLabel = "operatortest"
+
+// labelled are goroutines with the same stack and the same label.
+type labelled struct {
+	label, stack string
+	count        int
+}
+
+var (
+	countOf = regexp.MustCompile(`^(\d+) @`)
+	labelOf = regexp.MustCompile(`(?m)^# labels: .*"` + instanceLabel + `":("(?:[^"\\]|\\.)*")`)
+)
+
+// allGoroutines are those of this process. The text of the profile is the only public way to their labels.
+func allGoroutines() ([]labelled, error) {
+	profile := &bytes.Buffer{}
+	if err := pprof.Lookup("goroutine").WriteTo(profile, 1); err != nil {
+		return nil, fmt.Errorf("write the profile of all goroutines: %w", err)
+	}
+	_, records, _ := strings.Cut(profile.String(), "\n")
+	var found []labelled
+	for record := range strings.SplitSeq(records, "\n\n") {
+		counted := countOf.FindStringSubmatch(record)
+		if counted == nil {
+			continue
+		}
+		made := labelled{stack: record}
+		made.count, _ = strconv.Atoi(counted[1])
+		if label := labelOf.FindStringSubmatch(record); label != nil {
+			made.label, _ = strconv.Unquote(label[1])
+		}
+		found = append(found, made)
+	}
+	return found, nil
+}

@@ -1,0 +1,160 @@
+package trial
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// logLevel is how detailed the log is that the kit looks at. client-go logs the bodies of requests from level 8 on.
+	logLevel = 5
+	// maxLog is how many bytes of a log the kit keeps, the last ones.
+	maxLog = 8 << 20
+	// lastLines is how many lines of a log a failure shows.
+	lastLines = 10
+)
+
+// operatorLog is what one operator logs: through the logger in its context, and to files.
+type operatorLog struct {
+	mu    sync.Mutex
+	text  []byte
+	files []*os.File
+	// dead tells that the operator counts as killed: what is left of it in the test process goes on logging.
+	dead func() bool
+	// closed tells that nothing is taken any more.
+	closed bool
+}
+
+// logger writes to the log, and also where klog's global logger writes: that is where the operator's lines went without it.
+func (l *operatorLog) logger() logr.Logger {
+	write := func(prefix, line string) { l.write(strings.TrimSpace(prefix + " " + line)) }
+	sinks := tee{funcr.New(write, funcr.Options{Verbosity: logLevel}).GetSink()}
+	if global := klog.Background().GetSink(); global != nil { // nil is what logr.Discard has
+		sinks = append(sinks, global)
+	}
+	return logr.New(sinks)
+}
+
+func (l *operatorLog) write(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.dead() {
+		return
+	}
+	if len(l.text)+len(line) > maxLog {
+		l.text = l.text[len(l.text)/2:]
+	}
+	l.text = append(append(l.text, line...), '\n')
+}
+
+// follow adds a file, also for when it is removed.
+func (l *operatorLog) follow(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read the operator's log: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return file.Close()
+	}
+	l.files = append(l.files, file)
+	return nil
+}
+
+// String is all that was logged until now.
+func (l *operatorLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	logged := &strings.Builder{}
+	logged.Write(l.text)
+	for _, file := range l.files {
+		info, err := file.Stat()
+		if err == nil {
+			begin := max(0, info.Size()-maxLog)
+			_, err = io.Copy(logged, io.NewSectionReader(file, begin, info.Size()-begin))
+		}
+		if err != nil {
+			fmt.Fprintf(logged, "(read the operator's log: %v)\n", err)
+		}
+	}
+	return logged.String()
+}
+
+// lastLines is the end of the log, for errors.
+func (l *operatorLog) lastLines() string {
+	text := strings.TrimSpace(l.String())
+	if text == "" {
+		return "it logged nothing that the kit has seen"
+	}
+	lines := strings.Split(text, "\n")
+	return "the last lines of its log:\n" + strings.Join(lines[max(0, len(lines)-lastLines):], "\n")
+}
+
+// close takes nothing more, and forgets the files.
+func (l *operatorLog) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for _, file := range l.files {
+		_ = file.Close() // it was only read
+	}
+	l.files = nil
+}
+
+// tee writes to several sinks what each of them is enabled for.
+type tee []logr.LogSink
+
+// Init implements logr.LogSink.
+func (t tee) Init(logr.RuntimeInfo) {} // theirs are initialised
+
+// Enabled implements logr.LogSink.
+func (t tee) Enabled(level int) bool {
+	for _, sink := range t {
+		if sink.Enabled(level) {
+			return true
+		}
+	}
+	return false
+}
+
+// Info implements logr.LogSink.
+func (t tee) Info(level int, message string, pairs ...any) {
+	for _, sink := range t {
+		if sink.Enabled(level) {
+			sink.Info(level, message, pairs...)
+		}
+	}
+}
+
+// Error implements logr.LogSink.
+func (t tee) Error(err error, message string, pairs ...any) {
+	for _, sink := range t {
+		sink.Error(err, message, pairs...)
+	}
+}
+
+// WithValues implements logr.LogSink.
+func (t tee) WithValues(pairs ...any) logr.LogSink {
+	return t.each(func(sink logr.LogSink) logr.LogSink { return sink.WithValues(pairs...) })
+}
+
+// WithName implements logr.LogSink.
+func (t tee) WithName(name string) logr.LogSink {
+	return t.each(func(sink logr.LogSink) logr.LogSink { return sink.WithName(name) })
+}
+
+func (t tee) each(change func(logr.LogSink) logr.LogSink) logr.LogSink {
+	changed := make(tee, len(t))
+	for i, sink := range t {
+		changed[i] = change(sink)
+	}
+	return changed
+}
