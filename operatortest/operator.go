@@ -28,7 +28,7 @@ type Operator struct {
 	// traffic.ErrKilled if the operator must end at once, as by kill -9.
 	//
 	// The context has a logger, which klog.FromContext and controller-runtime's log.FromContext return: the kit looks for
-	// panics in what it logs. Give it to a manager, as ctrl.Options.Logger. A panic that nothing
+	// panics and for the values of Secrets in what it logs. Give it to a manager, as ctrl.Options.Logger. A panic that nothing
 	// recovers still ends the test process; the environment variable GODEBUG=tracebacklabels=1 makes Go print the trial with it.
 	Run func(ctx context.Context, config *rest.Config, options RunOptions) error
 	// Confine tells that the operator watches all namespaces, and can't be told to look at one only. The kit then shows it no other
@@ -88,6 +88,7 @@ type Operator struct {
 	//	misoperation/report           what can't be had is told in the operator's log only, neither in the status nor by an Event
 	//	misoperation/pods             the status is about the children themselves, whether their pods run or not
 	//	update/spec.PATH              a field that has no effect until later
+	//	secrets/KEY                   a key of Secrets whose value is no secret, such as "secrets/host"
 	//	least-privilege/VERB RESOURCE a permission that the kit has no use for, such as "least-privilege/create tokenreviews.authentication.k8s.io"
 	LeftOut map[string]string
 	// External is the world outside Kubernetes in which the operator makes something. Nil if there is none.

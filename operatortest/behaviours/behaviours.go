@@ -23,6 +23,8 @@ type behaviour struct {
 	// alone says that nothing else may run meanwhile in the test process.
 	alone bool
 	check func(context.Context, *trial.Runner) error
+	// afterAll looks at what the trials of all behaviours have found, once they have ended. Nil if only its own count.
+	afterAll func(*trial.Runner) error
 }
 
 // behaviours are in the order in which a new operator best learns them.
@@ -44,6 +46,7 @@ var behaviours = []behaviour{
 	stale,
 	leastPrivilege,
 	failover,
+	secrets,
 	shutdown,
 }
 

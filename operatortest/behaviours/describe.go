@@ -87,7 +87,7 @@ func checkLeftOut(leftOut map[string]string) error {
 			known = name == "converges/observedGeneration" || name == trial.Claims || name == "collision/event" ||
 				name == "misoperation/report" || name == "misoperation/pods" ||
 				name == trial.AppliedEnv || name == trial.AppliedAnnotations || name == trial.AppliedSecrets ||
-				whole == update.name && strings.HasPrefix(part, "spec.") || whole == leastPrivilege.name && part != ""
+				whole == update.name && strings.HasPrefix(part, "spec.") || whole == leastPrivilege.name && part != "" || whole == secrets.name && part != ""
 		}
 		if !known {
 			return fmt.Errorf("operator.LeftOut names %q, which is no behaviour and no part of one that can be left out", name)
@@ -157,6 +157,12 @@ func (s *session) wait(ctx context.Context, b behaviour) error {
 	s.start(b)
 	select {
 	case err := <-s.results[b.name]:
+		if err == nil && b.afterAll != nil {
+			s.others.Wait()
+			if err := b.afterAll(s.runner); err != nil {
+				return &failure{behaviour: b, cause: err}
+			}
+		}
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("behaviour %q: the time of the spec is up: %w", b.name, context.Cause(ctx))

@@ -26,6 +26,7 @@
 //	stale            an old view of the cluster leads to no duplicate and no lost change
 //	least-privilege  it runs under its own roles, and needs each of their rules
 //	failover         with leader election a second replica takes over, and two never write at once
+//	secrets          what is in Secrets is in no log, Event, status or other object
 //	shutdown         told to end, it finishes what it has begun and leaves no goroutine
 //
 // Each has a label of that name: go test -ginkgo.label-filter=crash tries one. [Run] does the same without Ginkgo, and
@@ -50,8 +51,8 @@
 // and an object of any other kind that the operator made and left: declare its kind in
 // [operatortest.Operator.Children].
 //
-// A panic is an error in every trial, also one that the framework recovers. What the operator logs is looked at:
-// what it prints as a process, and in this process what goes through the logger in Run's context.
+// A panic is an error in every trial, also one that the framework recovers. What the operator logs is looked at for panics and
+// for the values of Secrets: what it prints as a process, and in this process what goes through the logger in Run's context.
 //
 // A disturbance that changes nothing is an error, for any operator would pass it: a misspelt patch, or one to
 // the value that is there already. The fields that a patch of [operatortest.Child.Drift] changes are compared

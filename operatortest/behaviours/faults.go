@@ -62,10 +62,14 @@ func faultCases() []fault {
 		{"requests take effect, but their replies get lost", repeat(anyRequest, traffic.Action{Lose: io.ErrUnexpectedEOF})},
 		{"the API server has forgotten where broken watches were (410 Gone)", expireWatches()},
 		{"requests get no reply in time and never arrive", repeat(anyRequest, traffic.Action{Drop: os.ErrDeadlineExceeded})},
-		{"the API server fails (500 Internal Server Error)", repeat(anyRequest, answer(http.StatusInternalServerError, metav1.StatusReasonInternalError))},
+		serverErrors,
 		{"the API server is busy (429 Too Many Requests)", repeat(anyRequest, answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests))},
 		{"others write at the same time (409 Conflict)", repeat(canConflict, answer(http.StatusConflict, metav1.StatusReasonConflict))},
 	}
+}
+
+var serverErrors = fault{
+	"the API server fails (500 Internal Server Error)", repeat(anyRequest, answer(http.StatusInternalServerError, metav1.StatusReasonInternalError)),
 }
 
 func answer(code int, reason metav1.StatusReason) traffic.Action {

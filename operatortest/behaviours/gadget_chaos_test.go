@@ -88,6 +88,14 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	panicsOnce:       (*gadgetReconciler).panicOnce,
 	panicsAside:      (*gadgetReconciler).panicAside,
 	recoversItself:   (*gadgetReconciler).recoverItself,
+	logsSecret:       (*gadgetReconciler).keepPassword,
+	logsEncoded:      (*gadgetReconciler).keepPassword,
+	tellsByEvent:     (*gadgetReconciler).keepPassword,
+	tellsByCondition: (*gadgetReconciler).keepPassword,
+	annotatesSecret:  (*gadgetReconciler).keepPassword,
+	tellsOnError:     (*gadgetReconciler).keepPassword,
+	printsSecret:     (*gadgetReconciler).keepPassword,
+	copiesSecret:     (*gadgetReconciler).keepPassword,
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {

@@ -165,6 +165,9 @@ func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructu
 	if r.flaw == keepsToken || r.flaw == restoresToken {
 		desired.Data["token"] = tokenOf(gadget)
 	}
+	if r.flaw == annotatesSecret {
+		desired.Annotations = map[string]string{"test.example.com/password": password}
+	}
 	found := &corev1.ConfigMap{}
 	err = r.Get(ctx, client.ObjectKeyFromObject(desired), found)
 	if apierrors.IsNotFound(err) {
@@ -239,6 +242,9 @@ func (r *gadgetReconciler) writeStatus(ctx context.Context, gadget *unstructured
 	ready := metav1.Condition{
 		Type: "Ready", Status: metav1.ConditionTrue, Reason: "ConfigMapMade", Message: "the ConfigMap is there",
 		ObservedGeneration: gadget.GetGeneration(),
+	}
+	if r.flaw == tellsByCondition {
+		ready.Message += ", and the password is " + password
 	}
 	if r.flaw == forgetsGeneration || r.flaw == observesInStatus {
 		ready.ObservedGeneration = 0

@@ -88,6 +88,12 @@ func runFlawed(ctx context.Context, config *rest.Config, options operatortest.Ru
 		if err := printPanic(options); err != nil {
 			return err
 		}
+	case printsSecret:
+		remove, err := printTo(options)
+		if err != nil {
+			return err
+		}
+		defer remove()
 	case keepsWriting:
 		return runTwice(ctx, config, options, stock)
 	}

@@ -54,6 +54,8 @@ func secretiveOperator(mutation mutation, operator operatortest.Operator) operat
 		operator.Roles = []string{"testdata/gadget/role-secrets.yaml"}
 		operator.Children = append(operator.Children, operatortest.Child{Kind: corev1.SchemeGroupVersion.WithKind("Secret")})
 		operator.MaxWrites++
+	case logsSecret, logsEncoded, tellsByEvent, tellsByCondition, annotatesSecret, tellsOnError, printsSecret, copiesSecret:
+		operator = confidingOperator(mutation, operator)
 	case sharesSelector, selectsOwn:
 		operator = deployingOperator(operator)
 	case assignsEnv, ownsTemplate, mergesEnv, appliesAll, claimsEarly, waitsForPods:
@@ -199,6 +201,7 @@ var _ = DescribeTable("an operator that makes more, or nothing, is not caught fo
 	Entry(nil, warnsTwice, collision),
 	Entry(nil, selectsOwn, neighbours),
 	Entry(nil, recoversItself, converges),
+	Entry(nil, copiesSecret, secrets),
 	Entry(nil, hasPhase, converges, update, transitions, misoperation, deletion),
 	Entry(nil, warnsOnly, misoperation),
 	Entry(nil, runsPods, misoperation),

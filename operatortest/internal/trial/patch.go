@@ -24,6 +24,7 @@ const ForeignPatch = `{"metadata":{"labels":{"someone-else.example.com/label":"k
 // error: any operator would pass a trial with it.
 func (t *Trial) Patch(ctx context.Context, object *unstructured.Unstructured, patch string) error {
 	t.last = nil
+	t.secrets.give(json.RawMessage(patch))
 	before := object.DeepCopy()
 	if err := t.Cluster.Admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)), Strict); err != nil {
 		return fmt.Errorf("patch %s %s with %s: %w", object.GetKind(), object.GetName(), patch, err)

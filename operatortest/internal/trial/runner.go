@@ -52,6 +52,8 @@ type Runner struct {
 	letPanicsPass func()
 	// records are the trials that have ended.
 	records []Record
+	// disclosed are the values of Secrets that trials have found where they don't belong, in words.
+	disclosed []string
 	// slots bounds how many trials run side by side.
 	slots *semaphore.Weighted
 	// prepared are the objects that Operator.Prepare made in one of the trials.

@@ -33,6 +33,7 @@ type Trial struct {
 	// prepared are the unmeetable specs whose way was prepared.
 	prepared  map[string]bool
 	instances []*Instance
+	secrets   *secretWatch
 	// last is what the trial last waited for, and nil if it has changed something since then.
 	last func(context.Context) error
 	// Remark says what the trial could not try, for its Record.
@@ -75,6 +76,10 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 	if err := tried.grantRoles(ctx); err != nil {
 		return err
 	}
+	if err := tried.watchSecrets(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tried.disclosures(ctx)) }()
 	if err := tried.prepare(ctx); err != nil {
 		return err
 	}
@@ -115,6 +120,9 @@ func (t *Trial) markForeign(ctx context.Context) error {
 // as a whole, and emptying a namespace costs the API server more than a trial does.
 func (t *Trial) clear(namespace *corev1.Namespace) error {
 	var errs []error
+	if t.secrets != nil {
+		t.secrets.stop()
+	}
 	for _, instance := range t.instances {
 		errs = append(errs, instance.Kill())
 		handled.remove(instance)

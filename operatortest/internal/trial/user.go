@@ -25,6 +25,9 @@ func (t *Trial) Resource(spec map[string]any) *unstructured.Unstructured {
 func (t *Trial) Create(ctx context.Context, object *unstructured.Unstructured) error {
 	t.last = nil
 	t.place(object)
+	if object.GroupVersionKind() != secretKind {
+		t.secrets.give(object.Object["spec"])
+	}
 	if err := t.Cluster.Admin.Create(ctx, object, Strict); err != nil {
 		return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
@@ -43,6 +46,7 @@ func (t *Trial) Delete(ctx context.Context, object *unstructured.Unstructured) e
 // SetSpec gives a resource another spec, on behalf of a user.
 func (t *Trial) SetSpec(ctx context.Context, resource *unstructured.Unstructured, spec map[string]any) error {
 	t.last = nil
+	t.secrets.give(spec)
 	for {
 		if err := t.Get(ctx, resource); err != nil {
 			return err

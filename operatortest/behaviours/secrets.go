@@ -1,0 +1,61 @@
+package behaviours
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// shownDisclosures is how many findings a failure shows.
+const shownDisclosures = 10
+
+// secrets looks at the trials of all behaviours: an operator that is well behaved otherwise most likely discloses something when
+// an error comes. Its own trial is for when it is tried alone.
+var secrets = behaviour{
+	name:    "secrets",
+	promise: "keeps what is in Secrets out of its log, Events, status and all other objects",
+	advice: "what is logged: keys and names (klog.KObj), never a whole Secret, nor an object that has a copy of its data; " +
+		"which errors are passed on to a condition or an Event, for a library may quote what it was given; " +
+		"let pods refer to a Secret by secretKeyRef or a volume, and compare contents by a hash with a key of its own",
+	check: func(ctx context.Context, runner *trial.Runner) error {
+		life, err := newLifecycle(ctx, runner)
+		if err != nil {
+			return err
+		}
+		wrong := serverErrors
+		if runner.LeftOut(faults.name) {
+			wrong = fault{"nothing goes wrong", repeat(noRequest, traffic.Action{})}
+		}
+		err = runner.Try(ctx, "a whole life, while "+wrong.what, func(ctx context.Context, t *trial.Trial) error {
+			return withFault(ctx, t, life, wrong)
+		})
+		if err != nil {
+			return err
+		}
+		return undisclosed(runner)
+	},
+	afterAll: undisclosed,
+}
+
+func noRequest(traffic.Request) bool { return false }
+
+// undisclosed returns an error if a trial found the value of a Secret where it does not belong.
+func undisclosed(runner *trial.Runner) error {
+	found := runner.Disclosed()
+	if len(found) == 0 {
+		return nil
+	}
+	more := ""
+	if left := len(found) - shownDisclosures; left > 0 {
+		found, more = found[:shownDisclosures], fmt.Sprintf("\nand %d more", left)
+	}
+	return fmt.Errorf("expected no value of a Secret anywhere but in Secrets\nfound\n%s%s\n"+
+		"If the value of a key is no secret, such as a host name, leave out %q",
+		strings.Join(found, "\n"), more, secretsPart+"KEY")
+}
+
+// secretsPart begins the parts of the behaviour that can be left out: keys of Secrets.
+const secretsPart = "secrets/"

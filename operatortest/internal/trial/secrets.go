@@ -1,0 +1,233 @@
+package trial
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// minSecret is how many bytes a value must have to be looked for: shorter ones appear by chance.
+const minSecret = 8
+
+// secretKind is that of Kubernetes' own Secrets.
+var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
+
+// notSecret are keys of well-known types of Secrets whose values everyone may read.
+var notSecret = []string{"ca.crt", "tls.crt", corev1.ServiceAccountNamespaceKey}
+
+// lastApplied is where kubectl apply keeps a whole object, inside that object.
+const lastApplied = corev1.LastAppliedConfigAnnotation
+
+// secretWatch collects the values of the Secrets of a namespace, also of those that are deleted later.
+type secretWatch struct {
+	stop context.CancelFunc
+
+	mu sync.Mutex
+	// values are the keys and Secrets that have each value.
+	values map[string]string
+	// given is what users gave in resources, as JSON. It is no secret.
+	given []string
+}
+
+// watchSecrets looks at the Secrets of a namespace until stop is called.
+func (t *Trial) watchSecrets(ctx context.Context) error {
+	clients, err := kubernetes.NewForConfig(t.Cluster.Config)
+	if err != nil {
+		return fmt.Errorf("make a client to watch Secrets with: %w", err)
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	t.secrets = &secretWatch{stop: stop, values: map[string]string{}}
+	events, err := clients.CoreV1().Secrets(t.Namespace).Watch(running, metav1.ListOptions{TimeoutSeconds: new(watchTimeout)})
+	if err != nil {
+		stop()
+		return fmt.Errorf("watch the Secrets of %s: %w", t.Namespace, err)
+	}
+	go t.secrets.follow(events)
+	return nil
+}
+
+// follow ends with the watch. What it misses then, the list at the end of the trial has, or other trials.
+func (w *secretWatch) follow(events watch.Interface) {
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		if secret, ok := event.Object.(*corev1.Secret); ok {
+			w.add(secret)
+		}
+	}
+}
+
+func (w *secretWatch) add(secret *corev1.Secret) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, value := range secret.Data {
+		value := string(bytes.TrimSpace(value))
+		if len(value) >= minSecret && !slices.Contains(notSecret, key) {
+			w.values[value] = key + " in Secret " + secret.Name
+		}
+	}
+}
+
+// give notes what a user has put into a resource.
+func (w *secretWatch) give(content any) {
+	text, err := json.Marshal(content)
+	if err != nil {
+		return // then the API server does not get it either
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.given = append(w.given, string(text))
+}
+
+// needles are the forms in which values appear in texts, with words for what they are.
+func (w *secretWatch) needles(leftOut func(key string) bool) map[string]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	needles := map[string]string{}
+	for value, words := range w.values {
+		key, _, _ := strings.Cut(words, " in Secret ")
+		isGiven := func(given string) bool { return strings.Contains(given, value) }
+		if leftOut(key) || slices.ContainsFunc(w.given, isGiven) {
+			continue
+		}
+		for _, form := range formsOf(value) {
+			needles[form] = words
+		}
+	}
+	return needles
+}
+
+// formsOf are a value as it is, quoted by Go and in JSON, in base64 as a Secret has it in JSON, and as Go prints a slice of bytes, which is what
+// becomes of a whole Secret in a log line.
+func formsOf(value string) []string {
+	quoted, _ := json.Marshal(value) // a string always can be
+	decimals := strings.Trim(fmt.Sprintf("%d", []byte(value)), "[]")
+	return []string{
+		value, strings.Trim(strconv.Quote(value), `"`), strings.Trim(string(quoted), `"`), base64.StdEncoding.EncodeToString([]byte(value)),
+		decimals, strings.ReplaceAll(decimals, " ", ","),
+	}
+}
+
+// hidden is a line around a needle, with words in its place.
+func hidden(text, needle, words string) string {
+	before, after, _ := strings.Cut(text, needle)
+	before, after = before[strings.LastIndex(before, "\n")+1:], strings.SplitN(after, "\n", 2)[0]
+	const shown = 120
+	return before[max(0, len(before)-shown):] + "<" + words + ">" + after[:min(len(after), shown)]
+}
+
+// disclosures look for the values of Secrets where people can read them who may not read the Secrets.
+func (t *Trial) disclosures(ctx context.Context) error {
+	secrets := &corev1.SecretList{}
+	if err := t.Cluster.Admin.List(ctx, secrets, client.InNamespace(t.Namespace)); err != nil {
+		return fmt.Errorf("list the Secrets of %s: %w", t.Namespace, err)
+	}
+	for i := range secrets.Items {
+		t.secrets.add(&secrets.Items[i])
+	}
+	needles := t.secrets.needles(func(key string) bool { return t.LeftOut("secrets/" + key) })
+	if len(needles) == 0 {
+		return nil
+	}
+	texts, err := t.readable(ctx)
+	if err != nil {
+		return err
+	}
+	for _, where := range slices.Sorted(maps.Keys(texts)) {
+		for needle, words := range needles {
+			if strings.Contains(texts[where], needle) {
+				t.disclose(where, words, hidden(texts[where], needle, words))
+			}
+		}
+	}
+	return nil
+}
+
+// readable are the texts that no Secret may be in: logs, Events, and all other objects.
+func (t *Trial) readable(ctx context.Context) (map[string]string, error) {
+	texts := map[string]string{}
+	for i, operator := range t.instances {
+		texts[fmt.Sprintf("the log of operator %d", i+1)] = operator.log.String()
+	}
+	kinds := append(t.ChildKinds(), t.Sample.GroupVersionKind(), corev1.SchemeGroupVersion.WithKind("Event"))
+	made, err := t.MadeElse()
+	if err != nil {
+		return nil, err
+	}
+	for kind := range made {
+		kinds = append(kinds, kind)
+	}
+	for _, kind := range kinds {
+		objects, err := t.List(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			if !t.Foreign[object.GetUID()] {
+				texts[object.GetKind()+" "+object.GetName()] = leavesOf(published(object))
+			}
+		}
+	}
+	return texts, nil
+}
+
+// published is what of an object may hold no value of a Secret: of a Secret its labels and annotations.
+func published(object *unstructured.Unstructured) any {
+	if object.GroupVersionKind() != secretKind {
+		return object.Object
+	}
+	annotations := object.GetAnnotations()
+	delete(annotations, lastApplied)
+	return map[string]any{"labels": fmt.Sprint(object.GetLabels()), "annotations": fmt.Sprint(annotations)}
+}
+
+// leavesOf are all strings in an object, a line each. In JSON they would be quoted once more.
+func leavesOf(content any) string {
+	switch content := content.(type) {
+	case string:
+		return content + "\n"
+	case map[string]any:
+		text := &strings.Builder{}
+		for _, key := range slices.Sorted(maps.Keys(content)) {
+			text.WriteString(key + "\n" + leavesOf(content[key]))
+		}
+		return text.String()
+	case []any:
+		text := &strings.Builder{}
+		for _, item := range content {
+			text.WriteString(leavesOf(item))
+		}
+		return text.String()
+	}
+	return ""
+}
+
+// disclose notes a place in which a value was found.
+func (t *Trial) disclose(where, words, line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found := fmt.Sprintf("%s, in %s of the trial %s: %s", words, where, t.id, strings.TrimSpace(line))
+	if !slices.Contains(t.disclosed, found) {
+		t.disclosed = append(t.disclosed, found)
+	}
+}
+
+// Disclosed are the values of Secrets that all trials so far found where they don't belong.
+func (runner *Runner) Disclosed() []string {
+	runner.mu.Lock()
+	defer runner.mu.Unlock()
+	return slices.Sorted(slices.Values(runner.disclosed))
+}
