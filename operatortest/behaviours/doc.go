@@ -25,7 +25,8 @@
 //	faults           conflicts, throttling, errors, timeouts, lost replies and broken watches delay it only
 //	stale            an old view of the cluster leads to no duplicate and no lost change
 //	least-privilege  it runs under its own roles, and needs each of their rules
-//	failover         with leader election a second replica takes over, and two never write at once
+//	failover         with leader election a second replica takes over, and two never write at once; a write of
+//	                 the first one that arrives late does no lasting harm
 //	secrets          what is in Secrets is in no log, Event, status or other object
 //	shutdown         told to end, it finishes what it has begun and leaves no goroutine
 //

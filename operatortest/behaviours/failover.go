@@ -18,7 +18,8 @@ var failover = behaviour{
 	name:    "failover",
 	promise: "hands over to its second replica when the first is lost, and never writes from two at once",
 	advice: "leader election: workers and events start when the lease is won, and stop as soon as it is lost; " +
-		"a replica that loses it ends its process; the lease is given back only after the last worker is done",
+		"a replica that loses it ends its process; the lease is given back only after the last worker is done; " +
+		"a write that is still on its way then must be refused, by the resourceVersion in it, or be noticed and repaired",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		cases := []struct {
 			what string
@@ -28,7 +29,11 @@ var failover = behaviour{
 			{"the leader is told to end", (*trial.Instance).Stop},
 			{"the leader lives, and can't renew its lease", cutOffFromLease},
 		}
-		return trial.Each(ctx, len(cases), func(ctx context.Context, i int) error {
+		late := lateWrites()
+		return trial.Each(ctx, len(cases)+len(late), func(ctx context.Context, i int) error {
+			if i >= len(cases) {
+				return tryLateWrite(ctx, runner, late[i-len(cases)])
+			}
 			return runner.Try(ctx, cases[i].what, func(ctx context.Context, t *trial.Trial) error { return tryFailover(ctx, t, cases[i].lose) })
 		})
 	},

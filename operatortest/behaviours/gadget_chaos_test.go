@@ -220,7 +220,7 @@ func (r *gadgetReconciler) claimNewest(ctx context.Context, gadget *unstructured
 // or one that is no more.
 func (r *gadgetReconciler) patchConfigMap(ctx context.Context, changed, found *corev1.ConfigMap) error {
 	switch r.flaw {
-	case patchesByName:
+	case patchesByName, trustsMemory:
 		return r.Patch(ctx, changed, client.MergeFrom(found))
 	case overwritesOld:
 		changed.ResourceVersion = ""

@@ -72,7 +72,7 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options operatorte
 	reconciler := &gadgetReconciler{
 		Client: manager.GetClient(), live: manager.GetAPIReader(), recorder: manager.GetEventRecorder("gadget-operator"), warehouse: stock, flaw: mutation,
 	}
-	builder := ctrl.NewControllerManagedBy(manager).Named("gadget").For(newGadget())
+	builder := ctrl.NewControllerManagedBy(manager).Named("gadget").For(newGadget(), watchedChanges(mutation)...)
 	if mutation != ignoresChildren {
 		builder = builder.Owns(&corev1.ConfigMap{}).
 			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(reconciler.waitingFor))

@@ -182,7 +182,7 @@ func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructu
 	if !metav1.IsControlledBy(found, gadget) {
 		return fmt.Sprintf("ConfigMap %s belongs to someone else", found.Name), nil
 	}
-	if r.flaw == actsOnCreate {
+	if r.flaw == actsOnCreate || r.flaw == trustsMemory && r.hasWritten(gadget) {
 		return "", nil
 	}
 	if r.flaw == keepsToken {
@@ -290,6 +290,9 @@ func (r *gadgetReconciler) patchStatus(ctx context.Context, gadget *unstructured
 		unstructured.RemoveNestedField(gadget.Object, "status", "observedGeneration")
 	case hasPhase:
 		setPhase(gadget, conditions)
+	}
+	if r.flaw == patchesStatus {
+		return client.IgnoreNotFound(r.Status().Patch(ctx, gadget, client.MergeFrom(before)))
 	}
 	// The cache may be older than our own last write; the API server then refuses this one.
 	lock := client.MergeFromWithOptimisticLock{}

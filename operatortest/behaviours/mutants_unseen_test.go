@@ -202,6 +202,7 @@ var _ = DescribeTable("an operator that makes more, or nothing, is not caught fo
 	Entry(nil, selectsOwn, neighbours),
 	Entry(nil, recoversItself, converges),
 	Entry(nil, copiesSecret, secrets),
+	Entry(nil, patchesByName, failover),
 	Entry(nil, hasPhase, converges, update, transitions, misoperation, deletion),
 	Entry(nil, warnsOnly, misoperation),
 	Entry(nil, runsPods, misoperation),

@@ -35,6 +35,9 @@ type Rule func(Request) Action
 type Action struct {
 	// Hold delays the request until the channel is closed; what follows applies then.
 	Hold <-chan struct{}
+	// Delay has the request on its way until the channel is closed: it arrives then even if the operator has given it up,
+	// or is dead. Nothing else is done to it.
+	Delay <-chan struct{}
 	// Answer replies in place of the API server, which does not see the request.
 	Answer *Answer
 	// Drop fails the request, and the API server does not see it.
@@ -58,6 +61,8 @@ type Tap struct {
 	dead bool
 	// confine changes a request that is for all namespaces. Nil if the operator may see all of them.
 	confine func(*http.Request, *Request)
+	// killed is closed by Kill.
+	killed chan struct{}
 	// watches are the open ones, holds the matches that keep their events back.
 	watches map[*watch]struct{}
 	holds   map[*hold]struct{}
@@ -65,7 +70,7 @@ type Tap struct {
 
 // New returns a Tap that lets everything pass.
 func New() *Tap {
-	return &Tap{began: time.Now(), watches: map[*watch]struct{}{}, holds: map[*hold]struct{}{}}
+	return &Tap{began: time.Now(), killed: make(chan struct{}), watches: map[*watch]struct{}{}, holds: map[*hold]struct{}{}}
 }
 
 // Config returns a copy of the configuration whose requests go through the Tap.
@@ -90,6 +95,11 @@ func (t *Tap) SetRule(rule Rule) {
 func (t *Tap) Kill() {
 	t.mu.Lock()
 	t.dead = true
+	select {
+	case <-t.killed:
+	default:
+		close(t.killed)
+	}
 	t.mu.Unlock()
 	t.CutWatches()
 }

@@ -290,3 +290,40 @@ func TestManyAtOnce(t *testing.T) {
 		g.Expect(i == 0 || request.At >= log[i-1].At).To(BeTrue(), "the log is in the order in which the requests were made")
 	}
 }
+
+func TestADelayedRequestArrives(t *testing.T) {
+	tests := map[string]func(tap *Tap, giveUp func()){
+		"although the operator gave it up": func(_ *Tap, giveUp func()) { giveUp() },
+		"although the operator is dead":    func(tap *Tap, _ func()) { tap.Kill() },
+	}
+	for name, end := range tests {
+		t.Run(name, func(t *testing.T) {
+			g, server, tap := NewWithT(t), newServer(t), New()
+			clients := newClient(g, tap, server.config)
+			arrive := make(chan struct{})
+			tap.SetRule(func(Request) Action { return Action{Delay: arrive} })
+			ctx, giveUp := context.WithCancel(t.Context())
+			result := make(chan error, 1)
+			go func() { result <- create(ctx, clients) }()
+			g.Eventually(tap.Requests).WithTimeout(waitTimeout).Should(HaveLen(1))
+
+			end(tap, giveUp)
+
+			g.Eventually(result).WithTimeout(waitTimeout).Should(Receive(HaveOccurred()))
+			g.Expect(server.received.Load()).To(BeZero())
+			g.Expect(tap.Requests()[0].Done).To(BeFalse(), "it is still on its way")
+			close(arrive)
+			g.Eventually(tap.Requests).WithTimeout(waitTimeout).Should(HaveExactElements(And(HaveField("Done", true), HaveField("Status", http.StatusOK))))
+			g.Expect(server.received.Load()).To(BeEquivalentTo(1))
+		})
+	}
+}
+
+func TestADelayedRequestIsAnswered(t *testing.T) {
+	g, server, tap := NewWithT(t), newServer(t), New()
+	clients := newClient(g, tap, server.config)
+	arrive := make(chan struct{})
+	tap.SetRule(func(Request) Action { return Action{Delay: arrive} })
+	close(arrive)
+	g.Expect(create(t.Context(), clients)).To(Succeed())
+}

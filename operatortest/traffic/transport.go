@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -49,6 +50,9 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 			return t.tap.end(entry, Action{}, nil, ErrKilled)
 		}
 	}
+	if action.Delay != nil {
+		return t.delay(entry, action, request)
+	}
 	if action.CutWatches {
 		t.tap.CutWatches()
 	}
@@ -70,6 +74,45 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	response.Body = t.tap.openWatch(parsed, response.Body)
 	return response, nil
+}
+
+// delay sends a request late, whatever has become of the operator. Where the network is slow, neither the end of a process nor
+// that of its connection takes back what it has sent.
+func (t *transport) delay(entry *Request, action Action, request *http.Request) (*http.Response, error) {
+	sent := request.Clone(context.WithoutCancel(request.Context()))
+	if request.Body != nil {
+		body, err := io.ReadAll(request.Body)
+		_ = request.Body.Close()
+		if err != nil {
+			return t.tap.end(entry, Action{}, nil, err)
+		}
+		sent.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	type reply struct {
+		response *http.Response
+		err      error
+	}
+	replies := make(chan reply, 1)
+	go func() {
+		<-action.Delay
+		response, err := t.next.RoundTrip(sent)
+		response, err = t.tap.end(entry, Action{}, response, err) //nolint:bodyclose // the operator closes it, or the goroutine below
+		replies <- reply{response, err}
+	}()
+	givenUp := ErrKilled
+	select {
+	case got := <-replies:
+		return got.response, got.err
+	case <-request.Context().Done():
+		givenUp = request.Context().Err()
+	case <-t.tap.killed:
+	}
+	go func() {
+		if got := <-replies; got.response != nil {
+			_ = got.response.Body.Close()
+		}
+	}()
+	return nil, givenUp
 }
 
 func (a Answer) response(request *http.Request) (*http.Response, error) {

@@ -1,0 +1,36 @@
+package behaviours
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// Flaws that show when a write of a former leader arrives late. A sound operator that patches without a resourceVersion
+// notices such a write, and repairs what it did: that is patchesByName.
+const (
+	trustsMemory  mutation = "patches without a resourceVersion, and remembers for which generation it has written its ConfigMap"
+	patchesStatus mutation = "patches its status without a resourceVersion, and looks at a gadget only when its generation changes"
+)
+
+// hasWritten tells whether it was called for this generation of a gadget before.
+func (r *gadgetReconciler) hasWritten(gadget *unstructured.Unstructured) bool {
+	_, again := r.memory.LoadOrStore([2]any{gadget.GetUID(), gadget.GetGeneration()}, true)
+	return again
+}
+
+// watchedChanges are the changes of a gadget that reach the reconciler.
+func watchedChanges(flaw mutation) []builder.ForOption {
+	if flaw != patchesStatus {
+		return nil
+	}
+	return []builder.ForOption{builder.WithPredicates(predicate.GenerationChangedPredicate{})}
+}
+
+var _ = Describe("the test kit", func() {
+	catches("can't bear a late write",
+		mutant{failover, trustsMemory, "when the second replica had the spec met, a write of the first arrived:"},
+		mutant{failover, patchesStatus, "patch gadgets.test.example.com/status"},
+	)
+})
