@@ -89,6 +89,7 @@ type Operator struct {
 	//	misoperation/pods             the status is about the children themselves, whether their pods run or not
 	//	update/spec.PATH              a field that has no effect until later
 	//	secrets/KEY                   a key of Secrets whose value is no secret, such as "secrets/host"
+	//	growth/memory                 a bounded cache that is larger than what the kit creates, or a suite that itself keeps what it sees
 	//	least-privilege/VERB RESOURCE a permission that the kit has no use for, such as "least-privilege/create tokenreviews.authentication.k8s.io"
 	LeftOut map[string]string
 	// External is the world outside Kubernetes in which the operator makes something. Nil if there is none.

@@ -47,6 +47,7 @@ var behaviours = []behaviour{
 	leastPrivilege,
 	failover,
 	secrets,
+	growth,
 	shutdown,
 }
 

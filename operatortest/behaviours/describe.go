@@ -85,7 +85,7 @@ func checkLeftOut(leftOut map[string]string) error {
 		known := slices.ContainsFunc(behaviours, func(b behaviour) bool { return b.name == whole })
 		if isPart {
 			known = name == "converges/observedGeneration" || name == trial.Claims || name == "collision/event" ||
-				name == "misoperation/report" || name == "misoperation/pods" ||
+				name == "misoperation/report" || name == "misoperation/pods" || name == "growth/memory" ||
 				name == trial.AppliedEnv || name == trial.AppliedAnnotations || name == trial.AppliedSecrets ||
 				whole == update.name && strings.HasPrefix(part, "spec.") || whole == leastPrivilege.name && part != "" || whole == secrets.name && part != ""
 		}

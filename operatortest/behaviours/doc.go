@@ -28,6 +28,7 @@
 //	failover         with leader election a second replica takes over, and two never write at once; a write of
 //	                 the first one that arrives late does no lasting harm
 //	secrets          what is in Secrets is in no log, Event, status or other object
+//	growth           after many resources have come and gone, none has left a goroutine, watch or copy
 //	shutdown         told to end, it finishes what it has begun and leaves no goroutine
 //
 // Each has a label of that name: go test -ginkgo.label-filter=crash tries one. [Run] does the same without Ginkgo, and

@@ -96,6 +96,11 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	tellsOnError:     (*gadgetReconciler).keepPassword,
 	printsSecret:     (*gadgetReconciler).keepPassword,
 	copiesSecret:     (*gadgetReconciler).keepPassword,
+	waitsForEver:     (*gadgetReconciler).accumulate,
+	keepsAll:         (*gadgetReconciler).accumulate,
+	watchesForEach:   (*gadgetReconciler).accumulate,
+	keepsLast:        (*gadgetReconciler).accumulate,
+	startsWorkers:    (*gadgetReconciler).accumulate,
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {

@@ -69,8 +69,12 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options operatorte
 	if err != nil {
 		return err
 	}
+	kept, err := newHoard(ctx, restConfig)
+	if err != nil {
+		return err
+	}
 	reconciler := &gadgetReconciler{
-		Client: manager.GetClient(), live: manager.GetAPIReader(), recorder: manager.GetEventRecorder("gadget-operator"), warehouse: stock, flaw: mutation,
+		Client: manager.GetClient(), live: manager.GetAPIReader(), recorder: manager.GetEventRecorder("gadget-operator"), warehouse: stock, flaw: mutation, hoard: kept,
 	}
 	builder := ctrl.NewControllerManagedBy(manager).Named("gadget").For(newGadget(), watchedChanges(mutation)...)
 	if mutation != ignoresChildren {

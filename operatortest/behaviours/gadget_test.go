@@ -39,6 +39,7 @@ type gadgetReconciler struct {
 	warehouse *warehouse
 	flaw      mutation
 	memory    sync.Map // what some flaws keep between two reconciles
+	*hoard             // what some others do
 }
 
 func newGadget() *unstructured.Unstructured {

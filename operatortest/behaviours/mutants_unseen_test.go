@@ -203,6 +203,8 @@ var _ = DescribeTable("an operator that makes more, or nothing, is not caught fo
 	Entry(nil, recoversItself, converges),
 	Entry(nil, copiesSecret, secrets),
 	Entry(nil, patchesByName, failover),
+	Entry(nil, keepsLast, growth),
+	Entry(nil, startsWorkers, growth),
 	Entry(nil, hasPhase, converges, update, transitions, misoperation, deletion),
 	Entry(nil, warnsOnly, misoperation),
 	Entry(nil, runsPods, misoperation),

@@ -14,6 +14,9 @@ type Version struct {
 	Deleted bool
 }
 
+// Watching counts the matching watches that are open.
+func (t *Tap) Watching(match func(Request) bool) int { return len(t.openWatches(match)) }
+
 // Kept counts the events about objects that matching watches keep back now. Once a change
 // is among them, the operator's next read of its cache is out of date for certain.
 func (t *Tap) Kept(match func(Request) bool) int {

@@ -1,0 +1,83 @@
+package behaviours
+
+import (
+	"context"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Flaws of an operator that runs for long.
+const (
+	waitsForEver   mutation = "starts a goroutine in each reconcile that ends with the process"
+	keepsAll       mutation = "keeps a copy of each gadget that it has seen"
+	watchesForEach mutation = "opens a watch for each gadget, and never closes it"
+)
+
+// Sound operators like these.
+const (
+	keepsLast     mutation = "keeps a copy of the gadget that it has seen last"
+	startsWorkers mutation = "starts a goroutine for each of the first three gadgets"
+)
+
+// hoard is what operators of these kinds need.
+type hoard struct {
+	ended   context.Context // that of the process
+	watcher client.WithWatch
+	mu      sync.Mutex
+	workers int
+}
+
+func (r *gadgetReconciler) accumulate(ctx context.Context, gadget *unstructured.Unstructured) error {
+	switch r.flaw {
+	case waitsForEver:
+		go func() { <-r.ended.Done() }()
+	case keepsAll:
+		r.memory.Store(gadget.GetUID(), gadget.DeepCopy())
+	case keepsLast:
+		r.memory.Store("last", gadget.DeepCopy())
+	case startsWorkers:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if _, known := r.memory.LoadOrStore(gadget.GetUID(), true); !known && r.workers < 3 {
+			r.workers++
+			go func() { <-r.ended.Done() }()
+		}
+	case watchesForEach:
+		if _, watched := r.memory.LoadOrStore(gadget.GetUID(), true); !watched {
+			watch, err := r.watcher.Watch(r.ended, &corev1.ConfigMapList{}, client.InNamespace(gadget.GetNamespace()))
+			if err != nil {
+				return err
+			}
+			go func() {
+				for range watch.ResultChan() {
+				}
+			}()
+		}
+	}
+	return r.alsoMake(ctx, gadget, nil)
+}
+
+func newHoard(ctx context.Context, config *rest.Config) (*hoard, error) {
+	watcher, err := client.NewWithWatch(config, client.Options{})
+	return &hoard{ended: ctx, watcher: watcher}, err
+}
+
+var _ = DescribeTable("an operator that grows is caught", expectCaught,
+	Entry(nil, growth, waitsForEver, "accumulate.func1 after each round"),
+	Entry(nil, growth, keepsAll, "the process has more memory in use after each round, in bytes"),
+	Entry(nil, growth, watchesForEach, "the operator has more open watches after each round"),
+)
+
+var _ = It("what grows now and then is no leak", func() {
+	Expect(rises([]int64{10, 12, 14, 16}, 2)).To(BeTrue())
+	Expect(rises([]int64{10, 15, 17, 19}, 2)).To(BeTrue())
+	Expect(rises([]int64{10, 18, 18, 18}, 2)).To(BeFalse(), "a pool that was filled")
+	Expect(rises([]int64{10, 12, 11, 30}, 2)).To(BeFalse(), "noise")
+	Expect(rises([]int64{10, 11, 12, 13}, 2)).To(BeFalse(), "less than one for each resource")
+})
