@@ -138,7 +138,8 @@ children:
   {{- if .Once}}
   # Only one of the two runs left this object, {{.First}}: correct the name, or find out why.
   {{- else if .Generated}}
-  # The name is generated, such as {{.First}}. No expression can give it, so drift fails for this child: leave it out with a reason.
+  # The name is generated, such as {{.First}}. No expression can give it: drift fails for this child, and collision leaves it alone.
+  # Leave drift out with a reason, or have the operator make a name that follows from the resource.
   {{- else if .Constant}}
   # The same name in both runs, and it follows from no field: two resources in one namespace would share the object.
   {{- end}}
