@@ -19,7 +19,7 @@ import (
 var catchTimeout = 5 * time.Second
 
 // sideBySide is how many broken operators are tried at a time: each of them is mostly waited for.
-const sideBySide = 3
+const sideBySide = 5
 
 // mutant is an operator with a flaw, the behaviour that it lacks, and a part of what the kit says then.
 type mutant struct {
