@@ -152,7 +152,7 @@ func (c *Copy) judge(step Step, found outcome) *Finding {
 			}
 		}
 		finding.Found = strings.Join(all, "\n")
-		if hang := c.hang(found.output); hang != "" {
+		if hang := c.hang(found.output); hang != "" && !found.reported {
 			finding.Early = true
 			finding.Found, finding.Open = "it does not end, or it panics: see "+hang+"\n"+firstLines(finding.Found, 12), hang
 		}

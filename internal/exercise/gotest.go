@@ -35,6 +35,8 @@ type outcome struct {
 	built bool
 	// failures are the tests that failed, and what they say.
 	failures []testFailure
+	// reported tells that the failures are from the specs' own report, so the process ended as it should.
+	reported bool
 	// output is all that was printed.
 	output string
 	err    error
@@ -176,7 +178,7 @@ func (o *outcome) readSpecs(path string) {
 	if err != nil || json.Unmarshal(content, &suites) != nil {
 		return // the process ended early: its output says why
 	}
-	o.tests, o.failures = 0, nil
+	o.tests, o.failures, o.reported = 0, nil, true
 	for _, suite := range suites {
 		for _, spec := range suite.SpecReports {
 			name := strings.TrimSpace(strings.Join(append(spec.ContainerHierarchyTexts, spec.LeafNodeText), " "))
