@@ -31,6 +31,7 @@ const (
 func chaoticOperator(mutation mutation, operator operatortest.Operator) operatortest.Operator {
 	switch mutation {
 	case namesAnew:
+		operator.Roles = []string{"testdata/gadget/role-live.yaml"}
 		operator.Children[0].Name = func(gadget *unstructured.Unstructured) string { return gadget.GetAnnotations()[nameAnnotation] }
 		operator.Normalize = func(object *unstructured.Unstructured) {
 			annotations := object.GetAnnotations()
@@ -104,6 +105,10 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {
+	// From the cache it would not see its own annotation at once, and fail without being killed.
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(gadget), gadget); err != nil {
+		return client.IgnoreNotFound(err)
+	}
 	if err := r.begin(ctx, gadget); err != nil {
 		return err
 	}
