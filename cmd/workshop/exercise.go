@@ -20,10 +20,10 @@ import (
 	"example.com/operator-workshop/internal/toolchain"
 )
 
-// exerciseVerbs are what `make stage-N` does with the learner's own copy of a stage.
+// exerciseVerbs are the words after `make stage-N` that concern the learner's own copy of a stage.
 var exerciseVerbs = []string{"start", "check", "hint", "diff", "solve", "reset"}
 
-// errNotDone says that a check found a step that is not done. What was found is printed already.
+// errNotDone means that a check found a step that is not done. The finding is already printed.
 var errNotDone = errors.New("a step of the exercises is not done")
 
 // exercise runs one of the verbs.
@@ -36,7 +36,7 @@ func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) 
 	out := cmd.OutOrStdout()
 	if verb == "start" {
 		if step != "" {
-			return fmt.Errorf("start begins a stage as a whole: `make stage-%d start`", stage.Number)
+			return fmt.Errorf("start makes a copy of the whole stage and takes no STEP: `make stage-%d start`", stage.Number)
 		}
 		if err := own.Start(); err != nil {
 			return err
@@ -49,7 +49,7 @@ func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) 
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%s begins anew. What you had is in %s.\n", a.short(own.Path), kept)
+		fmt.Fprintf(out, "%s is a new copy. What you had is in %s.\n", a.short(own.Path), kept)
 		return printNext(out, own)
 	}
 	if step == "" && verb != "check" {
@@ -72,7 +72,7 @@ func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) 
 	case "solve":
 		return replace(out, own.Solve, step, "solved")
 	default:
-		return replace(out, own.Undo, step, "taken back")
+		return replace(out, own.Undo, step, "undone")
 	}
 }
 
@@ -99,7 +99,7 @@ func (a *app) makeInCopy(cmd *cobra.Command, dir string, targets []string) error
 	return nil
 }
 
-// check goes through the steps that are not done, or checks one.
+// check checks the steps that are not done, or only one.
 func (a *app) check(cmd *cobra.Command, own *exercise.Copy, only string) error {
 	out := cmd.OutOrStdout()
 	finding, err := own.Check(cmd.Context(), only, func(step exercise.Step, again bool) {
@@ -135,11 +135,11 @@ func printFinding(out io.Writer, own *exercise.Copy, finding *exercise.Finding) 
 	if finding.Command != "" {
 		field(out, "repeat", "cd work/"+filepath.Base(own.Path)+" && "+finding.Command)
 	}
-	field(out, "next", fmt.Sprintf("make stage-%d check; make stage-%d hint helps, make stage-%d diff compares with the solution, make stage-%d solve takes it",
+	field(out, "next", fmt.Sprintf("make stage-%d check; make stage-%d hint gives hints, make stage-%d diff compares with the solution, make stage-%d solve takes it",
 		own.Number, own.Number, own.Number, own.Number))
 }
 
-// field prints a heading and lines below each other.
+// field prints a name and a text, whose lines are aligned beside it.
 func field(out io.Writer, name, text string) {
 	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		if i > 0 {
@@ -218,7 +218,7 @@ func (a *app) diff(ctx context.Context, out io.Writer, own *exercise.Copy, id st
 		}
 	}
 	if same {
-		fmt.Fprintf(out, "Step %s is as in the solution.\n", id)
+		fmt.Fprintf(out, "Step %s is the same as in the solution.\n", id)
 	}
 	return nil
 }
@@ -302,7 +302,7 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 	}
 }
 
-// fillBoxes writes the boxes of the exercises into the chapters, or only fails if one is out of date.
+// fillBoxes writes the boxes of the exercises into the chapters. With check it writes nothing, and fails if a box is out of date.
 func (a *app) fillBoxes(out io.Writer, check bool) error {
 	stages, err := a.repo.Stages()
 	if err != nil {
@@ -322,7 +322,7 @@ func (a *app) fillBoxes(out io.Writer, check bool) error {
 		}
 		filled, err := exercises.FillBoxes(string(text))
 		if err == nil && check && filled != string(text) {
-			err = errors.New("a box of the exercises is not what exercises.yaml says; run `make generate`")
+			err = errors.New("a box of the exercises differs from exercises.yaml: run `make generate`")
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.short(stage.Chapter), err)

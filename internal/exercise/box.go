@@ -12,12 +12,12 @@ import (
 // boxEnd closes the box of a step in a chapter.
 const boxEnd = "<!-- end of your turn -->"
 
-// FillBoxes writes each step's box into the text of the chapter, between two comments: the first names the step.
+// FillBoxes writes each step's box into the text of the chapter, between two comments, of which the first names the step.
 //
 //	<!-- your turn 2.9a -->
 //	<!-- end of your turn -->
 //
-// It is an error if a step has no box, or a box no step.
+// A step without exactly one box is an error, and so is a box without a step.
 func (s *Stage) FillBoxes(chapter string) (string, error) {
 	filled := chapter
 	var problems []error
@@ -26,7 +26,7 @@ func (s *Stage) FillBoxes(chapter string) (string, error) {
 		before, rest, found := strings.Cut(filled, begin)
 		_, after, ends := strings.Cut(rest, boxEnd)
 		if !found || !ends || strings.Contains(after, begin) {
-			problems = append(problems, fmt.Errorf("step %s has no box in the chapter, or two: put %s and %s where its turn is", step.ID, strings.TrimSpace(begin), boxEnd))
+			problems = append(problems, fmt.Errorf("step %s must have one box in the chapter: put %s and %s where the learner should do the step", step.ID, strings.TrimSpace(begin), boxEnd))
 			continue
 		}
 		box, err := s.box(at)
@@ -62,10 +62,10 @@ func (s *Stage) box(at int) (string, error) {
 	return "\n" + box.String() + "\n", nil
 }
 
-// lineLength is how long the lines of the chapters are.
+// lineLength is how long a line of a chapter may be.
 const lineLength = 120
 
-// word matches what stays on one line: code is not broken.
+// word matches what stays on one line. Code is not broken at its spaces.
 var word = regexp.MustCompile("[^\\s`]*(`[^`]*`[^\\s`]*)+|\\S+")
 
 // wrap breaks text into lines at spaces.

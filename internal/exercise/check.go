@@ -13,22 +13,22 @@ import (
 	"strings"
 )
 
-// Finding is why a step is not done.
+// Finding says why a step is not done.
 type Finding struct {
-	// Step is the step that is not done. For a compile error it may be another than the one that was checked.
+	// Step is the step that is not done. A compile error may belong to a step other than the one that was checked.
 	Step Step
-	// Found is what was found, in lines.
+	// Found is what the check found, in one or more lines.
 	Found string
-	// Open is the file and line to work on, as seen from the checkout's root; empty if it is not known.
+	// Open is the file and line to work on, relative to the checkout's root; empty if unknown.
 	Open string
 	// Command repeats the check in the copy's folder; empty if nothing was run.
 	Command string
-	// Unbuilt says that the program or its tests do not compile, Early that the tests ended before they could say anything.
+	// Unbuilt means that the program or its tests do not compile, Early that the tests ended before they could report a result.
 	Unbuilt, Early bool
 }
 
-// Check goes through the steps that are not done yet, calls passed for each that is, and stops at the first that is not. When
-// all are done, they are checked once more. If only is not empty, that step alone is checked.
+// Check checks the steps that are not done yet, in order. It calls passed for each that passes, and returns what it found at the
+// first that does not. When all are done, it checks all of them once more. If only is not empty, it checks that step alone.
 func (c *Copy) Check(ctx context.Context, only string, passed func(step Step, again bool)) (*Finding, error) {
 	if only != "" {
 		return c.checkSteps(ctx, []string{only}, false, passed)
@@ -74,7 +74,7 @@ func (c *Copy) checkSteps(ctx context.Context, ids []string, again bool, passed 
 	return nil, nil
 }
 
-// give adds the files that come with a step and that learners need not write, unless they are there.
+// give adds the files that learners get with a step and need not write. It does not overwrite any.
 func (c *Copy) give(step Step) error {
 	_, before, after, err := c.around(step.ID)
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *Copy) CheckStep(ctx context.Context, id string) (*Finding, error) {
 	return nil, nil
 }
 
-// judge returns nil if the run was a success.
+// judge returns why the run shows that the step is not done, nil if it succeeded.
 func (c *Copy) judge(step Step, found outcome) *Finding {
 	finding := &Finding{Step: step, Command: found.command}
 	switch {
@@ -175,10 +175,10 @@ func firstLines(text string, most int) string {
 	return strings.Join(lines[:min(len(lines), most)], "\n")
 }
 
-// compilerLine matches what the compiler says about a place.
+// compilerLine matches a compiler message with a file and a line.
 var compilerLine = regexp.MustCompile(`(?m)^\s*(?:vet: )?(\S+\.go):(\d+):(?:\d+:)? .*$`)
 
-// compilerLines are the compiler's words without go's headings.
+// compilerLines returns the compiler's messages without go's headings, at most ten.
 func compilerLines(output string) string {
 	var lines []string
 	for _, match := range compilerLine.FindAllString(output, 10) {
@@ -190,7 +190,7 @@ func compilerLines(output string) string {
 	return strings.Join(lines, "\n")
 }
 
-// stepOfError finds the step that the first line with an error belongs to.
+// stepOfError returns the step and the place of the first compile error outside the tests.
 func (c *Copy) stepOfError(checked Step, output string) (Step, string) {
 	for _, match := range compilerLine.FindAllStringSubmatch(output, -1) {
 		path := filepath.Join(c.Path, match[1])
@@ -211,7 +211,8 @@ func (c *Copy) stepOfError(checked Step, output string) (Step, string) {
 	return checked, ""
 }
 
-// stepAt is the last step that changes the declaration on a line of the copy, nil if none does.
+// stepAt returns the step that the declaration on a line of the copy belongs to: of the steps up to the next one to do, the last
+// that changes it. It returns nil if none does.
 func (c *Copy) stepAt(name string, line int) (*Step, error) {
 	theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
 	if err != nil {
@@ -244,7 +245,7 @@ func (c *Copy) stepAt(name string, line int) (*Step, error) {
 	return nil, nil
 }
 
-// declarationsOf are the names of what a step changes, by file. For a file that is no Go code it is one empty name.
+// declarationsOf returns the names of the declarations that a step changes, by file. A file that is not Go has one empty name.
 func (s *Stage) declarationsOf(at int) (map[string][]string, error) {
 	before, err := s.Form(at)
 	if err != nil {
@@ -270,7 +271,7 @@ func (s *Stage) declarationsOf(at int) (map[string][]string, error) {
 	return found, nil
 }
 
-// open is where the work on a step begins: the comment that says so, or else what the step changes.
+// open returns where to begin with a step: the comment that names it or, if there is none, what the step changes.
 func (c *Copy) open(step Step) (string, error) {
 	at, err := c.index(step.ID)
 	if err != nil {
@@ -312,7 +313,7 @@ func (c *Copy) open(step Step) (string, error) {
 // frame matches a line of a goroutine's stack.
 var frame = regexp.MustCompile(`(?m)^\s+(/.+\.go):(\d+)`)
 
-// hang is the first place of the learner's code, tests apart, in the stacks of a test that ran out of time or panicked.
+// hang returns the first place in the learner's code, without tests, in the stacks of a test that timed out or panicked.
 func (c *Copy) hang(output string) string {
 	if !strings.Contains(output, "goroutine ") {
 		return ""

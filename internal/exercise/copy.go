@@ -21,21 +21,21 @@ type Copy struct {
 // workFolder is where the copies are, in the checkout.
 const workFolder = "work"
 
-// links are folders of the checkout that a stage's files name by relative paths.
+// links are folders of the checkout that a stage's files refer to by relative paths.
 var links = []string{"bin", "tools", ".workshop"}
 
-// Copy is the learner's copy of the stage, which need not exist.
+// Copy returns the learner's copy of the stage, which may not exist yet.
 func (s *Stage) Copy(makeTargets func(dir string, targets ...string) error) *Copy {
 	return &Copy{Stage: s, Path: filepath.Join(s.Root, workFolder, filepath.Base(s.Dir)), Make: makeTargets}
 }
 
-// work is the folder of all copies.
+// work returns the folder of all copies.
 func (c *Copy) work() string { return filepath.Dir(c.Path) }
 
-// name is how a copy is called in messages.
+// name returns what messages call the copy.
 func (c *Copy) name() string { return workFolder + "/" + filepath.Base(c.Path) }
 
-// Exists returns an error that says what to do if there is no copy.
+// Exists returns nil if there is a copy, and otherwise an error that says what to do.
 func (c *Copy) Exists() error {
 	if len(c.Steps) == 0 {
 		return fmt.Errorf("stage %d has no exercises yet: `make stage-%d` plays its chapter", c.Number, c.Number)
@@ -83,7 +83,7 @@ func (c *Copy) Start() error {
 // prepareWork makes the folder of all copies.
 func (c *Copy) prepareWork() error {
 	if err := os.MkdirAll(c.work(), 0o755); err != nil {
-		return fmt.Errorf("make the folder of the exercises: %w", err)
+		return fmt.Errorf("make the folder of the copies: %w", err)
 	}
 	for _, name := range links {
 		err := os.Symlink(filepath.Join("..", name), filepath.Join(c.work(), name))
@@ -94,7 +94,7 @@ func (c *Copy) prepareWork() error {
 	return nil
 }
 
-// use enters the copy in the workspace of all copies, so that go, gopls and a debugger work there without a flag.
+// use adds the copy to the Go workspace of all copies, so that go, gopls and a debugger work there without a flag.
 func (c *Copy) use() error {
 	path := filepath.Join(c.work(), "go.work")
 	content, err := os.ReadFile(path)
@@ -116,7 +116,7 @@ func (c *Copy) use() error {
 	return nil
 }
 
-// Reset begins the whole copy anew. It returns where the old one is kept.
+// Reset replaces the copy by a new one. It returns where the old one is kept.
 func (c *Copy) Reset() (kept string, err error) {
 	if _, err := os.Stat(c.Path); err != nil {
 		return "", c.Exists()
@@ -150,7 +150,7 @@ func (c *Copy) keepFolder(what string) (string, error) {
 	}
 }
 
-// relative is a path as a learner in the checkout's root sees it.
+// relative returns a path relative to the checkout's root, where learners run make.
 func (c *Copy) relative(path string) string {
 	short, err := filepath.Rel(c.Root, path)
 	if err != nil {

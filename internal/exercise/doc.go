@@ -1,8 +1,8 @@
 // Package exercise lets learners write the stages themselves. A stage's exercises.yaml lists its steps; comments in its files
-// mark which step each piece belongs to, see package form. From these follow the copy that a learner begins with, the form of
-// every file after every step, what is compared and solved, and what each step is checked by.
+// mark which step each piece belongs to, see package form. From these the package derives the copy that a learner begins with,
+// the form of every file after every step, the solutions, and the tests that check a step.
 //
-// A learner's copies lie in the folder work of the checkout. The tests in them are replaced by those of the course when a step
-// is checked, so the course may grow, and nobody passes by changing a test. Nothing that a learner wrote is ever deleted: what
-// would be overwritten is moved to work/kept first.
+// A learner's copies are in the folder work of the checkout. A check uses the tests of the course in place of those in the copy, so
+// that the course may get new tests, and changing a test does not make a step pass. Nothing that a learner wrote is ever deleted:
+// what would be overwritten is saved in work/kept first.
 package exercise

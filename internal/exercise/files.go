@@ -14,20 +14,20 @@ import (
 	"example.com/operator-workshop/internal/exercise/form"
 )
 
-// tree are files by their path, which is relative and has slashes.
+// tree maps relative paths, with slashes, to files.
 type tree map[string]file
 
 type file struct {
 	content []byte
 	mode    fs.FileMode
-	// given says that learners get the file when it is time, and need not write it.
+	// given means that learners get the file with a step, and need not write it.
 	given bool
 }
 
-// left are folders and files of a stage that are not copied: what was built there.
+// left are the folder and the file of a stage that are not copied: what was built there, and the list of steps.
 var left = []string{"bin", FileName}
 
-// Form returns the stage's files after the first so many steps.
+// Form returns the stage's files as they are when the first done steps are done.
 func (s *Stage) Form(done int) (tree, error) {
 	files := tree{}
 	err := filepath.WalkDir(s.Dir, func(found string, entry fs.DirEntry, err error) error {
@@ -84,7 +84,7 @@ func (t tree) write(dir string) error {
 	return nil
 }
 
-// differing are the names of the files that differ between two forms, in order.
+// differing returns the names of the files that differ between two forms, sorted.
 func differing(before, after tree) []string {
 	names := map[string]bool{}
 	for name, file := range after {
@@ -100,7 +100,7 @@ func differing(before, after tree) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// generated tells whether a file is the work of a generator, and not of a learner.
+// generated tells whether a generator writes the file, not a learner.
 func generated(name string) bool {
 	return strings.HasPrefix(path.Base(name), "zz_generated") || strings.Contains(name, "pkg/generated/") || strings.Contains(name, "config/crd/bases/") ||
 		strings.Contains(name, "config/rbac/role")

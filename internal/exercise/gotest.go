@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// goTestTimeout bounds Go tests, of which an endless loop of the learner's must not make more than a short wait.
+// goTestTimeout bounds Go tests, so that a learner waits only briefly for an endless loop.
 var goTestTimeout = 20 * time.Second
 
 const (
 	// specTimeout bounds Ginkgo specs, which need a control plane.
 	specTimeout = 3 * time.Minute
-	// waitTimeout is how long the test kit waits for what a learner's operator never does.
+	// waitTimeout is how long the test kit waits for something that the learner's operator may never do.
 	waitTimeout = 15 * time.Second
 )
 
@@ -31,13 +31,13 @@ type outcome struct {
 	command string
 	// tests is how many tests or specs ran.
 	tests int
-	// built is false if the program or its tests do not compile; output are the compiler's lines then.
+	// built is false if the program or its tests do not compile. Then output has the compiler's messages.
 	built bool
-	// failures are the tests that failed, and what they say.
+	// failures are the tests that failed, with their messages.
 	failures []testFailure
-	// reported tells that the failures are from the specs' own report, so the process ended as it should.
+	// reported means that the failures are from the specs' own report, so the process ended regularly.
 	reported bool
-	// output is all that was printed.
+	// output is everything that was printed.
 	output string
 	err    error
 }
@@ -94,7 +94,7 @@ func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome
 	return found, nil
 }
 
-// quoted is a command line.
+// quoted returns the arguments as a command line for a shell.
 func quoted(args []string) string {
 	var words []string
 	for _, arg := range args {
@@ -112,7 +112,7 @@ type event struct{ Action, Test, Output string }
 func read(output []byte) outcome {
 	found := outcome{built: true}
 	printed := map[string]string{}
-	// running are the tests that have not passed, in the order in which they began: a panic ends them without a word.
+	// running are the tests that have not passed, in the order in which they began. After a panic, go test reports no end of them.
 	var running []string
 	for line := range bytes.Lines(output) {
 		var event event
@@ -148,7 +148,7 @@ func read(output []byte) outcome {
 	return found
 }
 
-// noise matches lines of go test that say nothing about the failure.
+// noise matches lines of go test that don't explain a failure.
 var noise = regexp.MustCompile(`^\s*(=== (RUN|PAUSE|CONT|NAME)|--- FAIL|FAIL$|exit status)`)
 
 func trimmed(output string) string {
@@ -161,7 +161,7 @@ func trimmed(output string) string {
 	return strings.TrimSpace(strings.Join(kept, "\n"))
 }
 
-// specReport is what is read of Ginkgo's JSON report.
+// specReport holds the fields of Ginkgo's JSON report that are used here.
 type specReport struct {
 	SpecReports []struct {
 		ContainerHierarchyTexts []string
@@ -171,7 +171,7 @@ type specReport struct {
 	}
 }
 
-// readSpecs replaces what was found by what the report of the specs says.
+// readSpecs replaces the tests and failures by those in the report of the specs.
 func (o *outcome) readSpecs(path string) {
 	content, err := os.ReadFile(path)
 	var suites []specReport
@@ -195,7 +195,7 @@ func (o *outcome) readSpecs(path string) {
 	}
 }
 
-// writeOverlay has go take the tests of the course in place of the copy's. It returns the path of the overlay's file.
+// writeOverlay makes go use the tests of the course in place of the copy's. It returns the path of the overlay file.
 func (c *Copy) writeOverlay(done int) (string, error) {
 	files, err := c.Form(done)
 	if err != nil {

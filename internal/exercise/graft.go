@@ -18,13 +18,13 @@ import (
 
 // declaration is a piece of a Go file with its doc comment.
 type declaration struct {
-	// name is unique in a file: for a method with its receiver, for a group of constants with the first one's name.
+	// name is unique in a file: a method's has its receiver, a group of constants has the name of the first.
 	name       string
 	text       string
-	start, end int // as bytes of the file
+	start, end int // byte offsets in the file
 }
 
-// declarations are those of a Go file but for its imports.
+// declarations returns the declarations of a Go file, without its imports.
 func declarations(source []byte) ([]declaration, error) {
 	set := token.NewFileSet()
 	syntax, err := parser.ParseFile(set, "", source, parser.ParseComments|parser.SkipObjectResolution)
@@ -81,7 +81,7 @@ func receiver(kind ast.Expr) string {
 	return ""
 }
 
-// changedDeclarations are the names of those that differ between two forms of a file.
+// changedDeclarations returns the names of the declarations that are new or different in the later of two forms of a file.
 func changedDeclarations(before, after []byte) (names []string, err error) {
 	old, err := byName(before)
 	if err != nil {
@@ -108,8 +108,8 @@ func byName(source []byte) (map[string]declaration, error) {
 	return named, err
 }
 
-// graft brings what differs between two forms of a file into a learner's. What is equal in both stays as the learner has it. A
-// file that is no Go code, or not yet, becomes the wanted one.
+// graft puts the declarations that differ between two forms of a file into the learner's file. The others stay as the learner has
+// them. A file that is not Go, or does not parse, is replaced as a whole.
 func graft(name string, theirs, before, after []byte) ([]byte, error) {
 	if path.Ext(name) != ".go" || len(theirs) == 0 {
 		return after, nil
@@ -163,7 +163,7 @@ func graft(name string, theirs, before, after []byte) ([]byte, error) {
 	return format.Source(grafted)
 }
 
-// imports is the text of a file's first import declaration.
+// imports returns the text of a file's first import declaration.
 func imports(source []byte) string {
 	set := token.NewFileSet()
 	syntax, err := parser.ParseFile(set, "", source, parser.ImportsOnly)

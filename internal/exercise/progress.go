@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// progressFile holds a line for each step that is done: the stage's folder, the step, the day.
+// progressFile returns the path of a file with a line for each step that is done: the stage's folder, the step, the day.
 func (c *Copy) progressFile() string { return filepath.Join(c.work(), "progress.txt") }
 
-// Done are the IDs of the steps that have passed their checks.
+// Done returns the IDs of the steps that have passed their checks.
 func (c *Copy) Done() ([]string, error) {
 	content, err := os.ReadFile(c.progressFile())
 	if errors.Is(err, os.ErrNotExist) {
@@ -31,7 +31,7 @@ func (c *Copy) Done() ([]string, error) {
 	return done, nil
 }
 
-// Next is the first step that is not done; all are if it is len(Steps).
+// Next returns the index of the first step that is not done, len(Steps) if all are.
 func (c *Copy) Next() (int, error) {
 	done, err := c.Done()
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Copy) Next() (int, error) {
 	return next, nil
 }
 
-// note writes down that a step is done.
+// note records that a step is done.
 func (c *Copy) note(step Step) error {
 	done, err := c.Done()
 	if err != nil || slices.Contains(done, step.ID) {
@@ -58,7 +58,7 @@ func (c *Copy) note(step Step) error {
 	return errors.Join(err, file.Close())
 }
 
-// forget takes steps out of the progress; all of the stage's if none is named.
+// forget removes steps from the progress, all of the stage's if none is named.
 func (c *Copy) forget(ids ...string) error {
 	content, err := os.ReadFile(c.progressFile())
 	if errors.Is(err, os.ErrNotExist) {

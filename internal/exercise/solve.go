@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// Solve puts the solution of a step into the copy. It returns the files that it changed, and where they are kept as they were.
+// Solve puts the solution of a step into the copy. It returns the files that it changed, and the folder that keeps the old ones.
 func (c *Copy) Solve(id string) (files []string, kept string, err error) {
 	at, before, after, err := c.around(id)
 	if err != nil {
@@ -16,7 +16,7 @@ func (c *Copy) Solve(id string) (files []string, kept string, err error) {
 	return c.replace(c.Steps[at], "solve", before, after)
 }
 
-// Undo takes a step's work out of the copy again.
+// Undo takes a step's work out of the copy again. It returns the same as Solve.
 func (c *Copy) Undo(id string) (files []string, kept string, err error) {
 	at, before, after, err := c.around(id)
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *Copy) around(id string) (at int, before, after tree, err error) {
 	return at, before, after, err
 }
 
-// replace brings what differs between two forms into the copy.
+// replace puts what differs between two forms into the copy, and keeps the old files.
 func (c *Copy) replace(step Step, what string, before, after tree) (names []string, kept string, err error) {
 	grafts := tree{}
 	for _, name := range differing(before, after) {
@@ -57,7 +57,7 @@ func (c *Copy) replace(step Step, what string, before, after tree) (names []stri
 		}
 		wanted, exists := after[name]
 		if !exists {
-			continue // the file of a step that is taken back: it stays, and does no harm
+			continue // the step that is undone added this file: it stays, and does no harm
 		}
 		grafted, err := graft(name, theirs, before[name].content, wanted.content)
 		if err != nil {
@@ -83,7 +83,7 @@ func (c *Copy) replace(step Step, what string, before, after tree) (names []stri
 		}
 	}
 	if err := old.write(folder); err != nil {
-		return nil, "", fmt.Errorf("keep your files in %s: nothing was changed: %w", c.relative(folder), err)
+		return nil, "", fmt.Errorf("nothing was changed: keep your files in %s: %w", c.relative(folder), err)
 	}
 	if err := grafts.write(c.Path); err != nil {
 		return nil, "", fmt.Errorf("write %s, whose old files are in %s: %w", c.name(), c.relative(folder), err)
@@ -91,7 +91,7 @@ func (c *Copy) replace(step Step, what string, before, after tree) (names []stri
 	return names, c.relative(folder), nil
 }
 
-// Compare returns the files of the copy that a step changes, as they would be if it were solved.
+// Compare returns the files of the copy that a step changes, as Solve would write them.
 func (c *Copy) Compare(id string) (names []string, solved map[string][]byte, err error) {
 	_, before, after, err := c.around(id)
 	if err != nil {

@@ -34,15 +34,15 @@ type Step struct {
 	ID string `json:"id"`
 	// Title completes "Step 2.9: …", without a full stop.
 	Title string `json:"title"`
-	// Task says what to write, and where what is written is seen to work.
+	// Task says what to write.
 	Task string `json:"task"`
-	// Hints help one after the other.
+	// Hints help without giving the solution. They are printed together.
 	Hints []string `json:"hints"`
-	// Minutes is how long it takes.
+	// Minutes is about how long the step takes.
 	Minutes int `json:"minutes"`
 	// Make are targets of the stage's Makefile to run before the checks, such as generate.
 	Make []string `json:"make,omitempty"`
-	// Checks are passed by a copy in which this step and all before it are done, and not by one in which this step is not.
+	// Checks pass if this step and all before it are done, and fail if this step is not.
 	Checks []Check `json:"checks"`
 }
 
@@ -85,9 +85,9 @@ func (s *Stage) validate() error {
 		var problem string
 		switch {
 		case !stepID.MatchString(step.ID):
-			problem = "its ID is no section of the chapter, such as 2.9 or 2.9b"
+			problem = "its ID must be a section of the chapter, such as 2.9, with a letter if there are several: 2.9b"
 		case seen[step.ID]:
-			problem = "there are two of this ID"
+			problem = "another step has this ID"
 		case step.Title == "" || strings.HasSuffix(step.Title, "."):
 			problem = "it needs a title without a full stop"
 		case step.Task == "" || len(step.Hints) == 0 || step.Minutes == 0:
@@ -111,7 +111,7 @@ func (s *Stage) validate() error {
 // Section is the section of the chapter that the step belongs to.
 func (s Step) Section() string { return strings.TrimRight(s.ID, "abcdefghijklmnopqrstuvwxyz") }
 
-// index returns where a step is in the order.
+// index returns a step's index in Steps.
 func (s *Stage) index(id string) (int, error) {
 	at := slices.IndexFunc(s.Steps, func(step Step) bool { return step.ID == id })
 	if at < 0 {
@@ -124,7 +124,7 @@ func (s *Stage) index(id string) (int, error) {
 	return at, nil
 }
 
-// Step returns the step of that ID.
+// Step returns the step with that ID.
 func (s *Stage) Step(id string) (Step, error) {
 	at, err := s.index(id)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *Stage) Step(id string) (Step, error) {
 	return s.Steps[at], nil
 }
 
-// upTo is the form in which the first so many steps are done.
+// upTo is the form in which the first done steps are done.
 type upTo struct {
 	stage *Stage
 	done  int

@@ -12,14 +12,14 @@ import (
 // verifyFolder is where the copies for Verify are, in the checkout.
 const verifyFolder = ".verify"
 
-// Verify shows that each step is one: in a copy with all earlier steps done its check fails, for the reason that the step is
-// about, and it passes once the step is solved; and that the copy in which all are solved passes all checks. The errors name the
-// steps of which that is not so.
+// Verify solves the steps one by one in a copy of its own. It shows that each step's check fails before the step is solved, because
+// its code is missing, and passes afterwards, and that at the end the copy passes all checks. The errors name the steps for which
+// this is not true.
 func (s *Stage) Verify(ctx context.Context, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) error {
 	tried := s.Copy(makeTargets)
 	tried.Path = filepath.Join(s.Root, verifyFolder, filepath.Base(s.Dir))
 	if err := os.RemoveAll(tried.Path); err != nil {
-		return fmt.Errorf("remove the copy of an earlier run: %w", err)
+		return fmt.Errorf("remove the copy of the previous run: %w", err)
 	}
 	if err := tried.Start(); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (s *Stage) Verify(ctx context.Context, makeTargets func(dir string, targets
 	return errors.Join(problems...)
 }
 
-// intended returns what is wrong with the way in which the check of a step fails that is not solved.
+// intended returns what is wrong with the result of a step's check before the step is solved, "" if it fails as it should.
 func intended(step Step, finding *Finding) string {
 	switch {
 	case finding == nil:
@@ -82,7 +82,8 @@ func intended(step Step, finding *Finding) string {
 	return ""
 }
 
-// asDerived returns an error if a copy whose steps were solved one by one differs from the form after that many.
+// asDerived returns an error if the copy, with its steps solved one by one, differs from the form in which the first done steps are
+// done.
 func (c *Copy) asDerived(done int) error {
 	wanted, err := c.Form(done)
 	if err != nil {
@@ -97,7 +98,7 @@ func (c *Copy) asDerived(done int) error {
 			return fmt.Errorf("the copy lacks %s", name)
 		}
 		if string(found) != string(file.content) {
-			return fmt.Errorf("%s is not what solve makes of it, step by step", name)
+			return fmt.Errorf("solving step by step makes %s differ from the form that the marks give", name)
 		}
 	}
 	return nil
