@@ -83,7 +83,7 @@ func (c *Copy) replace(step Step, what string, before, after tree) (names []stri
 		}
 	}
 	if err := old.write(folder); err != nil {
-		return nil, "", fmt.Errorf("nothing was changed: keep your files in %s: %w", c.relative(folder), err)
+		return nil, "", fmt.Errorf("nothing was changed, because your files could not be kept in %s: %w", c.relative(folder), err)
 	}
 	if err := grafts.write(c.Path); err != nil {
 		return nil, "", fmt.Errorf("write %s, whose old files are in %s: %w", c.name(), c.relative(folder), err)
