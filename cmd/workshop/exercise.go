@@ -41,7 +41,7 @@ func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) 
 		if err := own.Start(); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%s is yours: %d steps, in the order of %s.\n", a.short(own.Path), len(own.Steps), a.short(stage.Chapter))
+		fmt.Fprintf(out, "%s is yours: %d steps, in the order of %s.\n", a.relative(own.Path), len(own.Steps), a.relative(stage.Chapter))
 		return printNext(out, own)
 	}
 	if step == "" && verb == "reset" {
@@ -49,7 +49,7 @@ func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) 
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%s is a new copy. What you had is in %s.\n", a.short(own.Path), kept)
+		fmt.Fprintf(out, "%s is a new copy. What you had is in %s.\n", a.relative(own.Path), kept)
 		return printNext(out, own)
 	}
 	if step == "" && verb != "check" {
@@ -76,25 +76,17 @@ func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) 
 	}
 }
 
-func (a *app) short(path string) string {
-	short, err := filepath.Rel(a.repo.Root, path)
-	if err != nil {
-		return path
-	}
-	return short
-}
-
 // makeInCopy runs targets of the copy's Makefile. Their output is shown only if they fail.
 func (a *app) makeInCopy(cmd *cobra.Command, dir string, targets []string) error {
 	if err := a.ensureTools(cmd.Context(), cmd.OutOrStdout(), toolchain.Main); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "$ make -C %s %s\n", a.short(dir), strings.Join(targets, " "))
+	fmt.Fprintf(cmd.OutOrStdout(), "$ make -C %s %s\n", a.relative(dir), strings.Join(targets, " "))
 	command := exec.CommandContext(cmd.Context(), fromEnvironment("MAKE", "make"), append([]string{"--no-print-directory", "-C", dir}, targets...)...)
 	command.Env = withoutJobs(append(os.Environ(), "PATH="+a.repo.Bin()+string(os.PathListSeparator)+os.Getenv("PATH")))
 	output, err := command.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("make -C %s %s: %w\n%s", a.short(dir), strings.Join(targets, " "), err, bytes.TrimSpace(output))
+		return fmt.Errorf("make -C %s %s: %w\n%s", a.relative(dir), strings.Join(targets, " "), err, bytes.TrimSpace(output))
 	}
 	return nil
 }
@@ -223,6 +215,24 @@ func (a *app) diff(ctx context.Context, out io.Writer, own *exercise.Copy, id st
 	return nil
 }
 
+// stagesWithExercises are those that have any.
+func (a *app) stagesWithExercises() (found []*exercise.Stage, err error) {
+	stages, err := a.repo.Stages()
+	if err != nil {
+		return nil, err
+	}
+	for _, stage := range stages {
+		loaded, err := exercise.Load(a.repo, stage)
+		if err != nil {
+			return nil, err
+		}
+		if len(loaded.Steps) > 0 {
+			found = append(found, loaded)
+		}
+	}
+	return found, nil
+}
+
 // progressCommand is `make progress`.
 func (a *app) progressCommand() *cobra.Command {
 	return &cobra.Command{
@@ -230,20 +240,13 @@ func (a *app) progressCommand() *cobra.Command {
 		Short: "Show how many steps of the exercises are done, and the command to go on with",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			stages, err := a.repo.Stages()
+			stages, err := a.stagesWithExercises()
 			if err != nil {
 				return err
 			}
 			goOn := ""
 			for _, stage := range stages {
-				exercises, err := exercise.Load(a.repo, stage)
-				if err != nil {
-					return err
-				}
-				if len(exercises.Steps) == 0 {
-					continue
-				}
-				own := exercises.Copy(nil)
+				own := stage.Copy(nil)
 				next, verb := 0, "start"
 				if own.Exists() == nil {
 					if next, err = own.Next(); err != nil {
@@ -272,7 +275,7 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 		Use:   "verify-exercises [N...]",
 		Short: "Show that each step's check fails before the step is solved, and passes after it",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			stages, err := a.repo.Stages()
+			stages, err := a.stagesWithExercises()
 			if err != nil {
 				return err
 			}
@@ -280,15 +283,8 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 				if len(args) > 0 && !slices.Contains(args, fmt.Sprint(stage.Number)) {
 					continue
 				}
-				exercises, err := exercise.Load(a.repo, stage)
-				if err != nil {
-					return err
-				}
-				if len(exercises.Steps) == 0 {
-					continue
-				}
 				fmt.Fprintf(cmd.OutOrStdout(), "stage %d: the check of each step, before and after it is solved\n", stage.Number)
-				err = exercises.Verify(cmd.Context(), func(dir string, targets ...string) error { return a.makeInCopy(cmd, dir, targets) },
+				err = stage.Verify(cmd.Context(), func(dir string, targets ...string) error { return a.makeInCopy(cmd, dir, targets) },
 					func(step exercise.Step, failed, passed time.Duration, found string) {
 						line, _, _ := strings.Cut(strings.TrimSpace(found), "\n")
 						fmt.Fprintf(cmd.OutOrStdout(), "  %-6s %5.1f s %5.1f s  %s\n", step.ID, failed.Seconds(), passed.Seconds(), line)
@@ -304,28 +300,21 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 
 // fillBoxes writes the boxes of the exercises into the chapters. With check it writes nothing, and fails if a box is out of date.
 func (a *app) fillBoxes(out io.Writer, check bool) error {
-	stages, err := a.repo.Stages()
+	stages, err := a.stagesWithExercises()
 	if err != nil {
 		return err
 	}
 	for _, stage := range stages {
-		exercises, err := exercise.Load(a.repo, stage)
-		if err != nil {
-			return err
-		}
-		if len(exercises.Steps) == 0 {
-			continue
-		}
 		text, err := os.ReadFile(stage.Chapter)
 		if err != nil {
 			return fmt.Errorf("read the chapter: %w", err)
 		}
-		filled, err := exercises.FillBoxes(string(text))
+		filled, err := stage.FillBoxes(string(text))
 		if err == nil && check && filled != string(text) {
 			err = errors.New("a box of the exercises differs from exercises.yaml: run `make generate`")
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", a.short(stage.Chapter), err)
+			return fmt.Errorf("%s: %w", a.relative(stage.Chapter), err)
 		}
 		if filled == string(text) {
 			continue
@@ -333,7 +322,7 @@ func (a *app) fillBoxes(out io.Writer, check bool) error {
 		if err := os.WriteFile(stage.Chapter, []byte(filled), 0o644); err != nil {
 			return fmt.Errorf("write the chapter: %w", err)
 		}
-		fmt.Fprintf(out, "filled the boxes of %s\n", a.short(stage.Chapter))
+		fmt.Fprintf(out, "filled the boxes of %s\n", a.relative(stage.Chapter))
 	}
 	return nil
 }

@@ -103,16 +103,13 @@ func (c *Copy) CheckStep(ctx context.Context, id string) (*Finding, error) {
 		return nil, err
 	}
 	step := c.Steps[at]
-	open, err := c.open(step)
-	if err != nil {
-		return nil, err
-	}
 	if len(step.Make) > 0 {
 		if err := c.Make(c.Path, step.Make...); err != nil {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			return &Finding{Step: step, Found: err.Error(), Open: open, Command: "make " + strings.Join(step.Make, " ")}, nil
+			open, opening := c.open(step)
+			return &Finding{Step: step, Found: err.Error(), Open: open, Command: "make " + strings.Join(step.Make, " ")}, opening
 		}
 	}
 	overlay, err := c.writeOverlay(at + 1)
@@ -126,9 +123,9 @@ func (c *Copy) CheckStep(ctx context.Context, id string) (*Finding, error) {
 		}
 		if finding := c.judge(step, found); finding != nil {
 			if finding.Open == "" {
-				finding.Open = open
+				finding.Open, err = c.open(step)
 			}
-			return finding, nil
+			return finding, err
 		}
 	}
 	return nil, nil

@@ -3,6 +3,7 @@ package exercise
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -219,6 +220,14 @@ func TestSolveTakesAFileThatIsNoGoCode(t *testing.T) {
 	}
 	if toy := own.read(t, "toy.go"); !strings.Contains(toy, "return a + b") {
 		t.Errorf("not solved:\n%s", toy)
+	}
+}
+
+func TestTheCommandToRepeatACheckIsForAShell(t *testing.T) {
+	command := quoted([]string{"test", ".", "-run=^TestSync/(it_is_someone_else's)$"})
+	output, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s|' `+command).Output()
+	if want := "test|.|-run=^TestSync/(it_is_someone_else's)$|"; err != nil || string(output) != want {
+		t.Errorf("expected %s\nfound %s: %v, from %s", want, output, err, command)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // goTestTimeout bounds Go tests, so that a learner waits only briefly for an endless loop.
@@ -96,12 +98,13 @@ func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome
 
 // quoted returns the arguments as a command line for a shell.
 func quoted(args []string) string {
-	var words []string
-	for _, arg := range args {
-		if strings.ContainsAny(arg, " $^|()*&;'\"") {
-			arg = "'" + arg + "'"
+	words := make([]string, len(args))
+	for i, arg := range args {
+		word, err := syntax.Quote(arg, syntax.LangPOSIX)
+		if err != nil {
+			word = arg // it has bytes that no shell can be given
 		}
-		words = append(words, arg)
+		words[i] = word
 	}
 	return strings.Join(words, " ")
 }

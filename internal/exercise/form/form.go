@@ -57,7 +57,7 @@ func parseMark(comment string, steps Steps) (*mark, error) {
 	}
 	match := markText.FindStringSubmatch(comment)
 	if match == nil {
-		return nil, fmt.Errorf("%q is no mark: write workshop:step, workshop:until, workshop:markers or workshop:file, a space, and the ID of a step", comment)
+		return nil, fmt.Errorf("%q is no mark: write workshop:step, workshop:until, workshop:between, workshop:markers, workshop:file or workshop:given, a space, and the ID of a step", comment)
 	}
 	switch match[1] {
 	case "step", "until", "markers", "file", "given", "between":
