@@ -2,6 +2,7 @@ package exercise
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,17 +49,7 @@ type testFailure struct{ name, message string }
 
 // goTest runs a check in a copy, with the tests of an overlay.
 func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome, error) {
-	report, err := os.CreateTemp("", "specs-*.json")
-	if err != nil {
-		return outcome{}, fmt.Errorf("make a file for the report of the specs: %w", err)
-	}
-	defer os.Remove(report.Name())
-	defer report.Close()
-	pkg := check.Package
-	if pkg == "" {
-		pkg = "."
-	}
-	timeout := goTestTimeout
+	pkg := cmp.Or(check.Package, ".")
 	var specs []string
 	if check.Label != "" {
 		specs = append(specs, "-ginkgo.label-filter="+check.Label)
@@ -66,34 +57,73 @@ func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome
 	if check.Specs != "" {
 		specs = append(specs, "-ginkgo.focus="+check.Specs)
 	}
-	if len(specs) > 0 {
-		timeout = specTimeout
-	}
 	shown := append([]string{"test", pkg, "-run=" + check.Run}, specs...)
-	args := []string{"test", "-json", "-count=1", "-overlay=" + overlay, "-timeout=" + timeout.String(), "-run=" + check.Run, pkg}
-	if len(specs) > 0 {
-		args = append(append(args, specs...), "-ginkgo.json-report="+report.Name())
+	found := outcome{command: "go " + quoted(shown), built: true}
+	binary, message, err := c.compile(ctx, pkg, overlay)
+	if err != nil {
+		return outcome{}, err
 	}
-	command := exec.CommandContext(ctx, "go", args...)
-	command.Dir = c.Path
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "OPERATORTEST_TIMEOUT="+waitTimeout.String())
-	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	output, err := command.Output()
+	if message != "" {
+		found.built, found.output = false, message
+		return found, nil
+	}
+	timeout := goTestTimeout
+	report := ""
+	if len(specs) > 0 {
+		timeout, report = specTimeout, filepath.Join(filepath.Dir(binary), "specs.json")
+		if err := os.RemoveAll(report); err != nil {
+			return outcome{}, fmt.Errorf("remove the report of the previous specs: %w", err)
+		}
+		specs = append(specs, "-ginkgo.json-report="+report)
+	}
+	args := append([]string{"-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + timeout.String(), "-test.run=" + check.Run}, specs...)
+	command := exec.CommandContext(ctx, binary, args...)
+	command.Dir = filepath.Join(c.Path, filepath.FromSlash(pkg))
+	command.Env = append(os.Environ(), "OPERATORTEST_TIMEOUT="+waitTimeout.String())
+	output, failed := command.CombinedOutput()
 	if ctx.Err() != nil {
 		return outcome{}, context.Cause(ctx)
 	}
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return outcome{}, fmt.Errorf("run go test: %w", err)
+	if failed != nil && !errors.As(failed, &exit) {
+		return outcome{}, fmt.Errorf("run the tests of %s: %w", pkg, failed)
 	}
-	found := read(output)
-	found.output += stderr.String()
-	found.command, found.err = "go "+quoted(shown), err
-	if len(specs) > 0 && found.built {
-		found.readSpecs(report.Name())
+	convert := exec.CommandContext(ctx, "go", "tool", "test2json")
+	convert.Dir, convert.Stdin = c.Path, bytes.NewReader(output)
+	events, err := convert.Output()
+	if err != nil {
+		return outcome{}, fmt.Errorf("read what the tests of %s printed: %w", pkg, err)
+	}
+	found.read(events)
+	found.err = failed
+	if report != "" {
+		found.readSpecs(report)
 	}
 	return found, nil
+}
+
+// compile makes the test binary of a package. If the package does not compile, it returns the compiler's messages. Go leaves a binary that
+// is up to date as it is, so the checks of a step compile once.
+func (c *Copy) compile(ctx context.Context, pkg, overlay string) (binary, message string, err error) {
+	binary = filepath.Join(filepath.Dir(overlay), "binaries", filepath.FromSlash(pkg), "course.test")
+	// Without the tables for debuggers the linker is faster.
+	command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-w", "-overlay="+overlay, "-o="+binary, pkg)
+	command.Dir, command.Env = c.Path, append(os.Environ(), "CGO_ENABLED=0")
+	output, err := command.CombinedOutput()
+	if ctx.Err() != nil {
+		return "", "", context.Cause(ctx)
+	}
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		return "", string(output), nil
+	case err != nil:
+		return "", "", fmt.Errorf("run go test -c: %w", err)
+	}
+	if _, err := os.Stat(binary); err != nil {
+		return "", "", fmt.Errorf("%s has no tests: the check of this step is wrong, please report it", pkg)
+	}
+	return binary, "", nil
 }
 
 // quoted returns the arguments as a command line for a shell.
@@ -112,27 +142,25 @@ func quoted(args []string) string {
 // event is a line of `go test -json`, see `go doc test2json`.
 type event struct{ Action, Test, Output string }
 
-func read(output []byte) outcome {
-	found := outcome{built: true}
+// read fills in what the events tell.
+func (o *outcome) read(output []byte) {
 	printed := map[string]string{}
 	// running are the tests that have not passed, in the order in which they began. After a panic, go test reports no end of them.
 	var running []string
 	for line := range bytes.Lines(output) {
 		var event event
 		if json.Unmarshal(line, &event) != nil {
-			found.output += string(line)
+			o.output += string(line)
 			continue
 		}
 		switch event.Action {
-		case "build-fail":
-			found.built = false
 		case "run":
-			found.tests++
+			o.tests++
 			running = append(running, event.Test)
 		case "pass", "skip":
 			running = slices.DeleteFunc(running, func(test string) bool { return test == event.Test })
-		case "build-output", "output":
-			found.output += event.Output
+		case "output":
+			o.output += event.Output
 			printed[event.Test] += event.Output
 		}
 	}
@@ -146,9 +174,8 @@ func read(output []byte) outcome {
 			parent = parent[:strings.LastIndex(parent, "/")]
 			message = trimmed(printed[parent])
 		}
-		found.failures = append(found.failures, testFailure{name: name, message: message})
+		o.failures = append(o.failures, testFailure{name: name, message: message})
 	}
-	return found
 }
 
 // noise matches lines of go test that don't explain a failure.

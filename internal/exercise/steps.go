@@ -48,7 +48,7 @@ type Step struct {
 
 // Check is a run of `go test`.
 type Check struct {
-	// Package is the package to test, as go test takes it; "." if empty.
+	// Package is the folder of the package to test, such as ./internal/controller; "." if empty.
 	Package string `json:"package,omitempty"`
 	// Run are names of Go tests, as a regular expression; for specs it is the name of the test that runs them.
 	Run string `json:"run"`

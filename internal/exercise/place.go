@@ -1,0 +1,163 @@
+package exercise
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// compilerLine matches a compiler message with a file and a line.
+var compilerLine = regexp.MustCompile(`(?m)^\s*(?:vet: )?(\S+\.go):(\d+):(?:\d+:)? .*$`)
+
+// compilerLines returns the compiler's messages without go's headings, at most ten.
+func compilerLines(output string) string {
+	var lines []string
+	for _, match := range compilerLine.FindAllString(output, 10) {
+		lines = append(lines, strings.TrimSpace(match))
+	}
+	if len(lines) == 0 {
+		return strings.TrimSpace(output)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// stepOfError returns the step and the place of the first compile error outside the tests.
+func (c *Copy) stepOfError(checked Step, output string) (Step, string) {
+	for _, match := range compilerLine.FindAllStringSubmatch(output, -1) {
+		path := filepath.Join(c.Path, match[1])
+		line, err := strconv.Atoi(match[2])
+		if err != nil || strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		place := c.relative(path) + ":" + match[2]
+		name, err := filepath.Rel(c.Path, path)
+		if err != nil {
+			return checked, place
+		}
+		if step, err := c.stepAt(filepath.ToSlash(name), line); err == nil && step != nil {
+			return *step, place
+		}
+		return checked, place
+	}
+	return checked, ""
+}
+
+// stepAt returns the step that the declaration on a line of the copy belongs to: of the steps up to the next one to do, the last
+// that changes it. It returns nil if none does.
+func (c *Copy) stepAt(name string, line int) (*Step, error) {
+	theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
+	if err != nil {
+		return nil, err
+	}
+	present, err := declarations(theirs)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(present, func(declared declaration) bool {
+		first := 1 + strings.Count(string(theirs[:declared.start]), "\n")
+		return first <= line && line <= first+strings.Count(declared.text, "\n")
+	})
+	if at < 0 {
+		return nil, nil
+	}
+	next, err := c.Next()
+	if err != nil {
+		return nil, err
+	}
+	for i := min(next, len(c.Steps)-1); i >= 0; i-- {
+		names, err := c.declarationsOf(i)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(names[name], present[at].name) {
+			return &c.Steps[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// declarationsOf returns the names of the declarations that a step changes, by file. A file that is not Go has one empty name.
+func (s *Stage) declarationsOf(at int) (map[string][]string, error) {
+	before, err := s.Form(at)
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.Form(at + 1)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string][]string{}
+	for _, name := range differing(before, after) {
+		if after[name].given {
+			continue
+		}
+		if filepath.Ext(name) != ".go" {
+			found[name] = []string{""}
+			continue
+		}
+		if found[name], err = changedDeclarations(before[name].content, after[name].content); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// open returns where to begin with a step: the comment that names it or, if there is none, what the step changes.
+func (c *Copy) open(step Step) (string, error) {
+	at, err := c.index(step.ID)
+	if err != nil {
+		return "", err
+	}
+	changed, err := c.declarationsOf(at)
+	if err != nil {
+		return "", err
+	}
+	turn := regexp.MustCompile(`(Your turn, step |Step )` + regexp.QuoteMeta(step.ID) + `:`)
+	fallback := ""
+	names := make([]string, 0, len(changed))
+	for name := range changed {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		path := filepath.Join(c.Path, filepath.FromSlash(name))
+		content, err := os.ReadFile(path)
+		if err != nil {
+			fallback = c.relative(path) + " (not there yet)"
+			continue
+		}
+		if found := turn.FindIndex(content); found != nil {
+			return fmt.Sprintf("%s:%d", c.relative(path), 1+strings.Count(string(content[:found[0]]), "\n")), nil
+		}
+		if fallback == "" {
+			fallback = c.relative(path)
+			if present, err := byName(content); err == nil && len(changed[name]) > 0 {
+				if declared, found := present[changed[name][0]]; found {
+					fallback += fmt.Sprintf(":%d", 1+strings.Count(string(content[:declared.start]), "\n"))
+				}
+			}
+		}
+	}
+	return fallback, nil
+}
+
+// frame matches a line of a goroutine's stack.
+var frame = regexp.MustCompile(`(?m)^\s+(/.+\.go):(\d+)`)
+
+// hang returns the first place in the learner's code, without tests, in the stacks of a test that timed out or panicked.
+func (c *Copy) hang(output string) string {
+	if !strings.Contains(output, "goroutine ") {
+		return ""
+	}
+	for _, match := range frame.FindAllStringSubmatch(output, -1) {
+		if rest, inside := strings.CutPrefix(match[1], c.Path+"/"); inside && fs.ValidPath(rest) && !strings.HasSuffix(rest, "_test.go") {
+			return c.relative(match[1]) + ":" + match[2]
+		}
+	}
+	return ""
+}
