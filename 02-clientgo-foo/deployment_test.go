@@ -45,8 +45,20 @@ func TestNewDeployment(t *testing.T) {
 	for key, value := range deployment.Spec.Selector.MatchLabels {
 		g.Expect(deployment.Spec.Template.Labels).To(HaveKeyWithValue(key, value), "the selector must match the pods")
 	}
-	g.Expect(deployment.Spec.Template.Spec.Containers).To(HaveLen(1))
-	g.Expect(deployment.Spec.Template.Spec.Containers[0].Image).To(Equal("web:1"))
+	pod := deployment.Spec.Template.Spec
+	g.Expect(pod.Containers).To(HaveLen(1))
+	container := pod.Containers[0]
+	g.Expect(container.Image).To(Equal("web:1"))
+	g.Expect(container.Resources.Requests).To(And(HaveKey(corev1.ResourceCPU), HaveKey(corev1.ResourceMemory)), "the scheduler counts requests")
+	g.Expect(container.Resources.Limits).To(And(HaveKey(corev1.ResourceCPU), HaveKey(corev1.ResourceMemory)), "quotas may ask for limits")
+
+	g.Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()), "the container has no business with the API server")
+	g.Expect(pod.SecurityContext).To(HaveValue(And(
+		HaveField("RunAsNonRoot", HaveValue(BeTrue())),
+		HaveField("SeccompProfile", HaveField("Type", corev1.SeccompProfileTypeRuntimeDefault)))), "see the pod security standard \"restricted\"")
+	g.Expect(container.SecurityContext).To(HaveValue(And(
+		HaveField("AllowPrivilegeEscalation", HaveValue(BeFalse())),
+		HaveField("Capabilities", HaveField("Drop", ConsistOf(corev1.Capability("ALL")))))), "see the pod security standard \"restricted\"")
 
 	foo.Spec.Replicas = 9
 	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(3)), "the Deployment must not share memory with the cached Foo")

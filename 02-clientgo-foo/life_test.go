@@ -13,6 +13,16 @@ import (
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 )
 
+var _ = Describe("the defaults", func() {
+	It("fill in what a Foo leaves out", func(ctx SpecContext) {
+		foo := newFoo(cluster.Namespace(ctx), "small", "small")
+		foo.Spec.Replicas = 0 // omitted from the request
+		Expect(cluster.Client.Create(ctx, foo)).To(Succeed())
+		Expect(foo.Spec.Replicas).To(BeEquivalentTo(1), "see the markers in types.go")
+		Expect(foo.Spec.Image).To(Equal("nginxinc/nginx-unprivileged:1.29.1"), "see the markers in types.go")
+	}, SpecTimeout(specTimeout))
+})
+
 var _ = Describe("the controller", func() {
 	It("creates the Deployment, emits one event, and then writes nothing", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)

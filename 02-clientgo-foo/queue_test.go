@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 	listers "example.com/operator-workshop/02-clientgo-foo/pkg/generated/listers/example/v1alpha1"
@@ -42,4 +45,32 @@ func TestProcessNext(t *testing.T) {
 	c.queue.ShutDown()
 	g.Expect(c.processNext(t.Context())).To(BeTrue(), "what is queued is still worked on")
 	g.Expect(c.processNext(t.Context())).To(BeFalse(), "a worker ends when the queue is shut down and empty")
+}
+
+func TestWorkStops(t *testing.T) {
+	for name, loses := range map[string]bool{"at the signal": false, "when the Lease is lost": true} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := newHandlers(t)
+			c.workers, c.drain = 2, time.Minute
+			recorder := &events.FakeRecorder{}
+			ctx, signal := context.WithCancel(t.Context())
+			leading, lose := context.WithCancel(t.Context())
+			defer signal()
+			defer lose()
+			c.queue.Add(cache.NewObjectName("shop", "gone"))
+			ended := make(chan error, 1)
+			go func() { ended <- c.work(ctx, leading, recorder) }()
+			g.Eventually(c.queue.Len).Should(BeZero(), "a worker takes the key")
+			g.Consistently(ended, 100*time.Millisecond).ShouldNot(Receive(), "workers wait for more keys")
+			if loses {
+				lose()
+			} else {
+				signal()
+			}
+			g.Eventually(ended).Should(Receive(BeNil()))
+			g.Expect(c.queue.ShuttingDown()).To(BeTrue())
+			g.Expect(c.recorder).To(BeIdenticalTo(recorder))
+		})
+	}
 }
