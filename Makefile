@@ -95,7 +95,7 @@ tour: bootstrap ## Play all chapters in order (QUIET=1: a line for each step)
 	@$(WORKSHOP) tour $(if $(call given,QUIET),--quiet)
 
 .PHONY: progress
-progress: bootstrap ## Show how far you are with the exercises (make stage-N start|check|hint|diff|solve|reset [STEP=N.M])
+progress: bootstrap ## Show how far you are with the exercises (make stage-N start|check|watch|hint|diff|solve|reset [STEP=N.M], break [NAME])
 	@$(WORKSHOP) progress
 
 .PHONY: test
@@ -129,8 +129,8 @@ verify: generate ## Fail when generated files, formatting or module files are ou
 	@untracked=$$(git ls-files --others --exclude-standard); [ -z "$$untracked" ] || { echo "untracked files, commit or ignore them: $$untracked"; exit 1; }
 
 .PHONY: verify-exercises
-verify-exercises: tools ## Show that the check of each step of the exercises fails before the step is solved, and passes after it
-	@$(WORKSHOP) verify-exercises
+verify-exercises: tools ## Show that each step's check fails before the step is solved, and passes after it (BREAKS=1: also the breaks)
+	@$(WORKSHOP) verify-exercises $(if $(call given,BREAKS),--breaks)
 
 .PHONY: lint
 lint: bootstrap ## Run golangci-lint on every module

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +20,7 @@ import (
 )
 
 // exerciseVerbs are the words after `make stage-N` that concern the learner's own copy of a stage.
-var exerciseVerbs = []string{"start", "check", "hint", "diff", "solve", "reset"}
+var exerciseVerbs = []string{"start", "check", "watch", "hint", "diff", "solve", "reset", breakVerb}
 
 // errNotDone means that a check found a step that is not done. The finding is already printed.
 var errNotDone = errors.New("a step of the exercises is not done")
@@ -32,7 +31,7 @@ func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) 
 	if err != nil {
 		return err
 	}
-	own := exercises.Copy(func(dir string, targets ...string) error { return a.makeInCopy(cmd, dir, targets) })
+	own := exercises.Copy(func(dir string, targets ...string) error { return a.makeInCopy(cmd, cmd.OutOrStdout(), dir, targets) })
 	out := cmd.OutOrStdout()
 	if verb == "start" {
 		if step != "" {
@@ -52,7 +51,16 @@ func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) 
 		fmt.Fprintf(out, "%s is a new copy. What you had is in %s.\n", a.relative(own.Path), kept)
 		return printNext(out, own)
 	}
-	if step == "" && verb != "check" {
+	if step == "" {
+		broken, kept, err := own.Broken()
+		if err != nil {
+			return err
+		}
+		if broken != nil && verb != "watch" {
+			return a.whileBroken(cmd, own, verb, *broken, kept)
+		}
+	}
+	if step == "" && verb != "check" && verb != "watch" {
 		next, err := own.Next()
 		if err != nil {
 			return err
@@ -64,7 +72,9 @@ func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) 
 	}
 	switch verb {
 	case "check":
-		return a.check(cmd, own, step)
+		return a.check(cmd.Context(), out, own, step)
+	case "watch":
+		return a.watch(cmd, own, step)
 	case "hint":
 		return printHints(out, own, step)
 	case "diff":
@@ -77,11 +87,11 @@ func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) 
 }
 
 // makeInCopy runs targets of the copy's Makefile. Their output is shown only if they fail.
-func (a *app) makeInCopy(cmd *cobra.Command, dir string, targets []string) error {
-	if err := a.ensureTools(cmd.Context(), cmd.OutOrStdout(), toolchain.Main); err != nil {
+func (a *app) makeInCopy(cmd *cobra.Command, out io.Writer, dir string, targets []string) error {
+	if err := a.ensureTools(cmd.Context(), out, toolchain.Main); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "$ make -C %s %s\n", a.relative(dir), strings.Join(targets, " "))
+	fmt.Fprintf(out, "$ make -C %s %s\n", a.relative(dir), strings.Join(targets, " "))
 	command := exec.CommandContext(cmd.Context(), fromEnvironment("MAKE", "make"), append([]string{"--no-print-directory", "-C", dir}, targets...)...)
 	command.Env = withoutJobs(append(os.Environ(), "PATH="+a.repo.Bin()+string(os.PathListSeparator)+os.Getenv("PATH")))
 	output, err := command.CombinedOutput()
@@ -92,9 +102,13 @@ func (a *app) makeInCopy(cmd *cobra.Command, dir string, targets []string) error
 }
 
 // check checks the steps that are not done, or only one.
-func (a *app) check(cmd *cobra.Command, own *exercise.Copy, only string) error {
-	out := cmd.OutOrStdout()
-	finding, err := own.Check(cmd.Context(), only, func(step exercise.Step, again bool) {
+func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only string) (err error) {
+	unlock, err := own.Lock("check")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	finding, err := own.Check(ctx, only, func(step exercise.Step, again bool) {
 		word := "done"
 		if again {
 			word = "still done"
@@ -120,6 +134,13 @@ func printFinding(out io.Writer, own *exercise.Copy, finding *exercise.Finding) 
 	fmt.Fprintf(out, "\nStep %s, %d of %d: %s (about %d minutes; section %s of docs/%s.md)\n",
 		finding.Step.ID, at+1, len(own.Steps), finding.Step.Title, finding.Step.Minutes, finding.Step.Section(), own.Name)
 	field(out, "task", finding.Step.Task)
+	printFound(out, own, finding)
+	field(out, "next", fmt.Sprintf("make stage-%d check; make stage-%d hint gives hints, make stage-%d diff compares with the solution, make stage-%d solve takes it",
+		own.Number, own.Number, own.Number, own.Number))
+}
+
+// printFound prints what a check found, and where.
+func printFound(out io.Writer, own *exercise.Copy, finding *exercise.Finding) {
 	if finding.Open != "" {
 		field(out, "open", finding.Open)
 	}
@@ -127,8 +148,6 @@ func printFinding(out io.Writer, own *exercise.Copy, finding *exercise.Finding) 
 	if finding.Command != "" {
 		field(out, "repeat", "cd work/"+filepath.Base(own.Path)+" && "+finding.Command)
 	}
-	field(out, "next", fmt.Sprintf("make stage-%d check; make stage-%d hint gives hints, make stage-%d diff compares with the solution, make stage-%d solve takes it",
-		own.Number, own.Number, own.Number, own.Number))
 }
 
 // field prints a name and a text, whose lines are aligned beside it.
@@ -183,36 +202,46 @@ func (a *app) diff(ctx context.Context, out io.Writer, own *exercise.Copy, id st
 	if err != nil {
 		return err
 	}
-	folder, err := os.MkdirTemp("", "solution-")
-	if err != nil {
-		return fmt.Errorf("make a folder for the solution: %w", err)
-	}
-	defer os.RemoveAll(folder)
 	same := true
 	for _, name := range names {
-		path := filepath.Join(folder, filepath.Base(name))
-		if err := os.WriteFile(path, solved[name], 0o600); err != nil {
-			return fmt.Errorf("write the solution: %w", err)
-		}
-		theirs := filepath.Join(own.Path, filepath.FromSlash(name))
-		if _, err := os.Stat(theirs); err != nil {
-			theirs = os.DevNull
-		}
-		command := exec.CommandContext(ctx, "diff", "-u", "-L", "yours/"+name, "-L", "solution/"+name, theirs, path)
-		command.Stdout, command.Stderr = out, out
-		err := command.Run()
-		var exit *exec.ExitError
-		if errors.As(err, &exit) && exit.ExitCode() == 1 {
-			same, err = false, nil
-		}
+		equal, err := printDiff(ctx, out, own, name, solved[name], "solution")
 		if err != nil {
-			return fmt.Errorf("compare %s with the solution: %w", name, err)
+			return err
 		}
+		same = same && equal
 	}
 	if same {
 		fmt.Fprintf(out, "Step %s is the same as in the solution.\n", id)
 	}
 	return nil
+}
+
+// printDiff shows how a file of the copy differs from another form of it.
+func printDiff(ctx context.Context, out io.Writer, own *exercise.Copy, name string, other []byte, called string) (equal bool, err error) {
+	folder, err := os.MkdirTemp("", "solution-")
+	if err != nil {
+		return false, fmt.Errorf("make a folder for the %s: %w", called, err)
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, filepath.Base(name))
+	if err := os.WriteFile(path, other, 0o600); err != nil {
+		return false, fmt.Errorf("write the %s: %w", called, err)
+	}
+	theirs := filepath.Join(own.Path, filepath.FromSlash(name))
+	if _, err := os.Stat(theirs); err != nil {
+		theirs = os.DevNull
+	}
+	command := exec.CommandContext(ctx, "diff", "-u", "-L", "yours/"+name, "-L", called+"/"+name, theirs, path)
+	command.Stdout, command.Stderr = out, out
+	err = command.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("compare %s with the %s: %w", name, called, err)
+	}
+	return true, nil
 }
 
 // stagesWithExercises are those that have any.
@@ -231,71 +260,6 @@ func (a *app) stagesWithExercises() (found []*exercise.Stage, err error) {
 		}
 	}
 	return found, nil
-}
-
-// progressCommand is `make progress`.
-func (a *app) progressCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "progress",
-		Short: "Show how many steps of the exercises are done, and the command to go on with",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			stages, err := a.stagesWithExercises()
-			if err != nil {
-				return err
-			}
-			goOn := ""
-			for _, stage := range stages {
-				own := stage.Copy(nil)
-				next, verb := 0, "start"
-				if own.Exists() == nil {
-					if next, err = own.Next(); err != nil {
-						return err
-					}
-					verb = "check"
-				}
-				bar := strings.Repeat("#", next) + strings.Repeat(".", len(own.Steps)-next)
-				fmt.Fprintf(cmd.OutOrStdout(), "stage %d  %-20s %2d of %2d  %s\n", stage.Number, bar, next, len(own.Steps), strings.TrimPrefix(stage.Name, fmt.Sprintf("%d-", stage.Number)))
-				if goOn == "" && next < len(own.Steps) {
-					goOn = fmt.Sprintf("Go on with: make stage-%d %s", stage.Number, verb)
-				}
-			}
-			if goOn == "" {
-				goOn = "All steps are done."
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), goOn)
-			return nil
-		},
-	}
-}
-
-// verifyExercisesCommand is `make verify-exercises`.
-func (a *app) verifyExercisesCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "verify-exercises [N...]",
-		Short: "Show that each step's check fails before the step is solved, and passes after it",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			stages, err := a.stagesWithExercises()
-			if err != nil {
-				return err
-			}
-			for _, stage := range stages {
-				if len(args) > 0 && !slices.Contains(args, fmt.Sprint(stage.Number)) {
-					continue
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "stage %d: the check of each step, before and after it is solved\n", stage.Number)
-				err = stage.Verify(cmd.Context(), func(dir string, targets ...string) error { return a.makeInCopy(cmd, dir, targets) },
-					func(step exercise.Step, failed, passed time.Duration, found string) {
-						line, _, _ := strings.Cut(strings.TrimSpace(found), "\n")
-						fmt.Fprintf(cmd.OutOrStdout(), "  %-6s %5.1f s %5.1f s  %s\n", step.ID, failed.Seconds(), passed.Seconds(), line)
-					})
-				if err != nil {
-					return fmt.Errorf("stage %d: %w", stage.Number, err)
-				}
-			}
-			return nil
-		},
-	}
 }
 
 // fillBoxes writes the boxes of the exercises into the chapters. With check it writes nothing, and fails if a box is out of date.

@@ -37,6 +37,9 @@ func (a *app) stageCommand() *cobra.Command {
 			if options.from != "" {
 				return fmt.Errorf("a step to start at goes with a chapter: `make stage-%d FROM=%s`, without %s", stage.Number, options.from, strings.Join(args[1:], " "))
 			}
+			if args[1] == breakVerb && step == "" && len(args) <= 3 {
+				return a.breakCopy(cmd, stage, args[2:])
+			}
 			if len(args) == 2 && slices.Contains(exerciseVerbs, args[1]) {
 				return a.exercise(cmd, stage, args[1], step)
 			}

@@ -126,6 +126,24 @@ func (c *Copy) compile(ctx context.Context, pkg, overlay string) (binary, messag
 	return binary, "", nil
 }
 
+// build compiles the copy. It returns the compiler's messages, "" if there are none.
+func (c *Copy) build(ctx context.Context) (message string, err error) {
+	command := exec.CommandContext(ctx, "go", "build", "./...")
+	command.Dir, command.Env = c.Path, append(os.Environ(), "CGO_ENABLED=0")
+	output, err := command.CombinedOutput()
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return compilerLines(string(output)), nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("run go build: %w", err)
+	}
+	return "", nil
+}
+
 // quoted returns the arguments as a command line for a shell.
 func quoted(args []string) string {
 	words := make([]string, len(args))

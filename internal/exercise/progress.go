@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// progressFile returns the path of a file with a line for each step that is done: the stage's folder, the step, the day.
+// progressFile returns the path of a file with a line for each step that is done: the stage's folder, the step, the day. A line with
+// "break" in place of a step tells of a break in the copy: its name, the day, and the folder that keeps the file as it was.
 func (c *Copy) progressFile() string { return filepath.Join(c.work(), "progress.txt") }
 
-// Done returns the IDs of the steps that have passed their checks.
-func (c *Copy) Done() ([]string, error) {
+// progress returns the fields of the lines about this stage.
+func (c *Copy) progress() (lines [][]string, err error) {
 	content, err := os.ReadFile(c.progressFile())
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -22,13 +23,34 @@ func (c *Copy) Done() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the progress: %w", err)
 	}
-	var done []string
 	for line := range strings.Lines(string(content)) {
 		if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == filepath.Base(c.Path) {
+			lines = append(lines, fields)
+		}
+	}
+	return lines, nil
+}
+
+// append adds a line about this stage.
+func (c *Copy) append(fields ...string) error {
+	file, err := os.OpenFile(c.progressFile(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("write the progress: %w", err)
+	}
+	_, err = fmt.Fprintln(file, filepath.Base(c.Path), strings.Join(fields, " "))
+	return errors.Join(err, file.Close())
+}
+
+// Done returns the IDs of the steps that have passed their checks.
+func (c *Copy) Done() ([]string, error) {
+	lines, err := c.progress()
+	var done []string
+	for _, fields := range lines {
+		if fields[1] != breakWord {
 			done = append(done, fields[1])
 		}
 	}
-	return done, nil
+	return done, err
 }
 
 // Next returns the index of the first step that is not done, len(Steps) if all are.
@@ -50,15 +72,10 @@ func (c *Copy) note(step Step) error {
 	if err != nil || slices.Contains(done, step.ID) {
 		return err
 	}
-	file, err := os.OpenFile(c.progressFile(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return fmt.Errorf("write the progress: %w", err)
-	}
-	_, err = fmt.Fprintf(file, "%s %s %s\n", filepath.Base(c.Path), step.ID, time.Now().Format(time.DateOnly))
-	return errors.Join(err, file.Close())
+	return c.append(step.ID, time.Now().Format(time.DateOnly))
 }
 
-// forget removes steps from the progress, all of the stage's if none is named.
+// forget removes steps, or the break, from the progress; all lines about the stage if none is named.
 func (c *Copy) forget(ids ...string) error {
 	content, err := os.ReadFile(c.progressFile())
 	if errors.Is(err, os.ErrNotExist) {

@@ -26,6 +26,8 @@ type Stage struct {
 	Start []string `json:"start,omitempty"`
 	// Steps are in the order in which a learner does them.
 	Steps []Step `json:"steps"`
+	// Breaks are what learners may have broken in a finished copy.
+	Breaks []Break `json:"breaks,omitempty"`
 }
 
 // Step is one exercise.
@@ -76,7 +78,7 @@ func Load(checkout repo.Repo, stage repo.Stage) (*Stage, error) {
 	if err := yaml.UnmarshalStrict(content, loaded); err != nil {
 		return nil, fmt.Errorf("%s: %w", FileName, err)
 	}
-	return loaded, loaded.validate()
+	return loaded, errors.Join(loaded.validate(), loaded.validateBreaks())
 }
 
 func (s *Stage) validate() error {

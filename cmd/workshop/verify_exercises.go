@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/internal/exercise"
+)
+
+// verifiedAtOnce is how many stages are verified at the same time. A check that needs a cluster waits a lot.
+const verifiedAtOnce = 2
+
+// verifyExercisesCommand is `make verify-exercises`.
+func (a *app) verifyExercisesCommand() *cobra.Command {
+	var again, breaks bool
+	command := &cobra.Command{
+		Use:   "verify-exercises [N...]",
+		Short: "Show that each step's check fails before the step is solved, and passes after it",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			stages, err := a.stagesWithExercises()
+			if err != nil {
+				return err
+			}
+			if len(args) > 0 {
+				stages = slices.DeleteFunc(stages, func(stage *exercise.Stage) bool { return !slices.Contains(args, fmt.Sprint(stage.Number)) })
+			}
+			var printing sync.Mutex
+			say := func(format string, args ...any) {
+				printing.Lock()
+				defer printing.Unlock()
+				fmt.Fprintf(cmd.OutOrStdout(), format+"\n", args...)
+			}
+			problems := make([]error, len(stages))
+			slots := make(chan struct{}, verifiedAtOnce)
+			var running sync.WaitGroup
+			for i, stage := range stages {
+				running.Go(func() {
+					slots <- struct{}{}
+					defer func() { <-slots }()
+					problems[i] = a.verifyExercises(cmd, stage, again, breaks, say)
+				})
+			}
+			running.Wait()
+			return errors.Join(problems...)
+		},
+	}
+	command.Flags().BoolVar(&breaks, "breaks", false, "also what `make stage-N break` does")
+	command.Flags().BoolVar(&again, "again", false, "also if nothing has changed since the last success")
+	return command
+}
+
+func (a *app) verifyExercises(cmd *cobra.Command, stage *exercise.Stage, again, breaks bool, say func(format string, args ...any)) error {
+	fingerprint, err := stage.Fingerprint(cmd.Context())
+	if err != nil {
+		return err
+	}
+	verified, err := stage.Verified(fingerprint)
+	if err != nil {
+		return err
+	}
+	if verified && !again && !breaks {
+		say("stage %d: its %d steps are verified, and nothing has changed since", stage.Number, len(stage.Steps))
+		return nil
+	}
+	say("stage %d: the check of each step, before and after it is solved", stage.Number)
+	begun := time.Now()
+	run := func(dir string, targets ...string) error { return a.makeInCopy(cmd, io.Discard, dir, targets) }
+	err = stage.Verify(cmd.Context(), run, func(step exercise.Step, failed, passed time.Duration, found string) {
+		line, _, _ := strings.Cut(strings.TrimSpace(found), "\n")
+		say("  %-6s %5.1f s %5.1f s  %s", step.ID, failed.Seconds(), passed.Seconds(), line)
+	})
+	if err != nil {
+		return fmt.Errorf("stage %d: %w", stage.Number, err)
+	}
+	say("stage %d: %d steps verified in %.0f s", stage.Number, len(stage.Steps), time.Since(begun).Seconds())
+	if err := stage.NoteVerified(fingerprint); err != nil || !breaks {
+		return err
+	}
+	err = stage.VerifyBreaks(cmd.Context(), func(broken exercise.Break, took time.Duration, found string) {
+		line, _, _ := strings.Cut(strings.TrimSpace(found), "\n")
+		say("  %-16s %5.1f s  %s", broken.Name, took.Seconds(), line)
+	})
+	if err != nil {
+		return fmt.Errorf("stage %d: %w", stage.Number, err)
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"example.com/operator-workshop/internal/exercise"
+)
+
+// watcher is `make stage-N watch`: it checks a step at every save.
+type watcher struct {
+	app  *app
+	cmd  *cobra.Command
+	own  *exercise.Copy
+	out  io.Writer
+	step string
+	// clears tells that the screen is cleared before a check.
+	clears bool
+}
+
+// watch checks the step, or the first that is not done, now and at every save.
+func (a *app) watch(cmd *cobra.Command, own *exercise.Copy, step string) (err error) {
+	unlock, err := own.Lock("watch")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	changes, err := own.Changes(ctx)
+	if err != nil {
+		return err
+	}
+	w := &watcher{app: a, cmd: cmd, own: own, out: cmd.OutOrStdout(), step: step}
+	var keys <-chan byte
+	if terminal := int(os.Stdin.Fd()); term.IsTerminal(terminal) {
+		// Keys count without Enter. Then the terminal does not begin a line at a line feed either.
+		before, err := term.MakeRaw(terminal)
+		if err != nil {
+			return fmt.Errorf("read keys from the terminal: %w", err)
+		}
+		defer func() { err = errors.Join(err, term.Restore(terminal, before)) }()
+		w.out, w.clears = carriageReturns{w.out}, true
+		cmd.SetOut(w.out)
+		keys = readKeys(os.Stdin)
+	}
+	return w.run(ctx, changes, keys)
+}
+
+// run checks until ctx ends or a key says so.
+func (w *watcher) run(ctx context.Context, changes <-chan struct{}, keys <-chan byte) error {
+	for {
+		if w.clears {
+			fmt.Fprint(w.out, "\033[2J\033[H")
+		}
+		again, err := w.checkUntil(ctx, changes, keys)
+		if !again || err != nil {
+			return err
+		}
+	}
+}
+
+// checkUntil checks once, and returns true when it is time for the next check.
+func (w *watcher) checkUntil(ctx context.Context, changes <-chan struct{}, keys <-chan byte) (again bool, err error) {
+	if w.step == "" {
+		next, err := w.own.Next()
+		if err != nil {
+			return false, err
+		}
+		if next < len(w.own.Steps) {
+			w.step = w.own.Steps[next].ID
+		}
+	}
+	checking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	checked := make(chan error, 1)
+	go func() { checked <- w.check(checking) }()
+	stop := func() {
+		cancel()
+		if checked != nil {
+			<-checked
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			stop()
+			return false, nil
+		case <-changes:
+			stop()
+			return true, nil
+		case err := <-checked:
+			checked = nil
+			if err != nil && !errors.Is(err, errNotDone) {
+				fmt.Fprintln(w.out, "workshop:", err)
+			}
+			fmt.Fprintln(w.out, "\nChecked. Save a file to check again; keys: h hint, d diff, s solution, n next step, q quit")
+		case key := <-keys:
+			if key == 'q' || key == ctrlC {
+				stop()
+				return false, nil
+			}
+			if key == 'n' {
+				stop()
+				w.step = ""
+				return true, nil
+			}
+			if err := w.press(ctx, key); err != nil {
+				fmt.Fprintln(w.out, "workshop:", err)
+			}
+		}
+	}
+}
+
+// check checks one step. A copy with a break in it is checked for that.
+func (w *watcher) check(ctx context.Context) error {
+	w.cmd.SetContext(ctx)
+	broken, kept, err := w.own.Broken()
+	if err != nil {
+		return err
+	}
+	if broken != nil {
+		return w.app.whileBroken(w.cmd, w.own, "check", *broken, kept)
+	}
+	return w.app.check(ctx, w.out, w.own, w.step)
+}
+
+// press does what a key says.
+func (w *watcher) press(ctx context.Context, key byte) error {
+	verb, found := map[byte]string{'h': "hint", 'd': "diff", 's': "solve"}[key]
+	if !found {
+		return nil
+	}
+	broken, kept, err := w.own.Broken()
+	if err != nil {
+		return err
+	}
+	if broken != nil {
+		w.cmd.SetContext(ctx)
+		return w.app.whileBroken(w.cmd, w.own, verb, *broken, kept)
+	}
+	if w.step == "" {
+		return fmt.Errorf("all steps of stage %d are done", w.own.Number)
+	}
+	switch verb {
+	case "hint":
+		return printHints(w.out, w.own, w.step)
+	case "diff":
+		return w.app.diff(ctx, w.out, w.own, w.step)
+	default:
+		return replace(w.out, w.own.Solve, w.step, "solved")
+	}
+}
+
+// ctrlC is what a terminal in raw mode sends for Ctrl-C.
+const ctrlC = 3
+
+// readKeys sends what is typed.
+func readKeys(terminal io.Reader) <-chan byte {
+	keys := make(chan byte)
+	go func() {
+		key := make([]byte, 1)
+		for {
+			if _, err := terminal.Read(key); err != nil {
+				return
+			}
+			keys <- key[0]
+		}
+	}()
+	return keys
+}
+
+// carriageReturns writes to a terminal in raw mode, which needs them at the ends of lines.
+type carriageReturns struct{ io.Writer }
+
+func (w carriageReturns) Write(text []byte) (int, error) {
+	if _, err := w.Writer.Write(bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}

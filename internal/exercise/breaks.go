@@ -1,0 +1,242 @@
+package exercise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Break is a small change to the finished stage that makes the operator fail in a known way. Learners have it put into their copy,
+// and find and mend it by what the check reports.
+type Break struct {
+	// Name is what fails, such as the name of a behaviour of the test kit.
+	Name string `json:"name"`
+	// File is the file that the change is in.
+	File string `json:"file"`
+	// Old is the text that is replaced by New. It must occur exactly once in the finished file.
+	Old string `json:"old"`
+	New string `json:"new"`
+	// Check fails as long as the change is in.
+	Check Check `json:"check"`
+}
+
+// asStep is what a finding says about a break: its file, which would give the change away, is not part of it.
+func (b Break) asStep() Step {
+	return Step{ID: b.Name, Title: "Find what is broken", Task: "A change to your copy broke one thing. Find it by what the check found, and mend it.", Checks: []Check{b.Check}}
+}
+
+func (s *Stage) validateBreaks() error {
+	seen := map[string]bool{}
+	for _, broken := range s.Breaks {
+		var problem string
+		switch {
+		case broken.Name == "" || seen[broken.Name]:
+			problem = "it needs a name of its own"
+		case broken.File == "" || broken.Old == "" || broken.Old == broken.New:
+			problem = "it needs a file, and two different texts, old and new"
+		case broken.Check.Run == "":
+			problem = "its check needs the names of Go tests to run; for specs, that of the test that runs them"
+		}
+		if problem != "" {
+			return fmt.Errorf("%s: break %q: %s", filepath.Join(s.Dir, FileName), broken.Name, problem)
+		}
+		seen[broken.Name] = true
+	}
+	return nil
+}
+
+// find returns the break with that name.
+func (s *Stage) find(name string) (Break, error) {
+	var names []string
+	for _, broken := range s.Breaks {
+		if broken.Name == name {
+			return broken, nil
+		}
+		names = append(names, broken.Name)
+	}
+	if len(names) == 0 {
+		return Break{}, fmt.Errorf("stage %d has nothing to break", s.Number)
+	}
+	return Break{}, fmt.Errorf("stage %d has no break %q: choose from %s", s.Number, name, strings.Join(names, ", "))
+}
+
+// broken returns the finished file, and the file with the break.
+func (s *Stage) broken(change Break) (finished, broken []byte, err error) {
+	files, err := s.Form(len(s.Steps))
+	if err != nil {
+		return nil, nil, err
+	}
+	text := string(files[change.File].content)
+	if count := strings.Count(text, change.Old); count != 1 {
+		return nil, nil, fmt.Errorf("%s: break %q: its old text must occur exactly once in %s, and occurs %d times", filepath.Join(s.Dir, FileName), change.Name, change.File, count)
+	}
+	return []byte(text), []byte(strings.Replace(text, change.Old, change.New, 1)), nil
+}
+
+// Break puts a break into the copy, all of whose steps must be done. It returns the folder that keeps the file as it was.
+func (c *Copy) Break(ctx context.Context, name string) (kept string, err error) {
+	if err := c.Exists(); err != nil {
+		return "", err
+	}
+	change, err := c.find(name)
+	if err != nil {
+		return "", err
+	}
+	next, err := c.Next()
+	if err != nil {
+		return "", err
+	}
+	if next < len(c.Steps) {
+		return "", fmt.Errorf("%s is not finished, so there is not much to break: `make stage-%d check` goes on with it", c.name(), c.Number)
+	}
+	if current, _, err := c.Broken(); err != nil || current != nil {
+		return "", errors.Join(err, fmt.Errorf("%s is broken already: find it with `make stage-%d check`, or take it out with `make stage-%d solve`", c.name(), c.Number, c.Number))
+	}
+	path := filepath.Join(c.Path, filepath.FromSlash(change.File))
+	theirs, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the file to break: %w", err)
+	}
+	spoiled, err := c.spoil(change, theirs)
+	if err != nil {
+		return "", err
+	}
+	folder, err := c.keepFolder("break-" + change.Name)
+	if err != nil {
+		return "", err
+	}
+	if err := (tree{change.File: {content: theirs, mode: 0o644}}).write(folder); err != nil {
+		return "", fmt.Errorf("nothing was broken, because %s could not be kept: %w", change.File, err)
+	}
+	if err := os.WriteFile(path, spoiled, 0o644); err != nil {
+		return "", fmt.Errorf("break %s: %w", change.File, err)
+	}
+	if message, err := c.build(ctx); err != nil || message != "" {
+		restored := os.WriteFile(path, theirs, 0o644)
+		if err == nil {
+			err = fmt.Errorf("your %s differs too much from the solution to break it in this way; it is as it was. Without your own helpers it would not compile:\n%s", change.File, message)
+		}
+		return "", errors.Join(err, restored)
+	}
+	return c.relative(folder), c.noteBreak(change, folder)
+}
+
+// spoil returns the learner's file with the break in it: the line alone if they have written the same, else the whole declaration.
+func (c *Copy) spoil(change Break, theirs []byte) ([]byte, error) {
+	finished, broken, err := c.broken(change)
+	if err != nil {
+		return nil, err
+	}
+	if strings.Count(string(theirs), change.Old) == 1 {
+		return []byte(strings.Replace(string(theirs), change.Old, change.New, 1)), nil
+	}
+	return graft(change.File, theirs, finished, broken)
+}
+
+// Broken returns the break that is in the copy, and the folder that keeps the file as it was; nil if there is none.
+func (c *Copy) Broken() (*Break, string, error) {
+	lines, err := c.progress()
+	if err != nil {
+		return nil, "", err
+	}
+	for _, fields := range lines {
+		if len(fields) < 5 || fields[1] != breakWord {
+			continue
+		}
+		change, err := c.find(fields[2])
+		if err != nil {
+			return nil, "", errors.Join(err, c.forget(breakWord))
+		}
+		return &change, filepath.Join(c.work(), "kept", fields[4]), nil
+	}
+	return nil, "", nil
+}
+
+// breakWord is in the place of a step's ID in the line of the progress file that tells of a break.
+const breakWord = "break"
+
+func (c *Copy) noteBreak(change Break, folder string) error {
+	return c.append(breakWord, change.Name, time.Now().Format(time.DateOnly), filepath.Base(folder))
+}
+
+// CheckBreak runs the check of the break that is in the copy. It returns nil if it is mended.
+func (c *Copy) CheckBreak(ctx context.Context, change Break) (*Finding, error) {
+	overlay, err := c.writeOverlay(len(c.Steps))
+	if err != nil {
+		return nil, err
+	}
+	found, err := c.goTest(ctx, change.Check, overlay)
+	if err != nil {
+		return nil, err
+	}
+	if finding := c.judge(change.asStep(), found); finding != nil {
+		return finding, nil
+	}
+	return nil, c.forget(breakWord)
+}
+
+// Mend puts the file back that a break changed. What is there now is kept. It returns the file and the folder that keeps it.
+func (c *Copy) Mend() (name, kept string, err error) {
+	change, folder, err := c.Broken()
+	if err != nil {
+		return "", "", err
+	}
+	if change == nil {
+		return "", "", fmt.Errorf("%s is not broken", c.name())
+	}
+	old, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(change.File)))
+	if err != nil {
+		return "", "", fmt.Errorf("read the file as it was: %w", err)
+	}
+	path := filepath.Join(c.Path, filepath.FromSlash(change.File))
+	now, err := c.keepFolder("mend-" + change.Name)
+	if err != nil {
+		return "", "", err
+	}
+	if theirs, err := os.ReadFile(path); err == nil {
+		if err := (tree{change.File: {content: theirs, mode: 0o644}}).write(now); err != nil {
+			return "", "", fmt.Errorf("nothing was changed, because %s could not be kept: %w", change.File, err)
+		}
+	}
+	if err := os.WriteFile(path, old, 0o644); err != nil {
+		return "", "", fmt.Errorf("put %s back: %w", change.File, err)
+	}
+	return change.File, c.relative(now), c.forget(breakWord)
+}
+
+// VerifyBreaks shows that the check of each break fails while the break is in the finished stage, and not because the program does not
+// compile or the tests end early.
+func (s *Stage) VerifyBreaks(ctx context.Context, report func(broken Break, took time.Duration, found string)) error {
+	if len(s.Breaks) == 0 {
+		return nil
+	}
+	tried := s.Copy(nil)
+	tried.Path = filepath.Join(s.Root, verifyFolder, filepath.Base(s.Dir))
+	var problems []error
+	for _, change := range s.Breaks {
+		finished, broken, err := s.broken(change)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		path := filepath.Join(tried.Path, filepath.FromSlash(change.File))
+		if err := os.WriteFile(path, broken, 0o644); err != nil {
+			return fmt.Errorf("break %s: %w", change.File, err)
+		}
+		begun := time.Now()
+		finding, err := tried.CheckBreak(ctx, change)
+		if err := errors.Join(err, os.WriteFile(path, finished, 0o644)); err != nil {
+			return err
+		}
+		if problem := intended(change.asStep(), finding); problem != "" {
+			problems = append(problems, fmt.Errorf("break %s: %s", change.Name, problem))
+			continue
+		}
+		report(change, time.Since(begun), finding.Found)
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,134 @@
+package exercise
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// finished is a copy with all steps done.
+func finished(t *testing.T) *Copy {
+	t.Helper()
+	own := started(t)
+	for _, step := range own.Steps {
+		if _, _, err := own.Solve(step.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, finding := own.check(t); finding != nil {
+		t.Fatalf("all is solved, and found %+v", finding)
+	}
+	return own
+}
+
+// expectBroken returns what the check of the break that is in the copy finds.
+func (c *Copy) expectBroken(t *testing.T) (Break, *Finding) {
+	t.Helper()
+	broken, kept, err := c.Broken()
+	if err != nil || broken == nil {
+		t.Fatalf("no break: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(kept, broken.File)); err != nil {
+		t.Errorf("the file as it was is not kept: %v", err)
+	}
+	finding, err := c.CheckBreak(t.Context(), *broken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *broken, finding
+}
+
+func TestBreakAndMendByHand(t *testing.T) {
+	own := finished(t)
+	// The learner's own way of writing it: the whole function is replaced.
+	own.edit(t, "toy.go", "{ return a + b }", "{\n\tsum := b\n\tsum += a\n\treturn sum\n}")
+	if _, err := own.Break(t.Context(), "sum"); err != nil {
+		t.Fatal(err)
+	}
+	_, finding := own.expectBroken(t)
+	if finding == nil || !strings.Contains(finding.Found, "expected 2, found 0") || finding.Open != "" {
+		t.Fatalf("found %+v", finding)
+	}
+	if _, err := own.Break(t.Context(), "sum"); err == nil || !strings.Contains(err.Error(), "work/01-toy is broken already: find it with `make stage-1 check`") {
+		t.Errorf("broken twice: %v", err)
+	}
+	own.edit(t, "toy.go", "a - b", "b + a")
+	if _, finding := own.expectBroken(t); finding != nil {
+		t.Fatalf("it is mended, and found %+v", finding)
+	}
+	if broken, _, err := own.Broken(); broken != nil || err != nil {
+		t.Errorf("still broken: %v, %v", broken, err)
+	}
+	if next, err := own.Next(); err != nil || next != len(own.Steps) {
+		t.Errorf("the next step is %d: %v", next, err)
+	}
+}
+
+func TestMendGivesTheFileBack(t *testing.T) {
+	own := finished(t)
+	own.edit(t, "toy.go", "// Package toy is small.", "// Package toy is mine.")
+	before := own.read(t, "toy.go")
+	if _, err := own.Break(t.Context(), "sum"); err != nil {
+		t.Fatal(err)
+	}
+	if spoiled := own.read(t, "toy.go"); !strings.Contains(spoiled, "is mine") {
+		t.Errorf("more than the break has changed:\n%s", spoiled)
+	}
+	own.edit(t, "toy.go", "a - b", "a - b // hm")
+	name, kept, err := own.Mend()
+	if err != nil || name != "toy.go" || own.read(t, "toy.go") != before {
+		t.Fatalf("mended %s: %v\n%s", name, err, own.read(t, "toy.go"))
+	}
+	tried, err := os.ReadFile(filepath.Join(own.Root, kept, "toy.go"))
+	if err != nil || !strings.Contains(string(tried), "// hm") {
+		t.Errorf("what the learner tried is not kept: %v", err)
+	}
+	if _, _, err := own.Mend(); err == nil || !strings.Contains(err.Error(), "is not broken") {
+		t.Errorf("mended twice: %v", err)
+	}
+}
+
+func TestBreakRefuses(t *testing.T) {
+	own := finished(t)
+	before := own.read(t, "toy.go")
+	for name, message := range map[string]string{
+		"nothing":  `stage 1 has no break "nothing": choose from sum, compiler`,
+		"compiler": "your toy.go differs too much from the solution",
+	} {
+		if _, err := own.Break(t.Context(), name); err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("expected an error with %q\nfound %v", message, err)
+		}
+	}
+	if own.read(t, "toy.go") != before {
+		t.Error("a break that was refused has changed the file")
+	}
+	if _, _, err := own.Undo("1.2b"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := own.Break(t.Context(), "sum"); err == nil || !strings.Contains(err.Error(), "is not finished") {
+		t.Errorf("an unfinished copy was broken: %v", err)
+	}
+}
+
+func TestVerifyBreaks(t *testing.T) {
+	stage := newToy(t)
+	if err := stage.Verify(t.Context(), noMake, func(Step, time.Duration, time.Duration, string) {}); err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	err := stage.VerifyBreaks(t.Context(), func(broken Break, _ time.Duration, found string) { seen = append(seen, broken.Name) })
+	if err == nil || !strings.Contains(err.Error(), "break compiler: its check fails because the program does not compile") || strings.Join(seen, " ") != "sum" {
+		t.Errorf("verified %v: %v", seen, err)
+	}
+	stage.Breaks = stage.Breaks[:1]
+	stage.Breaks[0].New = "b + a"
+	if err := stage.VerifyBreaks(t.Context(), func(Break, time.Duration, string) {}); err == nil || !strings.Contains(err.Error(), "break sum: its check passes") {
+		t.Errorf("a break that breaks nothing: %v", err)
+	}
+	stage.Breaks[0].Old = "return"
+	if err := stage.VerifyBreaks(t.Context(), func(Break, time.Duration, string) {}); err == nil || !strings.Contains(err.Error(), "occurs 2 times") {
+		t.Errorf("a break whose place is not clear: %v", err)
+	}
+}

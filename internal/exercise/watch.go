@@ -1,0 +1,104 @@
+package exercise
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/gofrs/flock"
+)
+
+// settle is how long a save may take: editors write a file in several steps.
+const settle = 100 * time.Millisecond
+
+// Lock makes sure that one process at a time does what is named to the copy, such as check it. It fails if another does.
+func (c *Copy) Lock(what string) (unlock func() error, err error) {
+	if err := c.Exists(); err != nil {
+		return nil, err
+	}
+	lock := flock.New(filepath.Join(c.work(), "."+filepath.Base(c.Path)+"-"+what+".lock"))
+	locked, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", c.name(), err)
+	}
+	if !locked {
+		return nil, fmt.Errorf("another `make stage-%d %s` is at work in %s: go on there, or end it first", c.Number, what, c.name())
+	}
+	return lock.Close, nil
+}
+
+// Changes sends when files that a learner writes have changed, until ctx ends. What generators write does not count, and neither does a
+// save that changes nothing.
+func (c *Copy) Changes(ctx context.Context) (<-chan struct{}, error) {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", c.name(), err)
+	}
+	last, err := c.written(watcher)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("watch %s: %w", c.name(), err), watcher.Close())
+	}
+	changed := make(chan struct{}, 1)
+	go func() {
+		defer watcher.Close()
+		quiet := time.NewTimer(0)
+		<-quiet.C
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-watcher.Errors: // events were lost: look what has changed
+				quiet.Reset(settle)
+			case <-watcher.Events:
+				quiet.Reset(settle)
+			case <-quiet.C:
+				now, err := c.written(watcher)
+				if err != nil || now == last {
+					continue // a file that is just being replaced: its event follows
+				}
+				last = now
+				select {
+				case changed <- struct{}{}:
+				default: // one is waiting already
+				}
+			}
+		}
+	}()
+	return changed, nil
+}
+
+// written is a hash of the files that a learner writes. It has all their folders watched.
+func (c *Copy) written(watcher *fsnotify.Watcher) (string, error) {
+	sum := sha256.New()
+	err := filepath.WalkDir(c.Path, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(c.Path, path)
+		if err != nil {
+			return err
+		}
+		switch hidden := name != "." && strings.HasPrefix(entry.Name(), "."); {
+		case entry.IsDir() && (hidden || name == "bin"):
+			return filepath.SkipDir
+		case entry.IsDir():
+			return watcher.Add(path)
+		case hidden || !entry.Type().IsRegular() || generated(filepath.ToSlash(name)):
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(sum, "%s %x\n", name, sha256.Sum256(content))
+		return nil
+	})
+	return string(sum.Sum(nil)), err
+}
