@@ -65,6 +65,7 @@ type Snippet struct {
 	File   string // relative to the root of the repository, with slashes
 	Symbol string // Go symbol, or "" for the whole file
 	Key    string // YAML key, or "" for the whole file
+	Step   string // ID of a step of the exercises: the form that the file has after it; "" for the finished file
 }
 
 // Makes is what the chapter makes in a cluster and removes in the end, as KIND/NAME, where * matches any text.

@@ -71,13 +71,14 @@ command has ended may not be seen. One that leaves its process group, as daemons
 # Fences filled from source
 
 	```go file=01-crd-only/api/types.go symbol=FlightTicket
+	```go file=02-clientgo-foo/sync.go symbol=controller.sync step=2.9b
 	```yaml file=01-crd-only/crd.yaml key=spec.versions[0].schema
 	```makefile file=Makefile
 
 `make generate` writes the body; `make verify` fails when it is stale. The file is named from the root of the repository.
 The symbol is a function, a type, a constant, a variable, or a method written Type.Method, and comes with its doc comment.
 The key is cut with the comments directly above it; a part with dots in it is written ["a.b/c"]. Without either, it is the
-whole file.
+whole file. With a step of the exercises, it is as it is after this step, otherwise as it is in the end.
 
 # Other fences
 

@@ -97,13 +97,13 @@ func (p *parser) parseBlock(f Fence, words []word) {
 // parseSnippet reads the words of a fence that is cut from a file.
 func (p *parser) parseSnippet(f Fence, language string, words []word) {
 	snippet := Snippet{Fence: f}
-	known := map[string]*string{"file": &snippet.File}
-	knownText := "file=PATH"
+	known := map[string]*string{"file": &snippet.File, "step": &snippet.Step}
+	knownText := "file=PATH and step=ID"
 	switch language {
 	case "go":
-		known["symbol"], knownText = &snippet.Symbol, "file=PATH and symbol=NAME"
+		known["symbol"], knownText = &snippet.Symbol, "file=PATH, symbol=NAME and step=ID"
 	case "yaml":
-		known["key"], knownText = &snippet.Key, "file=PATH and key=KEY"
+		known["key"], knownText = &snippet.Key, "file=PATH, key=KEY and step=ID"
 	}
 	for _, w := range words {
 		field := known[w.key]

@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"example.com/operator-workshop/internal/exercise/form"
 	"example.com/operator-workshop/internal/repo"
 )
 
@@ -133,6 +134,33 @@ func (s *Stage) Step(id string) (Step, error) {
 		return Step{}, err
 	}
 	return s.Steps[at], nil
+}
+
+// FileAfter returns the form that a file of a stage has after a step. Name is relative to the root of the checkout, with slashes.
+func FileAfter(checkout repo.Repo, name, id string, source []byte) ([]byte, error) {
+	stages, err := checkout.Stages()
+	if err != nil {
+		return nil, err
+	}
+	for _, found := range stages {
+		if found.Dir == "" || !strings.HasPrefix(name, filepath.Base(found.Dir)+"/") {
+			continue
+		}
+		stage, err := Load(checkout, found)
+		if err != nil {
+			return nil, err
+		}
+		at, err := stage.index(id)
+		if err != nil {
+			return nil, err
+		}
+		derived, exists, err := form.Derive(name, source, upTo{stage, at + 1})
+		if err == nil && !exists {
+			err = fmt.Errorf("the file is not there yet after step %s", id)
+		}
+		return derived, err
+	}
+	return nil, fmt.Errorf("step=%s: the file belongs to no stage", id)
 }
 
 // upTo is the form in which the first done steps are done.

@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"example.com/operator-workshop/internal/chapter"
+	"example.com/operator-workshop/internal/exercise"
 	"example.com/operator-workshop/internal/exercise/form"
+	"example.com/operator-workshop/internal/repo"
 )
 
 // diffLines bounds how many lines of a stale snippet Check shows for each side.
@@ -93,7 +95,11 @@ func cut(root string, s chapter.Snippet) ([]string, error) {
 		return nil, fmt.Errorf("file=%s: there is no such file", s.File)
 	}
 	// What the exercises know by marks in the code is not what a reader of the chapter looks for.
-	if err == nil {
+	switch {
+	case err != nil:
+	case s.Step != "":
+		source, err = exercise.FileAfter(repo.Repo{Root: root}, s.File, s.Step, source)
+	default:
 		source, err = form.Finished(s.File, source)
 	}
 	text := strings.TrimRight(string(source), "\r\n")
