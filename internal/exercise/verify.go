@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"time"
 )
@@ -65,6 +66,9 @@ func (s *Stage) Verify(ctx context.Context, makeTargets func(dir string, targets
 	return errors.Join(problems...)
 }
 
+// notTried matches what the test kit says of a behaviour that needs another one first, which the operator lacks.
+var notTried = regexp.MustCompile(`(?m)^behaviour "[a-z-]+": not tried`)
+
 // intended returns what is wrong with the result of a step's check before the step is solved, "" if it fails as it should.
 func intended(step Step, finding *Finding) string {
 	switch {
@@ -74,6 +78,8 @@ func intended(step Step, finding *Finding) string {
 		return "its check fails because the program does not compile: " + finding.Found
 	case finding.Early:
 		return "its check fails because the tests end early: " + finding.Found
+	case notTried.MatchString(finding.Found):
+		return "its check finds that the behaviour can't even be tried: " + finding.Found
 	case finding.Step.ID != step.ID:
 		return "its check blames step " + finding.Step.ID
 	}

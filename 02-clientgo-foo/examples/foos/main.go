@@ -1,5 +1,3 @@
-//workshop:given 2.3
-
 // Command foos lists the Foos of a namespace with the generated clientset.
 package main
 
@@ -15,6 +13,7 @@ import (
 
 func main() { example.Main(listFoos) }
 
+//workshop:step 2.6
 func listFoos(ctx context.Context, cluster example.Cluster, _ []string) error {
 	clients, err := clientset.NewForConfig(cluster.Config)
 	if err != nil {

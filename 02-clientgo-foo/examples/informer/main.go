@@ -17,6 +17,7 @@ import (
 
 func main() { example.Main(watchConfigMaps) }
 
+//workshop:step 2.2
 func watchConfigMaps(ctx context.Context, cluster example.Cluster, _ []string) error {
 	clientset, err := kubernetes.NewForConfig(cluster.Config)
 	if err != nil {
