@@ -145,6 +145,9 @@ func printFound(out io.Writer, own *exercise.Copy, finding *exercise.Finding) {
 		field(out, "open", finding.Open)
 	}
 	field(out, "found", finding.Found)
+	if tip := finding.Tip(); tip != "" {
+		field(out, "hint", tip)
+	}
 	if finding.Command != "" {
 		field(out, "repeat", "cd work/"+filepath.Base(own.Path)+" && "+finding.Command)
 	}

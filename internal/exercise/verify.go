@@ -43,7 +43,11 @@ func (s *Stage) Verify(ctx context.Context, makeTargets func(dir string, targets
 		if problem := intended(step, finding); problem != "" {
 			problems = append(problems, fmt.Errorf("step %s, before it is solved: %s", step.ID, problem))
 		}
-		if _, _, err := tried.Solve(step.ID); err != nil {
+		_, kept, err := tried.Solve(step.ID)
+		if err == nil && kept != "" {
+			err = os.RemoveAll(filepath.Join(s.Root, kept)) // nobody wrote that
+		}
+		if err != nil {
 			return err
 		}
 		if err := errors.Join(tried.give(step), tried.asDerived(at+1)); err != nil {

@@ -1,0 +1,72 @@
+package exercise
+
+import "regexp"
+
+// tips say what messages of the compiler, the API server and the test kit most likely mean in a half-written operator.
+var tips = []struct {
+	found *regexp.Regexp
+	means string
+}{
+	{
+		regexp.MustCompile(`imported and not used|undefined: (fmt|errors|slices|maps|strings|context|time|metav1|corev1|appsv1|apierrors|meta|client|ctrl|types|labels)\b`),
+		"Imports follow from the code: an editor with gopls mends them when you save.",
+	},
+	{
+		regexp.MustCompile(`undefined: \w+|\w+ undefined \(type`),
+		"A name that the tests or the other files use is missing: was it renamed, or does it come with an earlier step?",
+	},
+	{
+		regexp.MustCompile(`cannot use .* as \*\w+(\.\w+)* value`),
+		"The field takes a pointer: new(value) makes one.",
+	},
+	{
+		regexp.MustCompile(`missing return`),
+		"Every way through a function with results must end in a return.",
+	},
+	{
+		regexp.MustCompile(`(is|are|was) forbidden: User|cannot (get|list|watch|create|update|patch|delete) resource`),
+		"The role lacks this right: add it to a +kubebuilder:rbac marker, and generate the role with make manifests.",
+	},
+	{
+		regexp.MustCompile(`no kind is registered for the type|no kind "[^"]*" is registered`),
+		"The scheme does not know this type: an AddToScheme is missing.",
+	},
+	{
+		regexp.MustCompile(`no matches for kind|could not find the requested resource`),
+		"The API server does not know this kind: is its definition installed, and of this version?",
+	},
+	{
+		regexp.MustCompile(`invalid memory address or nil pointer dereference`),
+		"Something is nil: what has not been written yet returns nil, and optional fields are pointers.",
+	},
+	{
+		regexp.MustCompile(`all goroutines are asleep|WARNING: DATA RACE`),
+		"Goroutines wait for each other, or share a variable without a lock.",
+	},
+	{
+		regexp.MustCompile(`resource name may not be empty|metadata\.name: Required value`),
+		"An object is sent without a name.",
+	},
+	{
+		regexp.MustCompile(`an empty namespace may not be set|the namespace of the provided object does not match`),
+		"A namespaced object needs its namespace: give it that of the resource that owns it.",
+	},
+	{
+		regexp.MustCompile(`the object has been modified`),
+		"What was written is older than what is stored. Read it again in the next round: return the error, and the key is queued again.",
+	},
+	{
+		regexp.MustCompile(`selector.*does not match template|selector.*field is immutable`),
+		"A selector must match the labels of the pods, and can't change later.",
+	},
+}
+
+// Tip returns what the finding most likely means, "" if that is not known.
+func (f *Finding) Tip() string {
+	for _, tip := range tips {
+		if tip.found.MatchString(f.Found) {
+			return tip.means
+		}
+	}
+	return ""
+}

@@ -1,0 +1,32 @@
+package exercise
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTips(t *testing.T) {
+	for found, means := range map[string]string{
+		`./sync.go:10:2: "fmt" imported and not used`:                                                                                  "gopls",
+		`./sync.go:31:9: undefined: apierrors`:                                                                                         "gopls",
+		`./sync.go:31:9: undefined: newDeployment`:                                                                                     "renamed",
+		`./a.go:3:5: c.recorder.Eventt undefined (type events.EventRecorder has no field or method Eventt)`:                            "renamed",
+		`./deployment.go:55:15: cannot use foo.Spec.Replicas (variable of type int32) as *int32 value in struct literal`:               "new(value)",
+		`./deployment.go:70:1: missing return`:                                                                                         "every way",
+		`deployments.apps is forbidden: User "system:serviceaccount:a:b" cannot list resource "deployments" in API group "apps"`:       "+kubebuilder:rbac",
+		`no kind is registered for the type v1.Guestbook in scheme "pkg/runtime/scheme.go:110"`:                                        "AddToScheme",
+		`no matches for kind "Foo" in version "example.com/v1alpha1"`:                                                                  "definition",
+		`panic: runtime error: invalid memory address or nil pointer dereference`:                                                      "nil",
+		`fatal error: all goroutines are asleep - deadlock!`:                                                                           "wait for each other",
+		`resource name may not be empty`:                                                                                               "without a name",
+		`an empty namespace may not be set during creation`:                                                                            "namespaced",
+		`Operation cannot be fulfilled on foos.example.com "a": the object has been modified; please apply your changes to the latest`: "queued again",
+		`Deployment.apps "a" is invalid: spec.template.metadata.labels: Invalid value: selector does not match template labels`:        "match the labels",
+		`expected 2, found 0`: "",
+	} {
+		got := (&Finding{Found: found}).Tip()
+		if (got == "") != (means == "") || !strings.Contains(strings.ToLower(got), strings.ToLower(means)) {
+			t.Errorf("%s\nexpected a tip about %q\nfound %q", found, means, got)
+		}
+	}
+}
