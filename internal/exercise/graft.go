@@ -16,7 +16,7 @@ import (
 	"example.com/operator-workshop/internal/exercise/form"
 )
 
-// declaration is a piece of a Go file with its doc comment.
+// declaration is a piece of a Go file with its doc comment, and with the comments above that, such as markers for a generator.
 type declaration struct {
 	// name is unique in a file: a method's has its receiver, a group of constants has the name of the first.
 	name       string
@@ -32,41 +32,49 @@ func declarations(source []byte) ([]declaration, error) {
 		return nil, err
 	}
 	var found []declaration
+	above := syntax.Name.End()
 	for _, node := range syntax.Decls {
-		name, doc := nameOf(node)
-		if name == "" {
-			continue
+		if name := nameOf(node); name != "" {
+			start := set.Position(firstComment(set, syntax, above, node.Pos())).Offset
+			end := set.Position(node.End()).Offset
+			found = append(found, declaration{name: name, text: string(source[start:end]), start: start, end: end})
 		}
-		start := set.Position(node.Pos()).Offset
-		if doc != nil {
-			start = set.Position(doc.Pos()).Offset
-		}
-		end := set.Position(node.End()).Offset
-		found = append(found, declaration{name: name, text: string(source[start:end]), start: start, end: end})
+		above = node.End()
 	}
 	return found, nil
 }
 
-func nameOf(node ast.Decl) (string, *ast.CommentGroup) {
+// firstComment returns where the first comment between two declarations begins, next if there is none. One on the last line of the
+// declaration above belongs to that.
+func firstComment(set *token.FileSet, syntax *ast.File, above, next token.Pos) token.Pos {
+	for _, group := range syntax.Comments {
+		if above < group.Pos() && group.Pos() < next && set.Position(group.Pos()).Line > set.Position(above).Line {
+			return group.Pos()
+		}
+	}
+	return next
+}
+
+func nameOf(node ast.Decl) string {
 	switch node := node.(type) {
 	case *ast.FuncDecl:
 		name := node.Name.Name
 		if node.Recv != nil && len(node.Recv.List) == 1 {
 			name = receiver(node.Recv.List[0].Type) + "." + name
 		}
-		return name, node.Doc
+		return name
 	case *ast.GenDecl:
 		if len(node.Specs) == 0 {
-			return "", nil
+			return ""
 		}
 		switch spec := node.Specs[0].(type) {
 		case *ast.TypeSpec:
-			return spec.Name.Name, node.Doc
+			return spec.Name.Name
 		case *ast.ValueSpec:
-			return spec.Names[0].Name, node.Doc
+			return spec.Names[0].Name
 		}
 	}
-	return "", nil
+	return ""
 }
 
 func receiver(kind ast.Expr) string {
