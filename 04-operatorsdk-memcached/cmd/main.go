@@ -117,6 +117,8 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 // readEnvironment takes what a Deployment says by environment variables; flags override it.
 // The Operator Lifecycle Manager sets WATCH_NAMESPACE, which is empty for all namespaces.
 // The image is for a Memcached whose spec names none.
+//
+//workshop:step 4.2
 func readEnvironment(options *manager.Options, getenv func(string) string) (image string, err error) {
 	if list := getenv(watchNamespace); list != "" {
 		if err := options.SetNamespaces(list); err != nil {

@@ -49,6 +49,7 @@ type MemcachedSpec struct {
 	// Size is the number of pods, 1 to 5. Clients spread their keys over the pods,
 	// so after each change of it, a part of the keys is missing from the cache.
 	// +required
+	//workshop:step 4.4
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=5
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Size",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
@@ -56,6 +57,7 @@ type MemcachedSpec struct {
 
 	// ContainerPort is the port that memcached listens on, 1024 to 65535: ports below are for root.
 	// +optional
+	//workshop:step 4.4
 	// +kubebuilder:default=11211
 	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=65535
@@ -65,6 +67,7 @@ type MemcachedSpec struct {
 	// MemoryMegabytes is how much memory each pod may fill with items, 8 to 65536.
 	// The pod may use a quarter and 32 MiB more, for connections and the program itself.
 	// +optional
+	//workshop:step 4.4
 	// +kubebuilder:default=64
 	// +kubebuilder:validation:Minimum=8
 	// +kubebuilder:validation:Maximum=65536
@@ -73,6 +76,7 @@ type MemcachedSpec struct {
 
 	// Image is the container image, with a tag, a digest, both or neither. The operator has a default.
 	// +optional
+	//workshop:step 4.4
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^\S+$`

@@ -2,10 +2,10 @@ package v1alpha1
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -23,37 +23,28 @@ func TestAddToScheme(t *testing.T) {
 }
 
 func TestMemcachedInJSON(t *testing.T) {
-	tests := map[string]struct {
-		memcached Memcached
-		want      string
-	}{
-		"what is not set is left to the API server": {
-			memcached: Memcached{ObjectMeta: metav1.ObjectMeta{Name: "sessions"}, Spec: MemcachedSpec{Size: 1}},
-			want:      `{"metadata":{"name":"sessions"},"spec":{"size":1}}`,
-		},
-		"a required size is sent even if it is zero, so that it is refused": {
-			want: `{"spec":{"size":0}}`,
-		},
-		"all fields": {
-			memcached: Memcached{
-				Spec: MemcachedSpec{Size: 2, ContainerPort: 12000, MemoryMegabytes: 128, Image: "memcached:1"},
-				Status: MemcachedStatus{Nodes: []string{"a", "b"}, Replicas: 3, ReadyReplicas: 2, Selector: "x=y", ObservedGeneration: 3,
-					Conditions: []metav1.Condition{{Type: ConditionAvailable, Status: metav1.ConditionTrue, Reason: ReasonEnoughPods, Message: "m"}}},
-			},
-			want: `{"spec":{"size":2,"containerPort":12000,"memoryMegabytes":128,"image":"memcached:1"},
-				"status":{"nodes":["a","b"],"replicas":3,"readyReplicas":2,"selector":"x=y","observedGeneration":3,
-				"conditions":[{"type":"Available","status":"True","reason":"EnoughPods","message":"m","lastTransitionTime":null}]}}`,
-		},
+	const all = `{"spec":{"size":2,"containerPort":12000,"memoryMegabytes":128,"image":"memcached:1"},
+		"status":{"nodes":["a","b"],"replicas":3,"readyReplicas":2,"selector":"x=y","observedGeneration":3,
+		"conditions":[{"type":"Available","status":"True","reason":"EnoughPods","message":"m","lastTransitionTime":null}]}}`
+	const few = `{"metadata":{"name":"sessions"},"spec":{"size":1}}`
+	tests := map[string]struct{ read, want string }{
+		"all fields are set":                                                {read: all, want: all},
+		"what is not set is left to the API server":                         {read: few, want: few},
+		"a required size is sent even if it is zero, so that it is refused": {read: `{}`, want: `{"spec":{"size":0}}`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(json.Marshal(test.memcached)).To(MatchJSON(test.want))
-			copied := test.memcached.DeepCopy()
-			g.Expect(copied).To(HaveValue(Equal(test.memcached)))
+			memcached := &Memcached{}
+			decoder := json.NewDecoder(strings.NewReader(test.read))
+			decoder.DisallowUnknownFields()
+			g.Expect(decoder.Decode(memcached)).To(Succeed(), "each field has its JSON name in its tag, see memcached_types.go")
+			g.Expect(json.Marshal(memcached)).To(MatchJSON(test.want))
+			copied := memcached.DeepCopy()
+			g.Expect(copied).To(Equal(memcached))
 			for i := range copied.Status.Nodes {
 				copied.Status.Nodes[i] = "changed"
-				g.Expect(test.memcached.Status.Nodes[i]).NotTo(Equal("changed"), "a copy must not share memory with the cache's object")
+				g.Expect(memcached.Status.Nodes[i]).NotTo(Equal("changed"), "a copy must not share memory with the cache's object")
 			}
 		})
 	}

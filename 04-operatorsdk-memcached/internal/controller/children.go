@@ -20,6 +20,7 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
+//workshop:markers 4.13
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch;create;patch;delete
@@ -27,17 +28,20 @@ import (
 // applyChildren creates or patches all children, even if one of them is blocked or
 // fails. It returns the Deployment (nil if the Memcached has none), the first
 // blocker, and the errors to retry.
+//
+//workshop:step 4.9c
 func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cachev1alpha1.Memcached) (*appsv1.Deployment, *explanation, error) {
 	name := metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}
 	deployment := &appsv1.Deployment{ObjectMeta: name}
 	service := &corev1.Service{ObjectMeta: name}
-	budget := &policyv1.PodDisruptionBudget{ObjectMeta: name}
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: name} //workshop:step 4.10
 	children := []childObject{
 		{"Deployment", deployment, func() { setDeployment(deployment, memcached, r.imageOf(memcached)) }},
 		{"Service", service, func() { setService(service, memcached) }},
 	}
 	var first *explanation
 	var failed []error
+	//workshop:step 4.10
 	if memcached.Spec.Size > 1 {
 		children = append(children, childObject{"PodDisruptionBudget", budget, func() { setBudget(budget, memcached) }})
 	} else {
@@ -51,6 +55,8 @@ func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cach
 }
 
 // ownDeployment returns the Deployment if it exists and the Memcached controls it, nil otherwise.
+//
+//workshop:step 4.8c
 func ownDeployment(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) *appsv1.Deployment {
 	if deployment.UID == "" || !metav1.IsControlledBy(deployment, memcached) {
 		return nil
@@ -59,12 +65,16 @@ func ownDeployment(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deploy
 }
 
 // imageOf is the image in the spec, or the operator's default.
+//
+//workshop:step 4.9b
 func (r *MemcachedReconciler) imageOf(memcached *cachev1alpha1.Memcached) string {
 	return cmp.Or(memcached.Spec.Image, r.Image)
 }
 
 // removeBudget deletes the budget of a Memcached with one pod, which a budget can't protect. One that
 // the Memcached does not control stays.
+//
+//workshop:step 4.10
 func (r *MemcachedReconciler) removeBudget(ctx context.Context, memcached *cachev1alpha1.Memcached, budget *policyv1.PodDisruptionBudget) error {
 	key := client.ObjectKeyFromObject(budget)
 	err := r.Get(ctx, key, budget)
@@ -131,6 +141,9 @@ func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha
 	return nil, nil
 }
 
+// create creates the child with the Memcached as its controlling owner, and returns the same as apply.
+//
+//workshop:step 4.9c
 func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alpha1.Memcached, child childObject) (*explanation, error) {
 	child.set()
 	// blockOwnerDeletion makes an owner that is deleted in the foreground wait for the child. Our finalizer does that

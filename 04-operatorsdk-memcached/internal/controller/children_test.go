@@ -8,10 +8,13 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
@@ -83,6 +86,56 @@ func TestOwnDeployment(t *testing.T) {
 	g.Expect(ownDeployment(storedMemcached(), unsaved)).To(BeNil(), "its creation was refused: it has an owner, but does not exist")
 	deployment.OwnerReferences[0].UID = "uid-of-deleted"
 	g.Expect(ownDeployment(storedMemcached(), deployment)).To(BeNil(), "it is a deleted Memcached's")
+}
+
+// A child that is blocked, or fails, stops no other.
+func TestApplyChildren(t *testing.T) {
+	conflicting := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions"}}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "sessions", errors.New("quota"))
+	outage := apierrors.NewInternalError(errors.New("etcd"))
+	tests := map[string]struct {
+		faults  interceptor.Funcs
+		objects []client.Object
+		// wantDeployment tells whether the Deployment must be returned.
+		wantDeployment bool
+		// wantReason is that of the blocker; "" for none.
+		wantReason string
+		wantErr    error
+	}{
+		"nothing is there yet":           {wantDeployment: true},
+		"the Deployment exists":          {objects: []client.Object{ownedDeployment()}, wantDeployment: true},
+		"the Deployment's name is taken": {objects: []client.Object{conflicting}, wantReason: cachev1alpha1.ReasonNameTaken},
+		"the Deployment is refused":      {faults: refusingDeployments(forbidden), wantReason: cachev1alpha1.ReasonRefused, wantErr: forbidden},
+		"the Deployment fails":           {faults: refusingDeployments(outage), wantErr: outage},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			memcached := storedMemcached()
+			reconciler := testReconciler(t, test.faults, test.objects...)
+			deployment, blocker, err := reconciler.applyChildren(t.Context(), memcached)
+			if test.wantErr == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+			} else {
+				g.Expect(err).To(MatchError(test.wantErr), "see applyChildren in children.go")
+			}
+			g.Expect(deployment != nil).To(Equal(test.wantDeployment), "the Memcached's own Deployment, if there is one, see ownDeployment in children.go")
+			reason := ""
+			if blocker != nil {
+				reason = blocker.reason
+			}
+			g.Expect(reason).To(Equal(test.wantReason), "why a child is blocked, see applyChildren in children.go")
+			for _, child := range []client.Object{
+				&corev1.Service{},
+				&policyv1.PodDisruptionBudget{}, //workshop:step 4.10
+			} {
+				g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), child)).To(Succeed(), "the %T must be created all the same, see applyChildren in children.go", child)
+				g.Expect(child.GetOwnerReferences()).To(ConsistOf(And(
+					HaveField("UID", memcached.UID), HaveField("Controller", HaveValue(BeTrue())), HaveField("BlockOwnerDeletion", HaveValue(BeFalse())),
+				)), "see create in children.go")
+			}
+		})
+	}
 }
 
 func TestErrorsOfTheAPIServer(t *testing.T) {

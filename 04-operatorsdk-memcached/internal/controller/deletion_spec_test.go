@@ -92,6 +92,39 @@ var _ = Describe("a deleted Memcached", func() {
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopped")
 	}, SpecTimeout(specTimeout))
 
+	It("exists until its last pod is gone if no operator ran when it was deleted, too", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		memcached := newMemcached(namespace, "unattended", 1)
+		memcached.Finalizers = []string{cachev1alpha1.Finalizer}
+		create(ctx, memcached)
+		deployment := newConflicting(memcached)
+		deployment.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(memcached, cachev1alpha1.SchemeGroupVersion.WithKind("Memcached"))}
+		create(ctx, deployment)
+		var pods []corev1.Pod
+		eventually(ctx, func(g Gomega) {
+			pods = podsOf(ctx, g, memcached)
+			g.Expect(pods).To(HaveLen(1))
+		})
+		patch(ctx, &pods[0], `{"metadata":{"finalizers":[%q]}}`, holdFinalizer)
+		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
+
+		startManager(cluster.Config, testOptions(namespace))
+		expectHeld := func(g Gomega) {
+			if !exists(ctx, g, memcached) {
+				StopTrying("the Memcached is gone, and its pod " + pods[0].Name + " is not: clients can still reach it, see finalize in finalizer.go").Now()
+			}
+		}
+		eventually(ctx, func(g Gomega) {
+			expectHeld(g)
+			g.Expect(exists(ctx, g, deployment)).To(BeTrue(), "it must be deleted in the foreground, so that it exists until its last pod is gone, see deleteDeployment in finalizer.go")
+			g.Expect(deployment.DeletionTimestamp).NotTo(BeNil(), "see endPods in finalizer.go")
+		})
+		consistently(ctx, expectHeld)
+		patch(ctx, &pods[0], `{"metadata":{"finalizers":null}}`)
+		expectGone(ctx, memcached)
+		expectEvents(ctx, memcached, "Normal Stopping", "Normal Stopped")
+	}, SpecTimeout(specTimeout))
+
 	It("leaves its pods alone if its dependents must be orphaned", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))

@@ -36,6 +36,8 @@ const (
 
 // selectorLabels select the pods of a Memcached. A Deployment's selector is
 // immutable, so they hold nothing that can change, such as a version.
+//
+//workshop:step 4.9a
 func selectorLabels(memcached *cachev1alpha1.Memcached) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/name": "memcached",
@@ -45,6 +47,8 @@ func selectorLabels(memcached *cachev1alpha1.Memcached) map[string]string {
 }
 
 // setDeployment sets the fields of the Deployment that the operator owns.
+//
+//workshop:step 4.9a
 func setDeployment(deployment *appsv1.Deployment, memcached *cachev1alpha1.Memcached, image string) {
 	deployment.Labels = labels.Merge(deployment.Labels, selectorLabels(memcached))
 	deployment.Spec.Replicas = new(memcached.Spec.Size)
@@ -56,6 +60,8 @@ func setDeployment(deployment *appsv1.Deployment, memcached *cachev1alpha1.Memca
 }
 
 // setTemplate describes pods that meet the strictest of Kubernetes' pod security standards, "restricted".
+//
+//workshop:step 4.9a
 func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memcached, image string) {
 	template.Labels = labels.Merge(template.Labels, selectorLabels(memcached))
 	pod := &template.Spec
@@ -72,6 +78,8 @@ func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memc
 //
 // It does not hash the pod template: Kubernetes' Go types change from release to
 // release, so an update of the library would roll out every Memcached.
+//
+//workshop:step 4.9a
 func newRevision(memcached *cachev1alpha1.Memcached, image string) string {
 	spec := memcached.Spec
 	spec.Size, spec.Image = 0, image // scaling replaces no pod
@@ -80,6 +88,7 @@ func newRevision(memcached *cachev1alpha1.Memcached, image string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+//workshop:step 4.9b
 func setContainer(container *corev1.Container, memcached *cachev1alpha1.Memcached, image string) {
 	container.Image = image
 	// Without it, the API server chooses a policy by the first image's tag, and keeps it when the image changes.
@@ -106,6 +115,8 @@ func setContainer(container *corev1.Container, memcached *cachev1alpha1.Memcache
 
 // resourcesOf allows for a quarter more memory than the items may fill, and 32 MiB.
 // Request and limit are equal, because a cache fills what it may use.
+//
+//workshop:step 4.9b
 func resourcesOf(memcached *cachev1alpha1.Memcached) corev1.ResourceRequirements {
 	items := int64(memcached.Spec.MemoryMegabytes) << 20
 	memory := *resource.NewQuantity(items+items/4+32<<20, resource.BinarySI)
@@ -117,6 +128,8 @@ func resourcesOf(memcached *cachev1alpha1.Memcached) corev1.ResourceRequirements
 
 // setService sets the fields of the Service that the operator owns. It is headless: its
 // name resolves to the addresses of all ready pods, because clients choose the pod by the key.
+//
+//workshop:step 4.9c
 func setService(service *corev1.Service, memcached *cachev1alpha1.Memcached) {
 	service.Labels = labels.Merge(service.Labels, selectorLabels(memcached))
 	service.Spec.Type = corev1.ServiceTypeClusterIP
@@ -127,6 +140,8 @@ func setService(service *corev1.Service, memcached *cachev1alpha1.Memcached) {
 }
 
 // setBudget sets the fields of the PodDisruptionBudget that the operator owns: one pod may be evicted at a time.
+//
+//workshop:step 4.10
 func setBudget(budget *policyv1.PodDisruptionBudget, memcached *cachev1alpha1.Memcached) {
 	budget.Labels = labels.Merge(budget.Labels, selectorLabels(memcached))
 	budget.Spec.MinAvailable, budget.Spec.MaxUnavailable = nil, new(intstr.FromInt32(1))

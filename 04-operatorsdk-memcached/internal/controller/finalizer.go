@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -20,43 +19,61 @@ const (
 	eventStopped  = "Stopped"
 )
 
+//workshop:markers 4.13
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;delete
 
 // addFinalizer makes a deletion wait for finalize. It comes before the creation of
 // anything that finalize must clean up.
+//
+//workshop:step 4.8a
 func (r *MemcachedReconciler) addFinalizer(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
 	return r.patchFinalizers(ctx, memcached, func() bool { return controllerutil.AddFinalizer(memcached, cachev1alpha1.Finalizer) })
 }
 
-// finalize deletes the Deployment of a Memcached that is being deleted, and removes
-// the finalizer when no pod is left. It may be called any number of times. The garbage
-// collector deletes the Service and the PodDisruptionBudget, which have an owner reference.
+// finalize ends the pods of a Memcached that is being deleted, and removes the finalizer when
+// none is left. It may be called any number of times. The garbage collector deletes
+// the Service and the PodDisruptionBudget, which have an owner reference.
+//
+//workshop:step 4.8b
 func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
 	if !controllerutil.ContainsFinalizer(memcached, cachev1alpha1.Finalizer) {
 		return nil // the Memcached waits for another controller's finalizer
 	}
+	//workshop:step 4.8c
 	if controllerutil.ContainsFinalizer(memcached, metav1.FinalizerOrphanDependents) {
 		return r.removeFinalizer(ctx, memcached, "The children stay, without an owner") // kubectl delete --cascade=orphan
 	}
-	deployment := &appsv1.Deployment{}
-	// Not from the cache: a Deployment that it does not show yet would never be cleaned up.
-	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(memcached), deployment)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("get Deployment %s: %w", client.ObjectKeyFromObject(memcached), err)
-	}
-	if ownDeployment(memcached, deployment) != nil {
-		return r.deleteDeployment(ctx, memcached, deployment) // the watch event of its deletion queues the Memcached again
-	}
-	if apierrors.IsNotFound(err) { // else the Deployment is not the Memcached's, and nor are the pods with its labels
-		// Pods outlive their Deployment if someone else has deleted it in the background.
-		if pods, err := r.listPods(ctx, memcached); len(pods) > 0 || err != nil {
-			return err // the watch event of a pod's deletion queues the Memcached again
-		}
+	//workshop:step 4.8c
+	if left, err := r.endPods(ctx, memcached); left || err != nil {
+		return err // the watch event of the deletion of what is left queues the Memcached again
 	}
 	return r.removeFinalizer(ctx, memcached, "All pods are gone")
 }
 
+// endPods deletes the Memcached's Deployment. It reports whether the Deployment or a pod is left.
+//
+//workshop:step 4.8c
+func (r *MemcachedReconciler) endPods(ctx context.Context, memcached *cachev1alpha1.Memcached) (left bool, err error) {
+	deployment := &appsv1.Deployment{}
+	// Not from the cache: a Deployment that it does not show yet would never be cleaned up.
+	err = r.APIReader.Get(ctx, client.ObjectKeyFromObject(memcached), deployment)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("get Deployment %s: %w", client.ObjectKeyFromObject(memcached), err)
+	}
+	if ownDeployment(memcached, deployment) != nil {
+		return true, r.deleteDeployment(ctx, memcached, deployment)
+	}
+	if err == nil {
+		return false, nil // the Deployment is not the Memcached's, and nor are the pods with its labels
+	}
+	// Pods outlive their Deployment if someone else has deleted it in the background.
+	pods, err := r.listPods(ctx, memcached)
+	return len(pods) > 0, err
+}
+
 // removeFinalizer lets the API server delete the Memcached, and emits an Event with that message.
+//
+//workshop:step 4.8b
 func (r *MemcachedReconciler) removeFinalizer(ctx context.Context, memcached *cachev1alpha1.Memcached, message string) error {
 	err := r.patchFinalizers(ctx, memcached, func() bool { return controllerutil.RemoveFinalizer(memcached, cachev1alpha1.Finalizer) })
 	if err != nil {
@@ -69,6 +86,8 @@ func (r *MemcachedReconciler) removeFinalizer(ctx context.Context, memcached *ca
 // deleteDeployment deletes the Deployment in the foreground, so that it exists until its
 // last pod is gone. The precondition makes the API server refuse if the name has meanwhile
 // passed to another Deployment.
+//
+//workshop:step 4.8c
 func (r *MemcachedReconciler) deleteDeployment(ctx context.Context, memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) error {
 	if deployment.DeletionTimestamp != nil {
 		return nil
@@ -84,6 +103,8 @@ func (r *MemcachedReconciler) deleteDeployment(ctx context.Context, memcached *c
 // patchFinalizers writes the finalizers if change reports that it has changed
 // them. A merge patch replaces the whole list, so the lock makes the API server
 // refuse a stale one.
+//
+//workshop:step 4.8a
 func (r *MemcachedReconciler) patchFinalizers(ctx context.Context, memcached *cachev1alpha1.Memcached, change func() bool) error {
 	before := memcached.DeepCopy()
 	if !change() {

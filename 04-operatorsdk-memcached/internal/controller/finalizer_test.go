@@ -7,7 +7,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -140,6 +139,21 @@ func TestAddFinalizer(t *testing.T) {
 	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "a stale list must not replace the stored one, see patchFinalizers in finalizer.go, found: %v", err)
 }
 
+func TestRemoveFinalizer(t *testing.T) {
+	g := NewWithT(t)
+	memcached := deletedMemcached(cachev1alpha1.Finalizer)
+	reconciler, key := testReconciler(t, interceptor.Funcs{}, memcached), client.ObjectKeyFromObject(memcached)
+	g.Expect(reconciler.Get(t.Context(), key, memcached)).To(Succeed())
+	stale := memcached.DeepCopy()
+
+	g.Expect(reconciler.removeFinalizer(t.Context(), memcached, "It is over")).To(Succeed())
+	g.Expect(reconciler.Get(t.Context(), key, memcached)).To(Succeed())
+	g.Expect(memcached.Finalizers).To(ConsistOf(otherFinalizer), "ours goes, and another controller's stays, see removeFinalizer in finalizer.go")
+	err := reconciler.removeFinalizer(t.Context(), stale, "It is over")
+	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "a stale list must not replace the stored one, see patchFinalizers in finalizer.go, found: %v", err)
+	expectRecorded(g, reconciler, []string{"Normal Stopped It is over"})
+}
+
 func TestADeletionWaitsForEachPod(t *testing.T) {
 	pod, other := storedPod("sessions-1"), storedPod("other-1")
 	other.Labels = map[string]string{instanceLabel: "other"}
@@ -158,37 +172,6 @@ func TestADeletionWaitsForEachPod(t *testing.T) {
 			pods, err := testReconciler(t, interceptor.Funcs{}, &test.pod).listPods(t.Context(), storedMemcached())
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(pods).To(HaveLen(test.want), "see listPods in memcached_controller.go")
-		})
-	}
-}
-
-func TestRemoveBudget(t *testing.T) {
-	budget := func() *policyv1.PodDisruptionBudget {
-		budget := newBudget(storedMemcached())
-		budget.UID, budget.OwnerReferences = "uid-of-budget", ownedDeployment().OwnerReferences
-		return budget
-	}
-	unowned := budget()
-	unowned.OwnerReferences = nil
-	tests := map[string]struct {
-		objects []client.Object
-		// wantLeft tells whether a budget must be left.
-		wantLeft bool
-	}{
-		"there is none":         {},
-		"it is the Memcached's": {objects: []client.Object{budget()}},
-		"it is terminating":     {objects: []client.Object{terminating(budget())}, wantLeft: true},
-		"it is someone else's":  {objects: []client.Object{unowned}, wantLeft: true},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			reconciler := testReconciler(t, interceptor.Funcs{}, test.objects...)
-			found := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions"}}
-			g.Expect(reconciler.removeBudget(t.Context(), storedMemcached(), found)).To(Succeed())
-			err := reconciler.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "sessions"}, found)
-			g.Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
-			g.Expect(err == nil).To(Equal(test.wantLeft), "see removeBudget in children.go")
 		})
 	}
 }

@@ -91,6 +91,7 @@ func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1a
 	return ctrl.Result{RequeueAfter: observed.requeueAfter()}, nil
 }
 
+//workshop:markers 4.13
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
 // listPods returns the pods with the Memcached's labels, terminating or not. A deletion waits until there are none.

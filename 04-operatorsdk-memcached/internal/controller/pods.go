@@ -32,6 +32,8 @@ var failures = map[string]string{
 
 // podsOf returns the Deployment's pods without those that are terminating or have finished. Without a Deployment there are
 // none: one of someone else may have pods with the Memcached's labels.
+//
+//workshop:step 4.12a
 func podsOf(deployment *appsv1.Deployment, pods []corev1.Pod) []corev1.Pod {
 	if deployment == nil {
 		return nil
@@ -40,6 +42,8 @@ func podsOf(deployment *appsv1.Deployment, pods []corev1.Pod) []corev1.Pod {
 }
 
 // readyNames are the names of the ready pods, sorted, so that the same pods always give the same list.
+//
+//workshop:step 4.12a
 func readyNames(pods []corev1.Pod) []string {
 	var names []string
 	for i := range pods {
@@ -61,6 +65,8 @@ type podFailure struct {
 // failureAmong says why one of the pods can't run, "" if all can. requeueAfter
 // is when that may change without a watch event, 0 if it can't. A pod of an
 // older revision does not count: the rollout removes it.
+//
+//workshop:step 4.11
 func failureAmong(pods []corev1.Pod, revision string, now time.Time) (message string, requeueAfter time.Duration) {
 	for i := range pods {
 		failure := failureOf(&pods[i])
@@ -82,6 +88,8 @@ func failureAmong(pods []corev1.Pod, revision string, now time.Time) (message st
 // failureOf says why a pod can't run. Between two back-offs a crashing container runs
 // for a moment, which is no recovery unless it becomes ready or keeps running. The
 // restart count is never reset, so the time of the last exit decides.
+//
+//workshop:step 4.11
 func failureOf(pod *corev1.Pod) podFailure {
 	for _, container := range pod.Status.ContainerStatuses {
 		last := container.LastTerminationState.Terminated

@@ -44,13 +44,21 @@ func newStatus(memcached *cachev1alpha1.Memcached, observed observation) *cachev
 }
 
 // conditions returns one condition of each type.
+//
+//workshop:step 4.12a
 func (o observation) conditions(memcached *cachev1alpha1.Memcached) []metav1.Condition {
-	problem := o.problem()
-	return []metav1.Condition{o.available(memcached), o.progressing(memcached, problem), degraded(problem)}
+	problem := o.problem() //workshop:step 4.12b
+	return []metav1.Condition{
+		o.available(memcached),
+		o.progressing(memcached, problem), //workshop:step 4.12c
+		degraded(problem),                 //workshop:step 4.12b
+	}
 }
 
 // available goes by the Deployment's own rule: a quarter of the pods, rounded down, may be
 // unavailable. Pods of an older revision count, because they serve clients too.
+//
+//workshop:step 4.12a
 func (o observation) available(memcached *cachev1alpha1.Memcached) metav1.Condition {
 	if o.blocker != nil && o.blocker.reason == cachev1alpha1.ReasonNameTaken {
 		return newCondition(cachev1alpha1.ConditionAvailable, false, o.blocker.reason, o.blocker.message)
@@ -62,6 +70,7 @@ func (o observation) available(memcached *cachev1alpha1.Memcached) metav1.Condit
 	return newCondition(cachev1alpha1.ConditionAvailable, true, cachev1alpha1.ReasonEnoughPods, "enough pods are ready")
 }
 
+//workshop:step 4.12c
 func (o observation) progressing(memcached *cachev1alpha1.Memcached, problem *explanation) metav1.Condition {
 	switch {
 	case problem != nil:
@@ -75,6 +84,7 @@ func (o observation) progressing(memcached *cachev1alpha1.Memcached, problem *ex
 	return newCondition(cachev1alpha1.ConditionProgressing, true, cachev1alpha1.ReasonRollingOut, "pods are being created, replaced or removed")
 }
 
+//workshop:step 4.12b
 func degraded(problem *explanation) metav1.Condition {
 	if problem == nil {
 		return newCondition(cachev1alpha1.ConditionDegraded, false, cachev1alpha1.ReasonAsExpected, "nothing is wrong")
@@ -84,6 +94,8 @@ func degraded(problem *explanation) metav1.Condition {
 
 // problem is what the operator can't fix by itself, nil if there is nothing. A child
 // that waits for the end of its predecessor is no problem.
+//
+//workshop:step 4.12b
 func (o observation) problem() *explanation {
 	if o.blocker != nil {
 		if o.blocker.reason == cachev1alpha1.ReasonRollingOut {
@@ -101,6 +113,8 @@ func (o observation) problem() *explanation {
 }
 
 // requeueAfter is when the conditions may change without a watch event, 0 if they can't.
+//
+//workshop:step 4.12b
 func (o observation) requeueAfter() time.Duration {
 	if o.deployment == nil {
 		return 0
@@ -110,6 +124,8 @@ func (o observation) requeueAfter() time.Duration {
 }
 
 // revision is the one that the pods should have.
+//
+//workshop:step 4.12b
 func (o observation) revision() string {
 	return o.deployment.Spec.Template.Annotations[revisionAnnotation]
 }
@@ -118,6 +134,8 @@ func (o observation) revision() string {
 //
 // It counts the pods because the Deployment's status describes the previous
 // template until the Deployment controller has seen the new one.
+//
+//workshop:step 4.12c
 func (o observation) rolledOut(memcached *cachev1alpha1.Memcached) bool {
 	old := func(pod corev1.Pod) bool { return revisionOf(&pod) != o.revision() }
 	size := int(memcached.Spec.Size)
@@ -125,6 +143,8 @@ func (o observation) rolledOut(memcached *cachev1alpha1.Memcached) bool {
 }
 
 // stalled returns the Deployment controller's message about a rollout that is stuck, "" if it is not.
+//
+//workshop:step 4.12b
 func stalled(deployment *appsv1.Deployment) string {
 	if deployment.Status.ObservedGeneration < deployment.Generation {
 		return ""

@@ -92,10 +92,14 @@ func TestConditions(t *testing.T) {
 				found[condition.Type] = string(condition.Status) + " " + condition.Reason
 				g.Expect(condition.Message).NotTo(BeEmpty())
 			}
-			g.Expect(computed).To(HaveLen(3))
-			g.Expect(found).To(Equal(map[string]string{
-				cachev1alpha1.ConditionAvailable: test.wantAvailable, cachev1alpha1.ConditionProgressing: test.wantProgressing, cachev1alpha1.ConditionDegraded: test.wantDegraded,
-			}), "see conditions in status.go")
+			want := map[string]string{
+				cachev1alpha1.ConditionAvailable:   test.wantAvailable,
+				cachev1alpha1.ConditionProgressing: test.wantProgressing, //workshop:step 4.12c
+				cachev1alpha1.ConditionDegraded:    test.wantDegraded,    //workshop:step 4.12b
+			}
+			g.Expect(computed).To(HaveLen(len(want)))
+			g.Expect(found).To(Equal(want), "see conditions in status.go")
+			//workshop:step 4.12c
 			if blocker := test.observed.blocker; blocker != nil {
 				g.Expect(computed).To(ContainElement(HaveField("Message", blocker.message)), "users need to know what blocks it")
 			}
@@ -156,15 +160,15 @@ func TestNewStatus(t *testing.T) {
 	g.Expect(status.ReadyReplicas).To(BeEquivalentTo(2))
 	g.Expect(status.Selector).To(Equal("app.kubernetes.io/instance=sessions,app.kubernetes.io/managed-by=memcached-operator,app.kubernetes.io/name=memcached"))
 	g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
-	g.Expect(status.Conditions).To(And(HaveLen(3), HaveEach(And(
-		HaveField("ObservedGeneration", BeEquivalentTo(3)), HaveField("LastTransitionTime", Not(BeZero()))))))
+	g.Expect(status.Conditions).To(HaveEach(And(HaveField("ObservedGeneration", BeEquivalentTo(3)), HaveField("LastTransitionTime", Not(BeZero())))))
+	g.Expect(status.Conditions).To(HaveLen(3)) //workshop:step 4.12c
 
 	memcached.Status = *status
 	status = newStatus(memcached, observation{blocker: &explanation{reason: cachev1alpha1.ReasonNameTaken, message: "taken"}})
 	g.Expect(status.Nodes).To(BeNil(), "what was true before must not stay")
 	g.Expect(status.Replicas).To(BeZero())
 	g.Expect(status.ReadyReplicas).To(BeZero())
-	g.Expect(meta.IsStatusConditionTrue(status.Conditions, cachev1alpha1.ConditionDegraded)).To(BeTrue())
+	g.Expect(meta.IsStatusConditionTrue(status.Conditions, cachev1alpha1.ConditionDegraded)).To(BeTrue()) //workshop:step 4.12b
 	g.Expect(meta.IsStatusConditionFalse(status.Conditions, cachev1alpha1.ConditionAvailable)).To(BeTrue())
 }
 
@@ -188,6 +192,7 @@ func TestNewStatusIsStable(t *testing.T) {
 		return meta.FindStatusCondition(status.Conditions, kind).LastTransitionTime.Time
 	}
 	g.Expect(since(cachev1alpha1.ConditionAvailable)).To(BeTemporally(">", noon.Time), "the time is that of the change from True to False")
+	//workshop:step 4.12b
 	g.Expect(since(cachev1alpha1.ConditionDegraded)).To(BeTemporally("==", noon.Time), "what has not changed keeps its time")
 }
 
