@@ -81,7 +81,8 @@ func (c *Copy) stepAt(name string, line int) (*Step, error) {
 	return nil, nil
 }
 
-// declarationsOf returns the names of the declarations that a step changes, by file. A file that is not Go has one empty name.
+// declarationsOf returns the names of the declarations that a step changes, by file, without the tests, which learners need not
+// write. A file that is not Go has one empty name.
 func (s *Stage) declarationsOf(at int) (map[string][]string, error) {
 	before, err := s.Form(at)
 	if err != nil {
@@ -93,7 +94,7 @@ func (s *Stage) declarationsOf(at int) (map[string][]string, error) {
 	}
 	found := map[string][]string{}
 	for _, name := range differing(before, after) {
-		if after[name].given {
+		if after[name].given || strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		if filepath.Ext(name) != ".go" {
