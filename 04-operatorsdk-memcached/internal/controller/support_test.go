@@ -158,16 +158,24 @@ func consistently(ctx context.Context, expectations func(Gomega)) {
 // conditions are a Memcached's, each as its status and its reason.
 type conditions struct{ available, progressing, degraded string }
 
+func newConditions(available, progressing, degraded string) conditions {
+	return conditions{
+		available:   available,
+		progressing: progressing, //workshop:step 4.12c
+		degraded:    degraded,    //workshop:step 4.12b
+	}
+}
+
 // The states that most specs are about.
 var (
-	converged = conditions{"True EnoughPods", "False RolledOut", "False AsExpected"}
-	starting  = conditions{"False TooFewPods", "True RollingOut", "False AsExpected"}
-	rolling   = conditions{"True EnoughPods", "True RollingOut", "False AsExpected"}
+	converged = newConditions("True EnoughPods", "False RolledOut", "False AsExpected")
+	starting  = newConditions("False TooFewPods", "True RollingOut", "False AsExpected")
+	rolling   = newConditions("True EnoughPods", "True RollingOut", "False AsExpected")
 )
 
 // broken are the conditions of a Memcached that is degraded for a reason.
 func broken(available, reason string) conditions {
-	return conditions{available, "False " + reason, "True " + reason}
+	return newConditions(available, "False "+reason, "True "+reason)
 }
 
 // expectConditions waits until the conditions are those given and speak of the Memcached's present generation.
