@@ -109,17 +109,14 @@ var _ = Describe("a deleted Memcached", func() {
 		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
 
 		startManager(cluster.Config, testOptions(namespace))
-		expectHeld := func(g Gomega) {
-			if !exists(ctx, g, memcached) {
-				StopTrying("the Memcached is gone, and its pod " + pods[0].Name + " is not: clients can still reach it, see finalize in finalizer.go").Now()
-			}
-		}
 		eventually(ctx, func(g Gomega) {
-			expectHeld(g)
-			g.Expect(exists(ctx, g, deployment)).To(BeTrue(), "it must be deleted in the foreground, so that it exists until its last pod is gone, see deleteDeployment in finalizer.go")
-			g.Expect(deployment.DeletionTimestamp).NotTo(BeNil(), "see endPods in finalizer.go")
+			begun := !exists(ctx, g, memcached) || !exists(ctx, g, deployment) || deployment.DeletionTimestamp != nil
+			g.Expect(begun).To(BeTrue(), "the Deployment must be deleted, see endPods in finalizer.go")
 		})
-		consistently(ctx, expectHeld)
+		consistently(ctx, func(g Gomega) {
+			g.Expect(exists(ctx, g, memcached)).To(BeTrue(), "the Memcached is gone, and its pod %s is not: clients can still reach it, see finalize in finalizer.go", pods[0].Name)
+			g.Expect(exists(ctx, g, deployment)).To(BeTrue(), "the Deployment is gone, and its pod is not: delete it in the foreground, see deleteDeployment in finalizer.go")
+		})
 		patch(ctx, &pods[0], `{"metadata":{"finalizers":null}}`)
 		expectGone(ctx, memcached)
 		expectEvents(ctx, memcached, "Normal Stopping", "Normal Stopped")
