@@ -44,6 +44,7 @@ func TestSetBudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			budget := newBudget(storedMemcached())
+			g.Expect(budget.Spec.Selector).NotTo(BeNil(), "see setBudget in desired.go")
 			test.change(budget)
 			want := newBudget(storedMemcached())
 			if test.stays {

@@ -67,6 +67,7 @@ func TestSetContainer(t *testing.T) {
 	g.Expect(container.Image).To(Equal(DefaultImage))
 	g.Expect(container.Args).To(Equal([]string{"--port=11211", "--memory-limit=64"}), "what memcached's own manual page lists")
 	g.Expect(container.Ports).To(ConsistOf(corev1.ContainerPort{Name: portName, ContainerPort: 11211, Protocol: corev1.ProtocolTCP}))
+	g.Expect(container.ReadinessProbe).NotTo(BeNil(), "see setContainer in desired.go")
 	g.Expect(container.ReadinessProbe.TCPSocket.Port.String()).To(Equal(portName))
 }
 
@@ -75,6 +76,7 @@ func TestPodsAreRestricted(t *testing.T) {
 	g := NewWithT(t)
 	pod := newDeployment(storedMemcached()).Spec.Template.Spec
 	g.Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
+	g.Expect(pod.SecurityContext).NotTo(BeNil(), "see setTemplate in desired.go")
 	g.Expect(pod.SecurityContext.RunAsNonRoot).To(HaveValue(BeTrue()))
 	g.Expect(pod.SecurityContext.RunAsUser).To(HaveValue(BeNumerically(">", 0)))
 	g.Expect(pod.SecurityContext.SeccompProfile.Type).To(Equal(corev1.SeccompProfileTypeRuntimeDefault))
@@ -238,6 +240,7 @@ func TestSetService(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			service := newService(storedMemcached())
+			g.Expect(service.Spec.Ports).To(HaveLen(1), "see setService in desired.go")
 			test.change(service)
 			want := newService(storedMemcached())
 			if test.stays {
