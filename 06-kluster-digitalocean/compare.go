@@ -18,6 +18,8 @@ func hasRun(cluster *cloud.Cluster) bool {
 }
 
 // isComplete tells whether every pool has all its machines running.
+//
+//workshop:step 6.10
 func isComplete(cluster *cloud.Cluster) bool {
 	return !slices.ContainsFunc(cluster.Pools, func(pool cloud.Pool) bool { return pool.Running < pool.Count })
 }
@@ -29,6 +31,8 @@ func wasProvisioned(cluster *cloud.Cluster) bool {
 
 // isReady tells whether the Kluster is already Ready with its present spec. Then missing machines don't change that,
 // only the cluster's state does: machines come and go when the autoscaler works, or when the cloud replaces one.
+//
+//workshop:step 6.10
 func isReady(kluster *klusterv1alpha1.Kluster) bool {
 	ready := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == kluster.Generation
@@ -39,6 +43,8 @@ func ownerOf(kluster *klusterv1alpha1.Kluster) cloud.Owner {
 }
 
 // isHandedOver tells whether someone has tagged the cluster for another Kluster, which manages it from then on.
+//
+//workshop:step 6.13a
 func isHandedOver(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) bool {
 	return len(cluster.Owners) == 1 && cluster.Owners[0] != ownerOf(kluster)
 }

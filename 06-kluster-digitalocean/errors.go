@@ -75,6 +75,8 @@ func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
 // cloudError translates the error of a request to the cloud. If it is not an answer, it comes from the network. NotFound is
 // transient here: it may be about a node pool, or about something that the cloud does not show yet. The next observation
 // of the cluster decides.
+//
+//workshop:step 6.8a
 func cloudError(err error) error {
 	if limited, ok := errors.AsType[*rateLimitedError](err); ok {
 		return limited

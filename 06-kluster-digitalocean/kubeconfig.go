@@ -38,6 +38,8 @@ func kubeconfigName(kluster *klusterv1alpha1.Kluster) string { return kluster.Na
 
 // ensureKubeconfig keeps valid credentials for the cluster in the Kluster's Secret. It returns how long they remain valid,
 // and whether it has just written new ones.
+//
+//workshop:step 6.12
 func (c *controller) ensureKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (validFor time.Duration, refreshed bool, err error) {
 	secret, err := c.findKubeconfig(ctx, kluster)
 	if err != nil {
@@ -68,6 +70,8 @@ func (c *controller) checkKubeconfig(ctx context.Context, kluster *klusterv1alph
 
 // tryKubeconfig tests with a dry run whether the Secret can be written: the API server makes all checks, and stores
 // nothing.
+//
+//workshop:step 6.12
 func (c *controller) tryKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster, found *corev1.Secret) error {
 	trial := newKubeconfigSecret(kluster, cloud.Kubeconfig{Content: []byte("none, only tried")}, c.options.clock.Now())
 	return c.writeKubeconfig(ctx, found, trial, metav1.DryRunAll)
@@ -79,6 +83,8 @@ func (c *controller) tryKubeconfig(ctx context.Context, kluster *klusterv1alpha1
 // server-side apply is less code: it sends our fields, and the API server merges them with everyone else's. Force takes back
 // those of ours that someone else has set. But an apply would adopt a Secret that someone has just created under this name;
 // a create fails instead.
+//
+//workshop:step 6.12
 func (c *controller) writeKubeconfig(ctx context.Context, found, wanted *corev1.Secret, dryRun ...string) error {
 	secrets := c.clients.kube.CoreV1().Secrets(wanted.Namespace)
 	var err error
@@ -93,6 +99,8 @@ func (c *controller) writeKubeconfig(ctx context.Context, found, wanted *corev1.
 // findKubeconfig returns the Kluster's Secret, nil if there is none. A Secret of that name that this Kluster does not
 // control is an error. The cache holds only Secrets with our label, so a Secret missing there is read from the API
 // server.
+//
+//workshop:step 6.12
 func (c *controller) findKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster) (*corev1.Secret, error) {
 	name := kubeconfigName(kluster)
 	secret, err := c.secrets.Secrets(kluster.Namespace).Get(name)
@@ -121,6 +129,8 @@ func (c *controller) repairKubeconfig(ctx context.Context, secret *corev1.Secret
 
 // validity returns how long the Secret's credentials remain valid, and whether they are valid at all: there, unedited, and
 // not due to be replaced.
+//
+//workshop:step 6.12
 func validity(secret *corev1.Secret, now time.Time) (time.Duration, bool) {
 	if secret == nil || secret.Annotations[digestAnnotation] != digest(secret.Data[kubeconfigKey]) {
 		return 0, false
@@ -159,6 +169,8 @@ func controllerReference(kluster *klusterv1alpha1.Kluster) metav1.OwnerReference
 // ownedFields is what an apply sends to the Secret found, with the values of the Secret wanted. Each apply must have all of
 // our fields: the API server removes those that we applied before and now leave out. It refuses a stale copy by the resource
 // version. Without the UID, it would create a Secret without an owner if the one found is gone.
+//
+//workshop:step 6.12
 func ownedFields(found, wanted *corev1.Secret) *applycorev1.SecretApplyConfiguration {
 	return applycorev1.Secret(found.Name, found.Namespace).
 		WithUID(found.UID).

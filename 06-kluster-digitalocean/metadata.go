@@ -34,28 +34,38 @@ func externalAccount(kluster *klusterv1alpha1.Kluster) string {
 }
 
 // mayHaveCluster tells whether the cloud may have received a request to create the cluster.
+//
+//workshop:step 6.9b
 func mayHaveCluster(kluster *klusterv1alpha1.Kluster) bool {
 	return externalName(kluster) != "" || kluster.Annotations[klusterv1alpha1.CreatePendingAnnotation] != ""
 }
 
 // isPaused tells whether the operator must leave the Kluster alone.
+//
+//workshop:step 6.15b
 func isPaused(kluster *klusterv1alpha1.Kluster) bool {
 	value, found := kluster.Annotations[klusterv1alpha1.PausedAnnotation]
 	return found && value != "false"
 }
 
 // needsFinalizer tells whether the Kluster lacks the finalizer, so that a deletion would not wait for the operator.
+//
+//workshop:step 6.6
 func needsFinalizer(kluster *klusterv1alpha1.Kluster) bool {
 	return kluster.DeletionTimestamp == nil && !slices.Contains(kluster.Finalizers, klusterv1alpha1.Finalizer)
 }
 
 // isReleased tells whether the operator has done its part of a deletion.
+//
+//workshop:step 6.6
 func isReleased(kluster *klusterv1alpha1.Kluster) bool {
 	return kluster.DeletionTimestamp != nil && !slices.Contains(kluster.Finalizers, klusterv1alpha1.Finalizer)
 }
 
 // recordCreatePending records the create intent. With the resource version, the API server refuses the patch if the Kluster
 // has changed since it was read.
+//
+//workshop:step 6.9b
 func (c *controller) recordCreatePending(ctx context.Context, kluster *klusterv1alpha1.Kluster, account string) error {
 	return c.patchMetadata(ctx, kluster, map[string]any{
 		"resourceVersion": kluster.ResourceVersion,
@@ -67,6 +77,8 @@ func (c *controller) recordCreatePending(ctx context.Context, kluster *klusterv1
 }
 
 // recordExternalName records the cluster's ID, even if the Kluster has changed since it was read: the cluster exists.
+//
+//workshop:step 6.9a
 func (c *controller) recordExternalName(ctx context.Context, kluster *klusterv1alpha1.Kluster, id string) error {
 	return c.patchMetadata(ctx, kluster, map[string]any{
 		"annotations": map[string]any{
@@ -77,16 +89,21 @@ func (c *controller) recordExternalName(ctx context.Context, kluster *klusterv1a
 }
 
 // addFinalizer makes a deletion wait for the operator. It runs before the first request to the cloud.
+//
+//workshop:step 6.6
 func (c *controller) addFinalizer(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	return c.patchFinalizers(ctx, kluster, append(slices.Clone(kluster.Finalizers), klusterv1alpha1.Finalizer))
 }
 
+//workshop:step 6.13b
 func (c *controller) removeFinalizer(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	ours := func(finalizer string) bool { return finalizer == klusterv1alpha1.Finalizer }
 	return c.patchFinalizers(ctx, kluster, slices.DeleteFunc(slices.Clone(kluster.Finalizers), ours))
 }
 
 // patchFinalizers replaces the list as a whole, so the resource version makes the API server refuse a stale one.
+//
+//workshop:step 6.6
 func (c *controller) patchFinalizers(ctx context.Context, kluster *klusterv1alpha1.Kluster, finalizers []string) error {
 	return c.patchMetadata(ctx, kluster, map[string]any{"resourceVersion": kluster.ResourceVersion, "finalizers": finalizers})
 }
@@ -95,6 +112,8 @@ func (c *controller) patchFinalizers(ctx context.Context, kluster *klusterv1alph
 
 // patchMetadata changes the metadata of this Kluster. With the UID, the API server refuses to patch another Kluster that
 // was created under the same name since.
+//
+//workshop:step 6.6
 func (c *controller) patchMetadata(ctx context.Context, kluster *klusterv1alpha1.Kluster, changes map[string]any) error {
 	changes["uid"] = kluster.UID
 	patch, err := json.Marshal(map[string]any{"metadata": changes})
@@ -130,6 +149,8 @@ func (c *controller) isStale(kluster *klusterv1alpha1.Kluster) bool {
 // checkFresh fails if the cache is stale, as it may be after a change of leader. From a stale spec, the operator would
 // remove pools that the spec lacks, or create a cluster for a Kluster that is gone. The event of the newer version queues
 // the Kluster again.
+//
+//workshop:step 6.9b
 func (c *controller) checkFresh(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	live, err := c.clients.kluster.Inspirit941V1alpha1().Klusters(kluster.Namespace).Get(ctx, kluster.Name, metav1.GetOptions{})
 	if err != nil {

@@ -39,6 +39,8 @@ type result struct {
 
 // reconcile takes one step to make a Kluster's cluster match the spec, without waiting for the cloud. It returns after how
 // long to requeue the Kluster, or 0 if an event will do that. It is idempotent.
+//
+//workshop:step 6.6
 func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
 	kluster, err := c.klusters.Klusters(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
@@ -54,23 +56,33 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.
 		return 0, nil // the event of our own last write is on its way
 	case isReleased(kluster):
 		return 0, nil // our part of the deletion is done; another finalizer is left
+	//workshop:step 6.15b
 	case isPaused(kluster):
 		return c.report(ctx, kluster, observation{}, paused, nil)
 	case needsFinalizer(kluster):
 		return 0, c.addFinalizer(ctx, kluster) // its event queues the Kluster again
 	}
+	//workshop:step 6.13b
 	finished, err := c.isFinished(ctx, kluster)
+	//workshop:step 6.13b
 	if err != nil {
 		return 0, err
 	}
+	//workshop:step 6.13b
 	if finished {
 		return 0, c.release(ctx, kluster)
 	}
+	//workshop:until 6.7a return 0, nil
+	//workshop:step 6.7a
 	observed, err := c.observe(ctx, kluster)
+	//workshop:step 6.7a
 	var next result
+	//workshop:step 6.7a
 	if err == nil {
 		next, err = c.act(ctx, kluster, observed)
 	}
+	//workshop:between 6.7a 6.11b return next.requeueAfter, err
+	//workshop:step 6.11b
 	return c.report(ctx, kluster, observed, next, err)
 }
 
@@ -104,6 +116,8 @@ func (c *controller) observe(ctx context.Context, kluster *klusterv1alpha1.Klust
 // The tag decides whose the cluster is. If it is the only one of its kind, the cluster is this Kluster's (IsOwnedBy). If
 // another Kluster's is the only one, the cluster is handed over: it is left alone, and a deletion is done. With no such tag,
 // or with several, it is left alone, and a deletion waits until someone has mended the tags (notOurs).
+//
+//workshop:step 6.9a
 func findCluster(ctx context.Context, account cloud.CloudProvider, kluster *klusterv1alpha1.Kluster) (*cloud.Cluster, error) {
 	var recorded *cloud.Cluster
 	if id := externalName(kluster); id != "" {
@@ -113,30 +127,44 @@ func findCluster(ctx context.Context, account cloud.CloudProvider, kluster *klus
 		case cloud.Is(err, cloud.NotFound):
 		case err != nil:
 			return nil, err
+		//workshop:step 6.9b
 		case slices.Contains(recorded.Owners, ownerOf(kluster)):
 			return recorded, nil
 		}
 	}
+	//workshop:until 6.9b return recorded, nil
+	//workshop:step 6.9b
 	tagged, err := account.Find(ctx, ownerOf(kluster))
+	//workshop:step 6.9b
 	return cmp.Or(tagged, recorded), err
 }
 
 // act compares the observation with the spec, and makes one change at most.
+//
+//workshop:step 6.9a
 func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
 	switch cluster := observed.cluster; {
+	//workshop:until 6.13a case kluster.DeletionTimestamp != nil: return result{}, nil
+	//workshop:step 6.13a
 	case kluster.DeletionTimestamp != nil:
 		return c.delete(ctx, kluster, observed)
 	case cluster == nil && externalName(kluster) == "":
 		return c.create(ctx, kluster, observed)
+	//workshop:step 6.9b
 	case cluster == nil:
 		return result{}, c.lost(kluster)
+	//workshop:step 6.9b
 	case !cluster.IsOwnedBy(ownerOf(kluster)):
 		return result{}, notOurs(kluster, cluster)
+	//workshop:step 6.9b
 	case kluster.Annotations[klusterv1alpha1.ExternalNameAnnotation] != cluster.ID:
 		return result{}, c.recordExternalName(ctx, kluster, cluster.ID)
+	//workshop:step 6.10
 	case !hasRun(cluster):
 		return c.inProgress(cluster)
 	}
+	//workshop:until 6.10 return result{}, nil
+	//workshop:step 6.10
 	return c.update(ctx, kluster, observed)
 }
 
@@ -146,13 +174,18 @@ func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, 
 // The intent is no lock: a creation without an answer is tried again as soon as the tag leads to no cluster. If the first one
 // did take effect, and the cloud does not show it yet, the second is NameTaken, because names are unique in an account. What
 // stops a creation for a Kluster that has changed or gone meanwhile is checkFresh.
+//
+//workshop:step 6.9a
 func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
+	//workshop:step 6.9b
 	if kluster.Annotations[klusterv1alpha1.CreatePendingAnnotation] == "" {
 		return result{}, c.recordCreatePending(ctx, kluster, observed.account)
 	}
+	//workshop:step 6.12
 	if err := c.checkKubeconfig(ctx, kluster); err != nil {
 		return result{}, err // without its kubeconfig, a cluster costs money and can't be used
 	}
+	//workshop:step 6.9b
 	if err := c.checkFresh(ctx, kluster); err != nil {
 		return result{}, err
 	}
@@ -165,6 +198,8 @@ func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluste
 }
 
 // inProgress returns the result for a cluster that the cloud is making, upgrading or removing, or could not make.
+//
+//workshop:step 6.10
 func (c *controller) inProgress(cluster *cloud.Cluster) (result, error) {
 	switch cluster.State {
 	case cloud.StateFailed:
@@ -178,9 +213,14 @@ func (c *controller) inProgress(cluster *cloud.Cluster) (result, error) {
 }
 
 // update makes a running cluster match the spec: first the kubeconfig's Secret, then the node pools, then the version.
+//
+//workshop:step 6.10
 func (c *controller) update(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
 	cluster := observed.cluster
+	//workshop:until 6.12 validFor := c.options.observeInterval
+	//workshop:step 6.12
 	validFor, refreshed, err := c.ensureKubeconfig(ctx, kluster, observed)
+	//workshop:step 6.12
 	if refreshed || err != nil {
 		return result{}, err // the Secret's event queues the Kluster again
 	}
@@ -204,6 +244,8 @@ func (c *controller) update(ctx context.Context, kluster *klusterv1alpha1.Kluste
 
 // delete requests the cluster's deletion. It reports Deleted only when the cloud has no cluster of this Kluster any more:
 // a cluster that is still there costs money.
+//
+//workshop:step 6.13a
 func (c *controller) delete(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
 	cluster := observed.cluster
 	if cluster == nil || isHandedOver(kluster, cluster) {
@@ -228,6 +270,8 @@ func (c *controller) delete(ctx context.Context, kluster *klusterv1alpha1.Kluste
 // isFinished tells whether a Kluster that is being deleted needs no more requests to the cloud: its cluster will be kept,
 // is gone, or was never requested. If someone removed the annotations, the finalizer on the token's Secret still shows
 // that there may be a cluster.
+//
+//workshop:step 6.13b
 func (c *controller) isFinished(ctx context.Context, kluster *klusterv1alpha1.Kluster) (bool, error) {
 	provisioned := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned)
 	switch {
@@ -245,6 +289,8 @@ func (c *controller) isFinished(ctx context.Context, kluster *klusterv1alpha1.Kl
 }
 
 // release ends a deletion. The Kluster's finalizer goes last: if the operator dies before, the next one goes on.
+//
+//workshop:step 6.13b
 func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	if err := c.unprotectSecrets(ctx, kluster, ""); err != nil {
 		return err
@@ -274,6 +320,8 @@ func (c *controller) lost(kluster *klusterv1alpha1.Kluster) error {
 // cloud's answers are eventually consistent: for a moment it may show a new cluster neither in its list nor by its ID. A
 // cluster that has run was shown before, so it has no window. The window begins when the cluster is first missed. By then
 // no request to create it is in progress, because no two workers have the same Kluster. A restart begins the window again.
+//
+//workshop:step 6.13a
 func (c *controller) consistencyWindow(kluster *klusterv1alpha1.Kluster) time.Duration {
 	if externalName(kluster) != "" && meta.IsStatusConditionTrue(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned) {
 		return 0

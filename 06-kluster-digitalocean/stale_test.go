@@ -20,6 +20,8 @@ import (
 type recordingAccount struct {
 	cloud.CloudProvider
 	changes []string
+	// changing is what UpdatePools returns.
+	changing bool
 }
 
 func (*recordingAccount) Find(context.Context, cloud.Owner) (*cloud.Cluster, error) { return nil, nil }
@@ -31,11 +33,23 @@ func (a *recordingAccount) Create(context.Context, cloud.Owner, cloud.Spec) (*cl
 
 func (a *recordingAccount) UpdatePools(context.Context, *cloud.Cluster, []cloud.Pool) (bool, error) {
 	a.changes = append(a.changes, "update pools")
-	return false, nil
+	return a.changing, nil
 }
 
 func (*recordingAccount) Upgrade(context.Context, *cloud.Cluster, string) (bool, error) {
 	return false, nil
+}
+
+// newActing is a controller that can act: the API server has these objects, and the Secret with storedKluster's kubeconfig,
+// which is valid for weeks.
+func newActing(t *testing.T, live ...runtime.Object) *controller {
+	secret := newKubeconfigSecret(storedKluster(), cloud.Kubeconfig{Content: []byte("kind: Config"), Expires: time.Now().Add(1000 * time.Hour)}, time.Now())
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	NewWithT(t).Expect(index.Add(secret)).To(Succeed())
+	c := newHandlers(t)
+	c.secrets = corelisters.NewSecretLister(index)
+	c.clients = &clients{kube: kubefake.NewClientset([]runtime.Object{secret}...), kluster: klusterfake.NewClientset(live...)}
+	return c
 }
 
 // After a change of leader the cache may show a Kluster as it was minutes ago.
@@ -63,12 +77,7 @@ func TestAStaleKlusterChangesNothing(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			secret := newKubeconfigSecret(storedKluster(), cloud.Kubeconfig{Content: []byte("kind: Config"), Expires: time.Now().Add(time.Hour)}, time.Now())
-			index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-			g.Expect(index.Add(secret)).To(Succeed())
-			c := newHandlers(t)
-			c.secrets = corelisters.NewSecretLister(index)
-			c.clients = &clients{kube: kubefake.NewClientset([]runtime.Object{secret}...), kluster: klusterfake.NewClientset(test.live...)}
+			c := newActing(t, test.live...)
 			account := &recordingAccount{}
 			observed := observation{cloud: account, account: "acme"}
 			if externalName(test.cached) != "" {

@@ -36,6 +36,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(clouds.close)
 	DeferCleanup(cluster.Stop)
 	Expect(cluster.Start(ctx)).To(Succeed())
+	//workshop:step 6.13b
 	terminateNamespace(ctx)
 })
 

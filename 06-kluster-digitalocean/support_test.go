@@ -79,6 +79,7 @@ func change(ctx context.Context, kluster *klusterv1alpha1.Kluster, edit func()) 
 func startOperator(options options) (stop func()) {
 	GinkgoHelper()
 	end, ended := runWith(nil, options)
+	//workshop:step 6.13b
 	DeferCleanup(func(ctx SpecContext) { removeKlusters(ctx, options.namespace) }, NodeTimeout(specTimeout))
 	return func() {
 		GinkgoHelper()

@@ -17,19 +17,26 @@ import (
 
 // connect returns an observation with the account that the Kluster's token belongs to. It fails if that isn't the recorded
 // account: any other one answers "not found" for this Kluster's cluster, and a deletion would end at once.
+//
+//workshop:step 6.7a
 func (c *controller) connect(ctx context.Context, kluster *klusterv1alpha1.Kluster) (observation, error) {
 	token, secret, err := c.readToken(ctx, kluster)
 	if err != nil {
 		return observation{}, err
 	}
 	observed := observation{cloud: c.openAccount(token), tokenSecret: secret}
+	//workshop:step 6.7b
 	if observed.account, err = observed.cloud.Identity(ctx); err != nil {
+		//workshop:until 6.8a return observed, err
+		//workshop:step 6.8a
 		return observed, cloudError(err)
 	}
+	//workshop:step 6.7b
 	if recorded := externalAccount(kluster); recorded != "" && recorded != observed.account {
 		return observed, blockedByToken(klusterv1alpha1.ReasonAnotherAccount,
 			"the token belongs to account %s, but the cluster to account %s: use a token of the latter", observed.account, recorded)
 	}
+	//workshop:step 6.7b
 	if kluster.DeletionTimestamp == nil {
 		observed.tokenSecret, err = c.protectSecret(ctx, kluster, secret)
 	}
@@ -40,6 +47,8 @@ func (c *controller) connect(ctx context.Context, kluster *klusterv1alpha1.Klust
 
 // readToken returns the Kluster's token, and the Secret that holds it. Each reconcile reads it again, so that the operator
 // uses a new token at once, and stores none.
+//
+//workshop:step 6.7a
 func (c *controller) readToken(ctx context.Context, kluster *klusterv1alpha1.Kluster) (string, *corev1.Secret, error) {
 	reference := kluster.Spec.TokenSecret
 	secret, err := c.clients.kube.CoreV1().Secrets(kluster.Namespace).Get(ctx, reference.Name, metav1.GetOptions{})
@@ -84,6 +93,8 @@ func tokenFinalizer(kluster *klusterv1alpha1.Kluster) string {
 // protectSecret makes a deletion of the Secret wait for the Kluster's, and returns the updated Secret. It is called after
 // the cloud has accepted the token: naming a Secret in a Kluster isn't enough to make it undeletable. Until the status names
 // this Secret, the Kluster may have named another one before: that one is released.
+//
+//workshop:step 6.7b
 func (c *controller) protectSecret(ctx context.Context, kluster *klusterv1alpha1.Kluster, secret *corev1.Secret) (*corev1.Secret, error) {
 	if !slices.Contains(secret.Finalizers, tokenFinalizer(kluster)) {
 		if secret.DeletionTimestamp != nil { // the API server allows no new finalizers now
@@ -99,6 +110,7 @@ func (c *controller) protectSecret(ctx context.Context, kluster *klusterv1alpha1
 		}
 		secret = protected
 	}
+	//workshop:step 6.13b
 	if kluster.Status.TokenSecret != secret.Name {
 		return secret, c.unprotectSecrets(ctx, kluster, secret.Name)
 	}
@@ -107,6 +119,8 @@ func (c *controller) protectSecret(ctx context.Context, kluster *klusterv1alpha1
 
 // protectedSecrets returns the Secrets with the Kluster's finalizer. It looks at all Secrets of the namespace: an operator
 // that died may have put the finalizer on one that the Kluster no longer names. It reads only their metadata.
+//
+//workshop:step 6.13b
 func (c *controller) protectedSecrets(ctx context.Context, kluster *klusterv1alpha1.Kluster) ([]metav1.PartialObjectMetadata, error) {
 	secrets, err := c.clients.metadata.Resource(secretsResource).Namespace(kluster.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -118,6 +132,8 @@ func (c *controller) protectedSecrets(ctx context.Context, kluster *klusterv1alp
 }
 
 // unprotectSecrets removes the Kluster's finalizer from every Secret but one; "" excepts none.
+//
+//workshop:step 6.13b
 func (c *controller) unprotectSecrets(ctx context.Context, kluster *klusterv1alpha1.Kluster, except string) error {
 	protected, err := c.protectedSecrets(ctx, kluster)
 	if err != nil {
@@ -139,6 +155,8 @@ func (c *controller) unprotectSecrets(ctx context.Context, kluster *klusterv1alp
 
 // patchTokenFinalizer adds or removes the finalizer, depending on the directive. A strategic merge patch names only the
 // element that changes, so many Klusters can change one Secret at the same time without a conflict.
+//
+//workshop:step 6.7b
 func (c *controller) patchTokenFinalizer(ctx context.Context, kluster *klusterv1alpha1.Kluster, secret metav1.ObjectMeta, directive string) (*corev1.Secret, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": secret.UID, directive: []string{tokenFinalizer(kluster)},

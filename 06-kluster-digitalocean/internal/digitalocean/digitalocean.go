@@ -95,6 +95,8 @@ func (a *Account) Identity(ctx context.Context) (string, error) {
 }
 
 // Find implements cloud.CloudProvider. The API can't filter by tag, so it reads the whole list.
+//
+//workshop:step 6.8b
 func (a *Account) Find(ctx context.Context, owner cloud.Owner) (*cloud.Cluster, error) {
 	for page := 1; ; page++ {
 		var list struct {
@@ -124,6 +126,8 @@ func (a *Account) Find(ctx context.Context, owner cloud.Owner) (*cloud.Cluster, 
 }
 
 // Get implements cloud.CloudProvider.
+//
+//workshop:step 6.8b
 func (a *Account) Get(ctx context.Context, id string) (*cloud.Cluster, error) {
 	if id == "" { // the API would answer with the list
 		return nil, &cloud.Error{Problem: cloud.NotFound, Message: "no cluster has an empty ID"}
@@ -145,6 +149,8 @@ func (a *Account) Get(ctx context.Context, id string) (*cloud.Cluster, error) {
 }
 
 // Create implements cloud.CloudProvider.
+//
+//workshop:step 6.8b
 func (a *Account) Create(ctx context.Context, owner cloud.Owner, spec cloud.Spec) (*cloud.Cluster, error) {
 	request := &godo.KubernetesClusterCreateRequest{
 		Name:        spec.Name,
@@ -245,6 +251,8 @@ func (a *Account) upgradeTo(ctx context.Context, cluster *cloud.Cluster, version
 }
 
 // Delete implements cloud.CloudProvider.
+//
+//workshop:step 6.8b
 func (a *Account) Delete(ctx context.Context, id string) error {
 	if err := a.do(ctx, http.MethodDelete, clustersPath+"/"+id, nil, nil); err != nil {
 		return fmt.Errorf("delete cluster %s: %w", id, err)

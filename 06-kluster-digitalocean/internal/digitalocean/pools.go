@@ -15,6 +15,8 @@ import (
 
 // UpdatePools implements cloud.CloudProvider. It requests new pools before it removes old ones, so that the cluster never
 // loses its last pool. It doesn't wait for new machines.
+//
+//workshop:step 6.15a
 func (a *Account) UpdatePools(ctx context.Context, cluster *cloud.Cluster, pools []cloud.Pool) (changed bool, err error) {
 	path := clustersPath + "/" + cluster.ID + "/node_pools"
 	for _, wanted := range pools {
@@ -57,6 +59,8 @@ func findPool(pools []cloud.Pool, name string) *cloud.Pool {
 }
 
 // isMet tells whether the found pool matches the wanted one. With autoscale the cloud chooses the count.
+//
+//workshop:step 6.15a
 func isMet(wanted, found cloud.Pool) bool {
 	sameScale := wanted.Autoscale == nil && found.Autoscale == nil && wanted.Count == found.Count ||
 		wanted.Autoscale != nil && found.Autoscale != nil && *wanted.Autoscale == *found.Autoscale
@@ -94,6 +98,8 @@ type poolUpdate struct {
 
 // changedPool is a request with all fields: the API leaves a missing field as it was. With autoscale, the count stays as it
 // is, within the limits.
+//
+//workshop:step 6.15a
 func changedPool(wanted, found cloud.Pool) *poolUpdate {
 	request := &poolUpdate{Name: wanted.Name, Count: wanted.Count, Labels: wanted.Labels, Taints: taintsFor(wanted)}
 	if request.Labels == nil {

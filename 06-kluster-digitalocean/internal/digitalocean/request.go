@@ -47,6 +47,8 @@ func translate(err error) error {
 }
 
 // problemOf returns NotFound only for a 404 from the API itself: a proxy's page proves nothing.
+//
+//workshop:step 6.8a
 func problemOf(response *http.Response) cloud.Problem {
 	switch status := response.StatusCode; {
 	case status == http.StatusNotFound && isJSON(response):
@@ -92,6 +94,8 @@ func messageOf(answer *godo.ErrorResponse) string {
 const maxRetryAfter = time.Hour
 
 // RetryAfter is how long an answer asks to wait, an hour at most; zero if it does not.
+//
+//workshop:step 6.8a
 func RetryAfter(header http.Header) time.Duration {
 	seconds, err := strconv.Atoi(header.Get("Retry-After"))
 	if err != nil || seconds < 0 {

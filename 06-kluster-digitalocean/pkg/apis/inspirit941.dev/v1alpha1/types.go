@@ -133,6 +133,7 @@ type KlusterSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	//workshop:markers 6.2
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.name can't be changed: make another Kluster"
 	Name string `json:"name"`
 
@@ -141,6 +142,7 @@ type KlusterSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]+$`
+	//workshop:markers 6.2
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.region can't be changed: make another Kluster"
 	Region string `json:"region"`
 
@@ -149,6 +151,7 @@ type KlusterSpec struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^(latest|1\.[0-9]+(\.[0-9]+-do\.[0-9]+)?)$`
+	//workshop:markers 6.2
 	// +kubebuilder:validation:XValidation:rule="self == 'latest' || oldSelf == 'latest' || int(self.split('.')[1]) >= int(oldSelf.split('.')[1])",message="spec.version can't go back to an earlier minor version"
 	Version string `json:"version"`
 
@@ -163,10 +166,11 @@ type KlusterSpec struct {
 
 	// NodePools are the groups of machines, one or more, by their names.
 	// +required
-	// +listType=map
-	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
+	//workshop:markers 6.2
+	// +listType=map
+	// +listMapKey=name
 	NodePools []NodePool `json:"nodePools"`
 }
 
@@ -199,9 +203,10 @@ type NodePool struct {
 
 	// Size is the slug of the machines' size, such as "s-2vcpu-4gb". DigitalOcean can't change it.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the size of a node pool can't be changed: add another pool, and remove this one"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
+	//workshop:markers 6.2
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the size of a node pool can't be changed: add another pool, and remove this one"
 	Size string `json:"size"`
 
 	// Count is the number of machines. With autoscale it is the initial number, which the cloud's autoscaler changes.

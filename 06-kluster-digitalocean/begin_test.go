@@ -1,0 +1,274 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	"example.com/operator-workshop/doks"
+)
+
+// What the operator does before it asks the cloud for a cluster.
+
+func TestTheFinalizerComesFirst(t *testing.T) {
+	now := metav1.Now()
+	tests := map[string]struct {
+		finalizers []string
+		deleted    bool
+		// want are the finalizers afterwards, if they change.
+		want []string
+	}{
+		"a new Kluster":                             {want: []string{klusterv1alpha1.Finalizer}},
+		"a new Kluster with someone else's":         {finalizers: []string{"example.com/theirs"}, want: []string{"example.com/theirs", klusterv1alpha1.Finalizer}},
+		"a Kluster that was deleted before its own": {finalizers: []string{"example.com/theirs"}, deleted: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			kluster := storedKluster()
+			kluster.Finalizers = test.finalizers
+			if test.deleted {
+				kluster.DeletionTimestamp = &now
+			}
+			r := newTrial(t, kluster)
+			g.Expect(r.step(t)).To(Succeed())
+			g.Expect(r.cloud.Journal()).To(BeEmpty(), "the first request to the cloud comes after the finalizer, see reconcile in reconcile.go")
+			sent := patches(r.api.Actions())
+			if test.want == nil {
+				g.Expect(sent).To(BeEmpty(), "the API server allows no new finalizer on a Kluster that is being deleted, see needsFinalizer in metadata.go")
+				return
+			}
+			g.Expect(r.live(t).Finalizers).To(Equal(test.want), "see addFinalizer in metadata.go")
+			g.Expect(sent).To(ConsistOf(And(ContainSubstring(`"uid":"uid-of-front"`), ContainSubstring(`"resourceVersion":"30"`))),
+				"the UID names this Kluster and no later one of its name, and the list of finalizers must not be a stale one, see metadata.go")
+			g.Expect(kluster.Finalizers).To(Equal(test.finalizers), "the cache's own object was changed")
+		})
+	}
+}
+
+func TestReadToken(t *testing.T) {
+	const value = "dop-v1-secret"
+	tests := map[string]struct {
+		change func(*corev1.Secret)
+		absent bool
+		want   string
+		// wantReason and wantMessage are those of the error.
+		wantReason, wantMessage string
+	}{
+		"the token, without the line break of --from-file": {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(" " + value + "\n") }, want: value},
+		"no Secret":    {absent: true, wantReason: "TokenMissing", wantMessage: `there is no Secret "digitalocean"`},
+		"another type": {change: func(secret *corev1.Secret) { secret.Type = corev1.SecretTypeOpaque }, wantReason: "TokenNotAllowed", wantMessage: `of the type "Opaque"`},
+		"another key": {
+			change:     func(secret *corev1.Secret) { secret.Data = map[string][]byte{"password": []byte(value)} },
+			wantReason: "TokenMissing", wantMessage: `no token under the key "token"`,
+		},
+		"white space":  {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(" \n") }, wantReason: "TokenMissing", wantMessage: `no token under the key "token"`},
+		"two lines":    {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(value + "\n" + value) }, wantReason: "TokenMissing", wantMessage: "is not a token"},
+		"another sign": {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(value + "ß") }, wantReason: "TokenMissing", wantMessage: "is not a token"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			kluster := storedKluster()
+			secret := tokenSecret(kluster)
+			secret.Data["token"] = []byte(value)
+			if test.change != nil {
+				test.change(secret)
+			}
+			kube := kubefake.NewClientset()
+			if !test.absent {
+				kube = kubefake.NewClientset(secret)
+			}
+			c := &controller{clients: &clients{kube: kube}}
+			token, _, err := c.readToken(t.Context(), kluster)
+			g.Expect(token).To(Equal(test.want), "see readToken in token.go")
+			if test.wantReason == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			blocking, isBlocked := errors.AsType[*blockedError](err)
+			g.Expect(isBlocked).To(BeTrue(), "expected blockedByToken, found: %v", err)
+			g.Expect(blocking.reason).To(Equal(test.wantReason))
+			g.Expect(blocking.credentials).To(BeTrue(), "the condition CredentialsReady tells of it")
+			g.Expect(blocking.message).To(And(ContainSubstring(test.wantMessage), Not(ContainSubstring(value))))
+		})
+	}
+}
+
+// teller is a cloud that tells whose a token is. Other calls panic.
+type teller struct {
+	cloud.CloudProvider
+	identity string
+	err      error
+}
+
+func (a *teller) Identity(context.Context) (string, error) { return a.identity, a.err }
+
+func TestConnect(t *testing.T) {
+	now := metav1.Now()
+	tests := map[string]struct {
+		account teller
+		kluster func(*klusterv1alpha1.Kluster)
+		secret  func(*corev1.Secret)
+		refused bool
+		// wantReason is that of a blockedError, "" for none.
+		wantReason string
+		// wantProtected tells that the Secret has the Kluster's finalizer afterwards.
+		wantProtected bool
+	}{
+		"the cloud accepts the token":             {account: teller{identity: "acme"}, wantProtected: true},
+		"it is the account on record":             {account: teller{identity: "acme"}, kluster: inAccount("acme"), wantProtected: true},
+		"it is another account than that":         {account: teller{identity: "acme"}, kluster: inAccount("theirs"), wantReason: "AnotherAccount"},
+		"the cloud does not accept it":            {account: teller{err: &cloud.Error{Problem: cloud.Unauthorized, Message: "who?"}}},
+		"the Kluster is being deleted":            {account: teller{identity: "acme"}, kluster: func(kluster *klusterv1alpha1.Kluster) { kluster.DeletionTimestamp = &now }},
+		"the Secret is being deleted":             {account: teller{identity: "acme"}, secret: func(secret *corev1.Secret) { secret.DeletionTimestamp = &now }, wantReason: "TokenMissing"},
+		"the API server refuses to protect it":    {account: teller{identity: "acme"}, refused: true, wantReason: "SecretRefused"},
+		"another Kluster has protected it before": {account: teller{identity: "acme"}, secret: func(secret *corev1.Secret) { secret.Finalizers = []string{"inspirit941.dev/kluster-of-another"} }, wantProtected: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			kluster := storedKluster()
+			if test.kluster != nil {
+				test.kluster(kluster)
+			}
+			r := newTrial(t, kluster)
+			secret := r.secret(t)
+			if test.secret != nil {
+				test.secret(secret)
+			}
+			before := secret.Finalizers
+			r.kube = kubefake.NewClientset(secret)
+			if test.refused {
+				r.kube.PrependReactor("patch", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, apierrors.NewForbidden(corev1.Resource("secrets"), "digitalocean", errors.New("a policy"))
+				})
+			}
+			r.clients.kube, r.clients.metadata = r.kube, metadataOf(r.kube)
+			r.openAccount = func(token string) cloud.CloudProvider {
+				g.Expect(token).To(Equal(tokenFor(kluster.Namespace)))
+				return &test.account
+			}
+			observed, err := r.connect(t.Context(), kluster)
+			blocking, isBlocked := errors.AsType[*blockedError](err)
+			if test.wantReason != "" {
+				g.Expect(isBlocked).To(BeTrue(), "expected %s, found: %v", test.wantReason, err)
+				g.Expect(blocking.reason).To(Equal(test.wantReason), "see connect and protectSecret in token.go")
+				g.Expect(blocking.transient != nil).To(Equal(test.refused), "a policy may change at any time, and no event tells of it")
+			}
+			if test.account.err != nil {
+				g.Expect(err).To(HaveOccurred(), "see connect in token.go")
+			} else {
+				g.Expect(observed.account).To(Equal(test.account.identity), "see connect in token.go")
+			}
+			want := before
+			if test.wantProtected {
+				g.Expect(err).NotTo(HaveOccurred())
+				want = append(before, tokenFinalizer(kluster))
+				g.Expect(observed.tokenSecret.Finalizers).To(ConsistOf(want), "the observation has the Secret as it is now")
+				g.Expect(patches(r.kube.Actions())).To(ConsistOf(ContainSubstring(`"uid":"uid-of-token"`)), "see patchTokenFinalizer in token.go")
+			}
+			g.Expect(r.secret(t).Finalizers).To(ConsistOf(want), "see protectSecret in token.go: other Klusters' finalizers stay")
+		})
+	}
+}
+
+func inAccount(account string) func(*klusterv1alpha1.Kluster) {
+	return func(kluster *klusterv1alpha1.Kluster) {
+		kluster.Annotations = map[string]string{klusterv1alpha1.ExternalAccountAnnotation: account}
+	}
+}
+
+func TestOneKlusterMakesOneCluster(t *testing.T) {
+	g := NewWithT(t)
+	r := newTrial(t, storedKluster())
+	g.Expect(r.steps(t)).To(Succeed())
+	g.Expect(r.creations()).To(HaveLen(1), "see create in reconcile.go")
+	made := r.cloud.Clusters()[0]
+	g.Expect(made.Name).To(Equal("front"))
+	g.Expect(made.Tags).To(ContainElement("kluster-uid:uid-of-front"))
+	g.Expect(r.live(t).Annotations).To(HaveKeyWithValue(klusterv1alpha1.ExternalNameAnnotation, made.ID), "see recordExternalName in metadata.go")
+	g.Expect(r.live(t).Annotations).NotTo(HaveKey(klusterv1alpha1.CreatePendingAnnotation))
+}
+
+// manyOfAName is a cloud in which several clusters may have one name, as in many clouds.
+type manyOfAName struct {
+	cloud.CloudProvider
+	made *int
+}
+
+func (a *manyOfAName) Create(ctx context.Context, owner cloud.Owner, spec cloud.Spec) (*cloud.Cluster, error) {
+	*a.made++
+	if *a.made > 1 {
+		spec.Name += "-again"
+	}
+	return a.CloudProvider.Create(ctx, owner, spec)
+}
+
+func TestALostAnswer(t *testing.T) {
+	tests := map[string]struct {
+		fault doks.FaultKind
+		after bool
+		// many tells that the cloud would also make a second cluster of the name.
+		many bool
+	}{
+		"the connection drops, in a cloud with unique names": {fault: doks.FaultDrop, after: true},
+		"the connection drops":                               {fault: doks.FaultDrop, after: true, many: true},
+		"the answer is cut off":                              {fault: doks.FaultCut, many: true},
+		"the answer is a proxy's page":                       {fault: doks.FaultBadGateway, after: true, many: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := newTrial(t, storedKluster())
+			if open, made := r.openAccount, 0; test.many {
+				r.openAccount = func(token string) cloud.CloudProvider { return &manyOfAName{CloudProvider: open(token), made: &made} }
+			}
+			g.Expect(r.cloud.AddFault(creating(test.fault, test.after))).To(Succeed())
+			last := r.steps(t)
+			g.Expect(r.creations()).To(HaveLen(1), "each of these lines of the cloud's journal is a cluster, and a bill; the Kluster knows of one at most: see findCluster in reconcile.go")
+			g.Expect(r.live(t).Annotations).To(HaveKeyWithValue(klusterv1alpha1.ExternalNameAnnotation, r.cloud.Clusters()[0].ID),
+				"the cluster exists and is paid for, and its Kluster does not know it, after 10 reconciles; the last one returned: %v", last)
+		})
+	}
+}
+
+func TestTheIntentIsWrittenFirst(t *testing.T) {
+	g := NewWithT(t)
+	r := newTrial(t, storedKluster())
+	var recorded map[string]string
+	r.cloud.Interrupt(func(call doks.Call) (func() error, error) {
+		if call.Operation == "create cluster" {
+			recorded = r.live(t).Annotations
+		}
+		return nil, nil
+	})
+	g.Expect(r.steps(t)).To(Succeed())
+	g.Expect(recorded).To(HaveKey(klusterv1alpha1.CreatePendingAnnotation), "when the cloud is asked for a cluster, the Kluster says so already, see create in reconcile.go")
+	g.Expect(recorded).To(HaveKeyWithValue(klusterv1alpha1.ExternalAccountAnnotation, "0b5c0a52-0000-4000-8000-0000000000bb"), "and names the account, see recordCreatePending in metadata.go")
+	g.Expect(patches(r.api.Actions())).To(ContainElement(And(ContainSubstring(klusterv1alpha1.ExternalAccountAnnotation), ContainSubstring(`"resourceVersion":"30"`))),
+		"the API server refuses the intent of a Kluster that has changed")
+}
+
+func TestReconcileReadsTheToken(t *testing.T) {
+	g := NewWithT(t)
+	r := newTrial(t, storedKluster())
+	var asked []string
+	open := r.openAccount
+	r.openAccount = func(token string) cloud.CloudProvider {
+		asked = append(asked, token)
+		return open(token)
+	}
+	_ = r.step(t)
+	g.Expect(asked).To(ConsistOf(tokenFor("shop")), "see reconcile in reconcile.go, and connect in token.go")
+}

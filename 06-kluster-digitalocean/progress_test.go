@@ -1,0 +1,256 @@
+package main
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	klusterfake "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/clientset/versioned/fake"
+	"example.com/operator-workshop/doks"
+)
+
+// From a cluster that is being made to one that is gone.
+
+func TestProgress(t *testing.T) {
+	const poll, observe = 10 * time.Second, 5 * time.Minute
+	tests := map[string]struct {
+		state cloud.State
+		// running is how many machines run, of one.
+		running int
+		// ready tells that the Kluster is Ready with its present spec, and changing that the cloud had to change something.
+		ready, changing bool
+		wantReason      string
+		wantAfter       time.Duration
+		// wantError tells that it is a blockedError.
+		wantError bool
+	}{
+		"it is being made":                        {state: cloud.StateProvisioning, wantReason: "Provisioning", wantAfter: poll},
+		"it is in a state that nobody knows":      {state: "thinking", wantReason: "Provisioning", wantAfter: poll},
+		"it is being upgraded":                    {state: cloud.StateUpgrading, running: 1, wantReason: "Updating", wantAfter: poll},
+		"it could not be made":                    {state: cloud.StateFailed, wantReason: "Failed", wantAfter: observe, wantError: true},
+		"someone deletes it":                      {state: cloud.StateDeleting, running: 1, wantReason: "Lost", wantError: true},
+		"someone has deleted it":                  {state: cloud.StateDeleted, wantReason: "Lost", wantError: true},
+		"it runs":                                 {state: cloud.StateRunning, running: 1, wantReason: "Running", wantAfter: observe},
+		"it runs with problems":                   {state: cloud.StateDegraded, running: 1, wantReason: "Degraded", wantError: true},
+		"a pool had to be changed":                {state: cloud.StateRunning, running: 1, changing: true, wantReason: "Updating", wantAfter: poll},
+		"its machines don't run yet":              {state: cloud.StateRunning, wantReason: "Updating", wantAfter: poll},
+		"a machine is replaced while it is Ready": {state: cloud.StateRunning, ready: true, wantReason: "Running", wantAfter: observe},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			kluster := recordedKluster()
+			if test.ready {
+				kluster.Status.Conditions = []metav1.Condition{{Type: klusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: kluster.Generation}}
+			}
+			observed := observedCluster(test.state)
+			observed.cluster.Pools[0].Running = test.running
+			observed.cloud = &recordingAccount{changing: test.changing}
+			found, err := newActing(t, kluster).act(t.Context(), kluster, observed)
+			if blocking, isBlocked := errors.AsType[*blockedError](err); isBlocked {
+				found = result{reason: blocking.reason, message: blocking.message, requeueAfter: blocking.requeueAfter}
+			} else {
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			g.Expect(err != nil).To(Equal(test.wantError), "an error tells that something must change before it goes on: %v", err)
+			g.Expect(found.reason).To(Equal(test.wantReason), "see inProgress and update in reconcile.go")
+			g.Expect(found.requeueAfter).To(Equal(test.wantAfter), "no event tells when to look again")
+			g.Expect(found.message).NotTo(BeEmpty())
+		})
+	}
+}
+
+func TestIsReady(t *testing.T) {
+	tests := map[string]struct {
+		status     metav1.ConditionStatus
+		generation int64
+		want       bool
+	}{
+		"it is Ready":                  {status: metav1.ConditionTrue, generation: 3, want: true},
+		"it was, with an earlier spec": {status: metav1.ConditionTrue, generation: 2},
+		"it is not":                    {status: metav1.ConditionFalse, generation: 3},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			kluster := storedKluster()
+			NewWithT(t).Expect(isReady(kluster)).To(BeFalse(), "it has no condition yet")
+			kluster.Status.Conditions = []metav1.Condition{{Type: klusterv1alpha1.ConditionReady, Status: test.status, ObservedGeneration: test.generation}}
+			NewWithT(t).Expect(isReady(kluster)).To(Equal(test.want), "see isReady in compare.go")
+		})
+	}
+}
+
+func TestUpdateStatusWritesOnlyChanges(t *testing.T) {
+	g := NewWithT(t)
+	kluster := recordedKluster()
+	recorder, clientset := events.NewFakeRecorder(2), klusterfake.NewClientset(kluster)
+	c := newHandlers(t)
+	c.clients, c.recorder = &clients{kluster: clientset}, recorder
+	status := newStatus(kluster, observedCluster(cloud.StateRunning), running, nil)
+	g.Expect(status).NotTo(BeNil(), "see newStatus in status.go")
+	g.Expect(c.updateStatus(t.Context(), kluster, status)).To(Succeed())
+	g.Expect(clientset.Actions()).To(ConsistOf(HaveField("Verb", "update")), "see updateStatus in status.go")
+	g.Expect(recorder.Events).To(HaveLen(1), "see announce in status.go")
+	g.Expect(kluster.Status).To(BeZero(), "the cache's own object was changed")
+
+	kluster.Status = *status
+	g.Expect(c.updateStatus(t.Context(), kluster, status.DeepCopy())).To(Succeed())
+	g.Expect(clientset.Actions()).To(HaveLen(1), "nothing has changed")
+}
+
+func TestDelete(t *testing.T) {
+	tests := map[string]struct {
+		// faults come when the Kluster is deleted.
+		faults []doks.Fault
+		// meanwhile happens in the cloud before that.
+		meanwhile func(*GomegaWithT, *trial, string)
+		// window is the consistency window.
+		window       time.Duration
+		wantReason   string
+		wantRequests int
+	}{
+		"the cloud removes the cluster at once": {wantReason: "Deleted", wantRequests: 1},
+		"the cloud takes its time":              {faults: []doks.Fault{deleting(doks.FaultStuckDelete, false)}, wantReason: "Deleting", wantRequests: 1},
+		"the cloud fails, and is asked again":   {faults: []doks.Fault{deleting(doks.FaultUnavailable, false)}, wantReason: "Deleted", wantRequests: 1},
+		"the answer is lost":                    {faults: []doks.Fault{deleting(doks.FaultDrop, true)}, wantReason: "Deleted", wantRequests: 1},
+		"the cluster is gone already":           {meanwhile: func(g *GomegaWithT, r *trial, id string) { g.Expect(r.cloud.Remove(id)).To(Succeed()) }, wantReason: "Deleted"},
+		"the cluster may not be shown yet":      {meanwhile: func(g *GomegaWithT, r *trial, id string) { g.Expect(r.cloud.Remove(id)).To(Succeed()) }, window: time.Hour, wantReason: "Deleting"},
+		"the cluster is another Kluster's":      {meanwhile: retagged("kluster-uid:uid-of-another"), wantReason: "Deleted"},
+		"two Klusters claim the cluster":        {meanwhile: retagged("kluster-uid:uid-of-another", "kluster-uid:uid-of-front"), wantReason: "NotOwned"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := newTrial(t, storedKluster())
+			g.Expect(r.steps(t)).To(Succeed())
+			g.Expect(r.cloud.Clusters()).To(HaveLen(1))
+			r.options.consistencyWindow = test.window
+			now := metav1.Now()
+			r.change(t, func(kluster *klusterv1alpha1.Kluster) {
+				kluster.DeletionTimestamp = &now
+				meta.SetStatusCondition(&kluster.Status.Conditions, metav1.Condition{Type: klusterv1alpha1.ConditionProvisioned, Status: metav1.ConditionFalse})
+			})
+			if test.meanwhile != nil {
+				test.meanwhile(g, r, r.cloud.Clusters()[0].ID)
+			}
+			for _, fault := range test.faults {
+				g.Expect(r.cloud.AddFault(fault)).To(Succeed())
+			}
+			_ = r.steps(t) // a fault makes it an error
+			g.Expect(r.reason(t)).To(Equal(test.wantReason), "see delete in reconcile.go")
+			g.Expect(r.cloud.Effective("delete cluster")).To(HaveLen(test.wantRequests))
+			if test.wantReason != klusterv1alpha1.ReasonDeleted {
+				g.Expect(r.live(t).Finalizers).To(ConsistOf(klusterv1alpha1.Finalizer), "a Kluster that goes now leaves its cluster behind")
+				g.Expect(r.secret(t).Finalizers).To(HaveLen(1), "the token is still needed")
+			}
+		})
+	}
+}
+
+// retagged gives the cluster other tags.
+func retagged(tags ...string) func(*GomegaWithT, *trial, string) {
+	return func(g *GomegaWithT, r *trial, id string) { g.Expect(r.cloud.SetTags(id, tags)).To(Succeed()) }
+}
+
+func TestIsFinished(t *testing.T) {
+	now := metav1.Now()
+	provisioned := func(reason string) func(*klusterv1alpha1.Kluster) {
+		return func(kluster *klusterv1alpha1.Kluster) {
+			kluster.Status.KlusterID = "id-of-front"
+			kluster.Status.Conditions = []metav1.Condition{{Type: klusterv1alpha1.ConditionProvisioned, Reason: reason}}
+		}
+	}
+	tests := map[string]struct {
+		kluster   func(*klusterv1alpha1.Kluster)
+		protected bool
+		stays     bool
+		want      bool
+	}{
+		"it is not deleted":                 {stays: true, kluster: provisioned(klusterv1alpha1.ReasonDeleted)},
+		"no cluster was ever asked for":     {kluster: func(*klusterv1alpha1.Kluster) {}, want: true},
+		"its token is protected":            {kluster: func(*klusterv1alpha1.Kluster) {}, protected: true},
+		"a cluster may have been asked for": {kluster: func(kluster *klusterv1alpha1.Kluster) { kluster.Annotations = pendingKluster().Annotations }},
+		"there is a cluster":                {kluster: provisioned(klusterv1alpha1.ReasonRunning), protected: true},
+		"the cluster is gone":               {kluster: provisioned(klusterv1alpha1.ReasonDeleted), protected: true, want: true},
+		"the cluster stays, because Orphan says so": {
+			kluster: func(kluster *klusterv1alpha1.Kluster) {
+				provisioned(klusterv1alpha1.ReasonRunning)(kluster)
+				kluster.Spec.DeletionPolicy = klusterv1alpha1.DeletionOrphan
+			},
+			protected: true, want: true,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			kluster := storedKluster()
+			test.kluster(kluster)
+			if !test.stays {
+				kluster.DeletionTimestamp = &now
+			}
+			r := newTrial(t, kluster)
+			if test.protected {
+				protect(t, r, kluster)
+			}
+			finished, err := r.isFinished(t.Context(), kluster)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(finished).To(Equal(test.want), "see isFinished in reconcile.go")
+		})
+	}
+}
+
+// protect puts the finalizers of the Kluster and of another one on the token's Secret.
+func protect(t *testing.T, r *trial, kluster *klusterv1alpha1.Kluster) {
+	t.Helper()
+	secret := r.secret(t)
+	secret.Finalizers = []string{"inspirit941.dev/kluster-of-another", tokenFinalizer(kluster)}
+	_, err := r.kube.CoreV1().Secrets(r.namespace).Update(t.Context(), secret, metav1.UpdateOptions{})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+}
+
+func TestReleaseEndsWithTheKlustersFinalizer(t *testing.T) {
+	g := NewWithT(t)
+	kluster := storedKluster()
+	kluster.Finalizers = append(kluster.Finalizers, "example.com/theirs")
+	r := newTrial(t, kluster)
+	protect(t, r, kluster)
+	var refuse error = errors.New("the API server is away")
+	r.kube.PrependReactor("patch", "secrets", failing(&refuse))
+	g.Expect(r.release(t.Context(), kluster)).To(MatchError(refuse), "see unprotectSecrets in token.go")
+	g.Expect(r.live(t).Finalizers).To(ContainElement(klusterv1alpha1.Finalizer), "the Kluster's finalizer goes last: the next try still knows the Kluster, see release in reconcile.go")
+	refuse = nil
+	g.Expect(r.release(t.Context(), kluster)).To(Succeed())
+	g.Expect(r.secret(t).Finalizers).To(ConsistOf("inspirit941.dev/kluster-of-another"), "see unprotectSecrets in token.go")
+	g.Expect(r.live(t).Finalizers).To(ConsistOf("example.com/theirs"), "see removeFinalizer in metadata.go")
+	g.Expect(kluster.Finalizers).To(HaveLen(2), "the cache's own object was changed")
+}
+
+// failing makes requests fail with an error for as long as there is one.
+func failing(err *error) clienttesting.ReactionFunc {
+	return func(clienttesting.Action) (bool, runtime.Object, error) { return *err != nil, nil, *err }
+}
+
+func TestAnotherSecretIsReleased(t *testing.T) {
+	g := NewWithT(t)
+	kluster := storedKluster()
+	kluster.Status.TokenSecret = "digitalocean"
+	kluster.Spec.TokenSecret.Name = "another"
+	r := newTrial(t, kluster)
+	first := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "digitalocean", Finalizers: []string{tokenFinalizer(kluster)}}}
+	_, err := r.kube.CoreV1().Secrets(r.namespace).Create(t.Context(), first, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	observed, err := r.connect(t.Context(), kluster)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(observed.tokenSecret).To(HaveValue(And(HaveField("Name", "another"), HaveField("Finalizers", ConsistOf(tokenFinalizer(kluster))))))
+	g.Expect(r.secret(t).Finalizers).To(BeEmpty(), "see protectSecret in token.go")
+}

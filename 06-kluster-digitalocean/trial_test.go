@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	klusterfake "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/clientset/versioned/fake"
+	listers "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/listers/inspirit941.dev/v1alpha1"
+	"example.com/operator-workshop/doks"
+)
+
+// trial reconciles one Kluster without a control plane: client-go's fakes play the API server, and the emulator the cloud.
+type trial struct {
+	*controller
+	cloud     *doks.Emulator
+	kube      *kubefake.Clientset
+	api       *klusterfake.Clientset
+	inCache   cache.Indexer
+	namespace string
+	name      string
+}
+
+// newTrial is a trial of a Kluster that the API server has, and of its token's Secret.
+func newTrial(t *testing.T, kluster *klusterv1alpha1.Kluster) *trial {
+	t.Helper()
+	g := NewWithT(t)
+	emulator, err := doks.New(doks.Options{Tokens: []string{tokenFor(kluster.Namespace)}, Team: "0b5c0a52-0000-4000-8000-0000000000bb"})
+	g.Expect(err).NotTo(HaveOccurred())
+	server := httptest.NewServer(emulator)
+	t.Cleanup(server.Close)
+	r := &trial{
+		controller: newHandlers(t), cloud: emulator, namespace: kluster.Namespace, name: kluster.Name,
+		kube: kubefake.NewClientset(tokenSecret(kluster)), api: klusterfake.NewClientset(kluster),
+		inCache: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
+	}
+	r.options.cloud = cloudOptions{url: server.URL, qps: 1000, burst: 1000}
+	r.options.consistencyWindow = 0
+	r.openAccount, r.disconnect = r.options.cloud.newConnector()
+	t.Cleanup(r.disconnect)
+	r.klusters = listers.NewKlusterLister(r.inCache)
+	r.secrets = corelisters.NewSecretLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}))
+	r.recorder = events.NewFakeRecorder(100)
+	r.kube.PrependReactor("create", "secrets", ignoreDryRuns)
+	r.clients = &clients{kube: r.kube, kluster: r.api, metadata: metadataOf(r.kube)}
+	return r
+}
+
+// tokenSecret is the Secret that the Kluster names, with the token of its namespace's account.
+func tokenSecret(kluster *klusterv1alpha1.Kluster) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: kluster.Namespace, Name: kluster.Spec.TokenSecret.Name, UID: "uid-of-token"},
+		Type:       klusterv1alpha1.TokenSecretType,
+		Data:       map[string][]byte{kluster.Spec.TokenSecret.Key: []byte(tokenFor(kluster.Namespace) + "\n")},
+	}
+}
+
+// ignoreDryRuns makes the fake store nothing in a dry run.
+func ignoreDryRuns(action clienttesting.Action) (bool, runtime.Object, error) {
+	create := action.(clienttesting.CreateActionImpl)
+	return len(create.CreateOptions.DryRun) > 0, create.GetObject(), nil
+}
+
+// metadataOf is a metadata client for the Secrets of the other client.
+func metadataOf(kube *kubefake.Clientset) *metadatafake.FakeMetadataClient {
+	scheme := metadatafake.NewTestScheme()
+	_ = metav1.AddMetaToScheme(scheme) // it fails only for a type that is registered twice
+	client := metadatafake.NewSimpleMetadataClient(scheme)
+	client.PrependReactor("list", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		secrets, err := kube.CoreV1().Secrets(action.GetNamespace()).List(context.Background(), metav1.ListOptions{})
+		if err != nil {
+			return true, nil, err
+		}
+		list := &metav1.List{}
+		for _, secret := range secrets.Items {
+			list.Items = append(list.Items, runtime.RawExtension{Object: &metav1.PartialObjectMetadata{ObjectMeta: secret.ObjectMeta}})
+		}
+		return true, list, nil
+	})
+	return client
+}
+
+// step reconciles the Kluster once, with a cache that shows its present state. Its error is one that a worker would retry.
+func (r *trial) step(t *testing.T) error {
+	t.Helper()
+	NewWithT(t).Expect(r.inCache.Replace([]any{r.live(t)}, "")).To(Succeed())
+	_, err := r.reconcile(t.Context(), cache.NewObjectName(r.namespace, r.name))
+	return err
+}
+
+// steps reconciles the Kluster so often that the operator must have done all that it can.
+func (r *trial) steps(t *testing.T) (last error) {
+	t.Helper()
+	for range 10 {
+		last = r.step(t)
+	}
+	return last
+}
+
+// live is the Kluster as the API server has it.
+func (r *trial) live(t *testing.T) *klusterv1alpha1.Kluster {
+	t.Helper()
+	kluster, err := r.api.Inspirit941V1alpha1().Klusters(r.namespace).Get(t.Context(), r.name, metav1.GetOptions{})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return kluster
+}
+
+// change edits the Kluster as a user may.
+func (r *trial) change(t *testing.T, edit func(*klusterv1alpha1.Kluster)) {
+	t.Helper()
+	kluster := r.live(t)
+	edit(kluster)
+	_, err := r.api.Inspirit941V1alpha1().Klusters(r.namespace).Update(t.Context(), kluster, metav1.UpdateOptions{})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+}
+
+// secret is the token's Secret as the API server has it.
+func (r *trial) secret(t *testing.T) *corev1.Secret {
+	t.Helper()
+	secret, err := r.kube.CoreV1().Secrets(r.namespace).Get(t.Context(), "digitalocean", metav1.GetOptions{})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return secret
+}
+
+// reason is that of the condition Ready, "" if there is none.
+func (r *trial) reason(t *testing.T) string {
+	t.Helper()
+	if ready := meta.FindStatusCondition(r.live(t).Status.Conditions, klusterv1alpha1.ConditionReady); ready != nil {
+		return ready.Reason
+	}
+	return ""
+}
+
+// creations are the lines of the cloud's journal that tell of clusters that were made, and are paid for.
+func (r *trial) creations() (lines []string) {
+	for _, entry := range r.cloud.Effective("create cluster") {
+		lines = append(lines, fmt.Sprint(entry))
+	}
+	return lines
+}
+
+// patches are the patches of a resource so far, in order.
+func patches(actions []clienttesting.Action) (found []string) {
+	for _, action := range actions {
+		if patch, is := action.(clienttesting.PatchAction); is {
+			found = append(found, string(patch.GetPatch()))
+		}
+	}
+	return slices.Clip(found)
+}
