@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -174,8 +175,8 @@ func TestConnect(t *testing.T) {
 			want := before
 			if test.wantProtected {
 				g.Expect(err).NotTo(HaveOccurred())
-				want = append(before, tokenFinalizer(kluster))
-				g.Expect(observed.tokenSecret.Finalizers).To(ConsistOf(want), "the observation has the Secret as it is now")
+				want = append(slices.Clone(before), tokenFinalizer(kluster))
+				g.Expect(observed.tokenSecret).To(HaveValue(HaveField("Finalizers", ConsistOf(want))), "the observation has the Secret as it is now, see protectSecret in token.go")
 				g.Expect(patches(r.kube.Actions())).To(ConsistOf(ContainSubstring(`"uid":"uid-of-token"`)), "see patchTokenFinalizer in token.go")
 			}
 			g.Expect(r.secret(t).Finalizers).To(ConsistOf(want), "see protectSecret in token.go: other Klusters' finalizers stay")
@@ -215,32 +216,36 @@ func (a *manyOfAName) Create(ctx context.Context, owner cloud.Owner, spec cloud.
 	return a.CloudProvider.Create(ctx, owner, spec)
 }
 
+// The cluster exists, and is paid for, but nobody has told the operator.
 func TestALostAnswer(t *testing.T) {
-	tests := map[string]struct {
-		fault doks.FaultKind
-		after bool
-		// many tells that the cloud would also make a second cluster of the name.
-		many bool
-	}{
-		"the connection drops, in a cloud with unique names": {fault: doks.FaultDrop, after: true},
-		"the connection drops":                               {fault: doks.FaultDrop, after: true, many: true},
-		"the answer is cut off":                              {fault: doks.FaultCut, many: true},
-		"the answer is a proxy's page":                       {fault: doks.FaultBadGateway, after: true, many: true},
+	tests := map[string]doks.Fault{
+		"the connection drops":          creating(doks.FaultDrop, true),
+		"the answer is cut off":         creating(doks.FaultCut, false),
+		"the answer is a proxy's page":  creating(doks.FaultBadGateway, true),
+		"the cloud fails at the answer": creating(doks.FaultServerError, true),
 	}
-	for name, test := range tests {
+	for name, fault := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			r := newTrial(t, storedKluster())
-			if open, made := r.openAccount, 0; test.many {
-				r.openAccount = func(token string) cloud.CloudProvider { return &manyOfAName{CloudProvider: open(token), made: &made} }
-			}
-			g.Expect(r.cloud.AddFault(creating(test.fault, test.after))).To(Succeed())
-			last := r.steps(t)
-			g.Expect(r.creations()).To(HaveLen(1), "each of these lines of the cloud's journal is a cluster, and a bill; the Kluster knows of one at most: see findCluster in reconcile.go")
-			g.Expect(r.live(t).Annotations).To(HaveKeyWithValue(klusterv1alpha1.ExternalNameAnnotation, r.cloud.Clusters()[0].ID),
-				"the cluster exists and is paid for, and its Kluster does not know it, after 10 reconciles; the last one returned: %v", last)
+			open, made := r.openAccount, 0
+			r.openAccount = func(token string) cloud.CloudProvider { return &manyOfAName{CloudProvider: open(token), made: &made} }
+			g.Expect(r.cloud.AddFault(fault)).To(Succeed())
+			_ = r.steps(t) // a lost answer is an error
+			g.Expect(r.creations()).To(HaveLen(1), "each line of the cloud's journal is a cluster, and a bill; the Kluster knows one at most, see findCluster in reconcile.go")
+			g.Expect(r.live(t).Annotations).To(HaveKeyWithValue(klusterv1alpha1.ExternalNameAnnotation, r.cloud.Clusters()[0].ID), "see act in reconcile.go")
 		})
 	}
+}
+
+func TestALostAnswerWhereNamesAreUnique(t *testing.T) {
+	g := NewWithT(t)
+	r := newTrial(t, storedKluster())
+	g.Expect(r.cloud.AddFault(creating(doks.FaultDrop, true))).To(Succeed())
+	last := r.steps(t)
+	g.Expect(r.creations()).To(HaveLen(1))
+	g.Expect(r.live(t).Annotations).To(HaveKeyWithValue(klusterv1alpha1.ExternalNameAnnotation, r.cloud.Clusters()[0].ID),
+		"the cluster is paid for, and its Kluster does not know it, even after 10 reconciles; the last one returned: %v", last)
 }
 
 func TestTheIntentIsWrittenFirst(t *testing.T) {

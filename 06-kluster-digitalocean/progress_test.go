@@ -96,8 +96,7 @@ func TestUpdateStatusWritesOnlyChanges(t *testing.T) {
 	recorder, clientset := events.NewFakeRecorder(2), klusterfake.NewClientset(kluster)
 	c := newHandlers(t)
 	c.clients, c.recorder = &clients{kluster: clientset}, recorder
-	status := newStatus(kluster, observedCluster(cloud.StateRunning), running, nil)
-	g.Expect(status).NotTo(BeNil(), "see newStatus in status.go")
+	status := statusOf(t, kluster, observedCluster(cloud.StateRunning), running, nil)
 	g.Expect(c.updateStatus(t.Context(), kluster, status)).To(Succeed())
 	g.Expect(clientset.Actions()).To(ConsistOf(HaveField("Verb", "update")), "see updateStatus in status.go")
 	g.Expect(recorder.Events).To(HaveLen(1), "see announce in status.go")
@@ -224,7 +223,7 @@ func TestReleaseEndsWithTheKlustersFinalizer(t *testing.T) {
 	kluster.Finalizers = append(kluster.Finalizers, "example.com/theirs")
 	r := newTrial(t, kluster)
 	protect(t, r, kluster)
-	var refuse error = errors.New("the API server is away")
+	refuse := errors.New("the API server is away")
 	r.kube.PrependReactor("patch", "secrets", failing(&refuse))
 	g.Expect(r.release(t.Context(), kluster)).To(MatchError(refuse), "see unprotectSecrets in token.go")
 	g.Expect(r.live(t).Finalizers).To(ContainElement(klusterv1alpha1.Finalizer), "the Kluster's finalizer goes last: the next try still knows the Kluster, see release in reconcile.go")

@@ -43,6 +43,14 @@ func observedCluster(state cloud.State) observation {
 	return observation{account: "acme", cluster: foundCluster(state)}
 }
 
+// statusOf is newStatus, which always returns one.
+func statusOf(t *testing.T, kluster *klusterv1alpha1.Kluster, observed observation, next result, blocking *blockedError) *klusterv1alpha1.KlusterStatus {
+	t.Helper()
+	status := newStatus(kluster, observed, next, blocking)
+	NewWithT(t).Expect(status).NotTo(BeNil(), "see newStatus in status.go")
+	return status
+}
+
 func TestNewStatus(t *testing.T) {
 	missing := blockedByToken(klusterv1alpha1.ReasonTokenMissing, "no Secret")
 	rejected := blockedByToken(klusterv1alpha1.ReasonTokenRejected, "no")
@@ -78,7 +86,7 @@ func TestNewStatus(t *testing.T) {
 			if test.blocking != nil {
 				next = result{reason: test.blocking.reason, message: test.blocking.message}
 			}
-			status := newStatus(pendingKluster(), test.observed, next, test.blocking)
+			status := statusOf(t, pendingKluster(), test.observed, next, test.blocking)
 			said := map[string]string{}
 			for _, condition := range status.Conditions {
 				said[condition.Type] = string(condition.Status) + " " + condition.Reason
@@ -104,7 +112,7 @@ func TestNewStatusOfACluster(t *testing.T) {
 	kluster := recordedKluster()
 	observed := observedCluster(cloud.StateRunning)
 	observed.tokenSecret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "digitalocean", Finalizers: []string{tokenFinalizer(kluster)}}}
-	kluster.Status = *newStatus(kluster, observed, running, nil)
+	kluster.Status = *statusOf(t, kluster, observed, running, nil)
 	g.Expect(kluster.Status).To(And(
 		HaveField("KlusterID", "id-of-front"), HaveField("Account", "acme"), HaveField("TokenSecret", "digitalocean"),
 		HaveField("Progress", "running"), HaveField("Endpoint", "https://front.invalid"),
@@ -112,33 +120,33 @@ func TestNewStatusOfACluster(t *testing.T) {
 		HaveField("NodePools", ConsistOf(klusterv1alpha1.NodePoolStatus{Name: "web", ID: "id-of-web", Size: "s-2vcpu-4gb", Count: 1, Running: 1}))))
 
 	wait := blocked(klusterv1alpha1.ReasonUnavailable, "wait")
-	unseen := newStatus(kluster, observation{}, result{reason: wait.reason, message: wait.message}, wait)
+	unseen := statusOf(t, kluster, observation{}, result{reason: wait.reason, message: wait.message}, wait)
 	g.Expect(unseen).To(And(HaveField("KlusterID", "id-of-front"), HaveField("Progress", "running"), HaveField("NodePools", HaveLen(1))),
 		"what could not be observed stays as it was")
 	provisioned := meta.FindStatusCondition(unseen.Conditions, klusterv1alpha1.ConditionProvisioned)
 	g.Expect(provisioned).To(HaveValue(HaveField("Status", metav1.ConditionTrue)), "it says that the cluster has run")
 
 	kluster.Generation++
-	g.Expect(newStatus(kluster, observed, running, nil).Conditions).To(HaveEach(HaveField("ObservedGeneration", kluster.Generation)))
+	g.Expect(statusOf(t, kluster, observed, running, nil).Conditions).To(HaveEach(HaveField("ObservedGeneration", kluster.Generation)))
 }
 
 func TestNewStatusIsStable(t *testing.T) {
 	g := NewWithT(t)
 	kluster := recordedKluster()
 	observed := observedCluster(cloud.StateRunning)
-	kluster.Status = *newStatus(kluster, observed, running, nil)
+	kluster.Status = *statusOf(t, kluster, observed, running, nil)
 	for i := range kluster.Status.Conditions {
 		kluster.Status.Conditions[i].LastTransitionTime = metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
 	}
-	g.Expect(newStatus(kluster, observed, running, nil)).To(HaveValue(Equal(kluster.Status)), "the same observation must not become a write")
+	g.Expect(statusOf(t, kluster, observed, running, nil)).To(HaveValue(Equal(kluster.Status)), "the same observation must not become a write")
 	kluster.Status.Conditions = append(kluster.Status.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue})
-	g.Expect(newStatus(kluster, observed, running, nil)).To(HaveValue(Equal(kluster.Status)), "conditions of other controllers stay")
+	g.Expect(statusOf(t, kluster, observed, running, nil)).To(HaveValue(Equal(kluster.Status)), "conditions of other controllers stay")
 }
 
 func TestNewStatusBeforeTheFirstRequest(t *testing.T) {
 	g := NewWithT(t)
 	missing := blockedByToken(klusterv1alpha1.ReasonTokenMissing, "no Secret")
-	status := newStatus(storedKluster(), observation{}, result{reason: missing.reason, message: missing.message}, missing)
+	status := statusOf(t, storedKluster(), observation{}, result{reason: missing.reason, message: missing.message}, missing)
 	g.Expect(meta.FindStatusCondition(status.Conditions, klusterv1alpha1.ConditionProvisioned)).To(BeNil(), "the cloud was asked for nothing")
 	g.Expect(status).To(And(HaveField("KlusterID", ""), HaveField("Account", ""), HaveField("TokenSecret", "")))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"slices"
 	"testing"
@@ -18,6 +19,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 	klusterfake "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/clientset/versioned/fake"
@@ -99,7 +102,8 @@ func metadataOf(kube *kubefake.Clientset) *metadatafake.FakeMetadataClient {
 func (r *trial) step(t *testing.T) error {
 	t.Helper()
 	NewWithT(t).Expect(r.inCache.Replace([]any{r.live(t)}, "")).To(Succeed())
-	_, err := r.reconcile(t.Context(), cache.NewObjectName(r.namespace, r.name))
+	silent := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard)))
+	_, err := r.reconcile(klog.NewContext(t.Context(), silent), cache.NewObjectName(r.namespace, r.name))
 	return err
 }
 

@@ -77,19 +77,20 @@ func TestStateThatTheLibraryDoesNotKnow(t *testing.T) {
 	account := digitalocean.New(token, base, http.DefaultTransport)
 	made, err := account.Create(t.Context(), cloud.Owner{UID: "first"}, newSpec("first"))
 	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(made).NotTo(BeNil(), "see Create in digitalocean.go")
 	other, err := account.Create(t.Context(), cloud.Owner{UID: "other"}, newSpec("other"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(api.SetState(made.ID, doks.StateDeleting, "")).To(Succeed())
 
 	found, err := account.Get(t.Context(), made.ID)
 	g.Expect(err).NotTo(HaveOccurred(), "taking this error for \"gone\" leaves a cluster behind")
-	g.Expect(found.State).To(Equal(cloud.StateDeleting))
+	g.Expect(found).To(HaveValue(HaveField("State", cloud.StateDeleting)))
 	found, err = account.Find(t.Context(), cloud.Owner{UID: "first"})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(found.State).To(Equal(cloud.StateDeleting))
+	g.Expect(found).To(HaveValue(HaveField("State", cloud.StateDeleting)))
 	found, err = account.Find(t.Context(), cloud.Owner{UID: "other"})
 	g.Expect(err).NotTo(HaveOccurred(), "one cluster must not hide the others")
-	g.Expect(found.ID).To(Equal(other.ID))
+	g.Expect(found).To(HaveValue(HaveField("ID", other.ID)))
 }
 
 func TestFindReadsEveryPage(t *testing.T) {
@@ -153,7 +154,7 @@ func TestPageOfAProxy(t *testing.T) {
 	api, base := serve(t)
 	g.Expect(api.AddFault(doks.Fault{Kind: doks.FaultBadGateway})).To(Succeed())
 	_, err := digitalocean.New(token, base, http.DefaultTransport).Get(t.Context(), "1")
-	g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), err.Error())
+	g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found is %v", err)
 	g.Expect(err).To(MatchError(And(ContainSubstring("502 Bad Gateway"), Not(ContainSubstring("<")))), "a page is no message, see messageOf in request.go")
 }
 

@@ -75,6 +75,7 @@ func testRetag(t *testing.T, world World) {
 		world.Retag(made.ID, owners...)
 		shown, err := world.Account.Get(t.Context(), made.ID)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
+		g.Expect(shown).NotTo(gomega.BeNil(), "Get returns neither a cluster nor an error")
 		g.Expect(shown.Owners).To(gomega.ConsistOf(owners))
 		for _, asking := range []cloud.Owner{owner, other} {
 			found, err := world.Account.Find(t.Context(), asking)

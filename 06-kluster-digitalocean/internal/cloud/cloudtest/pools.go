@@ -106,6 +106,7 @@ func (w World) create(t *testing.T) *cloud.Cluster {
 	t.Helper()
 	made, err := w.Account.Create(t.Context(), owner, w.Spec)
 	gomega.NewWithT(t).Expect(err).NotTo(gomega.HaveOccurred())
+	gomega.NewWithT(t).Expect(made).NotTo(gomega.BeNil(), "Create returns the cluster that it has made")
 	return made
 }
 
@@ -117,6 +118,9 @@ func (w World) await(t *testing.T, id string) *cloud.Cluster {
 		var err error
 		found, err = w.Account.Get(t.Context(), id)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
+		if found == nil {
+			gomega.StopTrying("Get returns neither a cluster nor an error").Now()
+		}
 		g.Expect(found.ID).To(gomega.Equal(id))
 		if found.Version == "" {
 			gomega.StopTrying(fmt.Sprintf("the cluster is %q and has no version: it is known in every state", found.State)).Now()
