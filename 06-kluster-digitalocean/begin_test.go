@@ -262,7 +262,7 @@ func TestTheIntentIsWrittenFirst(t *testing.T) {
 	g.Expect(recorded).To(HaveKey(klusterv1alpha1.CreatePendingAnnotation), "when the cloud is asked for a cluster, the Kluster says so already, see create in reconcile.go")
 	g.Expect(recorded).To(HaveKeyWithValue(klusterv1alpha1.ExternalAccountAnnotation, "0b5c0a52-0000-4000-8000-0000000000bb"), "and names the account, see recordCreatePending in metadata.go")
 	g.Expect(patches(r.api.Actions())).To(ContainElement(And(ContainSubstring(klusterv1alpha1.ExternalAccountAnnotation), ContainSubstring(`"resourceVersion":"30"`))),
-		"the API server refuses the intent of a Kluster that has changed")
+		"with the resource version, the API server refuses the intent if the Kluster has changed, see recordCreatePending in metadata.go")
 }
 
 func TestReconcileReadsTheToken(t *testing.T) {

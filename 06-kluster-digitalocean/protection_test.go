@@ -218,6 +218,9 @@ func terminateNamespace(ctx context.Context) {
 
 var _ = Describe("a namespace that is deleted", SpecPriority(-1), func() {
 	It("goes, and the clusters of its Klusters before it, though their token goes as well", func(ctx SpecContext) {
+		if terminating == "" {
+			Skip("no namespace was deleted, because specs were chosen by label")
+		}
 		Eventually(func(g Gomega) {
 			found := &corev1.Namespace{}
 			err := cluster.Client.Get(ctx, client.ObjectKey{Name: terminating}, found)

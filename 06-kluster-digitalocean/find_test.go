@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+)
+
+// finder is a cloud with a cluster for an ID and one for a tag. Other calls panic.
+type finder struct {
+	cloud.CloudProvider
+	byID, byTag      *cloud.Cluster
+	errByID, errOfIt error
+}
+
+func (a *finder) Get(context.Context, string) (*cloud.Cluster, error) { return a.byID, a.errByID }
+
+func (a *finder) Find(context.Context, cloud.Owner) (*cloud.Cluster, error) {
+	return a.byTag, a.errOfIt
+}
+
+func TestFindCluster(t *testing.T) {
+	ours, theirs, shared := foundCluster(cloud.StateRunning), foundCluster(cloud.StateRunning), foundCluster(cloud.StateRunning)
+	another := cloud.Owner{UID: "uid-of-another"}
+	theirs.Owners = []cloud.Owner{another}
+	shared.Owners = append(shared.Owners, another)
+	notFound, away := &cloud.Error{Problem: cloud.NotFound, Message: "no such."}, errors.New("the connection is gone")
+	tests := map[string]struct {
+		account finder
+		// unknown tells that no ID is recorded.
+		unknown bool
+		want    *cloud.Cluster
+		wantErr error
+	}{
+		"the ID leads to it":                        {account: finder{byID: ours, errOfIt: errors.New("there is nothing to look for")}, want: ours},
+		"the ID leads to it, and it is shared":      {account: finder{byID: shared, errOfIt: errors.New("there is nothing to look for")}, want: shared},
+		"the ID leads nowhere, and the tag to it":   {account: finder{errByID: notFound, byTag: ours}, want: ours},
+		"the ID leads to another, the tag to it":    {account: finder{byID: theirs, byTag: ours}, want: ours},
+		"the ID leads to another, the tag nowhere":  {account: finder{byID: theirs}, want: theirs},
+		"neither leads anywhere":                    {account: finder{errByID: notFound}},
+		"no ID is known, and the tag leads to it":   {account: finder{byTag: ours, errByID: errors.New("there is no ID")}, unknown: true, want: ours},
+		"no ID is known, and the tag leads nowhere": {account: finder{errByID: errors.New("there is no ID")}, unknown: true},
+		"the cloud is away":                         {account: finder{errByID: away}, wantErr: away},
+		"the cloud is away, and no ID is known":     {account: finder{errOfIt: away}, unknown: true, wantErr: away},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			kluster := recordedKluster()
+			if test.unknown {
+				kluster = pendingKluster()
+			}
+			found, err := findCluster(t.Context(), &test.account, kluster)
+			if test.wantErr != nil {
+				g.Expect(err).To(MatchError(test.wantErr), "what can't be looked for may still exist, see findCluster in reconcile.go")
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(found).To(Equal(test.want), "see findCluster in reconcile.go")
+		})
+	}
+}
+
+func TestActOnWhatIsFound(t *testing.T) {
+	two := foundCluster(cloud.StateRunning)
+	two.Owners = append(two.Owners, cloud.Owner{UID: "uid-of-another"})
+	tests := map[string]struct {
+		kluster *klusterv1alpha1.Kluster
+		cluster *cloud.Cluster
+		// wantReason is that of a blockedError, "" for none.
+		wantReason string
+	}{
+		"the ID is recorded, and the cluster is gone": {kluster: recordedKluster(), wantReason: klusterv1alpha1.ReasonLost},
+		"two Klusters claim the cluster":              {kluster: recordedKluster(), cluster: two, wantReason: klusterv1alpha1.ReasonNotOwned},
+		"the tag has found the cluster":               {kluster: pendingKluster(), cluster: foundCluster(cloud.StateRunning)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := newTrial(t, test.kluster)
+			r.options.consistencyWindow = -1
+			_, err := r.act(t.Context(), test.kluster, observation{cloud: &recordingAccount{}, account: "acme", cluster: test.cluster})
+			if test.wantReason != "" {
+				blocking, isBlocked := errors.AsType[*blockedError](err)
+				g.Expect(isBlocked).To(BeTrue(), "expected %s, found %v: see act in reconcile.go", test.wantReason, err)
+				g.Expect(blocking.reason).To(Equal(test.wantReason))
+				g.Expect(patches(r.api.Actions())).To(BeEmpty(), "the record stays as it is")
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(r.live(t).Annotations).To(And(HaveKeyWithValue(klusterv1alpha1.ExternalNameAnnotation, "id-of-front"),
+				Not(HaveKey(klusterv1alpha1.CreatePendingAnnotation))), "see act in reconcile.go")
+		})
+	}
+}
