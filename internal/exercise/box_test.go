@@ -1,0 +1,33 @@
+package exercise
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestBoxesNameTheFilesToWrite(t *testing.T) {
+	stage := newToy(t)
+	tests := filepath.Join(stage.Dir, "toy_test.go")
+	content, err := os.ReadFile(tests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := strings.Replace(string(content), "func TestName", "// TestName needs greet as it is at the end.\n//\n//workshop:step 1.2b\nfunc TestName", 1)
+	if err := os.WriteFile(tests, []byte(marked), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var chapter strings.Builder
+	for _, step := range stage.Steps {
+		chapter.WriteString("<!-- your turn " + step.ID + " -->\n" + boxEnd + "\n")
+	}
+	filled, err := stage.FillBoxes(chapter.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := "> **Your turn, step 1.2b: Say it to someone** (1 minutes). Let greet name the one it greets. In `toy.go`; then\n> `make stage-1 check`.\n"
+	if !strings.Contains(filled, wanted) {
+		t.Errorf("the box should name what the learner writes, and no test:\n%s", filled)
+	}
+}
