@@ -102,7 +102,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Expect(kluster.Status.KlusterID).To(BeEmpty(), "the list hides the cluster as yet")
 		expectGone(ctx, kluster)
 		Expect(account.Effective("create cluster")).To(HaveLen(1))
-		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see consistencyWindow in reconcile.go")
+		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see consistencyWindow in deletion.go")
 	}, SpecTimeout(specTimeout))
 
 	DescribeTable("even if its creation hangs, takes effect when the Kluster is long deleted, and its answer", func(ctx SpecContext, after func() error) {
@@ -130,7 +130,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		release()
 		expectGone(ctx, kluster)
 		Expect(account.Effective("create cluster")).To(HaveLen(1))
-		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see consistencyWindow in reconcile.go")
+		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see consistencyWindow in deletion.go")
 	},
 		Entry("is lost", func() error { return errors.New("the connection is gone") }, SpecTimeout(specTimeout)),
 		Entry("arrives", nil, SpecTimeout(specTimeout)),
@@ -149,7 +149,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 
 		startOperator(testOptions(namespace))
 		expectGone(ctx, kluster)
-		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see isFinished in reconcile.go")
+		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see isFinished in deletion.go")
 		expectProtectedBy(ctx, namespace, "digitalocean")
 	}, SpecTimeout(specTimeout))
 
@@ -173,7 +173,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		expectKept(ctx, kluster)
 		account.ClearFaults()
 		expectGone(ctx, kluster)
-		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see consistencyWindow in reconcile.go")
+		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see consistencyWindow in deletion.go")
 	}, SpecTimeout(specTimeout))
 
 	It("while that is being made", func(ctx SpecContext) {

@@ -146,7 +146,7 @@ func TestDelete(t *testing.T) {
 				g.Expect(r.cloud.AddFault(fault)).To(Succeed())
 			}
 			_ = r.steps(t) // a fault makes it an error
-			g.Expect(r.reason(t)).To(Equal(test.wantReason), "see delete in reconcile.go")
+			g.Expect(r.reason(t)).To(Equal(test.wantReason), "see delete in deletion.go")
 			g.Expect(r.cloud.Effective("delete cluster")).To(HaveLen(test.wantRequests))
 			if test.wantReason != klusterv1alpha1.ReasonDeleted {
 				g.Expect(r.live(t).Finalizers).To(ConsistOf(klusterv1alpha1.Finalizer), "a Kluster that goes now leaves its cluster behind")
@@ -203,7 +203,7 @@ func TestIsFinished(t *testing.T) {
 			}
 			finished, err := r.isFinished(t.Context(), kluster)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(finished).To(Equal(test.want), "see isFinished in reconcile.go")
+			g.Expect(finished).To(Equal(test.want), "see isFinished in deletion.go")
 		})
 	}
 }
@@ -226,7 +226,7 @@ func TestReleaseEndsWithTheKlustersFinalizer(t *testing.T) {
 	refuse := errors.New("the API server is away")
 	r.kube.PrependReactor("patch", "secrets", failing(&refuse))
 	g.Expect(r.release(t.Context(), kluster)).To(MatchError(refuse), "see unprotectSecrets in token.go")
-	g.Expect(r.live(t).Finalizers).To(ContainElement(klusterv1alpha1.Finalizer), "the Kluster's finalizer goes last: the next try still knows the Kluster, see release in reconcile.go")
+	g.Expect(r.live(t).Finalizers).To(ContainElement(klusterv1alpha1.Finalizer), "the Kluster's finalizer goes last: the next try still knows the Kluster, see release in deletion.go")
 	refuse = nil
 	g.Expect(r.release(t.Context(), kluster)).To(Succeed())
 	g.Expect(r.secret(t).Finalizers).To(ConsistOf("inspirit941.dev/kluster-of-another"), "see unprotectSecrets in token.go")

@@ -148,7 +148,7 @@ var _ = Describe("the token's Secret", func() {
 		expectCondition(kluster, klusterv1alpha1.ConditionProvisioned, metav1.ConditionFalse, klusterv1alpha1.ReasonDeleted)
 
 		startOperator(testOptions(namespace))
-		expectGone(ctx, kluster) // see isFinished in reconcile.go
+		expectGone(ctx, kluster) // see isFinished in deletion.go
 	}, SpecTimeout(specTimeout))
 
 	It("must be protected, or no cluster is made", func(ctx SpecContext) {

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -242,69 +241,6 @@ func (c *controller) update(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	return result{klusterv1alpha1.ReasonRunning, "the cluster is as the spec asks", min(c.options.observeInterval, validFor)}, nil
 }
 
-// delete requests the cluster's deletion. It reports Deleted only when the cloud has no cluster of this Kluster any more:
-// a cluster that is still there costs money.
-//
-//workshop:step 6.13a
-func (c *controller) delete(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
-	cluster := observed.cluster
-	if cluster == nil || isHandedOver(kluster, cluster) {
-		if left := c.consistencyWindow(kluster); cluster == nil && left > 0 {
-			return result{klusterv1alpha1.ReasonDeleting, "the cloud shows no cluster of this Kluster, but its answers are eventually consistent", left}, nil
-		}
-		return result{reason: klusterv1alpha1.ReasonDeleted, message: deletedMessage}, nil
-	}
-	if !cluster.IsOwnedBy(ownerOf(kluster)) {
-		return result{}, notOurs(kluster, cluster)
-	}
-	if cluster.State != cloud.StateDeleting && cluster.State != cloud.StateDeleted {
-		err := observed.cloud.Delete(ctx, cluster.ID)
-		if err != nil && !cloud.Is(err, cloud.NotFound) {
-			return result{}, cloudError(err)
-		}
-		klog.FromContext(ctx).Info("Requested the deletion of the cluster", "cluster", cluster.ID)
-	}
-	return result{klusterv1alpha1.ReasonDeleting, fmt.Sprintf("the cloud is removing cluster %s", cluster.ID), c.options.pollInterval}, nil
-}
-
-// isFinished tells whether a Kluster that is being deleted needs no more requests to the cloud: its cluster will be kept,
-// is gone, or was never requested. If someone removed the annotations, the finalizer on the token's Secret still shows
-// that there may be a cluster.
-//
-//workshop:step 6.13b
-func (c *controller) isFinished(ctx context.Context, kluster *klusterv1alpha1.Kluster) (bool, error) {
-	provisioned := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned)
-	switch {
-	case kluster.DeletionTimestamp == nil:
-		return false, nil
-	case kluster.Spec.DeletionPolicy == klusterv1alpha1.DeletionOrphan:
-		return true, nil
-	case provisioned != nil && provisioned.Reason == klusterv1alpha1.ReasonDeleted:
-		return true, nil
-	case mayHaveCluster(kluster):
-		return false, nil
-	}
-	protected, err := c.protectedSecrets(ctx, kluster)
-	return len(protected) == 0, err
-}
-
-// release ends a deletion. The Kluster's finalizer goes last: if the operator dies before, the next one goes on.
-//
-//workshop:step 6.13b
-func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
-	if err := c.unprotectSecrets(ctx, kluster, ""); err != nil {
-		return err
-	}
-	if err := c.removeFinalizer(ctx, kluster); err != nil {
-		return err
-	}
-	if id := externalName(kluster); id != "" && kluster.Spec.DeletionPolicy == klusterv1alpha1.DeletionOrphan {
-		c.recorder.Eventf(kluster, nil, corev1.EventTypeNormal, klusterv1alpha1.ReasonOrphaned, "Reconcile",
-			"cluster %s stays in the cloud, as spec.deletionPolicy asks", id)
-	}
-	return nil
-}
-
 // lost returns the error for a recorded cluster that the cloud does not show.
 func (c *controller) lost(kluster *klusterv1alpha1.Kluster) error {
 	id := externalName(kluster)
@@ -314,18 +250,4 @@ func (c *controller) lost(kluster *klusterv1alpha1.Kluster) error {
 		return waiting
 	}
 	return blocked(klusterv1alpha1.ReasonLost, "the cloud has no cluster %s any more: if it was deleted, delete this Kluster too", id)
-}
-
-// consistencyWindow is for how much longer a missing cluster may still appear; it is 0 or less if the cluster is gone. The
-// cloud's answers are eventually consistent: for a moment it may show a new cluster neither in its list nor by its ID. A
-// cluster that has run was shown before, so it has no window. The window begins when the cluster is first missed. By then
-// no request to create it is in progress, because no two workers have the same Kluster. A restart begins the window again.
-//
-//workshop:step 6.13a
-func (c *controller) consistencyWindow(kluster *klusterv1alpha1.Kluster) time.Duration {
-	if externalName(kluster) != "" && meta.IsStatusConditionTrue(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned) {
-		return 0
-	}
-	since, _ := c.missingSince.LoadOrStore(cache.MetaObjectToName(kluster), c.options.clock.Now())
-	return c.options.consistencyWindow - c.options.clock.Since(since.(time.Time))
 }

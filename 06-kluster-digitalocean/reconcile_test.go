@@ -44,7 +44,7 @@ func TestConsistencyWindow(t *testing.T) {
 			if test.missing > 0 {
 				c.missingSince.Store(cache.MetaObjectToName(kluster), now.Add(-test.missing))
 			}
-			g.Expect(c.consistencyWindow(kluster)).To(Equal(test.want), "see reconcile.go")
+			g.Expect(c.consistencyWindow(kluster)).To(Equal(test.want), "see deletion.go")
 			g.Expect(c.consistencyWindow(kluster)).To(Equal(test.want), "asking again does not begin it again")
 		})
 	}
