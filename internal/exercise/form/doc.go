@@ -15,7 +15,10 @@
 //
 //	//workshop:markers 2.5
 //
-// in a doc comment: the lines after it that begin with a plus sign are not there until step 2.5.
+// in a doc comment: the lines after it that begin with a plus sign are not there until step 2.5. gofmt moves the mark to the end of
+// the doc comment of a declaration; name there what the lines begin with, separated by spaces:
+//
+//	//workshop:markers 2.5 +kubebuilder:validation +kubebuilder:printcolumn
 //
 //	//workshop:until 2.11 return nil
 //

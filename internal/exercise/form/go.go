@@ -6,6 +6,7 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"slices"
 	"strings"
 )
 
@@ -73,13 +74,22 @@ func (f *goFile) apply(marked *mark, group *ast.CommentGroup, comment *ast.Comme
 	case marked.word == "markers":
 		f.drop(at, at)
 		for _, other := range group.List {
-			if line := f.line(other.Pos()); line > at && strings.HasPrefix(strings.TrimLeft(other.Text, "/ "), "+") {
+			if line := f.line(other.Pos()); concernsMarker(marked, strings.TrimLeft(other.Text, "/ "), line > at) {
 				f.drop(line, line)
 			}
 		}
 		return nil
 	}
 	return f.takeOut(marked, group, at)
+}
+
+// concernsMarker tells whether workshop:markers concerns a line of its comment: without words, those below that begin with a plus
+// sign, and otherwise those that begin with one of the words.
+func concernsMarker(marked *mark, line string, below bool) bool {
+	if marked.text == "" {
+		return below && strings.HasPrefix(line, "+")
+	}
+	return slices.ContainsFunc(strings.Fields(marked.text), func(word string) bool { return strings.HasPrefix(line, word) })
 }
 
 // takeOut leaves out what a mark above it concerns.
