@@ -31,6 +31,8 @@ const (
 // Alias is what visitors sign a Guestbook with.
 //
 // +kubebuilder:validation:Enum=Phone;Address;Name
+//
+//workshop:markers 3.3b +kubebuilder:validation
 type Alias string
 
 // The aliases that there are.
@@ -44,6 +46,8 @@ const (
 type GuestbookSpec struct {
 	// Size is the number of pods that serve the page, 1 to 10.
 	// +optional
+	//workshop:step 3.3a
+	//workshop:markers 3.3b
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
@@ -53,6 +57,8 @@ type GuestbookSpec struct {
 	// Guestbook's namespace. Each of its keys that ends in ".template" is rendered
 	// when a pod starts, so a change of the content replaces the pods.
 	// +required
+	//workshop:step 3.3a
+	//workshop:markers 3.3b
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
@@ -60,6 +66,8 @@ type GuestbookSpec struct {
 
 	// Alias is what visitors sign with; the page's templates find it in ${GUESTBOOK_ALIAS}.
 	// +optional
+	//workshop:step 3.3a
+	//workshop:markers 3.3b
 	// +kubebuilder:default=Name
 	Alias Alias `json:"alias,omitempty"`
 }
@@ -68,27 +76,33 @@ type GuestbookSpec struct {
 type GuestbookStatus struct {
 	// Active is the name of the pod that has been ready for longest.
 	// +optional
+	//workshop:step 3.3a
 	Active string `json:"active,omitempty"`
 
 	// Standby are the names of the other ready pods; the first is the next to become active.
 	// +optional
+	//workshop:step 3.3a
 	// +listType=atomic
 	Standby []string `json:"standby,omitempty"`
 
 	// Replicas is the number of pods that exist. Autoscalers read it through the scale subresource.
 	// +optional
+	//workshop:step 3.3a
 	Replicas int32 `json:"replicas,omitempty"`
 
 	// ReadyReplicas is the number of pods that are ready: the active one and those on standby.
 	// +optional
+	//workshop:step 3.3a
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
 	// Selector finds the Guestbook's pods. Autoscalers read it through the scale subresource.
 	// +optional
+	//workshop:step 3.3a
 	Selector string `json:"selector,omitempty"`
 
 	// ObservedGeneration is the metadata.generation that the rest of the status describes.
 	// +optional
+	//workshop:step 3.3a
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Conditions holds the condition Ready.
@@ -116,6 +130,8 @@ type GuestbookStatus struct {
 // +kubebuilder:printcolumn:name="Settings",type=string,priority=1,JSONPath=`.spec.configMapName`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name must be at most 63 lower case letters, digits and '-', and begin with a letter: it is also the name of a Service"
+//
+//workshop:markers 3.3b +kubebuilder:subresource:scale +kubebuilder:selectablefield +kubebuilder:printcolumn +kubebuilder:validation
 type Guestbook struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

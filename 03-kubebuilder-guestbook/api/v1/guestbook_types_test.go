@@ -1,3 +1,5 @@
+//workshop:given 3.3b
+
 package v1
 
 import (

@@ -18,6 +18,7 @@ import (
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
 
+//workshop:markers 3.8
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
 // Some clusters, such as OpenShift, ask for this permission where an owner reference has blockOwnerDeletion:
@@ -25,17 +26,20 @@ import (
 
 // applyChildren creates or patches the Deployment and the Service, each even if the
 // other is blocked or fails. It returns the Deployment, the first blocker, and the errors to retry.
+//
+//workshop:step 3.5d
 func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *webappv1.Guestbook) (*appsv1.Deployment, *explanation, error) {
 	settings, blocker, err := r.settingsDigest(ctx, guestbook)
 	failed := []error{err}
 	name := metav1.ObjectMeta{Namespace: guestbook.Namespace, Name: guestbook.Name}
 	deployment := &appsv1.Deployment{ObjectMeta: name}
-	service := &corev1.Service{ObjectMeta: name}
+	service := &corev1.Service{ObjectMeta: name} //workshop:step 3.5g
 	var children []childObject
 	if blocker == nil && err == nil { // pods without settings would never start
 		revision := newRevision(guestbook, settings)
 		children = append(children, childObject{"Deployment", deployment, webappv1.ReasonDeploymentTaken, func() { setDeployment(deployment, guestbook, revision) }})
 	}
+	//workshop:step 3.5g
 	children = append(children, childObject{"Service", service, webappv1.ReasonServiceTaken, func() { setService(service, guestbook) }})
 	for _, child := range children {
 		blocked, err := r.apply(ctx, guestbook, child)
@@ -44,10 +48,13 @@ func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *weba
 	return deployment, blocker, errors.Join(failed...)
 }
 
+//workshop:markers 3.8
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch
 
 // settingsDigest returns the digest of the Guestbook's settings, or a blocker if the ConfigMap
 // does not exist; the watch event of its creation queues the Guestbook again.
+//
+//workshop:step 3.5b
 func (r *GuestbookReconciler) settingsDigest(ctx context.Context, guestbook *webappv1.Guestbook) (string, *explanation, error) {
 	settings := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: guestbook.Namespace, Name: guestbook.Spec.ConfigMapName}
@@ -83,12 +90,7 @@ type childObject struct {
 //	refused by the API server        yes       yes     with backoff: no watch event tells of a new quota or policy
 //	any other error                  no        yes     with backoff
 //
-// A create fails if the name is in use, even if the cache does not show that yet;
-// server-side apply would adopt the object. A patch holds only the fields that
-// differ, so annotations, sidecars and whatever else others have set stay. The lock,
-// which is the resource version in the patch, makes the API server refuse a patch
-// that was computed from a stale copy, or from an object that has since been
-// deleted and recreated.
+//workshop:step 3.5d
 func (r *GuestbookReconciler) apply(ctx context.Context, guestbook *webappv1.Guestbook, child childObject) (*explanation, error) {
 	key := client.ObjectKeyFromObject(child.object)
 	err := r.Get(ctx, key, child.object)
@@ -101,19 +103,13 @@ func (r *GuestbookReconciler) apply(ctx context.Context, guestbook *webappv1.Gue
 	if blocker := findBlocker(guestbook, child); blocker != nil {
 		return blocker, nil
 	}
-	before := child.object.DeepCopyObject().(client.Object)
-	child.set()
-	if equality.Semantic.DeepEqual(before, child.object) {
-		return nil, nil
-	}
-	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Patch(ctx, child.object, patch); err != nil {
-		return refusal(child, err), fmt.Errorf("patch %s %s: %w", child.kind, key, err)
-	}
-	logf.FromContext(ctx).Info("Patched", "kind", child.kind)
-	return nil, nil
+	return r.patch(ctx, child)
 }
 
+// create creates the child. That fails if the name is in use, even if the cache does not
+// show that yet; server-side apply would adopt the object.
+//
+//workshop:step 3.5d
 func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Guestbook, child childObject) (*explanation, error) {
 	child.set()
 	if err := ctrl.SetControllerReference(guestbook, child.object, r.Scheme); err != nil {
@@ -127,8 +123,30 @@ func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Gu
 	return nil, nil
 }
 
+// patch sends the fields that differ, so annotations, sidecars and whatever else others
+// have set stay. The lock, which is the resource version in the patch, makes the API
+// server refuse a patch that was computed from a stale copy, or from an object that has
+// since been deleted and recreated.
+//
+//workshop:step 3.5f
+func (r *GuestbookReconciler) patch(ctx context.Context, child childObject) (*explanation, error) {
+	before := child.object.DeepCopyObject().(client.Object)
+	child.set()
+	if equality.Semantic.DeepEqual(before, child.object) {
+		return nil, nil
+	}
+	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Patch(ctx, child.object, patch); err != nil {
+		return refusal(child, err), fmt.Errorf("patch %s %s: %w", child.kind, client.ObjectKeyFromObject(child.object), err)
+	}
+	logf.FromContext(ctx).Info("Patched", "kind", child.kind)
+	return nil, nil
+}
+
 // findBlocker returns why the object that was found can't be the child, nil if it
 // can. An object that the Guestbook does not control is never touched: it may be in production.
+//
+//workshop:step 3.5e
 func findBlocker(guestbook *webappv1.Guestbook, child childObject) *explanation {
 	owner := metav1.GetControllerOf(child.object)
 	controlled := owner != nil && owner.UID == guestbook.UID
@@ -149,11 +167,14 @@ func findBlocker(guestbook *webappv1.Guestbook, child childObject) *explanation 
 	return nil
 }
 
+//workshop:step 3.5e
 func isGuestbook(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Guestbook" && owner.APIVersion == webappv1.SchemeGroupVersion.String()
 }
 
 // refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large), nil for any other error.
+//
+//workshop:step 3.5e
 func refusal(child childObject, err error) *explanation {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 	if !refused || isNamespaceTerminating(err) {

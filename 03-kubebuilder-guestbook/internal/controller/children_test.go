@@ -1,3 +1,5 @@
+//workshop:given 3.3a
+
 package controller
 
 import (
@@ -105,6 +107,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 				g.Expect(blocker).To(BeNil(), "see refusal in children.go")
 				return
 			}
+			g.Expect(blocker).NotTo(BeNil(), "see refusal in children.go")
 			g.Expect(blocker.reason).To(Equal(webappv1.ReasonRefused))
 			g.Expect(blocker.message).To(ContainSubstring(test.err.Error()), "users need the API server's message")
 		})

@@ -5,7 +5,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -27,19 +26,10 @@ const (
 	revisionAnnotation = "webapp.my.domain/revision"
 )
 
-// The volumes of a pod, and where it sees them. Its root file system is read-only.
-const (
-	settingsVolume = "settings"
-	pagesVolume    = "pages"
-	scratchVolume  = "scratch"
-
-	settingsPath = "/etc/nginx/templates"  // what the start script renders
-	pagesPath    = "/usr/share/nginx/html" // where it puts the result
-	scratchPath  = "/tmp"                  // what nginx itself writes
-)
-
 // selectorLabels select the pods of a Guestbook. A Deployment's selector is
 // immutable, so they hold nothing that can change.
+//
+//workshop:step 3.5c
 func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/name": "guestbook",
@@ -54,6 +44,8 @@ func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
 //
 // It does not digest the pod template: Kubernetes' Go types change from release to
 // release, so an update of the library would roll out every Guestbook.
+//
+//workshop:step 3.5b
 func newRevision(guestbook *webappv1.Guestbook, settings string) string {
 	spec := guestbook.Spec
 	spec.Size = 0 // scaling replaces no pod
@@ -65,6 +57,8 @@ func revisionOf(pod *corev1.Pod) string { return pod.Annotations[revisionAnnotat
 
 // setDeployment sets the fields of the Deployment that the controller owns. A new
 // revision makes the Deployment controller replace the pods, a few at a time.
+//
+//workshop:step 3.5c
 func setDeployment(deployment *appsv1.Deployment, guestbook *webappv1.Guestbook, revision string) {
 	deployment.Labels = labels.Merge(deployment.Labels, selectorLabels(guestbook))
 	deployment.Spec.Replicas = new(guestbook.Spec.Size)
@@ -76,6 +70,8 @@ func setDeployment(deployment *appsv1.Deployment, guestbook *webappv1.Guestbook,
 }
 
 // setTemplate describes pods that meet the strictest of Kubernetes' pod security standards, "restricted".
+//
+//workshop:step 3.5c
 func setTemplate(template *corev1.PodTemplateSpec, guestbook *webappv1.Guestbook) {
 	template.Labels = labels.Merge(template.Labels, selectorLabels(guestbook))
 	pod := &template.Spec
@@ -89,54 +85,9 @@ func setTemplate(template *corev1.PodTemplateSpec, guestbook *webappv1.Guestbook
 	setContainer(named(&pod.Containers, containerName, func(c *corev1.Container) *string { return &c.Name }), guestbook)
 }
 
-func setVolumes(pod *corev1.PodSpec, guestbook *webappv1.Guestbook) {
-	volume := func(name string) *corev1.VolumeSource {
-		return &named(&pod.Volumes, name, func(v *corev1.Volume) *string { return &v.Name }).VolumeSource
-	}
-	*volume(settingsVolume) = corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-		LocalObjectReference: corev1.LocalObjectReference{Name: guestbook.Spec.ConfigMapName},
-		DefaultMode:          new(int32(0o644)),
-	}}
-	*volume(pagesVolume) = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("16Mi"))}}
-	*volume(scratchVolume) = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("64Mi"))}}
-}
-
-func setContainer(container *corev1.Container, guestbook *webappv1.Guestbook) {
-	container.Image = image
-	container.Resources = corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
-		Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
-	}
-	if container.SecurityContext == nil {
-		container.SecurityContext = &corev1.SecurityContext{}
-	}
-	container.SecurityContext.AllowPrivilegeEscalation = new(false)
-	container.SecurityContext.ReadOnlyRootFilesystem = new(true)
-	container.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
-
-	port := named(&container.Ports, portName, func(p *corev1.ContainerPort) *string { return &p.Name })
-	port.ContainerPort, port.Protocol = 8080, corev1.ProtocolTCP
-	if container.ReadinessProbe == nil {
-		container.ReadinessProbe = &corev1.Probe{}
-	}
-	container.ReadinessProbe.ProbeHandler = corev1.ProbeHandler{
-		HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromString(portName), Scheme: corev1.URISchemeHTTP},
-	}
-	variable := func(name, value string) {
-		*named(&container.Env, name, func(e *corev1.EnvVar) *string { return &e.Name }) = corev1.EnvVar{Name: name, Value: value}
-	}
-	variable("GUESTBOOK_ALIAS", string(guestbook.Spec.Alias))
-	variable("NGINX_ENVSUBST_OUTPUT_DIR", pagesPath)
-	mount := func(volume, path string, readOnly bool) {
-		mounted := named(&container.VolumeMounts, volume, func(m *corev1.VolumeMount) *string { return &m.Name })
-		mounted.MountPath, mounted.ReadOnly = path, readOnly
-	}
-	mount(settingsVolume, settingsPath, true)
-	mount(pagesVolume, pagesPath, false)
-	mount(scratchVolume, scratchPath, false)
-}
-
 // setService sets the fields of the Service that the controller owns: port 80 leads to all ready pods.
+//
+//workshop:step 3.5g
 func setService(service *corev1.Service, guestbook *webappv1.Guestbook) {
 	service.Labels = labels.Merge(service.Labels, selectorLabels(guestbook))
 	service.Spec.Type = corev1.ServiceTypeClusterIP
@@ -147,6 +98,8 @@ func setService(service *corev1.Service, guestbook *webappv1.Guestbook) {
 
 // named returns the element of the list with that name, and appends one if there is
 // none. Elements that others have added stay.
+//
+//workshop:step 3.5c
 func named[T any](list *[]T, name string, nameOf func(*T) *string) *T {
 	for i := range *list {
 		if *nameOf(&(*list)[i]) == name {

@@ -1,3 +1,5 @@
+//workshop:given 3.3a
+
 package controller
 
 import (
@@ -42,13 +44,20 @@ func TestSetDeployment(t *testing.T) {
 	g.Expect(guestbook).To(Equal(storedGuestbook()), "the Guestbook is the cache's and stays as it is")
 
 	template := deployment.Spec.Template
+	wantLabels := map[string]string{"app.kubernetes.io/name": "guestbook", instanceLabel: "web", managedByLabel: controllerName}
+	g.Expect(deployment.Labels).To(Equal(wantLabels))
+	g.Expect(template.Labels).To(Equal(wantLabels), "the cache holds only pods with the label managed-by, see CacheByObject")
 	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(selector.Matches(labels.Set(template.Labels))).To(BeTrue(), "the selector must match the pods")
-	g.Expect(template.Labels).To(HaveKeyWithValue(managedByLabel, controllerName), "the cache holds only pods with this label, see CacheByObject")
 	g.Expect(template.Annotations).To(Equal(map[string]string{revisionAnnotation: "present"}))
 
+	g.Expect(template.Spec.AutomountServiceAccountToken).To(HaveValue(BeFalse()), "the pods never call the API server")
+	g.Expect(template.Spec.SecurityContext).To(HaveValue(And(
+		HaveField("RunAsNonRoot", HaveValue(BeTrue())),
+		HaveField("SeccompProfile", HaveValue(HaveField("Type", corev1.SeccompProfileTypeRuntimeDefault))),
+	)), `the pod security standard "restricted" asks for it`)
 	g.Expect(template.Spec.Volumes).To(HaveLen(3))
 	g.Expect(template.Spec.Volumes[0].ConfigMap.Name).To(Equal("page-settings"))
 	g.Expect(template.Spec.Containers).To(HaveLen(1))
@@ -169,6 +178,17 @@ func TestSetDeploymentRestoresTheContainer(t *testing.T) {
 }
 
 func TestSetService(t *testing.T) {
+	g := NewWithT(t)
+	service := newService(storedGuestbook())
+	g.Expect(service.Labels).To(Equal(selectorLabels(storedGuestbook())), "see setService in deployment.go")
+	g.Expect(service.Spec).To(Equal(corev1.ServiceSpec{
+		Type:     corev1.ServiceTypeClusterIP,
+		Selector: selectorLabels(storedGuestbook()),
+		Ports:    []corev1.ServicePort{{Name: portName, Port: 80, TargetPort: intstr.FromString(portName), Protocol: corev1.ProtocolTCP}},
+	}))
+}
+
+func TestSetServiceRepairs(t *testing.T) {
 	tests := map[string]struct {
 		change func(*corev1.Service)
 		// stays tells whether the controller must leave the change alone.
@@ -207,6 +227,7 @@ func TestSetService(t *testing.T) {
 func TestServiceFindsThePods(t *testing.T) {
 	g := NewWithT(t)
 	service, template := newService(storedGuestbook()), newDeployment(storedGuestbook()).Spec.Template
+	g.Expect(service.Spec.Ports).NotTo(BeEmpty())
 	g.Expect(labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(template.Labels))).To(BeTrue())
 	g.Expect(template.Spec.Containers[0].Ports).To(ContainElement(HaveField("Name", service.Spec.Ports[0].TargetPort.String())))
 }

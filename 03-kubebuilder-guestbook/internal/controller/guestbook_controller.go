@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,13 +40,20 @@ type GuestbookReconciler struct {
 	Recorder events.EventRecorder
 }
 
+//workshop:until 3.8 // This allows much more than is needed. Step 3.8 puts a marker beside the code that needs it.
+//workshop:until 3.8 // +kubebuilder:rbac:groups="";apps;events.k8s.io;webapp.my.domain,resources=configmaps;deployments;events;guestbooks;guestbooks/finalizers;guestbooks/status;pods;services,verbs=*
+//workshop:markers 3.8
 // +kubebuilder:rbac:groups=webapp.my.domain,resources=guestbooks,verbs=list;watch
 
 // Reconcile reconciles one Guestbook. It reads the cache, writes only what
 // differs, and may be called any number of times.
+//
+//workshop:step 3.5a
 func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	//workshop:step 3.7
 	// The manager cancels ctx when it stops. Finish what has begun all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)
+	//workshop:step 3.7
 	defer cancel()
 
 	guestbook := &webappv1.Guestbook{}
@@ -55,33 +63,47 @@ func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	if !guestbook.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // the garbage collector deletes the children, which have an owner reference
 	}
+	//workshop:until 3.5d ctrl.LoggerFrom(ctx).Info("Reconciling", "size", guestbook.Spec.Size)
 	err := r.reconcile(ctx, guestbook)
+	//workshop:step 3.5e
 	if isNamespaceTerminating(err) {
 		return ctrl.Result{}, nil // no retry can succeed, and the Guestbook's own deletion is a watch event
 	}
 	return ctrl.Result{}, err
 }
 
-// reconcile creates or patches the children, observes the pods, and reports. If a
-// child is blocked, the status says why; the error, if any, is retried.
+// reconcile creates or patches the children, and reports. If a child is blocked,
+// the status says why; the error, if any, is retried.
+//
+//workshop:step 3.5d
 func (r *GuestbookReconciler) reconcile(ctx context.Context, guestbook *webappv1.Guestbook) error {
-	deployment, blocker, failed := r.applyChildren(ctx, guestbook)
-	if failed != nil && blocker == nil {
-		return failed
+	deployment, blocker, err := r.applyChildren(ctx, guestbook)
+	if err != nil && blocker == nil {
+		return err
 	}
+	return errors.Join(r.report(ctx, guestbook, deployment, blocker), err)
+}
+
+// report observes the pods, and writes the status: why a child is blocked or, if none is, what becomes of the Deployment's pods.
+//
+//workshop:step 3.5i
+func (r *GuestbookReconciler) report(ctx context.Context, guestbook *webappv1.Guestbook, deployment *appsv1.Deployment, blocker *explanation) error {
 	pods, err := r.listPods(ctx, guestbook)
 	if err != nil {
 		return err
 	}
 	if blocker != nil {
-		return errors.Join(r.updateStatus(ctx, guestbook, pods, blocker.condition()), failed)
+		return r.updateStatus(ctx, guestbook, pods, blocker.condition())
 	}
 	return r.updateStatus(ctx, guestbook, pods, observedCondition(guestbook, deployment, pods))
 }
 
+//workshop:markers 3.8
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
 // listPods returns the Guestbook's pods without those that are terminating or have finished.
+//
+//workshop:step 3.5h
 func (r *GuestbookReconciler) listPods(ctx context.Context, guestbook *webappv1.Guestbook) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	err := r.List(ctx, pods, client.InNamespace(guestbook.Namespace), client.MatchingLabels(selectorLabels(guestbook)))
@@ -91,6 +113,7 @@ func (r *GuestbookReconciler) listPods(ctx context.Context, guestbook *webappv1.
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return isTerminating(&pod) }), nil
 }
 
+//workshop:markers 3.8
 // +kubebuilder:rbac:groups=webapp.my.domain,resources=guestbooks/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -99,6 +122,8 @@ func (r *GuestbookReconciler) listPods(ctx context.Context, guestbook *webappv1.
 // The lock, which is the resource version in the patch, makes the API server
 // refuse a status that was computed from a stale Guestbook, even one that only
 // lacks our own last status because the cache lags behind.
+//
+//workshop:step 3.5i
 func (r *GuestbookReconciler) updateStatus(ctx context.Context, guestbook *webappv1.Guestbook, pods []corev1.Pod, ready metav1.Condition) error {
 	status := newStatus(guestbook, pods, ready)
 	if equality.Semantic.DeepEqual(&guestbook.Status, status) {
@@ -116,6 +141,8 @@ func (r *GuestbookReconciler) updateStatus(ctx context.Context, guestbook *webap
 
 // announce emits an Event if the condition has another reason, unless that is Progressing.
 // Resyncs and restarts change nothing, so they emit none.
+//
+//workshop:step 3.5i
 func (r *GuestbookReconciler) announce(guestbook *webappv1.Guestbook, before []metav1.Condition, ready metav1.Condition) {
 	last := meta.FindStatusCondition(before, webappv1.ConditionReady)
 	if ready.Reason == webappv1.ReasonProgressing || last != nil && last.Reason == ready.Reason {
@@ -129,6 +156,8 @@ func (r *GuestbookReconciler) announce(guestbook *webappv1.Guestbook, before []m
 }
 
 // isNamespaceTerminating tells whether a create came too late: the Guestbook is about to be deleted as well.
+//
+//workshop:step 3.5e
 func isNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

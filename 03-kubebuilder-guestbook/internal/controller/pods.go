@@ -12,6 +12,8 @@ import (
 // readyNames returns the names of the ready pods, longest ready first. The order depends on the
 // pods alone, so every replica of the controller, and each restart, computes the same. The API
 // has times in whole seconds; within one, the names decide.
+//
+//workshop:step 3.5h
 func readyNames(pods []corev1.Pod) []string {
 	ready := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !isReady(&pod) })
 	slices.SortFunc(ready, func(a, b corev1.Pod) int {
@@ -52,6 +54,8 @@ func readyConditionOf(pod *corev1.Pod) *corev1.PodCondition {
 }
 
 // keepReadiness is a cache transform: it drops everything of a pod that nothing here reads.
+//
+//workshop:step 3.7
 func keepReadiness(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {

@@ -1,10 +1,12 @@
+//workshop:given 3.3a
+
 package controller
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,14 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
@@ -56,66 +54,110 @@ func newSettings() *corev1.ConfigMap {
 	return settings
 }
 
-// pausesBetween reports how long the queue delays a request after each failure.
-type pausesBetween struct {
-	workqueue.TypedRateLimiter[reconcile.Request]
-	pauses chan time.Duration
-}
-
-func (p pausesBetween) When(request reconcile.Request) time.Duration {
-	pause := p.TypedRateLimiter.When(request)
-	select {
-	case p.pauses <- pause:
-	default:
+// recordWrites returns the kinds of the objects that are written, in their order, and what records them.
+func recordWrites() (written *[]string, faults interceptor.Funcs) {
+	written = new([]string)
+	note := func(verb string, object client.Object) {
+		*written = append(*written, fmt.Sprintf("%s %T", verb, object))
 	}
-	return pause
+	return written, interceptor.Funcs{
+		Create: func(ctx context.Context, writer client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			note("create", object)
+			return writer.Create(ctx, object, options...)
+		},
+		Patch: func(ctx context.Context, writer client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			note("patch", object)
+			return writer.Patch(ctx, object, patch, options...)
+		},
+		SubResourcePatch: func(ctx context.Context, writer client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			note("patch "+name+" of", object)
+			return writer.SubResource(name).Patch(ctx, object, patch, options...)
+		},
+	}
 }
 
-func TestConflictBacksOffAndCounts(t *testing.T) {
+// failCreate is an API server that answers each creation with an error.
+func failCreate(err error) interceptor.Funcs {
+	return interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return err },
+	}
+}
+
+func TestReconcileReturns(t *testing.T) {
+	outage := apierrors.NewInternalError(errors.New("etcd"))
+	unreadable := interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return outage
+		},
+	}
+	//workshop:step 3.5e
+	terminating := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("the namespace is being terminated"))
+	//workshop:step 3.5e
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	tests := map[string]struct {
+		faults  interceptor.Funcs
+		objects []client.Object
+		wantErr error
+	}{
+		"nothing if the Guestbook does not exist":     {},
+		"an error if the Guestbook can't be read":     {faults: unreadable, objects: []client.Object{newGuestbook()}, wantErr: outage},
+		"an error if the Deployment can't be created": {faults: failCreate(outage), objects: []client.Object{newGuestbook(), newSettings()}, wantErr: outage}, //workshop:step 3.5d
+		"nothing if the namespace is terminating":     {faults: failCreate(terminating), objects: []client.Object{newGuestbook(), newSettings()}},             //workshop:step 3.5e
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			result, err := testReconciler(t, test.faults, test.objects...).Reconcile(t.Context(), requestFor(newGuestbook()))
+			g.Expect(result).To(BeZero())
+			if test.wantErr == nil {
+				g.Expect(err).NotTo(HaveOccurred(), "see Reconcile in guestbook_controller.go")
+				return
+			}
+			g.Expect(err).To(MatchError(test.wantErr), "the queue must retry, see Reconcile in guestbook_controller.go")
+		})
+	}
+}
+
+func TestReconcileLeavesADeletedGuestbookAlone(t *testing.T) {
 	g := NewWithT(t)
-	conflict := apierrors.NewConflict(schema.GroupResource{Group: "webapp.my.domain", Resource: "guestbooks"}, "web", errors.New("changed"))
+	guestbook := newGuestbook()
+	guestbook.DeletionTimestamp, guestbook.Finalizers = new(metav1.Now()), []string{"example.com/hold"}
+	written, recording := recordWrites()
+	_, err := testReconciler(t, recording, guestbook, newSettings()).Reconcile(t.Context(), requestFor(guestbook))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(*written).To(BeEmpty(), "see Reconcile in guestbook_controller.go")
+}
+
+func TestReconcileWritesOnce(t *testing.T) {
+	g := NewWithT(t)
+	written, recording := recordWrites()
+	reconciler := testReconciler(t, recording, newGuestbook(), newSettings())
+	_, err := reconciler.Reconcile(t.Context(), requestFor(newGuestbook()))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(*written).To(Equal([]string{"create *v1.Deployment", "create *v1.Service", "patch status of *v1.Guestbook"}))
+	guestbook := newGuestbook()
+	g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(guestbook), guestbook)).To(Succeed())
+	g.Expect(guestbook.Status.Conditions).To(ConsistOf(HaveField("Reason", webappv1.ReasonProgressing)), "there are no pods yet, see report in guestbook_controller.go")
+
+	*written = nil
+	_, err = reconciler.Reconcile(t.Context(), requestFor(guestbook))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(*written).To(BeEmpty(), "nothing has changed, see updateStatus in guestbook_controller.go and patch in children.go")
+}
+
+func TestReconcileFinishesWhatHasBegun(t *testing.T) {
+	g := NewWithT(t)
+	stopping, stop := context.WithCancel(t.Context())
+	stop()
 	reconciler := testReconciler(t, interceptor.Funcs{
-		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
-			return conflict
+		Create: func(ctx context.Context, writer client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			_, bounded := ctx.Deadline()
+			g.Expect(bounded).To(BeTrue(), "a Reconcile that hangs must end, see reconcileTimeout in guestbook_controller.go")
+			return errors.Join(ctx.Err(), writer.Create(ctx, object, options...))
 		},
 	}, newGuestbook(), newSettings())
-	result, err := reconciler.Reconcile(t.Context(), requestFor(newGuestbook()))
-	g.Expect(result).To(BeZero())
-	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "see Reconcile in guestbook_controller.go, found: %v", err)
-
-	limiter := pausesBetween{workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), make(chan time.Duration, 4)}
-	running, err := controller.NewUnmanaged("lasting-conflict", controller.Options{Reconciler: reconciler, RateLimiter: limiter, SkipNameValidation: new(true)})
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(running.Watch(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(requestFor(newGuestbook()))
-		return nil
-	}))).To(Succeed())
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- running.Start(ctx) }()
-	for _, pause := range []time.Duration{5, 10, 20, 40} {
-		g.Eventually(limiter.pauses).WithTimeout(time.Minute).Should(Receive(Equal(pause*time.Millisecond)), "each pause is twice the last one")
-	}
-	stop()
-	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
-	g.Expect(countErrors(g, "lasting-conflict")).To(BeNumerically(">=", 4), "alarms go by this metric")
-}
-
-// countErrors returns how many calls of Reconcile have failed, according to controller-runtime's metric.
-func countErrors(g Gomega, name string) float64 {
-	families, err := metrics.Registry.Gather()
-	g.Expect(err).NotTo(HaveOccurred())
-	for _, family := range families {
-		if family.GetName() != "controller_runtime_reconcile_errors_total" {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			if metric.GetLabel()[0].GetValue() == name {
-				return metric.GetCounter().GetValue()
-			}
-		}
-	}
-	return 0
+	_, err := reconciler.Reconcile(stopping, requestFor(newGuestbook()))
+	g.Expect(err).NotTo(HaveOccurred(), "the manager's signal to stop must not end a Reconcile halfway, see Reconcile in guestbook_controller.go")
 }
 
 func TestBlockedChildStopsNoOther(t *testing.T) {
@@ -178,9 +220,7 @@ func TestRetriesBesideABlocker(t *testing.T) {
 	g := NewWithT(t)
 	outage := apierrors.NewInternalError(errors.New("etcd"))
 	conflicting := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
-	reconciler := testReconciler(t, interceptor.Funcs{
-		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return outage },
-	}, newGuestbook(), newSettings(), conflicting)
+	reconciler := testReconciler(t, failCreate(outage), newGuestbook(), newSettings(), conflicting)
 	guestbook := newGuestbook()
 	_, err := reconciler.Reconcile(t.Context(), requestFor(guestbook))
 	g.Expect(err).To(MatchError(outage))

@@ -1,3 +1,5 @@
+//workshop:given 3.3a
+
 package controller_test
 
 import (

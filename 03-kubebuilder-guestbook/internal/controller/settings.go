@@ -13,7 +13,10 @@ import (
 const digestKey = "digest of the content"
 
 // digestOf is the digest of a ConfigMap's content, whether keepDigest has replaced that or not.
+//
+//workshop:step 3.5b
 func digestOf(settings *corev1.ConfigMap) string {
+	//workshop:step 3.7
 	if digest, found := settings.Data[digestKey]; found {
 		return digest
 	}
@@ -23,6 +26,8 @@ func digestOf(settings *corev1.ConfigMap) string {
 // keepDigest is a cache transform: it replaces a ConfigMap's content by its digest. The
 // cache holds every ConfigMap of the watched namespaces, and no Guestbook refers
 // to most of them. The informer may call it again with what it returned.
+//
+//workshop:step 3.7
 func keepDigest(object any) (any, error) {
 	settings, ok := object.(*corev1.ConfigMap)
 	if !ok {

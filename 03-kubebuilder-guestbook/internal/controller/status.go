@@ -16,6 +16,8 @@ import (
 //
 // It counts the pods because the Deployment's status describes the previous
 // template until the Deployment controller has seen the new one.
+//
+//workshop:step 3.5h
 func observedCondition(guestbook *webappv1.Guestbook, deployment *appsv1.Deployment, pods []corev1.Pod) metav1.Condition {
 	revision := deployment.Spec.Template.Annotations[revisionAnnotation]
 	ready, old := 0, 0
@@ -66,6 +68,8 @@ func stalled(deployment *appsv1.Deployment) string {
 
 // newStatus computes the status from the pods and the condition. It starts from a copy of the
 // current one only so that conditions keep their transition times.
+//
+//workshop:step 3.5h
 func newStatus(guestbook *webappv1.Guestbook, pods []corev1.Pod, ready metav1.Condition) *webappv1.GuestbookStatus {
 	status := guestbook.Status.DeepCopy()
 	status.Active, status.Standby = "", nil

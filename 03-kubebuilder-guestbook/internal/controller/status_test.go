@@ -1,3 +1,5 @@
+//workshop:given 3.3a
+
 package controller
 
 import (
@@ -85,6 +87,7 @@ func TestNewStatus(t *testing.T) {
 	pods := []corev1.Pod{storedPod("late", 9), storedPod("first", 1), unready(storedPod("starting", 2)), storedPod("second", 5)}
 	available := newCondition(metav1.ConditionTrue, webappv1.ReasonAvailable, "all there")
 	status := newStatus(guestbook, pods, available)
+	g.Expect(status).NotTo(BeNil(), "see newStatus in status.go")
 	g.Expect(guestbook).To(Equal(storedGuestbook()), "the Guestbook is the cache's and stays as it is")
 	g.Expect(status.Active).To(Equal("first"))
 	g.Expect(status.Standby).To(Equal([]string{"second", "late"}))
@@ -110,13 +113,15 @@ func TestNewStatusIsStable(t *testing.T) {
 	guestbook := storedGuestbook()
 	pods := []corev1.Pod{storedPod("a", 1), storedPod("b", 2)}
 	available := newCondition(metav1.ConditionTrue, webappv1.ReasonAvailable, "all there")
-	guestbook.Status = *newStatus(guestbook, pods, available)
+	status := newStatus(guestbook, pods, available)
+	g.Expect(status).To(HaveField("Conditions", HaveLen(1)), "see newStatus in status.go")
+	guestbook.Status = *status
 	guestbook.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon)
 	g.Expect(newStatus(guestbook, pods, available)).To(HaveValue(Equal(guestbook.Status)), "the same observation must not become a write")
 
 	audited := metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue}
 	guestbook.Status.Conditions = append(guestbook.Status.Conditions, audited)
-	status := newStatus(guestbook, pods, newCondition(metav1.ConditionFalse, webappv1.ReasonProgressing, "rolling"))
+	status = newStatus(guestbook, pods, newCondition(metav1.ConditionFalse, webappv1.ReasonProgressing, "rolling"))
 	g.Expect(status.Conditions).To(ContainElement(audited), "conditions of other controllers stay")
 	ready := meta.FindStatusCondition(status.Conditions, webappv1.ConditionReady)
 	g.Expect(ready.LastTransitionTime.After(noon.Add(time.Hour))).To(BeTrue(), "the time is that of the change from True to False")

@@ -27,24 +27,30 @@ const byConfigMap = "spec.configMapName"
 
 // SetupWithManager says which watch events queue which Guestbook.
 func (r *GuestbookReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	//workshop:step 3.6b
 	err := mgr.GetFieldIndexer().IndexField(context.Background(), &webappv1.Guestbook{}, byConfigMap, configMapOf)
+	//workshop:step 3.6b
 	if err != nil {
 		return fmt.Errorf("index the Guestbooks: %w", err)
 	}
+	ofOthers := builder.WithPredicates(predicate.NewPredicateFuncs(uncontrolled))         //workshop:step 3.6a
+	newContent := builder.WithPredicates(predicate.Funcs{UpdateFunc: contentChanged})     //workshop:step 3.6b
+	newReadiness := builder.WithPredicates(predicate.Funcs{UpdateFunc: readinessChanged}) //workshop:step 3.6a
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&webappv1.Guestbook{}).
-		Owns(&appsv1.Deployment{}).
-		Owns(&corev1.Service{}).
-		// An object of someone else that blocks a child has the Guestbook's name.
-		Watches(&appsv1.Deployment{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(uncontrolled)).
-		Watches(&corev1.Service{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(uncontrolled)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.guestbooksWith), builder.WithPredicates(contentChanged)).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(guestbookOf), builder.WithPredicates(readinessChanged)).
+		Owns(&appsv1.Deployment{}).                                                                     //workshop:step 3.6a
+		Owns(&corev1.Service{}).                                                                        //workshop:step 3.6a
+		Watches(&appsv1.Deployment{}, &handler.EnqueueRequestForObject{}, ofOthers).                    //workshop:step 3.6a
+		Watches(&corev1.Service{}, &handler.EnqueueRequestForObject{}, ofOthers).                       //workshop:step 3.6a
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.guestbooksWith), newContent). //workshop:step 3.6b
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(guestbookOf), newReadiness).          //workshop:step 3.6a
 		Complete(r)
 }
 
 // CacheByObject says which objects the manager's cache holds, and what of them.
+//
+//workshop:step 3.7
 func CacheByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.ConfigMap{}: {Transform: keepDigest},
@@ -52,6 +58,9 @@ func CacheByObject() map[client.Object]cache.ByObject {
 	}
 }
 
+// configMapOf is what the index has of a Guestbook.
+//
+//workshop:step 3.6b
 func configMapOf(object client.Object) []string {
 	guestbook, ok := object.(*webappv1.Guestbook)
 	if !ok {
@@ -61,6 +70,8 @@ func configMapOf(object client.Object) []string {
 }
 
 // guestbooksWith returns the Guestbooks that refer to a ConfigMap.
+//
+//workshop:step 3.6b
 func (r *GuestbookReconciler) guestbooksWith(ctx context.Context, settings client.Object) []reconcile.Request {
 	guestbooks := &webappv1.GuestbookList{}
 	// Watch events wait for this function, so it must not wait for the client's own writes, which never change the index.
@@ -79,26 +90,35 @@ func (r *GuestbookReconciler) guestbooksWith(ctx context.Context, settings clien
 
 // guestbookOf is the Guestbook of a pod, by its label: Owns does not follow the chain from
 // the pod to its ReplicaSet, and from that to the Deployment.
+//
+//workshop:step 3.6a
 func guestbookOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
 }
 
-// uncontrolled passes watch events of objects that no Guestbook controls; Owns handles the others.
-var uncontrolled = predicate.NewPredicateFuncs(func(object client.Object) bool {
+// uncontrolled passes watch events of objects that no Guestbook controls; Owns handles the others. An
+// object of someone else that blocks a child has the Guestbook's name.
+//
+//workshop:step 3.6a
+func uncontrolled(object client.Object) bool {
 	return !isGuestbook(metav1.GetControllerOf(object))
-})
+}
 
 // contentChanged drops updates of a ConfigMap that leave its content as it was.
-var contentChanged = predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
+//
+//workshop:step 3.6b
+func contentChanged(change event.UpdateEvent) bool {
 	before, wasConfigMap := change.ObjectOld.(*corev1.ConfigMap)
 	after, isConfigMap := change.ObjectNew.(*corev1.ConfigMap)
 	return wasConfigMap && isConfigMap && digestOf(before) != digestOf(after)
-}}
+}
 
 // readinessChanged drops updates of a pod that change no status.
-var readinessChanged = predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
+//
+//workshop:step 3.6a
+func readinessChanged(change event.UpdateEvent) bool {
 	before, wasPod := change.ObjectOld.(*corev1.Pod)
 	after, isPod := change.ObjectNew.(*corev1.Pod)
 	return wasPod && isPod && (isReady(before) != isReady(after) || isTerminating(before) != isTerminating(after) || revisionOf(before) != revisionOf(after) ||
 		!readySince(before).Time.Equal(readySince(after).Time)) // after missed watch events, only this shows that the pod was not ready for a while
-}}
+}

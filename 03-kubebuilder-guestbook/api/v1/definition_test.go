@@ -1,0 +1,44 @@
+//workshop:given 3.3b
+
+package v1
+
+import (
+	"os"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// TestDefinition shows that the markers above Guestbook are there: no sample needs them.
+func TestDefinition(t *testing.T) {
+	g := NewWithT(t)
+	content, err := os.ReadFile("../../config/crd/bases/webapp.my.domain_guestbooks.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	g.Expect(yaml.UnmarshalStrict(content, definition)).To(Succeed())
+	g.Expect(definition.Spec.Versions).To(HaveLen(1))
+	version := definition.Spec.Versions[0]
+
+	columns, wide := []string{}, []string{}
+	for _, column := range version.AdditionalPrinterColumns {
+		if column.Priority == 0 {
+			columns = append(columns, column.Name+" "+column.JSONPath)
+		} else {
+			wide = append(wide, column.Name+" "+column.JSONPath)
+		}
+	}
+	g.Expect(columns).To(Equal([]string{
+		"Size .spec.size",
+		`Ready .status.conditions[?(@.type=="Ready")].status`,
+		`Reason .status.conditions[?(@.type=="Ready")].reason`,
+		"Active .status.active",
+		"Age .metadata.creationTimestamp",
+	}), "the columns of kubectl get")
+	g.Expect(wide).To(Equal([]string{"Alias .spec.alias", "Settings .spec.configMapName"}), "with -o wide, these are added")
+	g.Expect(version.SelectableFields).To(ConsistOf(apiextensionsv1.SelectableField{JSONPath: ".spec.configMapName"}))
+	g.Expect(version.Subresources.Scale).To(Equal(&apiextensionsv1.CustomResourceSubresourceScale{
+		SpecReplicasPath: ".spec.size", StatusReplicasPath: ".status.replicas", LabelSelectorPath: new(".status.selector"),
+	}), "kubectl scale and autoscalers need it")
+}

@@ -1,0 +1,163 @@
+//workshop:given 3.3a
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
+)
+
+func TestSettingsDigest(t *testing.T) {
+	outage := apierrors.NewInternalError(errors.New("etcd"))
+	elsewhere := newSettings()
+	elsewhere.Namespace = "bank"
+	tests := map[string]struct {
+		faults  interceptor.Funcs
+		objects []client.Object
+		want    string
+		// wantBlocked tells whether the status must report that there is no such ConfigMap.
+		wantBlocked bool
+		wantErr     error
+	}{
+		"the ConfigMap exists":                        {objects: []client.Object{newSettings()}, want: digestOf(storedSettings())},
+		"it does not exist":                           {wantBlocked: true},
+		"one of its name exists in another namespace": {objects: []client.Object{elsewhere}, wantBlocked: true},
+		"the API server can't say whether it exists": {faults: interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return outage
+			},
+		}, wantErr: outage},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			found, blocker, err := testReconciler(t, test.faults, test.objects...).settingsDigest(t.Context(), storedGuestbook())
+			g.Expect(found).To(Equal(test.want), "see settingsDigest in children.go")
+			if test.wantErr == nil {
+				g.Expect(err).NotTo(HaveOccurred(), "a watch event tells when the ConfigMap is there, so a retry is of no use")
+			} else {
+				g.Expect(err).To(MatchError(test.wantErr), "see settingsDigest in children.go")
+			}
+			if !test.wantBlocked {
+				g.Expect(blocker).To(BeNil(), "see settingsDigest in children.go")
+				return
+			}
+			g.Expect(blocker).NotTo(BeNil(), "see settingsDigest in children.go")
+			g.Expect(blocker.reason).To(Equal(webappv1.ReasonConfigMapNotFound))
+			g.Expect(blocker.message).To(ContainSubstring(`ConfigMap "page-settings"`), "users must know which one")
+		})
+	}
+}
+
+func TestReconcileCreatesTheDeployment(t *testing.T) {
+	g := NewWithT(t)
+	reconciler := testReconciler(t, interceptor.Funcs{}, newGuestbook(), newSettings())
+	_, err := reconciler.Reconcile(t.Context(), requestFor(newGuestbook()))
+	g.Expect(err).NotTo(HaveOccurred())
+	created := &appsv1.Deployment{}
+	g.Expect(reconciler.Get(t.Context(), requestFor(newGuestbook()).NamespacedName, created)).To(Succeed(), "see apply and create in children.go")
+	g.Expect(metav1.IsControlledBy(created, storedGuestbook())).To(BeTrue(), "see SetControllerReference in create")
+	g.Expect(created.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "see set in create")
+	g.Expect(created.Spec.Template.Annotations).To(HaveKeyWithValue(revisionAnnotation, newRevision(storedGuestbook(), digestOf(storedSettings()))), "see applyChildren in children.go")
+}
+
+func TestReconcileCreatesNoDeploymentWithoutSettings(t *testing.T) {
+	g := NewWithT(t)
+	written, recording := recordWrites()
+	_, err := testReconciler(t, recording, newGuestbook()).Reconcile(t.Context(), requestFor(newGuestbook()))
+	g.Expect(err).NotTo(HaveOccurred(), "a watch event tells when the settings are there")
+	g.Expect(*written).NotTo(ContainElement(ContainSubstring("Deployment")), "its pods would never start, see applyChildren in children.go")
+}
+
+// The cache may not show yet that the name is in use.
+func TestCreateDoesNotAdopt(t *testing.T) {
+	g := NewWithT(t)
+	conflicting := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	reconciler := testReconciler(t, interceptor.Funcs{}, newGuestbook(), conflicting)
+	child := storedChild()
+	child.object.SetOwnerReferences(nil)
+	child.set = func() {}
+	blocker, err := reconciler.create(t.Context(), storedGuestbook(), child)
+	g.Expect(apierrors.IsAlreadyExists(err)).To(BeTrue(), "see create in children.go, found: %v", err)
+	g.Expect(blocker).To(BeNil(), "the retry sees the object, and checks its owner")
+}
+
+func TestReconcileCreatesTheService(t *testing.T) {
+	g := NewWithT(t)
+	reconciler := testReconciler(t, interceptor.Funcs{}, newGuestbook(), newSettings())
+	_, err := reconciler.Reconcile(t.Context(), requestFor(newGuestbook()))
+	g.Expect(err).NotTo(HaveOccurred())
+	created := &corev1.Service{}
+	g.Expect(reconciler.Get(t.Context(), requestFor(newGuestbook()).NamespacedName, created)).To(Succeed(), "see applyChildren in children.go")
+	g.Expect(metav1.IsControlledBy(created, storedGuestbook())).To(BeTrue())
+	g.Expect(created.Spec.Selector).To(Equal(selectorLabels(storedGuestbook())))
+}
+
+func TestPatch(t *testing.T) {
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	forbidden := apierrors.NewForbidden(deployments, "web", errors.New("policy"))
+	conflict := apierrors.NewConflict(deployments, "web", errors.New("changed"))
+	scaled := func(deployment *appsv1.Deployment) { deployment.Spec.Replicas = new(int32(7)) }
+	tests := map[string]struct {
+		change func(*appsv1.Deployment)
+		answer error
+		// want is the patch; "" for none.
+		want        string
+		wantRefused bool
+	}{
+		"nothing differs": {change: func(*appsv1.Deployment) {}},
+		"others have added something": {change: func(deployment *appsv1.Deployment) {
+			deployment.Annotations = map[string]string{"note": "of a user"}
+		}},
+		"it was scaled by hand": {change: scaled, want: `{"metadata":{"resourceVersion":"40"},"spec":{"replicas":2}}`},
+		"a label of ours was taken, one of others added": {change: func(deployment *appsv1.Deployment) {
+			deployment.Labels = map[string]string{"app.kubernetes.io/name": "guestbook", instanceLabel: "web", "team": "shop"}
+		}, want: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"guestbook-controller"},"resourceVersion":"40"}}`},
+		"the API server refuses it":             {change: scaled, answer: forbidden, want: `{"metadata":{"resourceVersion":"40"},"spec":{"replicas":2}}`, wantRefused: true},
+		"someone else has changed it meanwhile": {change: scaled, answer: conflict, want: `{"metadata":{"resourceVersion":"40"},"spec":{"replicas":2}}`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			sent := ""
+			reconciler := testReconciler(t, interceptor.Funcs{
+				Patch: func(_ context.Context, _ client.WithWatch, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+					data, err := patch.Data(object)
+					g.Expect(err).NotTo(HaveOccurred())
+					sent = string(data)
+					return test.answer
+				},
+			})
+			deployment := storedChild().object.(*appsv1.Deployment)
+			deployment.ResourceVersion = "40"
+			test.change(deployment)
+			blocker, err := reconciler.patch(t.Context(), childObject{
+				kind: "Deployment", object: deployment, set: func() { setDeployment(deployment, storedGuestbook(), "present") },
+			})
+			if test.want == "" {
+				g.Expect(sent).To(BeEmpty(), "nothing of ours differs, so nothing is sent: see patch in children.go")
+			} else {
+				g.Expect(sent).NotTo(BeEmpty(), "see patch in children.go")
+				g.Expect(sent).To(MatchJSON(test.want), "the patch has the fields that differ, and the resource version, and no more: see patch in children.go")
+			}
+			g.Expect(blocker != nil).To(Equal(test.wantRefused), "refusal makes the blocker, if the API server refuses the patch")
+			if test.answer == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(test.answer), "the queue must retry")
+		})
+	}
+}
