@@ -145,6 +145,23 @@ func TestReconcileWritesOnce(t *testing.T) {
 	g.Expect(*written).To(BeEmpty(), "nothing has changed, see updateStatus in guestbook_controller.go and patch in children.go")
 }
 
+func TestStatusPatchHasALock(t *testing.T) {
+	g := NewWithT(t)
+	guestbook := storedGuestbook()
+	sent := ""
+	reconciler := testReconciler(t, interceptor.Funcs{
+		SubResourcePatch: func(_ context.Context, _ client.Client, _ string, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+			data, err := patch.Data(object)
+			g.Expect(err).NotTo(HaveOccurred())
+			sent = string(data)
+			return nil
+		},
+	})
+	g.Expect(reconciler.updateStatus(t.Context(), guestbook, nil, newCondition(metav1.ConditionFalse, webappv1.ReasonProgressing, "rolling"))).To(Succeed())
+	g.Expect(sent).To(ContainSubstring(`"resourceVersion":"30"`), "the API server must refuse a status of an old Guestbook, see updateStatus in guestbook_controller.go")
+	g.Expect(sent).NotTo(ContainSubstring(`"spec"`), "the patch holds the status and no more")
+}
+
 func TestReconcileFinishesWhatHasBegun(t *testing.T) {
 	g := NewWithT(t)
 	stopping, stop := context.WithCancel(t.Context())
@@ -206,11 +223,14 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 			}
 			g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(guestbook), &corev1.Service{})).To(Succeed(), "the Service has its own life, see applyChildren in children.go")
 			g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(guestbook), guestbook)).To(Succeed())
+			announced := reconciler.Recorder.(*events.FakeRecorder).Events
 			if test.wantReason == "" {
 				g.Expect(guestbook.Status.Conditions).To(BeEmpty())
+				g.Expect(announced).To(BeEmpty())
 				return
 			}
 			g.Expect(guestbook.Status.Conditions).To(ConsistOf(HaveField("Reason", test.wantReason)))
+			g.Expect(announced).To(Receive(HavePrefix("Warning "+test.wantReason)), "updateStatus in guestbook_controller.go must call announce")
 		})
 	}
 }
