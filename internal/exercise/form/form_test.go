@@ -60,6 +60,15 @@ func TestDeriveLeavesOutFiles(t *testing.T) {
 	}
 }
 
+// Learners read the stubs, so those of common structs are as a person would write them.
+func TestStubsReturnZeroValues(t *testing.T) {
+	const source = "package a\n\n//workshop:step 1\nfunc f() (ctrl.Result, other.Kind, []int, error) { return g() }\n"
+	derived, _, err := Derive("a.go", []byte(source), order{"1"})
+	if want := "return ctrl.Result{}, *new(other.Kind), nil, nil"; err != nil || !strings.Contains(string(derived), want) {
+		t.Errorf("%v, expected %q in:\n%s", err, want, derived)
+	}
+}
+
 func TestDeriveRefuses(t *testing.T) {
 	for message, source := range map[string]string{
 		"line 3: there is no step 4":                                                 "package a\n\n//workshop:step 4\nfunc f() {}\n",

@@ -174,6 +174,8 @@ func zero(source func(ast.Node) string, kind ast.Expr) string {
 		switch text {
 		case "error", "any", "context.Context":
 			return "nil"
+		case "ctrl.Result", "metav1.Condition":
+			return text + "{}"
 		case "string":
 			return `""`
 		case "bool":
