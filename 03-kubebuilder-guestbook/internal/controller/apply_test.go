@@ -68,9 +68,9 @@ func TestReconcileCreatesTheDeployment(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	created := &appsv1.Deployment{}
 	g.Expect(reconciler.Get(t.Context(), requestFor(newGuestbook()).NamespacedName, created)).To(Succeed(), "see apply and create in children.go")
-	g.Expect(metav1.IsControlledBy(created, storedGuestbook())).To(BeTrue(), "see SetControllerReference in create")
-	g.Expect(created.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "see set in create")
-	g.Expect(created.Spec.Template.Annotations).To(HaveKeyWithValue(revisionAnnotation, newRevision(storedGuestbook(), digestOf(storedSettings()))), "see applyChildren in children.go")
+	g.Expect(metav1.IsControlledBy(created, storedGuestbook())).To(BeTrue(), "the Guestbook must be the controller among the Deployment's owners, see create in children.go")
+	g.Expect(created.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "the child's fields must be set first, see create in children.go")
+	g.Expect(created.Spec.Template.Annotations).To(HaveKeyWithValue(revisionAnnotation, newRevision(storedGuestbook(), digestOf(storedSettings()))), "the settings make the revision, see applyChildren in children.go")
 }
 
 func TestReconcileCreatesNoDeploymentWithoutSettings(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
 
-//workshop:markers 3.8
+//workshop:markers 3.8 +kubebuilder Some
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
 // Some clusters, such as OpenShift, ask for this permission where an owner reference has blockOwnerDeletion:

@@ -42,6 +42,34 @@ var _ = Describe("the pods", func() {
 		expectPodsNamed(ctx, guestbook)
 	}, SpecTimeout(specTimeout))
 
+	It("lose their place in line when they have not been ready for a while", func(ctx SpecContext) {
+		if strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true") {
+			Skip("a real kubelet decides itself which pods are ready")
+		}
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		guestbook := newGuestbook(namespace, "flapping", 2)
+		create(ctx, newSettings(namespace, "page-settings", "Welcome"), guestbook)
+		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+		expectPodsNamed(ctx, guestbook)
+		eventually(ctx, func(g Gomega) { // from now on no event of the Deployment follows
+			g.Expect(getDeployment(ctx, g, guestbook).Status.AvailableReplicas).To(BeEquivalentTo(2))
+		})
+
+		first, second := guestbook.Status.Active, guestbook.Status.Standby[0]
+		pod := &corev1.Pod{}
+		Expect(cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: first}, pod)).To(Succeed())
+		change := client.MergeFrom(pod.DeepCopy())
+		for i := range pod.Status.Conditions {
+			pod.Status.Conditions[i].LastTransitionTime = metav1.NewTime(time.Now().Add(time.Minute))
+		}
+		Expect(cluster.Client.Status().Patch(ctx, pod, change)).To(Succeed())
+		eventually(ctx, func(g Gomega) {
+			readyCondition(ctx, g, guestbook)
+			g.Expect(named(guestbook)).To(Equal([]string{second, first}), "only a watch of the pods tells of this change, see SetupWithManager in watches.go")
+		})
+	}, SpecTimeout(specTimeout))
+
 	It("are as many as the scale subresource asks for, within bounds", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
