@@ -60,6 +60,8 @@ func newDeployment(foo *examplev1alpha1.Foo) *appsv1.Deployment {
 					Containers: []corev1.Container{{
 						Name:  containerName,
 						Image: foo.Spec.Image,
+						//workshop:step 2.15b
+						Env: wantedVariables(foo),
 						SecurityContext: &corev1.SecurityContext{
 							AllowPrivilegeEscalation: new(false),
 							Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
@@ -139,6 +141,9 @@ func setOwnedPodFields(pod, wanted *corev1.PodSpec) {
 	container := containerOf(pod)
 	container.Image = wanted.Containers[0].Image
 	container.Resources = wanted.Containers[0].Resources
+	//workshop:between 2.15b 2.15c container.Env = wanted.Containers[0].Env
+	//workshop:step 2.15c
+	container.Env = replaceMessage(container.Env, wanted.Containers[0].Env)
 	if container.SecurityContext == nil {
 		container.SecurityContext = &corev1.SecurityContext{}
 	}

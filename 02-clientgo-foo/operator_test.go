@@ -33,6 +33,8 @@ var operator = operatortest.Operator{
 			"another image":         `{"spec":{"template":{"spec":{"containers":[{"name":"foo","image":"someone/else:1"}]}}}}`,
 			"a label of ours taken": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
 			"privileges asked for":  `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
+			//workshop:step 2.15c
+			"another message": `{"spec":{"template":{"spec":{"containers":[{"name":"foo","image":"nginxinc/nginx-unprivileged:1.29.1-alpine","env":[{"name":"MESSAGE","value":"Good night"}]}]}}}}`,
 		},
 		Foreign: map[string]string{
 			"pods restarted by kubectl": `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2026-11-01T00:00:00Z"}}}}}`,
@@ -46,6 +48,7 @@ var operator = operatortest.Operator{
 	Values: map[string][]any{
 		"spec.deploymentName": {"web", "shop", "blog"},
 		"spec.image":          {"nginxinc/nginx-unprivileged:1.29.1-alpine", "nginxinc/nginx-unprivileged:1.29.1"},
+		"spec.message":        {"Good morning", "Good night"}, //workshop:step 2.15b
 	},
 	Unmeetable: []operatortest.Unmeetable{{
 		Name:    "Deployment is controlled by someone else",

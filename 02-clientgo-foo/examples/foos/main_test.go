@@ -1,5 +1,7 @@
 package main
 
+//workshop:given 2.6
+
 import (
 	"testing"
 
@@ -10,7 +12,6 @@ import (
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 )
 
-//workshop:step 2.6
 func TestListFoos(t *testing.T) {
 	g := NewWithT(t)
 	cluster := exampletest.Serve(t, "/apis/example.com/v1alpha1/namespaces/shop/foos", exampletest.JSON(examplev1alpha1.FooList{

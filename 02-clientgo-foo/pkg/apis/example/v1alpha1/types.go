@@ -80,6 +80,14 @@ type FooSpec struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^\S+$`
 	Image string `json:"image,omitempty"`
+
+	// Message is the value of the environment variable MESSAGE of the container; without a
+	// message there is no such variable. As in any variable, Kubernetes replaces $(NAME) by
+	// the value of the variable NAME if the container has one.
+	// +optional
+	//workshop:step 2.15a
+	// +kubebuilder:validation:MaxLength=256
+	Message string `json:"message,omitempty"`
 }
 
 // FooStatus is the state that the controller observed.

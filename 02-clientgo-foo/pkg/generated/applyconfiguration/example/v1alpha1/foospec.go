@@ -17,6 +17,10 @@ type FooSpecApplyConfiguration struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Image is the container image. It must run without being root.
 	Image *string `json:"image,omitempty"`
+	// Message is the value of the environment variable MESSAGE of the container; without a
+	// message there is no such variable. As in any variable, Kubernetes replaces $(NAME) by
+	// the value of the variable NAME if the container has one.
+	Message *string `json:"message,omitempty"`
 }
 
 // FooSpecApplyConfiguration constructs a declarative configuration of the FooSpec type for use with
@@ -46,5 +50,13 @@ func (b *FooSpecApplyConfiguration) WithReplicas(value int32) *FooSpecApplyConfi
 // If called multiple times, the Image field is set to the value of the last call.
 func (b *FooSpecApplyConfiguration) WithImage(value string) *FooSpecApplyConfiguration {
 	b.Image = &value
+	return b
+}
+
+// WithMessage sets the Message field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Message field is set to the value of the last call.
+func (b *FooSpecApplyConfiguration) WithMessage(value string) *FooSpecApplyConfiguration {
+	b.Message = &value
 	return b
 }
