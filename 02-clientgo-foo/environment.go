@@ -21,9 +21,10 @@ func wantedVariables(foo *examplev1alpha1.Foo) []corev1.EnvVar {
 	return []corev1.EnvVar{{Name: messageVariable, Value: foo.Spec.Message}}
 }
 
-// replaceMessage returns the variables of a container with the wanted MESSAGE in the place of
-// the present one, or at the end. The other variables are not ours: they stay, and so does
-// their order, because a variable can refer to those before it.
+// replaceMessage returns the variables of a container with MESSAGE as wanted: in the place where
+// it is, at the end if it is new, or taken out. The other variables are not ours: they stay, and
+// so does their order, because a variable can refer to those before it. The list of the present
+// variables can't be used afterwards.
 //
 //workshop:step 2.15c
 func replaceMessage(present, wanted []corev1.EnvVar) []corev1.EnvVar {
