@@ -81,9 +81,10 @@ type FooSpec struct {
 	// +kubebuilder:validation:Pattern=`^\S+$`
 	Image string `json:"image,omitempty"`
 
-	// Message is the value of the environment variable MESSAGE of the container; without a
-	// message there is no such variable. As in any variable, Kubernetes replaces $(NAME) by
-	// the value of the variable NAME if the container has one.
+	// Message is the value of the container's environment variable MESSAGE;
+	// without a message there is no such variable. As in any variable,
+	// Kubernetes replaces $(NAME) by the value of the variable NAME if the
+	// container has one.
 	// +optional
 	//workshop:step 2.15a
 	// +kubebuilder:validation:MaxLength=256

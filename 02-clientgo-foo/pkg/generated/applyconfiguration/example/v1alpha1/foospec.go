@@ -17,9 +17,10 @@ type FooSpecApplyConfiguration struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Image is the container image. It must run without being root.
 	Image *string `json:"image,omitempty"`
-	// Message is the value of the environment variable MESSAGE of the container; without a
-	// message there is no such variable. As in any variable, Kubernetes replaces $(NAME) by
-	// the value of the variable NAME if the container has one.
+	// Message is the value of the container's environment variable MESSAGE;
+	// without a message there is no such variable. As in any variable,
+	// Kubernetes replaces $(NAME) by the value of the variable NAME if the
+	// container has one.
 	Message *string `json:"message,omitempty"`
 }
 
