@@ -80,14 +80,17 @@ func (w *watcher) checkUntil(ctx context.Context, changes <-chan struct{}, keys 
 	}
 	checking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	checked := make(chan error, 1)
-	go func() { checked <- w.check(checking) }()
+	var result error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		result = w.check(checking)
+	}()
 	stop := func() {
 		cancel()
-		if checked != nil {
-			<-checked
-		}
+		<-done
 	}
+	checked := done
 	for {
 		select {
 		case <-ctx.Done():
@@ -96,10 +99,10 @@ func (w *watcher) checkUntil(ctx context.Context, changes <-chan struct{}, keys 
 		case <-changes:
 			stop()
 			return true, nil
-		case err := <-checked:
+		case <-checked:
 			checked = nil
-			if err != nil && !errors.Is(err, errNotDone) {
-				fmt.Fprintln(w.out, "workshop:", err)
+			if result != nil && !errors.Is(result, errNotDone) {
+				fmt.Fprintln(w.out, "workshop:", result)
 			}
 			fmt.Fprintln(w.out, "\nChecked. Save a file to check again; keys: h hint, d diff, s solution, n next step, q quit")
 		case key := <-keys:

@@ -47,15 +47,17 @@ func (c *Copy) Changes(ctx context.Context) (<-chan struct{}, error) {
 	}
 	changed := make(chan struct{}, 1)
 	go func() {
-		defer watcher.Close()
+		defer func() { _ = watcher.Close() }()
 		quiet := time.NewTimer(0)
 		<-quiet.C
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-watcher.Errors: // events were lost: look what has changed
-				quiet.Reset(settle)
+			case lost := <-watcher.Errors:
+				if lost != nil { // events were lost: look what has changed
+					quiet.Reset(settle)
+				}
 			case <-watcher.Events:
 				quiet.Reset(settle)
 			case <-quiet.C:
