@@ -27,6 +27,7 @@ type PasswordSpec struct {
 	// changed, because programs that read the Secret would not notice. If it is left out, it is the Password's
 	// name: the defaulting webhook fills it in, and without the webhook the operator assumes it.
 	// +optional
+	//workshop:markers 5.1a
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="spec.secretName must be a DNS subdomain: lower case letters, digits, '-' and '.'"
 	SecretName string `json:"secretName,omitempty"`
@@ -44,10 +45,13 @@ type PasswordSpec struct {
 // PasswordPolicy is what a password must be like.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.require) || !has(self.length) || self.require.map(r, r.count).sum() <= self.length",message="the counts of spec.policy.require together must not be more than spec.policy.length"
+//
+//workshop:markers 5.1a +kubebuilder:validation
 type PasswordPolicy struct {
 	// Length is the number of characters, 8 to 128.
 	// +optional
 	// +kubebuilder:default=20
+	//workshop:markers 5.1a
 	// +kubebuilder:validation:Minimum=8
 	// +kubebuilder:validation:Maximum=128
 	Length int32 `json:"length,omitempty"`
@@ -57,18 +61,21 @@ type PasswordPolicy struct {
 	// +listType=map
 	// +listMapKey=class
 	// +kubebuilder:default={{class: Digit, count: 5}}
+	//workshop:markers 5.1a
 	// +kubebuilder:validation:MaxItems=2
 	Require []Requirement `json:"require,omitzero"`
 
 	// Case says which letters there are.
 	// +optional
 	// +kubebuilder:default=Mixed
+	//workshop:markers 5.1a
 	// +kubebuilder:validation:Enum=Mixed;Lower
 	Case LetterCase `json:"case,omitempty"`
 
 	// Repeat says whether a character may be there twice. Forbidding it makes a password weaker, but some systems ask for it.
 	// +optional
 	// +kubebuilder:default=Allowed
+	//workshop:markers 5.1a
 	// +kubebuilder:validation:Enum=Allowed;Forbidden
 	Repeat Repetition `json:"repeat,omitempty"`
 }
@@ -81,6 +88,7 @@ type Requirement struct {
 	Class CharacterClass `json:"class,omitempty"`
 	// Count is how many of them there are, 0 to 128.
 	// +required
+	//workshop:markers 5.1a
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=128
 	Count *int32 `json:"count,omitempty"`
@@ -123,6 +131,7 @@ const (
 type Rotation struct {
 	// After is the age at which a password is replaced, a minute or more, such as "720h".
 	// +required
+	//workshop:markers 5.1a
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="spec.rotation.after must be at least 1m"
 	After string `json:"after,omitempty"`
 }

@@ -29,6 +29,8 @@ var _ conversion.Convertible = (*Password)(nil)
 
 // ConvertTo makes a Password of v1 of this one. It returns an error for an object of another type, or a spec that can't be
 // written as JSON.
+//
+//workshop:step 5.12a
 func (p *Password) ConvertTo(hub conversion.Hub) error {
 	converted, ok := hub.(*secretv1.Password)
 	if !ok {
@@ -38,6 +40,8 @@ func (p *Password) ConvertTo(hub conversion.Hub) error {
 	converted.ObjectMeta = source.ObjectMeta
 	converted.Status = secretv1.PasswordStatus(source.Status)
 	converted.Spec = hubSpec(source.Spec)
+	//workshop:until 5.12b return nil
+	//workshop:step 5.12b
 	if noted, found := unpack[secretv1.PasswordSpec](&converted.ObjectMeta, hubSpecAnnotation); found {
 		// A client of this version can change only the fields that it has. If it changed none, the spec of v1
 		// comes back whole.
@@ -46,14 +50,18 @@ func (p *Password) ConvertTo(hub conversion.Hub) error {
 			converted.Spec = noted
 		}
 	}
+	//workshop:step 5.12b
 	if equality.Semantic.DeepEqual(spokeSpec(converted.Spec), source.Spec) {
 		return nil
 	}
+	//workshop:step 5.12b
 	return pack(&converted.ObjectMeta, spokeSpecAnnotation, source.Spec)
 }
 
 // ConvertFrom makes this Password of one of v1. It returns an error for an object of another type, or a spec that can't
 // be written as JSON.
+//
+//workshop:step 5.12a
 func (p *Password) ConvertFrom(hub conversion.Hub) error {
 	original, ok := hub.(*secretv1.Password)
 	if !ok {
@@ -63,18 +71,24 @@ func (p *Password) ConvertFrom(hub conversion.Hub) error {
 	p.ObjectMeta = source.ObjectMeta
 	p.Status = PasswordStatus(source.Status)
 	p.Spec = spokeSpec(source.Spec)
+	//workshop:until 5.12b return nil
+	//workshop:step 5.12b
 	if noted, found := unpack[PasswordSpec](&p.ObjectMeta, spokeSpecAnnotation); found {
 		if equality.Semantic.DeepEqual(hubSpec(noted).Policy, source.Spec.Policy) {
 			p.Spec = noted
 		}
 	}
+	//workshop:step 5.12b
 	if equality.Semantic.DeepEqual(hubSpec(p.Spec), source.Spec) {
 		return nil
 	}
+	//workshop:step 5.12b
 	return pack(&p.ObjectMeta, hubSpecAnnotation, source.Spec)
 }
 
 // hubSpec says in v1 what a spec says.
+//
+//workshop:step 5.12a
 func hubSpec(spec PasswordSpec) secretv1.PasswordSpec {
 	// The list is empty, not nil: one that is left out gets the default.
 	policy := secretv1.PasswordPolicy{Length: spec.Length, Require: []secretv1.Requirement{}, Repeat: secretv1.RepeatAllowed}
@@ -99,6 +113,8 @@ func hubSpec(spec PasswordSpec) secretv1.PasswordSpec {
 
 // spokeSpec says in this version what a spec of v1 says, as far as it can. The
 // counts are always written: left out, they would be defaults.
+//
+//workshop:step 5.12a
 func spokeSpec(spec secretv1.PasswordSpec) PasswordSpec {
 	count := func(class secretv1.CharacterClass) *int32 {
 		for _, requirement := range spec.Policy.Require {
@@ -121,6 +137,8 @@ func spokeSpec(spec secretv1.PasswordSpec) PasswordSpec {
 }
 
 // pack puts a spec into an annotation.
+//
+//workshop:step 5.12b
 func pack(object *metav1.ObjectMeta, name string, spec any) error {
 	content, err := json.Marshal(spec)
 	if err != nil {
@@ -133,6 +151,8 @@ func pack(object *metav1.ObjectMeta, name string, spec any) error {
 // unpack takes a spec out of its annotation. It removes both annotations, because the one for objects of the other
 // version is out of date here. An annotation that can't be read was written by someone else. It is dropped: an object
 // that can't be converted could not even be deleted.
+//
+//workshop:step 5.12b
 func unpack[T any](object *metav1.ObjectMeta, name string) (spec T, found bool) {
 	content, found := object.Annotations[name]
 	delete(object.Annotations, hubSpecAnnotation)

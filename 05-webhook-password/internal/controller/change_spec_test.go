@@ -1,11 +1,14 @@
 package controller_test
 
 import (
+	"context"
 	"encoding/base64"
 	"maps"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
@@ -86,10 +89,20 @@ var _ = Describe("a change", func() {
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "deleted")
 		create(ctx, password)
-		before := expectReady(ctx, password)
+		before := awaitSecret(ctx, namespace, "deleted", "")
 		Expect(cluster.Client.Delete(ctx, before)).To(Succeed())
-		after := expectReadyAgain(ctx, password, before)
-		Expect(after.UID).NotTo(Equal(before.UID))
+		after := awaitSecret(ctx, namespace, "deleted", before.UID)
+		Expect(passwordIn(after)).NotTo(Equal(passwordIn(before)), "nobody remembers the former password")
 		expectEvents(ctx, password, "Normal Generated", "Normal Generated")
 	}, SpecTimeout(specTimeout))
 })
+
+// awaitSecret waits for a Secret with another UID than before, and asks for no status.
+func awaitSecret(ctx context.Context, namespace, name string, before types.UID) (secret *corev1.Secret) {
+	GinkgoHelper()
+	eventually(ctx, func(g Gomega) {
+		secret = getSecret(ctx, g, namespace, name)
+		g.Expect(secret.UID).NotTo(Equal(before), "it is still the former Secret")
+	})
+	return secret
+}

@@ -49,10 +49,15 @@ type PasswordReconciler struct {
 	Clock clock.PassiveClock
 }
 
+//workshop:until 5.4c // This allows more than is needed. Step 5.4c puts a marker beside the code that needs it.
+//workshop:until 5.4c // +kubebuilder:rbac:groups="";events.k8s.io;secret.example.com,resources=events;passwords;passwords/status;secrets,verbs=*
+//workshop:markers 5.4c
 // +kubebuilder:rbac:groups=secret.example.com,resources=passwords,verbs=list;watch
 
 // Reconcile brings one Password up to date. It writes only what differs, and may
 // be called any number of times.
+//
+//workshop:step 5.2a
 func (r *PasswordReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	// The end of the manager cancels ctx. A call that has begun still finishes.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)
@@ -65,20 +70,29 @@ func (r *PasswordReconciler) Reconcile(ctx context.Context, request ctrl.Request
 	if !password.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // the garbage collector removes the Secret after the Password
 	}
+	//workshop:until 5.4a _, err := r.ensureSecret(ctx, password)
+	//workshop:step 5.4a
 	secret, err := r.ensureSecret(ctx, password)
 	if isNamespaceTerminating(err) {
 		return ctrl.Result{}, nil // the Password will be deleted as well
 	}
+	//workshop:until 5.4a return ctrl.Result{}, err
+	//workshop:step 5.4a
 	blocked, isBlocked := errors.AsType[*blockedError](err)
+	//workshop:step 5.4a
 	if err != nil && !isBlocked {
 		return ctrl.Result{}, err
 	}
+	//workshop:step 5.4a
 	if err := r.updateStatus(ctx, password, secret, blocked); err != nil {
 		return ctrl.Result{}, err
 	}
+	//workshop:between 5.4a 5.4b if isBlocked { return ctrl.Result{}, blocked }
+	//workshop:step 5.4b
 	if isBlocked {
 		return r.requeueBlocked(password, blocked)
 	}
+	//workshop:step 5.4a
 	return ctrl.Result{RequeueAfter: r.untilRotation(password)}, nil
 }
 
@@ -88,6 +102,8 @@ func (r *PasswordReconciler) Reconcile(ctx context.Context, request ctrl.Request
 //	Impossible, NameChanged   not before an event: of another spec, or of the former Secret (TerminalError)
 //	Refused                   with backoff: no event tells when a quota or a policy has changed
 //	NameTaken, Replacing      after a time that grows from minBlockedDelay to maxBlockedDelay
+//
+//workshop:step 5.4b
 func (r *PasswordReconciler) requeueBlocked(password *secretv1.Password, blocked *blockedError) (ctrl.Result, error) {
 	switch {
 	case blocked.reason == secretv1.ReasonImpossible, blocked.reason == secretv1.ReasonNameChanged:
@@ -100,6 +116,8 @@ func (r *PasswordReconciler) requeueBlocked(password *secretv1.Password, blocked
 }
 
 // untilRotation is 0, which means never, for a Password without rotation.
+//
+//workshop:step 5.4a
 func (r *PasswordReconciler) untilRotation(password *secretv1.Password) time.Duration {
 	next := password.Status.NextRotation
 	if next == nil {
@@ -134,11 +152,13 @@ func (r *PasswordReconciler) SetupWithManager(mgr ctrl.Manager, options controll
 		Named(controllerName).
 		WithOptions(options).
 		For(&secretv1.Password{}).
-		Owns(&corev1.Secret{}).
+		Owns(&corev1.Secret{}). //workshop:step 5.2a
 		Complete(r)
 }
 
 // CacheByObject restricts the manager's cache to the Secrets with the operator's label. The API server sends no others.
+//
+//workshop:step 5.3c
 func CacheByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Secret{}: {Label: labels.SelectorFromSet(ownLabels())},

@@ -19,11 +19,15 @@ import (
 	"example.com/operator-workshop/05-webhook-password/internal/generator"
 )
 
+//workshop:markers 5.4c
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 
 // ensureSecret creates the Secret, or patches it if it differs. It returns the Password's own Secret, nil
 // if it has none, and a blockedError if the Password can't have it as the spec asks.
+//
+//workshop:step 5.2a
 func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
+	//workshop:step 5.4b
 	if problems := password.Spec.ValidateSecretName(field.NewPath("spec", "secretName")); len(problems) > 0 {
 		return nil, impossible(problems)
 	}
@@ -31,18 +35,25 @@ func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv
 	if err != nil {
 		return nil, err
 	}
+	//workshop:step 5.2b
 	if blocked := findBlocker(password, secret); blocked != nil {
 		return nil, blocked
 	}
+	//workshop:step 5.10
 	if secret == nil {
 		if former, err := r.findFormer(ctx, password); err != nil {
 			return former, err
 		}
 	}
+	//workshop:until 5.3b if secret != nil { return secret, nil }
+	//workshop:until 5.3b reason := &generateReason{corev1.EventTypeNormal, eventGenerated, "there was none"}
+	//workshop:step 5.3b
 	reason := reasonToGenerate(secret, password, r.Clock.Now())
+	//workshop:step 5.3b
 	if reason == nil {
 		return r.patchSecret(ctx, password, secret, secret.DeepCopy(), nil)
 	}
+	//workshop:step 5.4b
 	if problems := generator.Check(password.Spec.Policy, field.NewPath("spec", "policy")); len(problems) > 0 {
 		return secret, impossible(problems)
 	}
@@ -50,17 +61,24 @@ func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv
 	if err != nil {
 		return secret, fmt.Errorf("generate a password: %w", err)
 	}
+	//workshop:until 5.3b return r.createSecret(ctx, password, value, reason)
+	//workshop:step 5.3b
 	if secret == nil {
 		return r.createSecret(ctx, password, value, reason)
 	}
+	//workshop:step 5.3b
 	desired := secret.DeepCopy()
+	//workshop:step 5.3b
 	sign(desired, password.Spec.Policy, value, r.Clock.Now())
+	//workshop:step 5.3b
 	return r.patchSecret(ctx, password, secret, desired, reason)
 }
 
 // findFormer returns the Secret that the Password has under another name, with a blockedError; nil if it has none.
 // The webhook refuses a new name. Without the webhook, a second Secret would leave the first one behind,
 // never rotated.
+//
+//workshop:step 5.10
 func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
 	secrets := &corev1.SecretList{}
 	// Without this option the cache would copy all Secrets of the namespace for each new Password. Here they are only
@@ -85,10 +103,13 @@ func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.
 //
 // The cache has only Secrets with the operator's label, so "not found" there proves nothing: the API server is asked,
 // too.
+//
+//workshop:step 5.2a
 func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
 	key := client.ObjectKey{Namespace: password.Namespace, Name: password.EffectiveSecretName()}
 	secret := &corev1.Secret{}
 	err := r.Get(ctx, key, secret)
+	//workshop:step 5.3c
 	if apierrors.IsNotFound(err) {
 		secret, err = r.lookUp(ctx, key, password)
 	}
@@ -103,6 +124,8 @@ func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.
 
 // lookUp reads a Secret from the API server: first its metadata, which name its owner. The data
 // of a Secret that is not the Password's never reach the operator.
+//
+//workshop:step 5.3c
 func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, password *secretv1.Password) (*corev1.Secret, error) {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -117,6 +140,8 @@ func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, p
 }
 
 // createSecret makes the Secret in one write, so there is never one without its signature.
+//
+//workshop:step 5.2a
 func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv1.Password, value string, reason *generateReason) (*corev1.Secret, error) {
 	secret := newSecret(password, value, r.Clock.Now())
 	// Without blockOwnerDeletion: to set it, some clusters ask for the right to change the owner's finalizers.
@@ -135,6 +160,8 @@ func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv
 // A patch contains only the fields that differ, so what others have added stays. With the optimistic lock, which is
 // the resource version in the patch, the API server refuses a patch that was computed from an old copy: two
 // new passwords can't overwrite each other.
+//
+//workshop:step 5.3b
 func (r *PasswordReconciler) patchSecret(ctx context.Context, password *secretv1.Password, found, desired *corev1.Secret, reason *generateReason) (*corev1.Secret, error) {
 	metav1.SetMetaDataLabel(&desired.ObjectMeta, managedByLabel, controllerName)
 	if equality.Semantic.DeepEqual(found, desired) {
@@ -158,6 +185,8 @@ func (r *PasswordReconciler) announceSecret(ctx context.Context, password *secre
 
 // findBlocker returns why the Secret can't become the Password's, nil if it can. A Secret that
 // the Password does not control is never touched, because something else may depend on it.
+//
+//workshop:step 5.2b
 func findBlocker(password *secretv1.Password, secret *corev1.Secret) *blockedError {
 	if secret == nil {
 		return nil
@@ -181,21 +210,28 @@ func findBlocker(password *secretv1.Password, secret *corev1.Secret) *blockedErr
 	return nil
 }
 
+//workshop:step 5.2b
 func isPassword(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Password" && owner.APIVersion == secretv1.SchemeGroupVersion.String()
 }
 
 // newSecret returns the Secret of a Password.
+//
+//workshop:step 5.2a
 func newSecret(password *secretv1.Password, value string, now time.Time) *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: password.Namespace, Name: password.EffectiveSecretName(), Labels: ownLabels()},
 		Type:       corev1.SecretTypeOpaque,
 	}
+	//workshop:until 5.3a secret.Data = map[string][]byte{secretv1.PasswordKey: []byte(value)}
+	//workshop:step 5.3a
 	sign(secret, password.Spec.Policy, value, now)
 	return secret
 }
 
 // impossible is a blockedError about a spec that can't be met.
+//
+//workshop:step 5.4b
 func impossible(problems field.ErrorList) error {
 	return &blockedError{reason: secretv1.ReasonImpossible, message: problems.ToAggregate().Error()}
 }
@@ -203,10 +239,14 @@ func impossible(problems field.ErrorList) error {
 // asRefused makes a blockedError of an error if the API server understood the request and refuses it. No event
 // announces that a quota or a policy has changed, so the error is retried with backoff.
 func asRefused(err error) error {
+	//workshop:step 5.4b A refusal blocks the Password.
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
+	//workshop:until 5.4b return err
+	//workshop:step 5.4b
 	if !refused || isNamespaceTerminating(err) {
 		return err
 	}
+	//workshop:step 5.4b
 	return &blockedError{
 		reason:  secretv1.ReasonRefused,
 		message: fmt.Sprintf("the API server refuses the Secret: %v", err),

@@ -67,8 +67,11 @@ func TestNewSecret(t *testing.T) {
 	g.Expect(client.ObjectKeyFromObject(secret)).To(Equal(client.ObjectKey{Namespace: "shop", Name: "login"}), "without secretName, it is the Password's name")
 	g.Expect(secret.Labels).To(Equal(map[string]string{"app.kubernetes.io/managed-by": "password-operator"}), "or the cache would not see it")
 	g.Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque))
+	//workshop:step 5.3a
 	made, intact := signedAt(secret)
+	//workshop:step 5.3a
 	g.Expect(intact).To(BeTrue(), "see newSecret in secret.go")
+	//workshop:step 5.3a
 	g.Expect(made).To(BeTemporally("==", noon))
 	g.Expect(secret.Data["password"]).To(BeEquivalentTo(pass))
 }

@@ -49,6 +49,8 @@ const (
 type generateReason struct{ eventType, event, message string }
 
 // reasonToGenerate is nil if the Secret holds a password as the Password asks.
+//
+//workshop:step 5.3b
 func reasonToGenerate(secret *corev1.Secret, password *secretv1.Password, now time.Time) *generateReason {
 	if secret == nil {
 		return &generateReason{corev1.EventTypeNormal, eventGenerated, "there was none"}
@@ -70,6 +72,8 @@ func reasonToGenerate(secret *corev1.Secret, password *secretv1.Password, now ti
 //
 // The signature, called fingerprint, is an HMAC. Its key is random and in the Secret itself: anyone who may read the
 // key may read the password, too. With a plain hash, anyone who can read the fingerprint could try all short passwords.
+//
+//workshop:step 5.3a
 func sign(secret *corev1.Secret, policy secretv1.PasswordPolicy, value string, now time.Time) {
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}
@@ -82,6 +86,8 @@ func sign(secret *corev1.Secret, policy secretv1.PasswordPolicy, value string, n
 }
 
 // signedAt returns when the password was made, and whether the signature is still valid.
+//
+//workshop:step 5.3a
 func signedAt(secret *corev1.Secret) (made time.Time, intact bool) {
 	made, err := time.Parse(time.RFC3339, secret.Annotations[rotatedAtAnnotation])
 	if err != nil || len(secret.Data[fingerprintKey]) < minKeyLength {
@@ -91,6 +97,8 @@ func signedAt(secret *corev1.Secret) (made time.Time, intact bool) {
 }
 
 // fingerprint computes the signature of what the Secret holds.
+//
+//workshop:step 5.3a
 func fingerprint(secret *corev1.Secret) string {
 	digest := hmac.New(sha256.New, secret.Data[fingerprintKey])
 	// Neither description nor time holds a zero byte, so no two Secrets are signed alike.

@@ -16,11 +16,14 @@ import (
 // actionReconcile is what the operator was doing at the time of any event.
 const actionReconcile = "Reconcile"
 
+//workshop:markers 5.4c
 // +kubebuilder:rbac:groups=secret.example.com,resources=passwords/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // newStatus returns the status of a Password with its own Secret, nil if it has none, and with what blocks
 // it, nil if nothing does. It takes over the present conditions only so that they keep their transition times.
+//
+//workshop:step 5.4a
 func newStatus(password *secretv1.Password, secret *corev1.Secret, blocked *blockedError) *secretv1.PasswordStatus {
 	condition := readyCondition(blocked)
 	condition.ObservedGeneration = password.Generation
@@ -46,6 +49,7 @@ func newStatus(password *secretv1.Password, secret *corev1.Secret, blocked *bloc
 	return status
 }
 
+//workshop:step 5.4a
 func readyCondition(blocked *blockedError) metav1.Condition {
 	if blocked != nil {
 		return metav1.Condition{Type: secretv1.ConditionReady, Status: metav1.ConditionFalse, Reason: blocked.reason, Message: blocked.message}
@@ -56,6 +60,7 @@ func readyCondition(blocked *blockedError) metav1.Condition {
 	}
 }
 
+//workshop:step 5.4a
 func stateOf(blocked *blockedError) string {
 	switch {
 	case blocked == nil:
@@ -71,6 +76,8 @@ func stateOf(blocked *blockedError) string {
 //
 // With the optimistic lock, which is the resource version in the patch, the API server refuses a status that was computed
 // from an old Password, even if it only lacks our own last status because the cache lags behind.
+//
+//workshop:step 5.4a
 func (r *PasswordReconciler) updateStatus(ctx context.Context, password *secretv1.Password, secret *corev1.Secret, blocked *blockedError) error {
 	status := newStatus(password, secret, blocked)
 	if equality.Semantic.DeepEqual(&password.Status, status) {
@@ -82,12 +89,15 @@ func (r *PasswordReconciler) updateStatus(ctx context.Context, password *secretv
 	if err := r.Status().Patch(ctx, password, patch); err != nil {
 		return fmt.Errorf("patch the status of Password %s: %w", client.ObjectKeyFromObject(password), err)
 	}
+	//workshop:step 5.4b
 	r.announceFailure(password, before.Status.Conditions, blocked)
 	return nil
 }
 
 // announceFailure records an event when the Password fails, or fails for another reason.
 // Resyncs and restarts change neither, and so are silent.
+//
+//workshop:step 5.4b
 func (r *PasswordReconciler) announceFailure(password *secretv1.Password, before []metav1.Condition, blocked *blockedError) {
 	if password.Status.State != secretv1.StateFailed {
 		return

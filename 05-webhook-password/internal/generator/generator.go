@@ -20,6 +20,8 @@ const weakBits = 64
 
 // Generate makes a password as the policy asks, of characters that crypto/rand
 // has chosen. It returns an error if Check does.
+//
+//workshop:step 5.1b
 func Generate(policy secretv1.PasswordPolicy) (string, error) {
 	if problems := Check(policy, field.NewPath("spec", "policy")); len(problems) > 0 {
 		return "", problems.ToAggregate()
@@ -33,6 +35,8 @@ func Generate(policy secretv1.PasswordPolicy) (string, error) {
 }
 
 // Check says what makes the policy impossible; nothing if it is possible. The fields lie below path.
+//
+//workshop:step 5.1b
 func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
 	problems := policy.Validate(path)
 	if len(problems) > 0 {
@@ -63,6 +67,8 @@ func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
 // Describe says in one line what the policy asks for. Two policies that ask for the same have the same description.
 // Every Secret holds the description of its password's policy: another text for the same policy would replace all
 // its passwords.
+//
+//workshop:step 5.3a
 func Describe(policy secretv1.PasswordPolicy) string {
 	return fmt.Sprintf("length=%d digits=%d symbols=%d case=%s repeat=%s",
 		policy.Length, count(policy, secretv1.ClassDigit), count(policy, secretv1.ClassSymbol), policy.Case, policy.Repeat)
@@ -109,6 +115,8 @@ func Bits(policy secretv1.PasswordPolicy) int {
 }
 
 // count is how many characters of a class the policy asks for.
+//
+//workshop:step 5.1b
 func count(policy secretv1.PasswordPolicy, class secretv1.CharacterClass) int {
 	for _, requirement := range policy.Require {
 		if requirement.Class == class {
@@ -118,6 +126,7 @@ func count(policy secretv1.PasswordPolicy, class secretv1.CharacterClass) int {
 	return 0
 }
 
+//workshop:step 5.1b
 func charactersOf(class secretv1.CharacterClass) string {
 	if class == secretv1.ClassDigit {
 		return password.Digits
@@ -125,6 +134,7 @@ func charactersOf(class secretv1.CharacterClass) string {
 	return password.Symbols
 }
 
+//workshop:step 5.1b
 func lettersOf(policy secretv1.PasswordPolicy) string {
 	if policy.Case == secretv1.CaseLower {
 		return password.LowerLetters

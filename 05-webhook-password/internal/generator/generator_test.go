@@ -114,6 +114,7 @@ func TestEveryClass(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		others := len(strings.Trim(generated, alphabet))
 		g.Expect(others).To(BeZero(), "8 of 8 characters should be of class %s, see Generate in generator.go", class)
+		//workshop:step 5.3a
 		g.Expect(Describe(policy)).NotTo(Equal(Describe(policyOf(func(p *secretv1.PasswordPolicy) { p.Length, p.Require = 8, nil }))), "a policy with %s is another policy, see Describe in generator.go", class)
 	}
 }

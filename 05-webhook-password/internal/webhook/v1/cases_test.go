@@ -108,6 +108,7 @@ func oldPolicyCases() map[string]admissionCase {
 		"a name for an impossible one":       {old: password("named", hopeless, once), new: password("named", hopeless, once, secretName("named")), secretName: "named"},
 		"a rotation of an impossible one":    {old: password("rotating", hopeless, once), new: password("rotating", hopeless, once, rotation), secretName: "rotating"},
 		"another impossible policy":          {old: password("worse", hopeless, once), new: password("worse", policy(54, 0, 0), once), refused: "leaves 54 characters for letters"},
+		"a rotation after a nanosecond":      {old: password("hasty"), new: password("hasty", every(time.Nanosecond)), refused: "must be at least 1m"},
 		"a possible policy after all":        {old: password("better", hopeless, once), new: password("better", hopeless), secretName: "better"},
 		"an impossible policy instead":       {old: password("spoilt"), new: password("spoilt", policy(30, 11, 0), once), refused: tooManyDigits},
 		"a label on a weak one":              {old: password("weak-labelled", weak), new: password("weak-labelled", weak, label)},

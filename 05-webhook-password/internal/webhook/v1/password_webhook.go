@@ -42,6 +42,8 @@ var _ admission.Defaulter[*secretv1.Password] = (*PasswordCustomDefaulter)(nil)
 //
 // controller-runtime compares the object as it came with the object as Go writes it, and answers with
 // the difference. password_types.go says what that demands of the API types.
+//
+//workshop:step 5.7
 func (*PasswordCustomDefaulter) Default(_ context.Context, password *secretv1.Password) error {
 	password.Spec.SecretName = password.EffectiveSecretName()
 	return nil
@@ -61,6 +63,8 @@ type PasswordCustomValidator struct{}
 var _ admission.Validator[*secretv1.Password] = (*PasswordCustomValidator)(nil)
 
 // ValidateCreate refuses a spec that can't be met, and warns of a policy whose passwords can be guessed.
+//
+//workshop:step 5.6a
 func (*PasswordCustomValidator) ValidateCreate(_ context.Context, password *secretv1.Password) (admission.Warnings, error) {
 	problems := slices.Concat(
 		password.Spec.ValidateSecretName(secretNamePath),
@@ -73,6 +77,8 @@ func (*PasswordCustomValidator) ValidateCreate(_ context.Context, password *secr
 // ValidateUpdate refuses to move the password to another Secret, and a new policy or
 // rotation that can't be met. An unchanged one is not validated (ratcheting), so an object that was stored
 // under other rules can still be labelled, say.
+//
+//workshop:step 5.6b
 func (*PasswordCustomValidator) ValidateUpdate(_ context.Context, before, password *secretv1.Password) (admission.Warnings, error) {
 	problems := checkSecretName(before, password)
 	if !equality.Semantic.DeepEqual(before.Spec.Rotation, password.Spec.Rotation) {
@@ -86,6 +92,8 @@ func (*PasswordCustomValidator) ValidateUpdate(_ context.Context, before, passwo
 }
 
 // ValidateDelete refuses to delete a Password that an annotation protects.
+//
+//workshop:step 5.6b
 func (*PasswordCustomValidator) ValidateDelete(_ context.Context, password *secretv1.Password) (admission.Warnings, error) {
 	if password.Annotations[secretv1.ProtectionAnnotation] != secretv1.ProtectionEnabled {
 		return nil, nil
@@ -102,6 +110,8 @@ var (
 )
 
 // checkSecretName compares the names that the Secret really has: writing down the one that it had by default changes nothing.
+//
+//workshop:step 5.6b
 func checkSecretName(before, password *secretv1.Password) field.ErrorList {
 	if before.EffectiveSecretName() == password.EffectiveSecretName() {
 		return nil
@@ -111,6 +121,8 @@ func checkSecretName(before, password *secretv1.Password) field.ErrorList {
 }
 
 // asInvalid is nil if there are no problems, else the error that the API server itself would give.
+//
+//workshop:step 5.6a
 func asInvalid(password *secretv1.Password, problems field.ErrorList) error {
 	if len(problems) == 0 {
 		return nil

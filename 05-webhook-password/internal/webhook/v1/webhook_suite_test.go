@@ -48,7 +48,10 @@ func awaitAdmission(ctx SpecContext) {
 	GinkgoHelper()
 	all := cases()
 	for _, namespace := range []string{byWebhooks, byPolicies} {
-		for _, name := range []string{"the defaults", "11 digits once", "8 letters", "another name", "a protected one"} {
+		for _, name := range []string{
+			"the defaults", "11 digits once", "8 letters", "a protected one",
+			"another name", //workshop:step 5.13
+		} {
 			Eventually(func(g Gomega) {
 				c := all[name]
 				found, err := env.try(ctx, namespace, c)

@@ -1,0 +1,97 @@
+package v1alpha1
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+)
+
+func requirement(class secretv1.CharacterClass, count int32) secretv1.Requirement {
+	return secretv1.Requirement{Class: class, Count: &count}
+}
+
+// TestConvert converts what both versions can say.
+func TestConvert(t *testing.T) {
+	tests := map[string]struct {
+		spoke PasswordSpec
+		hub   secretv1.PasswordPolicy
+	}{
+		"digits and symbols, none twice": {
+			spoke: PasswordSpec{Length: 24, Digits: new(int32(6)), Symbols: new(int32(2)), CaseSensitive: new(true), DisallowRepeat: true},
+			hub: secretv1.PasswordPolicy{
+				Length: 24, Require: []secretv1.Requirement{requirement("Digit", 6), requirement("Symbol", 2)},
+				Case: secretv1.CaseMixed, Repeat: secretv1.RepeatForbidden,
+			},
+		},
+		"small letters only": {
+			spoke: PasswordSpec{Length: 20, Digits: new(int32(0)), Symbols: new(int32(0)), CaseSensitive: new(false)},
+			hub:   secretv1.PasswordPolicy{Length: 20, Require: []secretv1.Requirement{}, Case: secretv1.CaseLower, Repeat: secretv1.RepeatAllowed},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			meta := metav1.ObjectMeta{Namespace: "shop", Name: "login", Labels: map[string]string{"team": "red"}}
+			spoke := &Password{ObjectMeta: meta, Spec: test.spoke, Status: PasswordStatus{State: secretv1.StateReady, Fingerprint: "abc"}}
+			hub := &secretv1.Password{
+				ObjectMeta: meta, Spec: secretv1.PasswordSpec{Policy: test.hub},
+				Status: secretv1.PasswordStatus{State: secretv1.StateReady, Fingerprint: "abc"},
+			}
+			toHub, toSpoke := &secretv1.Password{}, &Password{}
+			mustConvert(t, spoke.ConvertTo(toHub))
+			g.Expect(toHub).To(Equal(hub), "see ConvertTo and hubSpec in password_conversion.go")
+			mustConvert(t, toSpoke.ConvertFrom(hub))
+			g.Expect(toSpoke).To(Equal(spoke), "see ConvertFrom and spokeSpec in password_conversion.go")
+		})
+	}
+}
+
+// otherKind is a hub, too, but no Password.
+type otherKind struct{ secretv1.Password }
+
+func TestConvertRefusesAnotherType(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect((&Password{}).ConvertTo(&otherKind{})).To(MatchError(ContainSubstring("is no Password of v1")))
+	g.Expect((&Password{}).ConvertFrom(&otherKind{})).To(MatchError(ContainSubstring("is no Password of v1")))
+}
+
+// TestNothingIsLost reads a Password of v1 as v1alpha1, changes it, and writes it back, as kubectl does.
+func TestNothingIsLost(t *testing.T) {
+	stored := secretv1.PasswordSpec{
+		SecretName: "database",
+		Policy: secretv1.PasswordPolicy{
+			Length: 24, Require: []secretv1.Requirement{requirement("Symbol", 2), requirement("Digit", 6)}, // v1alpha1 knows no order
+			Case: secretv1.CaseMixed, Repeat: secretv1.RepeatAllowed,
+		},
+		Rotation: &secretv1.Rotation{After: "720h"},
+	}
+	tests := map[string]struct {
+		change func(*Password)
+		want   func(*secretv1.PasswordSpec)
+	}{
+		"nothing changes":          {change: func(*Password) {}, want: func(*secretv1.PasswordSpec) {}},
+		"a client changes a label": {change: func(p *Password) { p.Labels = map[string]string{"team": "red"} }, want: func(*secretv1.PasswordSpec) {}},
+		"a client changes the length": {change: func(p *Password) { p.Spec.Length = 30 }, want: func(spec *secretv1.PasswordSpec) {
+			spec.Policy.Length = 30
+			spec.Policy.Require = []secretv1.Requirement{requirement("Digit", 6), requirement("Symbol", 2)}
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			hub, spoke, after := &secretv1.Password{Spec: *stored.DeepCopy()}, &Password{}, &secretv1.Password{}
+			mustConvert(t, spoke.ConvertFrom(hub))
+			test.change(spoke)
+			mustConvert(t, spoke.ConvertTo(after))
+			wanted := *stored.DeepCopy()
+			test.want(&wanted)
+			g.Expect(after.Spec.Rotation).To(Equal(wanted.Rotation), "v1alpha1 has no rotation, so it must travel in an annotation: the Password had one before a client of v1alpha1 wrote it")
+			g.Expect(after.Spec.SecretName).To(Equal(wanted.SecretName), "v1alpha1 has no secretName, so it must travel in an annotation")
+			g.Expect(after.Spec.Policy).To(Equal(wanted.Policy), "see ConvertTo in password_conversion.go")
+			g.Expect(after.Annotations).To(BeEmpty(), "users of v1 should see nothing of it, see unpack in password_conversion.go")
+		})
+	}
+}

@@ -1,0 +1,247 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
+)
+
+// testReconciler uses an in-memory client that holds the objects and answers as faults say. Its clock shows an hour after noon.
+func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *PasswordReconciler {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	g := NewWithT(t)
+	g.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	g.Expect(secretv1.AddToScheme(scheme)).To(Succeed())
+	memory := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&secretv1.Password{}).WithObjects(objects...).WithInterceptorFuncs(faults).Build()
+	return &PasswordReconciler{
+		Client: memory, APIReader: memory, Scheme: scheme,
+		Recorder: events.NewFakeRecorder(9), Clock: clocktesting.NewFakePassiveClock(noon.Add(time.Hour)),
+	}
+}
+
+// reconcileOnce calls Reconcile for storedPassword.
+func reconcileOnce(t *testing.T, reconciler *PasswordReconciler) (err error) {
+	t.Helper()
+	_, err = reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(storedPassword())})
+	return err
+}
+
+// secretOf returns the Secret of storedPassword.
+func secretOf(t *testing.T, reconciler *PasswordReconciler) *corev1.Secret {
+	t.Helper()
+	secret := &corev1.Secret{}
+	err := reconciler.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "database"}, secret)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred(), "see ensureSecret in secret.go")
+	return secret
+}
+
+// eventOf returns the one event, such as "Normal Generated …", and "" if there is none.
+func eventOf(reconciler *PasswordReconciler) string {
+	select {
+	case event := <-reconciler.Recorder.(*events.FakeRecorder).Events:
+		return event
+	default:
+		return ""
+	}
+}
+
+func TestReconcileCreatesTheSecret(t *testing.T) {
+	g := NewWithT(t)
+	reconciler := testReconciler(t, interceptor.Funcs{}, storedPassword())
+	g.Expect(reconcileOnce(t, reconciler)).To(Succeed())
+	secret := secretOf(t, reconciler)
+	length := len(secret.Data["password"]) // Gomega prints what it compares
+	g.Expect(length).To(Equal(20), "the policy asks for 20 characters, see newSecret in secret.go")
+	g.Expect(metav1.IsControlledBy(secret, storedPassword())).To(BeTrue(), "the garbage collector goes by the owner reference, see createSecret in secret.go")
+	g.Expect(secret.OwnerReferences[0].BlockOwnerDeletion).To(HaveValue(BeFalse()))
+	g.Expect(eventOf(reconciler)).To(HavePrefix("Normal Generated"), "see announceSecret in secret.go")
+
+	g.Expect(reconcileOnce(t, reconciler)).To(Succeed())
+	again := secretOf(t, reconciler).ResourceVersion
+	g.Expect(again).To(Equal(secret.ResourceVersion), "a second call has nothing to write")
+	g.Expect(eventOf(reconciler)).To(BeEmpty())
+}
+
+func TestReconcileHasNothingToDo(t *testing.T) {
+	terminating := apierrors.NewForbidden(corev1.Resource("secrets"), "database", nil)
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	deleted := storedPassword()
+	deleted.DeletionTimestamp, deleted.Finalizers = new(metav1.Now()), []string{"test.example.com/hold"}
+	tests := map[string]struct {
+		objects []client.Object
+		// refusal answers a create.
+		refusal error
+	}{
+		"the Password does not exist":    {},
+		"the Password is being deleted":  {objects: []client.Object{deleted}},
+		"its namespace is being deleted": {objects: []client.Object{storedPassword()}, refusal: terminating},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			created := false
+			reconciler := testReconciler(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+				created = true
+				return test.refusal
+			}}, test.objects...)
+			g.Expect(reconcileOnce(t, reconciler)).To(Succeed(), "see Reconcile in password_controller.go")
+			g.Expect(created).To(Equal(test.refusal != nil), "whether it creates a Secret")
+			g.Expect(eventOf(reconciler)).To(BeEmpty())
+		})
+	}
+}
+
+func TestReconcileReturnsErrors(t *testing.T) {
+	outage := errors.New("etcd is away")
+	fails := map[string]interceptor.Funcs{
+		"get Secret shop/database": {Get: func(ctx context.Context, reader client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, isPassword := object.(*secretv1.Password); isPassword {
+				return reader.Get(ctx, key, object, options...)
+			}
+			return outage
+		}},
+		"create Secret shop/database": {Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return outage }},
+	}
+	for name, faults := range fails {
+		t.Run(name, func(t *testing.T) {
+			err := reconcileOnce(t, testReconciler(t, faults, storedPassword()))
+			NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring(name), ContainSubstring(outage.Error()))), "an error is retried, see Reconcile in password_controller.go")
+		})
+	}
+}
+
+func TestEnsureSecretIsBlocked(t *testing.T) {
+	of := func(change func(*secretv1.Password)) *secretv1.Password {
+		password := storedPassword()
+		change(password)
+		return password
+	}
+	foreign := sealedSecret(t)
+	foreign.OwnerReferences = nil
+	tests := map[string]struct {
+		password *secretv1.Password
+		secret   *corev1.Secret
+		want     string
+	}{
+		"the Secret is someone else's": {password: storedPassword(), secret: foreign, want: "NameTaken"},
+		//workshop:step 5.4b
+		"no password meets the policy": {password: of(func(p *secretv1.Password) { p.Spec.Policy.Length, p.Spec.Policy.Repeat = 128, "Forbidden" }), secret: sealedSecret(t), want: "Impossible"},
+		//workshop:step 5.4b
+		"no Secret can have the name": {password: of(func(p *secretv1.Password) { p.Spec.SecretName = "NOT/a name" }), secret: sealedSecret(t), want: "Impossible"},
+		//workshop:step 5.10
+		"the Password has a Secret of another name": {password: of(func(p *secretv1.Password) { p.Spec.SecretName = "other" }), secret: sealedSecret(t), want: "NameChanged"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			reconciler := testReconciler(t, interceptor.Funcs{}, test.secret)
+			before := secretOf(t, reconciler)
+			_, err := reconciler.ensureSecret(t.Context(), test.password)
+			blocked, isBlocked := errors.AsType[*blockedError](err)
+			g.Expect(isBlocked).To(BeTrue(), "ensureSecret should return a blockedError, see secret.go; it returns: %v", err)
+			g.Expect(blocked.reason).To(Equal(test.want))
+			unchanged := secretOf(t, reconciler).ResourceVersion == before.ResourceVersion
+			g.Expect(unchanged).To(BeTrue(), "the operator may not write to this Secret, see ensureSecret in secret.go")
+		})
+	}
+}
+
+func TestEnsureSecretReplacesThePassword(t *testing.T) {
+	tests := map[string]struct {
+		edit func(*secretv1.Password, *corev1.Secret)
+		// want is how the event begins; "" if the password stays.
+		want string
+	}{
+		"nothing has happened": {edit: func(*secretv1.Password, *corev1.Secret) {}},
+		"its label was taken":  {edit: func(_ *secretv1.Password, secret *corev1.Secret) { secret.Labels = nil }},
+		"it was edited":        {edit: func(_ *secretv1.Password, secret *corev1.Secret) { secret.Data["password"] = []byte(otherPass) }, want: "Warning Edited"},
+		"another policy":       {edit: func(password *secretv1.Password, _ *corev1.Secret) { password.Spec.Policy.Length = 30 }, want: "Normal PolicyChanged"},
+		"a rotation is due": {edit: func(password *secretv1.Password, _ *corev1.Secret) {
+			password.Spec.Rotation = &secretv1.Rotation{After: "1h"}
+		}, want: "Normal Rotated"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			password, secret := storedPassword(), sealedSecret(t)
+			secret.Data["user"], secret.Annotations["note"] = []byte("shop"), "theirs"
+			test.edit(password, secret)
+			reconciler := testReconciler(t, interceptor.Funcs{}, secret)
+			before := secretOf(t, reconciler)
+			_, err := reconciler.ensureSecret(t.Context(), password)
+			g.Expect(err).NotTo(HaveOccurred())
+
+			after := secretOf(t, reconciler)
+			replaced := string(after.Data["password"]) != string(before.Data["password"])
+			g.Expect(replaced).To(Equal(test.want != ""), "whether there is a new password, see reasonToGenerate in signature.go and ensureSecret in secret.go")
+			g.Expect(eventOf(reconciler)).To(HavePrefix(test.want), "see announceSecret in secret.go")
+			made, intact := signedAt(after)
+			g.Expect(intact).To(BeTrue(), "the Secret should be signed, see ensureSecret in secret.go")
+			g.Expect(made.Equal(noon)).To(Equal(test.want == ""), "the time is when the password was made")
+			g.Expect(after.Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "password-operator"), "see patchSecret in secret.go")
+			g.Expect(after.Data).To(HaveKeyWithValue("user", []byte("shop")), "other keys stay")
+			g.Expect(after.Annotations).To(HaveKeyWithValue("note", "theirs"), "other annotations stay")
+		})
+	}
+}
+
+// A change that someone has made meanwhile would be lost: the patch was computed from the Secret before it.
+func TestPatchSecretIsRefusedIfTheSecretHasChanged(t *testing.T) {
+	g := NewWithT(t)
+	reconciler := testReconciler(t, interceptor.Funcs{}, sealedSecret(t))
+	found := secretOf(t, reconciler)
+	changed := found.DeepCopy()
+	changed.Data["password"] = []byte(otherPass)
+	g.Expect(reconciler.Update(t.Context(), changed)).To(Succeed())
+	desired := found.DeepCopy()
+	sign(desired, storedPassword().Spec.Policy, pass, noon)
+	_, err := reconciler.patchSecret(t.Context(), storedPassword(), found, desired, &generateReason{})
+	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "the patch should have an optimistic lock, see patchSecret in secret.go; found: %v", err)
+}
+
+// The cache holds the operator's own Secrets only, and each of these lacks the label.
+func TestFindSecretAsksTheAPIServer(t *testing.T) {
+	foreign := sealedSecret(t)
+	foreign.OwnerReferences = nil
+	for name, test := range map[string]struct {
+		secret   *corev1.Secret
+		readData bool
+	}{
+		"its own":        {secret: sealedSecret(t), readData: true},
+		"someone else's": {secret: foreign},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			readData := false
+			reconciler := testReconciler(t, interceptor.Funcs{})
+			reconciler.APIReader = testReconciler(t, interceptor.Funcs{Get: func(ctx context.Context, reader client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				_, whole := object.(*corev1.Secret)
+				readData = readData || whole
+				return reader.Get(ctx, key, object, options...)
+			}}, test.secret)
+			found, err := reconciler.findSecret(t.Context(), storedPassword())
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(found).NotTo(BeNil(), "the cache lacks it, but the API server has it, see findSecret in secret.go")
+			g.Expect(found.Name).To(Equal("database"))
+			g.Expect(readData).To(Equal(test.readData), "whether it reads the data: those of other people's Secrets must not reach the operator, see lookUp in secret.go")
+			g.Expect(found.Data != nil).To(Equal(test.readData))
+		})
+	}
+}

@@ -1,0 +1,27 @@
+package v1_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
+)
+
+// The API server does not ask about such an update, see config/webhook/match_conditions_validating.yaml. A webhook
+// without match conditions would be asked.
+func TestUnchangedSpecIsNotValidated(t *testing.T) {
+	g := NewWithT(t)
+	stored := password("stored", policy(53, 0, 0), once, every(time.Nanosecond))
+	labelled := stored.DeepCopy()
+	label(labelled)
+	warnings, err := (&webhookv1.PasswordCustomValidator{}).ValidateUpdate(t.Context(), stored, labelled)
+	g.Expect(err).NotTo(HaveOccurred(), "what was stored under other rules may still be labelled, see ValidateUpdate in password_webhook.go")
+	g.Expect(warnings).To(BeEmpty())
+
+	rotating := labelled.DeepCopy()
+	rotation(rotating)
+	_, err = (&webhookv1.PasswordCustomValidator{}).ValidateUpdate(t.Context(), stored, rotating)
+	g.Expect(err).NotTo(HaveOccurred(), "only the rotation has changed, and the new one is valid")
+}
