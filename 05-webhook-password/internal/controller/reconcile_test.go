@@ -127,12 +127,14 @@ func TestReconcileReturnsErrors(t *testing.T) {
 	}
 }
 
+// passwordWith is storedPassword with a change.
+func passwordWith(change func(*secretv1.Password)) *secretv1.Password {
+	password := storedPassword()
+	change(password)
+	return password
+}
+
 func TestEnsureSecretIsBlocked(t *testing.T) {
-	of := func(change func(*secretv1.Password)) *secretv1.Password {
-		password := storedPassword()
-		change(password)
-		return password
-	}
 	foreign := sealedSecret(t)
 	foreign.OwnerReferences = nil
 	tests := map[string]struct {
@@ -142,11 +144,11 @@ func TestEnsureSecretIsBlocked(t *testing.T) {
 	}{
 		"the Secret is someone else's": {password: storedPassword(), secret: foreign, want: "NameTaken"},
 		//workshop:step 5.4b
-		"no password meets the policy": {password: of(func(p *secretv1.Password) { p.Spec.Policy.Length, p.Spec.Policy.Repeat = 128, "Forbidden" }), secret: sealedSecret(t), want: "Impossible"},
+		"no password meets the policy": {password: passwordWith(func(p *secretv1.Password) { p.Spec.Policy.Length, p.Spec.Policy.Repeat = 128, "Forbidden" }), secret: sealedSecret(t), want: "Impossible"},
 		//workshop:step 5.4b
-		"no Secret can have the name": {password: of(func(p *secretv1.Password) { p.Spec.SecretName = "NOT/a name" }), secret: sealedSecret(t), want: "Impossible"},
+		"no Secret can have the name": {password: passwordWith(func(p *secretv1.Password) { p.Spec.SecretName = "NOT/a name" }), secret: sealedSecret(t), want: "Impossible"},
 		//workshop:step 5.10
-		"the Password has a Secret of another name": {password: of(func(p *secretv1.Password) { p.Spec.SecretName = "other" }), secret: sealedSecret(t), want: "NameChanged"},
+		"the Password has a Secret of another name": {password: passwordWith(func(p *secretv1.Password) { p.Spec.SecretName = "other" }), secret: sealedSecret(t), want: "NameChanged"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
