@@ -42,9 +42,11 @@ func TestConvert(t *testing.T) {
 			}
 			toHub, toSpoke := &secretv1.Password{}, &Password{}
 			mustConvert(t, spoke.ConvertTo(toHub))
-			g.Expect(toHub).To(Equal(hub), "see ConvertTo and hubSpec in password_conversion.go")
+			g.Expect(toHub.Spec).To(Equal(hub.Spec), "see hubSpec in password_conversion.go")
+			g.Expect(toHub).To(Equal(hub), "see ConvertTo in password_conversion.go")
 			mustConvert(t, toSpoke.ConvertFrom(hub))
-			g.Expect(toSpoke).To(Equal(spoke), "see ConvertFrom and spokeSpec in password_conversion.go")
+			g.Expect(toSpoke.Spec).To(Equal(spoke.Spec), "see spokeSpec in password_conversion.go")
+			g.Expect(toSpoke).To(Equal(spoke), "see ConvertFrom in password_conversion.go")
 		})
 	}
 }
@@ -88,10 +90,40 @@ func TestNothingIsLost(t *testing.T) {
 			mustConvert(t, spoke.ConvertTo(after))
 			wanted := *stored.DeepCopy()
 			test.want(&wanted)
-			g.Expect(after.Spec.Rotation).To(Equal(wanted.Rotation), "v1alpha1 has no rotation, so it must travel in an annotation: the Password had one before a client of v1alpha1 wrote it")
-			g.Expect(after.Spec.SecretName).To(Equal(wanted.SecretName), "v1alpha1 has no secretName, so it must travel in an annotation")
+			g.Expect(after.Spec.Rotation).To(Equal(wanted.Rotation), "the rotation is lost: v1alpha1 has no word for it, so it must travel in an annotation")
+			g.Expect(after.Spec.SecretName).To(Equal(wanted.SecretName), "the name of the Secret is lost: v1alpha1 has no word for it, so it must travel in an annotation")
 			g.Expect(after.Spec.Policy).To(Equal(wanted.Policy), "see ConvertTo in password_conversion.go")
 			g.Expect(after.Annotations).To(BeEmpty(), "users of v1 should see nothing of it, see unpack in password_conversion.go")
+		})
+	}
+}
+
+// TestNotesThatDoNotFit converts Passwords with an annotation that is out of date, or that someone has written.
+func TestNotesThatDoNotFit(t *testing.T) {
+	for name, note := range map[string]string{
+		"another policy":    `{"length":99,"digits":9,"symbols":9,"caseSensitive":false,"policy":{"length":99,"require":[],"case":"Lower"}}`,
+		"no JSON":           "note to myself",
+		"JSON of other use": `{"length":"long","policy":"none"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			hub := &secretv1.Password{Spec: secretv1.PasswordSpec{Policy: secretv1.PasswordPolicy{
+				Length: 24, Require: []secretv1.Requirement{requirement("Digit", 6)}, Case: secretv1.CaseMixed, Repeat: secretv1.RepeatAllowed,
+			}}}
+			spoke := &Password{Spec: PasswordSpec{Length: 24, Digits: new(int32(6)), Symbols: new(int32(0)), CaseSensitive: new(true)}}
+			toHub, toSpoke := &secretv1.Password{}, &Password{}
+
+			noted := hub.DeepCopy()
+			noted.Annotations = annotate(nil, note)
+			mustConvert(t, toSpoke.ConvertFrom(noted))
+			g.Expect(toSpoke.Spec).To(Equal(spoke.Spec), "what the object says counts, see ConvertFrom and unpack in password_conversion.go")
+			g.Expect(toSpoke.Annotations).To(BeEmpty(), "see unpack in password_conversion.go")
+
+			notedSpoke := spoke.DeepCopy()
+			notedSpoke.Annotations = annotate(nil, note)
+			mustConvert(t, notedSpoke.ConvertTo(toHub))
+			g.Expect(toHub.Spec).To(Equal(hub.Spec), "what the object says counts, see ConvertTo and unpack in password_conversion.go")
+			g.Expect(toHub.Annotations).To(BeEmpty(), "see unpack in password_conversion.go")
 		})
 	}
 }

@@ -1,14 +1,12 @@
 package controller_test
 
 import (
-	"context"
 	"encoding/base64"
 	"maps"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
@@ -89,20 +87,15 @@ var _ = Describe("a change", func() {
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "deleted")
 		create(ctx, password)
-		before := awaitSecret(ctx, namespace, "deleted", "")
+		before, after := &corev1.Secret{}, &corev1.Secret{}
+		eventually(ctx, func(g Gomega) { before = getSecret(ctx, g, namespace, "deleted") })
 		Expect(cluster.Client.Delete(ctx, before)).To(Succeed())
-		after := awaitSecret(ctx, namespace, "deleted", before.UID)
+		eventually(ctx, func(g Gomega) {
+			after.Namespace, after.Name = namespace, "deleted"
+			g.Expect(exists(ctx, g, after)).To(BeTrue(), "its deletion should queue the Password, see SetupWithManager in password_controller.go")
+			g.Expect(after.UID).NotTo(Equal(before.UID))
+		})
 		Expect(passwordIn(after)).NotTo(Equal(passwordIn(before)), "nobody remembers the former password")
 		expectEvents(ctx, password, "Normal Generated", "Normal Generated")
 	}, SpecTimeout(specTimeout))
 })
-
-// awaitSecret waits for a Secret with another UID than before, and asks for no status.
-func awaitSecret(ctx context.Context, namespace, name string, before types.UID) (secret *corev1.Secret) {
-	GinkgoHelper()
-	eventually(ctx, func(g Gomega) {
-		secret = getSecret(ctx, g, namespace, name)
-		g.Expect(secret.UID).NotTo(Equal(before), "it is still the former Secret")
-	})
-	return secret
-}

@@ -56,7 +56,7 @@ func awaitAdmission(ctx SpecContext) {
 				c := all[name]
 				found, err := env.try(ctx, namespace, c)
 				g.Expect(err).NotTo(HaveOccurred())
-				g.Expect(c.differs(found)).To(BeEmpty(), "the case %q, by %s", name, namespace)
+				g.Expect(c.differs(found)).To(BeEmpty(), "the case %q, by %s; a policy must be among the resources of config/policies/kustomization.yaml", name, namespace)
 			}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(Succeed(), "rules take effect within seconds")
 		}
 	}
