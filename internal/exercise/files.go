@@ -24,8 +24,8 @@ type file struct {
 	given bool
 }
 
-// left are the folder and the file of a stage that are not copied: what was built there, and the list of steps.
-var left = []string{"bin", FileName}
+// left are the folders and the file of a stage that are not copied: what was built there, and the list of steps.
+var left = []string{"bin", "dist", FileName}
 
 // Form returns the stage's files as they are when the first done steps are done.
 func (s *Stage) Form(done int) (tree, error) {

@@ -43,7 +43,7 @@ func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 			switch {
 			case err != nil:
 				return err
-			case entry.IsDir() && entry.Name() == "bin":
+			case entry.IsDir() && (entry.Name() == "bin" || entry.Name() == "dist"): // what was built there
 				return filepath.SkipDir
 			case !entry.Type().IsRegular():
 				return nil
