@@ -24,7 +24,7 @@ func (o order) Title(id string) string { return "Do " + id }
 
 // TestDerive reads testdata: each file holds a finished file, and its forms after the steps that their names list.
 func TestDerive(t *testing.T) {
-	for _, name := range []string{"sync.go", "types.go", "role.yaml"} {
+	for _, name := range []string{"sync.go", "types.go", "role.yaml", "crd.yaml"} {
 		archive, err := txtar.ParseFile("testdata/" + name + ".txtar")
 		if err != nil {
 			t.Fatal(err)

@@ -50,7 +50,7 @@ func (l *lines) node(first int) (last int, err error) {
 		return 0, fmt.Errorf("line %d: expected a key or a list element below a mark", first)
 	}
 	depth := len(l.indentation(first))
-	isElement := strings.HasPrefix(strings.TrimSpace(l.text[first-1]), "- ")
+	isElement := isListElement(strings.TrimSpace(l.text[first-1]))
 	last = first
 	for line := first + 1; line <= len(l.text); line++ {
 		text := strings.TrimSpace(l.text[line-1])
@@ -58,8 +58,11 @@ func (l *lines) node(first int) (last int, err error) {
 			continue
 		}
 		deeper := len(l.indentation(line)) > depth
+		if !deeper && strings.HasPrefix(text, "#") {
+			continue // it belongs to what follows
+		}
 		// A list may be as deep as its key.
-		listed := !isElement && len(l.indentation(line)) == depth && strings.HasPrefix(text, "- ")
+		listed := !isElement && len(l.indentation(line)) == depth && isListElement(text)
 		if !deeper && !listed {
 			break
 		}
@@ -67,3 +70,5 @@ func (l *lines) node(first int) (last int, err error) {
 	}
 	return last, nil
 }
+
+func isListElement(text string) bool { return text == "-" || strings.HasPrefix(text, "- ") }
