@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/behaviours"
@@ -103,9 +102,7 @@ func readDefinition() *unstructured.Unstructured {
 
 func parse(text string) *unstructured.Unstructured {
 	GinkgoHelper()
-	json, err := yaml.YAMLToJSON([]byte(text))
+	object, err := decode([]byte(text))
 	Expect(err).NotTo(HaveOccurred())
-	object := &unstructured.Unstructured{}
-	Expect(object.UnmarshalJSON(json)).To(Succeed())
 	return object
 }

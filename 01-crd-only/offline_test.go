@@ -1,0 +1,185 @@
+package crdonly
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	definitions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+)
+
+// offline does with tickets what the API server does with them, by its code but without one. The tests that use it tell within a
+// second what is wrong with a definition; the specs show that an API server agrees.
+type offline map[string]servedVersion
+
+// servedVersion is the schema of a version, in the forms in which the API server uses it.
+type servedVersion struct {
+	structure *schema.Structural
+	values    validation.SchemaValidator
+	rules     *schemacel.Validator
+}
+
+// readOffline reads the stage's definition, and returns an error if the API server would refuse it.
+func readOffline(ctx context.Context) (offline, error) {
+	content, err := os.ReadFile(definitionFile)
+	if err != nil {
+		return nil, err
+	}
+	definition, err := decodeDefinition(content)
+	if err != nil {
+		return nil, err
+	}
+	checked := &apiextensions.CustomResourceDefinition{}
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(definition.DeepCopy(), checked, nil); err != nil {
+		return nil, err
+	}
+	for _, version := range checked.Spec.Versions {
+		if version.Storage {
+			checked.Status.StoredVersions = append(checked.Status.StoredVersions, version.Name)
+		}
+	}
+	if problems := definitions.ValidateCustomResourceDefinition(ctx, checked); len(problems) > 0 {
+		return nil, fmt.Errorf("the API server refuses %s:\n%w", definitionFile, problems.ToAggregate())
+	}
+	return compile(definition)
+}
+
+// decodeDefinition is strict, as kubectl asks the API server to be.
+func decodeDefinition(content []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
+	scheme := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	serializer := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: true})
+	decoded, _, err := serializer.Decode(content, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", definitionFile, err)
+	}
+	definition, is := decoded.(*apiextensionsv1.CustomResourceDefinition)
+	if !is {
+		return nil, fmt.Errorf("%s holds no CustomResourceDefinition", definitionFile)
+	}
+	scheme.Default(definition)
+	return definition, nil
+}
+
+// compile prepares the schemas of a definition for use.
+func compile(definition *apiextensionsv1.CustomResourceDefinition) (offline, error) {
+	api := offline{}
+	for _, version := range definition.Spec.Versions {
+		properties := &apiextensions.JSONSchemaProps{}
+		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, properties, nil); err != nil {
+			return nil, err
+		}
+		structure, err := schema.NewStructural(properties)
+		if err != nil {
+			return nil, err
+		}
+		values, _, err := validation.NewSchemaValidator(properties)
+		if err != nil {
+			return nil, err
+		}
+		rules := schemacel.NewValidator(structure, true, celconfig.PerCallLimit)
+		api[version.Name] = servedVersion{structure: structure, values: values, rules: rules}
+	}
+	return api, nil
+}
+
+// write returns what is stored when a client that is strict writes the object, or why it is refused. Old is what was stored before,
+// nil for a new object.
+func (api offline) write(ctx context.Context, object, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	name := object.GroupVersionKind().Version
+	version, found := api[name]
+	if !found {
+		return nil, fmt.Errorf("the definition has no version %q", name)
+	}
+	stored := object.DeepCopy()
+	unknown := pruning.PruneWithOptions(stored.Object, version.structure, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("strict decoding error: unknown field %q", unknown[0])
+	}
+	defaulting.Default(stored.Object, version.structure)
+	defaulting.PruneNonNullableNullsWithoutDefaults(stored.Object, version.structure)
+
+	problems := validation.ValidateCustomResource(nil, stored.Object, version.values)
+	var before any
+	if old != nil {
+		// With the conversion None, the old object in this version lacks what only the other version knows.
+		converted := old.DeepCopy().Object
+		pruning.Prune(converted, version.structure, true)
+		before = converted
+	}
+	if len(problems) == 0 {
+		problems, _ = version.rules.Validate(ctx, nil, version.structure, stored.Object, before, math.MaxInt64)
+	}
+	return stored, problems.ToAggregate()
+}
+
+// readObjects returns the objects of a YAML file.
+func readObjects(file string) (objects []*unstructured.Unstructured, content string, err error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, "", err
+	}
+	for document := range bytes.SplitSeq(raw, []byte("\n---\n")) {
+		object, err := decode(document)
+		if err != nil {
+			return nil, "", fmt.Errorf("read %s: %w", file, err)
+		}
+		objects = append(objects, object)
+	}
+	return objects, string(raw), nil
+}
+
+func decode(document []byte) (*unstructured.Unstructured, error) {
+	content, err := yaml.YAMLToJSONStrict(document)
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	return object, object.UnmarshalJSON(content)
+}
+
+// tryInvalid returns an error if the last object of an invalid sample is not refused with the message in the file's first line. The
+// objects before it are those that are there already.
+func (api offline) tryInvalid(ctx context.Context, file string) error {
+	objects, content, err := readObjects(file)
+	if err != nil {
+		return err
+	}
+	first, _, _ := strings.Cut(content, "\n")
+	message, says := strings.CutPrefix(first, "# refused: ")
+	if !says || message == "" {
+		return fmt.Errorf("%s does not say why it is refused: its first line must be `# refused: ` and a part of the API server's message", file)
+	}
+	var old *unstructured.Unstructured
+	last := len(objects) - 1
+	for _, object := range objects[:last] {
+		if old, err = api.write(ctx, object, nil); err != nil {
+			return fmt.Errorf("%s: only its last object may be refused: %w", file, err)
+		}
+	}
+	_, err = api.write(ctx, objects[last], old)
+	switch {
+	case err == nil:
+		return fmt.Errorf("%s must be refused with %q, and is accepted", file, message)
+	case !strings.Contains(err.Error(), message):
+		return fmt.Errorf("%s must be refused with %q, but is refused with: %w", file, message, err)
+	}
+	return nil
+}

@@ -1,0 +1,266 @@
+package crdonly
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// mustRead reads the stage's definition for a plain test.
+func mustRead(t *testing.T) offline {
+	t.Helper()
+	api, err := readOffline(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api
+}
+
+func TestDefinition(t *testing.T) {
+	g := NewWithT(t)
+	mustRead(t)
+	content, err := os.ReadFile(definitionFile)
+	g.Expect(err).NotTo(HaveOccurred())
+	definition, err := decodeDefinition(content)
+	g.Expect(err).NotTo(HaveOccurred())
+	spec := definition.Spec
+	g.Expect(spec.Group).To(Equal("flights.com"), "spec.group")
+	g.Expect(spec.Scope).To(Equal(apiextensionsv1.NamespaceScoped), "spec.scope")
+	g.Expect(spec.Names.Kind).To(Equal("FlightTicket"), "spec.names.kind")
+	g.Expect(spec.Names.Plural).To(Equal("flighttickets"), "spec.names.plural")
+	g.Expect(spec.Names.ShortNames).To(ConsistOf("ft"), "spec.names.shortNames")
+	g.Expect(spec.Names.Categories).To(ConsistOf("travel"), "spec.names.categories")
+	for _, version := range spec.Versions {
+		g.Expect(version.Served).To(BeTrue(), "%s must be served", version.Name)
+		g.Expect(version.Storage).To(Equal(version.Name == "v1"), "v1 is what is stored, and no other version; this is storage of %s", version.Name)
+	}
+}
+
+func TestSamples(t *testing.T) {
+	for folder, verb := range map[string]string{operator.Samples: "accepts ", operator.InvalidSamples: "refuses "} {
+		files, err := filepath.Glob(folder + "/*.yaml")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s holds no sample: %v", folder, err)
+		}
+		for _, file := range files {
+			t.Run(verb+filepath.Base(file), func(t *testing.T) {
+				api := mustRead(t)
+				if folder == operator.InvalidSamples {
+					if err := api.tryInvalid(t.Context(), file); err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				objects, _, err := readObjects(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := api.write(t.Context(), objects[0], nil); err != nil {
+					t.Errorf("%s must be accepted, but is refused: %v", file, err)
+				}
+			})
+		}
+	}
+}
+
+func TestNumberOfSeats(t *testing.T) {
+	for number, refused := range map[int64]string{
+		0:  "spec.number in body should be greater than or equal to 1",
+		1:  "",
+		10: "",
+		11: "spec.number in body should be less than or equal to 10",
+	} {
+		t.Run(fmt.Sprint(number), func(t *testing.T) {
+			_, err := mustRead(t).write(t.Context(), ticketWith(map[string]any{"number": number}), nil)
+			expectRefusal(t, err, refused)
+		})
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	for name, test := range map[string]struct{ written, stored map[string]any }{
+		"optional fields that are left out": {
+			stored: map[string]any{"class": "economy", "booked": false},
+		},
+		"null where it is a value, and where it is none": {
+			written: map[string]any{"class": nil, "returnDate": nil},
+			stored:  map[string]any{"class": "economy", "booked": false, "returnDate": nil},
+		},
+		"what the traveller chose": {
+			written: map[string]any{"class": "first", "booked": true, "returnDate": "2028-02-29"},
+			stored:  map[string]any{"class": "first", "booked": true, "returnDate": "2028-02-29"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored, err := mustRead(t).write(t.Context(), ticketWith(test.written), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wanted := ticketWith(test.stored)
+			NewWithT(t).Expect(stored.Object["spec"]).To(Equal(wanted.Object["spec"]))
+		})
+	}
+}
+
+func TestBooking(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after map[string]any
+		refused       string
+	}{
+		"the route may change until the ticket is booked": {after: map[string]any{"to": "OSL"}},
+		"the route may change in the write that books it": {after: map[string]any{"to": "OSL", "booked": true}},
+		"a booked ticket may change elsewhere": {
+			before: map[string]any{"booked": true}, after: map[string]any{"booked": true, "number": int64(5)},
+		},
+		"a booked ticket keeps its departure": {
+			before: map[string]any{"booked": true}, after: map[string]any{"booked": true, "from": "OSL"},
+			refused: "the route of a booked ticket is fixed",
+		},
+		"a booked ticket keeps its destination": {
+			before: map[string]any{"booked": true}, after: map[string]any{"booked": true, "to": "OSL"},
+			refused: "the route of a booked ticket is fixed",
+		},
+		"a booking can't be undone": {
+			before: map[string]any{"booked": true}, after: map[string]any{"booked": false},
+			refused: "a booking can't be undone",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := mustRead(t)
+			old, err := api.write(t.Context(), ticketWith(test.before), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = api.write(t.Context(), ticketWith(test.after), old)
+			expectRefusal(t, err, test.refused)
+		})
+	}
+}
+
+// TestEveryRuleHasASample takes the rules of v1 away one by one. Without the rule a sample must be accepted, or refused for another reason.
+func TestEveryRuleHasASample(t *testing.T) {
+	mustRead(t)
+	content, err := os.ReadFile(definitionFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(operator.InvalidSamples + "/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	definition, err := decodeDefinition(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
+	forEachRule(spec, "", func(rule string) {
+		api, err := compile(definition)
+		if err != nil {
+			t.Fatalf("without %s: %v", rule, err)
+		}
+		shown := slices.ContainsFunc(files, func(file string) bool {
+			objects, _, err := readObjects(file)
+			return err == nil && objects[len(objects)-1].GroupVersionKind().Version == "v1" && api.tryInvalid(t.Context(), file) != nil
+		})
+		if !shown {
+			t.Errorf("no sample shows %s: without it, every file in %s would be refused all the same", rule, operator.InvalidSamples)
+		}
+	})
+}
+
+// forEachRule takes the rules out of a schema, one at a time, and calls try with the name of the one that is missing. Of the status, which
+// a sample can't set, it takes none.
+func forEachRule(schema *apiextensionsv1.JSONSchemaProps, path string, try func(rule string)) {
+	without := func(rule string, takeOut func(*apiextensionsv1.JSONSchemaProps)) {
+		whole := *schema
+		takeOut(schema)
+		try(strings.TrimPrefix(path+".", ".") + rule)
+		*schema = whole
+	}
+	for i, name := range schema.Required {
+		without("required: "+name, func(s *apiextensionsv1.JSONSchemaProps) { s.Required = slices.Delete(slices.Clone(s.Required), i, i+1) })
+	}
+	for i, rule := range schema.XValidations {
+		without("the rule "+rule.Rule, func(s *apiextensionsv1.JSONSchemaProps) {
+			s.XValidations = slices.Delete(slices.Clone(s.XValidations), i, i+1)
+		})
+	}
+	if schema.Minimum != nil {
+		without("minimum", func(s *apiextensionsv1.JSONSchemaProps) { s.Minimum = nil })
+	}
+	if schema.Maximum != nil {
+		without("maximum", func(s *apiextensionsv1.JSONSchemaProps) { s.Maximum = nil })
+	}
+	if schema.Pattern != "" {
+		without("pattern", func(s *apiextensionsv1.JSONSchemaProps) { s.Pattern = "" })
+	}
+	if schema.Enum != nil {
+		without("enum", func(s *apiextensionsv1.JSONSchemaProps) { s.Enum = nil })
+	}
+	if schema.Format != "" && schema.Type == "string" {
+		without("format", func(s *apiextensionsv1.JSONSchemaProps) { s.Format = "" })
+	}
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		if path+name == "status" {
+			continue
+		}
+		property := schema.Properties[name]
+		below := property
+		forEachRule(&below, strings.TrimPrefix(path+"."+name, "."), func(rule string) {
+			schema.Properties[name] = below
+			try(rule)
+			schema.Properties[name] = property
+		})
+	}
+}
+
+func TestEveryFieldIsDescribed(t *testing.T) {
+	mustRead(t)
+	content, err := os.ReadFile(definitionFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	definition, err := decodeDefinition(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range definition.Spec.Versions {
+		expectDescribed(t, *version.Schema.OpenAPIV3Schema, version.Name)
+	}
+}
+
+// expectDescribed walks through a schema.
+func expectDescribed(t *testing.T, schema apiextensionsv1.JSONSchemaProps, path string) {
+	if !strings.HasSuffix(schema.Description, ".") {
+		t.Errorf("%s needs a description that ends in a full stop, and has %q", path, schema.Description)
+	}
+	for name, property := range schema.Properties {
+		expectDescribed(t, property, path+"."+name)
+	}
+}
+
+// ticketWith is a valid ticket, some of whose fields are others.
+func ticketWith(fields map[string]any) *unstructured.Unstructured {
+	spec := map[string]any{"from": "ZRH", "to": "FCO", "number": int64(2)}
+	maps.Copy(spec, fields)
+	return ticketOf("default", "ticket", "flights.com/v1", spec)
+}
+
+// expectRefusal expects no error if no message is given.
+func expectRefusal(t *testing.T, err error, message string) {
+	t.Helper()
+	if message == "" && err != nil {
+		t.Errorf("it must be accepted, but is refused: %v", err)
+	}
+	if message != "" && (err == nil || !strings.Contains(err.Error(), message)) {
+		t.Errorf("it must be refused with %q, found %v", message, err)
+	}
+}
