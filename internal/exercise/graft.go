@@ -117,8 +117,13 @@ func byName(source []byte) (map[string]declaration, error) {
 }
 
 // graft puts the declarations that differ between two forms of a file into the learner's file. The others stay as the learner has
-// them. A file that is not Go, or does not parse, is replaced as a whole.
+// them. Of a YAML file, graftYAML puts keys. Any other file, and one that does not parse, is replaced as a whole.
 func graft(name string, theirs, before, after []byte) ([]byte, error) {
+	if ext := path.Ext(name); ext == ".yaml" || ext == ".yml" {
+		if grafted, ok := graftYAML(theirs, before, after); ok {
+			return grafted, nil
+		}
+	}
 	if path.Ext(name) != ".go" || len(theirs) == 0 {
 		return after, nil
 	}

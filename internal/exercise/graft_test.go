@@ -1,6 +1,11 @@
 package exercise
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+)
 
 // Markers for a generator are above a declaration, but not in its doc comment.
 func TestGraftTakesTheCommentsAboveADeclaration(t *testing.T) {
@@ -18,4 +23,29 @@ func TestGraftTakesTheCommentsAboveADeclaration(t *testing.T) {
 	if want := "package toy\n\nvar one = 1 // yours\n\n// Two is two.\nfunc two() int { return 2 }\n"; err != nil || string(back) != want {
 		t.Errorf("%v, taken back, expected:\n%s\nfound:\n%s", err, want, back)
 	}
+}
+
+func TestGraftKeepsTheRestOfAYAMLFile(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/graft.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for _, file := range archive.Files {
+		files[file.Name] = file.Data
+	}
+	expect := func(theirs, before, after, want string) {
+		t.Helper()
+		found, err := graft("foo.yaml", files[theirs], files[before], files[after])
+		if difference := cmp.Diff(string(files[want]), string(found)); err != nil || difference != "" {
+			t.Errorf("%v: - is wanted, + is found:\n%s", err, difference)
+		}
+	}
+	expect("theirs", "before", "after", "grafted")
+	expect("grafted", "after", "before", "back")
+	expect("before", "before", "after", "after")
+	files["broken"] = []byte("kind: [Foo\n")
+	expect("broken", "before", "after", "after")
+	files["other"] = []byte("- kind\n")
+	expect("other", "before", "after", "after")
 }

@@ -41,7 +41,7 @@ func deriveYAML(source []byte, steps Steps) (derived []byte, exists bool, err er
 	return []byte(file.String()), true, nil
 }
 
-// node returns the last line of the key or list element that begins at first: all deeper lines belong to it.
+// node returns the last line of the key or list element that begins at first, or at the next line that is no comment.
 func (l *lines) node(first int) (last int, err error) {
 	for first <= len(l.text) && strings.HasPrefix(strings.TrimSpace(l.text[first-1]), "#") {
 		first++
@@ -49,26 +49,34 @@ func (l *lines) node(first int) (last int, err error) {
 	if first > len(l.text) || strings.TrimSpace(l.text[first-1]) == "" {
 		return 0, fmt.Errorf("line %d: expected a key or a list element below a mark", first)
 	}
-	depth := len(l.indentation(first))
-	isElement := isListElement(strings.TrimSpace(l.text[first-1]))
-	last = first
-	for line := first + 1; line <= len(l.text); line++ {
-		text := strings.TrimSpace(l.text[line-1])
+	return LastLine(l.text, first), nil
+}
+
+// LastLine returns the last line of the key or list element of a YAML file that begins at line first: all deeper lines belong to it.
+// Lines count from 1.
+func LastLine(lines []string, first int) int {
+	depth := depthOf(lines[first-1])
+	isElement := isListElement(strings.TrimSpace(lines[first-1]))
+	last := first
+	for line := first + 1; line <= len(lines); line++ {
+		text := strings.TrimSpace(lines[line-1])
 		if text == "" {
 			continue
 		}
-		deeper := len(l.indentation(line)) > depth
+		deeper := depthOf(lines[line-1]) > depth
 		if !deeper && strings.HasPrefix(text, "#") {
 			continue // it belongs to what follows
 		}
 		// A list may be as deep as its key.
-		listed := !isElement && len(l.indentation(line)) == depth && isListElement(text)
+		listed := !isElement && depthOf(lines[line-1]) == depth && isListElement(text)
 		if !deeper && !listed {
 			break
 		}
 		last = line
 	}
-	return last, nil
+	return last
 }
+
+func depthOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
 func isListElement(text string) bool { return text == "-" || strings.HasPrefix(text, "- ") }

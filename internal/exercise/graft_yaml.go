@@ -1,0 +1,258 @@
+package exercise
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"example.com/operator-workshop/internal/exercise/form"
+)
+
+// place is where a value is in a YAML document: the keys of mappings and the indices of lists on the way to it.
+type place []any
+
+// graftYAML puts the keys and list elements that differ between two forms of a YAML file into the learner's file. The others stay as the
+// learner has them, with their comments. It returns false if the learner's file does not parse, or differs too much.
+func graftYAML(theirs, before, after []byte) ([]byte, bool) {
+	if bytes.Equal(theirs, before) {
+		return after, true
+	}
+	old, errOld := documents(before)
+	wanted, errWanted := documents(after)
+	present, errPresent := documents(theirs)
+	if errors.Join(errOld, errWanted, errPresent) != nil || len(old) != len(wanted) || len(present) != len(wanted) || len(wanted) == 0 {
+		return nil, false
+	}
+	grafted := withoutStepComments(theirs, before, after)
+	for i := range wanted {
+		for _, at := range differences(old[i], wanted[i], nil) {
+			var ok bool
+			if grafted, ok = put(grafted, after, i, at); !ok {
+				return nil, false
+			}
+			result, err := documents(grafted)
+			if err != nil || len(result) != len(wanted) || !same(find(result[i], at), find(wanted[i], at)) {
+				return nil, false
+			}
+		}
+	}
+	return grafted, true
+}
+
+// documents returns the values of a file's documents.
+func documents(source []byte) (all []*yaml.Node, err error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(source))
+	for {
+		document := &yaml.Node{}
+		if err := decoder.Decode(document); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		all = append(all, document.Content[0])
+	}
+}
+
+// differences returns the places at which two values differ, those that are only in the first at the end.
+func differences(before, after *yaml.Node, at place) (all []place) {
+	below := func(step any) {
+		next := append(slices.Clone(at), step)
+		all = append(all, differences(find(before, place{step}), find(after, place{step}), next)...)
+	}
+	switch {
+	case before == nil || after == nil || before.Kind != after.Kind:
+		return []place{at}
+	case before.Kind == yaml.MappingNode:
+		for i := 0; i < len(after.Content); i += 2 {
+			below(after.Content[i].Value)
+		}
+		for i := 0; i < len(before.Content); i += 2 {
+			if key := before.Content[i].Value; find(after, place{key}) == nil {
+				below(key)
+			}
+		}
+	case before.Kind == yaml.SequenceNode:
+		for i := range after.Content {
+			below(i)
+		}
+		for i := len(before.Content) - 1; i >= len(after.Content); i-- {
+			below(i)
+		}
+	case !same(before, after):
+		return []place{at}
+	}
+	return all
+}
+
+// find returns the value at a place, nil if there is none.
+func find(node *yaml.Node, at place) *yaml.Node {
+	for _, step := range at {
+		_, node = child(node, step)
+	}
+	return node
+}
+
+// child returns a value of a mapping with its key, or an element of a list, with itself as its key; nil if there is none.
+func child(node *yaml.Node, step any) (key, value *yaml.Node) {
+	switch step := step.(type) {
+	case string:
+		for i := 0; node != nil && node.Kind == yaml.MappingNode && i < len(node.Content); i += 2 {
+			if node.Content[i].Value == step {
+				return node.Content[i], node.Content[i+1]
+			}
+		}
+	case int:
+		if node != nil && node.Kind == yaml.SequenceNode && step < len(node.Content) {
+			return node.Content[step], node.Content[step]
+		}
+	}
+	return nil, nil
+}
+
+func same(a, b *yaml.Node) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	var left, right any
+	return errors.Join(a.Decode(&left), b.Decode(&right)) == nil && reflect.DeepEqual(left, right)
+}
+
+// put makes the value at a place of a document that of another file. What is not on lines of its own in both files is put together with
+// what it belongs to.
+func put(theirs, other []byte, document int, at place) ([]byte, bool) {
+	present, err := documents(theirs)
+	wanted, errOther := documents(other)
+	if err := errors.Join(err, errOther); err != nil || len(at) == 0 {
+		return nil, false
+	}
+	mine, source := present[document], wanted[document]
+	if same(find(mine, at), find(source, at)) {
+		return theirs, true
+	}
+	upper, step := at[:len(at)-1], at[len(at)-1]
+	parent, otherParent := find(mine, upper), find(source, upper)
+	lines, otherLines := strings.Split(string(theirs), "\n"), strings.Split(string(other), "\n")
+	key, _ := child(parent, step)
+	otherKey, _ := child(otherParent, step)
+	if parent == nil || !onOwnLine(lines, parent, key) || otherKey != nil && !onOwnLine(otherLines, otherParent, otherKey) {
+		return put(theirs, other, document, upper)
+	}
+	var block []string
+	if otherKey != nil {
+		first := otherKey.Line
+		for key == nil && first > 1 && commentAt(otherLines[first-2], depth(otherLines[first-1])) {
+			first-- // a new key brings its comments along
+		}
+		block = shifted(otherLines[first-1:form.LastLine(otherLines, otherKey.Line)], depth(otherLines[otherKey.Line-1]), depthBelow(lines, parent))
+	}
+	if key != nil {
+		first, last := key.Line, form.LastLine(lines, key.Line)
+		for block == nil && first > 1 && commentAt(lines[first-2], depth(lines[first-1])) {
+			first-- // what goes takes its comments along
+		}
+		lines = slices.Replace(lines, first-1, last, block...)
+	} else {
+		lines = slices.Insert(lines, above(lines, parent, otherParent, step), block...)
+	}
+	return []byte(strings.Join(lines, "\n")), true
+}
+
+// onOwnLine tells whether a key or an element begins a line, as a new one of this parent would.
+func onOwnLine(lines []string, parent, key *yaml.Node) bool {
+	if parent.Style&yaml.FlowStyle != 0 || len(parent.Content) == 0 {
+		return false
+	}
+	if key == nil {
+		return true
+	}
+	text := lines[key.Line-1]
+	if parent.Kind == yaml.SequenceNode {
+		return strings.HasPrefix(strings.TrimSpace(text), "-")
+	}
+	return depth(text) == key.Column-1
+}
+
+// depthBelow is how far the keys or elements of a value are indented.
+func depthBelow(lines []string, parent *yaml.Node) int {
+	if parent.Kind == yaml.SequenceNode {
+		return depth(lines[parent.Content[0].Line-1])
+	}
+	return parent.Content[0].Column - 1
+}
+
+// above returns the number of lines that stay above a new key or element: it follows the one that it follows in the other file, or is
+// the last.
+func above(lines []string, parent, otherParent *yaml.Node, step any) int {
+	last := parent.Content[len(parent.Content)-1]
+	if parent.Kind == yaml.SequenceNode {
+		return form.LastLine(lines, last.Line)
+	}
+	follows := parent.Content[len(parent.Content)-2]
+	for i := 0; i < len(otherParent.Content) && otherParent.Content[i].Value != step; i += 2 {
+		if key, _ := child(parent, otherParent.Content[i].Value); key != nil {
+			follows = key
+		}
+	}
+	if depth(lines[follows.Line-1]) < follows.Column-1 {
+		// It begins a list element, to which more lines than its own belong.
+		return max(follows.Line, lastOf(parent, follows))
+	}
+	return form.LastLine(lines, follows.Line)
+}
+
+// lastOf returns the last line on which something of a key's value begins.
+func lastOf(parent, key *yaml.Node) int {
+	_, value := child(parent, key.Value)
+	last := value.Line
+	for node := value; len(node.Content) > 0; {
+		node = node.Content[len(node.Content)-1]
+		last = node.Line
+	}
+	return last
+}
+
+// commentAt tells whether a line is a comment of this indentation.
+func commentAt(line string, indentation int) bool {
+	return strings.HasPrefix(strings.TrimSpace(line), "#") && depth(line) == indentation
+}
+
+func depth(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+
+// shifted returns lines with another indentation.
+func shifted(lines []string, from, to int) []string {
+	all := make([]string, len(lines))
+	for i, line := range lines {
+		if strings.TrimSpace(line) != "" {
+			all[i] = strings.Repeat(" ", max(0, depth(line)-from+to)) + strings.TrimLeft(line, " ")
+		}
+	}
+	return all
+}
+
+var stepComment = regexp.MustCompile(`^# Step [0-9]`)
+
+// withoutStepComments leaves out the comments about what is missing that the later form does not have any more.
+func withoutStepComments(theirs, before, after []byte) []byte {
+	comments := func(source []byte) (all []string) {
+		for line := range strings.Lines(string(source)) {
+			if text := strings.TrimSpace(line); stepComment.MatchString(text) {
+				all = append(all, text)
+			}
+		}
+		return all
+	}
+	gone, left := comments(before), comments(after)
+	var kept strings.Builder
+	for line := range strings.Lines(string(theirs)) {
+		if text := strings.TrimSpace(line); !slices.Contains(gone, text) || slices.Contains(left, text) {
+			kept.WriteString(line)
+		}
+	}
+	return []byte(kept.String())
+}
