@@ -53,8 +53,15 @@ func readOffline(ctx context.Context) (offline, error) {
 			checked.Status.StoredVersions = append(checked.Status.StoredVersions, version.Name)
 		}
 	}
-	if problems := definitions.ValidateCustomResourceDefinition(ctx, checked); len(problems) > 0 {
-		return nil, fmt.Errorf("the API server refuses %s:\n%w", definitionFile, problems.ToAggregate())
+	var problems []string
+	for _, problem := range definitions.ValidateCustomResourceDefinition(ctx, checked) {
+		// The status is the API server's own.
+		if !strings.HasPrefix(problem.Field, "status.") {
+			problems = append(problems, problem.Error())
+		}
+	}
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("the API server refuses %s:\n%s", definitionFile, strings.Join(problems, "\n"))
 	}
 	return compile(definition)
 }
