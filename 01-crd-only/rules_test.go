@@ -24,14 +24,24 @@ func mustRead(t *testing.T) offline {
 	return api
 }
 
+// mustDecode returns the stage's definition as it is written.
+func mustDecode(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	content, err := os.ReadFile(definitionFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	definition, err := decodeDefinition(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return definition
+}
+
 func TestDefinition(t *testing.T) {
 	g := NewWithT(t)
 	mustRead(t)
-	content, err := os.ReadFile(definitionFile)
-	g.Expect(err).NotTo(HaveOccurred())
-	definition, err := decodeDefinition(content)
-	g.Expect(err).NotTo(HaveOccurred())
-	spec := definition.Spec
+	spec := mustDecode(t).Spec
 	g.Expect(spec.Group).To(Equal("flights.com"), "spec.group")
 	g.Expect(spec.Scope).To(Equal(apiextensionsv1.NamespaceScoped), "spec.scope")
 	g.Expect(spec.Names.Kind).To(Equal("FlightTicket"), "spec.names.kind")
@@ -145,23 +155,17 @@ func TestBooking(t *testing.T) {
 	}
 }
 
-// TestEveryRuleHasASample takes the rules of v1 away one by one. Without the rule a sample must be accepted, or refused for another reason.
+// TestEveryRuleHasASample takes the rules of v1 away one by one. Without a rule, some sample must be accepted, or refused for another
+// reason.
 func TestEveryRuleHasASample(t *testing.T) {
 	api := mustRead(t)
-	content, err := os.ReadFile(definitionFile)
-	if err != nil {
-		t.Fatal(err)
-	}
 	files, err := filepath.Glob(operator.InvalidSamples + "/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A sample that fails anyway shows nothing.
 	files = slices.DeleteFunc(files, func(file string) bool { return api.tryInvalid(t.Context(), file) != nil })
-	definition, err := decodeDefinition(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	definition := mustDecode(t)
 	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
 	forEachRule(spec, "", func(name, rule string) {
 		t.Run(name, func(t *testing.T) {
@@ -229,15 +233,7 @@ func forEachRule(schema *apiextensionsv1.JSONSchemaProps, path string, try func(
 
 func TestEveryFieldIsDescribed(t *testing.T) {
 	mustRead(t)
-	content, err := os.ReadFile(definitionFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	definition, err := decodeDefinition(content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, version := range definition.Spec.Versions {
+	for _, version := range mustDecode(t).Spec.Versions {
 		expectDescribed(t, *version.Schema.OpenAPIV3Schema, version.Name)
 	}
 }

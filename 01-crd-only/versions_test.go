@@ -59,7 +59,8 @@ func expectLook(number int, look, found *unstructured.Unstructured) {
 	said, _, err := unstructured.NestedMap(look.Object, "spec")
 	Expect(err).NotTo(HaveOccurred())
 	actual := field(found, "spec").(map[string]any)
-	names := maps.Clone(said)
+	names := map[string]any{}
+	maps.Copy(names, said)
 	maps.Copy(names, actual)
 	for name := range names {
 		_, expected := said[name]

@@ -28,7 +28,7 @@
 //
 // one of those from step 2.9 on. Imports that a form does not use are left out.
 //
-// In YAML, "# workshop:step 2.5" above a key or an element of a list concerns all that belongs to it, and "# workshop:until 2.5
-// key: value" is a line of the forms before. In either language, workshop:file 2.9 on a line of its own says that the whole
+// In YAML, "# workshop:step 2.5" above a key or an element of a list, and above its comments, concerns all that belongs to it, and
+// "# workshop:until 2.5 key: value" is a line of the forms before. In either language, workshop:file 2.9 on a line of its own says that the whole
 // file is not there until step 2.9. With workshop:given 2.9 it is not there either, but learners need not write it: they get it when they have done step 2.9.
 package form
