@@ -122,7 +122,7 @@ func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only
 		if only != "" {
 			return nil
 		}
-		fmt.Fprintf(out, "All %d steps of stage %d are done: you have written this operator.\n", len(own.Steps), own.Number)
+		fmt.Fprintf(out, "All %d steps of stage %d are done: you have written this stage.\n", len(own.Steps), own.Number)
 		return nil
 	}
 	printFinding(out, own, finding)
