@@ -105,12 +105,9 @@ func (c *Copy) Break(ctx context.Context, name string) (kept string, err error) 
 	if err != nil {
 		return "", err
 	}
-	folder, err := c.keepFolder("break-" + change.Name)
+	folder, err := c.keep("break-"+change.Name, change.File)
 	if err != nil {
 		return "", err
-	}
-	if err := (tree{change.File: {content: theirs, mode: 0o644}}).write(folder); err != nil {
-		return "", fmt.Errorf("nothing was broken, because %s could not be kept: %w", change.File, err)
 	}
 	if err := os.WriteFile(path, spoiled, 0o644); err != nil {
 		return "", fmt.Errorf("break %s: %w", change.File, err)
@@ -193,14 +190,9 @@ func (c *Copy) Mend() (name, kept string, err error) {
 		return "", "", fmt.Errorf("read the file as it was: %w", err)
 	}
 	path := filepath.Join(c.Path, filepath.FromSlash(change.File))
-	now, err := c.keepFolder("mend-" + change.Name)
+	now, err := c.keep("mend-"+change.Name, change.File)
 	if err != nil {
 		return "", "", err
-	}
-	if theirs, err := os.ReadFile(path); err == nil {
-		if err := (tree{change.File: {content: theirs, mode: 0o644}}).write(now); err != nil {
-			return "", "", fmt.Errorf("nothing was changed, because %s could not be kept: %w", change.File, err)
-		}
 	}
 	if err := os.WriteFile(path, old, 0o644); err != nil {
 		return "", "", fmt.Errorf("put %s back: %w", change.File, err)

@@ -150,6 +150,25 @@ func (c *Copy) keepFolder(what string) (string, error) {
 	}
 }
 
+// keep saves files of the copy that are about to be overwritten, as far as they exist. It returns the folder that keeps them.
+func (c *Copy) keep(what string, names ...string) (string, error) {
+	folder, err := c.keepFolder(what)
+	if err != nil {
+		return "", err
+	}
+	old := tree{}
+	for _, name := range names {
+		theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
+		if err == nil {
+			old[name] = file{content: theirs, mode: 0o644}
+		}
+	}
+	if err := old.write(folder); err != nil {
+		return "", fmt.Errorf("nothing was changed, because your files could not be kept in %s: %w", c.relative(folder), err)
+	}
+	return folder, nil
+}
+
 // relative returns a path relative to the checkout's root, where learners run make.
 func (c *Copy) relative(path string) string {
 	short, err := filepath.Rel(c.Root, path)

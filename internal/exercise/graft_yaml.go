@@ -146,14 +146,14 @@ func put(theirs, other []byte, document int, at place) ([]byte, bool) {
 	var block []string
 	if otherKey != nil {
 		first := otherKey.Line
-		for key == nil && first > 1 && commentAt(otherLines[first-2], depth(otherLines[first-1])) {
+		for key == nil && first > 1 && commentAt(otherLines[first-2], form.Depth(otherLines[first-1])) {
 			first-- // a new key brings its comments along
 		}
-		block = shifted(otherLines[first-1:form.LastLine(otherLines, otherKey.Line)], depth(otherLines[otherKey.Line-1]), depthBelow(lines, parent))
+		block = shifted(otherLines[first-1:form.LastLine(otherLines, otherKey.Line)], form.Depth(otherLines[otherKey.Line-1]), depthBelow(lines, parent))
 	}
 	if key != nil {
 		first, last := key.Line, form.LastLine(lines, key.Line)
-		for block == nil && first > 1 && commentAt(lines[first-2], depth(lines[first-1])) {
+		for block == nil && first > 1 && commentAt(lines[first-2], form.Depth(lines[first-1])) {
 			first-- // what goes takes its comments along
 		}
 		lines = slices.Replace(lines, first-1, last, block...)
@@ -175,13 +175,13 @@ func onOwnLine(lines []string, parent, key *yaml.Node) bool {
 	if parent.Kind == yaml.SequenceNode {
 		return strings.HasPrefix(strings.TrimSpace(text), "-")
 	}
-	return depth(text) == key.Column-1
+	return form.Depth(text) == key.Column-1
 }
 
 // depthBelow is how far the keys or elements of a value are indented.
 func depthBelow(lines []string, parent *yaml.Node) int {
 	if parent.Kind == yaml.SequenceNode {
-		return depth(lines[parent.Content[0].Line-1])
+		return form.Depth(lines[parent.Content[0].Line-1])
 	}
 	return parent.Content[0].Column - 1
 }
@@ -199,7 +199,7 @@ func above(lines []string, parent, otherParent *yaml.Node, step any) int {
 			follows = key
 		}
 	}
-	if depth(lines[follows.Line-1]) < follows.Column-1 {
+	if form.Depth(lines[follows.Line-1]) < follows.Column-1 {
 		// It begins a list element, to which more lines than its own belong.
 		return max(follows.Line, lastOf(parent, follows))
 	}
@@ -219,17 +219,15 @@ func lastOf(parent, key *yaml.Node) int {
 
 // commentAt tells whether a line is a comment of this indentation.
 func commentAt(line string, indentation int) bool {
-	return strings.HasPrefix(strings.TrimSpace(line), "#") && depth(line) == indentation
+	return strings.HasPrefix(strings.TrimSpace(line), "#") && form.Depth(line) == indentation
 }
-
-func depth(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
 // shifted returns lines with another indentation.
 func shifted(lines []string, from, to int) []string {
 	all := make([]string, len(lines))
 	for i, line := range lines {
 		if strings.TrimSpace(line) != "" {
-			all[i] = strings.Repeat(" ", max(0, depth(line)-from+to)) + strings.TrimLeft(line, " ")
+			all[i] = strings.Repeat(" ", max(0, form.Depth(line)-from+to)) + strings.TrimLeft(line, " ")
 		}
 	}
 	return all

@@ -71,19 +71,9 @@ func (c *Copy) replace(step Step, what string, before, after tree) (names []stri
 	if len(names) == 0 {
 		return nil, "", nil
 	}
-	folder, err := c.keepFolder(what + "-" + step.ID)
+	folder, err := c.keep(what+"-"+step.ID, names...)
 	if err != nil {
 		return nil, "", err
-	}
-	old := tree{}
-	for _, name := range names {
-		theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
-		if err == nil {
-			old[name] = file{content: theirs, mode: 0o644}
-		}
-	}
-	if err := old.write(folder); err != nil {
-		return nil, "", fmt.Errorf("nothing was changed, because your files could not be kept in %s: %w", c.relative(folder), err)
 	}
 	if err := grafts.write(c.Path); err != nil {
 		return nil, "", fmt.Errorf("write %s, whose old files are in %s: %w", c.name(), c.relative(folder), err)

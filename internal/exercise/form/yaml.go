@@ -55,7 +55,7 @@ func (l *lines) node(first int) (last int, err error) {
 // LastLine returns the last line of the key or list element of a YAML file that begins at line first: all deeper lines belong to it.
 // Lines count from 1.
 func LastLine(lines []string, first int) int {
-	depth := depthOf(lines[first-1])
+	depth := Depth(lines[first-1])
 	isElement := isListElement(strings.TrimSpace(lines[first-1]))
 	last := first
 	for line := first + 1; line <= len(lines); line++ {
@@ -63,12 +63,12 @@ func LastLine(lines []string, first int) int {
 		if text == "" {
 			continue
 		}
-		deeper := depthOf(lines[line-1]) > depth
+		deeper := Depth(lines[line-1]) > depth
 		if !deeper && strings.HasPrefix(text, "#") {
 			continue // it belongs to what follows
 		}
 		// A list may be as deep as its key.
-		listed := !isElement && depthOf(lines[line-1]) == depth && isListElement(text)
+		listed := !isElement && Depth(lines[line-1]) == depth && isListElement(text)
 		if !deeper && !listed {
 			break
 		}
@@ -77,6 +77,7 @@ func LastLine(lines []string, first int) int {
 	return last
 }
 
-func depthOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+// Depth is how many spaces a line of a YAML file begins with.
+func Depth(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
 func isListElement(text string) bool { return text == "-" || strings.HasPrefix(text, "- ") }
