@@ -10,6 +10,7 @@ import (
 
 func TestCheck(t *testing.T) {
 	const other = "# 1.1 `Get` it, in Go\n\n## Same\n\n## Same\n"
+	const wrong = "rec" + "ieve"
 	tests := map[string]struct{ page, want string }{
 		"links that lead somewhere":       {"# A B\n\n[a](other.md) [b](other.md#11-get-it-in-go) [c](#a-b) [d](other.md#same-1) [e](..) [f](https://example.com/x) <https://example.com>\n", ""},
 		"a link in a table":               {"| a |\n|---|\n| [b](none.md) |\n", "3: the link none.md: there is no such file"},
@@ -22,11 +23,11 @@ func TestCheck(t *testing.T) {
 		"a link out of the repository":    {"[a](../../x)\n", "1: the link ../../x leads out of the repository"},
 		"an absolute path":                {"[a](/etc/passwd)\n", "1: the link /etc/passwd leads out of the repository"},
 		"a link without encryption":       {"[a](http://example.com)\n", "1: the link http://example.com: use https, or a path within the repository"},
-		"a word that is spelt wrong":      {"# A\n\nOne line.\nThey recieve it.\n", `4: "recieve": should it be "receive"?`},
+		"a word that is spelt wrong":      {"# A\n\nOne line.\nThey " + wrong + " it.\n", `4: "` + wrong + `": should it be "receive"?`},
 		"a phrase that belittles":         {"- You Simply do it.\n", `1: "Simply": leave it out: it isn't simple to someone who is learning it`},
 		"a phrase over two lines":         {"One\n*two* in\norder to go\n", `2: "in order to": write: to`},
 		"a phrase in a heading":           {"# Obviously\n", `1: "Obviously": leave it out: what is obvious to you may not be to a reader`},
-		"code, comments and other words":  {"`simply recieve`\n\n```text\nsimply recieve\n```\n\n<!-- simply recieve -->\n\nuncomes upon, simplyX\n", ""},
+		"code, comments and other words":  {"`simply " + wrong + "`\n\n```text\nsimply " + wrong + "\n```\n\n<!-- simply " + wrong + " -->\n\nuncomes upon, simplyX\n", ""},
 		"a fold's content":                {"<details>\n<summary>a</summary>\n\nSimply.\n\n</details>\n", `4: "Simply": leave it out: it isn't simple to someone who is learning it`},
 		"a word split by code is no word": {"in `x` order to\n", ""},
 	}
