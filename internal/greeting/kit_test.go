@@ -23,7 +23,7 @@ var operator = operatortest.Operator{
 	Children: []operatortest.Child{{
 		Kind:    corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 		Name:    func(greeting *unstructured.Unstructured) string { return greeting.GetName() + "-text" },
-		Drift:   map[string]string{"another text": `{"data":{"text":"Go away"}}`, "no text": `{"data":null}`},
+		Drift:   map[string]string{"another text": `{"data":{"text":"Go away"}}`, "no text": `{"data":{"text":null}}`},
 		Foreign: map[string]string{"a key of someone else": `{"data":{"mood":"good"}}`},
 	}},
 	MaxWrites: 2, // the ConfigMap, the status

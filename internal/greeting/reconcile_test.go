@@ -84,4 +84,3 @@ func expectReason(ctx context.Context, greeting *Greeting, reason string) {
 		g.Expect(ready.ObservedGeneration).To(Equal(greeting.Generation))
 	}).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).Should(Succeed())
 }
-

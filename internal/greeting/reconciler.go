@@ -86,7 +86,7 @@ func (r *Reconciler) ensureConfigMap(ctx context.Context, greeting *Greeting) er
 // +kubebuilder:rbac:groups=hello.example.com,resources=greetings/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// updateStatus patches the status if it changes, and emits a Warning when a new reason keeps the Greeting from being ready.
+// updateStatus patches the status if it changes, and emits an Event if the reason does.
 func (r *Reconciler) updateStatus(ctx context.Context, greeting *Greeting, problem error) error {
 	ready, known := readyCondition(greeting, problem)
 	if !known {
@@ -102,8 +102,12 @@ func (r *Reconciler) updateStatus(ctx context.Context, greeting *Greeting, probl
 	if err := r.Status().Patch(ctx, greeting, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("patch the status of Greeting %s: %w", client.ObjectKeyFromObject(greeting), err)
 	}
-	if problem != nil && (last == nil || last.Reason != ready.Reason) {
-		r.Recorder.Eventf(greeting, nil, corev1.EventTypeWarning, ready.Reason, "Reconcile", "%s", ready.Message)
+	if last == nil || last.Reason != ready.Reason {
+		eventType := corev1.EventTypeNormal
+		if problem != nil {
+			eventType = corev1.EventTypeWarning
+		}
+		r.Recorder.Eventf(greeting, nil, eventType, ready.Reason, "Reconcile", "%s", ready.Message)
 	}
 	return nil
 }
