@@ -66,6 +66,7 @@ type Snippet struct {
 	Symbol string // Go symbol, or "" for the whole file
 	Key    string // YAML key, or "" for the whole file
 	Step   string // ID of a step of the exercises: the form that the file has after it; "" for the finished file
+	Diff   bool   // what the step changes, not all that is there after it
 }
 
 // Makes is what the chapter makes in a cluster and removes in the end, as KIND/NAME, where * matches any text.

@@ -60,6 +60,16 @@ is SIGINT, as Ctrl-C, then SIGTERM after 10 seconds, then SIGKILL after 5 more, 
 runs at the end is stopped. When a chapter fails, its cleanup fences run before that, since deleting may need the
 operator. They run where the chapter stood: what they need must not depend on a cd in a later step.
 
+# Hidden blocks
+
+	<!-- console timeout=1m
+	$ until kubectl get lease foo; do sleep 1; done
+	...
+	-->
+
+A comment that starts with the word console is played like a fence with the same words, but readers of the page don't see
+it. It is for what only the player needs, such as waiting where a person would look. It ends with --> on a line of its own.
+
 # The shell
 
 Commands behave as if typed into one POSIX shell: the working directory, variables (exported or not) and $? carry over,
@@ -73,19 +83,21 @@ command has ended may not be seen. One that leaves its process group, as daemons
 	```go file=01-crd-only/api/types.go symbol=FlightTicket
 	```go file=02-clientgo-foo/sync.go symbol=controller.sync step=2.9b
 	```yaml file=01-crd-only/crd.yaml key=spec.versions[0].schema
+	```diff file=02-clientgo-foo/sync.go symbol=controller.sync step=2.9b
 	```makefile file=Makefile
 
 `make generate` writes the body; `make verify` fails when it is stale. The file is named from the root of the repository.
 The symbol is a function, a type, a constant, a variable, or a method written Type.Method, and comes with its doc comment.
 The key is cut with the comments directly above it; a part with dots in it is written ["a.b/c"]. Without either, it is the
-whole file. With a step of the exercises, it is as it is after this step, otherwise as it is in the end.
+whole file. With a step of the exercises, it is as it is after this step, otherwise as it is in the end. A diff shows
+what the step adds (+) and removes (-), with the lines around it.
 
 # Other fences
 
 A fence is what CommonMark says. Its indentation, as in a list, is removed. It can't start on the line of a list marker or
 in a quotation. What looks like a fence and is none, by its indentation or within HTML, is an error. A fence for sh, bash
 or another shell is an error, and so is one without a language that has a "$ " line: readers would take it for something
-that is checked. Use console, or text. Fences in other languages are left alone. So are HTML comments, with everything in
-them.
+that is checked. Use console, or text. Fences in other languages are left alone. So are HTML comments that aren't hidden
+console blocks, with everything in them.
 */
 package chapter

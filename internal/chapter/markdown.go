@@ -49,7 +49,7 @@ func (p *parser) read() {
 			p.readFence(node, line)
 		case *ast.HTMLBlock:
 			if node.HTMLBlockType == ast.HTMLBlockType2 {
-				p.checkComment(node, line)
+				p.readComment(node, line)
 			} else {
 				p.checkText(node)
 			}
@@ -98,11 +98,34 @@ func (p *parser) readFence(node *ast.FencedCodeBlock, line int) {
 	p.parseFence(f)
 }
 
-func (p *parser) checkComment(node *ast.HTMLBlock, line int) {
-	comment := node.Lines().Value(p.text)
-	if !node.HasClosure() && !bytes.Contains(bytes.TrimPrefix(bytes.TrimSpace(comment), []byte("<!--")), []byte("-->")) {
-		p.report(line, "this comment is never closed: write --> at its end")
+// hiddenConsole matches the first line of a comment that is a console block.
+var hiddenConsole = regexp.MustCompile(`^([ \t]*)<!--[ \t]*(console\b.*)$`)
+
+// readComment reads a comment that is a hidden console block. It leaves other comments alone.
+func (p *parser) readComment(node *ast.HTMLBlock, line int) {
+	comment := string(node.Lines().Value(p.text))
+	if node.HasClosure() {
+		comment += string(node.ClosureLine.Value(p.text))
 	}
+	if !strings.Contains(strings.TrimPrefix(strings.TrimSpace(comment), "<!--"), "-->") {
+		p.report(line, "this comment is never closed: write --> at its end")
+		return
+	}
+	lines := strings.Split(strings.ReplaceAll(strings.TrimRight(comment, "\r\n"), "\r\n", "\n"), "\n")
+	opening := hiddenConsole.FindStringSubmatch(lines[0])
+	if opening == nil {
+		return
+	}
+	last := len(lines) - 1
+	if last == 0 || strings.TrimSpace(lines[last]) != "-->" {
+		p.report(line+last, "a hidden console block ends with --> on a line of its own")
+		return
+	}
+	f := Fence{Line: line, Indent: opening[1], info: strings.TrimSpace(opening[2])}
+	for _, text := range lines[1:last] {
+		f.Body = append(f.Body, strings.TrimPrefix(text, f.Indent))
+	}
+	p.parseFence(f)
 }
 
 // checkText refuses what looks like a fence in the text of a block but is none: its commands would silently not be

@@ -96,7 +96,7 @@ func (p *parser) parseBlock(f Fence, words []word) {
 
 // parseSnippet reads the words of a fence that is cut from a file.
 func (p *parser) parseSnippet(f Fence, language string, words []word) {
-	snippet := Snippet{Fence: f}
+	snippet := Snippet{Fence: f, Diff: language == "diff"}
 	known := map[string]*string{"file": &snippet.File, "step": &snippet.Step}
 	knownText := "file=PATH and step=ID"
 	switch language {
@@ -104,6 +104,8 @@ func (p *parser) parseSnippet(f Fence, language string, words []word) {
 		known["symbol"], knownText = &snippet.Symbol, "file=PATH, symbol=NAME and step=ID"
 	case "yaml":
 		known["key"], knownText = &snippet.Key, "file=PATH, key=KEY and step=ID"
+	case "diff":
+		known["symbol"], known["key"], knownText = &snippet.Symbol, &snippet.Key, "file=PATH, symbol=NAME or key=KEY, and step=ID"
 	}
 	for _, w := range words {
 		field := known[w.key]
@@ -122,6 +124,10 @@ func (p *parser) parseSnippet(f Fence, language string, words []word) {
 		p.report(f.Line, "file=PATH is missing: it names the file, from the root of the repository, that this is cut from")
 	case !filepath.IsLocal(snippet.File):
 		p.report(f.Line, "file=%s: a path within the repository, from its root, is needed", snippet.File)
+	case snippet.Diff && snippet.Step == "":
+		p.report(f.Line, "step=ID is missing: a diff fence shows what this step of the exercises changes")
+	case snippet.Symbol != "" && snippet.Key != "":
+		p.report(f.Line, "symbol= and key= exclude each other: one is for Go, the other for YAML")
 	default:
 		p.chapter.Snippets = append(p.chapter.Snippets, snippet)
 	}

@@ -64,6 +64,15 @@ func TestParseReadsTheGrammar(t *testing.T) {
 		"a file without a final newline": {"```console\n$ true\n? 5\n```", []Block{{Line: 1, Commands: []Command{five}}}},
 		"a fence in a list": {"1. a\n   - b\n\n     ~~~~ console\n     $ true\n     ```\n     ~~~\n     ? 5\n     ~~~~~\n",
 			[]Block{{Line: 4, Commands: []Command{{Line: 5, Text: "true", Want: []string{"```", "~~~"}, Exit: 5}}}}},
+		"a hidden block": {
+			"text\n\n<!-- console timeout=3s\n$ until a; do\n>   b\n> done\n...\n-->\n\nmore\n",
+			[]Block{{Line: 3, Timeout: 3 * time.Second, Commands: []Command{{Line: 4, Text: "until a; do\n  b\ndone", Want: []string{"..."}}}}},
+		},
+		"a hidden block in a list, with CRLF": {
+			"- a\r\n\r\n  <!--console\r\n  $ true\r\n  ? 5\r\n  -->\r\n",
+			[]Block{{Line: 3, Commands: []Command{{Line: 4, Text: "true", Exit: 5}}}},
+		},
+		"comments that only mention console": {"<!-- consoles\n$ a\n-->\n<!-- a console -->\n", nil},
 		"other languages, comments and inline code are left alone": {
 			"```go\n$ a\n```\n```text\n$ a\n```\n```\nplain\n```\n<!--\n```console\n-->\n<!-- ```sh -->\n```` a ```sh ````\n- ```a``` b\n", nil},
 	}
@@ -148,6 +157,9 @@ func TestParseRefuses(t *testing.T) {
 		"what only bash can read":    {consoleFence("", "$ a=(b c)"), "2: the shell can't read this command: arrays are a bash/mksh/zsh feature; tried parsing as posix"},
 		"a fence without end":        {"text\n````console\n$ a\n```\n", "2: this fence is never closed: write ```` on a line of its own at its end"},
 		"a comment without end":      {"<!-->\n", "1: this comment is never closed: write --> at its end"},
+		"a hidden block in one line": {"<!-- console $ a -->\n", "1: a hidden console block ends with --> on a line of its own"},
+		"a hidden block's bad end":   {"<!-- console\n$ a -->\n", "2: a hidden console block ends with --> on a line of its own"},
+		"a mistake in a hidden one":  {"<!-- console tmeout=1s\n$ a\n\n-->\n", "1: unknown word tmeout: a console fence knows " + consoleWords + "\n3: blank line inside a console fence: write [..] for an empty line of output, or close the block"},
 		"a shell fence":              {"```sh\na\n```\n```Bash x\na\n```\n", "1: a sh fence would not be played: use console, or text for what is only shown\n4: a Bash fence would not be played: use console, or text for what is only shown"},
 		"a language like console":    {"```Console\n$ a\n```\n", "1: unknown language Console: write console, in small letters and with a space behind it"},
 		"commands without language":  {"```\n$ a\n```\n", "1: a fence without a language would not be played: use console, or text for what is only shown"},
@@ -162,6 +174,9 @@ func TestParseRefuses(t *testing.T) {
 		"a symbol of YAML":           {"```yaml file=a symbol=b\n```\n", "1: unknown word symbol: a yaml fence knows file=PATH, key=KEY and step=ID"},
 		"a key of text":              {"```text file=a key=b\n```\n", "1: unknown word key: a text fence knows file=PATH and step=ID"},
 		"a symbol without a file":    {"```go symbol=b\n```\n", "1: file=PATH is missing: it names the file, from the root of the repository, that this is cut from"},
+		"a diff without a step":      {"```diff file=a symbol=b\n```\n", "1: step=ID is missing: a diff fence shows what this step of the exercises changes"},
+		"a diff of two parts":        {"```diff file=a symbol=b key=c step=1.1\n```\n", "1: symbol= and key= exclude each other: one is for Go, the other for YAML"},
+		"a word of no diff":          {"```diff file=a sybol=b step=1.1\n```\n", "1: unknown word sybol: a diff fence knows file=PATH, symbol=NAME or key=KEY, and step=ID"},
 		"a file without a name":      {"```go file=\n```\n", "1: file= needs a value"},
 		"a file elsewhere":           {"```go file=../a\n```\n", "1: file=../a: a path within the repository, from its root, is needed"},
 		"several mistakes, sorted":   {consoleFence(" stop=op", "$ a", "", "? x") + "```sh\n", "1: stop=op: no background process of this name runs here\n3: blank line inside a console fence: write [..] for an empty line of output, or close the block\n4: ? x: an exit status from 0 to 255 is needed; for output that starts with ?, write [..]\n6: this fence is never closed: write ``` on a line of its own at its end\n6: a sh fence would not be played: use console, or text for what is only shown"},
@@ -187,6 +202,7 @@ func FuzzParse(f *testing.F) {
 		"```console\n$ cat <<'A' <<-B; echo $((1 << 2)) \"$(cat <<C)\" ${x:-'y'} `z` # it's\n\nA\n\tB\nC\n```\n",
 		"- ```console\n> ~~~\n<!-- -->\n```go file=a symbol=b\r\n```\r\n",
 		"```console\n$ <<\\\n```\n",
+		"<!-- console timeout=1s\n$ a\n-->\n```diff file=a symbol=b step=1.1\n```\n",
 	} {
 		f.Add([]byte(text))
 	}

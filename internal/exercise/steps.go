@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"sigs.k8s.io/yaml"
 
@@ -29,6 +30,9 @@ type Stage struct {
 	Steps []Step `json:"steps"`
 	// Breaks are what learners may have broken in a finished copy.
 	Breaks []Break `json:"breaks,omitempty"`
+
+	mu    sync.Mutex
+	forms map[int]tree // by the number of steps that are done
 }
 
 // Step is one exercise.
@@ -138,9 +142,24 @@ func (s *Stage) Step(id string) (Step, error) {
 
 // FileAfter returns the form that a file of a stage has after a step. Name is relative to the root of the checkout, with slashes.
 func FileAfter(checkout repo.Repo, name, id string, source []byte) ([]byte, error) {
+	after, exists, err := fileInForm(checkout, name, id, source, 1)
+	if err == nil && !exists {
+		err = fmt.Errorf("the file is not there yet after step %s", id)
+	}
+	return after, err
+}
+
+// FileBefore returns the form that a file of a stage has before a step, and nothing if the file is not there yet.
+func FileBefore(checkout repo.Repo, name, id string, source []byte) ([]byte, error) {
+	before, _, err := fileInForm(checkout, name, id, source, 0)
+	return before, err
+}
+
+// fileInForm returns the form of a file in which all steps before this one are done, and so many from this one on.
+func fileInForm(checkout repo.Repo, name, id string, source []byte, more int) (content []byte, exists bool, err error) {
 	stages, err := checkout.Stages()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for _, found := range stages {
 		if found.Dir == "" || !strings.HasPrefix(name, filepath.Base(found.Dir)+"/") {
@@ -148,19 +167,15 @@ func FileAfter(checkout repo.Repo, name, id string, source []byte) ([]byte, erro
 		}
 		stage, err := Load(checkout, found)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		at, err := stage.index(id)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		derived, exists, err := form.Derive(name, source, upTo{stage, at + 1})
-		if err == nil && !exists {
-			err = fmt.Errorf("the file is not there yet after step %s", id)
-		}
-		return derived, err
+		return form.Derive(name, source, upTo{stage, at + more})
 	}
-	return nil, fmt.Errorf("step=%s: the file belongs to no stage", id)
+	return nil, false, fmt.Errorf("step=%s: the file belongs to no stage", id)
 }
 
 // upTo is the form in which the first done steps are done.

@@ -35,7 +35,7 @@ func cutSymbol(source []byte, name string) (string, error) {
 		}
 		return strings.TrimSpace(text.String()), nil
 	}
-	return "", fmt.Errorf("has no symbol %s", name)
+	return "", errMissing("symbol " + name)
 }
 
 // funcName is the name of a function, or Type.Method without pointers and type parameters.

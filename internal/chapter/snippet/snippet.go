@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pmezard/go-difflib/difflib"
+
 	"example.com/operator-workshop/internal/chapter"
 	"example.com/operator-workshop/internal/exercise"
 	"example.com/operator-workshop/internal/exercise/form"
@@ -94,21 +96,29 @@ func cut(root string, s chapter.Snippet) ([]string, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("file=%s: there is no such file", s.File)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("file=%s: %w", s.File, err)
+	}
+	checkout := repo.Repo{Root: root}
 	// What the exercises know by marks in the code is not what a reader of the chapter looks for.
+	var before []byte
 	switch {
-	case err != nil:
+	case s.Diff:
+		if before, err = exercise.FileBefore(checkout, s.File, s.Step, source); err != nil {
+			break
+		}
+		fallthrough
 	case s.Step != "":
-		source, err = exercise.FileAfter(repo.Repo{Root: root}, s.File, s.Step, source)
+		source, err = exercise.FileAfter(checkout, s.File, s.Step, source)
 	default:
 		source, err = form.Finished(s.File, source)
 	}
-	text := strings.TrimRight(string(source), "\r\n")
-	switch {
-	case err != nil:
-	case s.Symbol != "":
-		text, err = cutSymbol(source, s.Symbol)
-	case s.Key != "":
-		text, err = cutKey(source, s.Key)
+	if err != nil {
+		return nil, fmt.Errorf("file=%s: %w", s.File, err)
+	}
+	text, err := part(s, source)
+	if err == nil && s.Diff {
+		text, err = changes(s, before, text)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("file=%s: %w", s.File, err)
@@ -119,6 +129,64 @@ func cut(root string, s chapter.Snippet) ([]string, error) {
 	}
 	return lines, nil
 }
+
+// part cuts what the snippet shows from a file.
+func part(s chapter.Snippet, source []byte) (string, error) {
+	switch {
+	case s.Symbol != "":
+		return cutSymbol(source, s.Symbol)
+	case s.Key != "":
+		return cutKey(source, s.Key)
+	}
+	return strings.TrimRight(string(source), "\r\n"), nil
+}
+
+// contextLines is how many unchanged lines are shown around each change.
+const contextLines = 3
+
+// changes returns the lines that a step adds to the part of the file that the snippet shows, and those that it removes, as a
+// unified diff without a heading. What is not there before the step is added as a whole.
+func changes(s chapter.Snippet, before []byte, after string) (string, error) {
+	old, err := part(s, before)
+	var missing errMissing
+	if errors.As(err, &missing) || len(before) == 0 {
+		old, err = "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if old == after {
+		return "", fmt.Errorf("step %s does not change %s", s.Step, source(s))
+	}
+	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: lines(old), B: lines(after), Context: contextLines})
+	if err != nil {
+		return "", fmt.Errorf("compare: %w", err)
+	}
+	hunks := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	var shown []string
+	for i, line := range hunks {
+		switch {
+		case !strings.HasPrefix(line, "@@"):
+			shown = append(shown, strings.TrimRight(line, " "))
+		case i > 0:
+			shown = append(shown, "@@")
+		}
+	}
+	return strings.Join(shown, "\n"), nil
+}
+
+// lines splits a text into its lines with their ends; an empty text has none.
+func lines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return slices.Collect(strings.Lines(text + "\n"))
+}
+
+// errMissing says which symbol or key a file lacks.
+type errMissing string
+
+func (e errMissing) Error() string { return "has no " + string(e) }
 
 // diff shows what differs between what is written (-) and what the source says (+), without the equal lines around it.
 func diff(old, updated []string) string {

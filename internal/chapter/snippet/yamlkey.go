@@ -30,7 +30,7 @@ func cutKey(source []byte, key string) (string, error) {
 		var document yaml.Node
 		err := decoder.Decode(&document)
 		if errors.Is(err, io.EOF) {
-			return "", fmt.Errorf("has no key %s", key)
+			return "", errMissing("key " + key)
 		}
 		if err != nil {
 			return "", fmt.Errorf("parse YAML: %w", err)
