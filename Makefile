@@ -113,6 +113,7 @@ bench: tools ## Measure what docs/benchmarks.md reports (BUILD=1: a cold build; 
 generate: tools ## Regenerate everything that is generated
 	$(WORKSHOP) snippets
 	cp tools/go.mod controlplane/pins/go.mod.txt && cp tools/go.sum controlplane/pins/go.sum.txt
+	go generate ./internal/greeting
 	@set -e; for stage in $(STAGES); do \
 	  if grep -q '^generate:' $$stage/Makefile; then $(MAKE) --no-print-directory -C $$stage generate; fi; done
 

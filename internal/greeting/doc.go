@@ -1,0 +1,15 @@
+// Package greeting is a small operator, for chapter 7 to write tests for. It keeps a ConfigMap with a text for each Greeting:
+//
+//	apiVersion: hello.example.com/v1
+//	kind: Greeting
+//	metadata: {name: ada}
+//	spec: {name: Ada, language: de}
+//
+// becomes the ConfigMap ada-text, whose key "text" is "Hallo, Ada!".
+//
+// +kubebuilder:object:generate=true
+// +groupName=hello.example.com
+// +versionName=v1
+package greeting
+
+//go:generate ../../bin/controller-gen object crd rbac:roleName=greeting paths=. output:crd:dir=config/crd output:rbac:dir=config/rbac

@@ -1,0 +1,77 @@
+package greeting
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	// ConditionReady is True while the ConfigMap holds the text.
+	ConditionReady = "Ready"
+	// ReasonGreeted means that it does.
+	ReasonGreeted = "Greeted"
+	// ReasonNameTaken means that a ConfigMap of the name exists, and another object or no object controls it.
+	ReasonNameTaken = "NameTaken"
+	// ReasonRefused means that the API server refuses to store the ConfigMap, because of a quota for example.
+	ReasonRefused = "Refused"
+)
+
+// GreetingSpec is the wanted state.
+//
+//nolint:revive // kubebuilder's names for the halves of a kind begin with the kind
+type GreetingSpec struct {
+	// Name is who to greet.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	Name string `json:"name"`
+	// Language is the language of the text.
+	// +kubebuilder:validation:Enum=en;de;fr
+	// +kubebuilder:default=en
+	// +optional
+	Language string `json:"language,omitempty"`
+}
+
+// GreetingStatus is the observed state.
+//
+//nolint:revive // as GreetingSpec
+type GreetingStatus struct {
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Greeting is a text for one person.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+type Greeting struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   GreetingSpec   `json:"spec"`
+	Status GreetingStatus `json:"status,omitempty"`
+}
+
+// GreetingList is what a list request returns.
+// +kubebuilder:object:root=true
+//
+//nolint:revive // as GreetingSpec
+type GreetingList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Greeting `json:"items"`
+}
+
+// GroupVersion is where the API server serves Greetings.
+var GroupVersion = schema.GroupVersion{Group: "hello.example.com", Version: "v1"}
+
+// AddToScheme registers the kinds.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &Greeting{}, &GreetingList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
