@@ -121,7 +121,8 @@ fmt: ## Format the Go code
 	$(GO_FILES) | xargs -0 gofmt -l -w
 
 .PHONY: verify
-verify: generate ## Fail when generated files, formatting or module files are out of date
+verify: generate ## Fail when generated files, formatting or module files are out of date, or a page has a broken link
+	$(WORKSHOP) pages
 	@set -e; for module in $(MODULES); do echo "cd $$module && go mod tidy -diff && go build ./..."; \
 	  (cd $$module && GOWORK=off go mod tidy -diff && GOWORK=off go build ./...); done
 	@unformatted=$$($(GO_FILES) | xargs -0 gofmt -l); [ -z "$$unformatted" ] || { echo "not formatted, run make fmt: $$unformatted"; exit 1; }

@@ -14,6 +14,7 @@ import (
 	"example.com/operator-workshop/internal/chapter/play"
 	"example.com/operator-workshop/internal/chapter/snippet"
 	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/pages"
 )
 
 type playOptions struct {
@@ -178,4 +179,26 @@ func (a *app) snippetsCommand() *cobra.Command {
 	}
 	command.Flags().BoolVar(&check, "check", false, "only fail when something is out of date")
 	return command
+}
+
+func (a *app) pagesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "pages",
+		Short: "Check the links, the spelling and some of the words of all Markdown files",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			checker := pages.NewChecker(a.repo.Root)
+			var problems []error
+			for _, pattern := range []string{"*.md", "*/*.md"} {
+				paths, err := filepath.Glob(filepath.Join(a.repo.Root, pattern))
+				if err != nil {
+					return err
+				}
+				for _, path := range paths {
+					problems = append(problems, checker.Check(a.relative(path)))
+				}
+			}
+			return errors.Join(problems...)
+		},
+	}
 }

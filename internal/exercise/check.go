@@ -128,6 +128,9 @@ func (c *Copy) CheckStep(ctx context.Context, id string) (*Finding, error) {
 	return nil, nil
 }
 
+// furtherFailures is how many tests a finding names beside the first that failed.
+const furtherFailures = 5
+
 // judge returns why the run shows that the step is not done, nil if it succeeded.
 func (c *Copy) judge(step Step, found outcome) *Finding {
 	finding := &Finding{Step: step, Command: found.command}
@@ -139,11 +142,15 @@ func (c *Copy) judge(step Step, found outcome) *Finding {
 	case len(found.failures) > 0:
 		var all []string
 		for i, failure := range found.failures {
-			if i == 0 {
+			switch {
+			case i == 0:
 				all = append(all, failure.name+":\n"+failure.message)
-			} else {
+			case i <= furtherFailures:
 				all = append(all, "also: "+failure.name)
 			}
+		}
+		if more := len(found.failures) - 1 - furtherFailures; more > 0 {
+			all = append(all, fmt.Sprintf("and %d more", more))
 		}
 		finding.Found = strings.Join(all, "\n")
 		if hang := c.hang(found.output); hang != "" && !found.reported {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -212,6 +213,54 @@ func TestSolveAndReset(t *testing.T) {
 	}
 }
 
+func TestSolveMakesWhatIsGenerated(t *testing.T) {
+	stage := newToy(t)
+	stage.Steps[0].Make = []string{"generate", "manifests"}
+	var made string
+	own := stage.Copy(func(dir string, targets ...string) error {
+		made = dir + " " + strings.Join(targets, " ")
+		return nil
+	})
+	if err := own.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := own.Solve("1.1"); err != nil || made != own.Path+" generate manifests" {
+		t.Fatalf("made %q: %v", made, err)
+	}
+	made = ""
+	if _, _, err := own.Solve("1.1"); err != nil || made != "" {
+		t.Fatalf("nothing was changed, and made %q: %v", made, err)
+	}
+	if _, _, err := own.Undo("1.1"); err != nil {
+		t.Fatal(err)
+	}
+	own.Make = noMake
+	files, kept, err := own.Solve("1.1")
+	if err == nil || !strings.Contains(err.Error(), "nothing is made here") || len(files) == 0 || !strings.Contains(err.Error(), kept) {
+		t.Errorf("expected an error that names the folder of what was there\nfound %v, %q: %v", files, kept, err)
+	}
+}
+
+func TestAFindingNamesAFewTests(t *testing.T) {
+	own := newToy(t).Copy(noMake)
+	found := outcome{built: true, tests: 9}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		found.failures = append(found.failures, testFailure{name: name, message: "no"})
+	}
+	finding := own.judge(own.Steps[0], found)
+	if want := "a:\nno\nalso: b\nalso: c\nalso: d\nalso: e\nalso: f\nand 2 more"; finding.Found != want {
+		t.Errorf("expected %s\nfound %s", want, finding.Found)
+	}
+}
+
+func TestGoFilesAreOpenedFirst(t *testing.T) {
+	names := []string{"b.go", "a.yaml", "z.md", "a.go"}
+	slices.SortFunc(names, goFirst)
+	if want := "a.go b.go a.yaml z.md"; strings.Join(names, " ") != want {
+		t.Errorf("expected %s, found %v", want, names)
+	}
+}
+
 func TestSolveTakesAFileThatIsNoGoCode(t *testing.T) {
 	own := started(t)
 	own.edit(t, "toy.go", "func add", "fnuc add")
@@ -259,8 +308,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := own.Reset(); err != nil {
 		t.Error(err)
 	}
-	empty := *stage
-	empty.Steps = nil
+	empty := &Stage{Stage: stage.Stage, Root: stage.Root}
 	expect(empty.Copy(noMake).Start(), "stage 1 has no exercises yet")
 }
 

@@ -27,8 +27,25 @@ type file struct {
 // left are the folders and the file of a stage that are not copied: what was built there, and the list of steps.
 var left = []string{"bin", "dist", FileName}
 
-// Form returns the stage's files as they are when the first done steps are done.
+// Form returns the stage's files as they are when the first done steps are done. Each form is derived once; don't change it.
 func (s *Stage) Form(done int) (tree, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, found := s.forms[done]; found {
+		return known, nil
+	}
+	derived, err := s.derive(done)
+	if err != nil {
+		return nil, err
+	}
+	if s.forms == nil {
+		s.forms = map[int]tree{}
+	}
+	s.forms[done] = derived
+	return derived, nil
+}
+
+func (s *Stage) derive(done int) (tree, error) {
 	files := tree{}
 	err := filepath.WalkDir(s.Dir, func(found string, entry fs.DirEntry, err error) error {
 		if err != nil {

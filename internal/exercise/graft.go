@@ -7,6 +7,7 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"path"
 	"slices"
 	"strings"
@@ -18,7 +19,8 @@ import (
 
 // declaration is a piece of a Go file with its doc comment, and with the comments above that, such as markers for a generator.
 type declaration struct {
-	// name is unique in a file: a method's has its receiver, a group of constants has the name of the first.
+	// name is unique in a file: a method's has its receiver, a group of constants has the name of the first, and one of _ has
+	// what it is assigned, such as the text of a Describe.
 	name       string
 	text       string
 	start, end int // byte offsets in the file
@@ -71,10 +73,29 @@ func nameOf(node ast.Decl) string {
 		case *ast.TypeSpec:
 			return spec.Name.Name
 		case *ast.ValueSpec:
+			if spec.Names[0].Name == "_" && len(spec.Values) == 1 {
+				return "_ = " + assigned(spec.Values[0])
+			}
 			return spec.Names[0].Name
 		}
 	}
 	return ""
+}
+
+// assigned tells the values of several declarations of _ apart: by the function that is called, and its first argument if that is a
+// literal; other values by all of their text.
+func assigned(value ast.Expr) string {
+	call, isCall := value.(*ast.CallExpr)
+	if !isCall {
+		return types.ExprString(value)
+	}
+	name := types.ExprString(call.Fun)
+	if len(call.Args) > 0 {
+		if literal, isLiteral := call.Args[0].(*ast.BasicLit); isLiteral {
+			name += "(" + literal.Value
+		}
+	}
+	return name
 }
 
 func receiver(kind ast.Expr) string {

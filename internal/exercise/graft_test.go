@@ -25,6 +25,22 @@ func TestGraftTakesTheCommentsAboveADeclaration(t *testing.T) {
 	}
 }
 
+func TestGraftTellsDeclarationsOfTheBlankNameApart(t *testing.T) {
+	const (
+		before = "package toy\n\nvar _ one = two{}\n"
+		after  = "package toy\n\nvar _ one = two{}\n\nvar _ = four(\"a\", 1)\n"
+		theirs = "package toy\n\nvar _ = four(\"b\", 2)\n\nvar _ one = two{}\n"
+		want   = "package toy\n\nvar _ = four(\"b\", 2)\n\nvar _ one = two{}\n\nvar _ = four(\"a\", 1)\n"
+	)
+	found, err := graft("toy.go", []byte(theirs), []byte(before), []byte(after))
+	if err != nil || string(found) != want {
+		t.Errorf("%v, expected:\n%s\nfound:\n%s", err, want, found)
+	}
+	if back, err := graft("toy.go", found, []byte(after), []byte(before)); err != nil || string(back) != theirs {
+		t.Errorf("%v, taken back, expected:\n%s\nfound:\n%s", err, theirs, back)
+	}
+}
+
 func TestGraftKeepsTheRestOfAYAMLFile(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/graft.txtar")
 	if err != nil {

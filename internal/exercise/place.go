@@ -3,6 +3,7 @@ package exercise
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -120,12 +121,7 @@ func (c *Copy) open(step Step) (string, error) {
 	}
 	turn := regexp.MustCompile(`(Your turn, step |Step )` + regexp.QuoteMeta(step.ID) + `:`)
 	fallback := ""
-	names := make([]string, 0, len(changed))
-	for name := range changed {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.SortedFunc(maps.Keys(changed), goFirst) {
 		path := filepath.Join(c.Path, filepath.FromSlash(name))
 		content, err := os.ReadFile(path)
 		if err != nil {
@@ -145,6 +141,17 @@ func (c *Copy) open(step Step) (string, error) {
 		}
 	}
 	return fallback, nil
+}
+
+// goFirst sorts Go files before others: what is generated from them can wait.
+func goFirst(a, b string) int {
+	if isGo := filepath.Ext(a) == ".go"; isGo != (filepath.Ext(b) == ".go") {
+		if isGo {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(a, b)
 }
 
 // frame matches a line of a goroutine's stack.

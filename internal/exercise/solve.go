@@ -7,13 +7,22 @@ import (
 	"path/filepath"
 )
 
-// Solve puts the solution of a step into the copy. It returns the files that it changed, and the folder that keeps the old ones.
+// Solve puts the solution of a step into the copy, and makes what is generated from it. It returns the files that it changed, and
+// the folder that keeps the old ones, also if generating fails.
 func (c *Copy) Solve(id string) (files []string, kept string, err error) {
 	at, before, after, err := c.around(id)
 	if err != nil {
 		return nil, "", err
 	}
-	return c.replace(c.Steps[at], "solve", before, after)
+	step := c.Steps[at]
+	files, kept, err = c.replace(step, "solve", before, after)
+	if err != nil || len(files) == 0 || len(step.Make) == 0 {
+		return files, kept, err
+	}
+	if err := c.Make(c.Path, step.Make...); err != nil {
+		return files, kept, fmt.Errorf("step %s is solved, and what you had is in %s, but what is generated from it is out of date: %w", id, kept, err)
+	}
+	return files, kept, nil
 }
 
 // Undo takes a step's work out of the copy again. It returns the same as Solve.

@@ -26,7 +26,7 @@ func TestSolvingStepByStepGivesTheFinishedStage(t *testing.T) {
 		}
 		t.Run(stage.Name, func(t *testing.T) {
 			stage.Start = nil
-			own := stage.Copy(noMake)
+			own := stage.Copy(func(string, ...string) error { return nil }) // what is generated is not compared
 			own.Path = t.TempDir() + "/" + stage.Name
 			if err := own.Start(); err != nil {
 				t.Fatal(err)

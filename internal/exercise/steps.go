@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"sigs.k8s.io/yaml"
 
@@ -29,6 +30,9 @@ type Stage struct {
 	Steps []Step `json:"steps"`
 	// Breaks are what learners may have broken in a finished copy.
 	Breaks []Break `json:"breaks,omitempty"`
+
+	mu    sync.Mutex
+	forms map[int]tree // by the number of steps that are done
 }
 
 // Step is one exercise.

@@ -1,0 +1,260 @@
+// Package pages checks what a Markdown page says to its readers: that its links lead somewhere, that its words are spelt right,
+// and that it avoids words that belittle or that readers must parse twice. Code, in fences or in a line, is left alone.
+package pages
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/golangci/misspell"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
+)
+
+// avoided are words and phrases that a page should not use, with what to do instead.
+var avoided = map[string]string{
+	"as one would":    "say who does what",
+	"comes up":        "name what happens: starts, occurs, is asked",
+	"ends by":         "write: ends when",
+	"in order to":     "write: to",
+	"in the words of": "quote it, or say it",
+	"note that":       "leave it out",
+	"obviously":       "leave it out: what is obvious to you may not be to a reader",
+	"of course":       "leave it out: what is obvious to you may not be to a reader",
+	"simply":          "leave it out: it isn't simple to someone who is learning it",
+	"somebody":        "name the person or the program",
+	"trivial":         "leave it out: it isn't to someone who is learning it",
+	"utilize":         "write: use",
+	"what is left of": "write: the rest of, or name it",
+	"whoever":         "give the sentence a subject: anyone who, a user who",
+}
+
+// Checker checks the pages of a repository.
+type Checker struct {
+	root     string
+	spelling *misspell.Replacer
+	phrases  *regexp.Regexp
+	anchors  map[string]map[string]bool // by page; read when first linked to
+}
+
+// NewChecker makes a checker for the repository in the folder root, an absolute path. A link must not lead out of it.
+func NewChecker(root string) *Checker {
+	spelling := misspell.New()
+	spelling.Compile()
+	phrases := make([]string, 0, len(avoided))
+	for phrase := range avoided {
+		phrases = append(phrases, strings.ReplaceAll(phrase, " ", `\s+`))
+	}
+	return &Checker{
+		root:     root,
+		spelling: spelling,
+		phrases:  regexp.MustCompile(`(?i)\b(?:` + strings.Join(phrases, "|") + `)\b`),
+		anchors:  map[string]map[string]bool{},
+	}
+}
+
+// page is a page while it is checked.
+type page struct {
+	*Checker
+	path     string
+	text     []byte
+	problems []error
+}
+
+// Check returns all that is wrong with the page at path, each as path:line: message.
+func (c *Checker) Check(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read page: %w", err)
+	}
+	p := &page{Checker: c, path: path, text: content}
+	// The function below returns no error.
+	_ = ast.Walk(parse(content), func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch node := node.(type) {
+		case *ast.CodeSpan, *ast.AutoLink:
+			return ast.WalkSkipChildren, nil
+		case *ast.Link:
+			p.checkLink(string(node.Destination), p.lineOf(node))
+		case *ast.Image:
+			p.checkLink(string(node.Destination), p.lineOf(node))
+		}
+		if node.Type() == ast.TypeBlock && node.FirstChild() != nil && node.FirstChild().Type() == ast.TypeInline {
+			p.checkProse(node)
+		}
+		return ast.WalkContinue, nil
+	})
+	return errors.Join(p.problems...)
+}
+
+// parse reads Markdown as forges do, with tables.
+func parse(content []byte) ast.Node {
+	return goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(content))
+}
+
+func (p *page) report(line int, format string, args ...any) {
+	p.problems = append(p.problems, fmt.Errorf("%s:%d: %s", p.path, line, fmt.Sprintf(format, args...)))
+}
+
+// lineOf returns the line in which a node's first text is, or the block around it begins.
+func (p *page) lineOf(node ast.Node) int {
+	at := -1
+	_ = ast.Walk(node, func(inner ast.Node, entering bool) (ast.WalkStatus, error) {
+		if text, isText := inner.(*ast.Text); isText && entering && at < 0 {
+			at = text.Segment.Start
+		}
+		return ast.WalkContinue, nil
+	})
+	for block := node; at < 0 && block != nil; block = block.Parent() {
+		if block.Type() == ast.TypeBlock && block.Lines().Len() > 0 {
+			at = block.Lines().At(0).Start
+		}
+	}
+	return 1 + bytes.Count(p.text[:max(at, 0)], []byte("\n"))
+}
+
+// checkProse checks the words of a block: its text without code and links' addresses.
+func (p *page) checkProse(block ast.Node) {
+	var prose strings.Builder
+	starts := map[int]int{} // where a piece of the text begins, in prose and in the file
+	_ = ast.Walk(block, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		switch node := node.(type) {
+		case *ast.CodeSpan, *ast.AutoLink:
+			if entering {
+				prose.WriteString("X") // keeps the words around it apart
+			}
+			return ast.WalkSkipChildren, nil
+		case *ast.Text:
+			if !entering {
+				break
+			}
+			starts[prose.Len()] = node.Segment.Start
+			prose.Write(node.Segment.Value(p.text))
+			if node.SoftLineBreak() || node.HardLineBreak() {
+				prose.WriteByte('\n')
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	line := func(at int) int {
+		for begin := at; begin >= 0; begin-- {
+			if start, found := starts[begin]; found {
+				return 1 + bytes.Count(p.text[:start], []byte("\n"))
+			}
+		}
+		return p.lineOf(block)
+	}
+	for _, found := range p.phrases.FindAllStringIndex(prose.String(), -1) {
+		phrase := strings.Join(strings.Fields(prose.String()[found[0]:found[1]]), " ")
+		p.report(line(found[0]), "%q: %s", phrase, avoided[strings.ToLower(phrase)])
+	}
+	if _, wrong := p.spelling.Replace(prose.String()); len(wrong) > 0 {
+		for _, each := range wrong {
+			p.report(line(0)+each.Line-1, "%q: should it be %q?", each.Original, each.Corrected)
+		}
+	}
+}
+
+// checkLink checks that a link within the repository leads to a file, and to a heading in it. Other addresses must be https.
+func (p *page) checkLink(destination string, line int) {
+	address, err := url.Parse(destination)
+	switch {
+	case err != nil:
+		p.report(line, "the link %s: %v", destination, err)
+		return
+	case address.Scheme == "https" || address.Scheme == "mailto":
+		return
+	case address.Scheme != "":
+		p.report(line, "the link %s: use https, or a path within the repository", destination)
+		return
+	}
+	target, err := filepath.Abs(p.path)
+	if err != nil {
+		p.report(line, "the link %s: %v", destination, err)
+		return
+	}
+	if address.Path != "" {
+		target = filepath.Join(filepath.Dir(target), filepath.FromSlash(address.Path))
+	}
+	inside, err := filepath.Rel(p.root, target)
+	if err != nil || !filepath.IsLocal(inside) || filepath.IsAbs(address.Path) {
+		p.report(line, "the link %s leads out of the repository", destination)
+		return
+	}
+	if _, err := os.Stat(target); err != nil {
+		p.report(line, "the link %s: there is no such file", destination)
+		return
+	}
+	if address.Fragment == "" {
+		return
+	}
+	headings, err := p.headings(target)
+	switch {
+	case err != nil:
+		p.report(line, "the link %s: %v", destination, err)
+	case !headings[address.Fragment]:
+		p.report(line, "the link %s: %s has no such heading", destination, filepath.ToSlash(inside))
+	}
+}
+
+// headings returns the anchors of a page.
+func (c *Checker) headings(path string) (map[string]bool, error) {
+	if known, found := c.anchors[path]; found {
+		return known, nil
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read page: %w", err)
+	}
+	found := map[string]bool{}
+	_ = ast.Walk(parse(content), func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if heading, isHeading := node.(*ast.Heading); isHeading && entering {
+			anchor := anchorOf(words(heading, content))
+			free := anchor
+			for i := 1; found[free]; i++ {
+				free = fmt.Sprintf("%s-%d", anchor, i)
+			}
+			found[free] = true
+		}
+		return ast.WalkContinue, nil
+	})
+	c.anchors[path] = found
+	return found, nil
+}
+
+// words returns the text of a node, code included.
+func words(node ast.Node, content []byte) string {
+	var all strings.Builder
+	_ = ast.Walk(node, func(inner ast.Node, entering bool) (ast.WalkStatus, error) {
+		if text, isText := inner.(*ast.Text); isText && entering {
+			all.Write(text.Segment.Value(content))
+		}
+		return ast.WalkContinue, nil
+	})
+	return all.String()
+}
+
+// anchorOf returns the anchor that GitHub gives to a heading: in small letters, without punctuation, with - for spaces.
+func anchorOf(heading string) string {
+	var anchor strings.Builder
+	for _, letter := range strings.ToLower(heading) {
+		switch {
+		case letter == ' ':
+			anchor.WriteRune('-')
+		case letter == '-' || letter == '_' || unicode.IsLetter(letter) || unicode.IsNumber(letter):
+			anchor.WriteRune(letter)
+		}
+	}
+	return anchor.String()
+}
