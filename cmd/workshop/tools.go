@@ -14,7 +14,7 @@ func (a *app) toolsCommand() *cobra.Command {
 		Use:   "tools [SET...]",
 		Short: "Build the pinned tools that are missing or out of date",
 		Long: "Builds the tools modules below tools/ into bin/: without arguments the control plane and the\n" +
-			"generators, with the name of a folder of tools/ (golangci-lint, prometheus-operator) that one.",
+			"generators, with the name of a folder of tools/ (golangci-lint, prometheus-operator, sample-apiserver) that one.",
 		RunE: func(cmd *cobra.Command, sets []string) error {
 			platform := toolchain.Host()
 			if platformFlag != "" {

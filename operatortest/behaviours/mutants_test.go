@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,9 +16,6 @@ import (
 // catchTimeout bounds the waits for what a broken operator never does. A sound
 // reference operator needs less than a second on an idle machine; a busy one gets more, see BeforeSuite.
 var catchTimeout = 5 * time.Second
-
-// sideBySide is how many broken operators are tried at a time: each of them is mostly waited for.
-const sideBySide = 5
 
 // mutant is an operator with a flaw, the behaviour that it lacks, and a part of what the kit says then.
 type mutant struct {
@@ -38,24 +34,45 @@ func (m mutant) operator() operatortest.Operator {
 	return operator
 }
 
-// catches declares a spec that tries broken operators, some at a time, and fails for those that are not caught.
+// catches declares a spec that tries broken operators, and fails for those that are not caught.
 func catches(kind string, operators ...mutant) {
-	It("catches every operator that "+kind, func(ctx SpecContext) {
-		free := make(chan struct{}, sideBySide)
-		errs := make([]error, len(operators))
-		var all sync.WaitGroup
-		for i, each := range operators {
-			all.Go(func() {
-				free <- struct{}{}
-				defer func() { <-free }()
-				if err := tryReport(ctx, each.lacking, each.operator(), each.report); err != nil {
-					errs[i] = fmt.Errorf("one that %s: %w", each.flaw, err)
-				}
-			})
+	tries := make([]func(context.Context) error, len(operators))
+	for i, each := range operators {
+		tries[i] = func(ctx context.Context) error {
+			if err := tryReport(ctx, each.lacking, each.operator(), each.report); err != nil {
+				return fmt.Errorf("one that %s: %w", each.flaw, err)
+			}
+			return nil
 		}
-		all.Wait()
-		Expect(errors.Join(errs...)).NotTo(HaveOccurred())
-	})
+	}
+	inPool("catches every operator that "+kind, tries...)
+}
+
+// twin is a sound operator that resembles a broken one, and behaviours that it has.
+type twin struct {
+	sound      mutation
+	behaviours []behaviour
+}
+
+// accepts declares a spec that tries sound operators, and fails for those that are caught.
+func accepts(kind string, operators ...twin) {
+	tries := make([]func(context.Context) error, len(operators))
+	for i, each := range operators {
+		tries[i] = func(ctx context.Context) error {
+			runner, err := trial.NewRunner(ctx, gadgetOperator(each.sound), cluster)
+			if err != nil {
+				return err
+			}
+			defer runner.Close()
+			for _, behaviour := range each.behaviours {
+				if err := behaviour.try(ctx, runner); err != nil {
+					return fmt.Errorf("one that %s lacks %s: %w", each.sound, behaviour.name, err)
+				}
+			}
+			return nil
+		}
+	}
+	inPool("accepts every operator that "+kind, tries...)
 }
 
 // expectCaught is for an operator that must be tried alone, for it disturbs the whole process.

@@ -185,31 +185,25 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-var _ = DescribeTable("an operator that makes more, or nothing, is not caught for it", func(ctx SpecContext, sound mutation, behaviours ...behaviour) {
-	runner, err := trial.NewRunner(ctx, gadgetOperator(sound), cluster)
-	Expect(err).NotTo(HaveOccurred())
-	defer runner.Close()
-	for _, behaviour := range behaviours {
-		Expect(behaviour.try(ctx, runner)).To(Succeed(), behaviour.name)
-	}
-},
-	func(sound mutation, _ ...behaviour) string { return "one that " + string(sound) },
-	Entry(nil, restoresToken, drift),
-	Entry(nil, declaresSecret, converges, deletion),
-	Entry(nil, makesNothing, converges, silent, failover),
-	Entry(nil, observesInStatus, converges, update),
-	Entry(nil, warnsTwice, collision),
-	Entry(nil, selectsOwn, neighbours),
-	Entry(nil, recoversItself, converges),
-	Entry(nil, copiesSecret, secrets),
-	Entry(nil, patchesByName, failover),
-	Entry(nil, keepsLast, growth),
-	Entry(nil, startsWorkers, growth),
-	Entry(nil, hasPhase, converges, update, transitions, misoperation, deletion),
-	Entry(nil, warnsOnly, misoperation),
-	Entry(nil, runsPods, misoperation),
-	Entry(nil, needsSecret, misoperation),
-)
+var _ = Describe("the test kit", func() {
+	accepts("makes more, or nothing, and is sound",
+		twin{restoresToken, []behaviour{drift}},
+		twin{declaresSecret, []behaviour{converges, deletion}},
+		twin{makesNothing, []behaviour{converges, silent, failover}},
+		twin{observesInStatus, []behaviour{converges, update}},
+		twin{warnsTwice, []behaviour{collision}},
+		twin{selectsOwn, []behaviour{neighbours}},
+		twin{recoversItself, []behaviour{converges}},
+		twin{copiesSecret, []behaviour{secrets}},
+		twin{patchesByName, []behaviour{failover}},
+		twin{keepsLast, []behaviour{growth}},
+		twin{startsWorkers, []behaviour{growth}},
+		twin{hasPhase, []behaviour{converges, update, transitions, misoperation, deletion}},
+		twin{warnsOnly, []behaviour{misoperation}},
+		twin{runsPods, []behaviour{misoperation}},
+		twin{needsSecret, []behaviour{misoperation}},
+	)
+})
 
 var _ = It("the behaviours that disturb children are not taken for tried where there are none", func() {
 	Expect(drift.needsChild).To(BeTrue())

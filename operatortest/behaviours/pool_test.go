@@ -1,0 +1,89 @@
+package behaviours
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// sideBySide is how many operators of the pool are tried at a time: each of them is mostly waited for.
+const sideBySide = 10
+
+// pool tries the operators of several specs side by side. The first of these specs begins with those of all, so that no spec waits for
+// the slowest operator of another one. Other specs begin when the pool is at rest.
+var pool struct {
+	attempts []*attempt
+	slots    chan struct{}
+	running  sync.WaitGroup
+	// ctx ends what is still tried when the suite ends.
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+type attempt struct {
+	try   func(context.Context) error
+	begin sync.Once
+	done  chan struct{}
+	err   error
+}
+
+const pooled = "pooled"
+
+// inPool declares a spec that succeeds if all tries do.
+func inPool(text string, tries ...func(context.Context) error) {
+	own := make([]*attempt, len(tries))
+	for i, try := range tries {
+		own[i] = &attempt{try: try, done: make(chan struct{})}
+	}
+	pool.attempts = append(pool.attempts, own...)
+	It(text, Label(pooled), func(ctx SpecContext) {
+		begin(own)
+		if suite, _ := GinkgoConfiguration(); len(suite.FocusStrings)+len(suite.FocusFiles)+len(suite.SkipStrings)+len(suite.SkipFiles) == 0 {
+			begin(pool.attempts)
+		}
+		var errs []error
+		for _, each := range own {
+			select {
+			case <-each.done:
+				errs = append(errs, each.err)
+			case <-ctx.Done():
+				errs = append(errs, context.Cause(ctx))
+			}
+		}
+		Expect(errors.Join(errs...)).NotTo(HaveOccurred())
+	})
+}
+
+func begin(attempts []*attempt) {
+	if pool.slots == nil {
+		pool.slots = make(chan struct{}, sideBySide)
+		pool.ctx, pool.cancel = context.WithCancel(context.Background())
+	}
+	for _, each := range attempts {
+		each.begin.Do(func() {
+			pool.running.Go(func() {
+				defer close(each.done)
+				pool.slots <- struct{}{}
+				defer func() { <-pool.slots }()
+				each.err = each.try(pool.ctx)
+			})
+		})
+	}
+}
+
+var _ = BeforeEach(func() {
+	if !slices.Contains(CurrentSpecReport().Labels(), pooled) {
+		pool.running.Wait()
+	}
+})
+
+var _ = AfterSuite(func() {
+	if pool.cancel != nil {
+		pool.cancel()
+		pool.running.Wait()
+	}
+})
