@@ -75,8 +75,9 @@ type Trial struct {
 	// Remark says what the trial could not try, if anything.
 	Remark  string `json:"remark,omitempty"`
 	Failure string `json:"failure,omitempty"`
-	// Timeline are the requests of a failed trial.
-	Timeline []Request `json:"timeline,omitempty"`
+	// Timeline are the requests of a failed trial and the watch events that reached its operators, for each operator in the order
+	// of time.
+	Timeline []Entry `json:"timeline,omitempty"`
 	// Namespace is where a failed trial was.
 	Namespace string `json:"namespace,omitempty"`
 	// Logs are what the operators of a failed trial printed, if it was kept.
@@ -90,16 +91,17 @@ type Log struct {
 	LastLines string `json:"lastLines"`
 }
 
-// Request is one request of a trial's operators.
-type Request struct {
+// Entry is one request of a trial's operators, or one watch event that reached them.
+type Entry struct {
 	// Operator counts the operators of a trial from 1: after a crash there is another one.
 	Operator int `json:"operator"`
 	// Seconds counts from the operator's start.
 	Seconds float64 `json:"seconds"`
-	// What is the verb and the resource, Object what it was for, as namespace/name.
+	// What is the verb of a request, or the type of a watch event such as ADDED, and the resource. Object is what it was about, as
+	// namespace/name.
 	What   string `json:"what"`
 	Object string `json:"object"`
-	// Reply is the status of the reply, and what else became of the request.
+	// Reply is the status of the reply, and what else became of the request; of a watch event, the object's resource version.
 	Reply string `json:"reply"`
 	// Injected says that the kit disturbed the request, or that it failed.
 	Injected bool `json:"injected,omitempty"`

@@ -16,8 +16,9 @@ func example() *Report {
 		{Name: "converges", Promise: "gets there", Result: Passed, Trials: []Trial{{ID: "converges/sample-a", Name: "sample a", Result: Passed, Seconds: 1.25, Requests: 9, Writes: 4}}},
 		{Name: "crash", Promise: "survives", Result: Failed, Failure: "behaviour \"crash\": <lost>\nmore", Advice: "look <there>", Trials: []Trial{
 			{ID: "crash/1", Name: "before create", Result: Passed, Requests: 3},
-			{ID: "crash/2", Name: "after create", Result: Failed, Failure: "expected <one>\nfound two", Requests: 5, Timeline: []Request{
+			{ID: "crash/2", Name: "after create", Result: Failed, Failure: "expected <one>\nfound two", Requests: 5, Timeline: []Entry{
 				{Operator: 1, Seconds: 0.5, What: "create secrets", Object: "a/b", Reply: "201", Injected: true},
+				{Operator: 1, Seconds: 0.6, What: "ADDED secrets", Object: "a/b", Reply: "resource version 7"},
 			}, Logs: []Log{{File: "logs/a.log", LastLines: "its last lines:\ngoodbye"}}},
 		}},
 		{Name: "collision", Promise: "reports", Result: Passed, LeftOut: map[string]string{"event": "by a condition only"}},

@@ -2,6 +2,8 @@ package traffic
 
 import (
 	"encoding/json"
+	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
@@ -12,6 +14,25 @@ type Version struct {
 	ResourceVersion string
 	// Deleted tells that the watch has shown the object's end.
 	Deleted bool
+}
+
+// Event is a watch event that has reached the operator.
+type Event struct {
+	Type apiwatch.EventType
+	// Group and Resource are those of the watch.
+	Group, Resource string
+	// Namespace, Name and Version are the object's; Version is its resource version.
+	Namespace, Name, Version string
+	// At is when the operator could read the event, counted from the Tap's beginning.
+	At time.Duration
+}
+
+// Events returns all watch events that have reached the operator so far, in their order. Those with which a watch begins, in place of a
+// list, are among them.
+func (t *Tap) Events() []Event {
+	t.eventsMu.Lock()
+	defer t.eventsMu.Unlock()
+	return slices.Clone(t.events)
 }
 
 // Watching counts the matching watches that are open.
@@ -47,9 +68,17 @@ func (t *Tap) Shown(match func(Request) bool, uid types.UID) []Version {
 	return shown
 }
 
-// note remembers the version of an object that is delivered.
+// note remembers an event about an object that is delivered.
 func (w *watch) note(event json.RawMessage) {
-	if kind, object := decode(event); object != nil {
-		w.shown[object.UID] = Version{ResourceVersion: object.ResourceVersion, Deleted: kind == apiwatch.Deleted}
+	kind, object := decode(event)
+	if object == nil {
+		return
 	}
+	w.shown[object.UID] = Version{ResourceVersion: object.ResourceVersion, Deleted: kind == apiwatch.Deleted}
+	w.tap.eventsMu.Lock()
+	defer w.tap.eventsMu.Unlock()
+	w.tap.events = append(w.tap.events, Event{
+		Type: kind, Group: w.request.Group, Resource: w.request.Resource,
+		Namespace: object.Namespace, Name: object.Name, Version: object.ResourceVersion, At: w.tap.Now(),
+	})
 }

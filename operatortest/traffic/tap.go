@@ -66,6 +66,9 @@ type Tap struct {
 	// watches are the open ones, holds the matches that keep their events back.
 	watches map[*watch]struct{}
 	holds   map[*hold]struct{}
+
+	eventsMu sync.Mutex
+	events   []Event
 }
 
 // New returns a Tap that lets everything pass.

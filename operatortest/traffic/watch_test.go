@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,6 +169,13 @@ func TestHold(t *testing.T) {
 			}
 			server.events <- event("MODIFIED", "b", 5)
 			g.Expect(next(g, seen)).To(Equal("MODIFIED b 5"), "what follows is not held")
+
+			var events []string
+			for _, each := range tap.Events() {
+				g.Expect(each.Resource).To(Equal("configmaps"))
+				events = append(events, fmt.Sprintf("%s %s %s", each.Type, each.Name, each.Version))
+			}
+			g.Expect(events).To(Equal(slices.Concat([]string{"ADDED a 1"}, test.want, []string{"MODIFIED b 5"})), "what reached the operator is on record")
 		})
 	}
 }

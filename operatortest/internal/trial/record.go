@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"regexp"
@@ -8,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"example.com/operator-workshop/operatortest/report"
+	"example.com/operator-workshop/operatortest/traffic"
 )
 
 // Record is what is known of a trial when it has ended.
@@ -75,17 +79,16 @@ func (runner *Runner) record(ctx context.Context, name string, began time.Time, 
 	made := Record{Behaviour: behaviour, Began: began, Trial: report.Trial{
 		ID: id(behaviour, name), Name: name, Result: report.Passed, Remark: t.Remark, Seconds: time.Since(began).Seconds(),
 	}}
-	for i, log := range t.Logs() {
-		made.Requests += len(log)
-		for _, request := range log {
+	for i, instance := range t.instances {
+		requests := instance.Tap.Requests()
+		made.Requests += len(requests)
+		for _, request := range requests {
 			if request.IsWrite() {
 				made.Writes++
 			}
-			if err != nil {
-				made.Timeline = append(made.Timeline, report.Request{
-					Operator: i + 1, Seconds: request.At.Seconds(), What: request.Kind(), Object: request.Target(), Reply: request.Result(), Injected: request.Note != "" || request.Status >= http.StatusBadRequest,
-				})
-			}
+		}
+		if err != nil {
+			made.Timeline = append(made.Timeline, timeline(i+1, requests, instance.Tap.Events())...)
 		}
 	}
 	if err != nil {
@@ -94,6 +97,26 @@ func (runner *Runner) record(ctx context.Context, name string, began time.Time, 
 	runner.mu.Lock()
 	defer runner.mu.Unlock()
 	runner.records = append(runner.records, made)
+}
+
+// timeline puts an operator's requests and the watch events that reached it into the order of time.
+func timeline(operator int, requests []traffic.Request, events []traffic.Event) []report.Entry {
+	var entries []report.Entry
+	for _, request := range requests {
+		entries = append(entries, report.Entry{
+			Operator: operator, Seconds: request.At.Seconds(), What: request.Kind(), Object: request.Target(), Reply: request.Result(),
+			Injected: request.Note != "" || request.Status >= http.StatusBadRequest,
+		})
+	}
+	for _, event := range events {
+		entries = append(entries, report.Entry{
+			Operator: operator, Seconds: event.At.Seconds(),
+			What:   string(event.Type) + " " + schema.GroupResource{Group: event.Group, Resource: event.Resource}.String(),
+			Object: strings.TrimPrefix(event.Namespace+"/"+event.Name, "/"), Reply: "resource version " + event.Version,
+		})
+	}
+	slices.SortStableFunc(entries, func(a, b report.Entry) int { return cmp.Compare(a.Seconds, b.Seconds) })
+	return entries
 }
 
 // Trials are the trials of a behaviour that have ended, in the order in which they began.
