@@ -144,7 +144,7 @@ func (c *Copy) judge(step Step, found outcome) *Finding {
 		for i, failure := range found.failures {
 			switch {
 			case i == 0:
-				all = append(all, failure.name+":\n"+failure.message)
+				all = append(all, failure.name+":\n"+shorten(failure.message))
 			case i <= furtherFailures:
 				all = append(all, "also: "+failure.name)
 			}
@@ -169,6 +169,23 @@ func (c *Copy) judge(step Step, found outcome) *Finding {
 		return nil
 	}
 	return finding
+}
+
+// longestLine and mostLines bound the message of a test: a library may print a whole object in Go's notation.
+const longestLine, mostLines = 400, 40
+
+// shorten leaves out the middle of long lines, since a message says at its ends what and why, and what follows many lines.
+func shorten(message string) string {
+	lines := strings.Split(strings.TrimSpace(message), "\n")
+	for i, line := range lines {
+		if letters := []rune(line); len(letters) > longestLine {
+			lines[i] = string(letters[:longestLine/2]) + " [...] " + string(letters[len(letters)-longestLine/2:])
+		}
+	}
+	if more := len(lines) - mostLines; more > 0 {
+		lines = append(lines[:mostLines], fmt.Sprintf("(%d more lines)", more))
+	}
+	return strings.Join(lines, "\n")
 }
 
 func firstLines(text string, most int) string {

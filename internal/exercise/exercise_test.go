@@ -253,6 +253,21 @@ func TestAFindingNamesAFewTests(t *testing.T) {
 	}
 }
 
+func TestAMessageIsShort(t *testing.T) {
+	long := "begin" + strings.Repeat("ä", 5000) + "end"
+	found := shorten(long + strings.Repeat("\nline", 60))
+	lines := strings.Split(found, "\n")
+	if len(lines) != mostLines+1 || lines[mostLines] != "(21 more lines)" || lines[1] != "line" {
+		t.Errorf("found %d lines, the last of them %q", len(lines), lines[len(lines)-1])
+	}
+	if first := []rune(lines[0]); len(first) > longestLine+10 || !strings.HasPrefix(lines[0], "begin") || !strings.HasSuffix(lines[0], "end") {
+		t.Errorf("the long line has %d letters: %s", len(first), lines[0])
+	}
+	if unchanged := "a\n  b"; shorten(unchanged) != unchanged {
+		t.Errorf("changed %q to %q", unchanged, shorten(unchanged))
+	}
+}
+
 func TestGoFilesAreOpenedFirst(t *testing.T) {
 	names := []string{"b.go", "a.yaml", "z.md", "a.go"}
 	slices.SortFunc(names, goFirst)
