@@ -44,6 +44,7 @@ var behaviours = []behaviour{
 	crash,
 	faults,
 	stale,
+	timeTravel,
 	leastPrivilege,
 	failover,
 	secrets,

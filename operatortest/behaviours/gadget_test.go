@@ -227,7 +227,11 @@ func (r *gadgetReconciler) removeRenamed(ctx context.Context, gadget *unstructur
 	for i := range list.Items {
 		made := &list.Items[i]
 		if metav1.IsControlledBy(made, gadget) && made.Name != desiredConfigMap(gadget).Name {
-			if err := client.IgnoreNotFound(r.Delete(ctx, made, client.Preconditions{UID: &made.UID})); err != nil {
+			preconditions := client.Preconditions{UID: &made.UID}
+			if r.flaw == deletesByName {
+				preconditions.UID = nil
+			}
+			if err := client.IgnoreNotFound(r.Delete(ctx, made, preconditions)); err != nil {
 				return err
 			}
 		}

@@ -28,6 +28,10 @@ func (r *gadgetReconciler) beforeCleanup(ctx context.Context, gadget *unstructur
 		_, err = r.applyConfigMap(ctx, gadget)
 	case readsLast:
 		err = r.Get(ctx, client.ObjectKeyFromObject(desiredConfigMap(gadget)), &corev1.ConfigMap{})
+	case cleansByName:
+		return false, client.IgnoreNotFound(r.Delete(ctx, desiredConfigMap(gadget)))
+	case cleansOwn:
+		return false, r.deleteOwned(ctx, gadget)
 	case cleansMade:
 		return observedGeneration(gadget) == 0, nil
 	}

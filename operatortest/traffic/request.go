@@ -31,6 +31,8 @@ type Request struct {
 	DryRun bool
 	// Confined tells that the operator asked for all namespaces, and [Tap.Confine] showed it Namespace only.
 	Confined bool
+	// Past is the revision as of which [Tap.ShowPast] had a list answered. Empty for the present.
+	Past string
 	// Path is the URL's path.
 	Path string
 
@@ -90,6 +92,9 @@ func (r Request) Result() string {
 	result := "no reply yet"
 	if r.Status != 0 {
 		result = fmt.Sprint(r.Status)
+	}
+	if r.Past != "" {
+		result += ", as of revision " + r.Past
 	}
 	if r.Note != "" {
 		result += ", " + r.Note

@@ -61,6 +61,8 @@ type Tap struct {
 	dead bool
 	// confine changes a request that is for all namespaces. Nil if the operator may see all of them.
 	confine func(*http.Request, *Request)
+	// past is what lists show, nil for the present.
+	past *past
 	// killed is closed by Kill.
 	killed chan struct{}
 	// watches are the open ones, holds the matches that keep their events back.

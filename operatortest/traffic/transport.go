@@ -39,7 +39,11 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	t.tap.confined(request, &parsed)
+	answer := t.tap.fromPast(request, &parsed)
 	entry, action := t.tap.begin(parsed)
+	if action.Answer == nil {
+		action.Answer = answer
+	}
 	if action.Hold != nil {
 		select {
 		case <-action.Hold:

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,20 +29,26 @@ func (t *Trial) Follow() (end func()) {
 	return func() { t.store.unfollow(t.Namespace) }
 }
 
+// FirstVersion is a copy of the first version of a resource that matches, of those that were seen since [Trial.Follow]. Nil if none does.
+func (t *Trial) FirstVersion(uid types.UID, matches func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
+	for _, version := range t.store.versions(t.Namespace) {
+		if version = version.DeepCopy(); version.GetUID() == uid && matches(version) {
+			return version
+		}
+	}
+	return nil
+}
+
 // CheckClaim returns an error if the status of a new resource said that its spec is met when that was not so yet. The end
 // alone would not show it. Follow must have been called before the resource was created.
 //
 // The first such version is compared with what the API server held at that moment: all kinds share the revisions of etcd, and
 // a list can ask for an earlier one. Nothing else has changed the children of a new resource, so a cache that lags behind is no excuse.
 func (t *Trial) CheckClaim(ctx context.Context, resource *unstructured.Unstructured) error {
-	versions := t.store.versions(t.Namespace)
-	first := slices.IndexFunc(versions, func(version *unstructured.Unstructured) bool {
-		return version.GetUID() == resource.GetUID() && t.Met(version.DeepCopy()) == nil
-	})
-	if first < 0 {
+	claim := t.FirstVersion(resource.GetUID(), func(version *unstructured.Unstructured) bool { return t.Met(version) == nil })
+	if claim == nil {
 		return errors.New("expected the watch to have shown a version of the resource whose status says that it is met\nfound none")
 	}
-	claim := versions[first].DeepCopy()
 	for _, declared := range t.Operator.Children {
 		if err := t.heldThen(ctx, declared, claim); err != nil {
 			return fmt.Errorf("expected the first status that says that the spec is met to be true when it was written\nfound, at resourceVersion %s: %w",

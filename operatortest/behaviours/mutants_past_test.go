@@ -1,0 +1,44 @@
+package behaviours
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Flaws that show when an operator sees the past.
+const (
+	deletesByName mutation = "deletes the ConfigMap of an earlier name, whichever ConfigMap that is by now"
+	cleansByName  mutation = "deletes the ConfigMap of a deleted gadget, whichever ConfigMap that is by now"
+	// cleansOwn is sound.
+	cleansOwn mutation = "deletes the very ConfigMap that it knows of a deleted gadget"
+)
+
+// deleteOwned deletes the ConfigMap of a gadget that is being deleted, if it is the one in the cache.
+func (r *gadgetReconciler) deleteOwned(ctx context.Context, gadget *unstructured.Unstructured) error {
+	found := &corev1.ConfigMap{}
+	err := r.Get(ctx, client.ObjectKeyFromObject(desiredConfigMap(gadget)), found)
+	if err != nil || !metav1.IsControlledBy(found, gadget) {
+		return client.IgnoreNotFound(err)
+	}
+	err = r.Delete(ctx, found, client.Preconditions{UID: &found.UID})
+	if apierrors.IsConflict(err) {
+		return nil // it is gone, and another one has its name
+	}
+	return client.IgnoreNotFound(err)
+}
+
+var _ = Describe("the test kit", func() {
+	catches("takes the past for the present",
+		mutant{timeTravel, deletesByName, "shown a past in which the spec was another one, and nothing had been done about it:\n"},
+		mutant{timeTravel, cleansByName, "expected ConfigMap settings to stay, for it belongs to the present"},
+		mutant{timeTravel, picksAnotherName, "ConfigMap/settings-2"},
+	)
+
+	accepts("knows the past when it sees it", twin{cleansOwn, []behaviour{timeTravel, deletion}})
+})

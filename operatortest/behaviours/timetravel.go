@@ -1,0 +1,214 @@
+package behaviours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// timeTravel is the third pattern of the paper on Sieve (OSDI 2022), after the two in stale: an operator that is started
+// again connects to another API server, whose watch cache lags behind, and sees for a second time what it has acted on already.
+var timeTravel = behaviour{
+	name:    "time-travel",
+	promise: "does no harm when it is started again and an API server that lags behind shows it the past",
+	advice: "deletes and other writes that can't be taken back: send the UID of what was read as a precondition, or read it from the API server and not from the cache first; " +
+		"give a child a name that follows from the resource; take \"already exists\" and a conflict for what they are: the cache is out of date, so return the error and look again",
+	check: func(ctx context.Context, runner *trial.Runner) error {
+		change, err := runner.OtherSpec(ctx)
+		if err != nil {
+			return err
+		}
+		past := []journey{
+			{"the resource had no children yet", unmade},
+			{"the spec was another one, and nothing had been done about it", changeAndBack(change)},
+			{"the resource was an earlier one of the same name, and was being deleted", makeAgain},
+		}
+		return trial.Each(ctx, len(past), func(ctx context.Context, i int) error {
+			err := runner.Try(ctx, past[i].what, func(ctx context.Context, t *trial.Trial) error {
+				return (&traveller{Trial: t}).travel(ctx, past[i])
+			})
+			if err != nil {
+				return fmt.Errorf("shown a past in which %s:\n%w", past[i].what, err)
+			}
+			return nil
+		})
+	},
+}
+
+// journey is a past that an operator is shown. live brings a resource through it and to rest, and leaves its revision.
+type journey struct {
+	what string
+	live func(context.Context, *traveller) error
+}
+
+// traveller is a trial whose second operator is shown the past.
+type traveller struct {
+	*trial.Trial
+	operator *trial.Instance
+	resource *unstructured.Unstructured
+	// revision is the resource version that the past ends with. Empty if there is no such past.
+	revision string
+}
+
+func (t *traveller) travel(ctx context.Context, past journey) error {
+	t.operator = t.Start(operatortest.RunOptions{})
+	if err := past.live(ctx, t); err != nil || t.revision == "" {
+		return err
+	}
+	made, err := t.childrenNow(ctx)
+	if err != nil {
+		return err
+	}
+	wanted, err := t.State(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.operator.Kill(); err != nil {
+		return err
+	}
+	seen, err := t.RequestsFor(append(t.ChildKinds(), t.Sample.GroupVersionKind())...)
+	if err != nil {
+		return err
+	}
+	tap := traffic.New()
+	catchUp := tap.ShowPast(t.revision, seen)
+	t.operator = t.StartOn(tap, operatortest.RunOptions{})
+	if err := t.WaitSynced(ctx, t.operator); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(tap.Requests(), func(request traffic.Request) bool { return request.Past != "" }) {
+		t.Remark = "the operator asks for nothing that may come from a cache, so it saw the present only"
+	}
+	catchUp()
+	if err := t.ConvergeTo(ctx, t.resource, wanted, "the same end as before, once the operator sees the present"); err != nil {
+		return err
+	}
+	if err := t.WaitSynced(ctx, t.operator); err != nil {
+		return err
+	}
+	kept, err := t.childrenNow(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range made.names {
+		if kept.uids[name] != made.uids[name] {
+			return fmt.Errorf("expected %s to stay, for it belongs to the present\nfound that it was deleted and made again: what it held is lost", name)
+		}
+	}
+	return nil
+}
+
+// children are those of a resource, in the order of their declarations.
+type children struct {
+	names []string
+	uids  map[string]types.UID
+}
+
+func (t *traveller) childrenNow(ctx context.Context) (children, error) {
+	found := children{uids: map[string]types.UID{}}
+	err := t.Children(ctx, t.resource, func(_ operatortest.Child, child *unstructured.Unstructured) error {
+		name := child.GetKind() + " " + child.GetName()
+		found.names, found.uids[name] = append(found.names, name), child.GetUID()
+		return nil
+	})
+	return found, err
+}
+
+// makeNew brings a new resource to rest.
+func makeNew(ctx context.Context, t *traveller) error {
+	t.resource = t.Resource(nil)
+	if err := t.Create(ctx, t.resource); err != nil {
+		return err
+	}
+	t.revision = t.resource.GetResourceVersion()
+	return t.rest(ctx)
+}
+
+func (t *traveller) rest(ctx context.Context) error {
+	if err := t.Converge(ctx, t.resource); err != nil {
+		return err
+	}
+	return t.WaitAtRest(ctx, t.operator)
+}
+
+// changeAndBack changes the spec, and changes it back when that was done.
+func changeAndBack(change map[string]any) func(context.Context, *traveller) error {
+	return func(ctx context.Context, t *traveller) error {
+		if err := makeNew(ctx, t); err != nil {
+			return err
+		}
+		before, _, err := unstructured.NestedMap(t.resource.Object, "spec")
+		if err != nil {
+			return err
+		}
+		if err := t.SetSpec(ctx, t.resource, change); err != nil {
+			return err
+		}
+		t.revision = t.resource.GetResourceVersion()
+		if err := t.rest(ctx); err != nil {
+			return err
+		}
+		if err := t.Allows(ctx, t.resource, before); err != nil {
+			if !trial.Refused(err) {
+				return err
+			}
+			t.revision, t.Remark = "", "the API server refuses to change the spec back, so there is no such past"
+			return nil
+		}
+		if err := t.SetSpec(ctx, t.resource, before); err != nil {
+			return err
+		}
+		return t.rest(ctx)
+	}
+}
+
+// unmade is the life of a new resource. The past ends when the operator has put its finalizer on, or right at the beginning if it has none.
+func unmade(ctx context.Context, t *traveller) error {
+	defer t.Follow()()
+	if err := makeNew(ctx, t); err != nil {
+		return err
+	}
+	held := t.FirstVersion(t.resource.GetUID(), func(version *unstructured.Unstructured) bool { return len(version.GetFinalizers()) > 0 })
+	if held != nil {
+		t.revision = held.GetResourceVersion()
+	}
+	return nil
+}
+
+// makeAgain deletes the resource, and makes another one of its name. Without a finalizer there is no time in which it is being
+// deleted, and the past ends right before.
+func makeAgain(ctx context.Context, t *traveller) error {
+	defer t.Follow()()
+	if err := makeNew(ctx, t); err != nil {
+		return err
+	}
+	old := t.resource
+	if err := t.Get(ctx, old); err != nil {
+		return err
+	}
+	if err := t.Delete(ctx, old); err != nil {
+		return err
+	}
+	if err := t.WaitGone(ctx, old, "it was made and deleted"); err != nil {
+		return err
+	}
+	past := old.GetResourceVersion()
+	if len(old.GetFinalizers()) > 0 {
+		ending := t.FirstVersion(old.GetUID(), func(version *unstructured.Unstructured) bool { return version.GetDeletionTimestamp() != nil })
+		if ending == nil {
+			return errors.New("expected the watch to have shown a version of the resource with a deletionTimestamp\nfound none")
+		}
+		past = ending.GetResourceVersion()
+	}
+	err := makeNew(ctx, t)
+	t.revision = past
+	return err
+}
