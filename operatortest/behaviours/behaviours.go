@@ -43,6 +43,7 @@ var behaviours = []behaviour{
 	neighbours,
 	crash,
 	faults,
+	history,
 	stale,
 	timeTravel,
 	leastPrivilege,

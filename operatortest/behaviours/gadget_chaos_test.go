@@ -100,6 +100,9 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	waitsForEver:     (*gadgetReconciler).accumulate,
 	keepsAll:         (*gadgetReconciler).accumulate,
 	watchesForEach:   (*gadgetReconciler).accumulate,
+	startsOver:       (*gadgetReconciler).keepDirectly,
+	blanksFirst:      (*gadgetReconciler).keepDirectly,
+	replacesChanged:  (*gadgetReconciler).keepDirectly,
 	keepsLast:        (*gadgetReconciler).accumulate,
 	startsWorkers:    (*gadgetReconciler).accumulate,
 }

@@ -31,8 +31,9 @@ func newLifecycle(ctx context.Context, runner *trial.Runner) (*lifecycle, error)
 }
 
 // runLifecycle plays a lifecycle to its end. The resource must get to where a fresh one
-// gets, and leave nothing. A hook runs at the end of each phase, before it is looked at again.
+// gets, and leave nothing; what its children went through is noted. A hook runs at the end of each phase, before it is looked at again.
 func runLifecycle(ctx context.Context, t *trial.Trial, life *lifecycle, hook func(context.Context) error) error {
+	defer t.Follow()()
 	resource := t.Resource(nil)
 	phases := []struct {
 		begin, end func() error
@@ -66,5 +67,5 @@ func runLifecycle(ctx context.Context, t *trial.Trial, life *lifecycle, hook fun
 			return err
 		}
 	}
-	return nil
+	return t.NoteHistory()
 }

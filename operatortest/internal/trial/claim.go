@@ -23,7 +23,7 @@ import (
 // Claims is the part of the behaviour converges that looks at the first version of a status that says the spec is met.
 const Claims = "converges/order"
 
-// Follow keeps every version of the resources in the trial's namespace from now on, until the returned function is called.
+// Follow keeps every version of the resources and children in the trial's namespace from now on, until the returned function is called.
 func (t *Trial) Follow() (end func()) {
 	t.store.follow(t.Namespace)
 	return func() { t.store.unfollow(t.Namespace) }

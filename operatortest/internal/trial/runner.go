@@ -54,6 +54,8 @@ type Runner struct {
 	records []Record
 	// disclosed are the values of Secrets that trials have found where they don't belong, in words.
 	disclosed []string
+	// histories are those of the trials that noted theirs.
+	histories []Lived
 	// slots bounds how many trials run side by side.
 	slots *semaphore.Weighted
 	// prepared are the objects that Operator.Prepare made in one of the trials.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,12 +30,11 @@ type store struct {
 	mu sync.Mutex
 	// changes counts what was seen to change in each namespace.
 	changes map[string]int
-	// followed holds all versions of one kind's objects in some namespaces, in the order in which they were written.
+	// followed holds all versions of the objects in some namespaces, those of each kind in the order in which they were written.
 	followed map[string][]*unstructured.Unstructured
-	resource schema.GroupVersionKind
 }
 
-// newStore returns when the store has what exists now. The last kind is that of the operator's resources.
+// newStore returns when the store has what exists now.
 func newStore(ctx context.Context, config *rest.Config, mapper meta.RESTMapper, kinds []schema.GroupVersionKind) (*store, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -43,7 +43,7 @@ func newStore(ctx context.Context, config *rest.Config, mapper meta.RESTMapper, 
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	made := &store{
 		informers: map[schema.GroupVersionKind]cache.SharedIndexInformer{}, cancel: cancel,
-		changes: map[string]int{}, followed: map[string][]*unstructured.Unstructured{}, resource: kinds[len(kinds)-1],
+		changes: map[string]int{}, followed: map[string][]*unstructured.Unstructured{},
 	}
 	for _, kind := range kinds {
 		if err := made.watch(running, client, mapper, kind); err != nil {
@@ -74,7 +74,7 @@ func (s *store) watch(ctx context.Context, client dynamic.Interface, mapper meta
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.changes[namespace]++
-			s.note(kind, namespace, object)
+			s.note(namespace, object)
 		}
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -95,21 +95,20 @@ func (s *store) version(namespace string) int {
 	return s.changes[namespace] + s.changes[metav1.NamespaceNone] // what is cluster-scoped may be of any trial
 }
 
-// note keeps a version of a resource that is followed. Its label tells the trial of one that is cluster-scoped.
-func (s *store) note(kind schema.GroupVersionKind, namespace string, object any) {
+// note keeps a version of an object that is followed. The name of one that is cluster-scoped tells its trial.
+func (s *store) note(namespace string, object any) {
 	version, isObject := object.(*unstructured.Unstructured)
-	if !isObject || kind != s.resource {
+	if !isObject {
 		return
 	}
-	if namespace == metav1.NamespaceNone {
-		namespace = version.GetLabels()[trialLabel]
-	}
-	if versions, follows := s.followed[namespace]; follows {
-		s.followed[namespace] = append(versions, version)
+	for followed, versions := range s.followed {
+		if namespace == followed || namespace == metav1.NamespaceNone && strings.Contains(version.GetName(), followed) {
+			s.followed[followed] = append(versions, version)
+		}
 	}
 }
 
-// follow begins to keep the versions of the operator's resources in a namespace.
+// follow begins to keep the versions of the operator's resources and children in a namespace.
 func (s *store) follow(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

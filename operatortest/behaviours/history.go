@@ -1,0 +1,81 @@
+package behaviours
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// shownDepartures is how many findings a failure shows.
+const shownDepartures = 10
+
+// history looks at the lives of the behaviours crash and faults: a StatefulSet that was deleted and made again ends like any other, and
+// its data is lost. Its own life is for when it is tried alone.
+var history = behaviour{
+	name:    "history",
+	promise: "gets there without a detour when it was killed or requests failed: nothing is deleted and made again, nothing written back and forth",
+	advice: "what the operator does when it starts, or finds its work half done: take what is there as it is, and write only what differs; " +
+		"write a child in one request and not in steps; delete it only if it can't be changed",
+	after: crash.name,
+	check: func(ctx context.Context, runner *trial.Runner) error {
+		life, err := newLifecycle(ctx, runner)
+		if err != nil {
+			return err
+		}
+		writes, err := undisturbed(ctx, runner, life)
+		if err != nil {
+			return err
+		}
+		// Each operator is killed right after its first write, if that is the next one of an undisturbed life.
+		points := make([]*crashPoint, len(writes))
+		for i, each := range writes {
+			points[i] = &crashPoint{target: write{what: each.what, nth: 1}, recorded: writes}
+		}
+		if err := playCrashes(ctx, runner.Try, life, "killed right after one write after the other", points...); err != nil {
+			return err
+		}
+		return direct(runner)
+	},
+	afterAll: direct,
+}
+
+// direct returns an error if children went through more in a disturbed life than in the undisturbed one.
+func direct(runner *trial.Runner) error {
+	var reference trial.History
+	var disturbed []trial.Lived
+	for _, lived := range runner.Histories() {
+		if behaviourOf(lived.Trial) == "" {
+			reference = lived.History
+		} else {
+			disturbed = append(disturbed, lived)
+		}
+	}
+	trials := map[string][]string{}
+	var found []string
+	for _, lived := range disturbed {
+		for _, departure := range lived.Beyond(reference) {
+			if len(trials[departure]) == 0 {
+				found = append(found, departure)
+			}
+			trials[departure] = append(trials[departure], lived.Trial)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	slices.Sort(found)
+	var lines []string
+	for _, departure := range found[:min(len(found), shownDepartures)] {
+		lines = append(lines, fmt.Sprintf("%s, in the trial %s", departure, trials[departure][0]))
+		if more := len(trials[departure]) - 1; more > 0 {
+			lines[len(lines)-1] += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	if more := len(found) - shownDepartures; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("expected the children to go through the same whether the operator is disturbed or not\nfound\n%s", strings.Join(lines, "\n"))
+}

@@ -1,0 +1,58 @@
+package behaviours
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Flaws that the end does not show.
+const (
+	startsOver  mutation = "deletes what it finds half done when it starts, and makes it again"
+	blanksFirst mutation = "empties a ConfigMap that it finds half done when it starts, and fills it again"
+	// replacesChanged is sound.
+	replacesChanged mutation = "replaces its ConfigMap if the size has changed"
+)
+
+// keepDirectly looks after the ConfigMap with such a flaw.
+func (r *gadgetReconciler) keepDirectly(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if err := r.begin(ctx, gadget); err != nil {
+		return err
+	}
+	found := &corev1.ConfigMap{}
+	err := r.Get(ctx, client.ObjectKeyFromObject(desiredConfigMap(gadget)), found)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	_, running := r.memory.LoadOrStore(gadget.GetUID(), true)
+	halfDone := !running && observedGeneration(gadget) != gadget.GetGeneration()
+	switch owned := metav1.IsControlledBy(found, gadget); {
+	case !owned:
+	case r.flaw == replacesChanged && found.Data["size"] != desiredConfigMap(gadget).Data["size"], r.flaw == startsOver && halfDone:
+		return client.IgnoreNotFound(r.Delete(ctx, found, client.Preconditions{UID: &found.UID})) // its end is a reason to look again
+	case r.flaw == blanksFirst && halfDone:
+		blank := found.DeepCopy()
+		blank.Data["size"] = ""
+		if err := r.patchConfigMap(ctx, blank, found); err != nil {
+			return err
+		}
+	}
+	return r.keepConfigMap(ctx, gadget)
+}
+
+var _ = Describe("the test kit", func() {
+	catches("takes a detour when it was killed",
+		mutant{history, startsOver, "ConfigMap settings was made 2 times, and once in an undisturbed life, in the trial history/killed-right-after-one-write-after-the-other"},
+		mutant{history, blanksFirst, `data.size of ConfigMap settings went back to "`},
+	)
+
+	accepts("ends in the same state whatever happens",
+		twin{startsOver, []behaviour{crash, faults}},
+		twin{blanksFirst, []behaviour{crash}},
+		twin{replacesChanged, []behaviour{crash, faults, history}},
+	)
+})

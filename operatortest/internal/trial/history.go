@@ -1,0 +1,164 @@
+package trial
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// History is what the children in a trial have been through, by what can be counted: objects of a name that were made, and
+// fields that took on an earlier value again.
+type History map[string]int
+
+// Lived is the History of one trial.
+type Lived struct {
+	// Trial is the trial's ID. That of the life that nothing disturbs has no behaviour in it.
+	Trial string
+	History
+}
+
+// Beyond lists what happened more often than in a reference, in words.
+func (h History) Beyond(reference History) []string {
+	var found []string
+	for _, what := range slices.Sorted(maps.Keys(h)) {
+		if often := h[what]; often > reference[what] {
+			found = append(found, fmt.Sprintf("%s %s, and %s in an undisturbed life", what, times(often), times(reference[what])))
+		}
+	}
+	return found
+}
+
+func times(n int) string {
+	switch n {
+	case 0:
+		return "never"
+	case 1:
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// NoteHistory keeps what the children have been through since [Trial.Follow]. What is someone else's is none of them.
+func (t *Trial) NoteHistory() error {
+	history := History{}
+	made, lives := map[types.UID]bool{}, map[types.UID]*life{}
+	for _, version := range t.store.versions(t.Namespace) {
+		if version.GroupVersionKind() == t.Sample.GroupVersionKind() || !t.isChild(version) {
+			continue
+		}
+		uid, name := version.GetUID(), t.plainName(version)
+		if !made[uid] {
+			made[uid], lives[uid] = true, &life{now: map[string]string{}, earlier: map[string]map[string]bool{}}
+			history[name+" was made"]++
+		}
+		fields, err := fieldsOf(version)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		for field, value := range lives[uid].returned(fields) {
+			history[fmt.Sprintf("%s of %s went back to %s", field, name, t.plain(value))]++
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.histories = append(t.histories, Lived{Trial: t.id, History: history})
+	return nil
+}
+
+// Histories are those of all trials so far that noted theirs.
+func (runner *Runner) Histories() []Lived {
+	runner.mu.Lock()
+	defer runner.mu.Unlock()
+	return slices.Clone(runner.histories)
+}
+
+// isChild tells whether an object is the operator's work. One of a declared kind may be that of another controller, such as the pod of a ReplicaSet.
+func (t *Trial) isChild(object *unstructured.Unstructured) bool {
+	if t.isForeign(object) || object.GetName() == clusterCertificate {
+		return false
+	}
+	owner := metav1.GetControllerOfNoCopy(object)
+	return owner == nil || owner.Kind == t.Sample.GetKind() && owner.APIVersion == t.Sample.GetAPIVersion()
+}
+
+// plainName is the kind and the name of an object, without what differs each time.
+func (t *Trial) plainName(object *unstructured.Unstructured) string {
+	name := object.GetName()
+	if generated := object.GetGenerateName(); generated != "" {
+		name = generated + "*"
+	}
+	return object.GetKind() + " " + t.plain(name)
+}
+
+func (t *Trial) plain(text string) string {
+	return strings.ReplaceAll(text, t.Namespace, "<namespace>")
+}
+
+// life is what the fields of one object are, and were.
+type life struct {
+	now     map[string]string
+	earlier map[string]map[string]bool
+}
+
+// absent is the value of a field that is not there.
+const absent = "nothing"
+
+// returned takes in the next version of the object. It returns the fields that have an earlier value again, with that value.
+func (l *life) returned(fields map[string]string) map[string]string {
+	found := map[string]string{}
+	for field := range l.now {
+		if _, there := fields[field]; !there {
+			fields[field] = absent
+		}
+	}
+	for field, value := range fields {
+		before, known := l.now[field]
+		l.now[field] = value
+		if !known || value == before {
+			continue
+		}
+		if l.earlier[field] == nil {
+			l.earlier[field] = map[string]bool{}
+		}
+		l.earlier[field][before] = true
+		if l.earlier[field][value] {
+			found[field] = value
+		}
+	}
+	return found
+}
+
+// fieldsOf are the fields of an object that its owner writes, as JSON by their paths: not the status, nor what the API server keeps in the metadata.
+func fieldsOf(object *unstructured.Unstructured) (map[string]string, error) {
+	written := maps.Clone(object.Object)
+	delete(written, "status")
+	written["metadata"] = map[string]any{"labels": metadataOf(object, "labels"), "annotations": metadataOf(object, "annotations")}
+	fields := map[string]string{}
+	return fields, addFields(fields, "", written)
+}
+
+func metadataOf(object *unstructured.Unstructured, field string) any {
+	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", field)
+	return value
+}
+
+// addFields adds what is in a value. Lists are values of their own, for what is inserted into one moves the others.
+func addFields(fields map[string]string, path string, value any) error {
+	if nested, isMap := value.(map[string]any); isMap {
+		for key, inner := range nested {
+			if err := addFields(fields, strings.TrimPrefix(path+"."+key, "."), inner); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	content, err := json.Marshal(value)
+	fields[path] = string(content)
+	return err
+}
