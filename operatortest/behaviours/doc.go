@@ -23,7 +23,9 @@
 //	crash            killed before and after each of its writes, a new start ends the same;
 //	                 it may end with an error before its first write, and is started again
 //	faults           conflicts, throttling, errors, timeouts, lost replies and broken watches delay it only
+//	history          killed or with failing requests, it deletes, makes anew and writes back no more than undisturbed
 //	stale            an old view of the cluster leads to no duplicate and no lost change
+//	time-travel      started again, and shown the past by an API server that lags behind, it harms nothing of the present
 //	least-privilege  it runs under its own roles, and needs each of their rules
 //	failover         with leader election a second replica takes over, and two never write at once; a write of
 //	                 the first one that arrives late does no lasting harm
