@@ -54,6 +54,9 @@ func (r *gadgetReconciler) isAvailable(ctx context.Context, gadget *unstructured
 
 func (r *gadgetReconciler) applyDeployment(ctx context.Context, gadget *unstructured.Unstructured) error {
 	desired := desiredDeployment(gadget)
+	if r.flaw == claimsEarly {
+		desired.Spec.Template.Spec.Containers[0].Image = "gadget:slow" // else the pod may be ready by chance
+	}
 	if r.flaw == appliesAll {
 		desired.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
@@ -88,7 +91,7 @@ func (r *gadgetReconciler) setDeployment(changed, desired *appsv1.Deployment) {
 		return
 	}
 	container := &changed.Spec.Template.Spec.Containers[0]
-	container.Image = "gadget:1"
+	container.Image = desired.Spec.Template.Spec.Containers[0].Image
 	own := desired.Spec.Template.Spec.Containers[0].Env
 	if r.flaw == assignsEnv {
 		container.Env = own

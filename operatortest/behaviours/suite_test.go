@@ -26,7 +26,8 @@ const (
 const specTimeout = 30 * time.Second
 
 var cluster = &testcluster.Cluster{
-	CRDs: []string{"testdata/crd", "testdata/gadget/gadgets.yaml", "testdata/depot/depots.yaml"},
+	CRDs:   []string{"testdata/crd", "testdata/gadget/gadgets.yaml", "testdata/depot/depots.yaml"},
+	Stages: []string{"testdata/slow-pods.yaml"},
 }
 
 func TestOperatortest(t *testing.T) {

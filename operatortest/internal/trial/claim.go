@@ -32,8 +32,8 @@ func (t *Trial) Follow() (end func()) {
 // FirstVersion is a copy of the first version of a resource that matches, of those that were seen since [Trial.Follow]. Nil if none does.
 func (t *Trial) FirstVersion(uid types.UID, matches func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
 	for _, version := range t.store.versions(t.Namespace) {
-		if version = version.DeepCopy(); version.GetUID() == uid && matches(version) {
-			return version
+		if seen := version.DeepCopy(); seen.GetUID() == uid && matches(seen) {
+			return seen
 		}
 	}
 	return nil

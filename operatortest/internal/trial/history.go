@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // History is what the children in a trial have been through, by what can be counted: objects of a name that were made, and
@@ -44,20 +45,30 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// NoteHistory keeps what the children have been through since [Trial.Follow]. What is someone else's is none of them.
+// NoteHistory keeps what the children have been through since [Trial.Follow], until their resource was deleted: from then on it is a matter
+// of luck whether the operator repairs once more what the garbage collector takes. What is someone else's is no child.
 func (t *Trial) NoteHistory() error {
 	history := History{}
 	made, lives := map[types.UID]bool{}, map[types.UID]*life{}
-	for _, version := range t.store.versions(t.Namespace) {
-		if version.GroupVersionKind() == t.Sample.GroupVersionKind() || !t.isChild(version) {
+	versions := t.store.versions(t.Namespace)
+	end := t.endOf(versions)
+	for _, version := range versions {
+		if version.GroupVersionKind() == t.Sample.GroupVersionKind() || !t.isChild(version.Unstructured) {
 			continue
 		}
-		uid, name := version.GetUID(), t.plainName(version)
+		before, err := isBefore(version.Unstructured, end)
+		if err != nil {
+			return err
+		}
+		if !before {
+			continue
+		}
+		uid, name := version.GetUID(), t.plainName(version.Unstructured)
 		if !made[uid] {
 			made[uid], lives[uid] = true, &life{now: map[string]string{}, earlier: map[string]map[string]bool{}}
 			history[name+" was made"]++
 		}
-		fields, err := fieldsOf(version)
+		fields, err := fieldsOf(version.Unstructured)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
@@ -76,6 +87,25 @@ func (runner *Runner) Histories() []Lived {
 	runner.mu.Lock()
 	defer runner.mu.Unlock()
 	return slices.Clone(runner.histories)
+}
+
+// endOf is the version with which the end of the resource began. Nil if it is still there.
+func (t *Trial) endOf(versions []version) *unstructured.Unstructured {
+	for _, version := range versions {
+		if version.GroupVersionKind() == t.Sample.GroupVersionKind() && (version.gone || version.GetDeletionTimestamp() != nil) {
+			return version.Unstructured
+		}
+	}
+	return nil
+}
+
+// isBefore compares the moments at which two versions were written: all kinds share the revisions of etcd.
+func isBefore(version, end *unstructured.Unstructured) (bool, error) {
+	if end == nil {
+		return true, nil
+	}
+	order, err := resourceversion.CompareResourceVersion(version.GetResourceVersion(), end.GetResourceVersion())
+	return order < 0, err
 }
 
 // isChild tells whether an object is the operator's work. One of a declared kind may be that of another controller, such as the pod of a ReplicaSet.

@@ -13,15 +13,19 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// seenIn is a trial in which these versions of objects were seen.
+// seenIn is a trial in which these versions of objects were seen, that of a Web as its last.
 func seenIn(versions ...*unstructured.Unstructured) *Trial {
 	sample := &unstructured.Unstructured{}
 	sample.SetAPIVersion("example.com/v1")
 	sample.SetKind("Web")
-	runner := &Runner{
-		Operator: operatortest.Operator{}, Sample: sample,
-		store: &store{followed: map[string][]*unstructured.Unstructured{"spec-1": versions}},
+	followed := make([]version, len(versions))
+	for i, seen := range versions {
+		followed[i] = version{Unstructured: seen}
+		if seen.GetKind() == "Web" {
+			followed[i].gone = true
+		}
 	}
+	runner := &Runner{Operator: operatortest.Operator{}, Sample: sample, store: &store{followed: map[string][]version{"spec-1": followed}}}
 	return &Trial{Runner: runner, Namespace: "spec-1", id: "crash/somewhere", Foreign: map[types.UID]bool{"foreign": true}}
 }
 
@@ -43,6 +47,11 @@ func TestHistory(t *testing.T) {
 	}
 	ofOther := settings("other", nil)
 	ofOther.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: new(true)}})
+	at := func(object *unstructured.Unstructured, revision string) *unstructured.Unstructured {
+		object.SetResourceVersion(revision)
+		return object
+	}
+	deleted := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Web"}}
 	size := func(value any) *unstructured.Unstructured { return settings("a", map[string]any{"size": value}) }
 	tests := map[string]struct {
 		versions []*unstructured.Unstructured
@@ -81,6 +90,10 @@ func TestHistory(t *testing.T) {
 		"a new object of the same name has no earlier values": {
 			versions: []*unstructured.Unstructured{size("1"), size("2"), settings("b", map[string]any{"size": "1"})},
 			want:     History{"ConfigMap <namespace>-settings was made": 2},
+		},
+		"repaired once more when the resource had been deleted": {
+			versions: []*unstructured.Unstructured{at(settings("a", nil), "7"), at(settings("b", nil), "11"), at(deleted, "10")},
+			want:     History{"ConfigMap <namespace>-settings was made": 1},
 		},
 		"others' objects": {versions: []*unstructured.Unstructured{settings("foreign", nil), ofOther}, want: History{}},
 	}

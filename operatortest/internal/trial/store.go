@@ -31,7 +31,14 @@ type store struct {
 	// changes counts what was seen to change in each namespace.
 	changes map[string]int
 	// followed holds all versions of the objects in some namespaces, those of each kind in the order in which they were written.
-	followed map[string][]*unstructured.Unstructured
+	followed map[string][]version
+}
+
+// version is a state of an object.
+type version struct {
+	*unstructured.Unstructured
+	// gone tells that it is the last one: the object was deleted.
+	gone bool
 }
 
 // newStore returns when the store has what exists now.
@@ -43,7 +50,7 @@ func newStore(ctx context.Context, config *rest.Config, mapper meta.RESTMapper, 
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	made := &store{
 		informers: map[schema.GroupVersionKind]cache.SharedIndexInformer{}, cancel: cancel,
-		changes: map[string]int{}, followed: map[string][]*unstructured.Unstructured{},
+		changes: map[string]int{}, followed: map[string][]version{},
 	}
 	for _, kind := range kinds {
 		if err := made.watch(running, client, mapper, kind); err != nil {
@@ -68,17 +75,18 @@ func (s *store) watch(ctx context.Context, client dynamic.Interface, mapper meta
 	long := func(options *metav1.ListOptions) { options.TimeoutSeconds = new(watchTimeout) }
 	informer := dynamicinformer.NewFilteredDynamicInformer(client, mapping.Resource, metav1.NamespaceAll, 0,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, long).Informer()
-	count := func(object any) {
+	count := func(object any, gone bool) {
 		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
 			namespace, _, _ := cache.SplitMetaNamespaceKey(key)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.changes[namespace]++
-			s.note(namespace, object)
+			s.note(namespace, object, gone)
 		}
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: count, UpdateFunc: func(_, object any) { count(object) }, DeleteFunc: count,
+		AddFunc: func(object any) { count(object, false) }, UpdateFunc: func(_, object any) { count(object, false) },
+		DeleteFunc: func(object any) { count(object, true) },
 	})
 	if err != nil {
 		return fmt.Errorf("watch every %s: %w", kind.Kind, err)
@@ -96,14 +104,14 @@ func (s *store) version(namespace string) int {
 }
 
 // note keeps a version of an object that is followed. The name of one that is cluster-scoped tells its trial.
-func (s *store) note(namespace string, object any) {
-	version, isObject := object.(*unstructured.Unstructured)
+func (s *store) note(namespace string, object any, gone bool) {
+	seen, isObject := object.(*unstructured.Unstructured)
 	if !isObject {
 		return
 	}
 	for followed, versions := range s.followed {
-		if namespace == followed || namespace == metav1.NamespaceNone && strings.Contains(version.GetName(), followed) {
-			s.followed[followed] = append(versions, version)
+		if namespace == followed || namespace == metav1.NamespaceNone && strings.Contains(seen.GetName(), followed) {
+			s.followed[followed] = append(versions, version{seen, gone})
 		}
 	}
 }
@@ -112,7 +120,7 @@ func (s *store) note(namespace string, object any) {
 func (s *store) follow(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.followed[namespace] = []*unstructured.Unstructured{}
+	s.followed[namespace] = []version{}
 }
 
 // unfollow forgets them.
@@ -123,7 +131,7 @@ func (s *store) unfollow(namespace string) {
 }
 
 // versions are those that were seen since follow. They must not be changed.
-func (s *store) versions(namespace string) []*unstructured.Unstructured {
+func (s *store) versions(namespace string) []version {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.followed[namespace])
