@@ -34,6 +34,12 @@ type Operator struct {
 	// Confine tells that the operator watches all namespaces, and can't be told to look at one only. The kit then shows it no other
 	// than [RunOptions.Namespace]: lists and watches of all namespaces are sent to that one.
 	Confine bool
+	// Webhooks are files and folders with the operator's webhook configurations, which the cluster must install, too.
+	Webhooks []string
+	// ServesWebhooks tells that Run serves webhooks, as [RunOptions.Webhooks] says. The kit then runs one more operator for
+	// that, in a namespace of its own and as long as the others: webhooks answer also while an operator of a trial is dead. If it
+	// is false, the suite serves the cluster's webhooks, if there are any. [DescribeSchema] runs no operator, so it needs such a suite.
+	ServesWebhooks bool
 	// Roles are files with the Roles and ClusterRoles of the operator. It runs with
 	// their permissions and no others; a Role holds in the namespace of each trial,
 	// where the Lease is too.
@@ -109,9 +115,19 @@ type RunOptions struct {
 	Resync time.Duration
 	// LeaderElection is nil for an operator that works without it.
 	LeaderElection *LeaderElection
+	// Webhooks says where to serve webhooks. Nil unless [Operator.ServesWebhooks].
+	Webhooks *WebhookServer
 	// LogFile makes the kit read a file to which the operator logs, as it reads the logger of Run's context.
 	// The file may be removed later. Nil outside the kit.
 	LogFile func(path string) error
+}
+
+// WebhookServer is where an operator serves its webhooks.
+type WebhookServer struct {
+	// Port is one of 127.0.0.1 that is free.
+	Port int
+	// CertDir is a folder with a certificate for that address: tls.crt, and tls.key.
+	CertDir string
 }
 
 // LeaderElection says by which Lease, and how quickly, a leader is elected.

@@ -40,6 +40,7 @@ func newLearnCommand() *cobra.Command {
 	flags.StringSliceVar(&options.CRDs, "crd", nil, "files and folders with the CustomResourceDefinitions")
 	flags.StringVar(&options.Sample, "sample", "", "`file` with a resource that the operator can meet")
 	flags.StringSliceVar(&options.Roles, "role", nil, "files and folders with its Roles and ClusterRoles; it may do everything if there are none")
+	flags.StringSliceVar(&options.Webhooks, "webhook", nil, "files and folders with its webhook configurations; see {{.WebhookPort}}")
 	flags.StringVarP(&options.file, "output", "o", "operatortest.yaml", "`file` to write")
 	flags.BoolVar(&options.force, "force", false, "overwrite the file")
 	flags.DurationVar(&options.Timeout, "timeout", time.Minute, "how long the operator may take to be at rest")

@@ -100,7 +100,7 @@ func run(ctx context.Context, options runOptions, output io.Writer) (err error) 
 			return fmt.Errorf("make the folder of --report: %w", err)
 		}
 	}
-	cluster := &testcluster.Cluster{CRDs: operator.CRDs}
+	cluster := &testcluster.Cluster{CRDs: operator.CRDs, Webhooks: operator.Webhooks, Converts: operator.ServesWebhooks}
 	if err := cluster.Start(ctx); err != nil {
 		return err
 	}

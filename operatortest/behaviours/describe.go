@@ -47,6 +47,7 @@ func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Clust
 		ginkgo.AfterAll(func() {
 			if running != nil {
 				running.end()
+				running.runner.Close()
 			}
 		})
 		for _, behaviour := range behaviours {
@@ -173,5 +174,4 @@ func (s *session) wait(ctx context.Context, b behaviour) error {
 func (s *session) end() {
 	s.cancel()
 	s.others.Wait()
-	s.runner.Close()
 }

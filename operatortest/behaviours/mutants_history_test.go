@@ -4,10 +4,13 @@ import (
 	"context"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
 // Flaws that the end does not show.
@@ -43,6 +46,14 @@ func (r *gadgetReconciler) keepDirectly(ctx context.Context, gadget *unstructure
 	}
 	return r.keepConfigMap(ctx, gadget)
 }
+
+var _ = It("the lives of the behaviour crash are looked at, too", func(ctx SpecContext) {
+	runner, err := trial.NewRunner(ctx, gadgetOperator(startsOver), cluster)
+	Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	Expect(crash.try(ctx, runner)).To(Succeed())
+	Expect(history.afterAll(runner)).To(MatchError(ContainSubstring("ConfigMap settings was made 2 times, and once in an undisturbed life, in the trial crash/")))
+})
 
 var _ = Describe("the test kit", func() {
 	catches("takes a detour when it was killed",

@@ -122,6 +122,7 @@ var _ = Describe("the test kit", func() {
 var _ = It("the trials of other behaviours are looked at, too", func(ctx SpecContext) {
 	runner, err := trial.NewRunner(ctx, mutant{flaw: logsEncoded}.operator(), cluster)
 	Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
 	running := newSession(ctx, runner)
 	defer running.end()
 	runner.OnlyTrial = "silent/nothing" // the own trial of the behaviour is not tried

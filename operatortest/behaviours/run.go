@@ -96,6 +96,16 @@ func Run(ctx context.Context, operator operatortest.Operator, cluster *testclust
 			options.Progress(behaviour)
 		}
 	}
+	// The runner serves webhooks, which the samples may need.
+	var runner *trial.Runner
+	if operator.ServesWebhooks || slices.ContainsFunc(behaviours, func(b behaviour) bool { return selected(b.name) }) {
+		var err error
+		if runner, err = trial.NewRunner(ctx, operator, cluster); err != nil {
+			return nil, err
+		}
+		runner.OnlyTrial = options.Trial
+		defer runner.Close()
+	}
 	if selected(schemaName) {
 		checked, err := checkSchema(ctx, operator, cluster)
 		if err != nil {
@@ -103,12 +113,7 @@ func Run(ctx context.Context, operator operatortest.Operator, cluster *testclust
 		}
 		add(checked)
 	}
-	if slices.ContainsFunc(behaviours, func(b behaviour) bool { return selected(b.name) }) {
-		runner, err := trial.NewRunner(ctx, operator, cluster)
-		if err != nil {
-			return nil, err
-		}
-		runner.OnlyTrial = options.Trial
+	if runner != nil {
 		if err := runSelected(ctx, runner, selected, add); err != nil {
 			return nil, err
 		}

@@ -91,6 +91,9 @@ func (c *schemaChecks) checkDefinitions(ctx context.Context, file string) error 
 		return err
 	}
 	for _, object := range objects {
+		if err := c.redirect(ctx, object); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
 		// Go types drop what they don't know, so only a raw object shows a misspelt field. Apply is always strict.
 		raw := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
 		if err := c.Admin.Apply(ctx, raw, fieldOwner, client.ForceOwnership, client.DryRunAll); err != nil {
@@ -105,6 +108,24 @@ func (c *schemaChecks) checkDefinitions(ctx context.Context, file string) error 
 		}
 	}
 	return nil
+}
+
+// redirect gives a definition the address of the conversion webhook in the cluster, if it names one there. A Service beside that would be refused.
+func (c *schemaChecks) redirect(ctx context.Context, object *unstructured.Unstructured) error {
+	path := []string{"spec", "conversion", "webhook", "clientConfig"}
+	if _, found, _ := unstructured.NestedMap(object.Object, path...); !found {
+		return nil
+	}
+	installed := &unstructured.Unstructured{}
+	installed.SetGroupVersionKind(object.GroupVersionKind())
+	if err := c.Admin.Get(ctx, client.ObjectKeyFromObject(object), installed); err != nil {
+		return fmt.Errorf("get the definition %s: %w", object.GetName(), err)
+	}
+	config, found, err := unstructured.NestedMap(installed.Object, path...)
+	if err != nil || !found {
+		return err
+	}
+	return unstructured.SetNestedMap(object.Object, config, path...)
 }
 
 // checkConditions reads what the API server says about a definition.

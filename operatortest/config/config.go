@@ -31,6 +31,10 @@ type File struct {
 	InvalidSamples string `json:"invalidSamples,omitempty"`
 	// Sample is the file of the resource that the behaviours are tried on, one that can be met. Its first object counts.
 	Sample string `json:"sample"`
+	// Webhooks are files and folders with the operator's webhook configurations, as controller-gen writes them. The API server calls
+	// an operator that runs beside the trials, at {{.WebhookPort}} of 127.0.0.1, with the certificate in {{.CertDir}}. If the command has these
+	// placeholders, that operator also converts objects of definitions that name a webhook for it.
+	Webhooks []string `json:"webhooks,omitempty"`
 	// Roles are files, and folders whose files with Roles and ClusterRoles count. The operator runs with these permissions and no
 	// others. Without them it may do everything, and least-privilege is left out.
 	Roles []string `json:"roles,omitempty"`
@@ -159,6 +163,9 @@ func (f *File) Operator(dir string) (operatortest.Operator, error) {
 	for _, path := range f.CRDs {
 		made.CRDs = append(made.CRDs, inside(dir, path))
 	}
+	for _, path := range f.Webhooks {
+		made.Webhooks = append(made.Webhooks, inside(dir, path))
+	}
 	if len(f.CRDs) == 0 || f.Sample == "" || len(f.Command) == 0 {
 		return made, errors.New("crds, sample and command are needed at least")
 	}
@@ -179,7 +186,10 @@ func (f *File) Operator(dir string) (operatortest.Operator, error) {
 	if err := command.Check(); err != nil {
 		return made, fmt.Errorf("command: %w", err)
 	}
-	made.Run = command.Run
+	made.Run, made.ServesWebhooks = command.Run, command.ServesWebhooks()
+	if len(f.Webhooks) > 0 && !made.ServesWebhooks {
+		return made, errors.New("webhooks: tell the operator in command where to serve them, such as by --webhook-port={{.WebhookPort}} and --webhook-cert-path={{.CertDir}}")
+	}
 	sample, err := manifest.Read(made.Sample)
 	if err != nil {
 		return made, fmt.Errorf("sample: %w", err)

@@ -46,6 +46,7 @@ normalize:
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(operator.CRDs).To(Equal([]string{filepath.Join(dir, "crd.yaml")}))
 	g.Expect(operator.Timeout).To(Equal(20 * time.Second))
+	g.Expect(operator.ServesWebhooks).To(BeFalse())
 	g.Expect(operator.LeftOut).To(HaveKey("failover"))
 	g.Expect(operator.Unmeetable[0].Patch).To(MatchJSON(`{"spec":{"image":"none"}}`))
 
@@ -110,14 +111,15 @@ func TestLoadRefuses(t *testing.T) {
 		"a placeholder that does not exist": {
 			"crds: [crd.yaml]\nsample: sample.yaml\ncommand: [sh, \"{{.Namspace}}\"]\n", "can't evaluate field Namspace",
 		},
-		"a sample that is not there":           {"crds: [crd.yaml]\nsample: absent.yaml\ncommand: [sh]\n", "sample: read a sample: open "},
-		"a child without a kind":               {least + "children: [{apiVersion: v1}]\n", `children[0]: apiVersion "v1" and kind "" don't name a kind`},
-		"a patch that changes nothing":         {least + "children: [{apiVersion: v1, kind: Secret, drift: {nothing: {}}}]\n", `patch "nothing": the patch is empty`},
-		"a duration without a unit":            {least + "timeout: \"20\"\n", `timeout: "20" is no duration such as 30s`},
-		"roles that are not there":             {least + "roles: [rbac]\n", "roles: stat "},
-		"a folder without roles":               {least + "roles: [.]\n", "holds a Role or a ClusterRole"},
-		"a field to normalize that is no path": {least + "normalize: [{kind: Secret, fields: [data.password]}]\n", `"data.password" is no JSON pointer`},
-		"a tab in place of spaces":             {"crds:\n\t- crd.yaml\n", "found character that cannot start any token"},
+		"a sample that is not there":             {"crds: [crd.yaml]\nsample: absent.yaml\ncommand: [sh]\n", "sample: read a sample: open "},
+		"a child without a kind":                 {least + "children: [{apiVersion: v1}]\n", `children[0]: apiVersion "v1" and kind "" don't name a kind`},
+		"a patch that changes nothing":           {least + "children: [{apiVersion: v1, kind: Secret, drift: {nothing: {}}}]\n", `patch "nothing": the patch is empty`},
+		"a duration without a unit":              {least + "timeout: \"20\"\n", `timeout: "20" is no duration such as 30s`},
+		"roles that are not there":               {least + "roles: [rbac]\n", "roles: stat "},
+		"a folder without roles":                 {least + "roles: [.]\n", "holds a Role or a ClusterRole"},
+		"webhooks without a place to serve them": {least + "webhooks: [manifests.yaml]\n", "webhooks: tell the operator in command where to serve them, such as by --webhook-port={{.WebhookPort}}"},
+		"a field to normalize that is no path":   {least + "normalize: [{kind: Secret, fields: [data.password]}]\n", `"data.password" is no JSON pointer`},
+		"a tab in place of spaces":               {"crds:\n\t- crd.yaml\n", "found character that cannot start any token"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

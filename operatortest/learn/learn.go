@@ -24,8 +24,8 @@ import (
 
 // Options are what is known of an operator before it has run. Paths are relative to the working folder.
 type Options struct {
-	CRDs, Roles []string
-	Sample      string
+	CRDs, Roles, Webhooks []string
+	Sample                string
 	// Command is the program and its arguments, with the placeholders of process.Values. It runs in Dir.
 	Command []string
 	// Dir is the folder of the file that is to be written, to which its paths are relative.
@@ -123,7 +123,7 @@ func Learn(ctx context.Context, options Options) (content []byte, err error) {
 		return nil, err
 	}
 	operator.Confine = true // else it would see the resource of the other run, too
-	cluster := &testcluster.Cluster{CRDs: operator.CRDs}
+	cluster := &testcluster.Cluster{CRDs: operator.CRDs, Webhooks: operator.Webhooks, Converts: operator.ServesWebhooks}
 	if err := cluster.Start(ctx); err != nil {
 		return nil, err
 	}
@@ -169,6 +169,9 @@ func (o Options) file() (config.File, error) {
 	}
 	for _, path := range o.CRDs {
 		made.CRDs = append(made.CRDs, relative(path))
+	}
+	for _, path := range o.Webhooks {
+		made.Webhooks = append(made.Webhooks, relative(path))
 	}
 	for _, path := range o.Roles {
 		made.Roles = append(made.Roles, relative(path))

@@ -87,6 +87,9 @@ var fileTemplate = template.Must(template.New("operatortest.yaml").Funcs(templat
 # correct it before you use it.
 crds: {{yaml .CRDs}}
 sample: {{yaml .Sample}}
+{{- if .Webhooks}}
+webhooks: {{yaml .Webhooks}}
+{{- end}}
 {{- if .Roles}}
 roles: {{yaml .Roles}}
 {{- with .OtherRoles}}

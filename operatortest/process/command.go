@@ -50,6 +50,11 @@ type Command struct {
 	Grace time.Duration
 }
 
+// ServesWebhooks tells whether the command says where to serve webhooks, by {{.WebhookPort}}.
+func (c Command) ServesWebhooks() bool {
+	return slices.ContainsFunc(slices.Concat(c.Args, c.Env), func(text string) bool { return strings.Contains(text, ".WebhookPort") })
+}
+
 // Run runs the operator until the context ends, and returns when its process and all that it started have ended. An
 // operator that ends on SIGTERM returns nil, also if SIGTERM is what ended it (exit status 143, as of a Java virtual
 // machine). The error of a killed one is traffic.ErrKilled. Each other error has the last lines that it printed.

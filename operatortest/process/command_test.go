@@ -20,7 +20,7 @@ func TestArguments(t *testing.T) {
 		Args:           []string{"manager", "--kubeconfig={{.Kubeconfig}}", "--namespace={{.Namespace}}", "--elect={{.LeaderElection}}"},
 		LeaderElection: []string{"--lease={{.LeaseNamespace}}/{{.Identity}}", "--times={{.LeaseDuration}},{{.RenewDeadline}},{{.RetryPeriod.Seconds}}"},
 		Resync:         []string{"--resync={{.Resync}}"},
-		Env:            []string{"WATCH_NAMESPACE={{.Namespace}}"},
+		Env:            []string{"WATCH_NAMESPACE={{.Namespace}}", "WEBHOOKS={{.WebhookPort}} {{.CertDir}}"},
 	}
 	always := []string{"manager", "--kubeconfig=/tmp/x/kubeconfig", "--namespace=here"}
 	tests := map[string]struct {
@@ -35,6 +35,10 @@ func TestArguments(t *testing.T) {
 			}},
 			[]string{"--elect=true", "--lease=there/first", "--times=3s,2s,0.5"},
 		},
+		"webhooks": {
+			operatortest.RunOptions{Webhooks: &operatortest.WebhookServer{Port: 9443, CertDir: "/tmp/certificates"}},
+			[]string{"--elect=false"},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -44,9 +48,19 @@ func TestArguments(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(command.Args).To(Equal(append(always[:3:3], test.want...)))
 			g.Expect(command.Env).To(ContainElements("KUBECONFIG=/tmp/x/kubeconfig", "KUBECACHEDIR=/tmp/x/kubectl-cache", "WATCH_NAMESPACE=here", "INHERITED=yes"))
+			if webhooks := test.options.Webhooks; webhooks != nil {
+				g.Expect(command.Env).To(ContainElement("WEBHOOKS=9443 /tmp/certificates"))
+			}
 			g.Expect(command.Env).NotTo(ContainElement(MatchRegexp("^(KUBECONFIG=/another|USE_EXISTING_CLUSTER|KUBERNETES_SERVICE)")))
 		})
 	}
+}
+
+func TestServesWebhooks(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Command{Args: []string{"manager", "--port={{.FreePort}}"}}.ServesWebhooks()).To(BeFalse())
+	g.Expect(Command{Args: []string{"manager", "--webhook-port={{.WebhookPort}}"}}.ServesWebhooks()).To(BeTrue())
+	g.Expect(Command{Args: []string{"manager"}, Env: []string{"PORT={{ .WebhookPort }}"}}.ServesWebhooks()).To(BeTrue())
 }
 
 func TestCheckFindsAProgramInTheWorkingFolder(t *testing.T) {

@@ -29,6 +29,9 @@ type Values struct {
 	// LeaseDuration is how long others wait for a silent leader, RenewDeadline how long a leader tries to renew before
 	// it gives up, RetryPeriod the pause between two tries.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// WebhookPort is the port of 127.0.0.1 to serve webhooks at, CertDir the folder with tls.crt and tls.key for it.
+	WebhookPort int
+	CertDir     string
 }
 
 func valuesOf(kubeconfig string, options operatortest.RunOptions) Values {
@@ -37,6 +40,9 @@ func valuesOf(kubeconfig string, options operatortest.RunOptions) Values {
 		values.LeaderElection = true
 		values.LeaseNamespace, values.Identity = election.Namespace, election.Identity
 		values.LeaseDuration, values.RenewDeadline, values.RetryPeriod = election.LeaseDuration, election.RenewDeadline, election.RetryPeriod
+	}
+	if webhooks := options.Webhooks; webhooks != nil {
+		values.WebhookPort, values.CertDir = webhooks.Port, webhooks.CertDir
 	}
 	return values
 }

@@ -59,6 +59,9 @@ type Cluster struct {
 	// Webhooks are files and folders with the webhook configurations to install.
 	// A reference to a Service in them is replaced with the address below.
 	Webhooks []string
+	// Converts tells that the webhook server at the address below converts objects, too, at the path that a definition names for it.
+	// Without it that is so for the kinds of Scheme only, and no other definition has a conversion webhook.
+	Converts bool
 	// Scheme is what Client knows; client-go's if nil. Conversion webhooks are set
 	// up for the definitions whose types in it convert through a hub.
 	Scheme *runtime.Scheme

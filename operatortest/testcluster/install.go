@@ -2,16 +2,21 @@ package testcluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -30,6 +35,7 @@ func (c *Cluster) install(ctx context.Context) error {
 		return fmt.Errorf("%v holds no CustomResourceDefinition", c.CRDs)
 	}
 	var fresh, present []*apiextensionsv1.CustomResourceDefinition
+	conversions := map[string]*apiextensionsv1.CustomResourceConversion{}
 	for _, definition := range options.CRDs {
 		if definition.Spec.Scope == apiextensionsv1.NamespaceScoped {
 			c.kinds = append(c.kinds, storedKind(definition))
@@ -40,6 +46,7 @@ func (c *Cluster) install(ctx context.Context) error {
 		case apierrors.IsNotFound(err):
 			c.RemoveOnStop(definition)
 			fresh = append(fresh, definition)
+			conversions[definition.Name] = definition.Spec.Conversion
 		case err != nil:
 			return fmt.Errorf("look for the definition %s: %w", definition.Name, err)
 		default:
@@ -75,7 +82,35 @@ func (c *Cluster) install(ctx context.Context) error {
 		return fmt.Errorf("move the webhook certificates: %w", err)
 	}
 	c.Serving = Serving{Host: webhooks.LocalServingHost, Port: webhooks.LocalServingPort, CertDir: certificates}
+	if !c.Converts {
+		return nil
+	}
+	for _, definition := range fresh {
+		if err := c.redirectConversion(ctx, definition.Name, conversions[definition.Name], webhooks.LocalServingCAData); err != nil {
+			return fmt.Errorf("redirect the conversion webhook of %s: %w", definition.Name, err)
+		}
+	}
 	return nil
+}
+
+// redirectConversion gives a definition the conversion webhook that its file names, at the address of Serving. envtest leaves it out where the
+// Scheme doesn't know the kind.
+func (c *Cluster) redirectConversion(ctx context.Context, name string, conversion *apiextensionsv1.CustomResourceConversion, authority []byte) error {
+	if conversion == nil || conversion.Strategy != apiextensionsv1.WebhookConverter || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil {
+		return nil
+	}
+	config := conversion.Webhook.ClientConfig
+	if config.Service == nil || config.Service.Path == nil {
+		return errors.New("it names no Service with a path")
+	}
+	config.URL = new("https://" + net.JoinHostPort(c.Serving.Host, strconv.Itoa(c.Serving.Port)) + *config.Service.Path)
+	config.Service, config.CABundle = nil, authority
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"conversion": conversion}})
+	if err != nil {
+		return err
+	}
+	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	return c.Admin.Patch(ctx, definition, client.RawPatch(types.MergePatchType, patch))
 }
 
 // noteWebhooks remembers the webhooks that are about to be made, also in case that fails midway. It is an error if

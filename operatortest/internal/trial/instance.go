@@ -50,6 +50,9 @@ func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Inst
 	}
 	handled.add(started)
 	options.Namespace, options.LogFile = t.Namespace, started.log.follow
+	if t.Operator.ServesWebhooks && options.Webhooks == nil {
+		options.Webhooks = t.unusedWebhooks()
+	}
 	if t.Operator.Confine {
 		tap.Confine(t.Namespace, t.isNamespaced)
 	}
@@ -65,7 +68,9 @@ func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Inst
 		started.Err = t.Operator.Run(ctx, config, options)
 	})
 	t.instances = append(t.instances, started)
-	t.noteRun(started.Done)
+	if t != t.webhooks {
+		t.noteRun(started.Done)
+	}
 	return started
 }
 

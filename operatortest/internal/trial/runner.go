@@ -56,6 +56,8 @@ type Runner struct {
 	disclosed []string
 	// histories are those of the trials that noted theirs.
 	histories []Lived
+	// webhooks is the trial whose only operator serves the cluster's webhooks. Nil unless one is to.
+	webhooks *Trial
 	// slots bounds how many trials run side by side.
 	slots *semaphore.Weighted
 	// prepared are the objects that Operator.Prepare made in one of the trials.
@@ -124,14 +126,23 @@ func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *tes
 		return nil, err
 	}
 	made.letPanicsPass = handled.catchPanics()
+	if operator.ServesWebhooks {
+		if err := made.serveWebhooks(ctx); err != nil {
+			made.Close()
+			return nil, err
+		}
+	}
 	return made, nil
 }
 
 // LeftOut tells whether a behaviour, or a part of one, is left out with a reason.
 func (runner *Runner) LeftOut(name string) bool { return runner.Operator.LeftOut[name] != "" }
 
-// Close ends the Runner's watches, and what it does about panics.
+// Close ends the Runner's watches, its operator for webhooks, and what it does about panics.
 func (runner *Runner) Close() {
+	if runner.webhooks != nil {
+		runner.webhooks.stopServing()
+	}
 	runner.store.cancel()
 	runner.letPanicsPass()
 }
@@ -142,7 +153,7 @@ func (runner *Runner) noteRun(ended <-chan struct{}) {
 	runner.runs = append(runner.runs, ended)
 }
 
-// WaitAllEnded waits until no operator runs any more, neither one that was killed.
+// WaitAllEnded waits until no operator of a trial runs any more, neither one that was killed.
 func (runner *Runner) WaitAllEnded(ctx context.Context) error {
 	runner.mu.Lock()
 	runs := slices.Clone(runner.runs)

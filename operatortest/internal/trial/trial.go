@@ -173,6 +173,11 @@ func (t *Trial) Logs() [][]traffic.Request {
 
 // Ended returns an error if an operator ended that nobody stopped.
 func (t *Trial) Ended() error {
+	if t.webhooks != nil && t.webhooks != t {
+		if err := t.webhooks.Ended(); err != nil {
+			return fmt.Errorf("of the operator that serves the webhooks beside the trials: %w", err)
+		}
+	}
 	for i, instance := range t.instances {
 		if instance.Stopped {
 			continue

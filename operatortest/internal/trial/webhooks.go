@@ -1,0 +1,66 @@
+package trial
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// connectTimeout bounds one attempt to reach a webhook server on this machine.
+const connectTimeout = time.Second
+
+// serveWebhooks runs an operator that serves the cluster's webhooks until Close. It has no resources to look after.
+func (runner *Runner) serveWebhooks(ctx context.Context) error {
+	namespace, err := runner.Cluster.CreateNamespace(ctx)
+	if err != nil {
+		return err
+	}
+	serving := &Trial{
+		Runner: runner, Namespace: namespace.Name, id: "webhooks", user: runner.user,
+		Foreign: map[types.UID]bool{}, prepared: map[string]bool{}, applied: map[types.UID]appliedParts{},
+	}
+	serving.BeforeLook = serving.Ended
+	runner.webhooks = serving
+	if err := serving.grantRoles(ctx); err != nil {
+		return err
+	}
+	at := runner.Cluster.Serving
+	serving.StartOn(traffic.New(), operatortest.RunOptions{Webhooks: &operatortest.WebhookServer{Port: at.Port, CertDir: at.CertDir}})
+	address := net.JoinHostPort(at.Host, strconv.Itoa(at.Port))
+	return serving.Eventually(ctx, "the operator to serve its webhooks at "+address, func(ctx context.Context) error {
+		connection, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	})
+}
+
+// stopServing ends the operator that serves the webhooks, and waits for it. How it ends is no verdict.
+func (t *Trial) stopServing() {
+	_ = t.clear(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.Namespace}})
+	for _, instance := range t.instances {
+		select {
+		case <-instance.Done:
+		case <-time.After(instance.timeout):
+		}
+	}
+}
+
+// unusedWebhooks are for an operator of a trial, which serves webhooks like any other. The API server does not call it.
+func (t *Trial) unusedWebhooks() *operatortest.WebhookServer {
+	made := &operatortest.WebhookServer{CertDir: t.Cluster.Serving.CertDir}
+	if listener, err := net.Listen("tcp", net.JoinHostPort(t.Cluster.Serving.Host, "0")); err == nil { // else the operator will tell
+		made.Port = listener.Addr().(*net.TCPAddr).Port
+		_ = listener.Close()
+	}
+	return made
+}
