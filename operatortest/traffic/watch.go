@@ -21,12 +21,13 @@ const (
 	// Late delivers all of them, in order.
 	Late Release = iota
 	// Latest delivers one event for each object, with its latest state, as if the
-	// operator had been cut off meanwhile. What came and went is never seen.
+	// operator had been disconnected in the meantime. It never sees objects that were
+	// created and deleted in that time.
 	Latest
 )
 
-// Hold keeps back the events of matching watches, of those already open too,
-// until the returned function is called. The objects that a watch begins with in
+// Hold holds back the events of matching watches, including those already open,
+// until the returned function is called. The objects with which a watch begins in
 // place of a list pass, as those of a list would.
 func (t *Tap) Hold(match func(Request) bool) (release func(Release)) {
 	t.mu.Lock()
@@ -59,7 +60,7 @@ func (t *Tap) openWatches(match func(Request) bool) []*watch {
 	return open
 }
 
-// CutWatches ends every open watch in the middle, as a broken connection does.
+// CutWatches breaks every open watch, as a lost connection does.
 func (t *Tap) CutWatches() {
 	t.mu.Lock()
 	open := t.watches
