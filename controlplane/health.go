@@ -108,7 +108,7 @@ func (c *ControlPlane) hangs(ctx context.Context, r record, component string, pi
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// heartbeatOver tells whether kwok is stopped, or has not renewed any node's lease for too long. It serves no port to ask.
+// heartbeatOver reports whether kwok is stopped, or has not renewed any node's Lease for too long. It has no port to ask.
 func (c *ControlPlane) heartbeatOver(ctx context.Context, r record, pid int) bool {
 	// The state of a process, for instance S or T, is the same word on Linux and on macOS.
 	if state, err := exec.CommandContext(ctx, "ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output(); err == nil && strings.HasPrefix(string(state), "T") {

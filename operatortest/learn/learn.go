@@ -61,7 +61,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// defines tells whether a definition in files and folders has the kind of an object.
+// defines reports whether the files and folders contain the CRD of an object.
 func defines(paths []string, object *unstructured.Unstructured) (bool, error) {
 	for _, path := range paths {
 		files := []string{path}

@@ -40,9 +40,9 @@ type Request struct {
 	Status int
 	// Note says what the Tap did to the request, or why it got no reply.
 	Note string
-	// Canceled tells that the operator gave the request up before its reply.
+	// Canceled means that the operator cancelled the request before its reply.
 	Canceled bool
-	// Done tells that the request has ended. A watch has when its reply begins.
+	// Done means that the request has ended. A watch counts as done when its reply begins.
 	Done bool
 }
 
