@@ -10,15 +10,15 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// AssetsVariable names the environment variable with the folder of the programs. envtest reads the same.
+// AssetsVariable is the environment variable that names the folder of the programs. envtest reads the same variable.
 const AssetsVariable = "KUBEBUILDER_ASSETS"
 
-// Programs are what the folder of the programs must hold: the components, etcd's tools for snapshots, and kubectl.
+// Programs are the programs that the folder must contain: the components, etcd's tools for snapshots, and kubectl.
 func Programs() []string { return append(slices.Clone(Components), "etcdctl", "etcdutl", "kubectl") }
 
 // FindAssets returns the folder of the control plane's programs: the one that the environment variable KUBEBUILDER_ASSETS
-// names, bin/ of the workshop's checkout that the working directory lies in, or the one that package assets has built. The
-// error names the first program that is missing, and what to do.
+// names, bin/ if the working directory is in a checkout of the workshop, or the one that package assets fills. The error
+// names the first program that is missing, and says what to do.
 func FindAssets() (string, error) {
 	dir, remedy, err := locateAssets("")
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 const (
 	// loopback is the only address that anything of a control plane listens on.
 	loopback = "127.0.0.1"
-	// serviceRange holds the Services' addresses. It is kubeadm's default; the API server's has room for 254 Services only.
+	// serviceRange is the range of the Services' addresses. It is kubeadm's default; the API server's own default has room
+	// for 254 Services only.
 	serviceRange = "10.96.0.0/16"
-	// memberName is the only member of etcd.
+	// memberName is the name of etcd's only member.
 	memberName = "default"
 	// leaseSeconds is how long a simulated node counts as alive without a heartbeat. kwok renews it every 10 s.
 	leaseSeconds = 40
@@ -34,7 +35,7 @@ type ports struct {
 	Scheduler         int `json:"kube-scheduler"`
 }
 
-// of are the ports that a component listens on.
+// of returns the ports that a component listens on.
 func (p ports) of(component string) []int {
 	return map[string][]int{
 		"etcd":                    {p.Etcd, p.EtcdPeer},
@@ -48,7 +49,7 @@ func url(port int, path string) string {
 	return "https://" + loopback + ":" + strconv.Itoa(port) + path
 }
 
-// command is how a component of this control plane is started: its program and arguments.
+// command returns the program and the arguments with which a component is started.
 func (c *ControlPlane) command(r record, component string) []string {
 	keys := c.pki(r)
 	args := map[string]func(record, pki) []string{
@@ -106,8 +107,8 @@ func (c *ControlPlane) apiServer(r record, keys pki) []string {
 	return args
 }
 
-// controller returns the flags that the controller manager and the scheduler share. Each demands credentials for
-// everything but its health. There is only one of each, so a leader election would be pure cost: seconds at the start,
+// controller returns the flags that the controller manager and the scheduler share. Both require credentials for
+// everything but health checks. There is only one of each, so leader election would only cost time: seconds at the start,
 // and a write every 2 s.
 func (c *ControlPlane) controller(keys pki, component string, port int) []string {
 	kubeconfig := keys.path(component + ".kubeconfig")
@@ -134,7 +135,8 @@ func (c *ControlPlane) scheduler(r record, keys pki) []string {
 	return c.controller(keys, "kube-scheduler", r.Ports.Scheduler)
 }
 
-// kwok serves no port: every user of the machine could read its metrics, and no container has logs or a shell to serve.
+// kwok opens no port: every user of the machine could read its metrics there, and no container has logs or a shell to
+// offer.
 func (c *ControlPlane) kwok(r record, keys pki) []string {
 	return []string{
 		"--kubeconfig=" + keys.path("kwok.kubeconfig"), "--config=" + c.path(r.Stages), "--manage-all-nodes=true",

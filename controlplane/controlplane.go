@@ -20,24 +20,25 @@ const startTimeout = 3 * time.Minute
 
 // Options describe a control plane. The zero value is usable.
 type Options struct {
-	// Assets is the folder of the programs. If it is empty, they are looked for as FindAssets does.
+	// Assets is the folder of the programs. If it is empty, FindAssets chooses the folder.
 	Assets string
 	// Port is the API server's port. 0 chooses a free one, and keeps it until another program takes it.
 	Port int
-	// Hosts are further names and addresses in the API server's certificate, for clients that verify the host they dial.
-	// They take effect when certificates are made.
+	// Hosts are further names and addresses in the API server's certificate, for clients that verify the host they connect
+	// to. They take effect when certificates are made.
 	Hosts []string
 	// Nodes is the number of simulated nodes that a new control plane gets: 2 if zero, none if negative.
 	Nodes int
-	// Stages are files with further rules for simulated pods, in kwok's kind Stage, such as one that keeps pods with a
-	// certain image from getting ready. A rule with a weight takes precedence over the package's own, which have none.
+	// Stages are files with further rules for simulated pods, as objects of kwok's kind Stage; for example, a rule that keeps
+	// pods with a certain image from becoming ready. A rule with a weight takes precedence over the package's own rules,
+	// which have none.
 	Stages []string
 	// APIServerFlags are further flags of kube-apiserver, by their names without dashes, such as those of its audit log.
 	APIServerFlags map[string]string
-	// Install is called when the API server of a new control plane answers and no controller runs yet; see package install.
-	// The garbage collector looks for new kinds only every 30 s, but knows those installed here from the start.
+	// Install is called when the API server of a new control plane answers, before any controller starts; see package
+	// install. The garbage collector looks for new kinds only every 30 s, but knows those installed here from the start.
 	Install func(ctx context.Context, c *ControlPlane) error
-	// Out receives a line for each thing that is done. Nil discards them.
+	// Out receives a line for each action. Nil discards them.
 	Out io.Writer
 
 	// remedy says what to do if a program is missing from Assets.
@@ -46,8 +47,8 @@ type Options struct {
 	tied bool
 }
 
-// ControlPlane is a control plane in a folder of its own, which may not exist yet. Several processes can use the same one;
-// a method that changes it waits for the others.
+// ControlPlane is a control plane in a folder of its own, which may not exist yet. Several processes can use the same one:
+// a method that changes it waits until no other process is changing it.
 type ControlPlane struct {
 	dir     string
 	options Options
@@ -55,8 +56,8 @@ type ControlPlane struct {
 	watchdog *watchdog
 }
 
-// Open returns the control plane of a folder. It creates nothing; Up does. What Up starts runs until Down or Remove, even
-// after this process has ended. You may move the folder while the control plane runs: the next Up finds it.
+// Open returns the control plane in a folder. It creates nothing; Up does. What Up starts runs until Down or Remove, even
+// after this process has ended. You may move the folder while the control plane is running: the next Up finds it.
 func Open(dir string, options Options) (*ControlPlane, error) {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
@@ -74,8 +75,8 @@ func Open(dir string, options Options) (*ControlPlane, error) {
 	return &ControlPlane{dir: dir, options: options}, nil
 }
 
-// Start makes and starts a control plane for this process alone, in a temporary folder. It runs until Stop, or until this
-// process ends, even by kill -9.
+// Start makes and starts a control plane for this process alone, in a temporary folder. It runs until Stop is called or
+// this process ends, even by kill -9.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	options.tied = true
 	dir, err := os.MkdirTemp("", "controlplane-")
@@ -103,13 +104,13 @@ func (c *ControlPlane) Stop() error {
 	return c.watchdog.end()
 }
 
-// Dir is the control plane's folder. It holds kubeconfig, logs/, etcd's data, and its keys and certificates.
+// Dir is the control plane's folder. It contains kubeconfig, logs/, etcd's data, and the keys and certificates.
 func (c *ControlPlane) Dir() string { return c.dir }
 
 // Assets is the folder of the programs.
 func (c *ControlPlane) Assets() string { return c.options.Assets }
 
-// name is what kubeconfigs call the cluster.
+// name is the cluster's name in kubeconfigs.
 func (c *ControlPlane) name() string { return filepath.Base(c.dir) }
 
 // Down ends all components and keeps the data. Up starts them again.
@@ -133,7 +134,7 @@ func (c *ControlPlane) Remove(ctx context.Context) error {
 	if err := c.endAll(ctx); err != nil {
 		return err
 	}
-	// The record goes first: without it there is no control plane, so Remove or Up can go on from here after a kill.
+	// Remove the record first: without it there is no control plane, so Remove or Up can continue from here after a kill.
 	if err := removeBelow(c.dir, recordFile); err != nil {
 		return err
 	}
@@ -149,7 +150,8 @@ func (c *ControlPlane) Remove(ctx context.Context) error {
 			return err
 		}
 	}
-	// Once the lock is gone, a command that waits for it may create it anew. Then the folder belongs to that command.
+	// Once the lock file is gone, a command that waits for the lock may create it again. Then the folder belongs to that
+	// command.
 	if err := errors.Join(removeBelow(c.dir, lockFile), os.Remove(c.dir)); err != nil && !errors.Is(err, syscall.ENOTEMPTY) {
 		return private.Explain(err)
 	}
@@ -175,7 +177,7 @@ func (c *ControlPlane) end(ctx context.Context, components ...string) error {
 	return errors.Join(errs...)
 }
 
-// say reports one thing that is done.
+// say reports one action.
 func (c *ControlPlane) say(format string, args ...any) {
 	fmt.Fprintln(c.options.Out, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }

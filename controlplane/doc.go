@@ -1,6 +1,6 @@
 // Package controlplane runs a real Kubernetes control plane without a container engine: etcd, kube-apiserver,
-// kube-controller-manager, kube-scheduler, and kwok, which plays the kubelet of simulated nodes. It is envtest plus the
-// garbage collector, Deployments whose pods get ready, and namespaces that go away:
+// kube-controller-manager, kube-scheduler, and kwok, which plays the kubelet of simulated nodes. Think of it as envtest
+// with a garbage collector, with Deployments whose pods become ready, and with namespaces that can be deleted:
 //
 //	plane, err := controlplane.Start(ctx, controlplane.Options{Install: install.CRDs("config/crd/bases")})
 //	if err != nil {
@@ -9,15 +9,15 @@
 //	defer plane.Stop()
 //	config, err := install.Config(plane)
 //
-// [Start] makes a control plane that ends with the process, even if that is killed. [Open] is for one that goes on running
-// by itself and keeps its data in a folder, as the classroom's clusters do. You can call its methods in any state, from
-// several processes, and after any interruption: like a reconciler, each compares what exists with what should exist, and
-// changes the difference.
+// [Start] makes a control plane that ends when the process does, even if the process is killed. To get one that keeps
+// running and stores its data in a folder, as the classroom's clusters do, call [Open]. You can call its methods in any
+// state, from several processes, and after any interruption: like a reconciler, each compares what exists with what should
+// exist, and changes only what differs.
 //
 // # Security
 //
-// Everything listens on 127.0.0.1 only, and no port serves a client without credentials. Only its owner can read the
-// folder. Other users of the machine can learn that something listens, and whether it is healthy.
+// Everything listens on 127.0.0.1 only, and except for health checks, no port serves a client without credentials. Only
+// its owner can read the folder. Other users of the machine can find out that something listens, and whether it is healthy.
 //
 // # What is in the folder
 //
@@ -25,9 +25,9 @@
 //	kubeconfig          the administrator's
 //	pki-N/              keys, certificates and the components' kubeconfigs
 //	etcd-N/             etcd's data
-//	fresh.db            the snapshot that Reset goes back to
+//	fresh.db            the snapshot that Reset restores
 //	kwok-HASH.yaml      how simulated nodes and pods behave
-//	lock                held while a method changes the control plane
+//	lock                locked while a method changes the control plane
 //	run/                a file for each component, locked by its process
-//	logs/               a log for each component, and NAME.log.old of the time before
+//	logs/               a log for each component, and NAME.log.old from its previous run
 package controlplane

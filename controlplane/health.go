@@ -21,41 +21,41 @@ import (
 )
 
 const (
-	// answerTimeout is how long a component may take to answer until it counts as hung.
+	// answerTimeout is how long a component may take to answer before it counts as hung.
 	answerTimeout = 10 * time.Second
 	// heartbeatTimeout is how old the newest heartbeat of the simulated nodes may be. kwok renews them every 10 s, but a
-	// kwok that has just started first waits until the leases of the one before expire.
+	// newly started kwok first waits until its predecessor's leases expire.
 	heartbeatTimeout = 3 * leaseSeconds * time.Second
 )
 
 // Component describes one of the programs.
 type Component struct {
 	Name string `json:"name"`
-	// PID is the process number, or 0 if the component does not run.
+	// PID is the process ID, or 0 if the component isn't running.
 	PID int `json:"pid"`
-	// Hung means that it runs, but does not answer.
+	// Hung means that it is running, but doesn't answer.
 	Hung bool `json:"hung,omitempty"`
 
 	// outdated means that it was started by a different command than Up would use now.
 	outdated bool
 }
 
-// Status says what runs of a control plane.
+// Status says which parts of a control plane are running.
 type Status struct {
 	// Components are all of them, in the order of the variable Components.
 	Components []Component `json:"components"`
-	// Ready says that the API server takes requests.
+	// Ready means that the API server accepts requests.
 	Ready bool `json:"ready"`
-	// Complete means that the control plane was up once, so it may hold data.
+	// Complete means that the control plane has been ready before, so it may contain data.
 	Complete bool `json:"complete"`
 }
 
-// Running tells whether every component runs and answers, and that the API server takes requests.
+// Running reports whether every component is running and answers, and the API server accepts requests.
 func (s Status) Running() bool {
 	return s.Ready && !slices.ContainsFunc(s.Components, Component.bad)
 }
 
-// bad means that the component does not run, or does not answer.
+// bad reports whether the component isn't running, or doesn't answer.
 func (c Component) bad() bool { return c.PID == 0 || c.Hung }
 
 // Status asks every component for its health. The error is ErrNotFound if there is no control plane, or a *DamagedError.
@@ -69,7 +69,7 @@ func (c *ControlPlane) Status(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	status := Status{Components: components, Complete: found.Complete}
-	// Without etcd, say, the API server would only be waited for.
+	// Without etcd, for example, asking the API server would only take time.
 	if !slices.ContainsFunc(components, Component.bad) {
 		status.Ready = c.serves(ctx, found)
 	}
@@ -98,7 +98,7 @@ func (c *ControlPlane) examine(ctx context.Context, r record) ([]Component, erro
 	return found, errors.Join(errs...)
 }
 
-// hangs tells whether a process accepts a connection but does not answer. One that refuses connections is still starting.
+// hangs reports whether a process accepts a connection but doesn't answer. One that refuses connections is still starting.
 func (c *ControlPlane) hangs(ctx context.Context, r record, component string, pid int) bool {
 	if component == "kwok" {
 		return c.heartbeatOver(ctx, r, pid)
@@ -108,7 +108,7 @@ func (c *ControlPlane) hangs(ctx context.Context, r record, component string, pi
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// heartbeatOver tells whether kwok is stopped, or has not renewed any node's lease for too long. It serves no port to ask.
+// heartbeatOver reports whether kwok is stopped, or has not renewed any node's Lease for too long. It has no port to ask.
 func (c *ControlPlane) heartbeatOver(ctx context.Context, r record, pid int) bool {
 	// The state of a process, for instance S or T, is the same word on Linux and on macOS.
 	if state, err := exec.CommandContext(ctx, "ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output(); err == nil && strings.HasPrefix(string(state), "T") {
@@ -131,7 +131,7 @@ func (c *ControlPlane) heartbeatOver(ctx context.Context, r record, pid int) boo
 	return time.Since(newest) > heartbeatTimeout
 }
 
-// serves tells whether the API server is ready.
+// serves reports whether the API server is ready.
 func (c *ControlPlane) serves(ctx context.Context, r record) bool {
 	return c.ask(ctx, r, "kube-apiserver", "/readyz", nil) == nil
 }
@@ -182,7 +182,7 @@ func (c *ControlPlane) request(ctx context.Context, r record, component, method,
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// client presents a certificate that the component accepts, and accepts only the component's.
+// client returns a client with a certificate that the component accepts; it accepts only the component's certificate.
 func (c *ControlPlane) client(r record, component string) (*http.Client, error) {
 	keys := c.pki(r)
 	signer, own := authority, "admin"

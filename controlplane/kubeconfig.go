@@ -13,18 +13,18 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// User is an identity that the API server authenticates by a client certificate.
+// User is an identity that the API server authenticates by its client certificate.
 type User struct {
 	Name   string
 	Groups []string
 }
 
-// Administrator may do everything: the API server allows the group system:masters every request.
+// Administrator may do everything: the API server allows every request of the group system:masters.
 var Administrator = User{Name: "kubernetes-admin", Groups: []string{"system:masters"}}
 
 // Kubeconfig makes a kubeconfig for a user, with a new key and certificate in it. It is valid for ten years, or until
-// RenewCertificates is called. server is the URL by which the user reaches the API server, for instance through a tunnel
-// or by another name of the host; "" means its own URL, https://127.0.0.1:PORT.
+// RenewCertificates is called. server is the URL at which the user reaches the API server, for instance through a tunnel
+// or under another name of the host; "" means its own URL, https://127.0.0.1:PORT.
 func (c *ControlPlane) Kubeconfig(user User, server string) ([]byte, error) {
 	found, err := c.load()
 	if err != nil {
@@ -64,8 +64,8 @@ func (c *ControlPlane) kubeconfig(r record, user User, server string) ([]byte, e
 	return yaml.Marshal(config)
 }
 
-// kubeconfig is the part of a kubeconfig that is used here. Source: package k8s.io/client-go/tools/clientcmd/api/v1, whose
-// import would bring most of client-go along.
+// kubeconfig is the part of a kubeconfig that is used here. Source: package k8s.io/client-go/tools/clientcmd/api/v1;
+// importing that would add most of client-go to the dependencies.
 type kubeconfig struct {
 	APIVersion     string         `json:"apiVersion"`
 	Kind           string         `json:"kind"`
@@ -106,18 +106,18 @@ type credentials struct {
 	ClientKeyData         []byte `json:"client-key-data"`
 }
 
-// KubeconfigPath is the file with the administrator's kubeconfig, which exists from the first Up on.
+// KubeconfigPath is the path of the administrator's kubeconfig. The file exists from the first Up on.
 func (c *ControlPlane) KubeconfigPath() string { return filepath.Join(c.dir, "kubeconfig") }
 
 // componentUsers are the components that are clients of the API server. Their kubeconfigs are beside the certificates.
 var componentUsers = map[string]User{
 	"kube-controller-manager": {Name: "system:kube-controller-manager"},
 	"kube-scheduler":          {Name: "system:kube-scheduler"},
-	// It plays the kubelet of every node, which no role of Kubernetes allows.
+	// It acts as the kubelet of every node, which no default role allows.
 	"kwok": {Name: "kwok", Groups: []string{"system:masters"}},
 }
 
-// writeKubeconfigs writes those that are missing, or that name another port or a former authority.
+// writeKubeconfigs writes those that are missing, and those with an old port or an old certificate authority.
 func (c *ControlPlane) writeKubeconfigs(r record) error {
 	for component, user := range componentUsers {
 		if err := c.writeKubeconfig(r, user, c.pki(r).path(component+".kubeconfig")); err != nil {

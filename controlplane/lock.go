@@ -15,7 +15,7 @@ const (
 	lockFile = "lock"
 	// lockTimeout bounds the wait for another process that changes the same control plane.
 	lockTimeout = 10 * time.Minute
-	// lockPoll is how often that wait looks again.
+	// lockPoll is the interval at which that wait checks again.
 	lockPoll = 20 * time.Millisecond
 )
 
@@ -58,7 +58,7 @@ func (c *ControlPlane) tryLock() (*os.File, error) {
 	return file, nil
 }
 
-// sameFile makes sure that no other process removed the file before it was locked: such a lock would exclude no one.
+// sameFile makes sure that no other process removed the file before it was locked: such a lock would have no effect.
 func sameFile(file *os.File, path string) error {
 	mine, err := file.Stat()
 	if err != nil {
@@ -71,7 +71,7 @@ func sameFile(file *os.File, path string) error {
 	return err
 }
 
-// lockExisting is lock, but makes nothing: if there is no folder, both results are nil.
+// lockExisting is like lock, but creates nothing: if there is no folder, both results are nil.
 func (c *ControlPlane) lockExisting(ctx context.Context) (unlock func(), err error) {
 	if _, err := os.Lstat(c.dir); errors.Is(err, os.ErrNotExist) {
 		return nil, nil

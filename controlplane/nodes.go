@@ -21,7 +21,7 @@ const defaultNodes = 2
 // stagesPrefix begins the name of kwok's configuration.
 const stagesPrefix = "kwok-"
 
-// SimulatedNode is the annotation of nodes that kwok plays, whose pods run no containers.
+// SimulatedNode is the annotation of nodes that kwok simulates. Their pods run no containers.
 const SimulatedNode = "kwok.x-k8s.io/node"
 
 // stages tell kwok how simulated nodes and pods behave.
@@ -81,8 +81,8 @@ func simulatedNode(name string) object {
 	}
 }
 
-// waitUsable waits until pods can be created and find a node: the controller manager makes the default service account,
-// without which admission refuses pods, and takes off the taint that every new node starts with.
+// waitUsable waits until pods can be created and scheduled: the controller manager creates the default service account,
+// without which admission refuses pods, and removes the taint that every new node starts with.
 func (c *ControlPlane) waitUsable(ctx context.Context, r record) error {
 	missing := ""
 	err := c.await(ctx, "ready nodes and the default service account", func(ctx context.Context) bool {
@@ -104,7 +104,7 @@ type node struct {
 
 type condition struct{ Type, Status string }
 
-// lacking says what a pod would still lack, or "".
+// lacking says what is missing for a pod to run, or "".
 func (c *ControlPlane) lacking(ctx context.Context, r record) string {
 	var nodes struct{ Items []node }
 	if err := c.ask(ctx, r, "kube-apiserver", "/api/v1/nodes", &nodes); err != nil {
@@ -121,8 +121,8 @@ func (c *ControlPlane) lacking(ctx context.Context, r record) string {
 	return ""
 }
 
-// schedulable tells whether the node is ready, and has none of the taints that Kubernetes removes by itself. Others were
-// set by people, and stay.
+// schedulable reports whether the node is ready and has none of the taints that Kubernetes removes by itself. Other taints
+// were set by people, and stay.
 func (n node) schedulable() bool {
 	for _, taint := range n.Spec.Taints {
 		if taint.Key == "node.kubernetes.io/not-ready" || taint.Key == "node.kubernetes.io/unreachable" {

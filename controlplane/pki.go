@@ -21,33 +21,34 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// validity is how long certificates last, as long as that of kubeadm's authorities.
+// validity is how long certificates are valid: as long as those of kubeadm's certificate authorities.
 const validity = 10 * 365 * 24 * time.Hour
 
 // The certificate authorities, as in kubeadm: each server trusts only the one that signs its clients.
 const (
-	// authority signs users, and the certificates of servers that users talk to.
+	// authority signs the certificates of users, and of the servers that users connect to.
 	authority = "ca"
 	// etcdAuthority is separate: otherwise every user could read and change everything in etcd.
 	etcdAuthority = "etcd-ca"
-	// frontProxyAuthority signs clients that may act for other users, as the API server does towards aggregated ones.
+	// frontProxyAuthority signs the certificates of clients that may act for other users, as the API server does when it
+	// calls aggregated API servers.
 	frontProxyAuthority = "front-proxy-ca"
 )
 
-// serviceName is how pods reach the API server, and a name that its certificate always has.
+// serviceName is the name under which pods reach the API server. Its certificate always contains this name.
 const serviceName = "kubernetes.default.svc"
 
 // serviceAddress is the first address of serviceRange: that of the Service "kubernetes".
 const serviceAddress = "10.96.0.1"
 
-// identity describes a certificate to be made, and its holder.
+// identity describes a certificate to make, and its holder.
 type identity struct {
 	file   string
 	signer string
 	config certutil.Config
 }
 
-// identities are the certificates of a control plane. Each is good for one purpose only.
+// identities are the certificates of a control plane. Each is valid for one purpose only.
 // Source of the names and groups: kubeadm, and the bootstrap policy of RBAC.
 func identities(hosts []string) []identity {
 	server := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
@@ -58,7 +59,7 @@ func identities(hosts []string) []identity {
 		"localhost", loopback, "kubernetes", "kubernetes.default", serviceName, serviceName + ".cluster.local", serviceAddress,
 	}, hosts...)...)
 	return []identity{
-		// etcd's server also dials itself, and then presents this certificate.
+		// etcd's server also connects to itself, and then presents this certificate.
 		{"etcd", etcdAuthority, certutil.Config{CommonName: "etcd", AltNames: local, Usages: both}},
 		{"etcd-client", etcdAuthority, certutil.Config{CommonName: "kube-apiserver-etcd-client", Usages: client}},
 		{"apiserver", authority, certutil.Config{CommonName: "kube-apiserver", AltNames: public, Usages: server}},
@@ -87,8 +88,7 @@ func (p pki) path(name string) string        { return filepath.Join(p.dir, name)
 func (p pki) certificate(name string) string { return p.path(name + ".crt") }
 func (p pki) key(name string) string         { return p.path(name + ".key") }
 
-// make fills the folder with new keys and certificates. Service accounts' tokens stay valid if the key that signed them
-// is passed on.
+// make fills the folder with new keys and certificates. Pass the service accounts' old key, and their tokens stay valid.
 func (p pki) make(hosts []string, serviceAccountKey []byte) error {
 	if err := errors.Join(os.RemoveAll(p.dir), os.MkdirAll(p.dir, 0o700)); err != nil {
 		return private.Explain(err)

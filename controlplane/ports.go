@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Ports are chosen below the range from which operating systems take the local
-// ends of outgoing connections (32768 on Linux, 49152 on macOS), so that a port
-// found free is not taken by a mere connection a moment later.
+// Ports are chosen below the range that operating systems use for the local ends
+// of outgoing connections (from 32768 on Linux, 49152 on macOS), so that no
+// connection takes a port between the check that it is free and its use.
 const (
 	lowestPort  = 20000
 	highestPort = 32767
 )
 
-// releaseTimeout is how long the port of a program that has just ended may take to become free.
+// releaseTimeout is how long a port may take to become free after its program has ended.
 const releaseTimeout = time.Second
 
 // ErrPortTaken says that another program listens on the API server's port.
@@ -41,7 +41,7 @@ func freePorts(n int) ([]int, error) {
 	return nil, fmt.Errorf("no free port on %s between %d and %d: end a program that holds many of them", loopback, lowestPort, highestPort)
 }
 
-// portFree tries the loopback address and all addresses: both must be free to listen on.
+// portFree reports whether the port is free both on the loopback address and on all addresses.
 func portFree(port int) bool {
 	for _, host := range []string{loopback, ""} {
 		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
@@ -75,8 +75,8 @@ func CheckPort(port int) error {
 	return fmt.Errorf("port %d (kube-apiserver) %w: end that program, or choose another port", port, ErrPortTaken)
 }
 
-// keepPorts makes sure that components that don't run can listen on their ports, and chooses others where it must, as
-// after a reboot or in a copied folder. The caller's choice for the API server is kept.
+// keepPorts makes sure that components that aren't running can listen on their ports, and chooses other ports if it must,
+// for instance after a reboot or in a copied folder. It never changes a port that the caller chose for the API server.
 func (c *ControlPlane) keepPorts(ctx context.Context, r record) (record, error) {
 	fresh, err := freePorts(5)
 	if err != nil {

@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	// endTimeout bounds the wait for a killed process to be gone, and for a new one to write down its number.
+	// endTimeout bounds the wait for a killed process to be gone, and for a new one to write its ID.
 	endTimeout = 10 * time.Second
-	// processPoll is how often such a wait looks again. Killed processes are gone after about 20 ms.
+	// processPoll is the interval at which such a wait checks again. Killed processes are gone after about 20 ms.
 	processPoll = 2 * time.Millisecond
 )
 
-// launchScript writes its own process number to the file that it inherits, and then becomes the component. Only the owner
-// can read the files that the component makes, such as etcd's data.
+// launchScript writes its own process ID to the file that it inherits, and then becomes the component. Only the owner can
+// read the files that the component creates, such as etcd's data.
 const launchScript = `umask 077; echo $$ >&3; exec "$@"`
 
 // process is one component's process.
 //
-// It is identified by a file: the process that holds the lock on that file is the component, and the file holds its
-// number. The system releases the lock when the process ends, however it ends. So a number that now belongs to another
-// program, after a reboot or in a copy of the folder, is never taken for the component.
+// It is identified by a file: the process that holds the lock on that file is the component, and the file contains its
+// process ID. The system releases the lock when the process ends, however it ends. So if the ID belongs to another program
+// now, after a reboot or in a copy of the folder, that program is never mistaken for the component.
 type process struct {
 	file string
 }
 
-// running tells whether the process runs, and if so its number and the fingerprint of the command that started it.
+// running returns the process ID and the fingerprint of the command that started the process, or 0 if it isn't running.
 func (p process) running() (pid int, fingerprint string, err error) {
 	file, err := os.Open(p.file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -46,7 +46,7 @@ func (p process) running() (pid int, fingerprint string, err error) {
 		return 0, "", err
 	}
 	defer file.Close()
-	// A shared lock, so that two commands that look at the same time don't take each other for the component.
+	// A shared lock, so that two commands that check at the same time don't mistake each other for the component.
 	switch err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); {
 	case err == nil:
 		return 0, "", nil
@@ -64,10 +64,10 @@ func (p process) running() (pid int, fingerprint string, err error) {
 	return pid, fingerprint, nil
 }
 
-// errNoNumber says that a process was started and has not written its number yet.
+// errNoNumber says that a process was started and has not written its ID yet.
 var errNoNumber = errors.New("a process has not written down its number yet")
 
-// await is running, but waits for the number of a process that has just been started.
+// await is like running, but waits for the ID of a process that was started a moment ago.
 func (p process) await(ctx context.Context) (pid int, fingerprint string, err error) {
 	waitErr := poll(ctx, endTimeout, processPoll, func(context.Context) bool {
 		pid, fingerprint, err = p.running()
@@ -83,7 +83,7 @@ func (p process) start(ctx context.Context, command []string, dir, log string, e
 		return err
 	}
 	defer file.Close() // the process holds its own descriptor, and with it the lock
-	// A command that looks at the process holds the lock for a moment.
+	// A command that checks the process holds the lock for a moment.
 	var locked error
 	waitErr := poll(ctx, endTimeout, processPoll, func(context.Context) bool {
 		locked = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -107,7 +107,7 @@ func (p process) start(ctx context.Context, command []string, dir, log string, e
 	shell.Dir, shell.Env = dir, env
 	shell.Stdout, shell.Stderr = output, output
 	shell.ExtraFiles = []*os.File{file}
-	// A session of its own: neither Ctrl-C nor the end of the terminal reaches it.
+	// In a session of its own, neither Ctrl-C nor closing the terminal reaches it.
 	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := shell.Start(); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (p process) kill(ctx context.Context) error {
 	if err != nil || pid == 0 {
 		return err
 	}
-	// It leads a process group, which includes all that it has started.
+	// It leads a process group, which includes everything that it has started.
 	if err := syscall.Kill(-pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
 	}
@@ -132,17 +132,18 @@ func (p process) kill(ctx context.Context) error {
 	})
 }
 
-// fingerprint identifies a command: a component that was started by a different one is replaced.
+// fingerprint identifies a command: a component that was started by a different command is replaced.
 func fingerprint(command []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(command, "\x00")))
 	return hex.EncodeToString(sum[:8])
 }
 
-// environment is all that the components see of the caller's environment. etcd takes each ETCD_… variable for a flag.
+// environment is the components' whole environment: they don't inherit the caller's, because etcd treats each ETCD_…
+// variable as a flag.
 //
 // GOGC sets how often they collect garbage: more often than Go's default, because memory limits how many control planes
-// fit on a host; but less often if the control plane lives only as long as one process, to save processor time. The
-// caller's own setting wins. Source: GOGC in the documentation of package runtime.
+// fit on a host; but less often if the control plane lives only as long as one process, to save CPU time. The caller's own
+// setting takes precedence. Source: GOGC in the documentation of package runtime.
 func (c *ControlPlane) environment() []string {
 	collect := "GOGC=50"
 	if c.options.tied {
@@ -181,7 +182,7 @@ func poll(ctx context.Context, limit, interval time.Duration, done func(context.
 	return nil
 }
 
-// errTimeLimit marks a wait that took longer than it may.
+// errTimeLimit is the error of a wait that took too long.
 var errTimeLimit = errors.New("the time limit is over")
 
 func (c *ControlPlane) process(component string) process {

@@ -13,8 +13,8 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// record is what a control plane knows about itself. It is replaced as a whole: a change that must happen in one step,
-// such as a restored snapshot or new certificates, is prepared beside what is in use, and takes effect with the record.
+// record is what a control plane knows about itself. It is replaced as a whole: a change that must be atomic, such as a
+// restored snapshot or new certificates, is prepared beside what is in use, and takes effect when the record is written.
 type record struct {
 	Ports ports `json:"ports"`
 	// Keys and Data are the generations of the folders pki-N and etcd-N that are in use.
@@ -24,16 +24,16 @@ type record struct {
 	Stages string `json:"stages"`
 	// APIServerFlags are those of Options, for calls that don't give any.
 	APIServerFlags map[string]string `json:"apiServerFlags,omitempty"`
-	// Complete means that it was ready once, and has a snapshot of that moment.
+	// Complete means that it has been ready before, and has a snapshot of that moment.
 	Complete bool `json:"complete"`
 }
 
 const recordFile = "controlplane.json"
 
-// ErrNotFound says that the folder holds no control plane.
+// ErrNotFound says that the folder contains no control plane.
 var ErrNotFound = errors.New("there is no control plane")
 
-// DamagedError says that the folder's content can't be used. No method but Remove throws it away.
+// DamagedError says that the folder's content can't be used. Only Remove deletes it.
 type DamagedError struct{ Reason string }
 
 func (e *DamagedError) Error() string { return "the control plane's folder is damaged: " + e.Reason }
@@ -105,7 +105,7 @@ func (c *ControlPlane) removeOthers(prefix, used string) error {
 	return nil
 }
 
-// removeBelow removes something in a folder, and follows no symbolic link that leads out of it.
+// removeBelow removes a file or folder in a folder, and follows no symbolic link that leads out of it.
 func removeBelow(folder, name string) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// snapshotFile is where the state of the new control plane is kept for Reset.
+// snapshotFile contains the state of the new control plane, for Reset.
 const snapshotFile = "fresh.db"
 
-// revisionsApart is by how much each restore advances etcd's revisions: more than anyone writes between two restores. So a
-// revision that a client has seen never comes back with other content, and the client is told to list again, as after a
-// compaction. Source: `etcdutl snapshot restore --bump-revision`, made for Kubernetes.
+// revisionsApart is the number by which each restore advances etcd's revisions: more than are written between two restores.
+// So a revision that a client has seen never comes back with other content, and the client is told to list again, as after
+// a compaction. Source: `etcdutl snapshot restore --bump-revision`, made for Kubernetes.
 const revisionsApart = 10_000_000
 
-// Snapshot saves all that the control plane holds to a file, which only its owner can read.
+// Snapshot saves everything that the control plane stores to a file, which only its owner can read.
 func (c *ControlPlane) Snapshot(ctx context.Context, path string) error {
 	path, err := filepath.Abs(path) // etcd's tools run in the control plane's folder
 	if err != nil {
@@ -44,13 +44,13 @@ func (c *ControlPlane) saveSnapshot(ctx context.Context, r record, path string) 
 	return c.run(ctx, "etcdctl", append(c.etcdFlags(r), "snapshot", "save", path)...)
 }
 
-// Reset takes the control plane back to what it held after its first Up, in one step: if it is interrupted, either all
-// of the later data is there or none. etcd need not be running before; afterwards all components are.
+// Reset takes the control plane back to its state after the first Up. It is atomic: if it is interrupted, either all of the
+// later data is still there or none of it. No component has to be running before; afterwards all of them are.
 func (c *ControlPlane) Reset(ctx context.Context) error {
 	return c.Restore(ctx, c.path(snapshotFile))
 }
 
-// Restore replaces what the control plane holds with a snapshot of it, in one step, and starts it.
+// Restore atomically replaces the control plane's data with a snapshot of it, and starts the control plane.
 func (c *ControlPlane) Restore(ctx context.Context, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -93,8 +93,8 @@ func (c *ControlPlane) Restore(ctx context.Context, path string) error {
 	return c.up(ctx)
 }
 
-// RenewCertificates replaces the authorities and all certificates: kubeconfigs handed out before are refused from then on.
-// The data is kept, and service accounts' tokens stay valid. KubeconfigPath gets a new kubeconfig.
+// RenewCertificates replaces the certificate authorities and all certificates: kubeconfigs handed out before no longer
+// work. The data is kept, and service accounts' tokens stay valid. The file at KubeconfigPath is replaced, too.
 func (c *ControlPlane) RenewCertificates(ctx context.Context) error {
 	unlock, err := c.lock(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func (c *ControlPlane) run(ctx context.Context, tool string, args ...string) err
 	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `umask 077; exec "$@"`, "sh", path}, args...)...)
 	command.Dir, command.Env = c.dir, c.environment()
 	command.Stdout, command.Stderr = &messages, &messages
-	// A group of its own keeps the terminal's Ctrl-C away: the context ends it.
+	// In a process group of its own, it doesn't get the terminal's Ctrl-C: the context ends it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err := command.Run()
 	if ctx.Err() != nil {

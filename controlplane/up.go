@@ -13,15 +13,16 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// attempts is how often the start is tried: another program can take a port after it was found free and before a component
-// listens on it, and on a very slow machine the controller manager gives up waiting for the API server after 10 s.
+// attempts is how often Up tries to start the components: another program can take a port after it was found free and
+// before a component listens on it, and on a very slow machine the controller manager gives up waiting for the API server
+// after 10 s.
 const attempts = 3
 
 // errEnded marks errors about a component that ended while Up waited for it.
 var errEnded = errors.New("ended")
 
-// Up makes the control plane run: it makes what is missing, starts components that don't run, and replaces those that
-// don't answer, or that were started for another folder, another port or other programs. It returns when pods can be
+// Up brings the control plane up: it creates what is missing, starts components that aren't running, and replaces those
+// that don't answer, or that were started for another folder, another port or other programs. It returns when pods can be
 // created and scheduled. The data is kept. If Up is interrupted at any point, even by kill -9, calling it again completes
 // the work.
 func (c *ControlPlane) Up(ctx context.Context) error {
@@ -48,7 +49,7 @@ func (c *ControlPlane) up(ctx context.Context) error {
 	}
 }
 
-// converge compares what runs with what should, and changes what differs.
+// converge compares what is running with what should be, and changes what differs.
 func (c *ControlPlane) converge(ctx context.Context) error {
 	found, err := c.load()
 	if errors.Is(err, ErrNotFound) {
@@ -92,7 +93,7 @@ func (c *ControlPlane) converge(ctx context.Context) error {
 	return c.complete(ctx, found)
 }
 
-// create chooses ports and makes keys. Nothing counts before the record is written.
+// create chooses ports and makes keys. Nothing takes effect before the record is written.
 func (c *ControlPlane) create() (record, error) {
 	// A control plane whose removal was interrupted may have left files.
 	for _, name := range []string{"logs", "run", snapshotFile} {
@@ -114,7 +115,7 @@ func (c *ControlPlane) create() (record, error) {
 	return made, c.save(made)
 }
 
-// configure records the options that later calls may leave out: a Reset, say, must not lose the audit log.
+// configure records the options that later calls may leave out, so that a Reset, for example, doesn't lose the audit log.
 func (c *ControlPlane) configure(r record) (record, error) {
 	configured := r
 	if len(c.options.APIServerFlags) > 0 {
@@ -145,8 +146,8 @@ func (c *ControlPlane) writeFiles(r record) error {
 	return c.writeKubeconfigs(r)
 }
 
-// endWrong ends components that run but don't answer, and those that were started by a different command than they would
-// be now.
+// endWrong ends components that are running but don't answer, and those that were started with a different command from
+// the one that Up would use now.
 func (c *ControlPlane) endWrong(ctx context.Context, r record) error {
 	health, err := c.examine(ctx, r)
 	if err != nil {
@@ -169,7 +170,7 @@ func (c *ControlPlane) endWrong(ctx context.Context, r record) error {
 	return c.end(ctx, wrong...)
 }
 
-// startComponents starts those of the components that don't run.
+// startComponents starts the given components, except those that are running.
 func (c *ControlPlane) startComponents(ctx context.Context, r record, components ...string) error {
 	for _, component := range components {
 		pid, _, err := c.process(component).running()
@@ -217,7 +218,7 @@ func (c *ControlPlane) await(ctx context.Context, what string, done func(context
 	return nil
 }
 
-// anyEnded returns an error with the last message of a component that does not run, or nil if all run.
+// anyEnded returns an error with the last message of a component that isn't running, or nil if all are running.
 func (c *ControlPlane) anyEnded(components ...string) error {
 	for _, component := range components {
 		pid, _, err := c.process(component).running()

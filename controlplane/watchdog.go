@@ -9,8 +9,8 @@ import (
 )
 
 // watchdogScript waits until its standard input ends, which happens when the process closes it or ends, even by kill -9.
-// Then it kills every component and removes the folder. By then a process number may belong to another program, so it
-// looks at the arguments first: those of a component name the folder.
+// Then it kills every component and removes the folder. By then a process ID may belong to another program, so it first
+// looks at the arguments of the process: those of a component name the folder.
 const watchdogScript = `trap '' HUP INT TERM
 cat >/dev/null
 for file in "$1"/run/*; do

@@ -1,4 +1,4 @@
-// Package assets builds the programs of control planes where no checkout of the workshop has them in bin/.
+// Package assets builds the programs of control planes for use outside a checkout of the workshop, which has them in bin/.
 package assets
 
 import (
@@ -15,8 +15,8 @@ import (
 )
 
 // Build compiles the programs with the local Go toolchain and returns their folder, which controlplane.FindAssets finds
-// from then on. The first time takes several minutes, and downloads the pinned modules; their checksums are verified.
-// Later calls find them built. Progress goes to out.
+// from then on. The first call takes several minutes, and downloads the pinned modules and verifies their checksums. Later
+// calls find the programs already built. Progress is written to out.
 func Build(ctx context.Context, out io.Writer) (string, error) {
 	dir, err := pins.Dir()
 	if err != nil {
@@ -27,7 +27,7 @@ func Build(ctx context.Context, out io.Writer) (string, error) {
 		return "", fmt.Errorf("make the folder of the control plane's programs: %w", err)
 	}
 	for name, content := range map[string][]byte{"go.mod": pins.Modules, "go.sum": pins.Sums} {
-		// Two builds at once write the same.
+		// Two concurrent builds write the same content.
 		if err := os.WriteFile(filepath.Join(module, name), content, 0o644); err != nil {
 			return "", fmt.Errorf("write the pinned modules: %w", err)
 		}

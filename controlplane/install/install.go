@@ -1,5 +1,5 @@
-// Package install connects to control planes, and installs CustomResourceDefinitions with the code of envtest. It is apart
-// from package controlplane because that code brings controller-runtime along.
+// Package install connects to control planes, and installs CustomResourceDefinitions with envtest's code. It is separate
+// from package controlplane because that code depends on controller-runtime.
 package install
 
 import (
@@ -13,7 +13,8 @@ import (
 	"example.com/operator-workshop/controlplane"
 )
 
-// Config connects as the administrator. The client has no rate limit: the control plane is the caller's alone.
+// Config returns the configuration of a client for the administrator. It has no rate limit, because only the caller uses
+// the control plane.
 func Config(plane *controlplane.ControlPlane) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", plane.KubeconfigPath())
 	if err != nil {
@@ -23,8 +24,7 @@ func Config(plane *controlplane.ControlPlane) (*rest.Config, error) {
 	return config, nil
 }
 
-// CRDs returns a function for Options.Install that installs the definitions in files and folders. A missing path is an
-// error.
+// CRDs returns a function for Options.Install that installs the CRDs in files and folders. A missing path is an error.
 func CRDs(paths ...string) func(context.Context, *controlplane.ControlPlane) error {
 	return func(_ context.Context, plane *controlplane.ControlPlane) error {
 		config, err := Config(plane)

@@ -1,4 +1,4 @@
-// Package pins holds the versions of the control plane's programs.
+// Package pins contains the versions of the control plane's programs.
 package pins
 
 import (
@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// The pinned modules and their checksums: copies of those in tools/, which is a module of its own.
+// The pinned modules and their checksums: copies of those in tools/, which is a separate module.
 var (
 	//go:embed go.mod.txt
 	Modules []byte
@@ -19,7 +19,7 @@ var (
 	Sums []byte
 )
 
-// Dir is the folder, in the user's cache, in which the programs of these very versions are built.
+// Dir is the folder in the user's cache directory in which the programs of exactly these versions are built.
 func Dir() (string, error) {
 	cache, err := repo.CacheDir()
 	if err != nil {

@@ -20,101 +20,103 @@ import (
 	"example.com/operator-workshop/operatortest/process"
 )
 
-// File is the content of operatortest.yaml. Its fields are those of [operatortest.Operator], with expressions in CEL where that
-// has functions. In them, object is the resource with all its fields. Paths are relative to the file's folder.
+// File is the content of operatortest.yaml. It has the fields of [operatortest.Operator], with CEL expressions in place of
+// functions. In an expression, object is the resource with all its fields. Paths are relative to the file's folder.
 type File struct {
 	// CRDs are files and folders with the operator's CustomResourceDefinitions.
 	CRDs []string `json:"crds"`
-	// Samples is a folder of objects that the API server must accept, InvalidSamples one of objects that it must refuse, for the
-	// reason in the first line of each file: "# refused: " and a part of the message.
+	// Samples is a folder with objects that the API server must accept, InvalidSamples one with objects that it must refuse, for
+	// the reason in the first line of each file: "# refused: " and a part of the message.
 	Samples        string `json:"samples,omitempty"`
 	InvalidSamples string `json:"invalidSamples,omitempty"`
-	// Sample is the file of the resource that the behaviours are tried on, one that can be met. Its first object counts.
+	// Sample is the file of the resource that the behaviours are tried on. The operator must be able to fulfil its spec. Only its
+	// first object is used.
 	Sample string `json:"sample"`
 	// Webhooks are files and folders with the operator's webhook configurations, as controller-gen writes them. The API server calls
 	// an operator that runs beside the trials, at {{.WebhookPort}} of 127.0.0.1, with the certificate in {{.CertDir}}. If the command has these
 	// placeholders, that operator also converts objects of definitions that name a webhook for it.
 	Webhooks []string `json:"webhooks,omitempty"`
-	// Roles are files, and folders whose files with Roles and ClusterRoles count. The operator runs with these permissions and no
-	// others. Without them it may do everything, and least-privilege is left out.
+	// Roles are files with Roles and ClusterRoles, or folders with such files. The operator runs with these permissions and no
+	// others. Without Roles, it may do everything, and the behaviour least-privilege is left out.
 	Roles []string `json:"roles,omitempty"`
 
-	// Confine is for an operator that watches all namespaces and has no setting to watch one: the kit shows it only that of each trial.
+	// Confine is for an operator that watches all namespaces and can't be restricted to one: the kit shows it only the trial's.
 	Confine bool `json:"confine,omitempty"`
 	// Command is the program and its arguments, with the placeholders of [process.Values].
 	Command []string `json:"command"`
-	// LeaderElection are further arguments, for the trials that elect a leader.
+	// LeaderElection are further arguments, for trials with leader election.
 	LeaderElection []string `json:"leaderElection,omitempty"`
-	// Resync are further arguments, for when informers must hand all objects to the handlers again every second.
+	// Resync are further arguments, for trials in which informers must pass all objects to the handlers again every second.
 	Resync []string `json:"resync,omitempty"`
-	// Env are further settings of the environment, as NAME=value, with the same placeholders.
+	// Env are further environment variables, as NAME=value, with the same placeholders.
 	Env []string `json:"env,omitempty"`
-	// Logs is the folder for what the operator prints, a file for each start. With --report it is logs in the report's folder.
+	// Logs is the folder for what the operator prints, with a file for each start. With --report it is logs/ in the report's folder.
 	Logs string `json:"logs,omitempty"`
-	// Grace is how long the operator may take to end after SIGTERM, such as 10s; 30s if empty.
+	// Grace is how long the operator may take to exit after SIGTERM, such as 10s; 30s if empty.
 	Grace string `json:"grace,omitempty"`
 
 	// Prepare are objects to create in a new namespace, such as a Secret that the sample refers to.
 	Prepare []map[string]any `json:"prepare,omitempty"`
-	// Condition is the type of the condition that is True while the resource is as it should be; Ready if empty.
+	// Condition is the type of the condition that is True while the resource is in its desired state; Ready if empty.
 	Condition string `json:"condition,omitempty"`
-	// Converged is true as soon as the status says that the present spec is met, for an operator without such a condition.
+	// Converged is true as soon as the status says that the current spec is fulfilled, for an operator without such a condition.
 	Converged string `json:"converged,omitempty"`
-	// Children are the objects that the operator makes for a resource. It may make no others, but for Events and Leases.
+	// Children are the objects that the operator creates for a resource. It may create no others, except Events and Leases.
 	Children []Child `json:"children,omitempty"`
 	// MaxWrites is how many writes may take effect until a new resource has converged. Events and Leases don't count.
 	MaxWrites int `json:"maxWrites,omitempty"`
-	// Drains tells that the operator works off its queue before it ends. controller-runtime's manager does not.
+	// Drains means that the operator finishes the queued work before it exits. controller-runtime's manager doesn't.
 	Drains bool `json:"drains,omitempty"`
-	// Values are sensible values of spec fields, by paths such as spec.image, spec.pools[].size or spec.labels.*. Without them, values
-	// are made from the field's schema.
+	// Values are sensible values of spec fields, by paths such as spec.image, spec.pools[].size or spec.labels.*. Without them, the
+	// kit generates values from the field's schema.
 	Values map[string][]any `json:"values,omitempty"`
-	// Ascending are the paths of fields that may only rise, such as a version: a value is followed by a later one of values.
+	// Ascending are the paths of fields that can only increase, such as a version: only a later one of Values may follow a value.
 	Ascending []string `json:"ascending,omitempty"`
-	// Immutable are the paths of fields that the API server lets no one change. The behaviour update checks that.
+	// Immutable are the paths of fields that can't be changed. The behaviour update checks that the API server refuses it.
 	Immutable []string `json:"immutable,omitempty"`
 	// Fixed are fields that keep the sample's value in all trials, by their paths, each with the reason.
 	Fixed map[string]string `json:"fixed,omitempty"`
-	// Unmeetable are specs that the API server accepts and the operator can't meet.
+	// Unmeetable are specs that the API server accepts but the operator can't fulfil.
 	Unmeetable []Unmeetable `json:"unmeetable,omitempty"`
-	// Normalize removes what differs between two resources of the same spec before they are compared.
+	// Normalize removes what differs between two resources with the same spec before they are compared.
 	Normalize []Normalize `json:"normalize,omitempty"`
 	// LeftOut are behaviours, and parts of one such as collision/event, that don't fit the operator, each with the reason, which the
 	// report shows. [operatortest.Operator] lists the parts.
 	LeftOut map[string]string `json:"leftOut,omitempty"`
-	// Seed is what random specs are drawn from; 1 if zero.
+	// Seed is the seed of random specs; 1 if zero.
 	Seed int64 `json:"seed,omitempty"`
 	// Timeout bounds each wait for the operator, such as 30s; a minute if empty.
 	Timeout string `json:"timeout,omitempty"`
 }
 
-// Child is a kind of object that the operator makes.
+// Child is a kind of object that the operator creates.
 type Child struct {
 	// APIVersion and Kind are those of the object, such as apps/v1 and Deployment.
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Name is the child's name for a resource, in CEL; the resource's own name if empty. The empty string says that a resource
-	// has no such child.
+	// Name is the child's name for a resource, in CEL; the resource's own name if there is no expression. If its value is the
+	// empty string, the resource has no such child.
 	Name string `json:"name,omitempty"`
-	// Drift are JSON merge patches that the operator must undo, by what they do. In them a list replaces the old one as a whole.
+	// Drift are JSON merge patches that the operator must undo; the keys say what they do. A list in a merge patch replaces the
+	// whole old list.
 	Drift map[string]map[string]any `json:"drift,omitempty"`
-	// Foreign are JSON merge patches of what belongs to others, which the operator must leave alone.
+	// Foreign are JSON merge patches of fields that belong to others, which the operator must leave alone.
 	Foreign map[string]map[string]any `json:"foreign,omitempty"`
 	// Applied are parts of the child that others add by server-side apply, and that the operator must leave alone.
 	Applied map[string]map[string]any `json:"applied,omitempty"`
 }
 
-// Unmeetable is a spec that can't be met.
+// Unmeetable is a spec that the operator can't fulfil.
 type Unmeetable struct {
 	// Name completes "a resource whose …".
 	Name string `json:"name"`
 	// Patch is a JSON merge patch of the sample.
 	Patch map[string]any `json:"patch"`
-	// Prepare are the objects that stand in the way.
+	// Prepare are the objects that block the operator.
 	Prepare []map[string]any `json:"prepare,omitempty"`
 }
 
-// Normalize names what differs between two resources of the same spec.
+// Normalize names what differs between two resources with the same spec.
 type Normalize struct {
 	// Kind is that of the objects.
 	Kind string `json:"kind"`
@@ -124,8 +126,8 @@ type Normalize struct {
 	Name bool `json:"name,omitempty"`
 }
 
-// Load reads a file. Its errors name the file, and the field in which something is wrong. logs is the folder for what the operator
-// prints, if the file names none; it is not kept if both are empty.
+// Load reads a file. Its errors name the file and the wrong field. logs is the folder for what the operator prints, if the file
+// names none; if both are empty, the output is not kept.
 func Load(path, logs string) (operatortest.Operator, error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -154,7 +156,7 @@ func Load(path, logs string) (operatortest.Operator, error) {
 	return operator, nil
 }
 
-// Operator is what the file describes; its paths are relative to the folder.
+// Operator returns the operator that the file describes. Paths in the file are relative to the folder dir.
 func (f *File) Operator(dir string) (operatortest.Operator, error) {
 	made := operatortest.Operator{
 		Condition: f.Condition, MaxWrites: f.MaxWrites, Drains: f.Drains, Values: f.Values, Ascending: f.Ascending, Immutable: f.Immutable,

@@ -33,12 +33,12 @@ func compile(expression string) (cel.Program, *cel.Type, error) {
 	return program, checked.OutputType(), err
 }
 
-// maybe tells whether a value of the type can be one of the other; fields of object may have any type.
+// maybe reports whether a value of type found can be of type wanted; fields of object may have any type.
 func maybe(found, wanted *cel.Type) bool {
 	return found.IsExactType(wanted) || found.IsExactType(cel.DynType)
 }
 
-// absent tells whether an evaluation failed because something is not there that may come, such as a status or its first condition.
+// absent reports whether an evaluation failed because something doesn't exist yet, such as a status or its first condition.
 func absent(err error) bool {
 	return slices.ContainsFunc([]string{"no such key: ", "index out of bounds: ", "optional.none() dereference"}, func(reason string) bool {
 		return strings.Contains(err.Error(), reason)
@@ -73,7 +73,7 @@ func converged(expression string) (func(*unstructured.Unstructured) error, error
 	}, nil
 }
 
-// nameOf makes a function of an expression, which must have a string as its value for the sample.
+// nameOf turns an expression into a function. For the sample, its value must be a string.
 func nameOf(expression string, sample *unstructured.Unstructured) (func(*unstructured.Unstructured) string, error) {
 	program, _, err := compile(expression)
 	if err != nil {
@@ -170,7 +170,7 @@ func apply(object *unstructured.Unstructured, patch jsonpatch.Patch, options *js
 	}
 }
 
-// roleFiles are the files, and those of the folders that hold a Role or a ClusterRole.
+// roleFiles returns the files, and the files in the folders that contain a Role or a ClusterRole.
 func roleFiles(dir string, paths []string) ([]string, error) {
 	var files []string
 	for _, path := range paths {

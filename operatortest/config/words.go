@@ -9,7 +9,7 @@ import (
 // goNames are the fields of operatortest.Operator and Child in hints, and what belongs to these.
 var goNames = regexp.MustCompile(`\b[oO]perator\.([A-Z]\w*)|\bChild\.(Drift|Foreign)\b|\bRunOptions\.Namespace\b|go test -ginkgo\.label-filter=(\S+)`)
 
-// Words puts the keys of operatortest.yaml, and the command's flags, where a text has the names of Go.
+// Words replaces Go names in a text with the keys of operatortest.yaml and the command's flags.
 func Words(text string) string {
 	return goNames.ReplaceAllStringFunc(text, func(name string) string {
 		parts := goNames.FindStringSubmatch(name)

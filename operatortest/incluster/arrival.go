@@ -14,8 +14,8 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// DescribeArrival deploys the operator, and has the specs for its pods and the sample resources. When the
-// container of the specs ends, everything is removed again.
+// DescribeArrival deploys the operator, and defines the specs for its pods and the sample resources. At the end of
+// the Ordered container, everything is removed again.
 func DescribeArrival(o Operator) {
 	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
 		ginkgo.DeferCleanup(o.remove, ginkgo.NodeTimeout(Timeout))
@@ -62,7 +62,7 @@ func DescribeArrival(o Operator) {
 	}, ginkgo.SpecTimeout(Timeout))
 }
 
-// remove takes away all that the specs have made, unless a failure is to be looked at.
+// remove removes everything that the specs have created, unless the user wants to examine a failure.
 func (o Operator) remove(ctx ginkgo.SpecContext) {
 	if kept() {
 		return
@@ -72,7 +72,7 @@ func (o Operator) remove(ctx ginkgo.SpecContext) {
 	Kubectl(ctx, "delete", "clusterrolebinding", o.metricsBinding(), "--ignore-not-found")
 }
 
-// WaitUntilConverged returns when every resource of the specs has what it asks for.
+// WaitUntilConverged returns when every resource of the specs is in its desired state.
 func (o Operator) WaitUntilConverged(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	for _, condition := range o.Converged {
@@ -80,7 +80,7 @@ func (o Operator) WaitUntilConverged(ctx context.Context) {
 	}
 }
 
-// WaitForRollout returns when the operator runs in as many pods as its Deployment asks for.
+// WaitForRollout returns when as many of the operator's pods are running as its Deployment asks for.
 func (o Operator) WaitForRollout(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	Kubectl(ctx, "rollout", "status", "deployment/"+o.Deployment, "--namespace="+o.Namespace, "--timeout=4m")
@@ -94,7 +94,7 @@ func (o Operator) replicas(ctx context.Context) int {
 	return replicas
 }
 
-// Pods are the names of the operator's pods, but for those that are ending.
+// Pods are the names of the operator's pods, except those that are terminating.
 func (o Operator) Pods(ctx context.Context) []string {
 	ginkgo.GinkgoHelper()
 	var names []string
@@ -104,7 +104,7 @@ func (o Operator) Pods(ctx context.Context) []string {
 	return names
 }
 
-// placed has the node of each of the operator's pods, but for those that are ending.
+// placed returns the node of each of the operator's pods, except those that are terminating.
 func (o Operator) placed(ctx context.Context) map[string]string {
 	ginkgo.GinkgoHelper()
 	labels := Field(ctx, o.Namespace, "deployment/"+o.Deployment, "{.spec.selector.matchLabels}")
@@ -118,14 +118,14 @@ func (o Operator) placed(ctx context.Context) map[string]string {
 	return nodes
 }
 
-// selector turns labels in JSON into what kubectl selects by.
+// selector turns labels in JSON into a selector for kubectl.
 func selector(labels string) string {
 	return strings.NewReplacer("{", "", "}", "", `"`, "", ":", "=").Replace(labels)
 }
 
-// Leader is the pod that holds the Lease, "" while none does. The holder's name begins with that of its pod.
+// Leader is the name of the pod that holds the Lease, "" while none does. The holder's identity begins with the pod's name.
 func (o Operator) Leader(ctx context.Context) string {
-	// Asked many times a second, so it is not printed.
+	// This runs many times a second, so the command isn't printed.
 	holder, err := exec.CommandContext(ctx, "kubectl", "get", "lease/"+o.Lease, "--namespace="+o.Namespace, "--output=jsonpath={.spec.holderIdentity}").Output()
 	if err != nil {
 		return ""
@@ -134,14 +134,14 @@ func (o Operator) Leader(ctx context.Context) string {
 	return pod
 }
 
-// workers are the nodes that take pods.
+// workers are the nodes that accept pods.
 func workers(ctx context.Context) []string {
 	ginkgo.GinkgoHelper()
 	return strings.Fields(Kubectl(ctx, "get", "nodes",
 		`--output=go-template={{range .items}}{{$free := not .spec.unschedulable}}{{range .spec.taints}}{{$free = false}}{{end}}{{if $free}}{{.metadata.name}} {{end}}{{end}}`))
 }
 
-// distinct are the nodes that hold a pod.
+// distinct are the nodes that have a pod.
 func distinct(placed map[string]string) map[string]bool {
 	nodes := map[string]bool{}
 	for _, node := range placed {

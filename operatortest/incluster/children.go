@@ -11,7 +11,7 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// DescribeChildren has the specs for what others do to the objects of the samples.
+// DescribeChildren defines the specs in which someone else changes or deletes the samples' children, or takes a name.
 func DescribeChildren(o Operator) {
 	for _, child := range o.Children {
 		ginkgo.It("makes its "+child.Name+" again when someone deletes it", func(ctx ginkgo.SpecContext) {
@@ -31,7 +31,7 @@ func DescribeChildren(o Operator) {
 	}
 }
 
-// bringsBack deletes a child and waits for another one of its name.
+// bringsBack deletes a child and waits for a new one with the same name.
 func (o Operator) bringsBack(ctx context.Context, child string) {
 	ginkgo.GinkgoHelper()
 	before := o.uid(ctx, child)
@@ -41,7 +41,7 @@ func (o Operator) bringsBack(ctx context.Context, child string) {
 		"there is a new %s: the operator has to watch its children, and needs the right to create them", child)
 }
 
-// undoes changes a child and waits until the field is what it was.
+// undoes changes a child and waits until the field has its old value again.
 func (o Operator) undoes(ctx context.Context, child string, drift Drift) {
 	ginkgo.GinkgoHelper()
 	before := Field(ctx, o.Trial, child, drift.Field)
@@ -51,7 +51,7 @@ func (o Operator) undoes(ctx context.Context, child string, drift Drift) {
 		"%s of %s is what the operator wants: it has to compare every field that it sets", drift.Field, child)
 }
 
-// uid is "" while there is no such object.
+// uid returns the object's UID, or "" while there is no such object.
 func (o Operator) uid(ctx context.Context, object string) string {
 	ginkgo.GinkgoHelper()
 	return Kubectl(ctx, "get", object, "--namespace="+o.Trial, "--ignore-not-found", "--output=jsonpath={.metadata.uid}")
@@ -88,7 +88,7 @@ func describeCollision(o Operator) {
 	}, ginkgo.SpecTimeout(Timeout))
 }
 
-// content is what the owner of an object decides on.
+// content returns the part of an object that its owner decides on.
 func (o Operator) content(ctx context.Context, object string) string {
 	ginkgo.GinkgoHelper()
 	return Field(ctx, o.Trial, object, "{.metadata.uid} {.metadata.labels} {.metadata.ownerReferences} {.metadata.finalizers} {.spec} {.data}")

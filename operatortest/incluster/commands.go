@@ -12,7 +12,7 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// Kubectl returns what the command prints, and fails the spec if the command fails.
+// Kubectl runs kubectl and returns what it prints. It fails the spec if the command fails.
 func Kubectl(ctx context.Context, arguments ...string) string {
 	ginkgo.GinkgoHelper()
 	output, err := TryKubectl(ctx, arguments...)
@@ -20,33 +20,33 @@ func Kubectl(ctx context.Context, arguments ...string) string {
 	return output
 }
 
-// TryKubectl is for commands that may fail. The error has what kubectl says about it.
+// TryKubectl runs a kubectl command that may fail. The error contains kubectl's message.
 func TryKubectl(ctx context.Context, arguments ...string) (string, error) {
 	return run(exec.CommandContext(ctx, "kubectl", arguments...))
 }
 
-// KubectlWith gives kubectl a manifest. The command ends in --filename=-.
+// KubectlWith passes a manifest to kubectl. The arguments must end with --filename=-.
 func KubectlWith(ctx context.Context, manifest string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, "kubectl", append(arguments, "--filename=-")...)
 	command.Stdin = strings.NewReader(manifest)
 	return run(command)
 }
 
-// Field is what a JSONPath in braces leads to in an object of a namespace.
+// Field returns the value at a JSONPath, in braces, in an object of a namespace.
 func Field(ctx context.Context, namespace, object, path string) string {
 	ginkgo.GinkgoHelper()
 	return Kubectl(ctx, "get", object, "--namespace="+namespace, "--output=jsonpath="+path)
 }
 
-// PodsWith are the names of the pods with some labels, but for those that are ending.
+// PodsWith returns the names of the pods that match a selector, except those that are terminating.
 func PodsWith(ctx context.Context, namespace, selector string) []string {
 	ginkgo.GinkgoHelper()
 	return strings.Fields(Kubectl(ctx, "get", "pods", "--namespace="+namespace, "--selector="+selector,
 		"--output=go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}"))
 }
 
-// Make runs a target of the project's Makefile, on the cluster and with the image of the tests
-// whatever was said to the make that may have started them.
+// Make runs a target of the project's Makefile with the tests' cluster and image, whatever
+// was set for the make command that may have started the tests.
 func (o Operator) Make(ctx context.Context, target string) {
 	ginkgo.GinkgoHelper()
 	arguments := append([]string{target, "KUBECONFIG=" + os.Getenv("KUBECONFIG"), "IMG=" + os.Getenv("IMG")}, o.Variables...)

@@ -8,7 +8,7 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// DescribeEnd has the specs for what is left of the operator: of its run, and of its deployment.
+// DescribeEnd defines the last specs: no container has been restarted, and undeploying leaves nothing behind.
 func DescribeEnd(o Operator) {
 	ginkgo.It("has had no container restarted", func(ctx ginkgo.SpecContext) {
 		restarts := Kubectl(ctx, "get", "pods", "--namespace="+o.Namespace,

@@ -10,7 +10,7 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// DescribeFailover has the specs for a leader that goes.
+// DescribeFailover defines the specs in which the leader's pod is deleted, or its node is drained.
 func DescribeFailover(o Operator) {
 	ginkgo.It("goes on in the other pod when the working one is deleted", func(ctx ginkgo.SpecContext) {
 		o.fails(ctx, "failover by pod deletion", func(ctx context.Context, leader string) error {
@@ -36,7 +36,7 @@ func DescribeFailover(o Operator) {
 	}, ginkgo.SpecTimeout(2*Timeout))
 }
 
-// fails takes the leader away in some way and waits until the other replica has the Lease and works.
+// fails removes the leader in the given way and waits until the other replica has the Lease and works.
 func (o Operator) fails(ctx ginkgo.SpecContext, what string, takeAway func(ctx context.Context, leader string) error) {
 	ginkgo.GinkgoHelper()
 	o.WaitForRollout(ctx)

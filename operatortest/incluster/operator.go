@@ -5,77 +5,78 @@ import (
 	"time"
 )
 
-// Operator describes a deployed operator. The specs run in the folder of its project.
+// Operator describes a deployed operator. The specs run in the operator's project folder.
 type Operator struct {
-	// Namespace is where the operator runs, Deployment what runs it, and Lease what its replicas agree through.
+	// Namespace is where the operator runs, Deployment the name of its Deployment, and Lease that of its leader election.
 	Namespace, Deployment, Lease string
-	// Manifests is the kustomization that names all that a deployment consists of, such as config/default.
+	// Manifests is the kustomization with everything that is deployed, such as config/default.
 	Manifests string
 	// Variables are set for `make deploy` and `make undeploy`, as NAME=value.
 	Variables []string
-	// Deployed is done once the operator runs, before anything is asked of it. Nil if that is nothing.
+	// Deployed is called once the operator is running, before the specs. Nil if there is nothing to do.
 	Deployed func(ctx context.Context)
-	// Metrics is where the operator serves its metrics over TLS; nil if it does not.
+	// Metrics says where the operator serves its metrics over TLS; nil if it doesn't.
 	Metrics *Metrics
 
 	// Resources is the name of the custom resources for kubectl, such as foos.
 	Resources string
-	// Trial is the namespace in which the specs have their resources. They make it and remove it.
+	// Trial is the namespace of the specs' resources. The specs create it and delete it.
 	Trial string
-	// Prepare are the arguments of kubectl that make what the resources need besides; nil if that is nothing.
+	// Prepare are the arguments of kubectl that create what else the resources need; nil if they need nothing.
 	Prepare []string
 	// Samples are the arguments of kubectl that name the sample resources, such as --kustomize=config/samples.
 	Samples []string
-	// Converged are the conditions that a resource has once all is as it asks, as `kubectl wait --for=condition=` takes them.
+	// Converged are the conditions of a resource in its desired state, in the form of `kubectl wait --for=condition=`.
 	Converged []string
-	// Children are objects that the operator makes for the samples. The first is also what shows whether it works.
+	// Children are objects that the operator creates for the samples. After a failover, the first one also shows whether
+	// the operator works again.
 	Children []Child
-	// ManagedBy is the value of the label app.kubernetes.io/managed-by of all that the operator makes,
-	// and ChildKinds are their kinds, as `kubectl get` takes them.
+	// ManagedBy is the value of the label app.kubernetes.io/managed-by on everything that the operator creates,
+	// and ChildKinds are the kinds, in the form of `kubectl get`.
 	ManagedBy, ChildKinds string
-	// Collision is how a resource meets a name that is taken. Nil leaves this out.
+	// Collision describes a resource whose child's name is taken. Nil leaves out this spec.
 	Collision *Collision
 }
 
-// Metrics are behind a Service, for those who have a role.
+// Metrics are served behind a Service, to clients that have a role.
 type Metrics struct {
 	Service, Role string
-	// Contains is what is always among the metrics.
+	// Contains is a text that the metrics always contain.
 	Contains string
 }
 
-// Child is an object that the operator makes for a sample.
+// Child is an object that the operator creates for a sample.
 type Child struct {
-	// Name is type and name for kubectl, such as deployment/web.
+	// Name is the type and name for kubectl, such as deployment/web.
 	Name string
-	// Drift are JSON merge patches that the operator must undo, by what they do.
+	// Drift are changes that the operator must undo; the keys say what they do.
 	Drift map[string]Drift
 }
 
 // Drift is a change that someone else makes to a child.
 type Drift struct {
-	// Patch is the JSON merge patch, and Field the JSONPath in braces of what it changes.
+	// Patch is a JSON merge patch, and Field the JSONPath, in braces, of the field that it changes.
 	Patch, Field string
 }
 
-// Collision is a name that is taken before the operator needs it.
+// Collision is a name conflict: the name is taken before the operator needs it.
 type Collision struct {
-	// Foreign are the arguments of `kubectl create` that take it, such as deployment taken --image=….
+	// Foreign are the arguments of `kubectl create` that take the name, such as deployment taken --image=….
 	Foreign []string
-	// Child is type and name of what was made, such as deployment/taken.
+	// Child is the type and name of the object that has the name, such as deployment/taken.
 	Child string
 	// Resource is the YAML of a resource that needs the name, and Name its type and name, such as foo/taken.
 	Resource, Name string
-	// Condition is the type of the condition that is False meanwhile, with a message that names the child.
+	// Condition is the type of the condition that is False during the conflict, with a message that names the child.
 	Condition string
 }
 
 const (
-	// Timeout bounds each spec. Most of it is for pulling images, and for pods that start or end.
+	// Timeout bounds each spec. Most of it is for pulling images, and for starting and stopping pods.
 	Timeout = 5 * time.Minute
-	// commandTimeout bounds what needs no pod to start.
+	// commandTimeout bounds specs and commands that don't wait for a pod to start.
 	commandTimeout = time.Minute
 	pollInterval   = 500 * time.Millisecond
-	// leaderInterval is how often the Lease is looked at where the time of a change is measured.
+	// leaderInterval is how often the Lease is read while a change is being timed.
 	leaderInterval = 100 * time.Millisecond
 )

@@ -16,14 +16,14 @@ import (
 	"github.com/onsi/ginkgo/v2"
 )
 
-// requestTimeout bounds a request to a pod, with all that comes before it.
+// requestTimeout bounds a request to a pod, including everything that precedes it.
 const requestTimeout = 30 * time.Second
 
-// forwarding is the line in which kubectl tells the address that it forwards.
+// forwarding matches the line in which kubectl prints the address that it forwards.
 var forwarding = regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:[0-9]+) `)
 
-// Forward has kubectl forward a free port of this machine to a port of a pod or Service, and calls the
-// function with its address. It ends after that: kubectl gives up when the other side cuts a connection.
+// Forward makes kubectl forward a free port of this machine to a port of a pod or Service, and calls the function
+// with the local address. Forwarding ends after that, because kubectl gives up when the other side cuts a connection.
 func Forward(ctx context.Context, namespace, target, port string, use func(ctx context.Context, address string) error) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -57,7 +57,7 @@ func forwardedAddress(output io.Reader) (string, error) {
 	return "", errors.Join(errors.New("kubectl forwards no port"), lines.Err())
 }
 
-// getMetrics asks for the metrics by a scheme, http or https, with a token if there is one, and
+// getMetrics requests the metrics with a scheme, http or https, and with a token if there is one. It
 // returns the status code and the body.
 func (o Operator) getMetrics(ctx context.Context, scheme, token string) (status int, body string, err error) {
 	err = Forward(ctx, o.Namespace, "service/"+o.Metrics.Service, "8443", func(ctx context.Context, address string) error {
@@ -67,8 +67,8 @@ func (o Operator) getMetrics(ctx context.Context, scheme, token string) (status 
 	return status, body, err
 }
 
-// Get asks for a URL, with a token if there is one, and returns the status code and the body. It verifies no
-// certificate: what is asked has made its own, or has one for another name than the forwarded address.
+// Get requests a URL, with a token if there is one, and returns the status code and the body. It doesn't verify the
+// certificate: the server's is self-signed, or is for another name than the forwarded address.
 func Get(ctx context.Context, url, token string) (int, string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -90,7 +90,7 @@ func Get(ctx context.Context, url, token string) (int, string, error) {
 	return response.StatusCode, string(body), nil
 }
 
-// tokenOf makes a service account in the operator's namespace and returns a token of it.
+// tokenOf creates a service account in the operator's namespace and returns a token for it.
 func (o Operator) tokenOf(ctx context.Context, account string) string {
 	ginkgo.GinkgoHelper()
 	Kubectl(ctx, "create", "serviceaccount", account, "--namespace="+o.Namespace)

@@ -13,15 +13,15 @@ import (
 	"example.com/operator-workshop/operatortest/incluster/logs"
 )
 
-// What `make test-e2e` sets.
+// The environment variables that `make test-e2e` sets.
 const (
-	// logsVariable is the folder for what the cluster says about a spec that failed.
+	// logsVariable names the folder for logs, events and objects after a failed spec.
 	logsVariable = "E2E_LOGS"
-	// keepVariable is not empty if the cluster stays as a failure has left it.
+	// keepVariable is not empty if a failure must leave the cluster as it is.
 	keepVariable = "KEEP"
 )
 
-// Run runs the suite of a package in the folder test/e2e of a project, with the project's folder to work in.
+// Run runs the suite of a package in the folder test/e2e of a project. The suite's working directory is the project's folder.
 func Run(t *testing.T, name string) {
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	t.Chdir("../..")
@@ -31,7 +31,8 @@ func Run(t *testing.T, name string) {
 	ginkgo.RunSpecs(t, name)
 }
 
-// Check fails unless the cluster has nodes that run pods, and nothing yet of what the specs remove at their end.
+// Check fails if a variable that `make test-e2e` sets is missing, if the cluster's nodes are simulated, or if the cluster
+// already contains something that the specs remove at their end.
 func Check(ctx context.Context, o Operator) {
 	ginkgo.GinkgoHelper()
 	for _, name := range []string{"KUBECONFIG", "IMG"} {
@@ -43,13 +44,13 @@ func Check(ctx context.Context, o Operator) {
 	gomega.Expect(present).To(gomega.BeEmpty(), "these tests end by removing all of this from the cluster, so it must not be there when they begin: `make undeploy`, and delete the namespace %s", o.Trial)
 }
 
-// deployed names what there is of a deployment.
+// deployed names the objects of a deployment that exist.
 func (o Operator) deployed(ctx context.Context) string {
 	ginkgo.GinkgoHelper()
 	return Kubectl(ctx, "get", "--kustomize="+o.Manifests, "--ignore-not-found", "--output=name")
 }
 
-// report writes down what the cluster says about a spec that failed.
+// report saves logs, events and objects after a failed spec.
 func report(ctx ginkgo.SpecContext) {
 	spec := ginkgo.CurrentSpecReport()
 	dir := os.Getenv(logsVariable)
@@ -61,10 +62,10 @@ func report(ctx ginkgo.SpecContext) {
 	}
 }
 
-// kept tells whether a failure stays in the cluster to be looked at.
+// kept reports whether the spec failed and the cluster must stay as it is.
 func kept() bool { return os.Getenv(keepVariable) != "" && ginkgo.CurrentSpecReport().Failed() }
 
-// measured puts a duration into the report.
+// measured adds a duration to the report.
 func measured(what string, began time.Time) {
 	ginkgo.AddReportEntry("measured: "+what, fmt.Sprintf("%.1f s", time.Since(began).Seconds()))
 }

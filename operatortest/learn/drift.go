@@ -30,14 +30,15 @@ type proposal struct {
 	// What says what it does.
 	What  string
 	Patch map[string]any
-	// Default tells that the API server gives the field its present value, too.
+	// Default means that the field's present value is also the API server's default.
 	Default bool
 }
 
 // components are the managers of fields that belong to the cluster and not to the operator.
 var components = []string{"kube-controller-manager", "kube-scheduler", "kube-apiserver", "kubelet", "kwok"}
 
-// owned are the paths of the fields that the operator has written by the object's managed fields, lists as a whole.
+// owned returns the paths of the fields that the operator has written according to the object's managed fields, with a list as
+// one path.
 func owned(object *unstructured.Unstructured) [][]string {
 	var paths [][]string
 	for _, entry := range object.GetManagedFields() {
@@ -67,8 +68,8 @@ func managed(fields map[string]any, outer []string) [][]string {
 	return paths
 }
 
-// split are the fields of a child that the operator owns, and the others, without status, most of the metadata, and what
-// the API server generates.
+// split returns the fields of a child that the operator owns, and the others, without the status, most of the metadata,
+// and what the API server generates.
 func split(object *unstructured.Unstructured) (own, others [][]string) {
 	known, content := owned(object), object.DeepCopy()
 	state.DropGenerated(content)
@@ -98,7 +99,7 @@ func rank(path []string) int {
 	return 1
 }
 
-// proposals are the patches for one field, the plainest first. There are none for a list, nor for what has no plain other value.
+// proposals returns patches for one field, the plainest first. There are none for lists, or if no other value is obvious.
 func proposals(object *unstructured.Unstructured, path []string) []proposal {
 	name := strings.Join(path, ".")
 	made := func(what string, value any) proposal {
@@ -140,8 +141,8 @@ func nested(path []string, value any) map[string]any {
 	return map[string]any{path[0]: value}
 }
 
-// accepted are proposals that the API server accepts: for a field with a value of the operator's own, for a label, and for
-// another field. One for a field with its default takes their place if there is none: the operator may not have set it.
+// accepted returns proposals that the API server accepts: for a field whose value is the operator's own, for a label, and for
+// another field. If there are none, it proposes a field with its default value, which the operator may not have set.
 func accepted(ctx context.Context, t *trial.Trial, object *unstructured.Unstructured) ([]proposal, error) {
 	own, _ := split(object)
 	var set, defaulted, labels []proposal
@@ -166,14 +167,14 @@ func accepted(ctx context.Context, t *trial.Trial, object *unstructured.Unstruct
 	return choose(set, labels), nil
 }
 
-// choose takes one proposal of each sort, and more of the first if there are too few.
+// choose takes one proposal of each sort, and more of the first sort if there are too few.
 func choose(set, labels []proposal) []proposal {
 	one := min(1, len(set))
 	all := slices.Concat(set[:one], labels[:min(1, len(labels))], set[one:])
 	return all[:min(maxProposals, len(all))]
 }
 
-// firstAccepted is the first proposal that the API server accepts, nil if it refuses all.
+// firstAccepted returns the first proposal that the API server accepts, or nil if it refuses all.
 func firstAccepted(ctx context.Context, t *trial.Trial, object *unstructured.Unstructured, tried []proposal) (*proposal, error) {
 	for _, made := range tried {
 		patch, err := json.Marshal(made.Patch)
@@ -191,7 +192,7 @@ func firstAccepted(ctx context.Context, t *trial.Trial, object *unstructured.Uns
 	return nil, nil
 }
 
-// isDefault tells whether the API server gives a field its value if it is not set.
+// isDefault reports whether a field's value is the API server's default.
 func isDefault(ctx context.Context, t *trial.Trial, object *unstructured.Unstructured, path []string) bool {
 	bare := object.DeepCopy()
 	state.DropGenerated(bare)

@@ -1,4 +1,4 @@
-// Package learn runs an operator twice and describes what it did, as a draft of operatortest.yaml for a person to correct.
+// Package learn runs an operator twice and describes what it did in a draft of operatortest.yaml, which a person then corrects.
 package learn
 
 import (
@@ -22,13 +22,13 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// Options are what is known of an operator before it has run. Paths are relative to the working folder.
+// Options are what is known about an operator before it has run. Paths are relative to the working directory.
 type Options struct {
 	CRDs, Roles, Webhooks []string
 	Sample                string
 	// Command is the program and its arguments, with the placeholders of process.Values. It runs in Dir.
 	Command []string
-	// Dir is the folder of the file that is to be written, to which its paths are relative.
+	// Dir is the folder of the file to be written; the paths in that file are relative to it.
 	Dir string
 	// Timeout bounds the wait for the operator to be at rest.
 	Timeout time.Duration
@@ -61,7 +61,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// defines tells whether a definition in files and folders has the kind of an object.
+// defines reports whether the files and folders contain the CRD of an object.
 func defines(paths []string, object *unstructured.Unstructured) (bool, error) {
 	for _, path := range paths {
 		files := []string{path}
@@ -211,7 +211,7 @@ func describe(file config.File, first, second run, undescribed []unknown) page {
 	return made
 }
 
-// unknownFields are the texts in the sample of which the schema tells too little to make others.
+// unknownFields returns the texts in the sample about which the schema says too little to generate others.
 func unknownFields(ctx context.Context, runner *trial.Runner) ([]unknown, error) {
 	specs, err := runner.Specs(ctx)
 	if err != nil {

@@ -21,10 +21,10 @@ type child struct {
 	Drift         []proposal
 }
 
-// source is a field that a name can be made of.
+// source is a field that can be part of a name.
 type source struct{ expression, value string }
 
-// sourcesOf are the texts of a resource from which operators make names.
+// sourcesOf returns the texts in a resource from which operators build names.
 func sourcesOf(resource *unstructured.Unstructured) []source {
 	sources := []source{{"object.metadata.name", resource.GetName()}}
 	spec, _, _ := unstructured.NestedMap(resource.Object, "spec")
@@ -51,7 +51,7 @@ func selectors(path []string) string {
 	return text.String()
 }
 
-// expressionsFor are the CEL expressions that give a name, the likeliest first. The last one is the name itself.
+// expressionsFor returns CEL expressions that result in a name, the likeliest first. The last one is the name itself.
 func expressionsFor(name string, sources []source) []string {
 	var exact, affixed []string
 	for _, source := range sources {
@@ -69,14 +69,14 @@ func expressionsFor(name string, sources []source) []string {
 	return append(append(exact, affixed...), strconv.Quote(name))
 }
 
-// apart tells whether what surrounds a part of a name is set off by a dash or a dot. Otherwise a short value, such as "a", would
-// be found in any name.
+// apart reports whether a part of a name is separated from the rest by dashes or dots. Otherwise a short value, such as "a",
+// would be found in any name.
 func apart(before, after string) bool {
 	return (before == "" || strings.HasSuffix(before, "-") || strings.HasSuffix(before, ".")) &&
 		(after == "" || strings.HasPrefix(after, "-") || strings.HasPrefix(after, "."))
 }
 
-// pair finds the objects of two equal runs that are the same child.
+// pair matches the objects of two equal runs that are the same child.
 func pair(first, second run) []child {
 	var children []child
 	var left []*unstructured.Unstructured

@@ -31,7 +31,7 @@ type run struct {
 	resource *unstructured.Unstructured
 	children []*unstructured.Unstructured
 	state    state.Snapshot
-	// confined tells that the operator asked for the resources of all namespaces.
+	// confined means that the operator asked for the resources of all namespaces.
 	confined bool
 	// writes are those that took effect, without Events and leases.
 	writes []traffic.Request

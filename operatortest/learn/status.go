@@ -16,7 +16,7 @@ import (
 // verdict is how a status says that the spec is met: by a condition, or an expression in CEL. Both are empty if it does not.
 type verdict struct {
 	Condition, Expression string
-	// Observed tells that it says which generation it is about.
+	// Observed means that the status says which generation it is about.
 	Observed bool
 }
 

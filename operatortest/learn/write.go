@@ -16,7 +16,7 @@ import (
 // maxListed is how many fields a comment names.
 const maxListed = 12
 
-// page is what the file is made of.
+// page is the data from which the file is written.
 type page struct {
 	config.File
 	Kind     string
@@ -26,17 +26,17 @@ type page struct {
 	Unknown  []unknown
 	// OtherRoles are files with roles that are not the operator's.
 	OtherRoles []string
-	// Unmet are the conditions that were not True in the end, if no other was.
+	// Unmet are the conditions that were not True in the end, if none was True.
 	Unmet []string
 }
 
-// unknown is a field of the spec of which the schema tells too little.
+// unknown is a field of the spec about which the schema says too little.
 type unknown struct {
 	Path  string
 	Value string
 }
 
-// Elects tells whether an argument is about leader election.
+// Elects reports whether an argument is about leader election.
 func (p page) Elects() bool {
 	return slices.ContainsFunc(p.Command, func(argument string) bool { return strings.Contains(argument, "leader-elect") })
 }
@@ -46,7 +46,8 @@ func (c child) Kind() string       { return c.kind.Kind }
 func (c child) Generated() bool    { return len(c.name) == 0 && c.second != nil }
 func (c child) Once() bool         { return c.second == nil }
 
-// Name is the likeliest expression, or the one that says that there is no such child: a generated name can't be given.
+// Name is the likeliest expression for the child's name, or the one that says that there is no such child, because a generated
+// name can't be given.
 func (c child) Name() string {
 	if len(c.name) == 0 {
 		return `""`
@@ -62,14 +63,14 @@ func (c child) Fits() string {
 	return strings.Join(c.name[1:len(c.name)-1], ", ")
 }
 
-// Constant tells that the name follows from no field.
+// Constant reports whether the name doesn't depend on any field.
 func (c child) Constant() bool { return len(c.name) == 1 }
 
 func (c child) Controlled() bool {
 	return slices.ContainsFunc(c.first.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.Controller != nil && *owner.Controller })
 }
 
-// NotOwned are the fields that the operator does not own.
+// NotOwned are the fields that the operator doesn't own.
 func (c child) NotOwned() string {
 	_, others := split(c.first)
 	var names []string
@@ -193,7 +194,7 @@ normalize:
 {{- end}}
 `))
 
-// First names the object of the first run.
+// First is the name of the first run's object.
 func (c child) First() string { return c.first.GetName() }
 
 func (p page) render() ([]byte, error) {

@@ -19,34 +19,34 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// defaultGrace is what a pod gets: the default of terminationGracePeriodSeconds.
+// defaultGrace is a pod's: the default of terminationGracePeriodSeconds.
 const defaultGrace = 30 * time.Second
 
-// withheld are the variables of the environment that the operator doesn't inherit: they lead to another cluster.
+// withheld are the environment variables that the operator doesn't inherit, because they point to another cluster.
 var withheld = []string{"KUBECONFIG", "USE_EXISTING_CLUSTER", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"}
 
-// Command is how to start an operator. All strings of Args, LeaderElection, Resync and Env are templates of package
-// text/template, in which [Values] can be used: "--namespace={{.Namespace}}".
+// Command says how to start an operator. All strings in Args, LeaderElection, Resync and Env are templates of package
+// text/template that can use [Values]: "--namespace={{.Namespace}}".
 type Command struct {
-	// Args are the program and its arguments. A program without a slash in its name is looked for on the PATH of the
-	// tests, a relative path counts from Dir. The kit may run several at once: let the program listen nowhere, or on
-	// free ports. Where ":0" doesn't do that, {{.FreePort}} is one.
+	// Args are the program and its arguments. A program without a slash in its name is looked up on the tests' PATH; a
+	// relative path is relative to Dir. The kit may run several operators at once, so the program must not listen on any
+	// port, or only on free ones. If it doesn't understand ":0", use {{.FreePort}}.
 	Args []string
-	// LeaderElection are further arguments, for when the kit asks for leader election. An operator that elects a leader
-	// unless it is told otherwise has "--leader-elect={{.LeaderElection}}", or the like, in Args.
+	// LeaderElection are further arguments, for trials with leader election. If the operator elects a leader by default,
+	// add "--leader-elect={{.LeaderElection}}", or a similar flag, to Args instead.
 	LeaderElection []string
-	// Resync are further arguments, for when the kit asks for resyncs more often than by default.
+	// Resync are further arguments, for trials that need more frequent resyncs than the default.
 	Resync []string
-	// Env are further settings of the environment, as NAME=value. KUBECONFIG is set already. The rest is that of the
-	// tests, without what leads to another cluster. Where HTTPS_PROXY is set, some languages' clients need
+	// Env are further environment variables, as NAME=value. KUBECONFIG is already set. The others are inherited from the
+	// tests, except those that point to another cluster. If HTTPS_PROXY is set, some languages' clients need
 	// NO_PROXY=127.0.0.1.
 	Env []string
-	// Dir is the folder that the program runs in; that of the tests if empty.
+	// Dir is the program's working directory; if empty, that of the tests.
 	Dir string
-	// Logs is the folder for what the operator prints, a file for each start; it is made if need be. If it is empty, only
-	// the last lines are kept, for an error.
+	// Logs is the folder for what the operator prints, with a file for each start; it is created if necessary. If empty,
+	// only the last lines are kept, for error messages.
 	Logs string
-	// Grace is how long the operator may take to end after SIGTERM; 30 seconds if zero, as in a pod.
+	// Grace is how long the operator may take to exit after SIGTERM; 30 seconds if zero, as in a pod.
 	Grace time.Duration
 }
 
@@ -55,9 +55,10 @@ func (c Command) ServesWebhooks() bool {
 	return slices.ContainsFunc(slices.Concat(c.Args, c.Env), func(text string) bool { return strings.Contains(text, ".WebhookPort") })
 }
 
-// Run runs the operator until the context ends, and returns when its process and all that it started have ended. An
-// operator that ends on SIGTERM returns nil, also if SIGTERM is what ended it (exit status 143, as of a Java virtual
-// machine). The error of a killed one is traffic.ErrKilled. Each other error has the last lines that it printed.
+// Run runs the operator until the context ends, and returns when its process and everything that it started have ended.
+// If the operator exits after SIGTERM, Run returns nil, even if the signal itself ended the process (exit status 143, as
+// from a Java virtual machine). If it was killed, Run returns traffic.ErrKilled. Any other error contains the last lines
+// that the operator printed.
 func (c Command) Run(ctx context.Context, config *rest.Config, options operatortest.RunOptions) error {
 	dir, err := os.MkdirTemp("", "operatortest-process-")
 	if err != nil {
@@ -95,7 +96,7 @@ func (c Command) Run(ctx context.Context, config *rest.Config, options operatort
 	return started.wait(ctx, c.grace())
 }
 
-// Check returns an error if the operator could not be started: a placeholder that does not exist, or no such program.
+// Check returns an error if the operator can't be started: an unknown placeholder, or a program that doesn't exist.
 func (c Command) Check() error {
 	command, err := c.command(valuesOf("", operatortest.RunOptions{LeaderElection: &operatortest.LeaderElection{}, Resync: 1}))
 	if err != nil {
@@ -117,7 +118,7 @@ func (c Command) Check() error {
 	return nil
 }
 
-// command is the operator's, not started yet.
+// command returns the operator's command, which is not started yet.
 func (c Command) command(values Values) (*exec.Cmd, error) {
 	if len(c.Args) == 0 {
 		return nil, errors.New("start the operator: Command.Args is empty: it begins with the program")
@@ -158,8 +159,8 @@ func inherited(environment []string) []string {
 	})
 }
 
-// createLog makes the file for what the operator prints: in Logs, else in a folder that goes with the operator. A file
-// in place of a pipe can't hold up an operator, nor the wait for its end.
+// createLog creates the file for what the operator prints: in Logs, or else in a folder that is deleted with the
+// operator. Unlike a pipe, a file can block neither the operator nor the wait for its end.
 func (c Command) createLog(dir, namespace string) (*os.File, error) {
 	if c.Logs != "" {
 		dir = c.Logs
@@ -167,7 +168,7 @@ func (c Command) createLog(dir, namespace string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create the folder of the operator's logs: %w", err)
 	}
-	// Sorted by name, the files of one namespace are in the order of the starts.
+	// Sorted by name, the files of a namespace are in the order in which the operators were started.
 	log, err := os.CreateTemp(dir, namespace+time.Now().Format("-150405.000000-*.log"))
 	if err != nil {
 		return nil, fmt.Errorf("create the operator's log: %w", err)

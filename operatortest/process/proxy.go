@@ -21,17 +21,18 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// silent is for what net/http reports of broken connections, which the kit breaks on purpose.
+// silent discards net/http's messages about broken connections, because the kit breaks connections on purpose.
 var silent = log.New(io.Discard, "", 0)
 
-// identity is what the proxy shows to its clients.
+// identity is how the proxy identifies itself to its clients.
 type identity struct {
 	certificate tls.Certificate
-	// authorities are what a client trusts, in PEM.
+	// authorities are the certificate authorities that a client trusts, in PEM.
 	authorities []byte
 }
 
-// newIdentity makes one for all proxies of the process: the keys take longer than all else in the start of an operator.
+// newIdentity creates one identity for all proxies of the process, because generating keys takes longer than anything else
+// in the start of an operator.
 var newIdentity = sync.OnceValues(func() (identity, error) {
 	certificate, key, err := cert.GenerateSelfSignedCertKey(loopback, nil, []string{"localhost"})
 	if err != nil {
@@ -50,7 +51,7 @@ type proxy struct {
 	identity   identity
 	forward    http.Handler
 	server     *http.Server
-	// cancel ends the requests that are on their way. Each holds inFlight for reading.
+	// cancel ends the requests in flight. Each holds inFlight for reading.
 	cancel   context.CancelFunc
 	inFlight sync.RWMutex
 }
@@ -80,7 +81,7 @@ func startProxy(config *rest.Config) (*proxy, error) {
 	return started, nil
 }
 
-// stop returns when no request is on its way any more.
+// stop returns when no request is in flight any more.
 func (p *proxy) stop() {
 	p.cancel()
 	_ = p.server.Close()
@@ -88,7 +89,7 @@ func (p *proxy) stop() {
 	defer p.inFlight.Unlock()
 }
 
-// kubeconfig leads to the proxy.
+// kubeconfig returns a kubeconfig that points to the proxy.
 func (p *proxy) kubeconfig(namespace string) clientcmdapi.Config {
 	const name = "operatortest"
 	config := clientcmdapi.NewConfig()
@@ -119,14 +120,14 @@ func (p *proxy) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// knows tells whether the request comes from the operator.
+// knows reports whether the request comes from the operator.
 func (p *proxy) knows(request *http.Request) bool {
 	token, found := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
 	return found && subtle.ConstantTimeCompare([]byte(token), []byte(p.token)) == 1
 }
 
-// namesUser tells whether a request asks for another user's permissions. client-go would pass such headers on with the
-// credentials of the kit, which may impersonate anyone.
+// namesUser reports whether a request asks for another user's permissions. client-go would pass such headers on with the
+// kit's credentials, which may impersonate anyone.
 func namesUser(header http.Header) bool {
 	for name := range header {
 		if strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") {

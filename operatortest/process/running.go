@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// shownLines is how much of its output the error of an operator shows, at most shownBytes.
+	// shownLines is how many lines of the operator's output an error shows, at most shownBytes.
 	shownLines = 10
 	shownBytes = 8 << 10
-	// terminatedStatus is the exit status by which a shell or a virtual machine tells that SIGTERM ended the program.
+	// terminatedStatus is the exit status with which a shell or a virtual machine reports that SIGTERM ended the program.
 	terminatedStatus = 128 + int(syscall.SIGTERM)
 )
 
@@ -50,8 +50,8 @@ func start(command *exec.Cmd, log *os.File, dir string) (*running, error) {
 	return started, nil
 }
 
-// wait returns when nothing of the group is left. It ends the group when the context ends, or when the operator itself
-// has ended.
+// wait returns when no process of the group is left. It ends the group when the context ends, or when the operator itself
+// has exited.
 func (r *running) wait(ctx context.Context, grace time.Duration) error {
 	defer r.watchdog.dismiss()
 	var early bool
@@ -80,14 +80,14 @@ func (r *running) wait(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// obeyed tells whether the process ended as one that was sent SIGTERM may.
+// obeyed reports whether the process ended in a way that is fine after SIGTERM.
 func (r *running) obeyed() bool {
 	state := r.command.ProcessState
 	status, ok := state.Sys().(syscall.WaitStatus)
 	return state.Success() || state.ExitCode() == terminatedStatus || ok && status.Signaled() && status.Signal() == syscall.SIGTERM
 }
 
-// LastLinesOf is the end of a file that an operator printed to.
+// LastLinesOf returns the last lines of a file with an operator's output.
 func LastLinesOf(path string) string {
 	log, err := os.Open(path)
 	if err != nil {
@@ -97,7 +97,7 @@ func LastLinesOf(path string) string {
 	return LastLines(log)
 }
 
-// LastLines is the end of what an operator printed to a file, for errors.
+// LastLines returns the last lines of an operator's output, for error messages.
 func LastLines(log *os.File) string {
 	info, err := log.Stat()
 	if err != nil {

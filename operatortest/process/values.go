@@ -13,21 +13,21 @@ import (
 // loopback is the only address that the proxy listens on.
 const loopback = "127.0.0.1"
 
-// Values are what the templates of a [Command] can use, such as {{.Namespace}}. Where a flag wants a number of seconds,
-// write {{.LeaseDuration.Seconds}}.
+// Values are the fields that the templates of a [Command] can use, such as {{.Namespace}}. If a flag expects a number of
+// seconds, write {{.LeaseDuration.Seconds}}.
 type Values struct {
 	// Kubeconfig is the path of the operator's kubeconfig file. The namespace in it is Namespace.
 	Kubeconfig string
-	// Namespace is the only one to look at and to write to.
+	// Namespace is the only one that the operator may read and write.
 	Namespace string
-	// Resync is how often the informers should hand all objects over again; 0s for the operator's default.
+	// Resync is how often the informers should pass all objects to the handlers again; 0s for the operator's default.
 	Resync time.Duration
-	// LeaderElection is true when the kit asks for it. The values below are set then only.
+	// LeaderElection is true if the operator must elect a leader. The values below are set only then.
 	LeaderElection bool
-	// LeaseNamespace is where the Lease belongs, Identity the name of this candidate in it.
+	// LeaseNamespace is that of the Lease, Identity the name of this candidate in it.
 	LeaseNamespace, Identity string
-	// LeaseDuration is how long others wait for a silent leader, RenewDeadline how long a leader tries to renew before
-	// it gives up, RetryPeriod the pause between two tries.
+	// LeaseDuration is how long others wait for a silent leader, RenewDeadline how long a leader tries to renew the Lease
+	// before it gives up, RetryPeriod the pause between two tries.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// WebhookPort is the port of 127.0.0.1 to serve webhooks at, CertDir the folder with tls.crt and tls.key for it.
 	WebhookPort int
@@ -47,7 +47,7 @@ func valuesOf(kubeconfig string, options operatortest.RunOptions) Values {
 	return values
 }
 
-// FreePort returns a TCP port of 127.0.0.1 that is free now, another one at each call.
+// FreePort returns a TCP port on 127.0.0.1 that is free now, a different one at each call.
 func (Values) FreePort() (int, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {
@@ -57,7 +57,7 @@ func (Values) FreePort() (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
-// fill returns the texts of templates.
+// fill executes the templates.
 func (v Values) fill(templates []string) ([]string, error) {
 	filled := make([]string, len(templates))
 	for i, text := range templates {

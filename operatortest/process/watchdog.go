@@ -8,8 +8,8 @@ import (
 	"example.com/operator-workshop/internal/procgroup"
 )
 
-// watchdogScript reads the number of a process group and waits until its standard input ends, which happens when this
-// process ends, even by kill -9. Then it kills the group and removes the folder.
+// watchdogScript reads the ID of a process group and waits until its standard input ends, which happens when this process
+// ends, even by kill -9. Then it kills the group and removes the folder.
 const watchdogScript = `trap '' HUP INT TERM
 read -r group
 read -r _
@@ -17,8 +17,8 @@ read -r _
 rm -rf "$1"
 `
 
-// watchdog kills an operator whose test process was killed. Linux has a signal for that (Pdeathsig), but it goes to one
-// process only, and not to those that it started.
+// watchdog kills an operator whose test process was killed. Linux has a signal for that (Pdeathsig), but only one process
+// gets it, not those that it started.
 type watchdog struct {
 	command *exec.Cmd
 	leash   io.Writer
@@ -43,7 +43,7 @@ func (w *watchdog) guard(group int) {
 	_, _ = fmt.Fprintln(w.leash, group) // an error means that something killed the watchdog
 }
 
-// dismiss ends the watchdog before it does anything.
+// dismiss ends the watchdog without killing anything.
 func (w *watchdog) dismiss() {
 	_ = w.command.Process.Kill()
 	_ = w.command.Wait()

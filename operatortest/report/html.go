@@ -15,7 +15,7 @@ var page string
 
 var pageTemplate = template.Must(template.New("report").Parse(page))
 
-// WriteHTML writes the report as one page that needs nothing else.
+// WriteHTML writes the report as one self-contained page.
 func (r *Report) WriteHTML(to io.Writer) error { return pageTemplate.Execute(to, r) }
 
 // reasons shows what was left out, in one line.

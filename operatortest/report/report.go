@@ -1,4 +1,4 @@
-// Package report describes what became of an operator's behaviours: for a terminal, as JSON, as JUnit's XML and as a page of HTML.
+// Package report reports the result of each of an operator's behaviours: for a terminal, as JSON, as JUnit XML and as an HTML page.
 package report
 
 import (
@@ -12,30 +12,30 @@ import (
 	"time"
 )
 
-// Result is what became of a behaviour or a trial.
+// Result is the result of a behaviour or a trial.
 type Result string
 
 // The results.
 const (
 	Passed Result = "passed"
 	Failed Result = "failed"
-	// NotTried says that the operator lacks a behaviour that this one builds upon.
+	// NotTried says that the operator lacks a behaviour that this one requires.
 	NotTried Result = "not tried"
 	// LeftOut says that a behaviour was not tried, for the reason given.
 	LeftOut Result = "left out"
 )
 
-// Report is what became of all behaviours that were tried.
+// Report contains the results of all behaviours.
 type Report struct {
 	Began time.Time `json:"began"`
-	// Seconds is how long all of it took.
+	// Seconds is how long everything took.
 	Seconds float64 `json:"seconds"`
-	// Seed is what everything random was drawn from.
+	// Seed is the seed of everything random.
 	Seed       int64       `json:"seed"`
 	Behaviours []Behaviour `json:"behaviours"`
 }
 
-// Behaviour is what became of one behaviour.
+// Behaviour is the result of one behaviour.
 type Behaviour struct {
 	Name string `json:"name"`
 	// Promise completes "the operator …".
@@ -43,16 +43,16 @@ type Behaviour struct {
 	Result  Result `json:"result"`
 	// Reason says why the behaviour was left out.
 	Reason string `json:"reason,omitempty"`
-	// LeftOut are parts of the behaviour that were left out, with the reasons.
+	// LeftOut are the parts of the behaviour that were left out, with the reasons.
 	LeftOut map[string]string `json:"leftOut,omitempty"`
 	// Failure is empty if the behaviour has passed.
 	Failure string `json:"failure,omitempty"`
-	// Advice says what an operator that fails most likely lacks. It is part of Failure, too.
+	// Advice says what an operator that fails here most likely lacks. Failure contains it, too.
 	Advice string  `json:"advice,omitempty"`
 	Trials []Trial `json:"trials,omitempty"`
 }
 
-// Shown is the failure where no trial tells it: there was nothing to try, or what the trials showed together is wrong.
+// Shown returns the failure if no single trial shows it: there was nothing to try, or the trials' results don't fit together.
 func (b Behaviour) Shown() string {
 	if slices.ContainsFunc(b.Trials, func(trial Trial) bool { return trial.Result == Failed }) {
 		return ""
@@ -62,52 +62,52 @@ func (b Behaviour) Shown() string {
 
 // Trial is one experiment of a behaviour.
 type Trial struct {
-	// ID selects the trial, to run it again.
+	// ID selects the trial when it is run again.
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	// Result is that of the trial; it is never LeftOut.
 	Result Result `json:"result"`
 	// Seconds is how long the trial took, without the time that it waited for its turn.
 	Seconds float64 `json:"seconds"`
-	// Requests are how many requests its operators made, Writes how many of them were writes.
+	// Requests is how many requests the trial's operators made, Writes how many of these were writes.
 	Requests int `json:"requests"`
 	Writes   int `json:"writes"`
 	// Remark says what the trial could not try, if anything.
 	Remark  string `json:"remark,omitempty"`
 	Failure string `json:"failure,omitempty"`
-	// Timeline are the requests of a failed trial and the watch events that reached its operators, for each operator in the order
-	// of time.
+	// Timeline lists the requests of a failed trial's operators, and the watch events that reached them, for each operator in
+	// chronological order.
 	Timeline []Entry `json:"timeline,omitempty"`
-	// Namespace is where a failed trial was.
+	// Namespace is that of a failed trial.
 	Namespace string `json:"namespace,omitempty"`
-	// Logs are what the operators of a failed trial printed, if it was kept.
+	// Logs are the output of a failed trial's operators, if it was kept.
 	Logs []Log `json:"logs,omitempty"`
 }
 
-// Log is what one operator printed.
+// Log is the output of one operator.
 type Log struct {
-	// File has all of it, LastLines its end.
+	// File is the path of the whole output, LastLines its end.
 	File      string `json:"file"`
 	LastLines string `json:"lastLines"`
 }
 
 // Entry is one request of a trial's operators, or one watch event that reached them.
 type Entry struct {
-	// Operator counts the operators of a trial from 1: after a crash there is another one.
+	// Operator is the operator's number in the trial, from 1: after a crash, the next one is started.
 	Operator int `json:"operator"`
 	// Seconds counts from the operator's start.
 	Seconds float64 `json:"seconds"`
-	// What is the verb of a request, or the type of a watch event such as ADDED, and the resource. Object is what it was about, as
+	// What is the verb of a request, or the type of a watch event such as ADDED, and the resource. Object is the object's
 	// namespace/name.
 	What   string `json:"what"`
 	Object string `json:"object"`
-	// Reply is the status of the reply, and what else became of the request; of a watch event, the object's resource version.
+	// Reply is the status of the reply, and what else happened to the request; for a watch event, the object's resource version.
 	Reply string `json:"reply"`
-	// Injected says that the kit disturbed the request, or that it failed.
+	// Injected says that the kit interfered with the request, or that the request failed.
 	Injected bool `json:"injected,omitempty"`
 }
 
-// Passed tells whether no behaviour has failed.
+// Passed reports whether no behaviour has failed.
 func (r *Report) Passed() bool {
 	for _, behaviour := range r.Behaviours {
 		if behaviour.Result == Failed || behaviour.Result == NotTried {
@@ -117,14 +117,14 @@ func (r *Report) Passed() bool {
 	return true
 }
 
-// WriteJSON writes all of the report.
+// WriteJSON writes the whole report.
 func (r *Report) WriteJSON(to io.Writer) error {
 	encoder := json.NewEncoder(to)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(r)
 }
 
-// WriteFailures writes what was expected and found where a behaviour failed, and a summary in one line.
+// WriteFailures writes what was expected and what was found, for each failed behaviour, and a summary in one line.
 func (r *Report) WriteFailures(to io.Writer) error {
 	text := &strings.Builder{}
 	trials, requests := 0, 0
@@ -156,8 +156,8 @@ func (b Behaviour) Line() string {
 	return fmt.Sprintf("%s\t%s\t%d trials\t", b.Name, b.Result, len(b.Trials))
 }
 
-// WriteJUnit writes the report as a test suite for each behaviour with a case for each trial, in the XML that Jenkins, GitLab and
-// others read.
+// WriteJUnit writes the report in the XML format that Jenkins, GitLab and others read, with a test suite for each behaviour and
+// a test case for each trial.
 func (r *Report) WriteJUnit(to io.Writer) error {
 	all := junitSuites{Name: "operatortest", Time: seconds(r.Seconds)}
 	for _, behaviour := range r.Behaviours {
@@ -239,7 +239,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// Table shows trials, a line each.
+// Table shows trials, one on each line.
 func Table(trials []Trial) string {
 	text := &strings.Builder{}
 	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)

@@ -1,20 +1,20 @@
 // Package testcluster starts a real control plane for the tests of one process.
 //
-// [Cluster.Start] runs etcd and kube-apiserver, and beside them kube-controller-manager, kube-scheduler and kwok. So a
-// namespace that is deleted really goes away, owner references are garbage-collected and Deployments become available on a
-// few simulated nodes; with envtest alone none of this happens. Service accounts work as on any cluster too: a pod gets the
-// one of its namespace, and a token made for it is valid.
+// [Cluster.Start] runs etcd and kube-apiserver, and also kube-controller-manager, kube-scheduler and kwok. So deleted
+// namespaces really disappear, objects whose owner is gone are garbage-collected, and Deployments become available on a
+// few simulated nodes; with envtest alone, none of this happens. Service accounts also work as in any cluster: a pod gets
+// the default one of its namespace, and a token created for it is valid.
 //
-// The programs come from the folder that KUBEBUILDER_ASSETS names, else from bin/ in the root of the workshop's repository.
-// Everything listens on 127.0.0.1 on free ports, keeps its files in one temporary folder and is ended by [Cluster.Stop]. If
-// the test process is killed instead, a watchdog ends it.
+// The programs come from the folder that KUBEBUILDER_ASSETS names, or else from bin/ in the root of the workshop's
+// repository. They listen on free ports of 127.0.0.1, keep their files in one temporary folder, and are ended by
+// [Cluster.Stop]. If the test process is killed, a watchdog ends them.
 //
-// A pod that is bound to a node becomes ready at once, with whatever image. [Cluster.Stages] adds rules for pods that must
-// behave in other ways.
+// A pod becomes ready as soon as it is bound to a node, whatever its image. [Cluster.Stages] adds rules for pods that must
+// behave differently.
 //
 // Custom resource definitions given in [Cluster.CRDs] are installed before the controller manager starts, so that its garbage
-// collector knows them at once. It learns of a definition that is installed later within about 30 seconds; until then it
-// does not collect the children of such objects.
+// collector knows them at once. It takes up to about 30 seconds to notice a definition that is installed later; until then
+// it doesn't collect the children of such objects.
 //
 // With USE_EXISTING_CLUSTER=true nothing is started. The tests run on the cluster that KUBECONFIG names; [Cluster.Stop]
 // removes the definitions and webhooks that [Cluster.Start] created there. Definitions that were there before stay, and
@@ -46,7 +46,7 @@ import (
 const (
 	// startTimeout bounds Start; on an idle machine it takes 3 to 4 seconds.
 	startTimeout = 3 * time.Minute
-	// PollInterval is how often a wait looks again.
+	// PollInterval is the interval at which a wait checks again.
 	PollInterval = 20 * time.Millisecond
 )
 
@@ -57,42 +57,42 @@ type Cluster struct {
 	// CRDs are files and folders with the CustomResourceDefinitions to install.
 	CRDs []string
 	// Webhooks are files and folders with the webhook configurations to install.
-	// A reference to a Service in them is replaced with the address below.
+	// A reference to a Service in them is replaced with the address in Serving.
 	Webhooks []string
 	// Converts tells that the webhook server at the address below converts objects, too, at the path that a definition names for it.
 	// Without it that is so for the kinds of Scheme only, and no other definition has a conversion webhook.
 	Converts bool
-	// Scheme is what Client knows; client-go's if nil. Conversion webhooks are set
-	// up for the definitions whose types in it convert through a hub.
+	// Scheme is Client's scheme; client-go's if nil. Conversion webhooks are set up
+	// for the definitions whose types in the scheme convert through a hub.
 	Scheme *runtime.Scheme
-	// Nodes is the number of simulated nodes, 2 if zero. An existing cluster keeps its own.
+	// Nodes is the number of simulated nodes; 2 if zero. It has no effect on an existing cluster.
 	Nodes int
-	// Stages are files with further rules of how simulated pods behave, in kwok's
-	// kind Stage: such as that those with a certain image never get ready. One with
-	// a weight goes before the kit's own, which have none. An existing cluster keeps its own.
+	// Stages are files with further rules for simulated pods, as objects of kwok's
+	// kind Stage; for example, a rule that keeps pods with a certain image from becoming ready. A rule with
+	// a weight takes precedence over the kit's own rules, which have none. They have no effect on an existing cluster.
 	Stages []string
 	// APIServerFlags are further flags of kube-apiserver, by their names without
-	// dashes, such as those of its audit log. Among its admission plugins is always OwnerReferencesPermissionEnforcement.
-	// An existing cluster keeps its own.
+	// dashes, such as those of its audit log. The admission plugin OwnerReferencesPermissionEnforcement is always enabled.
+	// They have no effect on an existing cluster.
 	APIServerFlags map[string]string
 
-	// Config connects as an administrator. Set by Start, like all that follows.
+	// Config connects as an administrator. Start sets this field and all that follow.
 	Config *rest.Config
 	// Client is a client with that configuration; it reads from the API server, not from a cache.
 	Client client.Client
 	// Kubeconfig is the path of a kubeconfig file for the same user.
 	Kubeconfig string
-	// Serving is where a webhook server of the test process must listen, and its certificates.
+	// Serving is the address on which a webhook server of the test process must listen, and the server's certificates.
 	Serving Serving
 
-	// Admin knows the kinds that the kit itself handles, whatever Scheme is.
+	// Admin is a client that knows the kinds that the kit itself uses, whatever Scheme is.
 	Admin client.Client
-	// dir is for files that end with the cluster.
+	// dir is for files that are deleted with the cluster.
 	dir    string
 	assets string
 	// plane is the control plane of this process, or nil.
 	plane *controlplane.ControlPlane
-	// Existing tells that the cluster outlives the tests.
+	// Existing means that the cluster outlives the tests.
 	Existing bool
 	// kinds are the namespaced ones among the definitions.
 	kinds []schema.GroupVersionKind
@@ -106,13 +106,13 @@ type Serving struct {
 	Host string
 	// Port was free when the cluster was started.
 	Port int
-	// CertDir holds tls.crt and tls.key.
+	// CertDir is the folder with tls.crt and tls.key.
 	CertDir string
 }
 
-// Start brings the cluster up and installs its definitions and webhooks. It
-// returns when the nodes are ready and the controllers work. After an error
-// nothing is left running.
+// Start starts the cluster and installs its definitions and webhooks. It returns
+// when the nodes are ready and the controllers work. If it fails, it leaves nothing
+// running.
 func (c *Cluster) Start(ctx context.Context) error {
 	if c.dir != "" {
 		return errors.New("start the test cluster: it has been started before")
@@ -142,8 +142,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.startExisting(ctx)
 }
 
-// Stop ends everything Start began and removes its files. Calling it again, or
-// without Start, does nothing.
+// Stop ends everything that Start started and removes its files. Calling it again,
+// or without Start, does nothing.
 func (c *Cluster) Stop() error {
 	errs := []error{c.removeLeftovers()}
 	switch {
@@ -158,8 +158,8 @@ func (c *Cluster) Stop() error {
 	return errors.Join(errs...)
 }
 
-// Kubectl runs kubectl against the cluster and returns what it prints. What it
-// writes to standard error, warnings included, is part of the error only.
+// Kubectl runs kubectl on the cluster and returns its standard output. Its standard
+// error, including warnings, is only part of the error.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, filepath.Join(c.assets, "kubectl"), args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "KUBECACHEDIR="+filepath.Join(c.dir, "kubectl-cache"))

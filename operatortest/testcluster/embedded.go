@@ -31,7 +31,7 @@ func (c *Cluster) startEmbedded(ctx context.Context) error {
 }
 
 // ownersAdmission refuses an owner reference with blockOwnerDeletion to a user that may not update the owner's finalizers.
-// OpenShift has it switched on, so an operator that lacks the permission works everywhere but there.
+// OpenShift enables it, so an operator that lacks the permission works everywhere except there.
 const ownersAdmission = "OwnerReferencesPermissionEnforcement"
 
 // withAdmission adds the plugin to those that a suite asks for.

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// ExistingVariable is the environment variable that, if it is true, makes Start use the cluster that KUBECONFIG names.
+	// ExistingVariable is the environment variable that makes Start use KUBECONFIG's cluster, if its value is true.
 	ExistingVariable = "USE_EXISTING_CLUSTER"
 	// KubeconfigVariable names the kubeconfig of that cluster.
 	KubeconfigVariable = "KUBECONFIG"
@@ -19,9 +19,9 @@ const (
 
 func useExisting() bool { return strings.EqualFold(os.Getenv(ExistingVariable), "true") }
 
-// startExisting uses the cluster that KUBECONFIG names. Unlike envtest it does
-// not fall back to the kubeconfig in the home folder: that may be any cluster,
-// and the tests write to it.
+// startExisting uses the cluster that KUBECONFIG names. Unlike envtest, it doesn't
+// fall back to the kubeconfig in the home directory: that could point to any
+// cluster, and the tests write to it.
 func (c *Cluster) startExisting(ctx context.Context) error {
 	kubeconfig := os.Getenv(KubeconfigVariable)
 	if kubeconfig == "" {

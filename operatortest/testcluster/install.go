@@ -113,8 +113,8 @@ func (c *Cluster) redirectConversion(ctx context.Context, name string, conversio
 	return c.Admin.Patch(ctx, definition, client.RawPatch(types.MergePatchType, patch))
 }
 
-// noteWebhooks remembers the webhooks that are about to be made, also in case that fails midway. It is an error if
-// the cluster has one of them already: envtest would lead that to the test process.
+// noteWebhooks remembers the webhooks that are about to be created, in case creating them fails midway. It is an error if
+// the cluster already has one of them, because envtest would redirect it to the test process.
 func (c *Cluster) noteWebhooks(ctx context.Context) error {
 	if len(c.Webhooks) == 0 {
 		return nil
@@ -157,8 +157,8 @@ func storedKind(definition *apiextensionsv1.CustomResourceDefinition) schema.Gro
 	return kind
 }
 
-// RemoveOnStop remembers an object that Stop must remove. In a cluster of the test
-// process there is no need to: it goes away as a whole. Trials run side by side.
+// RemoveOnStop remembers an object that Stop must remove. The test process's own
+// cluster doesn't need that: it is removed as a whole. Trials may call it concurrently.
 func (c *Cluster) RemoveOnStop(object client.Object) {
 	if c.Existing {
 		c.mu.Lock()
@@ -167,8 +167,8 @@ func (c *Cluster) RemoveOnStop(object client.Object) {
 	}
 }
 
-// removeLeftovers deletes what the tests made in a shared cluster, the last
-// first, and waits until each is gone.
+// removeLeftovers deletes what the tests created in a shared cluster, in reverse
+// order, and waits until each object is gone.
 func (c *Cluster) removeLeftovers() error {
 	ctx, cancel := context.WithTimeout(context.Background(), removalTimeout)
 	defer cancel()

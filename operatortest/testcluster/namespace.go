@@ -16,16 +16,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NamespaceTimeout bounds how long a namespace may take to become usable, and its custom resources to go away.
+// NamespaceTimeout bounds how long a namespace may take to become usable, and its custom resources to disappear.
 const NamespaceTimeout = 30 * time.Second
 
 // Namespace creates a namespace for one spec and returns its name.
 //
-// After the spec the custom resources in it are deleted, and the spec fails if
-// one does not go away: a finalizer that nobody removes shows up here. Then the
-// namespace is deleted too. Kubernetes begins to empty a deleted namespace only
-// after 5 seconds, so no spec waits for that; on an existing cluster
-// [Cluster.Stop] does, once for all of them.
+// After the spec, the custom resources in the namespace are deleted, and the spec
+// fails if one of them doesn't disappear, for example because of a finalizer that
+// is never removed. Then the namespace is deleted, too. Kubernetes starts to empty a
+// deleted namespace only after 5 seconds, so the spec doesn't wait for that; on an
+// existing cluster, [Cluster.Stop] does, once for all namespaces.
 func (c *Cluster) Namespace(ctx context.Context) string {
 	ginkgo.GinkgoHelper()
 	namespace, err := c.CreateNamespace(ctx)
@@ -34,7 +34,7 @@ func (c *Cluster) Namespace(ctx context.Context) string {
 	return namespace.Name
 }
 
-// CreateNamespace returns when pods can be created in the new namespace.
+// CreateNamespace creates a namespace, and returns when pods can be created in it.
 func (c *Cluster) CreateNamespace(ctx context.Context) (*corev1.Namespace, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
 	if err := c.Admin.Create(ctx, namespace); err != nil {
@@ -75,7 +75,7 @@ func (c *Cluster) deleteAll(ctx context.Context, kind schema.GroupVersionKind, n
 	return nil
 }
 
-// expectNone returns an error that names an object which is left, and its finalizers.
+// expectNone returns an error if an object is left; it names the object and its finalizers.
 func (c *Cluster) expectNone(ctx context.Context, kind schema.GroupVersionKind, namespace string) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind)
@@ -89,7 +89,7 @@ func (c *Cluster) expectNone(ctx context.Context, kind schema.GroupVersionKind, 
 	return fmt.Errorf("%s %s is still there, held by its finalizers %q", left.GetKind(), left.GetName(), left.GetFinalizers())
 }
 
-// ignoreUndefined drops the errors of a kind whose definition a spec removed.
+// ignoreUndefined ignores the errors about a kind whose definition a spec has removed.
 func ignoreUndefined(err error) error {
 	if meta.IsNoMatchError(err) {
 		return nil

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Confine makes the Tap show the operator one namespace only: what it asks of all namespaces is asked of this one. namespaced
-// tells whether objects of a resource lie in namespaces. A creation names its namespace always, and so does a request for one object.
+// Confine makes the Tap show the operator only one namespace: requests for all namespaces become requests for this one.
+// namespaced reports whether a request's resource is namespaced. A create always names its namespace, and so does a request
+// for one object.
 func (t *Tap) Confine(namespace string, namespaced func(Request) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,15 +15,15 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Request is one request to the API server, described by the attributes that
-// RBAC decides on, with what became of it.
+// Request is one request to the API server: the attributes on which RBAC decides,
+// and the result.
 type Request struct {
-	// Verb is that of a role's rule: get, list, watch, create, update, patch, delete or deletecollection.
+	// Verb is the verb in a role's rules: get, list, watch, create, update, patch, delete or deletecollection.
 	Verb string
-	// Group, Version and Resource are empty for what is no resource, such as /version.
+	// Group, Version and Resource are empty for URLs that are not resources, such as /version.
 	Group, Version, Resource, Subresource string
-	// Namespace and Name are empty where the request names none. A created object's
-	// name is that in its body, a selected one's that in its field selector.
+	// Namespace and Name are empty if the request names none. A create's Name is
+	// the one in its body, a list's or watch's the one in its field selector.
 	Namespace, Name string
 	// Lists tells of a watch that begins with all objects there are, in place of a list.
 	Lists bool
@@ -42,14 +42,14 @@ type Request struct {
 	Status int
 	// Note says what the Tap did to the request, or why it got no reply.
 	Note string
-	// Canceled tells that the operator gave the request up before its reply.
+	// Canceled means that the operator cancelled the request before its reply.
 	Canceled bool
-	// Done tells that the request has ended. A watch has when its reply begins.
+	// Done means that the request has ended. A watch counts as done when its reply begins.
 	Done bool
 }
 
-// IsWrite tells whether the request changes what the API server stores. A dry
-// run does not, and a review is created too, but only asks a question.
+// IsWrite reports whether the request changes what the API server stores. A dry
+// run doesn't; neither does a review, which is created but only asks a question.
 func (r Request) IsWrite() bool {
 	switch r.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -58,13 +58,13 @@ func (r Request) IsWrite() bool {
 	return false
 }
 
-// IsEvent tells whether the request is about events, of either API group.
+// IsEvent reports whether the request is for Events, of either API group.
 func (r Request) IsEvent() bool { return r.Resource == "events" }
 
-// IsLease tells whether the request is about leases, as leader election's are.
+// IsLease reports whether the request is for Leases, as leader election's are.
 func (r Request) IsLease() bool { return r.Resource == "leases" && r.Group == "coordination.k8s.io" }
 
-// Kind names the verb and the resource, such as "patch foos.example.com/status".
+// Kind returns the verb and the resource, such as "patch foos.example.com/status".
 func (r Request) Kind() string {
 	if r.Resource == "" {
 		return r.Verb + " " + r.Path
@@ -79,7 +79,7 @@ func (r Request) Kind() string {
 	return r.Verb + " " + resource
 }
 
-// Target is what the request is for, as namespace/name.
+// Target returns the namespace/name of the request's object.
 func (r Request) Target() string {
 	if r.Namespace != "" {
 		return r.Namespace + "/" + r.Name
@@ -102,7 +102,7 @@ func (r Request) Result() string {
 	return result
 }
 
-// String is a line of a request log.
+// String returns a line of a request log.
 func (r Request) String() string {
 	return fmt.Sprintf("%7.3fs  %s %s: %s", r.At.Seconds(), r.Kind(), r.Target(), r.Result())
 }

@@ -9,10 +9,10 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-// Version is a state of an object that a watch has shown to the operator.
+// Version is a version of an object that a watch has shown to the operator.
 type Version struct {
 	ResourceVersion string
-	// Deleted tells that the watch has shown the object's end.
+	// Deleted means that the watch has shown the object's deletion.
 	Deleted bool
 }
 
@@ -23,23 +23,23 @@ type Event struct {
 	Group, Resource string
 	// Namespace, Name and Version are the object's; Version is its resource version.
 	Namespace, Name, Version string
-	// At is when the operator could read the event, counted from the Tap's beginning.
+	// At is when the operator could read the event, counted from the Tap's creation.
 	At time.Duration
 }
 
-// Events returns all watch events that have reached the operator so far, in their order. Those with which a watch begins, in place of a
-// list, are among them.
+// Events returns all watch events that have reached the operator so far, in order, including those with which a watch begins in
+// place of a list.
 func (t *Tap) Events() []Event {
 	t.eventsMu.Lock()
 	defer t.eventsMu.Unlock()
 	return slices.Clone(t.events)
 }
 
-// Watching counts the matching watches that are open.
+// Watching returns the number of matching watches that are open.
 func (t *Tap) Watching(match func(Request) bool) int { return len(t.openWatches(match)) }
 
-// Kept counts the events about objects that matching watches keep back now. Once a change
-// is among them, the operator's next read of its cache is out of date for certain.
+// Kept returns the number of events about objects that matching watches are holding back.
+// Once a change is among them, the operator's next read from its cache is certainly stale.
 func (t *Tap) Kept(match func(Request) bool) int {
 	kept := 0
 	for _, watch := range t.openWatches(match) {
@@ -54,8 +54,8 @@ func (t *Tap) Kept(match func(Request) bool) int {
 	return kept
 }
 
-// Shown returns the version of an object that each matching watch showed last. A watch that has
-// never shown the object is left out: a selector may exclude it, or a list may have come first.
+// Shown returns the version of an object that each matching watch has shown last. Watches that have
+// never shown the object are left out: a selector may exclude it, or a list may have come first.
 func (t *Tap) Shown(match func(Request) bool, uid types.UID) []Version {
 	var shown []Version
 	for _, watch := range t.openWatches(match) {

@@ -1,8 +1,8 @@
-// Package traffic watches and disturbs the requests of one operator. A [Tap] is
-// put around the operator's rest.Config and needs nothing from its code: it
-// writes down every request, and by a [Rule] it answers, delays, drops or loses
-// some of them, holds watch events back, or makes the operator's process look
-// killed between two requests.
+// Package traffic records one operator's requests, and interferes with them. A
+// [Tap] wraps the operator's rest.Config and needs no change to its code: it
+// records every request, and a [Rule] makes it answer, delay, drop or lose some of
+// them. It also holds back watch events, and can make the operator's process look
+// as if it had been killed between two requests.
 //
 //	tap := traffic.New()
 //	config = tap.Config(config)
@@ -28,30 +28,30 @@ import (
 // ErrKilled is the error of every request after [Tap.Kill].
 var ErrKilled = errors.New("the operator's process is dead (killed by the test)")
 
-// Rule decides what happens to a request before it is sent. Calls never overlap.
+// Rule decides, before a request is sent, what happens to it. Calls are never concurrent.
 type Rule func(Request) Action
 
 // Action is what a Rule does with a request. The zero value lets it pass.
 type Action struct {
-	// Hold delays the request until the channel is closed; what follows applies then.
+	// Hold delays the request until the channel is closed; then the fields below apply.
 	Hold <-chan struct{}
-	// Delay has the request on its way until the channel is closed: it arrives then even if the operator has given it up,
+	// Delay keeps the request in flight until the channel is closed. Then it arrives, even if the operator has cancelled it
 	// or is dead. Nothing else is done to it.
 	Delay <-chan struct{}
-	// Answer replies in place of the API server, which does not see the request.
+	// Answer is sent instead of the API server's reply. The API server doesn't see the request.
 	Answer *Answer
-	// Drop fails the request, and the API server does not see it.
+	// Drop is the error of the request. The API server doesn't see it.
 	Drop error
 	// CutWatches breaks the open watches, as [Tap.CutWatches] does, before the request is sent.
 	CutWatches bool
-	// Lose lets the request take effect and fails it nevertheless: its reply got lost.
+	// Lose is the error of the request, although it takes effect: its reply is lost.
 	Lose error
-	// Kill lets nothing pass from now on, this request's reply included. With Drop
+	// Kill lets nothing pass from now on, not even this request's reply. With Drop,
 	// the operator dies right before the request, without it right after.
 	Kill bool
 }
 
-// Tap stands between one operator and the API server. Make it with New.
+// Tap sits between one operator and the API server. Create it with New.
 type Tap struct {
 	began time.Time
 
@@ -78,8 +78,8 @@ func New() *Tap {
 	return &Tap{began: time.Now(), killed: make(chan struct{}), watches: map[*watch]struct{}{}, holds: map[*hold]struct{}{}}
 }
 
-// Config returns a copy of the configuration whose requests go through the Tap.
-// They are in JSON, which the Tap reads.
+// Config returns a copy of the configuration that sends its requests through the
+// Tap, in JSON, which the Tap can read.
 func (t *Tap) Config(config *rest.Config) *rest.Config {
 	tapped := rest.CopyConfig(config)
 	tapped.ContentType = runtime.ContentTypeJSON
@@ -95,8 +95,8 @@ func (t *Tap) SetRule(rule Rule) {
 	t.rule = rule
 }
 
-// Kill makes the operator's process look dead: no request passes any more, no
-// reply comes back. What the operator still does inside the test's process has no effect outside.
+// Kill makes the operator's process look dead: no request and no reply passes any
+// more. Whatever the operator still does in the test process has no effect outside.
 func (t *Tap) Kill() {
 	t.mu.Lock()
 	t.dead = true
@@ -109,7 +109,7 @@ func (t *Tap) Kill() {
 	t.CutWatches()
 }
 
-// Killed tells whether the Tap was killed, by a rule or by Kill.
+// Killed reports whether the Tap was killed, by a rule or by Kill.
 func (t *Tap) Killed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -127,10 +127,10 @@ func (t *Tap) Requests() []Request {
 	return requests
 }
 
-// Began is when the Tap was made, from which its log of requests counts.
+// Began returns the time when the Tap was created; times in the request log count from then.
 func (t *Tap) Began() time.Time { return t.began }
 
-// Now is the time as the log of requests counts it.
+// Now returns the current time as the request log counts it.
 func (t *Tap) Now() time.Duration { return time.Since(t.began) }
 
 // begin writes a request down and decides about it.

@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Answer is a reply that the API server might give.
+// Answer is a reply that the API server might send.
 type Answer struct {
 	// Code is the HTTP status, such as 409.
 	Code int
-	// Reason is the machine-readable one, such as metav1.StatusReasonConflict.
+	// Reason is the machine-readable reason, such as metav1.StatusReasonConflict.
 	Reason metav1.StatusReason
-	// RetryAfter is sent in the header of that name, in whole seconds; none if zero.
-	// client-go repeats a request with such an answer by itself.
+	// RetryAfter is sent in the Retry-After header, in whole seconds; if zero, there is
+	// no header. client-go retries a request by itself when the reply has one.
 	RetryAfter time.Duration
 }
 

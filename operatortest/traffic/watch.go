@@ -21,12 +21,13 @@ const (
 	// Late delivers all of them, in order.
 	Late Release = iota
 	// Latest delivers one event for each object, with its latest state, as if the
-	// operator had been cut off meanwhile. What came and went is never seen.
+	// operator had been disconnected in the meantime. It never sees objects that were
+	// created and deleted in that time.
 	Latest
 )
 
-// Hold keeps back the events of matching watches, of those already open too,
-// until the returned function is called. The objects that a watch begins with in
+// Hold holds back the events of matching watches, including those already open,
+// until the returned function is called. The objects with which a watch begins in
 // place of a list pass, as those of a list would.
 func (t *Tap) Hold(match func(Request) bool) (release func(Release)) {
 	t.mu.Lock()
@@ -59,7 +60,7 @@ func (t *Tap) openWatches(match func(Request) bool) []*watch {
 	return open
 }
 
-// CutWatches ends every open watch in the middle, as a broken connection does.
+// CutWatches breaks every open watch, as a lost connection does.
 func (t *Tap) CutWatches() {
 	t.mu.Lock()
 	open := t.watches
@@ -70,7 +71,7 @@ func (t *Tap) CutWatches() {
 	}
 }
 
-// held tells whether a hold other than one keeps the events of a watch back.
+// held reports whether a hold other than the given one holds back the events of a watch.
 func (t *Tap) held(request Request, other *hold) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,7 +112,7 @@ type watch struct {
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	// lists tells that the objects which the watch begins with are still coming.
+	// lists means that the objects with which the watch begins are still arriving.
 	lists bool
 	// pending are events that may be held, ready is what the operator can read.
 	pending []json.RawMessage
@@ -146,7 +147,7 @@ func (w *watch) take(event json.RawMessage) {
 	w.lists = !endsList(event)
 }
 
-// endsList tells whether the event is the bookmark after the objects that a watch begins with.
+// endsList reports whether the event is the bookmark after the objects with which a watch begins.
 func endsList(raw json.RawMessage) bool {
 	var event struct{ Object metav1.PartialObjectMetadata }
 	return json.Unmarshal(raw, &event) == nil && event.Object.Annotations[metav1.InitialEventsAnnotationKey] == "true"
@@ -206,8 +207,8 @@ func (w *watch) Close() error {
 	return nil
 }
 
-// latest keeps the last event of each object, and makes of it what someone
-// would see who had not seen those before it. Bookmarks and errors stay.
+// latest keeps the last event of each object, and changes its type to
+// what a watcher that missed the earlier ones would see. Bookmarks and errors stay.
 func latest(events []json.RawMessage) []json.RawMessage {
 	first := map[string]apiwatch.EventType{}
 	last := map[string]int{}

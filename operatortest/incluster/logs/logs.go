@@ -1,5 +1,5 @@
-// Package logs writes down what a cluster says about itself, for a failure that
-// is looked at when the cluster is gone.
+// Package logs saves a cluster's objects, events and logs, so that a failure can
+// be examined after the cluster is gone.
 package logs
 
 import (
@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// Collect asks the cluster, through kubectl with an environment, and writes the answers to files in a folder:
+// Collect queries the cluster, with kubectl in the given environment, and writes the answers to files in a folder:
 //
 //	nodes, events, leases, workloads   as kubectl shows them
 //	resources/KIND                     the custom resources
 //	pods/NAMESPACE_NAME                each pod as kubectl describes it
-//	pods/NAMESPACE_NAME.log            the logs of its containers, .previous.log those before their last restart
+//	pods/NAMESPACE_NAME.log            the logs of its containers; .previous.log has those before the last restart
 //
-// Secrets are left out. What can't be had becomes an error, and the rest is written all the same.
+// Secrets are left out. If something can't be read, Collect returns an error, but still writes the rest.
 func Collect(ctx context.Context, kubectl string, environment []string, dir string) error {
 	c := collector{kubectl: kubectl, environment: environment, dir: dir}
 	c.write(ctx, "nodes", "describe", "nodes")
@@ -54,7 +54,7 @@ func (c *collector) pods(ctx context.Context) {
 	}
 }
 
-// write puts what kubectl prints, errors included, into a file.
+// write writes what kubectl prints, including errors, to a file.
 func (c *collector) write(ctx context.Context, name string, arguments ...string) {
 	path := filepath.Join(c.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
