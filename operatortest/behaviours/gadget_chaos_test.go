@@ -81,6 +81,7 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	claimsFirst:      (*gadgetReconciler).claimFirst,
 	runsPods:         (*gadgetReconciler).deploy,
 	claimsPods:       (*gadgetReconciler).deploy,
+	countsPods:       (*gadgetReconciler).deploy,
 	hidesMissing:     (*gadgetReconciler).awaitSecret,
 	needsSecret:      (*gadgetReconciler).awaitSecret,
 	leavesFormer:     (*gadgetReconciler).leaveFormer,

@@ -19,9 +19,9 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// A misoperation is a spec that the schema accepts and the cluster can't meet, after the paper on Acto (SOSP 2023). Two fit
-// every operator with children, and need no knowledge of its spec: a quota that refuses the children, and one that refuses
-// their pods. The others are in misoperation_cases.go.
+// A misoperation is a spec that the schema accepts and the cluster can't meet, after the paper on Acto (SOSP 2023). Three
+// fit every operator with children, and need no knowledge of its spec: a quota that refuses the children, one that refuses
+// their pods, and nodes that don't fit these. The others are in misoperation_cases.go.
 //
 // Not each of them must hurt every operator. A trial in which the resource converges as usual says so in its remark; that of the
 // quota for children fails if nothing was refused.
@@ -247,6 +247,44 @@ func podsRefused(ctx context.Context, t *trial.Trial) error {
 	return t.ConvergeTo(ctx, resource, wanted, "the operator to get there once the quota is gone")
 }
 
+// podsUnschedulable creates the sample where no node fits its pods: unlike refused ones, they are there, and never get ready.
+func podsUnschedulable(ctx context.Context, t *trial.Trial) (err error) {
+	wanted, err := t.Fresh(ctx, nil)
+	if err != nil {
+		return err
+	}
+	fit, end, err := t.Unschedule(ctx)
+	defer func() { err = errors.Join(err, end()) }()
+	if err != nil {
+		return err
+	}
+	operator, resource := t.Start(operatortest.RunOptions{}), t.Resource(nil)
+	if err := t.Create(ctx, resource); err != nil {
+		return err
+	}
+	err = t.Eventually(ctx, "Kubernetes to make a pod, or the resource to be met without any", func(ctx context.Context) error {
+		pods := &corev1.PodList{}
+		if err := t.Cluster.Admin.List(ctx, pods, client.InNamespace(t.Namespace)); err != nil || len(pods.Items) > 0 {
+			return err
+		}
+		return errors.Join(t.Get(ctx, resource), t.Met(resource), t.Complete(ctx, resource))
+	})
+	if err != nil {
+		return err
+	}
+	met, err := unmet(ctx, t, operator, resource)
+	if err != nil {
+		return fmt.Errorf("no node fits the pods, which stay pending: %w", err)
+	}
+	if met {
+		t.Remark = "nothing to see: the resource is met without pods that run"
+	}
+	if err := fit(ctx); err != nil {
+		return err
+	}
+	return t.ConvergeTo(ctx, resource, wanted, "the operator to get there once the nodes fit")
+}
+
 // misoperations are the trials that fit an operator.
 func misoperations(ctx context.Context, runner *trial.Runner) ([]trial.Case, error) {
 	cases := []trial.Case{{Name: "a quota refuses the children of a new resource", Try: childrenRefused}}
@@ -268,6 +306,9 @@ func misoperations(ctx context.Context, runner *trial.Runner) ([]trial.Case, err
 	}
 	if slices.ContainsFunc(slices.Collect(maps.Values(made)), hasPods) && !runner.LeftOut("misoperation/pods") {
 		cases = append(cases, trial.Case{Name: "a quota refuses the pods", Try: podsRefused})
+		if !runner.Cluster.Existing { // whose nodes are not the kit's to label
+			cases = append(cases, trial.Case{Name: "no node fits the pods", Try: podsUnschedulable})
+		}
 	}
 	dangling, err := danglingReferences(ctx, runner)
 	return append(cases, dangling...), err

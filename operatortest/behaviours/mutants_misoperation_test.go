@@ -27,6 +27,7 @@ const (
 	endsOnRefusal mutation = "ends when a write is refused"
 	hammers       mutation = "tries again at once, and again, what is refused"
 	claimsPods    mutation = "says that a gadget is met without pods"
+	countsPods    mutation = "counts pods that do not run"
 	hidesMissing  mutation = "waits for a Secret, and reports nothing"
 )
 
@@ -41,7 +42,7 @@ const (
 // misoperated adapts the description of the reference operator to these.
 func misoperated(mutation mutation, operator operatortest.Operator) operatortest.Operator {
 	switch mutation {
-	case runsPods, claimsPods:
+	case runsPods, claimsPods, countsPods:
 		operator = deployingOperator(operator)
 		operator.Roles = []string{"testdata/gadget/role-pods.yaml"}
 	case hidesMissing, needsSecret, makesNamed:
@@ -111,7 +112,7 @@ func (r *gadgetReconciler) awaitPods(ctx context.Context, gadget *unstructured.U
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(gadget), deployment); err != nil {
 		return err
 	}
-	if deployment.Status.AvailableReplicas > 0 {
+	if deployment.Status.AvailableReplicas > 0 || r.flaw == countsPods && deployment.Status.Replicas > 0 {
 		return nil
 	}
 	return errors.Join(r.writeStatus(ctx, gadget, "no pod runs"), errors.New("no pod runs"))
@@ -138,6 +139,7 @@ var _ = Describe("the test kit", func() {
 		mutant{misoperation, endsOnRefusal, "ended on its own"},
 		mutant{misoperation, hammers, "create configmaps settings was refused"},
 		mutant{misoperation, claimsPods, "the status says that it is met, and Deployment gadget is "},
+		mutant{misoperation, countsPods, "no node fits the pods, which stay pending: "},
 		mutant{misoperation, hidesMissing, "the spec names settings-is-missing, which does not exist: expected the operator to report"},
 	)
 })

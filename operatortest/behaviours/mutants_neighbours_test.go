@@ -51,13 +51,14 @@ func (r *gadgetReconciler) deploy(ctx context.Context, gadget *unstructured.Unst
 	if err := r.begin(ctx, gadget); err != nil {
 		return err
 	}
-	if r.flaw == runsPods || r.flaw == claimsPods {
+	waits := r.flaw == runsPods || r.flaw == countsPods
+	if waits || r.flaw == claimsPods {
 		*deployment.Spec.Replicas = 1
 	}
 	if err := client.IgnoreAlreadyExists(r.Create(ctx, deployment)); err != nil {
 		return r.reportRefused(ctx, gadget, err)
 	}
-	if r.flaw == runsPods {
+	if waits {
 		if err := r.awaitPods(ctx, gadget); err != nil {
 			return err
 		}
