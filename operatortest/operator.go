@@ -147,6 +147,11 @@ type Child struct {
 	// Name returns the child's name for a resource; if nil, it is the resource's own
 	// name. An empty name means that a resource with this spec has no such child.
 	Name func(resource *unstructured.Unstructured) string
+	// Generated means that no function can tell the name, as the API server or the operator generates it. The child is then the one
+	// object of its kind that the resource controls, and that has Labels. Name still tells by an empty name that there is none.
+	Generated bool
+	// Labels tell a generated child from other children of its kind.
+	Labels map[string]string
 	// Drift are JSON merge patches that the operator must undo; the keys say what they do. Each must change the child, and the
 	// operator must give each changed field another value; this is checked before Normalize.
 	Drift map[string]string

@@ -102,7 +102,7 @@ func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*uns
 			if err != nil {
 				return err
 			}
-			if child != nil {
+			if child != nil && !declared.Generated {
 				template, err := t.Template(child)
 				if err != nil {
 					return err

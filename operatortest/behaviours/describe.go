@@ -76,8 +76,13 @@ func (b behaviour) leftOut(operator operatortest.Operator) string {
 	if b.needsChild && len(operator.Children) == 0 {
 		return "disturbs the operator's children, and Operator.Children declares none"
 	}
+	if b.name == collision.name && !slices.ContainsFunc(operator.Children, isNamed) {
+		return "all children have generated names, which nobody else can take"
+	}
 	return ""
 }
+
+func isNamed(child operatortest.Child) bool { return !child.Generated }
 
 // checkLeftOut returns an error if Operator.LeftOut names what is no behaviour and no part of one, or gives no reason.
 func checkLeftOut(leftOut map[string]string) error {

@@ -80,7 +80,7 @@ func tryDrift(ctx context.Context, t *trial.Trial, disturbance driftCase, wanted
 	if err := t.Reapply(ctx, declared, child); err != nil {
 		return err
 	}
-	wanted, err = wanted.With(child, foreign)
+	wanted, err = wanted.With(t.Key(child), foreign)
 	if err != nil {
 		return err
 	}

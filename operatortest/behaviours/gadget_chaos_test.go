@@ -46,7 +46,7 @@ func chaoticOperator(mutation mutation, operator operatortest.Operator) operator
 	case claimsNewest, overwritesOld:
 		operator.Roles = []string{"testdata/gadget/role-live.yaml"}
 	}
-	return secretiveOperator(mutation, misoperated(mutation, operator))
+	return generated(mutation, secretiveOperator(mutation, misoperated(mutation, operator)))
 }
 
 // chaotic are other ways to look after a gadget that is not being deleted.
@@ -102,6 +102,9 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	keepsAll:         (*gadgetReconciler).accumulate,
 	watchesForEach:   (*gadgetReconciler).accumulate,
 	startsOver:       (*gadgetReconciler).keepDirectly,
+	generatesName:    (*gadgetReconciler).generate,
+	generatesTwice:   (*gadgetReconciler).generate,
+	generatesTwo:     (*gadgetReconciler).generate,
 	blanksFirst:      (*gadgetReconciler).keepDirectly,
 	replacesChanged:  (*gadgetReconciler).keepDirectly,
 	keepsLast:        (*gadgetReconciler).accumulate,

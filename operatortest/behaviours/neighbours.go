@@ -59,7 +59,7 @@ func secondResource(runner *trial.Runner, spec map[string]any) *unstructured.Uns
 func namedApart(runner *trial.Runner, spec map[string]any) error {
 	for _, declared := range runner.Operator.Children {
 		name := declared.NameFor(runner.Sample)
-		if name != "" && name == declared.NameFor(secondResource(runner, spec)) {
+		if !declared.Generated && name != "" && name == declared.NameFor(secondResource(runner, spec)) {
 			return fmt.Errorf("expected to know a second resource whose children have other names than the sample's\nfound that %s %s is a child of both: "+
 				"declare Operator.Values for the field that names it", declared.Kind.Kind, name)
 		}

@@ -65,7 +65,7 @@ func (b *staleTrial) touchMade(ctx context.Context, wanted state.Snapshot) (stat
 			if err := b.shown(ctx, b.ofChildren, object); err != nil {
 				return nil, err
 			}
-			if wanted, err = wanted.With(object, []string{trial.ForeignPatch}); err != nil {
+			if wanted, err = wanted.With(b.Key(object), []string{trial.ForeignPatch}); err != nil {
 				return nil, err
 			}
 		}
@@ -100,7 +100,7 @@ func childrenUnseen(ctx context.Context, b *staleTrial) error {
 		return err
 	}
 	release(traffic.Late)
-	wanted, err := b.made.With(b.resource, []string{trial.ForeignPatch})
+	wanted, err := b.made.With(b.Key(b.resource), []string{trial.ForeignPatch})
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func foreignWritesUnseen(ctx context.Context, b *staleTrial) error {
 		if err != nil {
 			return err
 		}
-		wanted, err = wanted.With(child, foreign)
+		wanted, err = wanted.With(b.Key(child), foreign)
 		return err
 	})
 	if err != nil {
@@ -242,7 +242,10 @@ func replacementUnseen(ctx context.Context, b *staleTrial) error {
 	}
 	releaseResources, releaseChildren := b.tap.Hold(b.ofResources), b.tap.Hold(b.ofChildren)
 	var replacements []*unstructured.Unstructured
-	err := b.Children(ctx, b.resource, func(_ operatortest.Child, child *unstructured.Unstructured) error {
+	err := b.Children(ctx, b.resource, func(declared operatortest.Child, child *unstructured.Unstructured) error {
+		if declared.Generated {
+			return nil // nobody knows the name that the next one will have
+		}
 		replacement, err := b.replace(ctx, child)
 		replacements = append(replacements, replacement)
 		return err

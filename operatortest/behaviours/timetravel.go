@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/trial"
@@ -63,7 +62,7 @@ func (t *traveller) travel(ctx context.Context, past journey) error {
 	if err := past.live(ctx, t); err != nil || t.revision == "" {
 		return err
 	}
-	made, err := t.childrenNow(ctx)
+	made, err := childrenOf(ctx, t.Trial, t.resource)
 	if err != nil {
 		return err
 	}
@@ -103,32 +102,16 @@ func (t *traveller) travel(ctx context.Context, past journey) error {
 	if err := t.WaitSynced(ctx, t.operator); err != nil {
 		return err
 	}
-	kept, err := t.childrenNow(ctx)
+	kept, err := childrenOf(ctx, t.Trial, t.resource)
 	if err != nil {
 		return err
 	}
-	for _, name := range made.names {
-		if kept.uids[name] != made.uids[name] {
-			return fmt.Errorf("expected %s to stay, for it belongs to the present\nfound that it was deleted and made again: what it held is lost", name)
+	for i, child := range made {
+		if kept[i].GetUID() != child.GetUID() {
+			return fmt.Errorf("expected %s %s to stay, for it belongs to the present\nfound that it was deleted and made again: what it held is lost", child.GetKind(), child.GetName())
 		}
 	}
 	return nil
-}
-
-// children are those of a resource, in the order of their declarations.
-type children struct {
-	names []string
-	uids  map[string]types.UID
-}
-
-func (t *traveller) childrenNow(ctx context.Context) (children, error) {
-	found := children{uids: map[string]types.UID{}}
-	err := t.Children(ctx, t.resource, func(_ operatortest.Child, child *unstructured.Unstructured) error {
-		name := child.GetKind() + " " + child.GetName()
-		found.names, found.uids[name] = append(found.names, name), child.GetUID()
-		return nil
-	})
-	return found, err
 }
 
 // makeNew brings a new resource to rest.

@@ -164,7 +164,7 @@ func prepareBlocker(ctx context.Context, t *trial.Trial, unmeetable operatortest
 			return nil, err
 		}
 		for _, object := range objects {
-			if object.GetName() == declared.NameFor(resource) {
+			if !declared.Generated && object.GetName() == declared.NameFor(resource) {
 				return object, nil
 			}
 		}

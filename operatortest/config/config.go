@@ -97,6 +97,10 @@ type Child struct {
 	// Name is the child's name for a resource, in CEL; the resource's own name if there is no expression. If its value is the
 	// empty string, the resource has no such child.
 	Name string `json:"name,omitempty"`
+	// Generated means that no expression can tell the name. The child is then the one object of its kind that the resource
+	// controls, and that has Labels, which tell it from other children of its kind.
+	Generated bool              `json:"generated,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
 	// Drift are JSON merge patches that the operator must undo; the keys say what they do. A list in a merge patch replaces the
 	// whole old list.
 	Drift map[string]map[string]any `json:"drift,omitempty"`
@@ -231,7 +235,10 @@ func (c Child) child(sample *unstructured.Unstructured) (operatortest.Child, err
 	if err != nil || c.Kind == "" || c.APIVersion == "" {
 		return operatortest.Child{}, fmt.Errorf("apiVersion %q and kind %q don't name a kind", c.APIVersion, c.Kind)
 	}
-	made := operatortest.Child{Kind: version.WithKind(c.Kind)}
+	if len(c.Labels) > 0 && !c.Generated {
+		return operatortest.Child{}, errors.New("labels are for a child whose name is generated: set generated, or remove them")
+	}
+	made := operatortest.Child{Kind: version.WithKind(c.Kind), Generated: c.Generated, Labels: c.Labels}
 	if c.Name != "" {
 		if made.Name, err = nameOf(c.Name, sample); err != nil {
 			return made, fmt.Errorf("name: %w", err)

@@ -38,6 +38,7 @@ leftOut: {failover: one replica by design}
 converged: object.status.phase == "Ready"
 children:
 - {apiVersion: apps/v1, kind: Deployment, name: object.spec.prefix + "-web", drift: {scaled: {spec: {replicas: 3}}}}
+- {apiVersion: batch/v1, kind: Job, generated: true, labels: {part: one}}
 unmeetable:
 - {name: image can't be pulled, patch: {spec: {image: none}}}
 normalize:
@@ -50,6 +51,8 @@ normalize:
 	g.Expect(operator.LeftOut).To(HaveKey("failover"))
 	g.Expect(operator.Unmeetable[0].Patch).To(MatchJSON(`{"spec":{"image":"none"}}`))
 
+	g.Expect(operator.Children[1].Generated).To(BeTrue())
+	g.Expect(operator.Children[1].Labels).To(Equal(map[string]string{"part": "one"}))
 	child := operator.Children[0]
 	g.Expect(child.Kind.String()).To(Equal("apps/v1, Kind=Deployment"))
 	g.Expect(child.Drift).To(HaveKeyWithValue("scaled", MatchJSON(`{"spec":{"replicas":3}}`)))
@@ -111,7 +114,10 @@ func TestLoadRefuses(t *testing.T) {
 		"a placeholder that does not exist": {
 			"crds: [crd.yaml]\nsample: sample.yaml\ncommand: [sh, \"{{.Namspace}}\"]\n", "can't evaluate field Namspace",
 		},
-		"a sample that is not there":             {"crds: [crd.yaml]\nsample: absent.yaml\ncommand: [sh]\n", "sample: read a sample: open "},
+		"a sample that is not there": {"crds: [crd.yaml]\nsample: absent.yaml\ncommand: [sh]\n", "sample: read a sample: open "},
+		"labels of a child whose name is known": {
+			least + "children: [{apiVersion: v1, kind: Secret, labels: {a: b}}]\n", "children[0]: labels are for a child whose name is generated",
+		},
 		"a child without a kind":                 {least + "children: [{apiVersion: v1}]\n", `children[0]: apiVersion "v1" and kind "" don't name a kind`},
 		"a patch that changes nothing":           {least + "children: [{apiVersion: v1, kind: Secret, drift: {nothing: {}}}]\n", `patch "nothing": the patch is empty`},
 		"a duration without a unit":              {least + "timeout: \"20\"\n", `timeout: "20" is no duration such as 30s`},

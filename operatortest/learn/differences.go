@@ -14,8 +14,8 @@ import (
 // rules are the normalize rules for what differed between two equal runs.
 func rules(first, second run, children []child) []config.Normalize {
 	var made []config.Normalize
-	add := func(kind string, name bool, fields []string) {
-		if !name && len(fields) == 0 {
+	add := func(kind string, fields []string) {
+		if len(fields) == 0 {
 			return
 		}
 		i := slices.IndexFunc(made, func(rule config.Normalize) bool { return rule.Kind == kind })
@@ -23,17 +23,16 @@ func rules(first, second run, children []child) []config.Normalize {
 			made = append(made, config.Normalize{Kind: kind})
 			i = len(made) - 1
 		}
-		made[i].Name = made[i].Name || name
 		made[i].Fields = slices.Compact(slices.Sorted(slices.Values(append(made[i].Fields, fields...))))
 	}
 	key := first.resource.GetKind() + "/" + first.resource.GetName()
-	add(first.resource.GetKind(), false, differences(first.state[key], second.state[key], ""))
+	add(first.resource.GetKind(), differences(first.state[key], second.state[key], ""))
 	for _, child := range children {
 		if child.second == nil {
 			continue
 		}
 		kind := child.kind.Kind
-		add(kind, len(child.name) == 0, differences(first.state[kind+"/"+child.first.GetName()], second.state[kind+"/"+child.second.GetName()], ""))
+		add(kind, differences(first.state[kind+"/"+child.first.GetName()], second.state[kind+"/"+child.second.GetName()], ""))
 	}
 	return made
 }

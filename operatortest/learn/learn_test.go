@@ -220,13 +220,14 @@ func TestRender(t *testing.T) {
 	text := string(content)
 	for _, line := range []string{
 		`  name: object.metadata.name + "-words" # or: "hello-" + object.spec.configMapName`,
-		`  # The name is generated, such as hello-x7k2p.`,
+		`  # The name is generated, such as hello-x7k2p: the kit takes the one object of this kind that the Greeting controls.`,
+		"  generated: true\n",
 		`  # The same name in both runs, and it follows from no field`,
 		`  name: object.metadata.namespace`,
 		`  # Only one of the two runs left this object, hello:`,
 		`  # It has no controller reference to the Greeting`,
 		`  # Fields that the operator does not own; what others may change belongs in foreign: metadata.labels.team, spec.paused, spec.strategy.type`,
-		"- kind: ConfigMap\n  name: true\n  fields: [/data/time]\n",
+		"- kind: ConfigMap\n  fields: [/data/time]\n",
 		"# converged: object.status.ready == true",
 		"# values:\n#   spec.text: ['one: 1']\n",
 	} {
@@ -243,6 +244,7 @@ func TestRender(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred(), text)
 	g.Expect(operator.Children).To(HaveLen(5))
 	g.Expect(operator.Children[0].Drift).To(HaveKeyWithValue(`data."a": b changed`, `{"data":{"a: b":"two\nlines"}}`))
+	g.Expect(operator.Children).To(ContainElement(HaveField("Generated", true)))
 	g.Expect(operator.Normalize).NotTo(BeNil())
 }
 

@@ -142,20 +142,24 @@ children:
   {{- if .Once}}
   # Only one of the two runs left this object, {{.First}}: correct the name, or find out why.
   {{- else if .Generated}}
-  # The name is generated, such as {{.First}}. No expression can give it: drift fails for this child, and collision leaves it alone.
-  # Leave drift out with a reason, or have the operator make a name that follows from the resource.
+  # The name is generated, such as {{.First}}: the kit takes the one object of this kind that the {{$.Kind}} controls. If it controls
+  # several, tell them apart:
+  # labels: {app: web}
   {{- else if .Constant}}
   # The same name in both runs, and it follows from no field: two resources in one namespace would share the object.
   {{- end}}
+  {{- if .Generated}}
+  generated: true
+  {{- else}}
   name: {{yaml .Name}}{{with .Fits}} # or: {{.}}{{end}}
+  {{- end}}
   {{- if not .Controlled}}
   # It has no controller reference to the {{$.Kind}}, which the behaviours demand.
   {{- end}}
   {{- with .NotOwned}}
   # Fields that the operator does not own; what others may change belongs in foreign: {{.}}
   {{- end}}
-  {{- if .Generated}}
-  {{- else if .Drift}}
+  {{- if .Drift}}
   drift:
   {{- range .Drift}}
     {{yaml .What}}: {{yaml .Patch}}{{if .Default}} # it has its default: remove this patch if the operator does not set it{{end}}
@@ -176,9 +180,6 @@ maxWrites: {{.MaxWrites}} # {{range $i, $write := .Writes}}{{if $i}}, {{end}}{{$
 normalize:
 {{- range .Normalize}}
 - kind: {{yaml .Kind}}
-  {{- if .Name}}
-  name: true
-  {{- end}}
   {{- with .Fields}}
   fields: {{yaml .}}
   {{- end}}

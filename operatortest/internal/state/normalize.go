@@ -30,7 +30,7 @@ func (n Normalizer) Normalize(object *unstructured.Unstructured, names *strings.
 		n.Further(normal)
 	}
 	DropGenerated(normal)
-	name = keyOf(normal)
+	name = KeyOf(normal)
 	annotations := normal.GetAnnotations()
 	delete(annotations, RevisionAnnotation)
 	generation := normal.GetGeneration()
@@ -53,8 +53,8 @@ func (n Normalizer) Normalize(object *unstructured.Unstructured, names *strings.
 // trialNamespace is at the end of the names of what is cluster-scoped. Source: testcluster's CreateNamespace.
 var trialNamespace = regexp.MustCompile(`spec-[a-z0-9]{5}`)
 
-// keyOf is an object's kind and name, the same in every namespace.
-func keyOf(object *unstructured.Unstructured) string {
+// KeyOf is an object's kind and name, the same in every namespace.
+func KeyOf(object *unstructured.Unstructured) string {
 	return object.GetKind() + "/" + trialNamespace.ReplaceAllString(object.GetName(), "<namespace>")
 }
 

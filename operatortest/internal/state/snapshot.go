@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Snapshot is what a namespace holds of the operator's work, without what differs
@@ -47,9 +46,8 @@ func (s Snapshot) Add(name string, content any) {
 	s[key] = content
 }
 
-// With returns the state with patches applied to one of its objects.
-func (s Snapshot) With(object *unstructured.Unstructured, patches []string) (Snapshot, error) {
-	key := keyOf(object)
+// With returns the state with patches applied to the object of a key.
+func (s Snapshot) With(key string, patches []string) (Snapshot, error) {
 	content, err := json.Marshal(s[key])
 	if err != nil {
 		return nil, fmt.Errorf("write %s as JSON: %w", key, err)

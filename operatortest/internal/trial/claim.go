@@ -69,6 +69,17 @@ func (t *Trial) heldThen(ctx context.Context, declared operatortest.Child, claim
 	if err := t.listThen(ctx, children, claim); err != nil {
 		return err
 	}
+	if declared.Generated {
+		var objects []*unstructured.Unstructured
+		for i := range children.Items {
+			objects = append(objects, &children.Items[i])
+		}
+		child, err := generatedIn(objects, declared, claim)
+		if err != nil {
+			return err
+		}
+		return t.availableThen(ctx, child, claim)
+	}
 	for i := range children.Items {
 		if child := &children.Items[i]; child.GetName() == name {
 			return t.availableThen(ctx, child, claim)

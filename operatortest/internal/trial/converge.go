@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -236,6 +238,9 @@ func (t *Trial) Child(ctx context.Context, declared operatortest.Child, resource
 	if name == "" {
 		return nil, nil
 	}
+	if declared.Generated {
+		return t.generatedChild(ctx, declared, resource)
+	}
 	child := &unstructured.Unstructured{}
 	child.SetGroupVersionKind(declared.Kind)
 	child.SetNamespace(t.namespaceOf(declared.Kind))
@@ -258,6 +263,43 @@ func (t *Trial) Child(ctx context.Context, declared operatortest.Child, resource
 			child.GetKind(), name, resource.GetKind(), child.GetOwnerReferences())
 	}
 	return child, nil
+}
+
+func (t *Trial) generatedChild(ctx context.Context, declared operatortest.Child, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	objects, err := t.List(ctx, declared.Kind)
+	if err != nil {
+		return nil, err
+	}
+	child, err := generatedIn(objects, declared, resource)
+	if err != nil {
+		return nil, err
+	}
+	if child.GetDeletionTimestamp() != nil {
+		return nil, fmt.Errorf("%s %s is being deleted", child.GetKind(), child.GetName())
+	}
+	return child, nil
+}
+
+// generatedIn is the one object that is a resource's child of a generated name.
+func generatedIn(objects []*unstructured.Unstructured, declared operatortest.Child, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	var found []*unstructured.Unstructured
+	var names []string
+	for _, object := range objects {
+		if metav1.IsControlledBy(object, resource) && hasLabels(object, declared) {
+			found, names = append(found, object), append(names, object.GetName())
+		}
+	}
+	switch len(found) {
+	case 0:
+		if len(declared.Labels) > 0 {
+			return nil, fmt.Errorf("there is no %s yet that this %s controls, by its UID, and that has the labels %v", declared.Kind.Kind, resource.GetKind(), labels.Set(declared.Labels))
+		}
+		return nil, fmt.Errorf("there is no %s yet that this %s controls, by its UID", declared.Kind.Kind, resource.GetKind())
+	case 1:
+		return found[0], nil
+	}
+	return nil, fmt.Errorf("this %s controls %d objects of kind %s, of which one is wanted: %s (if it is to have them all, tell them apart by Child.Labels)",
+		resource.GetKind(), len(found), declared.Kind.Kind, strings.Join(names, ", "))
 }
 
 // FirstChild is the first declared child that the sample has, and nil if it has none.

@@ -119,9 +119,12 @@ func (t *Trial) isChild(object *unstructured.Unstructured) bool {
 
 // plainName is the kind and the name of an object, without what differs each time.
 func (t *Trial) plainName(object *unstructured.Unstructured) string {
-	name := object.GetName()
-	if generated := object.GetGenerateName(); generated != "" {
-		name = generated + "*"
+	name, declared := t.generatedName(object)
+	if declared {
+		return object.GetKind() + " " + name
+	}
+	if name = object.GetName(); object.GetGenerateName() != "" {
+		name = object.GetGenerateName() + "*"
 	}
 	return object.GetKind() + " " + t.plain(name)
 }

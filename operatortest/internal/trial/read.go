@@ -34,6 +34,11 @@ func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 			return nil, err
 		}
 		objects = append(objects, made...)
+		for _, child := range made {
+			if name, generated := t.generatedName(child); generated {
+				placeholders = append(placeholders, child.GetName(), "<"+name+">")
+			}
+		}
 	}
 	normalize := t.normalizer()
 	found, names := state.Snapshot{}, strings.NewReplacer(placeholders...)
@@ -48,6 +53,9 @@ func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 		key, content, err := normalize.Normalize(object, names)
 		if err != nil {
 			return nil, err
+		}
+		if _, generated := t.generatedName(object); generated {
+			key = t.Key(object)
 		}
 		found.Add(key, content)
 	}

@@ -1,0 +1,117 @@
+package behaviours
+
+import (
+	"context"
+	"maps"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// generatesTwice looks for its ConfigMap in the cache.
+const generatesTwice mutation = "gives its ConfigMap a generated name, and makes another one as long as it does not see the first"
+
+// Sound operators like this one.
+const (
+	generatesName mutation = "gives its ConfigMap a generated name, and asks the API server whether it has one"
+	generatesTwo  mutation = "has two ConfigMaps of generated names, which it tells apart by a label"
+)
+
+// partLabel tells the ConfigMaps of generatesTwo apart.
+const partLabel = "test.example.com/part"
+
+// generated adapts the description of the reference operator to these.
+func generated(mutation mutation, operator operatortest.Operator) operatortest.Operator {
+	switch mutation {
+	case generatesName, generatesTwice, generatesTwo:
+		operator.Children[0].Generated, operator.Children[0].Name = true, nil
+		operator.Values = map[string][]any{"spec.configMapName": {"settings"}}
+		operator.Unmeetable = nil
+		operator.Fixed = map[string]string{"spec.configMapName": "the name is generated"}
+	}
+	if mutation == generatesTwo {
+		second := operator.Children[0]
+		operator.Children[0].Labels, second.Labels = map[string]string{partLabel: "one"}, map[string]string{partLabel: "two"}
+		operator.Children = append(operator.Children, second)
+		operator.MaxWrites++
+	}
+	return operator
+}
+
+// generate looks after ConfigMaps of generated names.
+func (r *gadgetReconciler) generate(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if err := r.begin(ctx, gadget); err != nil {
+		return err
+	}
+	parts := []string{"one", "two"}
+	if r.flaw != generatesTwo {
+		parts = parts[:1]
+	}
+	for _, part := range parts {
+		if err := r.generatePart(ctx, gadget, part); err != nil {
+			return r.reportRefused(ctx, gadget, err)
+		}
+	}
+	return r.writeStatus(ctx, gadget, "")
+}
+
+func (r *gadgetReconciler) generatePart(ctx context.Context, gadget *unstructured.Unstructured, part string) error {
+	desired := desiredConfigMap(gadget)
+	desired.Name, desired.GenerateName, desired.Labels = "", "settings-", map[string]string{partLabel: part}
+	reader := r.live
+	if r.flaw == generatesTwice {
+		reader = r.Client
+	}
+	list := &corev1.ConfigMapList{}
+	if err := reader.List(ctx, list, client.InNamespace(gadget.GetNamespace()), client.MatchingLabels(desired.Labels)); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		found := &list.Items[i]
+		if !metav1.IsControlledBy(found, gadget) {
+			continue
+		}
+		changed := found.DeepCopy()
+		delete(changed.Data, "colour")
+		maps.Copy(changed.Data, desired.Data)
+		if maps.Equal(changed.Data, found.Data) {
+			return nil
+		}
+		return r.patchConfigMap(ctx, changed, found)
+	}
+	return r.Create(ctx, desired)
+}
+
+var _ = Describe("the test kit", func() {
+	catches("makes an object of a generated name twice", mutant{stale, generatesTwice, " objects of kind ConfigMap, of which one is wanted: settings-"})
+
+	accepts("gives its children generated names",
+		twin{generatesName, []behaviour{converges, silent, drift, update, transitions, misoperation, deletion, neighbours, crash, faults, history, stale, timeTravel, failover}},
+		twin{generatesTwo, []behaviour{converges, drift, update, crash, history, timeTravel}},
+	)
+})
+
+var _ = It("nothing can be put in the place of a child with a generated name", func() {
+	Expect(collision.leftOut(gadgetOperator(generatesName))).To(Equal("all children have generated names, which nobody else can take"))
+	Expect(collision.leftOut(gadgetOperator(""))).To(BeEmpty())
+	Expect(checkLeftOut(gadgetOperator(generatesName).LeftOut)).To(Succeed())
+})
+
+var _ = It("says that children of generated names can't be told apart", func(ctx SpecContext) {
+	operator := gadgetOperator(generatesTwo)
+	operator.Timeout = catchTimeout
+	for i := range operator.Children {
+		operator.Children[i].Labels = nil
+	}
+	runner, err := trial.NewRunner(ctx, operator, cluster)
+	Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	Expect(converges.try(ctx, runner)).To(MatchError(ContainSubstring("tell them apart by Child.Labels")))
+})
