@@ -48,7 +48,7 @@ func (a *app) rolloutCommand() *cobra.Command {
 		Use:   "rollout deployment/NAME",
 		Short: "Wait until a Deployment's pods are new and ready, and say at once why they can't be",
 		Long: "rollout waits for a Deployment in the cluster that KUBECONFIG names. It ends as soon as one of the new pods\n" +
-			"can't start, with the reason: an image that no node has, a container that ends again and again.",
+			"can't start, with the reason: an image that no node has, a container that keeps exiting.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, found := strings.CutPrefix(args[0], "deployment/")

@@ -144,7 +144,7 @@ func (e *embedded) Status(ctx context.Context) (Status, error) {
 	status.State = StateBroken
 	switch {
 	case !found.Complete:
-		status.Detail = "it was left half made: " + up + " goes on with it"
+		status.Detail = "it was only partly created: " + up + " completes it"
 	case dead == len(found.Components):
 		status.State, status.Detail = StateStopped, up+" starts it"
 	case dead > 0:

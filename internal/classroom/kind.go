@@ -82,7 +82,7 @@ func (k *kind) Up(ctx context.Context) error {
 	case kindOurs:
 		return k.reuse(ctx, found.nodes)
 	case kindHalfMade:
-		fmt.Fprintf(k.options.Out, "Cluster %s was left half made: making it anew.\n", k.cluster)
+		fmt.Fprintf(k.options.Out, "Cluster %s was only partly created: recreating it.\n", k.cluster)
 		if err := k.remove(ctx); err != nil {
 			return err
 		}
@@ -288,7 +288,7 @@ func (k *kind) Status(ctx context.Context) (Status, error) {
 	case kindForeign:
 		status.State, status.Kubeconfig, status.Detail = StateBroken, "", k.foreign().Error()
 	case kindHalfMade:
-		status.State, status.Detail = StateBroken, "it was left half made: `"+k.options.MakeCommand("up")+"` makes it anew"
+		status.State, status.Detail = StateBroken, "it was only partly created: `"+k.options.MakeCommand("up")+"` recreates it"
 	default:
 		describeServer(ctx, &status, k.kubectl)
 	}

@@ -34,7 +34,7 @@ func TestInstallations(t *testing.T) {
 		for _, installation := range stage.installations {
 			t.Run(stage.dir+" "+installation, func(t *testing.T) {
 				objects := build(t, filepath.Join(stage.dir, "config", installation))
-				t.Run("takes restricted pods only", objects.checkNamespace)
+				t.Run("accepts only restricted pods", objects.checkNamespace)
 				t.Run("runs two replicas of which one leads", objects.checkReplicas)
 				t.Run("has a container that may do little, is probed and has limits", objects.checkContainer)
 				t.Run("spreads its pods over the nodes, and lets a node take one at a time", objects.checkDisruption)

@@ -29,7 +29,7 @@ func printTables(out io.Writer, stage string, idealWrites int, idle time.Duratio
 		{name: "all converged, the first and the last time", value: func(f figures) string { return allSeconds(f.with) }},
 		{name: "the same children without an operator, in between", value: func(f figures) string { return allSeconds(f.baseline) }},
 		{name: "ratio to the same children without an operator", value: ratio, ideal: "1.00"},
-		{name: "one resource, from its creation to converged: half of them, 99 %", value: latencies},
+		{name: "one resource, from its creation to converged: median, 99th percentile", value: latencies},
 		{name: "writes per resource until all have converged", value: each(writesToConverge), ideal: fmt.Sprint(idealWrites)},
 		{name: "… until quiet", value: each(writesToQuiet), ideal: fmt.Sprint(idealWrites)},
 		{name: "… as a multiple of the ideal", value: func(f figures) string {
@@ -44,8 +44,8 @@ func printTables(out io.Writer, stage string, idealWrites int, idle time.Duratio
 		{name: "writes after a restart", value: total(func(f figures) int { return f.restart.writes + f.restart.events }), ideal: "0"},
 		{name: "reads and watches after a restart", value: total(func(f figures) int { return f.restart.reads + f.restart.watches })},
 		{name: "peak memory", value: func(f figures) string { return fmt.Sprintf("%.0f MB", float64(f.peak)/1e6) }},
-		{name: "processor time until all have converged", value: func(f figures) string { return seconds(f.busyTime) }},
-		{name: "processor time idle", value: func(f figures) string { return seconds(f.idleTime) }},
+		{name: "CPU time until all have converged", value: func(f figures) string { return seconds(f.busyTime) }},
+		{name: "CPU time idle", value: func(f figures) string { return seconds(f.idleTime) }},
 	}
 	head := columns(measured, func(f figures) string { return fmt.Sprintf("%d resources", f.resources) })
 	fmt.Fprintf(out, "\n| %s under load | %s | ideal |\n|---|%s---|\n", stage, head, strings.Repeat("---|", len(measured)))

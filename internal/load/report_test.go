@@ -31,7 +31,7 @@ func TestPrintTables(t *testing.T) {
 		"| all converged, the first and the last time | 1.50 s, 1.30 s | 60.00 s |  |",
 		"| the same children without an operator, in between | 1.00 s, 1.20 s | - |  |",
 		"| ratio to the same children without an operator | 1.27 | - | 1.00 |",
-		"half of them, 99 % | 1.00 s, 2.00 s | 0.00 s, 0.00 s |",
+		"median, 99th percentile | 1.00 s, 2.00 s | 0.00 s, 0.00 s |",
 		"| writes per resource until all have converged | 2.00 | 2.00 | 2 |",
 		"| … until quiet | 2.00 | 3.00 | 2 |",
 		"| … as a multiple of the ideal | 1.00 | 1.50 | 1.00 |",

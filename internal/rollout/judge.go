@@ -83,7 +83,7 @@ func judgePod(seen *sight, pod object) {
 		case slices.Contains(createReasons, waiting.Reason):
 			seen.trouble = fmt.Sprintf("container %s of pod %s can't be made (%s): %s", status.Name, name, waiting.Reason, firstLine(waiting.Message))
 		case waiting.Reason == "CrashLoopBackOff":
-			seen.trouble = fmt.Sprintf("container %s of pod %s ends again and again%s", status.Name, name, status.exit())
+			seen.trouble = fmt.Sprintf("container %s of pod %s keeps exiting%s", status.Name, name, status.exit())
 			seen.crashed = container{pod: name, name: status.Name}
 		}
 	}

@@ -104,7 +104,7 @@ func TestWaitGivesUpWhenAPodCannotStart(t *testing.T) {
 		"an image that is no name":       {[]runtime.Object{deployed(0), pod("2", "InvalidImageName", "couldn't parse")}, []string{`"foo:v1" is no name of an image`}},
 		"a container that can't be made": {[]runtime.Object{deployed(0), pod("2", "CreateContainerConfigError", "secret \"token\" not found")}, []string{"CreateContainerConfigError", `secret "token" not found`}},
 		"a container that crashes": {[]runtime.Object{deployed(0), crashing},
-			[]string{"container manager of pod foo-2-x ends again and again (exit status 1, Error)", "its last message: logs foo-2-x --namespace=foo-system --container=manager --previous --tail=1"}},
+			[]string{"container manager of pod foo-2-x keeps exiting (exit status 1, Error)", "its last message: logs foo-2-x --namespace=foo-system --container=manager --previous --tail=1"}},
 		"a pod that the namespace refuses": {[]runtime.Object{refused}, []string{"the cluster refuses the pods", "violates PodSecurity"}},
 	}
 	for name, c := range cases {

@@ -165,7 +165,7 @@ func (b Builder) goCommand(ctx context.Context, dir, log string, args ...string)
 		return nil
 	}
 	if ctx.Err() != nil {
-		return errors.New("interrupted: run the same command again, it goes on where it stopped")
+		return errors.New("interrupted: run the same command again, it continues where it stopped")
 	}
 	_ = os.WriteFile(log, output.Bytes(), 0o644)
 	return explain(err, output.Bytes())

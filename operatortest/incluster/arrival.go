@@ -39,7 +39,7 @@ func DescribeArrival(o Operator) {
 		}
 	}, ginkgo.SpecTimeout(Timeout))
 
-	ginkgo.It("runs in a namespace that takes restricted pods only", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("runs in a namespace that accepts only restricted pods", func(ctx ginkgo.SpecContext) {
 		_, err := TryKubectl(ctx, "run", "unrestricted", "--image="+os.Getenv("IMG"), "--privileged", "--dry-run=server", "--namespace="+o.Namespace)
 		gomega.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(`violates PodSecurity "restricted`)), "a privileged pod is refused, see the labels of the namespace in config/")
 	}, ginkgo.SpecTimeout(commandTimeout))
@@ -52,7 +52,7 @@ func DescribeArrival(o Operator) {
 		describeMetrics(o)
 	}
 
-	ginkgo.It("brings the samples to what they ask for", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("brings the samples to the state that they ask for", func(ctx ginkgo.SpecContext) {
 		Kubectl(ctx, "create", "namespace", o.Trial)
 		if o.Prepare != nil {
 			Kubectl(ctx, append(o.Prepare, "--namespace="+o.Trial)...)

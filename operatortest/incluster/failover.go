@@ -12,14 +12,14 @@ import (
 
 // DescribeFailover defines the specs in which the leader's pod is deleted, or its node is drained.
 func DescribeFailover(o Operator) {
-	ginkgo.It("goes on in the other pod when the working one is deleted", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("continues in the other pod when the working one is deleted", func(ctx ginkgo.SpecContext) {
 		o.fails(ctx, "failover by pod deletion", func(ctx context.Context, leader string) error {
 			_, err := TryKubectl(ctx, "delete", "pod", leader, "--namespace="+o.Namespace)
 			return err
 		})
 	}, ginkgo.SpecTimeout(Timeout))
 
-	ginkgo.It("goes on in the other pod when the node of the working one is drained", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("continues in the other pod when the node of the working one is drained", func(ctx ginkgo.SpecContext) {
 		if nodes := workers(ctx); len(nodes) < 2 {
 			ginkgo.Skip(fmt.Sprintf("%d node takes pods, and draining one needs another: left out", len(nodes)))
 		}
