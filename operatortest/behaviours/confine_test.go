@@ -3,7 +3,6 @@ package behaviours
 import (
 	"context"
 
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 
@@ -23,18 +22,18 @@ func clusterWide() operatortest.Operator {
 	return operator
 }
 
-var _ = It("an operator that watches all namespaces is shown its own only", func(ctx SpecContext) {
+var _ = pooledIt("an operator that watches all namespaces is shown its own only", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, clusterWide(), cluster)
-	Expect(err).NotTo(HaveOccurred())
+	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()
 	for _, behaviour := range []behaviour{converges, drift, neighbours, leastPrivilege} {
-		Expect(behaviour.try(ctx, runner)).To(Succeed())
+		g.Expect(behaviour.try(ctx, runner)).To(Succeed())
 	}
 })
 
-var _ = It("an operator that watches all namespaces with a Role for one of them is caught", func(ctx SpecContext) {
+var _ = pooledIt("an operator that watches all namespaces with a Role for one of them is caught", func(ctx context.Context, g Gomega) {
 	operator := clusterWide()
 	operator.Timeout = catchTimeout
 	operator.Roles = []string{"testdata/gadget/role-namespaced.yaml"}
-	expectReport(ctx, leastPrivilege, operator, "watch configmaps of all namespaces")
+	g.Expect(tryReport(ctx, leastPrivilege, operator, "watch configmaps of all namespaces")).To(Succeed())
 })

@@ -1,6 +1,7 @@
 package behaviours
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -50,11 +51,11 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-var _ = It("an operator that ends before its first write is started again", func(ctx SpecContext) {
+var _ = pooledIt("an operator that ends before its first write is started again", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, gadgetOperator(endsAtStart), cluster)
-	Expect(err).NotTo(HaveOccurred())
+	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()
-	Expect(faults.try(ctx, runner)).To(Succeed())
+	g.Expect(faults.try(ctx, runner)).To(Succeed())
 })
 
 var _ = Describe("the test kit", func() {
@@ -69,14 +70,14 @@ var _ = Describe("the test kit", func() {
 })
 
 // The API server may be so busy that a flaw shows long after the kit has caused it.
-var _ = It("catches an operator that trusts its caches too much behind a slow API server", func(ctx SpecContext) {
+var _ = pooledIt("catches an operator that trusts its caches too much behind a slow API server", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, mutant{flaw: ordersAnew}.operator(), cluster)
-	Expect(err).NotTo(HaveOccurred())
+	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()
 	slow := rest.CopyConfig(cluster.Config)
 	slow.Wrap(func(next http.RoundTripper) http.RoundTripper { return slowWrites{next} })
 	runner.Cluster = &testcluster.Cluster{Config: slow, Admin: cluster.Admin, Existing: cluster.Existing}
-	Expect(tryReportIn(ctx, runner, stale, "the operator does not see its own writes to the resource:")).To(Succeed())
+	g.Expect(tryReportIn(ctx, runner, stale, "the operator does not see its own writes to the resource:")).To(Succeed())
 })
 
 // slowWrites is the way to an API server that takes longer for a write than a done operator is quiet.

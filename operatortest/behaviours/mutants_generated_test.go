@@ -104,14 +104,14 @@ var _ = It("nothing can be put in the place of a child with a generated name", f
 	Expect(checkLeftOut(gadgetOperator(generatesName).LeftOut)).To(Succeed())
 })
 
-var _ = It("says that children of generated names can't be told apart", func(ctx SpecContext) {
+var _ = pooledIt("says that children of generated names can't be told apart", func(ctx context.Context, g Gomega) {
 	operator := gadgetOperator(generatesTwo)
 	operator.Timeout = catchTimeout
 	for i := range operator.Children {
 		operator.Children[i].Labels = nil
 	}
 	runner, err := trial.NewRunner(ctx, operator, cluster)
-	Expect(err).NotTo(HaveOccurred())
+	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()
-	Expect(converges.try(ctx, runner)).To(MatchError(ContainSubstring("tell them apart by Child.Labels")))
+	g.Expect(converges.try(ctx, runner)).To(MatchError(ContainSubstring("tell them apart by Child.Labels")))
 })

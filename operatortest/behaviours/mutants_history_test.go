@@ -47,12 +47,12 @@ func (r *gadgetReconciler) keepDirectly(ctx context.Context, gadget *unstructure
 	return r.keepConfigMap(ctx, gadget)
 }
 
-var _ = It("the lives of the behaviour crash are looked at, too", func(ctx SpecContext) {
+var _ = pooledIt("the lives of the behaviour crash are looked at, too", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, gadgetOperator(startsOver), cluster)
-	Expect(err).NotTo(HaveOccurred())
+	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()
-	Expect(crash.try(ctx, runner)).To(Succeed())
-	Expect(history.afterAll(runner)).To(MatchError(ContainSubstring("ConfigMap settings was made 2 times, and once in an undisturbed life, in the trial crash/")))
+	g.Expect(crash.try(ctx, runner)).To(Succeed())
+	g.Expect(history.afterAll(runner)).To(MatchError(ContainSubstring("ConfigMap settings was made 2 times, and once in an undisturbed life, in the trial crash/")))
 })
 
 var _ = Describe("the test kit", func() {

@@ -104,12 +104,12 @@ func (r *gadgetReconciler) useWidget(ctx context.Context, gadget *unstructured.U
 	return r.keepConfigMap(ctx, gadget)
 }
 
-var _ = It("an operator of two kinds, one of which refers to the other, is not caught for it", func(ctx SpecContext) {
+var _ = pooledIt("an operator of two kinds, one of which refers to the other, is not caught for it", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, gadgetOperator(servesWidgets), cluster)
-	Expect(err).NotTo(HaveOccurred())
+	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()
 	for _, behaviour := range []behaviour{converges, silent, frugal, drift, update, deletion, neighbours, leastPrivilege} {
-		Expect(behaviour.try(ctx, runner)).To(Succeed(), behaviour.name)
+		g.Expect(behaviour.try(ctx, runner)).To(Succeed(), behaviour.name)
 	}
 })
 
@@ -117,11 +117,11 @@ var _ = Describe("the test kit", func() {
 	catches("leaves something in the cluster", mutant{deletion, leaksRole, "ClusterRole/<namespace>-gadget"})
 })
 
-var _ = It("an operator with a cluster-scoped child is not caught for it", func(ctx SpecContext) {
+var _ = pooledIt("an operator with a cluster-scoped child is not caught for it", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, gadgetOperator(makesRole), cluster)
-	Expect(err).NotTo(HaveOccurred())
+	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()
 	for _, behaviour := range []behaviour{converges, update, deletion} {
-		Expect(behaviour.try(ctx, runner)).To(Succeed(), behaviour.name)
+		g.Expect(behaviour.try(ctx, runner)).To(Succeed(), behaviour.name)
 	}
 })

@@ -1,6 +1,7 @@
 package behaviours
 
 import (
+	"context"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -28,25 +29,29 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-var _ = DescribeTable("an operator that shares lists is not caught for it", func(ctx SpecContext, sound mutation, change func(*operatortest.Operator)) {
-	operator := gadgetOperator(sound)
-	change(&operator)
-	Expect(checkLeftOut(operator.LeftOut)).To(Succeed())
-	runner, err := trial.NewRunner(ctx, operator, cluster)
-	Expect(err).NotTo(HaveOccurred())
-	defer runner.Close()
-	Expect(drift.try(ctx, runner)).To(Succeed())
-	runner.OnlyTrial = "stale/others-wrote-to-the-children-and-the-operator-sees-only-that-the-spec-has-changed"
-	Expect(stale.try(ctx, runner)).To(Succeed())
-	Expect(runner.Trials(stale.name)).To(HaveLen(1))
-},
-	func(sound mutation, _ func(*operatortest.Operator)) string { return "one that " + string(sound) },
-	Entry(nil, mergesEnv, func(*operatortest.Operator) {}),
-	Entry(nil, appliesAll, shareSidecar),
-	Entry("one that owns the list, and says so", assignsEnv, func(operator *operatortest.Operator) {
+// sharesLists declares a spec that tries an operator which shares lists with others.
+func sharesLists(text string, sound mutation, change func(*operatortest.Operator)) {
+	pooledIt("an operator that shares lists is not caught for it: "+text, func(ctx context.Context, g Gomega) {
+		operator := gadgetOperator(sound)
+		change(&operator)
+		g.Expect(checkLeftOut(operator.LeftOut)).To(Succeed())
+		runner, err := trial.NewRunner(ctx, operator, cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+		defer runner.Close()
+		g.Expect(drift.try(ctx, runner)).To(Succeed())
+		runner.OnlyTrial = "stale/others-wrote-to-the-children-and-the-operator-sees-only-that-the-spec-has-changed"
+		g.Expect(stale.try(ctx, runner)).To(Succeed())
+		g.Expect(runner.Trials(stale.name)).To(HaveLen(1))
+	})
+}
+
+var _ = Describe("the test kit", func() {
+	sharesLists("one that "+string(mergesEnv), mergesEnv, func(*operatortest.Operator) {})
+	sharesLists("one that "+string(appliesAll), appliesAll, shareSidecar)
+	sharesLists("one that owns the list, and says so", assignsEnv, func(operator *operatortest.Operator) {
 		operator.LeftOut = map[string]string{trial.AppliedEnv: "the variables are the operator's alone"}
-	}),
-)
+	})
+})
 
 // shareSidecar declares that others add a sidecar and a volume.
 func shareSidecar(operator *operatortest.Operator) {

@@ -1,33 +1,33 @@
 package behaviours
 
 import (
-	. "github.com/onsi/ginkgo/v2"
+	"context"
 	. "github.com/onsi/gomega"
 
 	"example.com/operator-workshop/operatortest/report"
 )
 
 // The flaw of such an operator shows in each life of a resource, whatever disturbs it.
-var _ = It("a flaw of a change that nothing disturbs is reported once", func(ctx SpecContext) {
+var _ = pooledIt("a flaw of a change that nothing disturbs is reported once", func(ctx context.Context, g Gomega) {
 	operator := gadgetOperator(leaksRenamed)
 	operator.Timeout, operator.Seed = catchTimeout, 4
 	made, err := Run(ctx, operator, cluster, Options{Only: []string{update.name, transitions.name, crash.name, faults.name}})
-	Expect(err).NotTo(HaveOccurred())
+	g.Expect(err).NotTo(HaveOccurred())
 	results := map[string]report.Result{}
 	for _, behaviour := range made.Behaviours {
 		results[behaviour.Name] = behaviour.Result
 	}
-	Expect(results).To(Equal(map[string]report.Result{
+	g.Expect(results).To(Equal(map[string]report.Result{
 		update.name: report.Failed, transitions.name: report.NotTried, crash.name: report.NotTried, faults.name: report.NotTried,
 	}))
-	Expect(made.Behaviours[1].Failure).To(ContainSubstring(`not tried, because it builds upon the behaviour "update", which has failed`))
-	Expect(made.Behaviours[2].Failure).To(ContainSubstring("not tried, because the life of a resource that is made, changed and deleted fails undisturbed"))
+	g.Expect(made.Behaviours[1].Failure).To(ContainSubstring(`not tried, because it builds upon the behaviour "update", which has failed`))
+	g.Expect(made.Behaviours[2].Failure).To(ContainSubstring("not tried, because the life of a resource that is made, changed and deleted fails undisturbed"))
 })
 
-var _ = It("a trial that comes after another one can be run alone", func(ctx SpecContext) {
+var _ = pooledIt("a trial that comes after another one can be run alone", func(ctx context.Context, g Gomega) {
 	made, err := Run(ctx, gadgetOperator(""), cluster, Options{Trial: "crash/after-create-configmaps-settings"})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(made.Behaviours[0].Trials).To(HaveExactElements(And(
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(made.Behaviours[0].Trials).To(HaveExactElements(And(
 		HaveField("ID", "crash/after-create-configmaps-settings"), HaveField("Result", report.Passed), HaveField("Remark", ""),
 	)))
 })

@@ -58,6 +58,29 @@ func inPool(text string, tries ...func(context.Context) error) {
 	})
 }
 
+// pooledIt declares a spec of the pool with expectations, which must be those of g.
+func pooledIt(text string, body func(ctx context.Context, g Gomega)) bool {
+	inPool(text, func(ctx context.Context) (err error) {
+		defer func() {
+			if reason := recover(); reason != nil {
+				failed, isExpectation := reason.(unexpected)
+				if !isExpectation {
+					panic(reason)
+				}
+				err = failed
+			}
+		}()
+		body(ctx, NewGomega(func(message string, _ ...int) { panic(unexpected(message)) }))
+		return nil
+	})
+	return true
+}
+
+// unexpected is what an expectation of a pooled spec found.
+type unexpected string
+
+func (u unexpected) Error() string { return string(u) }
+
 func begin(attempts []*attempt) {
 	if pool.slots == nil {
 		pool.slots = make(chan struct{}, sideBySide)
