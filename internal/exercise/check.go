@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -174,9 +175,37 @@ func (c *Copy) judge(step Step, found outcome) *Finding {
 // longestLine and mostLines bound the message of a test: a library may print a whole object in Go's notation.
 const longestLine, mostLines = 400, 40
 
-// shorten leaves out the middle of long lines, since a message says at its ends what and why, and what follows many lines.
+// shownError is how Gomega begins to show an error. The message follows, and then its fields in braces.
+var shownError = regexp.MustCompile(`^( *)<\*\S+ \| 0x[0-9a-f]+>:\s*$`)
+
+// withoutFields leaves out the fields of errors, and the empty line before them.
+func withoutFields(lines []string) []string {
+	var kept []string
+	indent, inFields := "", false
+	for _, line := range lines {
+		if begin := shownError.FindStringSubmatch(line); begin != nil && !inFields {
+			indent = begin[1]
+		}
+		text, indented := strings.CutPrefix(line, indent)
+		switch {
+		case inFields:
+			inFields = !indented || !strings.HasPrefix(text, "}")
+		case indent != "" && indented && strings.HasPrefix(text, "{"):
+			inFields = !strings.HasSuffix(strings.TrimSpace(text), "}")
+			for len(kept) > 0 && strings.TrimSpace(kept[len(kept)-1]) == "" {
+				kept = kept[:len(kept)-1]
+			}
+		default:
+			kept = append(kept, line)
+		}
+	}
+	return kept
+}
+
+// shorten leaves out what Gomega shows of an error beside its message, the middle of long lines, since a message says at its ends what and
+// why, and what follows many lines.
 func shorten(message string) string {
-	lines := strings.Split(strings.TrimSpace(message), "\n")
+	lines := withoutFields(strings.Split(strings.TrimSpace(message), "\n"))
 	for i, line := range lines {
 		if letters := []rune(line); len(letters) > longestLine {
 			lines[i] = string(letters[:longestLine/2]) + " [...] " + string(letters[len(letters)-longestLine/2:])

@@ -263,6 +263,14 @@ func TestAMessageIsShort(t *testing.T) {
 	if first := []rune(lines[0]); len(first) > longestLine+10 || !strings.HasPrefix(lines[0], "begin") || !strings.HasSuffix(lines[0], "end") {
 		t.Errorf("the long line has %d letters: %s", len(first), lines[0])
 	}
+	dumped := "Unexpected error:\n    <*fmt.wrapError | 0xc000123456>: \n    exit status 1: no such field\n    \n    {\n        msg: \"exit status 1\",\n        err: {\n        },\n    }\noccurred"
+	if found, want := shorten(dumped), "Unexpected error:\n    <*fmt.wrapError | 0xc000123456>: \n    exit status 1: no such field\noccurred"; found != want {
+		t.Errorf("the fields of an error are left out: %q", found)
+	}
+	dumped = "Expected\n    <*errors.errorString | 0xc000123456>: \n    not found\n    {s: \"not found\"}\nto match"
+	if found, want := shorten(dumped), "Expected\n    <*errors.errorString | 0xc000123456>: \n    not found\nto match"; found != want {
+		t.Errorf("also on one line: %q", found)
+	}
 	if unchanged := "a\n  b"; shorten(unchanged) != unchanged {
 		t.Errorf("changed %q to %q", unchanged, shorten(unchanged))
 	}
