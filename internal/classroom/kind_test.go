@@ -257,7 +257,7 @@ func TestKindInterrupted(t *testing.T) {
 		g.Expect(os.WriteFile(filepath.Join(bench.repo.State(), "demo.kind.json"), []byte(`{"phase": "creating"}`), 0o600)).To(Succeed())
 		bench.write(t, "containers", "half-id control-plane running\n")
 		g.Expect(bench.cluster(t).Up(testContext(t))).To(Succeed())
-		g.Expect(bench.out.String()).To(ContainSubstring("half made"))
+		g.Expect(bench.out.String()).To(ContainSubstring("only partly created"))
 		g.Expect(bench.read("containers")).To(HavePrefix("control-plane-id"))
 	})
 }
