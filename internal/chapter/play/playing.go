@@ -153,7 +153,7 @@ func (p *playing) run(ctx context.Context, block *chapter.Block, command *chapte
 	output, status, err := p.session.run(ctx, command.Text, limit, p.screen)
 	p.screen.endOutput()
 	got, complete := output.lines()
-	wantIndex, gotIndex, matches := matchOutput(command.Want, got)
+	wantIndex, gotIndex, matches := chapter.Match(command.Want, got)
 	switch {
 	case errors.Is(err, errTimeLimit):
 		err = p.failure(command, fmt.Sprintf("not finished after %s; timeout=DURATION gives it longer", limit), section("output so far", got, unmarked))

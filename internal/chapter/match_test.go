@@ -1,4 +1,4 @@
-package play
+package chapter
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestMatchOutput(t *testing.T) {
+func TestMatch(t *testing.T) {
 	tests := map[string]struct {
 		want, got string // lines separated by |
 		ok        bool
@@ -46,7 +46,7 @@ func TestMatchOutput(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			wantIndex, gotIndex, ok := matchOutput(lines(test.want), lines(test.got))
+			wantIndex, gotIndex, ok := Match(lines(test.want), lines(test.got))
 			g.Expect(ok).To(Equal(test.ok))
 			g.Expect([]int{wantIndex, gotIndex}).To(Equal([]int{test.wantIndex, test.gotIndex}))
 		})
@@ -58,22 +58,4 @@ func lines(text string) []string {
 		return nil
 	}
 	return strings.Split(text, "|")
-}
-
-func TestOutputLinesAreWithoutColoursAndBlankLinesAtTheEnd(t *testing.T) {
-	g := NewWithT(t)
-	g.Expect(outputLines("\x1b[1;31mred\x1b[0m \x1b]0;title\x07x\x1bM\r\n\nend\n \n\n")).To(Equal([]string{"red x", "", "end"}))
-	g.Expect(outputLines("\n\n")).To(BeEmpty())
-}
-
-func TestAFailureShowsTheLinesAroundTheMark(t *testing.T) {
-	g := NewWithT(t)
-	many := strings.Split(strings.TrimSuffix(strings.Repeat("x\n", 100), "\n"), "\n")
-	many[50] = "here"
-	text := section("got", many, 50)
-	g.Expect(text).To(HavePrefix("got:\n    (30 lines before)\n    x\n"))
-	g.Expect(text).To(ContainSubstring("\n    x\n  > here\n    x\n"))
-	g.Expect(text).To(HaveSuffix("\n    x\n    (30 lines after)"))
-	g.Expect(section("output", many, unmarked)).To(HavePrefix("output:\n    (60 lines before)\n    x\n"))
-	g.Expect(section("output", nil, unmarked)).To(Equal("output: nothing"))
 }

@@ -1,4 +1,4 @@
-package play
+package chapter
 
 import (
 	"regexp"
@@ -10,24 +10,10 @@ const (
 	anyLines = "..."
 )
 
-// ansiCode matches what terminals take for colours, cursor movements and titles.
-var ansiCode = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
-
-func stripANSI(text string) string { return ansiCode.ReplaceAllString(text, "") }
-
-// outputLines are the lines of a command's real output as they are compared: without colours and trailing blank lines.
-func outputLines(output string) []string {
-	lines := strings.Split(strings.ReplaceAll(stripANSI(output), "\r\n", "\n"), "\n")
-	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
-		lines = lines[:len(lines)-1]
-	}
-	return lines
-}
-
-// matchOutput compares the expected lines with the real ones. When they differ, it returns the index of the
+// Match compares the expected lines with the real ones. When they differ, it returns the index of the
 // first expected line that can't be found, and that of the real line found in its place; an index behind the last line
 // is the end.
-func matchOutput(want, got []string) (wantIndex, gotIndex int, ok bool) {
+func Match(want, got []string) (wantIndex, gotIndex int, ok bool) {
 	w, g := 0, 0
 	// The last "..." seen, and how far it reaches. Only the last can ever have to reach further.
 	dots, reach := -1, 0
