@@ -35,10 +35,12 @@ func TestNewDeployment(t *testing.T) {
 	g := NewWithT(t)
 	foo := storedFoo()
 	deployment := newDeployment(foo)
+	g.Expect(deployment).NotTo(BeNil(), "see newDeployment in deployment.go")
 	g.Expect(deployment.Namespace).To(Equal("shop"))
 	g.Expect(deployment.Name).To(Equal("web"))
 	g.Expect(metav1.IsControlledBy(deployment, foo)).To(BeTrue(), "the Foo is the controller, so that the Deployment goes with it")
 	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
+	g.Expect(deployment.Spec.Selector).NotTo(BeNil(), "a Deployment needs a selector")
 	g.Expect(deployment.Spec.Selector.MatchLabels).To(Equal(map[string]string{
 		"app.kubernetes.io/name": "foo", "app.kubernetes.io/instance": "web",
 	}), "a selector can't change later: only what is fixed may be in it")

@@ -64,7 +64,9 @@ func TestObservedStatus(t *testing.T) {
 			deployment.Status = rolledOut
 			test.change(&deployment.Status)
 			status := observedStatus(storedFoo(), deployment)
+			g.Expect(status).NotTo(BeNil(), "see observedStatus in status.go")
 			ready := meta.FindStatusCondition(status.Conditions, examplev1alpha1.ConditionReady)
+			g.Expect(ready).NotTo(BeNil(), "the status needs the condition Ready")
 			g.Expect(ready.Reason).To(Equal(test.wantReason))
 			g.Expect(ready.Status == metav1.ConditionTrue).To(Equal(test.wantReason == examplev1alpha1.ReasonDeploymentAvailable))
 			g.Expect(ready.ObservedGeneration).To(BeEquivalentTo(3))
@@ -80,7 +82,9 @@ func TestObservedStatusIsStable(t *testing.T) {
 	g := NewWithT(t)
 	deployment := storedDeployment()
 	foo := storedFoo()
-	foo.Status = *observedStatus(foo, deployment)
+	status := observedStatus(foo, deployment)
+	g.Expect(status).To(HaveField("Conditions", HaveLen(1)), "see observedStatus in status.go")
+	foo.Status = *status
 	foo.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
 	g.Expect(observedStatus(foo, deployment)).To(HaveValue(Equal(foo.Status)), "the same observation must not become a write")
 
@@ -166,6 +170,7 @@ func TestAnnounce(t *testing.T) {
 				g.Expect(recorder.Events).To(BeEmpty())
 				return
 			}
+			g.Expect(recorder.Events).NotTo(BeEmpty(), "%q must be recorded as an event", test.want)
 			g.Expect(recorder.Events).To(Receive(Equal(test.want)))
 		})
 	}

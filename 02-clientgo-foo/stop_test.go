@@ -49,7 +49,7 @@ var _ = Describe("the end of a run", func() {
 
 		stop()
 		var err error
-		Eventually(ended).WithContext(ctx).Should(Receive(&err))
+		Eventually(ended).WithContext(ctx).WithTimeout(convergeTimeout).Should(Receive(&err), "see work in controller.go")
 		Expect(err).To(MatchError(ContainSubstring("work was still in progress 100ms after the signal to stop")))
 	}, SpecTimeout(specTimeout))
 

@@ -132,7 +132,7 @@ func TestSyncWrites(t *testing.T) {
 			for _, action := range s.kube.Actions() {
 				verbs = append(verbs, action.GetVerb())
 			}
-			g.Expect(verbs).To(Equal(test.want), "see sync.go")
+			g.Expect(verbs).To(Equal(test.want), "what sync asks the API server to do, see sync.go")
 			g.Expect(s.reasons).To(Equal(test.wantReasons), "see updateStatus in status.go")
 		})
 	}

@@ -183,6 +183,7 @@ func TestAnnounce(t *testing.T) {
 				g.Expect(recorder.Events).To(BeEmpty())
 				return
 			}
+			g.Expect(recorder.Events).NotTo(BeEmpty(), "%q must be recorded as an event", test.want)
 			g.Expect(recorder.Events).To(Receive(Equal(test.want)))
 		})
 	}

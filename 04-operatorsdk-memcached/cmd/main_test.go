@@ -139,7 +139,7 @@ func TestReadEnvironment(t *testing.T) {
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(image).To(Equal(test.image))
+			g.Expect(image).To(Equal(test.image), "see readEnvironment in main.go")
 			g.Expect(options).To(Equal(want), "see readEnvironment in main.go")
 		})
 	}

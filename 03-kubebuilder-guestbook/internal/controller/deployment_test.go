@@ -45,7 +45,7 @@ func TestSetDeployment(t *testing.T) {
 
 	template := deployment.Spec.Template
 	wantLabels := map[string]string{"app.kubernetes.io/name": "guestbook", instanceLabel: "web", managedByLabel: controllerName}
-	g.Expect(deployment.Labels).To(Equal(wantLabels))
+	g.Expect(deployment.Labels).To(Equal(wantLabels), "see setDeployment in deployment.go")
 	g.Expect(template.Labels).To(Equal(wantLabels), "the cache holds only pods with the label managed-by, see CacheByObject")
 	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
@@ -213,6 +213,8 @@ func TestSetServiceRepairs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			service := newService(storedGuestbook())
+			g.Expect(service).To(And(HaveField("Labels", Not(BeEmpty())), HaveField("Spec.Selector", Not(BeEmpty())), HaveField("Spec.Ports", Not(BeEmpty()))),
+				"see setService in deployment.go")
 			test.change(service)
 			want := newService(storedGuestbook())
 			if test.stays {

@@ -106,7 +106,7 @@ func TestKeepReadiness(t *testing.T) {
 
 			g.Expect(err).NotTo(HaveOccurred())
 			kept, isPod := transformed.(*corev1.Pod)
-			g.Expect(isPod).To(BeTrue())
+			g.Expect(isPod).To(BeTrue(), "keepReadiness in pods.go must return a pod")
 			g.Expect(kept.Namespace+"/"+kept.Name).To(Equal("shop/web-1"), "the key in the cache")
 			g.Expect(kept.ResourceVersion).To(Equal(whole.ResourceVersion), "the informer compares versions")
 			g.Expect(isTerminating(kept)).To(Equal(isTerminating(whole)))

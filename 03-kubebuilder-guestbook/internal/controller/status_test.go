@@ -159,6 +159,7 @@ func TestAnnounce(t *testing.T) {
 				g.Expect(recorder.Events).To(BeEmpty(), "see announce in guestbook_controller.go")
 				return
 			}
+			g.Expect(recorder.Events).NotTo(BeEmpty(), "%q must be recorded as an event, see announce in guestbook_controller.go", test.want)
 			g.Expect(recorder.Events).To(Receive(Equal(test.want)))
 		})
 	}

@@ -46,6 +46,7 @@ func TestContentChanged(t *testing.T) {
 func cachedSettings(g Gomega, settings *corev1.ConfigMap) client.Object {
 	cached, err := keepDigest(settings.DeepCopy())
 	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(cached).NotTo(BeNil(), "see keepDigest in settings.go")
 	return cached.(client.Object)
 }
 

@@ -45,7 +45,7 @@ func TestSetDeployment(t *testing.T) {
 	g.Expect(memcached).To(Equal(storedMemcached()), "the Memcached is the cache's and stays as it is")
 
 	template := deployment.Spec.Template
-	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
+	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "see setDeployment in desired.go")
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(selector.Matches(labels.Set(template.Labels))).To(BeTrue(), "the selector must match the pods")
@@ -64,7 +64,7 @@ func TestSetDeployment(t *testing.T) {
 func TestSetContainer(t *testing.T) {
 	g := NewWithT(t)
 	container := newDeployment(storedMemcached()).Spec.Template.Spec.Containers[0]
-	g.Expect(container.Image).To(Equal(DefaultImage))
+	g.Expect(container.Image).To(Equal(DefaultImage), "see setContainer in desired.go")
 	g.Expect(container.Args).To(Equal([]string{"--port=11211", "--memory-limit=64"}), "what memcached's own manual page lists")
 	g.Expect(container.Ports).To(ConsistOf(corev1.ContainerPort{Name: portName, ContainerPort: 11211, Protocol: corev1.ProtocolTCP}))
 	g.Expect(container.ReadinessProbe).NotTo(BeNil(), "see setContainer in desired.go")

@@ -97,8 +97,8 @@ func TestConditions(t *testing.T) {
 				cachev1alpha1.ConditionProgressing: test.wantProgressing, //workshop:step 4.12c
 				cachev1alpha1.ConditionDegraded:    test.wantDegraded,    //workshop:step 4.12b
 			}
-			g.Expect(computed).To(HaveLen(len(want)))
 			g.Expect(found).To(Equal(want), "see conditions in status.go")
+			g.Expect(computed).To(HaveLen(len(want)), "no condition twice")
 			//workshop:step 4.12c
 			if blocker := test.observed.blocker; blocker != nil {
 				g.Expect(computed).To(ContainElement(HaveField("Message", blocker.message)), "users need to know what blocks it")
@@ -189,7 +189,9 @@ func TestNewStatusIsStable(t *testing.T) {
 	status := newStatus(memcached, observed)
 	g.Expect(status.Conditions).To(ContainElement(audited), "conditions of other controllers stay")
 	since := func(kind string) time.Time {
-		return meta.FindStatusCondition(status.Conditions, kind).LastTransitionTime.Time
+		condition := meta.FindStatusCondition(status.Conditions, kind)
+		g.Expect(condition).NotTo(BeNil(), "the status needs the condition %s", kind)
+		return condition.LastTransitionTime.Time
 	}
 	g.Expect(since(cachev1alpha1.ConditionAvailable)).To(BeTemporally(">", noon.Time), "the time is that of the change from True to False")
 	//workshop:step 4.12b

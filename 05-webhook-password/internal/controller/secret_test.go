@@ -64,6 +64,7 @@ func TestNewSecret(t *testing.T) {
 	password := storedPassword()
 	password.Spec.SecretName = ""
 	secret := newSecret(password, pass, noon)
+	g.Expect(secret).NotTo(BeNil(), "see newSecret in secret.go")
 	g.Expect(client.ObjectKeyFromObject(secret)).To(Equal(client.ObjectKey{Namespace: "shop", Name: "login"}), "without secretName, it is the Password's name")
 	g.Expect(secret.Labels).To(Equal(map[string]string{"app.kubernetes.io/managed-by": "password-operator"}), "or the cache would not see it")
 	g.Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque))

@@ -46,6 +46,7 @@ func TestNewStatus(t *testing.T) {
 				secret = nil
 			}
 			status := newStatus(password, secret, test.blocked)
+			g.Expect(status).NotTo(BeNil(), "see newStatus in status.go")
 			g.Expect(status.Conditions).To(HaveLen(1))
 			ready := status.Conditions[0]
 			g.Expect(status.State+" "+string(ready.Status)+" "+ready.Reason).To(Equal(test.want), "see newStatus in status.go")
@@ -72,8 +73,9 @@ func TestNewStatusNextRotation(t *testing.T) {
 	g := NewWithT(t)
 	password := storedPassword()
 	password.Spec.Rotation = &secretv1.Rotation{After: "90m"}
-	g.Expect(newStatus(password, sealedSecret(t), nil).NextRotation.Time).To(BeTemporally("==", noon.Add(90*time.Minute)))
-	g.Expect(newStatus(password, nil, &blockedError{reason: "NameTaken"}).NextRotation).To(BeNil())
+	next := metav1.NewTime(noon.Add(90 * time.Minute))
+	g.Expect(newStatus(password, sealedSecret(t), nil)).To(HaveField("NextRotation", Equal(&next)))
+	g.Expect(newStatus(password, nil, &blockedError{reason: "NameTaken"})).To(HaveField("NextRotation", BeNil()))
 }
 
 func TestNewStatusKeepsTimes(t *testing.T) {
@@ -85,7 +87,10 @@ func TestNewStatusKeepsTimes(t *testing.T) {
 	password.Status.Conditions = []metav1.Condition{ready, audited}
 	before := password.Status.DeepCopy()
 	since := func(status *secretv1.PasswordStatus) time.Time {
-		return meta.FindStatusCondition(status.Conditions, secretv1.ConditionReady).LastTransitionTime.Time
+		g.Expect(status).NotTo(BeNil(), "see newStatus in status.go")
+		ready := meta.FindStatusCondition(status.Conditions, secretv1.ConditionReady)
+		g.Expect(ready).NotTo(BeNil(), "the status needs the condition Ready")
+		return ready.LastTransitionTime.Time
 	}
 
 	status := newStatus(password, sealedSecret(t), nil)
