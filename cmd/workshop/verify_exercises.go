@@ -33,6 +33,9 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 			}
 			// The stage with the most steps takes the longest, so it comes first.
 			slices.SortStableFunc(stages, func(a, b *exercise.Stage) int { return len(b.Steps) - len(a.Steps) })
+			if err := exercise.RemoveVerified(a.repo.Root); err != nil {
+				return err
+			}
 			var printing sync.Mutex
 			say := func(format string, args ...any) {
 				printing.Lock()

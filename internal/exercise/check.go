@@ -96,6 +96,9 @@ func (c *Copy) CheckStep(ctx context.Context, id string) (*Finding, error) {
 	if err := c.Exists(); err != nil {
 		return nil, err
 	}
+	if err := c.use(); err != nil {
+		return nil, err
+	}
 	at, err := c.index(id)
 	if err != nil {
 		return nil, err

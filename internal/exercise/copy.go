@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -94,8 +95,14 @@ func (c *Copy) prepareWork() error {
 	return nil
 }
 
-// use adds the copy to the Go workspace of all copies, so that go, gopls and a debugger work there without a flag.
+// workspace is held while the workspace of the copies is changed.
+var workspace sync.Mutex
+
+// use adds the copy to the Go workspace of all copies, so that go, gopls and a debugger work there without a flag. A folder that is
+// gone is taken out, since Go works in no workspace that lists it.
 func (c *Copy) use() error {
+	workspace.Lock()
+	defer workspace.Unlock()
 	path := filepath.Join(c.work(), "go.work")
 	content, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -106,11 +113,26 @@ func (c *Copy) use() error {
 	if err != nil {
 		return fmt.Errorf("read go.work: %w", err)
 	}
-	line := "use ./" + filepath.Base(c.Path) + "\n"
-	if strings.Contains(string(content), line) {
+	own := "use ./" + filepath.Base(c.Path) + "\n"
+	var used strings.Builder
+	for line := range strings.Lines(string(content)) {
+		folder, uses := strings.CutPrefix(strings.TrimSpace(line), "use ./")
+		if _, err := os.Stat(filepath.Join(c.work(), folder)); !uses || !errors.Is(err, os.ErrNotExist) {
+			used.WriteString(line)
+		}
+	}
+	if !strings.Contains(used.String(), own) {
+		used.WriteString(own)
+	}
+	if used.String() == string(content) {
 		return nil
 	}
-	if err := os.WriteFile(path, append(content, line...), 0o644); err != nil {
+	// A go command that runs in another copy reads the old file or the new one.
+	err = os.WriteFile(path+".new", []byte(used.String()), 0o644)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
 		return fmt.Errorf("write %s/go.work: %w", workFolder, err)
 	}
 	return nil

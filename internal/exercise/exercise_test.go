@@ -335,6 +335,24 @@ func TestRefusals(t *testing.T) {
 	expect(empty.Copy(noMake).Start(), "stage 1 has no exercises yet")
 }
 
+func TestAnotherCopyIsRemoved(t *testing.T) {
+	own := started(t)
+	list := filepath.Join(own.Root, "work", "go.work")
+	content, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(list, append(content, "use ./02-removed\n"...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, finding := own.check(t); finding == nil || finding.Unbuilt {
+		t.Errorf("a folder of another stage that is gone: %+v", finding)
+	}
+	if now, err := os.ReadFile(list); err != nil || string(now) != string(content) {
+		t.Errorf("the workspace lists a folder that is gone: %s %v", now, err)
+	}
+}
+
 func TestVerify(t *testing.T) {
 	stage := newToy(t)
 	var steps []string

@@ -17,15 +17,22 @@ const verifyFolder = ".verify"
 // starting is held while a copy is started: all that Verify makes are in one workspace.
 var starting sync.Mutex
 
+// RemoveVerified removes what earlier runs of Verify have left in a checkout. Call it before the first stage: the copies share a
+// workspace, which must not list a copy that is not there when another stage is compiled.
+func RemoveVerified(root string) error {
+	if err := os.RemoveAll(filepath.Join(root, verifyFolder)); err != nil {
+		return fmt.Errorf("remove the copies of the previous run: %w", err)
+	}
+	return nil
+}
+
 // Verify solves the steps one by one in a copy of its own. It shows that each step's check fails before the step is solved, because
-// its code is missing, and passes afterwards, and that the copy is then like the stage after this step; so after the last it is the
-// finished stage. The errors name the steps for which this is not true. Several stages may be verified at the same time.
+// its code is missing, in the way that the chapter shows, and passes afterwards, and that the copy is then like the stage after this
+// step; so after the last it is the finished stage. The errors name the steps for which this is not true. After RemoveVerified,
+// several stages may be verified at the same time.
 func (s *Stage) Verify(ctx context.Context, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) error {
 	tried := s.Copy(makeTargets)
 	tried.Path = filepath.Join(s.Root, verifyFolder, filepath.Base(s.Dir))
-	if err := os.RemoveAll(tried.Path); err != nil {
-		return fmt.Errorf("remove the copy of the previous run: %w", err)
-	}
 	starting.Lock()
 	err := tried.Start()
 	starting.Unlock()
