@@ -123,7 +123,9 @@ func TestObservedStatusWaitsForTheDeploymentController(t *testing.T) {
 			g := NewWithT(t)
 			foo, deployment := storedFoo(), storedDeployment()
 			deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}
-			foo.Status = *observedStatus(foo, deployment)
+			before := observedStatus(foo, deployment)
+			g.Expect(before).NotTo(BeNil(), "see observedStatus in status.go")
+			foo.Status = *before
 			test.change(foo, deployment)
 			status := observedStatus(foo, deployment)
 			g.Expect(status.Conditions).To(ConsistOf(HaveField("Status", test.want)), "see isUndecided in status.go")
@@ -136,6 +138,7 @@ func TestBlockedStatus(t *testing.T) {
 	foo := storedFoo()
 	foo.Status.Replicas, foo.Status.AvailableReplicas = 4, 3
 	status := blockedStatus(foo, &blocker{reason: "SomeReason", message: "what to do"})
+	g.Expect(status).NotTo(BeNil(), "see blockedStatus in status.go")
 	g.Expect(status.Replicas+status.AvailableReplicas).To(BeZero(), "pods of someone else's Deployment don't count")
 	g.Expect(status.Conditions).To(ConsistOf(And(
 		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "SomeReason"), HaveField("Message", "what to do"))))

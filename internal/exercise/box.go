@@ -12,17 +12,21 @@ import (
 // boxEnd closes the box of a step in a chapter.
 const boxEnd = "<!-- end of your turn -->"
 
+// boxBegin is the line that opens the box of a step in a chapter.
+func boxBegin(step Step) string { return "<!-- your turn " + step.ID + " -->\n" }
+
 // FillBoxes writes each step's box into the text of the chapter, between two comments, of which the first names the step.
 //
 //	<!-- your turn 2.9a -->
 //	<!-- end of your turn -->
 //
-// A step without exactly one box is an error, and so is a box without a step.
+// A step without exactly one box is an error, and so is a box without a step, or one before which the chapter does not show what the
+// step's check finds before the step is solved.
 func (s *Stage) FillBoxes(chapter string) (string, error) {
 	filled := chapter
 	var problems []error
 	for at, step := range s.Steps {
-		begin := "<!-- your turn " + step.ID + " -->\n"
+		begin := boxBegin(step)
 		before, rest, found := strings.Cut(filled, begin)
 		_, after, ends := strings.Cut(rest, boxEnd)
 		if !found || !ends || strings.Contains(after, begin) {
@@ -34,6 +38,9 @@ func (s *Stage) FillBoxes(chapter string) (string, error) {
 			return "", err
 		}
 		filled = before + begin + box + boxEnd + after
+		if _, err := s.shown(chapter, step); err != nil {
+			problems = append(problems, err)
+		}
 	}
 	if boxes := strings.Count(filled, "<!-- your turn "); boxes > len(s.Steps) {
 		problems = append(problems, fmt.Errorf("the chapter has %d boxes for %d steps", boxes, len(s.Steps)))

@@ -18,16 +18,23 @@ func TestBoxesNameTheFilesToWrite(t *testing.T) {
 	if err := os.WriteFile(tests, []byte(marked), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	var chapter strings.Builder
-	for _, step := range stage.Steps {
-		chapter.WriteString("<!-- your turn " + step.ID + " -->\n" + boxEnd + "\n")
+	chapter, err := os.ReadFile(stage.Chapter)
+	if err != nil {
+		t.Fatal(err)
 	}
-	filled, err := stage.FillBoxes(chapter.String())
+	filled, err := stage.FillBoxes(string(chapter))
 	if err != nil {
 		t.Fatal(err)
 	}
 	wanted := "> **Your turn, step 1.2b: Say it to someone** (1 minutes). Let greet name the one it greets. In `toy.go`; then\n> `make stage-1 check`.\n"
 	if !strings.Contains(filled, wanted) {
 		t.Errorf("the box should name what the learner writes, and no test:\n%s", filled)
+	}
+	stage.editChapter(t, "$ make stage-1 check", "$ make stage-1 test")
+	if chapter, err = os.ReadFile(stage.Chapter); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stage.FillBoxes(string(chapter)); err == nil || !strings.Contains(err.Error(), "step 1.1: show before its box") {
+		t.Errorf("a chapter that doesn't show the check of a step: %v", err)
 	}
 }

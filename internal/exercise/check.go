@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ type Finding struct {
 	Command string
 	// Unbuilt means that the program or its tests do not compile, Early that the tests ended before they could report a result.
 	Unbuilt, Early bool
+	failures       []testFailure
 }
 
 // Check checks the steps that are not done yet, in order. It calls passed for each that passes, and returns what it found at the
@@ -53,6 +55,9 @@ func (c *Copy) Check(ctx context.Context, only string, passed func(step Step, ag
 
 func (c *Copy) checkSteps(ctx context.Context, ids []string, again bool, passed func(step Step, again bool)) (*Finding, error) {
 	for _, id := range ids {
+		if err := c.giveTests(); err != nil {
+			return nil, err
+		}
 		finding, err := c.CheckStep(ctx, id)
 		if err != nil {
 			return nil, err
@@ -65,7 +70,7 @@ func (c *Copy) checkSteps(ctx context.Context, ids []string, again bool, passed 
 			return finding, c.forget(id)
 		}
 		passed(step, again)
-		if err := errors.Join(c.give(step), c.note(step)); err != nil {
+		if err := errors.Join(c.give(step), c.note(step), c.giveTests()); err != nil {
 			return nil, err
 		}
 	}
@@ -87,6 +92,44 @@ func (c *Copy) give(step Step) error {
 	}
 	if err := files.write(c.Path); err != nil {
 		return fmt.Errorf("write what comes with step %s: %w", step.ID, err)
+	}
+	return nil
+}
+
+// giveTests puts the tests of the next step into the copy, to be read and run before the step is done. Tests that the learner has
+// changed stay as they are.
+func (c *Copy) giveTests() error {
+	next, err := c.Next()
+	if err != nil || next == len(c.Steps) {
+		return err
+	}
+	wanted, err := c.Form(next + 1)
+	if err != nil {
+		return err
+	}
+	tests := tree{}
+	for name, file := range wanted {
+		if !isTest(name) {
+			continue
+		}
+		theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("read the tests of step %s: %w", c.Steps[next].ID, err)
+		}
+		untouched, known := err != nil, next
+		for ; !untouched && known >= 0; known-- {
+			form, err := c.Form(known)
+			if err != nil {
+				return err
+			}
+			untouched = bytes.Equal(form[name].content, theirs)
+		}
+		if untouched {
+			tests[name] = file
+		}
+	}
+	if err := tests.write(c.Path); err != nil {
+		return fmt.Errorf("write the tests of step %s: %w", c.Steps[next].ID, err)
 	}
 	return nil
 }
@@ -137,7 +180,7 @@ const furtherFailures = 5
 
 // judge returns why the run shows that the step is not done, nil if it succeeded.
 func (c *Copy) judge(step Step, found outcome) *Finding {
-	finding := &Finding{Step: step, Command: found.command}
+	finding := &Finding{Step: step, Command: found.command, failures: found.failures}
 	switch {
 	case !found.built:
 		finding.Unbuilt = true
@@ -150,7 +193,7 @@ func (c *Copy) judge(step Step, found outcome) *Finding {
 			case i == 0:
 				all = append(all, failure.name+":\n"+shorten(failure.message))
 			case i <= furtherFailures:
-				all = append(all, "also: "+failure.name)
+				all = append(all, alsoField+failure.name)
 			}
 		}
 		if more := len(found.failures) - 1 - furtherFailures; more > 0 {

@@ -78,7 +78,7 @@ func (c *Copy) Start() error {
 			return errors.Join(err, os.RemoveAll(c.Path))
 		}
 	}
-	return c.forget()
+	return errors.Join(c.forget(), c.giveTests())
 }
 
 // prepareWork makes the folder of all copies.

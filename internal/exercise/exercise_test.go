@@ -30,7 +30,7 @@ func newToy(t *testing.T) *Stage {
 			t.Fatal(err)
 		}
 	}
-	stage, err := Load(repo.Repo{Root: root}, repo.Stage{Number: 1, Name: "1-toy", Dir: filepath.Join(root, "01-toy")})
+	stage, err := Load(repo.Repo{Root: root}, repo.Stage{Number: 1, Name: "1-toy", Dir: filepath.Join(root, "01-toy"), Chapter: filepath.Join(root, "docs", "1-toy.md")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +101,9 @@ func TestALearnersWay(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(own.Path, "later.go")); err == nil {
 		t.Error("what comes with a later step is there from the start")
 	}
+	if strings.Contains(own.read(t, "toy_test.go"), "a name") {
+		t.Error("a test of a later step is there from the start")
+	}
 	own.edit(t, "toy.go", addStub, "\treturn b + a\n")
 	own.edit(t, "toy.go", greetStub, "\treturn \"hello\"\n")
 	passed, finding = own.check(t)
@@ -108,6 +111,9 @@ func TestALearnersWay(t *testing.T) {
 		t.Fatalf("after two steps: passed %q, found %+v", passed, finding)
 	}
 	own.read(t, "later.go")
+	if !strings.Contains(own.read(t, "toy_test.go"), "a name") {
+		t.Error("the tests of the next step are not there to read")
+	}
 	own.edit(t, "toy.go", `"hello"`, `"hello " + name`)
 	if passed, finding = own.check(t); passed != "1.2b, 1.1 again, 1.2a again, 1.2b again" || finding != nil {
 		t.Fatalf("at the end: passed %q, found %+v", passed, finding)
@@ -118,6 +124,19 @@ func TestALearnersWay(t *testing.T) {
 	}
 	if done, err := own.Done(); err != nil || strings.Join(done, " ") != "1.2a 1.2b" {
 		t.Errorf("the progress says %v: %v", done, err)
+	}
+}
+
+func TestTestsOfALearner(t *testing.T) {
+	own := started(t)
+	own.edit(t, "toy.go", addStub, "\treturn a + b\n")
+	own.edit(t, "toy.go", greetStub, "\treturn \"hello\"\n")
+	own.edit(t, "toy_test.go", "add(1, 1)", "add(1, 1+0)")
+	if passed, _ := own.check(t); passed != "1.1, 1.2a" {
+		t.Fatalf("passed %q", passed)
+	}
+	if tests := own.read(t, "toy_test.go"); !strings.Contains(tests, "1+0") || strings.Contains(tests, "a name") {
+		t.Errorf("tests that the learner has changed are overwritten:\n%s", tests)
 	}
 }
 
@@ -369,5 +388,47 @@ func TestVerify(t *testing.T) {
 	absent.Steps[0].Checks[0].Run = "TestAbsent"
 	if err := absent.Verify(t.Context(), noMake, report); err == nil || !strings.Contains(err.Error(), "no test ran") {
 		t.Errorf("a check without a test: %v", err)
+	}
+	panicking := newToy(t)
+	panicking.editTests(t, `t.Errorf("expected %d, found %d", sum, got)`, `panic("one is not one")`)
+	if err := panicking.Verify(t.Context(), noMake, report); err == nil || !strings.Contains(err.Error(), "step 1.1, before it is solved: a test panics, instead of saying what is missing: TestAdd/one:\npanic: one is not one") {
+		t.Errorf("a test that panics: %v", err)
+	}
+	for old, test := range map[string]struct{ replacement, wanted string }{
+		"TestAdd/one:":                  {"TestAdd/two:", `step 1.1, before it is solved: the chapter shows that "TestAdd/two" fails, which it doesn't`},
+		"a greeting, [..]":              {"a greeting", "step 1.2a, before it is solved: the chapter shows otherwise what the check finds:\nTestGreet:"},
+		`found "hello"`:                 {"found \"hello\"\n          also: TestGreet", `step 1.2b, before it is solved: the chapter shows that "TestGreet" fails, too`},
+		"```text\n$ make stage-1 check": {"```text\n$ make stage-2 check", "step 1.1: show before its box"},
+	} {
+		stale := newToy(t)
+		stale.editChapter(t, old, test.replacement)
+		if err := stale.Verify(t.Context(), noMake, report); err == nil || !strings.Contains(err.Error(), test.wanted) {
+			t.Errorf("a chapter with %q instead of %q: %v", test.replacement, old, err)
+		}
+	}
+}
+
+// editChapter replaces text where it is first in the chapter, editTests where it is first in the stage's tests.
+func (s *Stage) editChapter(t *testing.T, old, replacement string) {
+	t.Helper()
+	editFile(t, s.Chapter, old, replacement)
+}
+
+func (s *Stage) editTests(t *testing.T, old, replacement string) {
+	t.Helper()
+	editFile(t, filepath.Join(s.Dir, "toy_test.go"), old, replacement)
+}
+
+func editFile(t *testing.T, path, old, replacement string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), old) {
+		t.Fatalf("%s has no %q", path, old)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), old, replacement, 1)), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -252,7 +252,7 @@ func (c *Copy) writeOverlay(done int) (string, error) {
 	folder := filepath.Join(c.work(), ".tests", filepath.Base(c.Path))
 	tests, replace := tree{}, map[string]string{}
 	for name, file := range files {
-		if strings.HasSuffix(name, "_test.go") {
+		if isTest(name) {
 			tests[name] = file
 			replace[filepath.Join(c.Path, filepath.FromSlash(name))] = filepath.Join(folder, filepath.FromSlash(name))
 		}

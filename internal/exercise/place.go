@@ -32,7 +32,7 @@ func (c *Copy) stepOfError(checked Step, output string) (Step, string) {
 	for _, match := range compilerLine.FindAllStringSubmatch(output, -1) {
 		path := filepath.Join(c.Path, match[1])
 		line, err := strconv.Atoi(match[2])
-		if err != nil || strings.HasSuffix(path, "_test.go") {
+		if err != nil || isTest(path) {
 			continue
 		}
 		place := c.relative(path) + ":" + match[2]
@@ -95,7 +95,7 @@ func (s *Stage) declarationsOf(at int) (map[string][]string, error) {
 	}
 	found := map[string][]string{}
 	for _, name := range differing(before, after) {
-		if after[name].given || strings.HasSuffix(name, "_test.go") {
+		if after[name].given || isTest(name) {
 			continue
 		}
 		if filepath.Ext(name) != ".go" {
@@ -163,7 +163,7 @@ func (c *Copy) hang(output string) string {
 		return ""
 	}
 	for _, match := range frame.FindAllStringSubmatch(output, -1) {
-		if rest, inside := strings.CutPrefix(match[1], c.Path+"/"); inside && fs.ValidPath(rest) && !strings.HasSuffix(rest, "_test.go") {
+		if rest, inside := strings.CutPrefix(match[1], c.Path+"/"); inside && fs.ValidPath(rest) && !isTest(rest) {
 			return c.relative(match[1]) + ":" + match[2]
 		}
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // Fingerprint is a hash of all that the result of Verify depends on: the stage, the packages of this repository that its tests import,
-// this package, and the pinned tools.
+// this package, what the chapter shows of the checks, and the pinned tools.
 func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 	command := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "-f", "{{if and .Module .Module.Main}}{{.Dir}}{{end}}", "./...")
 	command.Dir = s.Dir
@@ -62,6 +62,17 @@ func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("read what stage %d depends on: %w", s.Number, err)
 		}
+	}
+	text, err := os.ReadFile(s.Chapter)
+	if err != nil {
+		return "", fmt.Errorf("read the chapter: %w", err)
+	}
+	for _, step := range s.Steps {
+		shown, err := s.shown(string(text), step)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(sum, "%s %q\n", step.ID, shown)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16]), nil
 }

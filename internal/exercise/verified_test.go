@@ -11,7 +11,7 @@ import (
 func TestFingerprint(t *testing.T) {
 	t.Setenv(repo.CacheVariable, t.TempDir())
 	stage := newToy(t)
-	for _, folder := range []string{"internal/exercise", "tools", "docs"} {
+	for _, folder := range []string{"internal/exercise", "tools"} {
 		if err := os.MkdirAll(filepath.Join(stage.Root, folder), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -40,8 +40,12 @@ func TestFingerprint(t *testing.T) {
 		t.Errorf("not verified after it was noted: %v", err)
 	}
 	for name, counts := range map[string]bool{"01-toy/extra.go": true, "01-toy/exercises.yaml": true, "tools/go.mod": true, "docs/1-toy.md": false} {
-		if err := os.WriteFile(filepath.Join(stage.Root, name), []byte("package toy\n"), 0o644); err != nil {
-			t.Fatal(err)
+		if counts {
+			if err := os.WriteFile(filepath.Join(stage.Root, name), []byte("package toy\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			stage.editChapter(t, "# The toy", "# A toy")
 		}
 		now := fingerprint()
 		if changed := now != last; changed != counts || verified(now) == counts {
@@ -51,5 +55,9 @@ func TestFingerprint(t *testing.T) {
 		if err := stage.NoteVerified(last); err != nil {
 			t.Fatal(err)
 		}
+	}
+	stage.editChapter(t, "found 0", "found nothing")
+	if fingerprint() == last {
+		t.Error("what the chapter shows of a check counts")
 	}
 }

@@ -49,6 +49,8 @@ func (s *Stage) Verify(ctx context.Context, makeTargets func(dir string, targets
 		failed := time.Since(began)
 		if problem := intended(step, finding); problem != "" {
 			problems = append(problems, fmt.Errorf("step %s, before it is solved: %s", step.ID, problem))
+		} else if err := s.checkShown(step, finding); err != nil {
+			problems = append(problems, fmt.Errorf("step %s, before it is solved: %w", step.ID, err))
 		}
 		_, kept, err := tried.Solve(step.ID)
 		if err == nil && kept != "" {
@@ -89,10 +91,25 @@ func intended(step Step, finding *Finding) string {
 		return "its check fails because the program does not compile: " + finding.Found
 	case finding.Early:
 		return "its check fails because the tests end early: " + finding.Found
+	case finding.panics() != "":
+		return "a test panics, instead of saying what is missing: " + finding.panics()
 	case notTried.MatchString(finding.Found):
 		return "its check finds that the behaviour can't even be tried: " + finding.Found
 	case finding.Step.ID != step.ID:
 		return "its check blames step " + finding.Step.ID
+	}
+	return ""
+}
+
+// panicked matches the message of a test that panicked.
+var panicked = regexp.MustCompile(`(?m)^\s*panic: `)
+
+// panics returns the name and the message of a test that panicked, "" if none did.
+func (f *Finding) panics() string {
+	for _, failure := range f.failures {
+		if panicked.MatchString(failure.message) {
+			return failure.name + ":\n" + firstLines(failure.message, 12)
+		}
 	}
 	return ""
 }

@@ -34,8 +34,8 @@ func (c *Copy) Lock(what string) (unlock func() error, err error) {
 	return lock.Close, nil
 }
 
-// Changes sends when files that a learner writes have changed, until ctx ends. What generators write does not count, and neither does a
-// save that changes nothing.
+// Changes sends when files that a learner writes have changed, until ctx ends. Tests and what generators write do not count, and neither
+// does a save that changes nothing.
 func (c *Copy) Changes(ctx context.Context) (<-chan struct{}, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *Copy) written(watcher *fsnotify.Watcher) (string, error) {
 			return filepath.SkipDir
 		case entry.IsDir():
 			return watcher.Add(path)
-		case hidden || !entry.Type().IsRegular() || generated(filepath.ToSlash(name)):
+		case hidden || !entry.Type().IsRegular() || generated(filepath.ToSlash(name)) || isTest(name):
 			return nil
 		}
 		content, err := os.ReadFile(path)

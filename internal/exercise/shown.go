@@ -1,0 +1,81 @@
+package exercise
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"example.com/operator-workshop/internal/chapter"
+)
+
+// foundField and alsoField begin lines of what a check prints: what it found, and further tests that failed.
+const foundField, alsoField = "  found   ", "also: "
+
+// shown returns what a chapter shows of a step's check before the step is solved: in the last fence before the step's box that begins with
+// the command of the check, the lines from what it found on, without their indentation.
+func (s *Stage) shown(text string, step Step) ([]string, error) {
+	before, _, _ := strings.Cut(text, boxBegin(step))
+	before = before[strings.LastIndex(before, boxEnd)+1:]
+	command := fmt.Sprintf("```text\n$ make stage-%d check\n", s.Number)
+	if at := strings.LastIndex(before, command); at >= 0 {
+		fence, _, _ := strings.Cut(before[at+len(command):], "\n```")
+		if _, found, shows := strings.Cut(fence, foundField); shows {
+			lines := strings.Split(found, "\n")
+			for i, line := range lines {
+				lines[i] = strings.TrimPrefix(line, strings.Repeat(" ", len(foundField)))
+			}
+			return lines, nil
+		}
+	}
+	return nil, fmt.Errorf("step %s: show before its box, in a fence of text that begins with `$ make stage-%d check`, what the check finds before the step is solved", step.ID, s.Number)
+}
+
+// checkShown returns an error if the chapter does not show what a step's check found before the step was solved.
+func (s *Stage) checkShown(step Step, finding *Finding) error {
+	text, err := os.ReadFile(s.Chapter)
+	if err != nil {
+		return fmt.Errorf("read the chapter: %w", err)
+	}
+	shown, err := s.shown(string(text), step)
+	if err != nil {
+		return err
+	}
+	return finding.agrees(shown)
+}
+
+// agrees returns an error if a chapter shows something else than what was found. Tests run in no fixed order, so each that failed may be
+// the one that is shown.
+func (f *Finding) agrees(shown []string) error {
+	message := func(name string) (string, bool) {
+		at := slices.IndexFunc(f.failures, func(failure testFailure) bool { return failure.name == name })
+		if at < 0 {
+			return "", false
+		}
+		return shorten(f.failures[at].message), true
+	}
+	found := f.Found
+	if len(f.failures) > 0 {
+		name := strings.TrimSuffix(shown[0], ":")
+		text, failed := message(name)
+		if !failed {
+			return fmt.Errorf("the chapter shows that %q fails, which it doesn't; what fails is: %s", name, f.Found)
+		}
+		found = name + ":\n" + text
+	}
+	also := len(shown)
+	for i, line := range shown {
+		name, is := strings.CutPrefix(line, alsoField)
+		if !is {
+			continue
+		}
+		also = min(also, i)
+		if _, failed := message(name); !failed {
+			return fmt.Errorf("the chapter shows that %q fails, too, which it doesn't; what fails is: %s", name, f.Found)
+		}
+	}
+	if _, _, same := chapter.Match(shown[:also], strings.Split(found, "\n")); !same {
+		return fmt.Errorf("the chapter shows otherwise what the check finds:\n%s", found)
+	}
+	return nil
+}
