@@ -32,6 +32,17 @@ func newHandlers(t *testing.T) *controller {
 	return &controller{fooIndex: index, foos: listers.NewFooLister(index), queue: queue}
 }
 
+func TestHandleEvents(t *testing.T) {
+	g := NewWithT(t)
+	c := newHandlers(t)
+	foos := cache.NewSharedIndexInformer(&cache.ListWatch{}, &examplev1alpha1.Foo{}, 0, cache.Indexers{})
+	deployments := cache.NewSharedIndexInformer(&cache.ListWatch{}, &appsv1.Deployment{}, 0, cache.Indexers{})
+	g.Expect(c.handleEvents(foos, deployments)).To(Succeed())
+	g.Expect(c.handlers).NotTo(BeEmpty(), "c.handlers has what start waits for, see handleEvents in handlers.go")
+	//workshop:step 2.12
+	g.Expect(c.handlers).To(HaveLen(2), "start waits for both handlers, see handleEvents in handlers.go")
+}
+
 func TestHandlers(t *testing.T) {
 	changed := func(change func(*appsv1.Deployment)) *appsv1.Deployment {
 		deployment := storedDeployment()

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/component-base/metrics/legacyregistry"
 
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 	listers "example.com/operator-workshop/02-clientgo-foo/pkg/generated/listers/example/v1alpha1"
@@ -31,20 +32,40 @@ func TestProcessNext(t *testing.T) {
 	working := c.foos
 	key := cache.NewObjectName("shop", "gone")
 
+	failures, successes := syncs(g, resultError), syncs(g, resultSuccess)
 	c.foos = brokenLister{}
 	c.queue.Add(key)
 	g.Expect(c.processNext(t.Context())).To(BeTrue(), "a worker goes on after a failure")
 	g.Expect(c.queue.NumRequeues(key)).To(Equal(1), "a key whose sync has failed is queued again, after a while that grows")
+	g.Expect(syncs(g, resultError)).To(Equal(failures+1), "observeSync measures each sync, with its result")
 
 	c.foos = working
 	g.Expect(c.processNext(t.Context())).To(BeTrue(), "the key comes back, and a Foo that is gone is no failure")
 	g.Expect(c.queue.NumRequeues(key)).To(BeZero(), "after a success the queue forgets the failures")
+	g.Expect(syncs(g, resultSuccess)).To(Equal(successes+1), "observeSync measures each sync, with its result")
 	c.queue.Add(key)
 	g.Expect(c.queue.Len()).To(Equal(1), "a worker tells the queue when it is done with a key: until then nobody else gets it")
 
 	c.queue.ShutDown()
 	g.Expect(c.processNext(t.Context())).To(BeTrue(), "what is queued is still worked on")
 	g.Expect(c.processNext(t.Context())).To(BeFalse(), "a worker ends when the queue is shut down and empty")
+}
+
+// syncs is how many syncs with this result were measured.
+func syncs(g Gomega, result string) uint64 {
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		if family.GetName() != syncDuration.FQName() {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			if metric.GetLabel()[0].GetValue() == result {
+				return metric.GetHistogram().GetSampleCount()
+			}
+		}
+	}
+	return 0
 }
 
 func TestWorkStops(t *testing.T) {

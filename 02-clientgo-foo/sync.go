@@ -187,9 +187,9 @@ func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo
 }
 
 // removeDeployment deletes a Deployment that the Foo no longer names. That can't be
-// undone, so a stale cache must not decide it. A Foo whose spec.deploymentName has
-// changed since is read again; if a user has removed the owner reference to keep the
-// Deployment, the resource version makes the API server refuse.
+// undone, so a stale cache must not decide it. If the API server has another generation
+// of the Foo, its spec.deploymentName may have changed, and errStaleCache has it synced again. If a
+// user has removed the owner reference to keep the Deployment, the resource version makes the API server refuse.
 //
 //workshop:step 2.14a
 func (c *controller) removeDeployment(ctx context.Context, foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) error {
