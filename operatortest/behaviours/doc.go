@@ -13,8 +13,8 @@
 //	update           each field of the spec, changed alone, takes effect; renames leave nothing behind
 //	transitions      whatever specs came before, the end is that of a fresh resource; so it is after a
 //	                 spec that can't be met
-//	misoperation     what the cluster refuses, by a quota for example, pods without a node, or what is missing, is
-//	                 reported, and retried with backoff until it can be had
+//	misoperation     what the cluster refuses, by a quota for example, pods without a node or an image, or what is
+//	                 missing, is reported, and retried with backoff until it can be had
 //	deletion         a deleted resource goes, with its children and what it had outside; while another
 //	                 finalizer holds it, nothing more is written
 //	early-deletion   a resource that is deleted while it is being made leaves nothing behind

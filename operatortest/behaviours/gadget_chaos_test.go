@@ -82,6 +82,7 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	runsPods:         (*gadgetReconciler).deploy,
 	claimsPods:       (*gadgetReconciler).deploy,
 	countsPods:       (*gadgetReconciler).deploy,
+	condemns:         (*gadgetReconciler).deploy,
 	hidesMissing:     (*gadgetReconciler).awaitSecret,
 	needsSecret:      (*gadgetReconciler).awaitSecret,
 	leavesFormer:     (*gadgetReconciler).leaveFormer,

@@ -19,9 +19,9 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// A misoperation is a spec that the schema accepts and the cluster can't meet, after the paper on Acto (SOSP 2023). Three
+// A misoperation is a spec that the schema accepts and the cluster can't meet, after the paper on Acto (SOSP 2023). Four
 // fit every operator with children, and need no knowledge of its spec: a quota that refuses the children, one that refuses
-// their pods, and nodes that don't fit these. The others are in misoperation_cases.go.
+// their pods, nodes that don't fit these, and images that can't be pulled. The others are in misoperation_cases.go.
 //
 // Not each of them must hurt every operator. A trial in which the resource converges as usual says so in its remark; that of the
 // quota for children fails if nothing was refused.
@@ -247,42 +247,47 @@ func podsRefused(ctx context.Context, t *trial.Trial) error {
 	return t.ConvergeTo(ctx, resource, wanted, "the operator to get there once the quota is gone")
 }
 
-// podsUnschedulable creates the sample where no node fits its pods: unlike refused ones, they are there, and never get ready.
-func podsUnschedulable(ctx context.Context, t *trial.Trial) (err error) {
-	wanted, err := t.Fresh(ctx, nil)
-	if err != nil {
-		return err
-	}
-	fit, end, err := t.Unschedule(ctx)
-	defer func() { err = errors.Join(err, end()) }()
-	if err != nil {
-		return err
-	}
-	operator, resource := t.Start(operatortest.RunOptions{}), t.Resource(nil)
-	if err := t.Create(ctx, resource); err != nil {
-		return err
-	}
-	err = t.Eventually(ctx, "Kubernetes to make a pod, or the resource to be met without any", func(ctx context.Context) error {
-		pods := &corev1.PodList{}
-		if err := t.Cluster.Admin.List(ctx, pods, client.InNamespace(t.Namespace)); err != nil || len(pods.Items) > 0 {
+// podsHeld creates the sample where its pods never get ready: unlike refused ones, they are there.
+func podsHeld(hold func(*trial.Trial, context.Context) (trial.Held, error), problem, solved string) func(context.Context, *trial.Trial) error {
+	return func(ctx context.Context, t *trial.Trial) (err error) {
+		wanted, err := t.Fresh(ctx, nil)
+		if err != nil {
 			return err
 		}
-		return errors.Join(t.Get(ctx, resource), t.Met(resource), t.Complete(ctx, resource))
-	})
-	if err != nil {
-		return err
+		held, err := hold(t, ctx)
+		defer func() { err = errors.Join(err, held.End()) }()
+		if err != nil {
+			return err
+		}
+		operator, resource := t.Start(operatortest.RunOptions{}), t.Resource(nil)
+		if err := t.Create(ctx, resource); err != nil {
+			return err
+		}
+		err = t.Eventually(ctx, "a pod to be there, or the resource to be met without any", func(ctx context.Context) error {
+			pods := &corev1.PodList{}
+			if err := t.Cluster.Admin.List(ctx, pods, client.InNamespace(t.Namespace)); err != nil {
+				return err
+			}
+			if slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return held.Waits(&pod) }) {
+				return nil
+			}
+			return errors.Join(t.Get(ctx, resource), t.Met(resource), t.Complete(ctx, resource))
+		})
+		if err != nil {
+			return err
+		}
+		met, err := unmet(ctx, t, operator, resource)
+		if err != nil {
+			return fmt.Errorf("%s: %w", problem, err)
+		}
+		if met {
+			t.Remark = "nothing to see: the resource is met without pods that run"
+		}
+		if err := held.Release(ctx); err != nil {
+			return err
+		}
+		return t.ConvergeTo(ctx, resource, wanted, "the operator to get there once "+solved)
 	}
-	met, err := unmet(ctx, t, operator, resource)
-	if err != nil {
-		return fmt.Errorf("no node fits the pods, which stay pending: %w", err)
-	}
-	if met {
-		t.Remark = "nothing to see: the resource is met without pods that run"
-	}
-	if err := fit(ctx); err != nil {
-		return err
-	}
-	return t.ConvergeTo(ctx, resource, wanted, "the operator to get there once the nodes fit")
 }
 
 // misoperations are the trials that fit an operator.
@@ -306,8 +311,10 @@ func misoperations(ctx context.Context, runner *trial.Runner) ([]trial.Case, err
 	}
 	if slices.ContainsFunc(slices.Collect(maps.Values(made)), hasPods) && !runner.LeftOut("misoperation/pods") {
 		cases = append(cases, trial.Case{Name: "a quota refuses the pods", Try: podsRefused})
-		if !runner.Cluster.Existing { // whose nodes are not the kit's to label
-			cases = append(cases, trial.Case{Name: "no node fits the pods", Try: podsUnschedulable})
+		if !runner.Cluster.Existing { // whose nodes are not the kit's to label, nor its pods simulated
+			cases = append(cases,
+				trial.Case{Name: "no node fits the pods", Try: podsHeld((*trial.Trial).Unschedule, "no node fits the pods, which stay pending", "the nodes fit")},
+				trial.Case{Name: "the images can't be pulled", Try: podsHeld((*trial.Trial).FailPulls, "the images can't be pulled", "they can be pulled")})
 		}
 	}
 	dangling, err := danglingReferences(ctx, runner)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/trial"
@@ -28,6 +30,7 @@ const (
 	hammers       mutation = "tries again at once, and again, what is refused"
 	claimsPods    mutation = "says that a gadget is met without pods"
 	countsPods    mutation = "counts pods that do not run"
+	condemns      mutation = "gives a gadget up whose image can't be pulled"
 	hidesMissing  mutation = "waits for a Secret, and reports nothing"
 )
 
@@ -42,7 +45,7 @@ const (
 // misoperated adapts the description of the reference operator to these.
 func misoperated(mutation mutation, operator operatortest.Operator) operatortest.Operator {
 	switch mutation {
-	case runsPods, claimsPods, countsPods:
+	case runsPods, claimsPods, countsPods, condemns:
 		operator = deployingOperator(operator)
 		operator.Roles = []string{"testdata/gadget/role-pods.yaml"}
 	case hidesMissing, needsSecret, makesNamed:
@@ -112,6 +115,21 @@ func (r *gadgetReconciler) awaitPods(ctx context.Context, gadget *unstructured.U
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(gadget), deployment); err != nil {
 		return err
 	}
+	if r.flaw == condemns {
+		pods := &corev1.PodList{}
+		if err := r.live.List(ctx, pods, client.InNamespace(gadget.GetNamespace())); err != nil {
+			return err
+		}
+		waits := func(pod corev1.Pod) bool {
+			return slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool { return status.State.Waiting != nil })
+		}
+		if slices.ContainsFunc(pods.Items, waits) {
+			r.memory.Store(gadget.GetUID(), true)
+		}
+		if _, lost := r.memory.Load(gadget.GetUID()); lost {
+			return errors.Join(r.writeStatus(ctx, gadget, "the image can't be pulled"), reconcile.TerminalError(errors.New("the image can't be pulled")))
+		}
+	}
 	if deployment.Status.AvailableReplicas > 0 || r.flaw == countsPods && deployment.Status.Replicas > 0 {
 		return nil
 	}
@@ -143,13 +161,20 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-// It looks again by backoff only, which takes longer in other trials than a broken operator is waited for.
-var _ = pooledIt("catches an operator that counts pods which do not run", func(ctx context.Context, g Gomega) {
-	runner, err := trial.NewRunner(ctx, mutant{flaw: countsPods}.operator(), cluster)
-	g.Expect(err).NotTo(HaveOccurred())
-	defer runner.Close()
-	runner.OnlyTrial = "misoperation/no-node-fits-the-pods"
-	g.Expect(tryReportIn(ctx, runner, misoperation, "no node fits the pods, which stay pending: ")).To(Succeed())
+// They look again by backoff only, which takes longer in other trials than a broken operator is waited for.
+func catchesInTrial(flaw mutation, id, message string) {
+	pooledIt("catches an operator that "+string(flaw), func(ctx context.Context, g Gomega) {
+		runner, err := trial.NewRunner(ctx, mutant{flaw: flaw}.operator(), cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+		defer runner.Close()
+		runner.OnlyTrial = "misoperation/" + id
+		g.Expect(tryReportIn(ctx, runner, misoperation, message)).To(Succeed())
+	})
+}
+
+var _ = Describe("the test kit", func() {
+	catchesInTrial(countsPods, "no-node-fits-the-pods", "no node fits the pods, which stay pending: ")
+	catchesInTrial(condemns, "the-images-can-t-be-pulled", "waiting for the operator to get there once they can be pulled")
 })
 
 var _ = pooledIt("a misoperation without an effect is reported as nothing to see", func(ctx context.Context, g Gomega) {

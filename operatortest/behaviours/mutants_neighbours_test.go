@@ -51,7 +51,7 @@ func (r *gadgetReconciler) deploy(ctx context.Context, gadget *unstructured.Unst
 	if err := r.begin(ctx, gadget); err != nil {
 		return err
 	}
-	waits := r.flaw == runsPods || r.flaw == countsPods
+	waits := r.flaw == runsPods || r.flaw == countsPods || r.flaw == condemns
 	if waits || r.flaw == claimsPods {
 		*deployment.Spec.Replicas = 1
 	}

@@ -2,18 +2,37 @@ package testcluster
 
 import (
 	"context"
+	_ "embed" // for the rule below
+	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 
 	"example.com/operator-workshop/controlplane"
 	"example.com/operator-workshop/controlplane/install"
 )
 
+// UnpullableAnnotation is an annotation of simulated pods whose images can't be pulled as long as its value is "true".
+const UnpullableAnnotation = "operatortest.example.com/unpullable"
+
+//go:embed unpullable.yaml
+var unpullable []byte
+
 // startEmbedded runs a control plane for this process alone.
 func (c *Cluster) startEmbedded(ctx context.Context) error {
-	var err error
+	dir, err := os.MkdirTemp("", "operatortest-")
+	if err != nil {
+		return fmt.Errorf("create a folder for the kit's rules of pods: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	stage := filepath.Join(dir, "unpullable.yaml")
+	if err := os.WriteFile(stage, unpullable, 0o600); err != nil {
+		return fmt.Errorf("write the kit's rules of pods: %w", err)
+	}
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
 		Nodes:          c.Nodes,
-		Stages:         c.Stages,
+		Stages:         append(slices.Clone(c.Stages), stage),
 		APIServerFlags: withAdmission(c.APIServerFlags),
 		Install: func(ctx context.Context, plane *controlplane.ControlPlane) error {
 			config, err := install.Config(plane)
