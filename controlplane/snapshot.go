@@ -37,7 +37,11 @@ func (c *ControlPlane) Snapshot(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	return c.saveSnapshot(ctx, found, path)
+	if err := c.saveSnapshot(ctx, found, path); err != nil {
+		return err
+	}
+	c.say("Saved a snapshot to %s.", path)
+	return nil
 }
 
 func (c *ControlPlane) saveSnapshot(ctx context.Context, r record, path string) error {
@@ -83,6 +87,7 @@ func (c *ControlPlane) Restore(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	c.say("Restored %s.", filepath.Base(path))
 	// Components that run still have the old state in memory.
 	if err := c.endAll(ctx); err != nil {
 		return err
@@ -145,7 +150,6 @@ func (c *ControlPlane) EtcdEnvironment() ([]string, error) {
 
 // run runs one of etcd's tools.
 func (c *ControlPlane) run(ctx context.Context, tool string, args ...string) error {
-	c.say("$ %s %s", tool, strings.Join(args, " "))
 	path := filepath.Join(c.options.Assets, tool)
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("%s is missing: build it, or choose a folder of programs that has it", path)

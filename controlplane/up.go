@@ -255,6 +255,7 @@ func (c *ControlPlane) complete(ctx context.Context, r record) error {
 		if err := c.saveSnapshot(ctx, r, c.path(snapshotFile)); err != nil {
 			return err
 		}
+		c.say("Saved a snapshot to return to, %s.", snapshotFile)
 	}
 	r.Complete = true
 	return c.save(r)
