@@ -108,10 +108,15 @@ func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	repeating := false
 	finding, err := own.Check(ctx, only, func(step exercise.Step, again bool) {
 		word := "done"
 		if again {
 			word = "still done"
+		}
+		if again && !repeating {
+			repeating = true
+			fmt.Fprintln(out, "No step is left. A later step can break an earlier one, so each is checked once more, which takes up to some minutes.")
 		}
 		fmt.Fprintf(out, "%s  %s  %s\n", word, step.ID, step.Title)
 	})
@@ -122,7 +127,8 @@ func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only
 		if only != "" {
 			return nil
 		}
-		fmt.Fprintf(out, "All %d steps of stage %d are done: you have written this stage.\n", len(own.Steps), own.Number)
+		fmt.Fprintf(out, "All %d steps of stage %d are done: you have written this stage. `make -C %s test` runs all of its tests.\n",
+			len(own.Steps), own.Number, a.relative(own.Path))
 		return nil
 	}
 	printFinding(out, own, finding)

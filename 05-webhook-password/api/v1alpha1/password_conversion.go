@@ -27,8 +27,8 @@ const (
 
 var _ conversion.Convertible = (*Password)(nil)
 
-// ConvertTo makes a Password of v1 of this one. It returns an error for an object of another type, or a spec that can't be
-// written as JSON.
+// ConvertTo makes a Password of v1 of this one. It returns an error for an object of another type ("… is no Password of
+// v1"), or a spec that can't be written as JSON.
 //
 //workshop:step 5.12a
 func (p *Password) ConvertTo(hub conversion.Hub) error {
@@ -112,7 +112,8 @@ func hubSpec(spec PasswordSpec) secretv1.PasswordSpec {
 }
 
 // spokeSpec says in this version what a spec of v1 says, as far as it can. The
-// counts are always written: left out, they would be defaults.
+// counts are always written: left out, they would be defaults. A spec from an annotation may be invalid: of a class that
+// is there twice, the first counts, and any letter case but Mixed becomes small letters.
 //
 //workshop:step 5.12a
 func spokeSpec(spec secretv1.PasswordSpec) PasswordSpec {

@@ -141,24 +141,27 @@ func TestEnsureSecretIsBlocked(t *testing.T) {
 		password *secretv1.Password
 		secret   *corev1.Secret
 		want     string
+		// has is true if the status still names the Password's own Secret.
+		has bool
 	}{
 		"the Secret is someone else's": {password: storedPassword(), secret: foreign, want: "NameTaken"},
 		//workshop:step 5.4b
-		"no password meets the policy": {password: passwordWith(func(p *secretv1.Password) { p.Spec.Policy.Length, p.Spec.Policy.Repeat = 128, "Forbidden" }), secret: sealedSecret(t), want: "Impossible"},
+		"no password meets the policy": {password: passwordWith(func(p *secretv1.Password) { p.Spec.Policy.Length, p.Spec.Policy.Repeat = 128, "Forbidden" }), secret: sealedSecret(t), want: "Impossible", has: true},
 		//workshop:step 5.4b
 		"no Secret can have the name": {password: passwordWith(func(p *secretv1.Password) { p.Spec.SecretName = "NOT/a name" }), secret: sealedSecret(t), want: "Impossible"},
 		//workshop:step 5.10
-		"the Password has a Secret of another name": {password: passwordWith(func(p *secretv1.Password) { p.Spec.SecretName = "other" }), secret: sealedSecret(t), want: "NameChanged"},
+		"the Password has a Secret of another name": {password: passwordWith(func(p *secretv1.Password) { p.Spec.SecretName = "other" }), secret: sealedSecret(t), want: "NameChanged", has: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			reconciler := testReconciler(t, interceptor.Funcs{}, test.secret)
 			before := secretOf(t, reconciler)
-			_, err := reconciler.ensureSecret(t.Context(), test.password)
+			secret, err := reconciler.ensureSecret(t.Context(), test.password)
 			blocked, isBlocked := errors.AsType[*blockedError](err)
 			g.Expect(isBlocked).To(BeTrue(), "ensureSecret should return a blockedError, see secret.go; it returns: %v", err)
 			g.Expect(blocked.reason).To(Equal(test.want))
+			g.Expect(secret != nil).To(Equal(test.has), "ensureSecret returns the Password's own Secret, for the status, also if the Password is blocked")
 			unchanged := secretOf(t, reconciler).ResourceVersion == before.ResourceVersion
 			g.Expect(unchanged).To(BeTrue(), "the operator may not write to this Secret, see ensureSecret in secret.go")
 		})
