@@ -25,6 +25,9 @@ export WORKSHOP_NAME := $(or $(call given,NAME),$(WORKSHOP_NAME))
 # With CLUSTER=current: go on without a question.
 export WORKSHOP_YES := $(or $(call given,YES),$(WORKSHOP_YES))
 
+# Use the learner's own copy of a stage.
+export WORKSHOP_OWN := $(or $(call given,OWN),$(WORKSHOP_OWN))
+
 # `make stage-1 test` is one command of two goals: a stage, and what to do there.
 ifneq (,$(filter stage-%,$(firstword $(MAKECMDGOALS))))
 STAGE_GOAL := $(firstword $(MAKECMDGOALS))
@@ -42,7 +45,7 @@ else
 .PHONY: help
 help: ## List everything that make can do here
 	@echo "make TARGET [CLUSTER=embedded|kind|current] [NAME=cluster] [YES=1: no question with CLUSTER=current]"
-	@echo "make stage-N [FROM=N.M: run the steps before this one, but show only their results]"
+	@echo "make stage-N [FROM=N.M: run the steps before this one, but show only their results] [OWN=1: with your own copy]"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-24s %s\n", $$1, $$2}' Makefile
 	@echo

@@ -27,11 +27,10 @@ var errNotDone = errors.New("a step of the exercises is not done")
 
 // exercise runs one of the verbs.
 func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) error {
-	exercises, err := exercise.Load(a.repo, stage)
+	own, err := a.copyOf(cmd, stage)
 	if err != nil {
 		return err
 	}
-	own := exercises.Copy(func(dir string, targets ...string) error { return a.makeInCopy(cmd, cmd.OutOrStdout(), dir, targets) })
 	out := cmd.OutOrStdout()
 	if verb == "start" {
 		if step != "" {
@@ -86,6 +85,15 @@ func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) 
 	}
 }
 
+// copyOf returns the learner's copy of a stage, which may not exist yet.
+func (a *app) copyOf(cmd *cobra.Command, stage repo.Stage) (*exercise.Copy, error) {
+	exercises, err := exercise.Load(a.repo, stage)
+	if err != nil {
+		return nil, err
+	}
+	return exercises.Copy(func(dir string, targets ...string) error { return a.makeInCopy(cmd, cmd.OutOrStdout(), dir, targets) }), nil
+}
+
 // makeInCopy runs targets of the copy's Makefile. Their output is shown only if they fail.
 func (a *app) makeInCopy(cmd *cobra.Command, out io.Writer, dir string, targets []string) error {
 	if err := a.ensureTools(cmd.Context(), out, toolchain.Main); err != nil {
@@ -127,8 +135,8 @@ func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only
 		if only != "" {
 			return nil
 		}
-		fmt.Fprintf(out, "All %d steps of stage %d are done: you have written this stage. `make -C %s test` runs all of its tests.\n",
-			len(own.Steps), own.Number, a.relative(own.Path))
+		fmt.Fprintf(out, "All %d steps of stage %d are done: you have written this stage. `make stage-%d OWN=1` plays its chapter with your copy, `make stage-%d test OWN=1` runs all of its tests.\n",
+			len(own.Steps), own.Number, own.Number, own.Number)
 		return nil
 	}
 	printFinding(out, own, finding)

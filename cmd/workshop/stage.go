@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/operator-workshop/internal/exercise"
 	"example.com/operator-workshop/internal/repo"
 	"example.com/operator-workshop/internal/toolchain"
 )
@@ -22,6 +23,7 @@ import (
 func (a *app) stageCommand() *cobra.Command {
 	var options playOptions
 	var step string
+	var own bool
 	command := &cobra.Command{
 		Use:   "stage N [VERB...]",
 		Short: "Play a stage's chapter, go on with its exercises, or run targets of the stage's own Makefile",
@@ -30,6 +32,9 @@ func (a *app) stageCommand() *cobra.Command {
 			stage, err := a.repo.Stage(args[0])
 			if err != nil {
 				return err
+			}
+			if len(args) == 1 && own {
+				return a.playOwn(cmd, stage, options)
 			}
 			if len(args) == 1 {
 				return a.play(cmd, options, []string{stage.Chapter})
@@ -50,12 +55,49 @@ func (a *app) stageCommand() *cobra.Command {
 			if step != "" {
 				return fmt.Errorf("a STEP goes with one of %s: `make stage-%d check STEP=%s`", strings.Join(exerciseVerbs, ", "), stage.Number, step)
 			}
+			if own {
+				copied, err := a.ownCopy(cmd, stage)
+				if err != nil {
+					return err
+				}
+				stage.Dir = copied.Path
+			}
 			return a.runVerbs(cmd, stage, args[1:])
 		},
 	}
 	options.addFrom(command)
 	command.Flags().StringVar(&step, "step", "", "the step of the exercises")
+	command.Flags().BoolVar(&own, "own", os.Getenv(ownVariable) != "", "use your own copy in work/ in place of the stage")
 	return command
+}
+
+// ownVariable makes the commands of a chapter use the learner's copy.
+const ownVariable = "WORKSHOP_OWN"
+
+// ownCopy returns the learner's copy of a stage, which must exist.
+func (a *app) ownCopy(cmd *cobra.Command, stage repo.Stage) (*exercise.Copy, error) {
+	own, err := a.copyOf(cmd, stage)
+	if err != nil {
+		return nil, err
+	}
+	return own, own.Exists()
+}
+
+// playOwn plays a stage's chapter with the learner's copy, once all of its steps are done: a chapter shows the finished program.
+func (a *app) playOwn(cmd *cobra.Command, stage repo.Stage, options playOptions) error {
+	own, err := a.ownCopy(cmd, stage)
+	if err != nil {
+		return err
+	}
+	next, err := own.Next()
+	if err != nil {
+		return err
+	}
+	if next < len(own.Steps) {
+		return fmt.Errorf("the chapter shows what the finished program does, and step %s of yours is not done: go on with `make stage-%d check`", own.Steps[next].ID, stage.Number)
+	}
+	options.own = own
+	return a.play(cmd, options, []string{stage.Chapter})
 }
 
 // runVerbs hands the verbs to the stage's Makefile after looking whether it knows them.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"example.com/operator-workshop/internal/chapter"
 	"example.com/operator-workshop/internal/repo"
 )
 
@@ -369,6 +370,28 @@ func TestAnotherCopyIsRemoved(t *testing.T) {
 	}
 	if now, err := os.ReadFile(list); err != nil || string(now) != string(content) {
 		t.Errorf("the workspace lists a folder that is gone: %s %v", now, err)
+	}
+}
+
+func TestPlayingTheCopy(t *testing.T) {
+	own := started(t)
+	chapter, err := chapter.Parse("c.md", []byte("```console\n$ go run ./01-toy && ls work/01-toy\n01-toy/toy.go\n```\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.Replace(chapter)
+	command := chapter.Steps[0].Blocks[0].Commands[0]
+	if command.Text != "go run ./work/01-toy && ls work/01-toy" || strings.Join(command.Want, "") != "work/01-toy/toy.go" {
+		t.Errorf("a command that names the stage became %q with the output %q", command.Text, command.Want)
+	}
+	workspace, err := own.WorkspaceInPlace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "./work/01-toy")
+	list.Dir, list.Env = own.Root, append(os.Environ(), "GOWORK="+workspace)
+	if output, err := list.CombinedOutput(); err != nil || strings.TrimSpace(string(output)) != own.Path {
+		t.Errorf("go finds the copy in %s: %v", output, err)
 	}
 }
 

@@ -27,6 +27,8 @@ type Player struct {
 	From   string    // number of the step to start showing at: those before are played as with Quiet; "" shows all
 	Typing bool      // Out is a terminal: type the commands, show output as it comes, bold headings (unless NO_COLOR)
 	In     io.Reader // wait for Enter on it before each command shown; nil does not wait
+	// Lenient shows output that differs from what is written, and goes on. An exit status that differs still ends the playing.
+	Lenient bool
 
 	// Tests set what follows.
 	typingDelay    time.Duration // for each character typed; 0 means 8 ms: quick, but possible to follow

@@ -89,6 +89,17 @@ func TestPlayIsLikeOneShell(t *testing.T) {
 	}
 }
 
+func TestLenientPlayGoesOnAfterOutputThatDiffers(t *testing.T) {
+	g := NewWithT(t)
+	player := testPlayer(t)
+	player.Lenient, player.Quiet = true, true
+	g.Expect(player.Play(t.Context(), parse(g, consoleFence("", "$ echo a", "b", "$ echo c", "c")))).To(Succeed())
+	g.Expect(player.Out.(*bytes.Buffer).String()).To(And(
+		HavePrefix("c.md:2: the output differs, first in the lines marked with >\n    $ echo a\nwant:\n  > b\ngot:\n  > a\n"),
+		ContainSubstring("2 commands, 1 with other output than written, ")))
+	g.Expect(player.Play(t.Context(), parse(g, consoleFence("", "$ false", "b")))).To(MatchError(ContainSubstring("exit status 1, want 0")))
+}
+
 func TestPlayStopsAtWhatIsNotAsWritten(t *testing.T) {
 	tests := map[string]struct {
 		text string
