@@ -23,6 +23,7 @@ func TestTips(t *testing.T) {
 		`Operation cannot be fulfilled on foos.example.com "a": the object has been modified; please apply your changes to the latest`: "queued again",
 		`Deployment.apps "a" is invalid: spec.template.metadata.labels: Invalid value: selector does not match template labels`:        "match the labels",
 		`expected 2, found 0`: "",
+		"the server could not find the requested resource (get pods)\nto match error\n    list pods": "",
 	} {
 		got := (&Finding{Found: found}).Tip()
 		if (got == "") != (means == "") || !strings.Contains(strings.ToLower(got), strings.ToLower(means)) {
