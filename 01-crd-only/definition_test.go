@@ -85,15 +85,15 @@ func copyDefinition(group string) *unstructured.Unstructured {
 	definition := readDefinition()
 	definition.SetName("flighttickets." + group)
 	set(definition, group, "spec", "group")
-	// Two kinds of one short name would get in each other's way.
+	// Two kinds with the same short name would conflict.
 	unstructured.RemoveNestedField(definition.Object, "spec", "names", "shortNames")
 	unstructured.RemoveNestedField(definition.Object, "spec", "names", "categories")
 	return definition
 }
 
-// apply creates an object of a definition that is only just installed. The API
-// server delays a plain create by 2 seconds then; it allows for other API servers
-// of the cluster, which may not have heard of the definition yet.
+// apply creates an object of a kind that was defined a moment ago. The API server
+// would delay a plain create by 2 seconds, because other API servers of the cluster
+// may not know the definition yet.
 func apply(ctx context.Context, object *unstructured.Unstructured, options ...client.ApplyOption) error {
 	configuration := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
 	return cluster.Client.Apply(ctx, configuration, append(options, client.FieldOwner("crdonly"))...)

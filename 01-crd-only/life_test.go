@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// quietTime is how long a spec looks for something that must not happen.
+// quietTime is how long a spec checks that something does not happen.
 const quietTime = time.Second
 
 var _ = Describe("the life of tickets", func() {

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// offline does with tickets what the API server does with them, by its code but without one. The tests that use it tell within a
-// second what is wrong with a definition; the specs show that an API server agrees.
+// offline runs the API server's own code on tickets, without a server. The tests that use it find a mistake in a definition
+// within a second; the specs show that a real API server agrees.
 type offline map[string]servedVersion
 
 // servedVersion is the schema of a version, in the forms in which the API server uses it.
@@ -55,7 +55,7 @@ func readOffline(ctx context.Context) (offline, error) {
 	}
 	var problems []string
 	for _, problem := range definitions.ValidateCustomResourceDefinition(ctx, checked) {
-		// The status is the API server's own.
+		// The API server writes the status itself.
 		if !strings.HasPrefix(problem.Field, "status.") {
 			problems = append(problems, problem.Error())
 		}

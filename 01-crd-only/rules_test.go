@@ -248,7 +248,7 @@ func expectDescribed(t *testing.T, schema apiextensionsv1.JSONSchemaProps, path 
 	}
 }
 
-// ticketWith is a valid ticket, some of whose fields are others.
+// ticketWith returns a valid ticket with some fields replaced.
 func ticketWith(fields map[string]any) *unstructured.Unstructured {
 	spec := map[string]any{"from": "ZRH", "to": "FCO", "number": int64(2)}
 	maps.Copy(spec, fields)

@@ -17,9 +17,9 @@ import (
 // conversionSample shows a ticket as it is created, as it is read in v2, and as v1 has it after a client has written it in v2.
 const conversionSample = "config/samples/conversion/seat-given-back.yaml"
 
-// With conversion None the API server changes apiVersion and nothing else. What
-// the other version calls by another name is lost to its readers, and lost for
-// good when they write. Stage 5 has a conversion webhook, which carries it over.
+// With conversion None the API server changes apiVersion and nothing else. A field
+// that has another name in the other version is invisible to its readers, and lost
+// once they write. The conversion webhook of stage 5 carries such fields over.
 var _ = Describe("two versions with conversion None", func() {
 	It("do to a ticket what "+conversionSample+" says", func(ctx SpecContext) {
 		looks, _, err := readObjects(conversionSample)
@@ -75,7 +75,7 @@ func expectLook(number int, look, found *unstructured.Unstructured) {
 	}
 }
 
-// A rule that only one version has could be got round by writing the other.
+// If only one version had the rule, a client could avoid it by writing the other.
 func TestVersionsAreAlike(t *testing.T) {
 	mustRead(t)
 	objects, _, err := readObjects(definitionFile)

@@ -19,7 +19,7 @@ import (
 // containerName is the name of the one container that a Foo asks for.
 const containerName = "foo"
 
-// fooKind is what owner references to Foos hold.
+// fooKind is the kind in owner references to Foos.
 var fooKind = examplev1alpha1.SchemeGroupVersion.WithKind("Foo")
 
 // selectorLabels select the pods of a Foo's Deployment. A selector is immutable, so

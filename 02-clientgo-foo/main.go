@@ -35,7 +35,8 @@ func main() {
 	}
 }
 
-// command is the program without its process: arguments in, an error of one line out.
+// command is main without the process: it takes the arguments, and returns a one-line
+// error.
 func command(ctx context.Context, args []string, output io.Writer) error {
 	flags, err := parseFlags(args, output)
 	if errors.Is(err, flag.ErrHelp) {

@@ -10,7 +10,7 @@ import (
 // Values of the label result.
 const (
 	resultSuccess = "success"
-	// resultRetry is for what is tried again without being a fault, such as a conflict.
+	// resultRetry is for expected errors that are retried, such as a conflict.
 	resultRetry = "retry"
 	resultError = "error"
 )
@@ -23,7 +23,7 @@ var syncDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 	StabilityLevel: metrics.ALPHA,
 }, []string{"result"})
 
-// The registry is the process's, and so is this metric: all runs count into it.
+// The registry belongs to the process, so all runs in it share this metric.
 func init() { legacyregistry.MustRegister(syncDuration) }
 
 func observeSync(result string, begun time.Time) {

@@ -57,7 +57,7 @@ var operator = operatortest.Operator{
 	}},
 }
 
-// runForKit translates the kit's wishes into the controller's options.
+// runForKit runs the controller with the options that the kit asks for.
 func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.RunOptions) error {
 	options := testOptions(wishes.Namespace)
 	if wishes.Resync > 0 {

@@ -51,8 +51,8 @@ type flags struct {
 	commandLine lifecycle.Flags
 }
 
-// parseFlags reads the arguments. It returns flag.ErrHelp after printing the
-// help that was asked for, and else an error of one line.
+// parseFlags reads the arguments. It returns flag.ErrHelp after printing the help, and
+// otherwise a one-line error.
 func parseFlags(args []string, output io.Writer) (flags, error) {
 	f := flags{options: defaultOptions()}
 	set := flag.NewFlagSet(programName, flag.ContinueOnError)

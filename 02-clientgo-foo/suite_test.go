@@ -29,7 +29,7 @@ const (
 	// convergeTimeout bounds how long the controller and the cluster may take for one change.
 	convergeTimeout = 10 * time.Second
 	pollInterval    = 20 * time.Millisecond
-	// quietTime is how long a spec looks for something that must not happen.
+	// quietTime is how long a spec checks that something does not happen.
 	quietTime = time.Second
 )
 
@@ -86,7 +86,7 @@ func newFoo(namespace, name, deploymentName string) *examplev1alpha1.Foo {
 	}
 }
 
-// expectReason waits until the condition Ready has the reason and speaks of the Foo's present generation.
+// expectReason waits until the condition Ready has the reason and describes the Foo's current generation.
 func expectReason(ctx context.Context, foo *examplev1alpha1.Foo, reason string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

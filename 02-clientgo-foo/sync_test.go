@@ -81,7 +81,8 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	tests := map[string]struct {
 		err error
-		// wantExpected: tried again without a word. wantRefusal: reported in the status. Neither: logged.
+		// wantExpected: retried without an error in the log. wantRefusal: reported in the status.
+		// Neither: logged.
 		wantExpected, wantRefusal bool
 	}{
 		"someone else has changed it":           {err: apierrors.NewConflict(deployments, "web", errors.New("changed")), wantExpected: true},

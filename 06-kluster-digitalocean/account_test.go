@@ -20,7 +20,8 @@ func strangersAccount(namespace string) (account *doks.Emulator, token string) {
 	return clouds.of(name), tokenFor(name)
 }
 
-// expectCredentials waits until the token is not used, for a reason.
+// expectCredentials waits until the condition CredentialsReady is False with the
+// reason.
 func expectCredentials(ctx context.Context, kluster *klusterv1alpha1.Kluster, reason string) *metav1.Condition {
 	GinkgoHelper()
 	ready := expectReason(ctx, kluster, reason)
@@ -28,7 +29,7 @@ func expectCredentials(ctx context.Context, kluster *klusterv1alpha1.Kluster, re
 	return ready
 }
 
-// expectKept looks for a while whether a Kluster goes though it must not.
+// expectKept checks for a while that a Kluster is not deleted.
 func expectKept(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	consistently(ctx, func(g Gomega) {

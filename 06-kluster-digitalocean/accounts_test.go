@@ -54,7 +54,7 @@ func readOnlyTokenFor(namespace string) string { return "dop-v1-reader-of-" + na
 // clusterTokenFor is a third token of the same account, which may not ask whose it is.
 func clusterTokenFor(namespace string) string { return "dop-v1-narrow-of-" + namespace }
 
-// teamOf is what tells a namespace's account from the others.
+// teamOf is the identity of a namespace's account.
 func teamOf(namespace string) string {
 	return uuid.NewSHA1(uuid.NameSpaceDNS, []byte(namespace)).String()
 }
@@ -69,7 +69,7 @@ func (a *accounts) of(namespace string) *doks.Emulator {
 	return a.known[namespace]
 }
 
-// open makes the account of a namespace that is not like the others.
+// open makes a namespace's account with options of its own.
 func (a *accounts) open(namespace string, change func(*doks.Options)) *doks.Emulator {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -112,7 +112,8 @@ func (a *accounts) ServeHTTP(writer http.ResponseWriter, request *http.Request) 
 	a.of(namespace).ServeHTTP(writer, request)
 }
 
-// answer lets a function answer requests in the emulator's place: those for which it returns true.
+// answer lets a function answer requests in place of the emulator: those for which it returns
+// true.
 func (a *accounts) answer(namespace string, answer func(http.ResponseWriter, *http.Request) bool) (restore func()) {
 	set := func(answer func(http.ResponseWriter, *http.Request) bool) {
 		a.mu.Lock()

@@ -216,7 +216,7 @@ func (a *manyOfAName) Create(ctx context.Context, owner cloud.Owner, spec cloud.
 	return a.CloudProvider.Create(ctx, owner, spec)
 }
 
-// The cluster exists, and is paid for, but nobody has told the operator.
+// The cluster exists, and costs money, but the operator doesn't know of it.
 func TestALostAnswer(t *testing.T) {
 	tests := map[string]doks.Fault{
 		"the connection drops":          creating(doks.FaultDrop, true),

@@ -14,7 +14,7 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// What becomes of the error of a reconcile (see report in status.go):
+// What happens with the error of a reconcile (see report in status.go):
 //
 //	error                          in the status                          the next reconcile
 //	blockedError, terminal         at once                                after requeueAfter, or --retry-interval

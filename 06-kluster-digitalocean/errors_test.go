@@ -64,7 +64,8 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	tests := map[string]struct {
 		err error
-		// wantExpected: tried again without a word. wantRefusal: reported in the status. Neither: logged.
+		// wantExpected: retried without an error in the log. wantRefusal: reported in the status.
+		// Neither: logged.
 		wantExpected, wantRefusal bool
 	}{
 		"another client was faster":             {err: apierrors.NewConflict(secrets, "web", errors.New("changed")), wantExpected: true},

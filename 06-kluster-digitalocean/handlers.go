@@ -78,8 +78,8 @@ func controllingKluster(secret *corev1.Secret) *metav1.OwnerReference {
 	return owner
 }
 
-// objectOf returns what an event is about, nil if that is no T. When a watch
-// missed a deletion, the last known state comes wrapped in a tombstone.
+// objectOf returns the object of an event, nil if it is no T. When a watch has missed
+// a deletion, the last known state arrives wrapped in a tombstone.
 func objectOf[T any](object any) T {
 	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = tombstone.Obj

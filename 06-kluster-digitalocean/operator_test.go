@@ -59,7 +59,7 @@ func pools(count int64, name string) []any {
 	return []any{map[string]any{"name": name, "size": "s-2vcpu-4gb", "count": count}}
 }
 
-// hideChance removes what chance and the time of day decide.
+// hideChance removes what is random or depends on the time.
 func hideChance(object *unstructured.Unstructured) {
 	switch object.GetKind() {
 	case "Secret":
@@ -83,7 +83,7 @@ func hideChance(object *unstructured.Unstructured) {
 	}
 }
 
-// runForKit translates the kit's wishes into the operator's options.
+// runForKit runs the operator with the options that the kit asks for.
 func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.RunOptions) error {
 	options := testOptions(wishes.Namespace)
 	if wishes.Resync > 0 {

@@ -109,7 +109,7 @@ func kubeconfigFor(t *testing.T, address string) string {
 	return file
 }
 
-// unusedAddress is one that nothing listens on.
+// unusedAddress returns an address that nothing listens on.
 func unusedAddress(t *testing.T) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())

@@ -179,7 +179,7 @@ func refuseSecretPatches(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// dieAfterRelease makes an operator do nothing more once it has taken a finalizer off a Secret.
+// dieAfterRelease stops an operator once it has removed a finalizer from a Secret.
 func dieAfterRelease() func(http.RoundTripper) http.RoundTripper {
 	var dead atomic.Bool
 	return func(next http.RoundTripper) http.RoundTripper {

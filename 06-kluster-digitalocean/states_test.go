@@ -131,7 +131,7 @@ var _ = Describe("a Kluster stays Ready, without a word, while the cloud", func(
 	)
 })
 
-// replaceMachine is what the cloud does with a machine that is ill.
+// replaceMachine replaces a machine, as the cloud does when one is broken.
 func replaceMachine(ctx context.Context, namespace, pool string) {
 	GinkgoHelper()
 	node := clouds.of(namespace).Clusters()[0].NodePools[0].Nodes[0]

@@ -29,7 +29,7 @@ const (
 	// convergeTimeout bounds how long the operator and the cloud may take for one change.
 	convergeTimeout = 15 * time.Second
 	checkInterval   = 20 * time.Millisecond
-	// quietTime is how long a spec looks for something that must not happen. By then an operator with
+	// quietTime is how long a spec checks that something does not happen. By then an operator with
 	// testOptions has looked at a cluster more than once, and tried again what has failed.
 	quietTime = 500 * time.Millisecond
 
@@ -134,7 +134,7 @@ func consistently(ctx context.Context, check func(Gomega)) {
 	Consistently(check).WithContext(ctx).WithTimeout(quietTime).WithPolling(checkInterval).Should(Succeed())
 }
 
-// expectReason waits until the condition Ready has the reason and speaks of the Kluster's present generation.
+// expectReason waits until the condition Ready has the reason and describes the Kluster's current generation.
 func expectReason(ctx context.Context, kluster *klusterv1alpha1.Kluster, reason string) *metav1.Condition {
 	GinkgoHelper()
 	var ready *metav1.Condition
@@ -216,7 +216,7 @@ func requests(account *doks.Emulator, methods ...string) (found []doks.Entry) {
 	return found
 }
 
-// disturb lets requests to an account go wrong.
+// disturb makes requests to an account fail.
 func disturb(account *doks.Emulator, faults ...doks.Fault) {
 	GinkgoHelper()
 	for _, fault := range faults {

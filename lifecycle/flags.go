@@ -47,8 +47,7 @@ func (f *Flags) Validate() error {
 	return nil
 }
 
-// Parse reads the arguments. It returns flag.ErrHelp after printing the help that was asked for, and else an error of one
-// line.
+// Parse reads the arguments. It returns flag.ErrHelp after printing the help, and otherwise a one-line error.
 func Parse(set *flag.FlagSet, args []string, output io.Writer) error {
 	set.SetOutput(io.Discard) // the package would print all flags after each mistake
 	err := set.Parse(args)

@@ -44,7 +44,8 @@ func main() {
 	}
 }
 
-// run is main without the process: arguments in, an error of one line out.
+// run is main without the process: it takes the arguments, and returns a one-line
+// error.
 func run(ctx context.Context, args []string, output io.Writer) error {
 	options := manager.Default()
 	flags := flag.NewFlagSet("guestbook-controller", flag.ContinueOnError)

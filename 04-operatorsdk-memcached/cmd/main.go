@@ -51,7 +51,8 @@ func main() {
 	}
 }
 
-// run is main without the process: arguments in, an error of one line out.
+// run is main without the process: it takes the arguments, and returns a one-line
+// error.
 func run(ctx context.Context, args []string, output io.Writer) error {
 	options := manager.Default()
 	image, err := readEnvironment(&options, os.Getenv)
@@ -114,9 +115,9 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	return nil
 }
 
-// readEnvironment takes what a Deployment says by environment variables; flags override it.
-// The Operator Lifecycle Manager sets WATCH_NAMESPACE, which is empty for all namespaces.
-// The image is for a Memcached whose spec names none.
+// readEnvironment reads the environment variables that a Deployment sets; flags override
+// them. The Operator Lifecycle Manager sets WATCH_NAMESPACE, which is empty for all
+// namespaces. The image is for a Memcached whose spec names none.
 //
 //workshop:step 4.2
 func readEnvironment(options *manager.Options, getenv func(string) string) (image string, err error) {

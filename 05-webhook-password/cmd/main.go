@@ -37,7 +37,7 @@ var (
 	version, revision = "unknown", "unknown"
 )
 
-// tellsSecrets is the level from which on client-go logs the bodies of its requests. Zap counts downwards.
+// tellsSecrets is the log level at which client-go begins to log the bodies of its requests. Zap counts downwards.
 const tellsSecrets = zapcore.Level(-8)
 
 func init() {
@@ -54,7 +54,7 @@ func main() {
 	}
 }
 
-// run is main without the process: arguments in, an error of one line out.
+// run is main without the process: it takes the arguments, and returns a one-line error.
 //
 //nolint:gocyclo // it reads from top to bottom, as the main of every kubebuilder project
 func run(ctx context.Context, args []string, output io.Writer) error {

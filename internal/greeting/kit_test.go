@@ -30,7 +30,7 @@ var operator = operatortest.Operator{
 	Values:    map[string][]any{"spec.name": {"Ada", "Grace"}},
 }
 
-// runForKit translates the kit's wishes into the manager's options.
+// runForKit runs the manager with the options that the kit asks for.
 func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.RunOptions) error {
 	options := testOptions(wishes.Namespace, cluster.Scheme)
 	options.Logger = ctrl.LoggerFrom(ctx)

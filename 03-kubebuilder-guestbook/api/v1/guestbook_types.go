@@ -35,7 +35,7 @@ const (
 //workshop:markers 3.3b +kubebuilder:validation
 type Alias string
 
-// The aliases that there are.
+// The possible aliases.
 const (
 	AliasPhone   Alias = "Phone"
 	AliasAddress Alias = "Address"

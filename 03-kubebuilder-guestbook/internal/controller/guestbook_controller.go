@@ -51,7 +51,7 @@ type GuestbookReconciler struct {
 //workshop:step 3.5a
 func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	//workshop:step 3.7
-	// The manager cancels ctx when it stops. Finish what has begun all the same.
+	// The manager cancels ctx when it stops. A call that has begun still finishes.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)
 	//workshop:step 3.7
 	defer cancel()

@@ -88,7 +88,7 @@ func makeSettings(ctx context.Context, writer client.Client, namespace string) e
 	return nil
 }
 
-// runForKit translates the kit's wishes into the manager's options.
+// runForKit runs the manager with the options that the kit asks for.
 func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.RunOptions) error {
 	options := testOptions(wishes.Namespace)
 	if wishes.Resync > 0 {

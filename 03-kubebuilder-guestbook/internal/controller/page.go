@@ -10,7 +10,7 @@ import (
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
 
-// The volumes of a pod, and where it sees them. Its root file system is read-only.
+// The volumes of a pod, and where they are mounted. Its root file system is read-only.
 const (
 	settingsVolume = "settings"
 	pagesVolume    = "pages"

@@ -11,7 +11,7 @@ import (
 
 // readyNames returns the names of the ready pods, longest ready first. The order depends on the
 // pods alone, so every replica of the controller, and each restart, computes the same. The API
-// has times in whole seconds; within one, the names decide.
+// records times in whole seconds; among pods of the same second, the names decide.
 //
 //workshop:step 3.5h
 func readyNames(pods []corev1.Pod) []string {

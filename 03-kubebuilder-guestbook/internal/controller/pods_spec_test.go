@@ -149,7 +149,8 @@ func expectPodsNamed(ctx context.Context, guestbook *webappv1.Guestbook) {
 	})
 }
 
-// waitForNextSecond waits until a new pod can only be ready later than those there are: times are whole seconds.
+// waitForNextSecond waits until a new pod can only be ready later than the present ones: the API records times
+// in whole seconds.
 func waitForNextSecond(ctx context.Context, guestbook *webappv1.Guestbook) {
 	GinkgoHelper()
 	var last time.Time

@@ -150,8 +150,8 @@ func newAccount(ctx context.Context, namespace, name string) (token string) {
 	return request.Status.Token
 }
 
-// waitForRight waits until the API server lets a user get the metrics:
-// the metrics server remembers a no for half a minute.
+// waitForRight waits until the API server lets a user get the metrics: the metrics
+// server remembers a refusal for half a minute.
 func waitForRight(ctx context.Context, user string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
@@ -189,7 +189,7 @@ func request(ctx context.Context, url, token string) (status int, body string, e
 	return response.StatusCode, string(content), err
 }
 
-// freeAddress is one that nothing listened on a moment ago.
+// freeAddress returns an address that nothing listened on a moment ago.
 func freeAddress() string {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -32,7 +32,7 @@ const (
 	// convergeTimeout bounds how long the controller and the cluster may take for one change.
 	convergeTimeout = 20 * time.Second
 	pollInterval    = 20 * time.Millisecond
-	// quietTime is how long a spec looks for something that must not happen.
+	// quietTime is how long a spec checks that something does not happen.
 	quietTime = 400 * time.Millisecond
 
 	revisionAnnotation = "webapp.my.domain/revision"
@@ -46,7 +46,7 @@ func testOptions(namespaces ...string) manager.Options {
 	return options
 }
 
-// managerOptions are those of a manager as in cmd/main.go.
+// managerOptions returns the options that cmd/main.go sets.
 func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
 	return options.ForManager(ctx, ctrl.Options{
 		Scheme:           scheme,
@@ -127,7 +127,7 @@ func changePage(ctx context.Context, settings *corev1.ConfigMap, page string) {
 	Expect(cluster.Client.Patch(ctx, settings, change)).To(Succeed())
 }
 
-// expectReason waits until the condition Ready has the reason and speaks of the Guestbook's present generation.
+// expectReason waits until the condition Ready has the reason and describes the Guestbook's current generation.
 func expectReason(ctx context.Context, guestbook *webappv1.Guestbook, reason string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
@@ -144,13 +144,13 @@ func readyCondition(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook
 	return meta.FindStatusCondition(guestbook.Status.Conditions, webappv1.ConditionReady)
 }
 
-// eventually tries until the expectations hold.
+// eventually retries until the expectations are met.
 func eventually(ctx context.Context, expectations func(Gomega)) {
 	GinkgoHelper()
 	Eventually(expectations).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).Should(Succeed())
 }
 
-// consistently looks for a while at what must hold all the time.
+// consistently checks for a while what must always be true.
 func consistently(ctx context.Context, expectations func(Gomega)) {
 	GinkgoHelper()
 	Consistently(expectations).WithContext(ctx).WithTimeout(quietTime).WithPolling(pollInterval).Should(Succeed())

@@ -48,7 +48,7 @@ func (r *GuestbookReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// CacheByObject says which objects the manager's cache holds, and what of them.
+// CacheByObject says which objects the manager's cache holds, and which parts of them.
 //
 //workshop:step 3.7
 func CacheByObject() map[client.Object]cache.ByObject {
@@ -58,7 +58,7 @@ func CacheByObject() map[client.Object]cache.ByObject {
 	}
 }
 
-// configMapOf is what the index has of a Guestbook.
+// configMapOf returns the name under which a Guestbook is indexed.
 //
 //workshop:step 3.6b
 func configMapOf(object client.Object) []string {

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// holdFinalizer keeps an object that is deleted until the spec takes it off.
+// holdFinalizer keeps a deleted object until the spec removes it.
 const holdFinalizer = "test.example.com/hold"
 
 var _ = Describe("a deleted Memcached", func() {
@@ -255,7 +255,7 @@ func writesSince(tap *traffic.Tap, index int) []string {
 	return writes
 }
 
-// releaseHold takes the spec's own finalizer off, and waits for the end.
+// releaseHold removes the spec's own finalizer, and waits until the object is gone.
 func releaseHold(ctx context.Context, memcached *cachev1alpha1.Memcached) {
 	GinkgoHelper()
 	patch(ctx, memcached, `{"metadata":{"finalizers":null}}`)

@@ -24,7 +24,8 @@ const (
 	containerName = "memcached"
 	// portName is the port that memcached listens on, in the pods and in the Service.
 	portName = "memcached"
-	// user is that of the official image, by its number: a name can't be checked against root.
+	// user is the ID of the official image's user. The kubelet can't tell by a name that a
+	// user is not root.
 	user = 11211
 
 	// revisionAnnotation, on the pods and their template, is the revision that they were created from.

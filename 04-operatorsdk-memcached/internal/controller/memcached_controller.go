@@ -50,7 +50,7 @@ type MemcachedReconciler struct {
 // Reconcile reconciles one Memcached. It reads the cache, writes only what
 // differs, and may be called any number of times.
 func (r *MemcachedReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	// The manager cancels ctx when it stops. Finish what has begun all the same.
+	// The manager cancels ctx when it stops. A call that has begun still finishes.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)
 	defer cancel()
 

@@ -86,7 +86,7 @@ func hidePodNames(object *unstructured.Unstructured) {
 	}
 }
 
-// runForKit translates the kit's wishes into the manager's options.
+// runForKit runs the manager with the options that the kit asks for.
 func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.RunOptions) error {
 	options := testOptions(wishes.Namespace)
 	if wishes.Resync > 0 {

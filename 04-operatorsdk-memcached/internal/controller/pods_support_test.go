@@ -18,7 +18,7 @@ import (
 // startingImage is one whose container never gets further by itself, see testdata/stages.yaml.
 const startingImage = "registry.test/waiting:ContainerCreating"
 
-// needSimulatedPods skips a spec that decides how pods behave, where a real kubelet may.
+// needSimulatedPods skips a spec that decides how pods behave, if real kubelets do that.
 func needSimulatedPods() {
 	GinkgoHelper()
 	if strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true") {

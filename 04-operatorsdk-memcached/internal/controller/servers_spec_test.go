@@ -32,7 +32,7 @@ var _ = Describe("the probes", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// statusOf is what a GET of the URL is answered with.
+// statusOf returns the status of a GET of the URL.
 func statusOf(ctx context.Context, url string) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -46,7 +46,7 @@ func statusOf(ctx context.Context, url string) (int, error) {
 	return response.StatusCode, nil
 }
 
-// freeAddress is one that nothing listened on a moment ago.
+// freeAddress returns an address that nothing listened on a moment ago.
 func freeAddress() string {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -31,7 +31,7 @@ const (
 	// convergeTimeout bounds how long the operator and the cluster may take for one change.
 	convergeTimeout = 20 * time.Second
 	pollInterval    = 20 * time.Millisecond
-	// quietTime is how long a spec looks for something that must not happen.
+	// quietTime is how long a spec checks that something does not happen.
 	quietTime = 400 * time.Millisecond
 
 	revisionAnnotation = "cache.example.com/revision"
@@ -45,7 +45,7 @@ func testOptions(namespaces ...string) manager.Options {
 	return options
 }
 
-// managerOptions are those of a manager as in cmd/main.go.
+// managerOptions returns the options that cmd/main.go sets.
 func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
 	return options.ForManager(ctx, ctrl.Options{
 		Scheme:           scheme,
@@ -143,13 +143,13 @@ func patch(ctx context.Context, object client.Object, format string, values ...a
 	Expect(cluster.Client.Patch(ctx, object, change)).To(Succeed())
 }
 
-// eventually tries until the expectations hold.
+// eventually retries until the expectations are met.
 func eventually(ctx context.Context, expectations func(Gomega)) {
 	GinkgoHelper()
 	Eventually(expectations).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).Should(Succeed())
 }
 
-// consistently looks for a while at what must hold all the time.
+// consistently checks for a while what must always be true.
 func consistently(ctx context.Context, expectations func(Gomega)) {
 	GinkgoHelper()
 	Consistently(expectations).WithContext(ctx).WithTimeout(quietTime).WithPolling(pollInterval).Should(Succeed())
@@ -178,7 +178,7 @@ func broken(available, reason string) conditions {
 	return newConditions(available, "False "+reason, "True "+reason)
 }
 
-// expectConditions waits until the conditions are those given and speak of the Memcached's present generation.
+// expectConditions waits until the conditions are those given and describe the Memcached's current generation.
 func expectConditions(ctx context.Context, memcached *cachev1alpha1.Memcached, want conditions) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
@@ -232,14 +232,14 @@ func podsOf(ctx context.Context, g Gomega, memcached *cachev1alpha1.Memcached) [
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
-// exists tells whether the API server has the object, which it fetches.
+// exists fetches the object, and tells whether the API server has it.
 func exists(ctx context.Context, g Gomega, object client.Object) bool {
 	err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 	g.Expect(client.IgnoreNotFound(err)).To(Succeed())
 	return err == nil
 }
 
-// expectGone waits until the API server has the object no more.
+// expectGone waits until the object is gone from the API server.
 func expectGone(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {

@@ -46,7 +46,7 @@ func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager, options control
 		Complete(r)
 }
 
-// CacheByObject says which objects the manager's cache holds, and what of them.
+// CacheByObject says which objects the manager's cache holds, and which parts of them.
 func CacheByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Pod{}: {Transform: keepEssentials, Label: labels.SelectorFromSet(labels.Set{managedByLabel: controllerName})},

@@ -18,7 +18,7 @@ var _ = Describe("the writes", func() {
 		memcached := newMemcached(namespace, "frugal", 1)
 		create(ctx, memcached)
 		expectConditions(ctx, memcached, converged)
-		consistently(ctx, func(g Gomega) { // the rest is silence
+		consistently(ctx, func(g Gomega) { // and nothing else
 			writes := writesSince(tap, 0)
 			g.Expect(writes[:3]).To(Equal([]string{"patch memcacheds.cache.example.com", "create deployments.apps", "create services"}), "the finalizer first")
 			g.Expect(writes[3:]).To(HaveEach(statusPatch))

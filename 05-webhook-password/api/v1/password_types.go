@@ -32,12 +32,12 @@ type PasswordSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="spec.secretName must be a DNS subdomain: lower case letters, digits, '-' and '.'"
 	SecretName string `json:"secretName,omitempty"`
 
-	// Policy is what the password must be like. Another policy makes another password.
+	// Policy is what the password must be like. A change of it makes a new password.
 	// +optional
 	// +kubebuilder:default={}
 	Policy PasswordPolicy `json:"policy,omitzero"`
 
-	// Rotation says when another password takes its place; never if it is left out.
+	// Rotation says when a new password replaces the current one; never if it is left out.
 	// +optional
 	Rotation *Rotation `json:"rotation,omitempty"`
 }
@@ -72,7 +72,8 @@ type PasswordPolicy struct {
 	// +kubebuilder:validation:Enum=Mixed;Lower
 	Case LetterCase `json:"case,omitempty"`
 
-	// Repeat says whether a character may be there twice. Forbidding it makes a password weaker, but some systems ask for it.
+	// Repeat says whether a character may occur more than once. Forbidding it makes a password weaker, but some systems ask
+	// for it.
 	// +optional
 	// +kubebuilder:default=Allowed
 	//workshop:markers 5.1a
@@ -94,7 +95,7 @@ type Requirement struct {
 	Count *int32 `json:"count,omitempty"`
 }
 
-// CharacterClass is a set of characters that are no letters.
+// CharacterClass is a set of characters other than letters.
 type CharacterClass string
 
 // The classes of characters.
@@ -143,7 +144,7 @@ const ConditionReady = "Ready"
 const (
 	// ReasonGenerated: the Secret holds a password as the policy asks.
 	ReasonGenerated = "Generated"
-	// ReasonImpossible: no password is like the policy asks. Only another spec helps.
+	// ReasonImpossible: no password can meet the policy. Only another spec helps.
 	ReasonImpossible = "Impossible"
 	// ReasonNameChanged: the spec names another Secret than the one that the Password has. Change
 	// the name back, or delete that Secret.
@@ -172,7 +173,7 @@ type PasswordStatus struct {
 	// +optional
 	State string `json:"state,omitempty"`
 
-	// ObservedGeneration is the metadata.generation that the rest of the status speaks of.
+	// ObservedGeneration is the metadata.generation that the rest of the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -180,15 +181,16 @@ type PasswordStatus struct {
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 
-	// LastRotated is when the present password was made.
+	// LastRotated is when the current password was made.
 	// +optional
 	LastRotated *metav1.Time `json:"lastRotated,omitempty"`
 
-	// NextRotation is when the present password will be replaced, if no other reason comes before.
+	// NextRotation is when the current password will be replaced, unless another reason comes
+	// first.
 	// +optional
 	NextRotation *metav1.Time `json:"nextRotation,omitempty"`
 
-	// Fingerprint changes with the password. Nothing about the password can be learnt from it.
+	// Fingerprint changes with the password. It reveals nothing about the password.
 	// +optional
 	Fingerprint string `json:"fingerprint,omitempty"`
 
@@ -215,11 +217,11 @@ type Password struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// Spec is what is wanted. Written by users.
+	// Spec is the desired state. Written by users.
 	// +optional
 	// +kubebuilder:default={}
 	Spec PasswordSpec `json:"spec,omitzero"`
-	// Status is what was found. Written by the operator.
+	// Status is the observed state. Written by the operator.
 	// +optional
 	Status PasswordStatus `json:"status,omitzero"`
 }

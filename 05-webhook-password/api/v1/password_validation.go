@@ -74,7 +74,7 @@ func (r *Rotation) EffectiveAfter() time.Duration {
 	return max(after, minRotation)
 }
 
-// oneOf returns what is wrong with a value that is not supported. If "" is supported, the field may be left out.
+// oneOf returns the problem of a value that is not supported. If "" is supported, the field may be left out.
 func oneOf[T ~string](path *field.Path, value T, supported ...T) field.ErrorList {
 	if slices.Contains(supported, value) {
 		return nil

@@ -12,12 +12,13 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// An object is converted from one version to the other and back many times in
-// its life, and must come back as it was. What the other version can't say is kept
-// in an annotation: the whole spec, and only if it would not come back without.
+// An object is converted from one version to the other and back many times in its
+// life, and must come back as it was. What the other version can't express is kept in
+// an annotation: the whole spec, and only if it would otherwise not come back.
 //
-// Two things can be lost, by a client of v1alpha1 that writes. If it changes a field of the policy, the policy of v1 is made
-// anew from what v1alpha1 can say. If it replaces the object without the annotations, rotation and secretName go with them.
+// Two things can be lost, by a client of v1alpha1 that writes. If it changes a field of the policy, the policy of v1 is
+// rebuilt from what v1alpha1 can express. If it replaces the object without the annotations, rotation and secretName go with
+// them.
 const (
 	// hubSpecAnnotation is on objects of this version, and holds a spec of v1.
 	hubSpecAnnotation = "secret.example.com/v1-spec"
@@ -111,9 +112,9 @@ func hubSpec(spec PasswordSpec) secretv1.PasswordSpec {
 	return secretv1.PasswordSpec{Policy: policy}
 }
 
-// spokeSpec says in this version what a spec of v1 says, as far as it can. The
-// counts are always written: left out, they would be defaults. A spec from an annotation may be invalid: of a class that
-// is there twice, the first counts, and any letter case but Mixed becomes small letters.
+// spokeSpec says in this version what a spec of v1 says, as far as it can. The counts are always written: left out, they
+// would be defaults. A spec from an annotation may be invalid: of a class that occurs twice, the first counts, and any
+// letter case but Mixed becomes small letters.
 //
 //workshop:step 5.12a
 func spokeSpec(spec secretv1.PasswordSpec) PasswordSpec {

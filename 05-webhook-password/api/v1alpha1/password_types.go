@@ -33,12 +33,12 @@ type PasswordSpec struct {
 	// +kubebuilder:validation:Maximum=128
 	Symbols *int32 `json:"symbols,omitempty"`
 
-	// CaseSensitive allows capital letters beside small ones.
+	// CaseSensitive allows capital letters as well as small ones.
 	// +optional
 	// +kubebuilder:default=true
 	CaseSensitive *bool `json:"caseSensitive,omitempty"`
 
-	// DisallowRepeat lets no character be there twice.
+	// DisallowRepeat lets no character occur more than once.
 	// +optional
 	DisallowRepeat bool `json:"disallowRepeat,omitempty"`
 }
@@ -49,7 +49,7 @@ type PasswordStatus struct {
 	// +optional
 	State string `json:"state,omitempty"`
 
-	// ObservedGeneration is the metadata.generation that the rest of the status speaks of.
+	// ObservedGeneration is the metadata.generation that the rest of the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -57,15 +57,16 @@ type PasswordStatus struct {
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 
-	// LastRotated is when the present password was made.
+	// LastRotated is when the current password was made.
 	// +optional
 	LastRotated *metav1.Time `json:"lastRotated,omitempty"`
 
-	// NextRotation is when the present password will be replaced, if no other reason comes before.
+	// NextRotation is when the current password will be replaced, unless another reason comes
+	// first.
 	// +optional
 	NextRotation *metav1.Time `json:"nextRotation,omitempty"`
 
-	// Fingerprint changes with the password. Nothing about the password can be learnt from it.
+	// Fingerprint changes with the password. It reveals nothing about the password.
 	// +optional
 	Fingerprint string `json:"fingerprint,omitempty"`
 
@@ -87,11 +88,11 @@ type Password struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// Spec is what is wanted. Written by users.
+	// Spec is the desired state. Written by users.
 	// +optional
 	// +kubebuilder:default={}
 	Spec PasswordSpec `json:"spec,omitzero"`
-	// Status is what was found. Written by the operator.
+	// Status is the observed state. Written by the operator.
 	// +optional
 	Status PasswordStatus `json:"status,omitzero"`
 }

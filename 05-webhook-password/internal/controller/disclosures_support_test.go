@@ -27,8 +27,8 @@ const (
 	inMetrics  = "the metrics"
 )
 
-// disclosures are everything that the operators of the suite let others see, and
-// what is secret about it. The zero value is ready to use.
+// disclosures are everything that the suite's operators have made visible, and the
+// secrets to look for in it. The zero value is ready to use.
 type disclosures struct {
 	mu sync.Mutex
 	// texts are what was seen, by where it was.
@@ -61,7 +61,7 @@ func (d *disclosures) keep(value []byte, description string) {
 	}
 }
 
-// knows reports whether the value is one to be searched for.
+// knows reports whether the suite searches for the value.
 func (d *disclosures) knows(value []byte) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 	"example.com/operator-workshop/manager"
 )
 
-// managerOptions are those of a manager as in cmd/main.go, but for the webhooks, which the suite serves.
+// managerOptions returns the options that cmd/main.go sets, without the webhooks, which the suite
+// serves.
 func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
 	return options.ForManager(ctx, ctrl.Options{
 		Scheme:           scheme,

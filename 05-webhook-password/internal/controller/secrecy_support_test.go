@@ -25,8 +25,8 @@ import (
 // the bodies of its requests, and so Secrets.
 const logLevel = 7
 
-// least is what a run of all specs discloses at least, and how many secrets it has. Most of it
-// comes of the shared tests. A search that sees less looks in the wrong place.
+// least is how many texts and secrets a run of all specs has at least, most of them from the
+// shared tests. A search that sees fewer looks in the wrong place.
 var least = map[string]int{inLog: 3000, inEvent: 150, inPassword: 300, inMetadata: 200, inMetrics: 50}
 
 const leastSecrets = 250
@@ -102,7 +102,7 @@ func noteMetrics() {
 	}
 }
 
-// expectSecrecy looks for all that is secret in all that is not.
+// expectSecrecy searches everything public for every secret.
 func expectSecrecy() {
 	GinkgoHelper()
 	noteMetrics()

@@ -140,7 +140,7 @@ func (c oneSecret) List(_ context.Context, list client.ObjectList, _ ...client.L
 	return nil
 }
 
-// A reason that nothing uses would be a promise that is not kept.
+// The API promises every reason that it declares, so each must be used.
 func TestEveryReasonIsUsed(t *testing.T) {
 	g := NewWithT(t)
 	impossible, taken, replaced := storedPassword(), sealedSecret(t), sealedSecret(t)

@@ -15,8 +15,8 @@ import (
 	"example.com/operator-workshop/05-webhook-password/internal/generator"
 )
 
-// What a Secret says about its password. All of it is written together with the
-// password, so that no crash can separate them.
+// What a Secret records about its password. It is written together with the password,
+// so that no crash can separate them.
 const (
 	// policyAnnotation describes the policy that the password was made for.
 	policyAnnotation = "secret.example.com/policy"

@@ -29,12 +29,12 @@ const (
 	// convergeTimeout bounds how long the operator and the cluster may take for one change.
 	convergeTimeout = 20 * time.Second
 	pollInterval    = 20 * time.Millisecond
-	// quietTime is how long a spec looks for something that must not happen.
+	// quietTime is how long a spec checks that something does not happen.
 	quietTime = 400 * time.Millisecond
 
 	// withoutWebhooksLabel is on namespaces whose requests no webhook sees.
 	withoutWebhooksLabel = "test.example.com/without-webhooks"
-	// blockingFinalizer keeps an object that is deleted until the spec takes it off.
+	// blockingFinalizer keeps a deleted object until the spec removes it.
 	blockingFinalizer = "test.example.com/hold"
 )
 
@@ -211,14 +211,14 @@ func getSecret(ctx context.Context, g Gomega, namespace, name string) *corev1.Se
 
 func passwordIn(secret *corev1.Secret) string { return string(secret.Data["password"]) }
 
-// exists tells whether the API server has the object, which it fetches.
+// exists fetches the object, and tells whether the API server has it.
 func exists(ctx context.Context, g Gomega, object client.Object) bool {
 	err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 	g.Expect(client.IgnoreNotFound(err)).To(Succeed())
 	return err == nil
 }
 
-// expectGone waits until the API server has the object no more.
+// expectGone waits until the object is gone from the API server.
 func expectGone(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {

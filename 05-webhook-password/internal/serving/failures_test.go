@@ -84,7 +84,8 @@ func callFailed(reason string) string {
 	return "failed to call webhook: " + reason
 }
 
-// register makes the API server ask the URL about each new Password, for a second at most.
+// register makes the API server call the URL for each new Password, with a timeout of a
+// second.
 func register(ctx context.Context, url string, bundle []byte, policy admissionregistrationv1.FailurePolicyType) {
 	GinkgoHelper()
 	deregister(ctx)

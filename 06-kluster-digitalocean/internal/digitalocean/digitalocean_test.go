@@ -66,7 +66,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// slowly lets changes take long enough to be seen.
+// slowly makes changes take long enough to be seen.
 func slowly(options *doks.Options) {
 	options.ProvisionTime, options.DeleteTime = 30*time.Millisecond, 60*time.Millisecond
 }
@@ -293,7 +293,7 @@ func TestIdentityIsTheTeams(t *testing.T) {
 	}
 }
 
-// answering is the account of a cloud that says the same to everything.
+// answering returns the account of a cloud that gives every request the same answer.
 func answering(t *testing.T, body string) *digitalocean.Account {
 	t.Helper()
 	return serving(t, func(writer http.ResponseWriter, _ *http.Request) {
@@ -302,7 +302,7 @@ func answering(t *testing.T, body string) *digitalocean.Account {
 	})
 }
 
-// serving is the account of a cloud of a few lines.
+// serving returns the account of a cloud that a handler implements.
 func serving(t *testing.T, handle http.HandlerFunc) *digitalocean.Account {
 	t.Helper()
 	server := httptest.NewServer(handle)

@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 )
 
-// unintelligible is the error for a successful answer without a cluster.
+// unintelligible is the error for a success that has no cluster in it.
 var unintelligible = &cloud.Error{Problem: cloud.Unavailable, Message: "the answer holds no cluster"}
 
 // do sends a request and decodes the answer into result, unless that is nil. It returns a *cloud.Error if the API answers

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Cluster is where an example works.
+// Cluster is the API server and the namespace that an example uses.
 type Cluster struct {
 	// Config says where the API server is and who we are there.
 	Config *rest.Config

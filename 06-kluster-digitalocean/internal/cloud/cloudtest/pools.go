@@ -81,7 +81,7 @@ func (p poolTest) run(t *testing.T, world World) {
 	g.Expect(changed).To(gomega.BeFalse(), "what is done already stays as it is")
 }
 
-// wishes are what can be asked of pools. With autoscale the count is the cloud's to choose.
+// wishes are changes to pools. With autoscale, the cloud chooses the count.
 func wishes(pools []cloud.Pool) []cloud.Pool {
 	asked := slices.Clone(pools)
 	for i := range asked {

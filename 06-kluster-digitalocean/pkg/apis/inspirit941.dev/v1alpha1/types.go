@@ -118,10 +118,10 @@ type Kluster struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is wanted. Written by users.
+	// Spec is the desired state. Written by users.
 	// +required
 	Spec KlusterSpec `json:"spec"`
-	// Status is what was found. Written by the operator.
+	// Status is the observed state. Written by the operator.
 	// +optional
 	Status KlusterStatus `json:"status,omitempty"`
 }
@@ -176,7 +176,7 @@ type KlusterSpec struct {
 
 // TokenSecret names a Secret in the Kluster's own namespace.
 type TokenSecret struct {
-	// Name is the Secret's.
+	// Name is the name of the Secret.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -194,7 +194,7 @@ type TokenSecret struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.autoscale) || has(self.count)",message="a node pool needs a count, unless it has autoscale"
 type NodePool struct {
-	// Name is the pool's, unique in the Kluster.
+	// Name is the pool's name, unique in the Kluster.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=55
@@ -313,7 +313,7 @@ type KlusterStatus struct {
 
 // NodePoolStatus is one pool as the cloud has it.
 type NodePoolStatus struct {
-	// Name is the pool's.
+	// Name is the pool's name.
 	// +required
 	Name string `json:"name"`
 	// ID is the pool's id in the cloud.

@@ -17,9 +17,9 @@ import (
 type KlusterApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// Spec is what is wanted. Written by users.
+	// Spec is the desired state. Written by users.
 	Spec *KlusterSpecApplyConfiguration `json:"spec,omitempty"`
-	// Status is what was found. Written by the operator.
+	// Status is the observed state. Written by the operator.
 	Status *KlusterStatusApplyConfiguration `json:"status,omitempty"`
 }
 

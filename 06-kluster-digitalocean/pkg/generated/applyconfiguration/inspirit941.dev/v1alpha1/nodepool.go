@@ -9,7 +9,7 @@ package v1alpha1
 //
 // NodePool is a group of machines of one size.
 type NodePoolApplyConfiguration struct {
-	// Name is the pool's, unique in the Kluster.
+	// Name is the pool's name, unique in the Kluster.
 	Name *string `json:"name,omitempty"`
 	// Size is the slug of the machines' size, such as "s-2vcpu-4gb". DigitalOcean can't change it.
 	Size *string `json:"size,omitempty"`

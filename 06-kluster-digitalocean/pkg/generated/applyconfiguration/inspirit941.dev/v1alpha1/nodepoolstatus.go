@@ -9,7 +9,7 @@ package v1alpha1
 //
 // NodePoolStatus is one pool as the cloud has it.
 type NodePoolStatusApplyConfiguration struct {
-	// Name is the pool's.
+	// Name is the pool's name.
 	Name *string `json:"name,omitempty"`
 	// ID is the pool's id in the cloud.
 	ID *string `json:"id,omitempty"`

@@ -9,7 +9,7 @@ package v1alpha1
 //
 // TokenSecret names a Secret in the Kluster's own namespace.
 type TokenSecretApplyConfiguration struct {
-	// Name is the Secret's.
+	// Name is the name of the Secret.
 	Name *string `json:"name,omitempty"`
 	// Key is the key in the Secret's data.
 	Key *string `json:"key,omitempty"`
