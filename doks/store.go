@@ -41,7 +41,7 @@ func readAccount(path string) (account, error) {
 // checkWritable finds out at the start, not at the first create.
 func checkWritable(path string, fresh account) error { return fresh.write(path) }
 
-// check finds what code that relies on it would fall over.
+// check reports what would make code that relies on the store fail.
 func (a *account) check() error {
 	for _, each := range a.Clusters {
 		if each == nil || each.ID == "" || each.Settings.MaintenancePolicy == nil {

@@ -150,7 +150,7 @@ func (k *kind) create(ctx context.Context) error {
 		return errors.Join(k.foreign(), k.removeFiles(ctx))
 	}
 	if err != nil {
-		// The context may be over; what was begun is removed all the same.
+		// What was begun is removed even if the context has ended.
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), kindRemoveLimit)
 		defer cancel()
 		if errors.Is(err, errInterrupted) {

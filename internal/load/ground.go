@@ -98,9 +98,9 @@ func (g *ground) prepare(ctx context.Context, stage string, resources int) error
 	return g.tryResource(ctx)
 }
 
-// tryResource has the API server check a resource without storing it. It also
-// takes up the 2 s for which the server holds back the first object of a kind
-// that has only just been defined.
+// tryResource makes the API server check a resource without storing it. It also takes
+// up the 2 s for which the server holds back the first object of a kind that has only
+// just been defined.
 func (g *ground) tryResource(ctx context.Context) error {
 	strict := client.FieldValidation(metav1.FieldValidationStrict)
 	if err := g.client.Create(ctx, g.plan.object(1), client.DryRunAll, strict); err != nil {

@@ -16,14 +16,15 @@ type behaviour struct {
 	promise string
 	// advice says what an operator that fails most likely lacks.
 	advice string
-	// needsChild says that the behaviour can't be tried on an operator without Children.
+	// needsChild is true if the behaviour can't be tried on an operator without Children.
 	needsChild bool
 	// after names the behaviour that this one builds upon: where that fails, a failure of this one tells nothing new. Empty for none.
 	after string
-	// alone says that nothing else may run meanwhile in the test process.
+	// alone is true if nothing else may run in the test process meanwhile.
 	alone bool
 	check func(context.Context, *trial.Runner) error
-	// afterAll looks at what the trials of all behaviours have found, once they have ended. Nil if only its own count.
+	// afterAll evaluates the trials of all behaviours, once they have ended. Nil if only the behaviour's own trials
+	// count.
 	afterAll func(*trial.Runner) error
 }
 

@@ -69,7 +69,7 @@ func runDepots(ctx context.Context, config *rest.Config, options operatortest.Ru
 		return err
 	}
 	reconciler := &depotReconciler{Client: manager.GetClient(), recorder: manager.GetEventRecorder("depot-operator"), namespace: options.Namespace}
-	// All children have their Depot's name, and so have those of someone else that are in the way.
+	// All children have their Depot's name, and so do other people's objects that are in the way.
 	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: object.GetName()}}}
 	})
@@ -83,7 +83,7 @@ func runDepots(ctx context.Context, config *rest.Config, options operatortest.Ru
 
 // Reconcile implements reconcile.Reconciler.
 func (r *depotReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout) // what was begun is finished
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout) // a call that has begun still finishes
 	defer cancel()
 	depot := newDepot()
 	if err := r.Get(ctx, request.NamespacedName, depot); err != nil {

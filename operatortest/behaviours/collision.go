@@ -90,7 +90,8 @@ func collide(ctx context.Context, runner *trial.Runner, collision collisionCase,
 	})
 }
 
-// childTemplates are the sample's children as the operator makes them, to be put in its way elsewhere.
+// childTemplates returns the children that the operator makes for the sample, to be put in its way in
+// other namespaces.
 func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*unstructured.Unstructured, err error) {
 	err = runner.Reference(ctx, "the children of the sample", func(ctx context.Context, t *trial.Trial) error {
 		resource := runner.Resource(nil)

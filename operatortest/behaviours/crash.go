@@ -11,7 +11,7 @@ import (
 )
 
 // maxWrites bounds the writes of an operator in one lifecycle. One that has not
-// finished by then does not come to rest.
+// finished by then never comes to rest.
 const maxWrites = 60
 
 var crash = behaviour{

@@ -44,7 +44,7 @@ type crashPoint struct {
 	killed bool
 }
 
-// attach lets the crash point look at the writes of the next operator.
+// attach makes the crash point watch the next operator's writes.
 func (p *crashPoint) attach(operators *supervisor, tap *traffic.Tap) {
 	p.tap, p.namespace = tap, operators.Namespace
 	tap.SetRule(p.decide)
@@ -68,7 +68,7 @@ func (p *crashPoint) struck() bool {
 	return p.killed
 }
 
-// hits counts a write, and tells whether it is the one.
+// hits counts a write, and tells whether it is the target.
 func (p *crashPoint) hits(what string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -75,10 +75,10 @@ func deleteDuringOutage(ctx context.Context, t *trial.Trial) error {
 	return t.WaitGone(ctx, resource, "the world outside could not be reached for a while")
 }
 
-// foreignFinalizer is one that the operator knows nothing of.
+// foreignFinalizer is a finalizer that the operator doesn't know.
 const foreignFinalizer = "someone-else.example.com/finalizer"
 
-// deleteWhileHeld deletes a resource that has someone else's finalizer, too. Once the operator has taken off its own, it must
+// deleteWhileHeld deletes a resource that has someone else's finalizer, too. Once the operator has removed its own, it must
 // leave the resource alone.
 func deleteWhileHeld(ctx context.Context, t *trial.Trial) error {
 	resource := t.Resource(nil)

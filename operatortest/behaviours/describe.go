@@ -21,9 +21,9 @@ import (
 // behaviourTimeout bounds the wait for a behaviour with all its trials, beside those of all other behaviours.
 const behaviourTimeout = 15 * time.Minute
 
-// DescribeOperator makes a spec of each behaviour that every operator must
-// have. Call it where a Describe may stand, with a cluster that the suite starts
-// in its BeforeSuite. The spec of a behaviour is labelled with its name.
+// DescribeOperator defines a spec for each behaviour that every operator must have.
+// Call it where Ginkgo allows a Describe; the suite must start the cluster in its
+// BeforeSuite. The spec of a behaviour is labelled with its name.
 //
 // The trials of all selected behaviours run side by side from the first spec on, and each spec waits for its own.
 func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Cluster) {
@@ -84,7 +84,7 @@ func (b behaviour) leftOut(operator operatortest.Operator) string {
 
 func isNamed(child operatortest.Child) bool { return !child.Generated }
 
-// checkLeftOut returns an error if Operator.LeftOut names what is no behaviour and no part of one, or gives no reason.
+// checkLeftOut returns an error if Operator.LeftOut names neither a behaviour nor a part of one, or gives no reason.
 func checkLeftOut(leftOut map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(leftOut)) {
 		whole, part, isPart := strings.Cut(name, "/")
@@ -119,9 +119,9 @@ type session struct {
 	runner *trial.Runner
 	ctx    context.Context
 	cancel context.CancelFunc
-	// others are the behaviours under way that may run beside each other.
+	// others are the behaviours in progress that may run beside each other.
 	others sync.WaitGroup
-	// results receive what became of the behaviours that were started, by their names.
+	// results receive the outcomes of the behaviours that were started, by name.
 	results map[string]chan error
 	// failed are the behaviours that are known to be lacking.
 	failed []string
@@ -142,7 +142,7 @@ func (s *session) start(b behaviour) {
 	s.others.Go(func() { result <- b.try(s.ctx, s.runner) })
 }
 
-// result waits for what becomes of a behaviour.
+// result waits for the outcome of a behaviour.
 func (s *session) result(ctx context.Context, b behaviour) error {
 	err := s.wait(ctx, b)
 	if err == nil || ctx.Err() != nil {

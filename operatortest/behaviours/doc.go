@@ -46,7 +46,7 @@
 // that. A killed operator is one whose requests all fail from then on; what is
 // left of it in the process can do nothing any more.
 //
-// What is cluster-scoped has the name of the trial's namespace at the end of its own. The operator's lists and watches of
+// Names of cluster-scoped objects end with the name of the trial's namespace. The operator's lists and watches of
 // cluster-scoped resources select those of its trial.
 //
 // Ends are compared as a whole: all resources and children in the namespace and the world

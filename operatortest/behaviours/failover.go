@@ -39,7 +39,8 @@ var failover = behaviour{
 	},
 }
 
-// cutOffFromLease lets nothing of the election pass. The leader ends on its own then, or works no more.
+// cutOffFromLease blocks all requests of the leader election. The leader ends on its own then, or works
+// no more.
 func cutOffFromLease(leader *trial.Instance) error {
 	leader.Stopped = true // it may end
 	leader.Tap.SetRule(func(request traffic.Request) traffic.Action {

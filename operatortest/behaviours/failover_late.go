@@ -13,8 +13,9 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// lateWrite is a write of the leader that is on its way while it vanishes, and arrives when its successor has done other work.
-// The Lease can't prevent that. So the API server must refuse the write, by the resourceVersion in it, or the successor must repair what it did.
+// lateWrite is a write that is still on its way when the leader vanishes, and that arrives after its successor has done other work.
+// The Lease can't prevent that. So the API server must refuse the write, by the resourceVersion in it, or the successor must repair
+// what it did.
 type lateWrite struct {
 	// what completes "a late write …".
 	what string

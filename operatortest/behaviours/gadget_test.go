@@ -51,7 +51,7 @@ func newGadget() *unstructured.Unstructured {
 // Reconcile implements reconcile.Reconciler.
 func (r *gadgetReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if r.flaw != givesUp {
-		// The manager's end cancels ctx: what was begun is finished all the same.
+		// The manager's end cancels ctx: a call that has begun still finishes all the same.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 		defer cancel()

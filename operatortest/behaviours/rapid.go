@@ -50,7 +50,7 @@ func runRapid(seed int64, shrinkTime time.Duration, property func(*rapid.T)) {
 	<-done
 }
 
-// silentTB takes what rapid has to say to a test. The property knows it already.
+// silentTB discards what rapid reports to a test. The property knows it already.
 type silentTB struct{ failed bool }
 
 var _ rapid.TB = (*silentTB)(nil)

@@ -28,7 +28,7 @@ type Options struct {
 	Trial string
 	// Progress is called when a behaviour has ended, in the order of the list. Nil for nothing.
 	Progress func(report.Behaviour)
-	// Words puts the user's names in the place of Go's in what the report says, where the operator is not described in Go. Nil for Go.
+	// Words replaces Go's names in the report by the user's, if the operator is not described in Go. Nil for Go.
 	Words func(text string) string
 }
 
@@ -72,7 +72,8 @@ func behaviourOf(id string) string {
 	return behaviour
 }
 
-// Run tries an operator without Ginkgo. An error says that it could not be tried; what became of the behaviours is in the report.
+// Run tries an operator without Ginkgo. An error says that it could not be tried; the outcomes of the behaviours are in the
+// report.
 func Run(ctx context.Context, operator operatortest.Operator, cluster *testcluster.Cluster, options Options) (*report.Report, error) {
 	if err := options.Check(); err != nil {
 		return nil, err

@@ -22,10 +22,10 @@ import (
 // fieldOwner is the name under which the kit applies definitions.
 const fieldOwner = client.FieldOwner("operatortest")
 
-// DescribeSchema generates the specs of the schema behaviour: the definitions
-// are sound, every sample is accepted, every invalid sample is refused for the
-// reason it names. Call it where a Describe may stand, with a cluster that the
-// suite starts in its BeforeSuite.
+// DescribeSchema generates the specs of the schema behaviour: the definitions are
+// sound, every sample is accepted, every invalid sample is refused for the reason it
+// names. Call it where Ginkgo allows a Describe; the suite must start the cluster in
+// its BeforeSuite.
 func DescribeSchema(operator operatortest.Operator, cluster *testcluster.Cluster) {
 	// The specs take turns in one namespace, for Kubernetes has much to do for each.
 	ginkgo.Describe("the schema", ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {

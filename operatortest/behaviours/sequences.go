@@ -60,7 +60,7 @@ func (j sequence) oneLine() string {
 // passes tells whether the next spec comes before anything could be made of this one.
 func (j sequence) passes(i int) bool { return j.hurried && i > 0 && i < len(j.specs)-1 }
 
-// search is the search for a sequence that ends elsewhere than a new resource does.
+// search is the search for a sequence whose end differs from that of a new resource.
 type search struct {
 	*trial.Runner
 	known *specgen.Specs
@@ -69,7 +69,7 @@ type search struct {
 	// admitted holds what the API server says of a spec, results what became of a
 	// sequence, both by their texts; nil is a success.
 	admitted, results map[string]error
-	// ends holds what new resources end like, by their specs.
+	// ends holds the final states of new resources, by their specs.
 	ends map[string]state.Snapshot
 	// slowest is how long the slowest successful wait took; zero if none did.
 	slowest time.Duration
@@ -238,7 +238,7 @@ func (s *search) arrived(sequence sequence) bool {
 	return judged && err == nil
 }
 
-// end is what a new resource of a spec ends like.
+// end is the final state of a new resource with a spec.
 func (s *search) end(ctx context.Context, spec map[string]any) (state.Snapshot, error) {
 	found, err := s.FreshOf(ctx, s.known, spec)
 	if err != nil {

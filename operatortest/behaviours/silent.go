@@ -32,7 +32,7 @@ var silent = behaviour{
 	},
 }
 
-// silentOnResyncs expects nothing of an operator that sees again what it has seen.
+// silentOnResyncs expects no write on a resync.
 func silentOnResyncs(ctx context.Context, t *trial.Trial) error {
 	operator := t.Start(operatortest.RunOptions{Resync: resync})
 	if _, err := t.Establish(ctx, operator, t.Resource(nil)); err != nil {
@@ -41,7 +41,8 @@ func silentOnResyncs(ctx context.Context, t *trial.Trial) error {
 	return expectSilence(ctx, t, operator, len(operator.Writes()), 2*resync+watchedFor/2, "informers repeat all objects every "+resync.String())
 }
 
-// silentOnNews expects nothing of one that sees what does not concern it, or what was done before its time.
+// silentOnNews expects no write after changes that don't concern the operator, or that were made before it
+// started.
 func silentOnNews(ctx context.Context, t *trial.Trial) error {
 	first := t.Start(operatortest.RunOptions{})
 	resource := t.Resource(nil)
@@ -75,7 +76,7 @@ func expectSilence(ctx context.Context, t *trial.Trial, operator *trial.Instance
 	})
 }
 
-// touchAll changes the resource and its children where it concerns no operator.
+// touchAll changes the resource and its children in ways that concern no operator.
 func touchAll(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured) error {
 	if err := t.Patch(ctx, resource, trial.ForeignPatch); err != nil {
 		return err

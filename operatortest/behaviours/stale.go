@@ -137,8 +137,8 @@ func (b *staleTrial) waitStill(ctx context.Context) error {
 	return b.untilStill(ctx, "the operator to run on", func(context.Context) error { return nil })
 }
 
-// untilStill looks at what must hold until the operator is done. A sound one may try again and
-// again what the API server refuses because of the stale cache, so this ends after so many looks.
+// untilStill checks what must hold until the operator is done. A sound one may retry again and
+// again what the API server refuses because of the stale cache, so this ends after some checks.
 func (b *staleTrial) untilStill(ctx context.Context, what string, condition func(context.Context) error) error {
 	var stillness trial.Stillness
 	left := 10 * int(trial.Quiet/testcluster.PollInterval)

@@ -195,8 +195,8 @@ func recreationUnseen(ctx context.Context, b *staleTrial) error {
 	return b.ConvergeTo(ctx, b.resource, b.changed, "the resource to end like one that never had a predecessor")
 }
 
-// changeUnseen is a stale state: the operator repairs a child by a spec that is
-// no longer the resource's. It can't know, but it catches a status that says that the new spec is met.
+// changeUnseen is a stale state: the operator repairs a child according to a spec that the resource no
+// longer has. It can't know, but it catches a status that says that the new spec is met.
 func changeUnseen(ctx context.Context, b *staleTrial) error {
 	if err := b.begin(ctx); err != nil {
 		return err

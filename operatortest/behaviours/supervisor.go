@@ -8,14 +8,14 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// supervisor are operators of which one follows the other when it dies.
+// supervisor runs operators one after another: when one dies, the next is started.
 type supervisor struct {
 	*trial.Trial
-	// crashPoints are waiting for the operators to come.
+	// crashPoints are those of the operators still to come.
 	crashPoints []*crashPoint
 	current     *trial.Instance
 	restore     func()
-	// synced tells that it was seen what the present operator does once it is started.
+	// synced is true once the first actions of the current operator have been observed.
 	synced bool
 }
 
@@ -44,7 +44,7 @@ func (s *supervisor) restartKilled() error {
 	return nil
 }
 
-// waitSynced gives the last operator the time to find out what there is, and to do harm.
+// waitSynced gives the last operator time to fill its caches, and to do harm.
 func (s *supervisor) waitSynced(ctx context.Context) error {
 	if err := s.restartKilled(); err != nil || s.synced {
 		return err

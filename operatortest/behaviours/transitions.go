@@ -41,7 +41,8 @@ var transitions = behaviour{
 	},
 }
 
-// prepareEnds finds out side by side what new resources of all specs end like.
+// prepareEnds determines side by side the final states of new resources with all
+// specs.
 func (s *search) prepareEnds(ctx context.Context, planned []sequence) error {
 	ends := map[string]map[string]any{}
 	for _, sequence := range planned {

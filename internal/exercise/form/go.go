@@ -216,7 +216,7 @@ func (f *goFile) below(group *ast.CommentGroup, at int) ast.Node {
 	return found
 }
 
-// startsLine tells whether only white space stands before a node.
+// startsLine tells whether only white space precedes a node.
 func (f *goFile) startsLine(node ast.Node) bool {
 	position := f.set.Position(node.Pos())
 	return strings.TrimSpace(f.text[position.Line-1][:position.Column-1]) == ""

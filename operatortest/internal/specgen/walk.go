@@ -82,7 +82,7 @@ func (s *Specs) Build(from map[string]any, pick func(Choice) int) (spec map[stri
 	return made, slices.Compact(walk.unknown)
 }
 
-// node chooses what becomes of one field and of all below it.
+// node decides what happens with one field and with all below it.
 func (w *walk) node(at position, schema *apiextensionsv1.JSONSchemaProps, current any, required bool) any {
 	if _, fixed := w.fixed[at.Path]; fixed || slices.Contains(w.Immutable, at.Path) {
 		return current

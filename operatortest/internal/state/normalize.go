@@ -83,7 +83,7 @@ func normalizeStatus(resource *unstructured.Unstructured, generation int64) {
 	resource.Object["status"] = status
 }
 
-// DropGenerated removes from the content of an object what the API server generates for each one anew.
+// DropGenerated removes from an object what the API server generates for each object.
 func DropGenerated(object *unstructured.Unstructured) {
 	switch object.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Kind: "Service"}:

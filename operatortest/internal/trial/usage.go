@@ -52,7 +52,8 @@ func (i *Instance) Usage() (Usage, error) {
 	return found, nil
 }
 
-// isConnection tells of goroutines of connections, which client-go keeps for the next request.
+// isConnection tells whether a goroutine serves a connection, which client-go keeps for the
+// next request.
 func isConnection(stack string) bool {
 	return strings.Contains(stack, ").readLoop+") || strings.Contains(stack, ").writeLoop+")
 }
