@@ -78,7 +78,7 @@ func answer(code int, reason metav1.StatusReason) traffic.Action {
 
 func anyRequest(traffic.Request) bool { return true }
 
-// canConflict tells whether a request is about an object that someone else may have changed.
+// canConflict tells whether a request concerns an object that someone else may have changed.
 func canConflict(request traffic.Request) bool { return request.IsWrite() && request.Verb != "create" }
 
 // repeat disturbs the first requests of each kind in each phase.
@@ -114,7 +114,7 @@ func cutWatches(request traffic.Request, count func(string) int) traffic.Action 
 	return traffic.Action{CutWatches: request.IsWrite() && count("write") == 1}
 }
 
-// expireWatches breaks the watches at the very first write, and refuses to go on with them.
+// expireWatches breaks the watches at the very first write, and refuses to resume them.
 func expireWatches() func(traffic.Request, func(string) int) traffic.Action {
 	cut := false
 	return func(request traffic.Request, count func(string) int) traffic.Action {
@@ -129,7 +129,7 @@ func expireWatches() func(traffic.Request, func(string) int) traffic.Action {
 	}
 }
 
-// withFault plays a lifecycle while requests fail.
+// withFault runs a lifecycle while requests fail.
 func withFault(ctx context.Context, t *trial.Trial, life *lifecycle, fault fault) error {
 	injector := &faultInjector{fault: fault, counts: map[string]int{}}
 	operator := t.StartOn(injector.tap(), operatortest.RunOptions{})
@@ -172,8 +172,9 @@ func (i *faultInjector) tap() *traffic.Tap {
 	return tap
 }
 
-// decide lets elections alone, which have a behaviour of their own, and what is
-// no resource: after a failed discovery of what the API server serves, libraries wait up to 10 seconds.
+// decide leaves requests of the leader election alone, which has a behaviour of its own, and requests
+// that are about no resource: after a failed discovery of what the API server serves, libraries wait up
+// to 10 seconds.
 func (i *faultInjector) decide(request traffic.Request) traffic.Action {
 	if request.IsLease() || request.Resource == "" {
 		return traffic.Action{}

@@ -79,7 +79,8 @@ func unchanged(ctx context.Context, t *trial.Trial, foreign *unstructured.Unstru
 	return nil
 }
 
-// content is what an object's owner decides on: all but the metadata and the status.
+// content is the part of an object that its owner decides on: all but the metadata and
+// the status.
 func content(object *unstructured.Unstructured) map[string]any {
 	fields := maps.Clone(object.Object)
 	delete(fields, "metadata")

@@ -14,7 +14,7 @@ import (
 
 const (
 	// maxConflicts is how many writes of an operator may be refused because of its own earlier ones. A reconcile that begins
-	// before the cache shows the last write of the one before it gets one such conflict, and is right to try again.
+	// before the cache shows the last write of the one before it gets one such conflict, and is right to retry.
 	maxConflicts = 1
 	// conflictTries is in how many trials there must be more. On a busy machine the cache may lag behind several tries in one
 	// of them; an operator that causes conflicts does so in each.

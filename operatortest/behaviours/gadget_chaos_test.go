@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// nameAnnotation is where namesAnew writes down which ConfigMap is a gadget's.
+	// nameAnnotation is where namesAnew records which ConfigMap is a gadget's.
 	nameAnnotation = "test.example.com/config-map"
-	// orderAnnotation is where ordersAnew writes down that it has ordered.
+	// orderAnnotation is where ordersAnew records that it has ordered.
 	orderAnnotation = "test.example.com/ordered"
 )
 
-// chaoticOperator adapts the description of the reference operator to what a flaw does.
+// chaoticOperator adapts the description of the reference operator to a flaw.
 func chaoticOperator(mutation mutation, operator operatortest.Operator) operatortest.Operator {
 	switch mutation {
 	case namesAnew:
@@ -247,7 +247,7 @@ func (r *gadgetReconciler) patchConfigMap(ctx context.Context, changed, found *c
 	return r.Patch(ctx, changed, client.MergeFromWithOptions(found, client.MergeFromWithOptimisticLock{}))
 }
 
-// letGo takes the finalizer off before the work that it stands for is done.
+// letGo removes the finalizer before the work that it stands for is done.
 func (r *gadgetReconciler) letGo(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.patchGadget(ctx, gadget, func() { controllerutil.RemoveFinalizer(gadget, gadgetFinalizer) }); err != nil {
 		return err
@@ -277,7 +277,7 @@ func careless(sound *gadgetReconciler) reconcile.Reconciler {
 	})
 }
 
-// mortal ends an operator when a request fails in a way that the flaw can't stand.
+// mortal ends an operator when a request fails in a way that it does not survive.
 type mortal struct {
 	next  http.RoundTripper
 	flaw  mutation

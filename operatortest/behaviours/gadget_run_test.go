@@ -95,7 +95,8 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options operatorte
 	return manager.Start(ctx)
 }
 
-// managerOptions translates what the kit asks for, for an operator of that name.
+// managerOptions returns the options that the kit asks for, for an operator of that
+// name.
 func managerOptions(ctx context.Context, options operatortest.RunOptions, name string) ctrl.Options {
 	unique := true // controller-runtime wants one controller of a name in a process; here are many
 	setup := ctrl.Options{
@@ -117,7 +118,8 @@ func managerOptions(ctx context.Context, options operatortest.RunOptions, name s
 	return setup
 }
 
-// waitingFor are the gadgets that need a ConfigMap of this name, whosever it is.
+// waitingFor returns the gadgets that need a ConfigMap of this name, no matter who
+// owns it.
 func (r *gadgetReconciler) waitingFor(ctx context.Context, configMap client.Object) []reconcile.Request {
 	gadgets := &unstructured.UnstructuredList{}
 	gadgets.SetGroupVersionKind(gadgetKind.GroupVersion().WithKind("GadgetList"))
@@ -182,7 +184,7 @@ func (w *warehouse) store(gadget *unstructured.Unstructured) error {
 	return w.change(key, "store a parcel", func() { w.parcels[key] = parcel })
 }
 
-// change lets the kit come between the operator and the warehouse.
+// change lets the kit interfere between the operator and the warehouse.
 func (w *warehouse) change(key types.NamespacedName, call string, effect func()) error {
 	begin, interrupted := w.begin[key.Namespace]
 	if !interrupted {

@@ -22,7 +22,7 @@ import (
 // gadgetFinalizer keeps a deleted gadget until its parcel is gone from the warehouse.
 const gadgetFinalizer = "test.example.com/parcel"
 
-// drainTimeout bounds how long a reconcile may go on after the manager was told to end.
+// drainTimeout bounds how long a reconcile may continue after the signal to stop.
 const drainTimeout = 10 * time.Second
 
 var gadgetKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Gadget"}
@@ -51,7 +51,7 @@ func newGadget() *unstructured.Unstructured {
 // Reconcile implements reconcile.Reconciler.
 func (r *gadgetReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if r.flaw != givesUp {
-		// The manager's end cancels ctx: a call that has begun still finishes all the same.
+		// The manager's end cancels ctx: a call that has begun still finishes.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 		defer cancel()

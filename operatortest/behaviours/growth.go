@@ -15,9 +15,9 @@ import (
 const (
 	// growthRounds is how many times two resources are created and deleted.
 	growthRounds = 5
-	// warmUp is after how many rounds the growth counts: pools and caches fill first.
+	// warmUp is how many rounds don't count yet: pools and caches fill first.
 	warmUp = 2
-	// perRound is how many resources there are in each.
+	// perRound is how many resources each round has.
 	perRound = 2
 	// ballast is how many bytes each resource has in an annotation, so that a copy of it which is kept shows in the memory
 	// of the process. The API server allows 256 KiB for all annotations.
@@ -76,7 +76,7 @@ func tryGrowth(ctx context.Context, t *trial.Trial, spec map[string]any) error {
 	if operator.IsProcess() {
 		t.Remark = "of a process only the open watches are counted: its threads and its memory also grow and shrink without a leak"
 	}
-	// What ends a moment later is no leak, so the last look counts.
+	// What ends a moment later is no leak, so the last measurement counts.
 	return t.Eventually(ctx, fmt.Sprintf("no growth from round %d to round %d, with %d new resources in each", warmUp, growthRounds, perRound), func(context.Context) error {
 		usage, err := operator.Usage()
 		if err != nil {
@@ -128,7 +128,7 @@ func grown(usages []trial.Usage, memoryLeftOut bool) error {
 	return nil
 }
 
-// rises tells whether counts grow all the time, and by the given amount a round on average.
+// rises tells whether counts grow in every round, and by the given amount on average.
 func rises(counts []int64, each int64) bool {
 	for i := 1; i < len(counts); i++ {
 		if counts[i]-counts[i-1] < (each+1)/2 {

@@ -42,7 +42,7 @@ var history = behaviour{
 	afterAll: direct,
 }
 
-// direct returns an error if children went through more in a disturbed life than in the undisturbed one.
+// direct returns an error if more happened to children in a disturbed life than in the undisturbed one.
 func direct(runner *trial.Runner) error {
 	var reference trial.History
 	var disturbed []trial.Lived

@@ -139,7 +139,8 @@ func disturb(ctx context.Context, t *trial.Trial, declared operatortest.Child, p
 	return t.Patch(ctx, child, patch)
 }
 
-// forbiddenRequests returns an error if the API server refused a request for want of permission.
+// forbiddenRequests returns an error if the API server refused a request because a permission is
+// missing.
 func forbiddenRequests(t *trial.Trial) error {
 	var refused []string
 	for _, log := range t.Logs() {
@@ -186,7 +187,8 @@ func unusedPermissions(t *trial.Trial, unnamed []string) error {
 	return fmt.Errorf("expected every permission of the operator's roles to be used in the life of a resource\nfound unused ones: %s", strings.Join(unused, ", "))
 }
 
-// standIn is what client-go asks for in the place of a request, of another server or at another time.
+// standIn is the request that client-go sends in place of another one, to another server or at
+// another time.
 func standIn(request traffic.Request) traffic.Request {
 	switch {
 	case request.Lists: // an informer lists where the API server can't begin a watch with all objects

@@ -7,10 +7,10 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// lifecycle is the life of a resource: it is made, changed and deleted.
+// lifecycle is the life of a resource: it is created, changed and deleted.
 type lifecycle struct {
 	change map[string]any
-	// made and changed are what fresh resources of the two specs end like.
+	// made and changed are the final states of fresh resources with the two specs.
 	made, changed state.Snapshot
 }
 
@@ -30,8 +30,8 @@ func newLifecycle(ctx context.Context, runner *trial.Runner) (*lifecycle, error)
 	return &lifecycle{change: change, made: made, changed: changed}, expectEffect(runner, change, made, changed)
 }
 
-// runLifecycle plays a lifecycle to its end. The resource must get to where a fresh one
-// gets, and leave nothing; what its children went through is noted. A hook runs at the end of each phase, before it is looked at again.
+// runLifecycle plays a lifecycle to its end. The resource must reach the final state of a fresh one, and leave nothing; the history
+// of its children is noted. A hook runs at the end of each phase, before it is looked at again.
 func runLifecycle(ctx context.Context, t *trial.Trial, life *lifecycle, hook func(context.Context) error) error {
 	defer t.Follow()()
 	resource := t.Resource(nil)

@@ -23,8 +23,8 @@ import (
 // fit every operator with children, and need no knowledge of its spec: a quota that refuses the children, one that refuses
 // their pods, nodes that don't fit these, and images that can't be pulled. The others are in misoperation_cases.go.
 //
-// Not each of them must hurt every operator. A trial in which the resource converges as usual says so in its remark; that of the
-// quota for children fails if nothing was refused.
+// Not every one of them affects every operator. A trial in which the resource converges as usual says so in its remark; that of
+// the quota for children fails if nothing was refused.
 var misoperation = behaviour{
 	name:    "misoperation",
 	promise: "reports what it can't bring about, and gets there once it can",
@@ -167,7 +167,8 @@ func unmet(ctx context.Context, t *trial.Trial, operator *trial.Instance, resour
 	return true, t.Eventually(ctx, "the status to say that the resource is met only if it is", complete)
 }
 
-// reports returns an error unless the operator reports anywhere that a resource is not met. The status before the misoperation is no report.
+// reports returns an error unless the operator reports somewhere that a resource's spec is not met. The status before the
+// misoperation is no report.
 func reports(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, before any) error {
 	now, _, _ := unstructured.NestedFieldNoCopy(resource.Object, "status")
 	byStatus := t.Unmet(ctx, resource)
@@ -290,7 +291,7 @@ func podsHeld(hold func(*trial.Trial, context.Context) (trial.Held, error), prob
 	}
 }
 
-// misoperations are the trials that fit an operator.
+// misoperations returns the trials that fit an operator.
 func misoperations(ctx context.Context, runner *trial.Runner) ([]trial.Case, error) {
 	cases := []trial.Case{{Name: "a quota refuses the children of a new resource", Try: childrenRefused}}
 	change, err := runner.OtherSpec(ctx)

@@ -80,7 +80,8 @@ var _ = pooledIt("catches an operator that trusts its caches too much behind a s
 	g.Expect(tryReportIn(ctx, runner, stale, "the operator does not see its own writes to the resource:")).To(Succeed())
 })
 
-// slowWrites is the way to an API server that takes longer for a write than a done operator is quiet.
+// slowWrites connects to an API server that takes longer for a write than the kit waits to see
+// whether an operator is at rest.
 type slowWrites struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

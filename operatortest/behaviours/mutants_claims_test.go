@@ -16,7 +16,7 @@ const (
 	claimsEarly mutation = "says that a gadget is ready when it has made its Deployment"
 )
 
-// waitsForPods is a sound operator like these.
+// waitsForPods is a sound operator of this kind.
 const waitsForPods mutation = "says that a gadget is ready when its Deployment is available"
 
 // claimFirst writes the status before the ConfigMap.

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// Flaws that show when a namespace goes as a whole, or a gadget that is not finished.
+// Flaws that show when a whole namespace is deleted, or an unfinished gadget.
 const (
 	repairsLast mutation = "repairs its ConfigMap before it takes its finalizer off"
 	readsLast   mutation = "needs its ConfigMap to clean up"

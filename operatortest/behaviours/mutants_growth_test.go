@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Flaws of an operator that runs for long.
+// Flaws that show when an operator runs for a long time.
 const (
 	waitsForEver   mutation = "starts a goroutine in each reconcile that ends with the process"
 	keepsAll       mutation = "keeps a copy of each gadget that it has seen"
 	watchesForEach mutation = "opens a watch for each gadget, and never closes it"
 )
 
-// Sound operators like these.
+// Sound operators of this kind.
 const (
 	keepsLast     mutation = "keeps a copy of the gadget that it has seen last"
 	startsWorkers mutation = "starts a goroutine for each of the first three gadgets"

@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// Flaws that the end does not show.
+// Flaws that the final state does not show.
 const (
 	startsOver  mutation = "deletes what it finds half done when it starts, and makes it again"
 	blanksFirst mutation = "empties a ConfigMap that it finds half done when it starts, and fills it again"

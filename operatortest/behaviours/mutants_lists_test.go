@@ -15,7 +15,7 @@ const (
 	ownsTemplate mutation = "sends the whole template of its pods"
 )
 
-// Sound operators like these.
+// Sound operators of this kind.
 const (
 	mergesEnv  mutation = "sets its own variable of a container by its name"
 	appliesAll mutation = "applies its Deployment on the server's side"

@@ -34,7 +34,7 @@ const (
 	hidesMissing  mutation = "waits for a Secret, and reports nothing"
 )
 
-// Sound operators like these.
+// Sound operators of this kind.
 const (
 	warnsOnly   mutation = "reports a refused ConfigMap by a Warning event only"
 	runsPods    mutation = "waits for its pods"

@@ -29,7 +29,7 @@ const (
 	takesBack       mutation = "reaches the right state after a change of the spec, and leaves it again"
 )
 
-// Sound operators like these.
+// Sound operators of this kind.
 const (
 	restoresToken  mutation = "puts a token into its ConfigMap, and back when it is changed"
 	declaresSecret mutation = "makes a Secret that it declares"

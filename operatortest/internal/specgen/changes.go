@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ChangesOf are the changes of an immutable field, were it not immutable.
+// ChangesOf returns changes of an immutable field, as if it could be changed.
 func (s *Specs) ChangesOf(path string) []Candidate {
 	free := *s
 	free.Immutable = slices.DeleteFunc(slices.Clone(s.Immutable), func(other string) bool { return other == path })
@@ -23,15 +23,15 @@ func (s *Specs) ChangesOf(path string) []Candidate {
 	return candidates
 }
 
-// Change is one field that becomes something else, and nothing but it.
+// Change is a change of one field and of nothing else.
 type Change struct {
 	position
 	group group
 	From  map[string]any
 	// Candidates are specs that differ from it in this field, in the same way; one that is accepted will do.
 	Candidates []Candidate
-	// Effective tells that at least one candidate must make a difference. Without a
-	// value a field may well stand for the same as with it.
+	// Effective means that at least one candidate must make a difference. A field that is
+	// left out may mean the same as one with a value.
 	Effective bool
 }
 

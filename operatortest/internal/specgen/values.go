@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// near is how many steps an upper bound may be away to be tried: an object with
-	// a million pods teaches nothing.
+	// near is how far away an upper bound may be to be tried: an object with a million
+	// pods teaches nothing.
 	near = 100
 	// longString is the longest string that is made: a name of a Kubernetes object may be that long.
 	longString = 63
@@ -103,7 +103,7 @@ func numbers(schema *apiextensionsv1.JSONSchemaProps, current any) []any {
 	}
 	var values []any
 	for _, candidate := range []float64{low, high, now + step, now + 2*step, now - step} {
-		isLow := candidate == now-step && math.IsInf(low, -1) && candidate < 0 // nobody said that less than nothing makes sense
+		isLow := candidate == now-step && math.IsInf(low, -1) && candidate < 0 // no negative numbers, unless the schema mentions them
 		if candidate < low || candidate > high || math.Abs(candidate-now) > near*step || isLow {
 			continue
 		}
@@ -130,7 +130,7 @@ func asNumber(value float64) any {
 	return value
 }
 
-// texts are strings of the least and the greatest length and of one between.
+// texts are strings of the least and the greatest length, and of one in between.
 func texts(schema *apiextensionsv1.JSONSchemaProps) []any {
 	if schema.Pattern != "" {
 		return nil
@@ -250,7 +250,7 @@ func (w *walk) newItem(at position, schema *apiextensionsv1.JSONSchemaProps, lis
 	return fields, known
 }
 
-// unused is a value that is not taken yet.
+// unused is a value that is not in use yet.
 func (w *walk) unused(at position, schema *apiextensionsv1.JSONSchemaProps, taken []any) (any, bool) {
 	candidates, declared := w.Values[at.Path]
 	if !declared && len(taken) > 0 {

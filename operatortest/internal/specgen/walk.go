@@ -30,7 +30,7 @@ func (p position) key(key string) position {
 	return position{p.Path + ".*", p.Place + "." + key}
 }
 
-// Choice is what can become of one field.
+// Choice is what one field can be changed to.
 type Choice struct {
 	position
 	// current is what the field is now, which is always possible.

@@ -15,7 +15,7 @@ const RevisionAnnotation = "deployment.kubernetes.io/revision"
 
 var anyUID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// Normalizer takes out of objects what differs between two namespaces in which the same was asked for.
+// Normalizer removes from objects what differs between two namespaces with the same resources.
 type Normalizer struct {
 	// Resource is the kind whose status counts: that of other objects is not the operator's.
 	Resource schema.GroupVersionKind
@@ -58,7 +58,7 @@ func KeyOf(object *unstructured.Unstructured) string {
 	return object.GetKind() + "/" + trialNamespace.ReplaceAllString(object.GetName(), "<namespace>")
 }
 
-// normalizeStatus keeps of the times nothing, and of the generations whether they are current.
+// normalizeStatus drops all times, and replaces generations by whether they are current.
 func normalizeStatus(resource *unstructured.Unstructured, generation int64) {
 	status, found, _ := unstructured.NestedMap(resource.Object, "status")
 	if !found {
@@ -121,7 +121,7 @@ func dropJobLabels(job *unstructured.Unstructured) {
 	}
 }
 
-// dropAddresses drops the addresses and ports that the API server allots.
+// dropAddresses drops the addresses and ports that the API server assigns.
 func dropAddresses(service *unstructured.Unstructured) {
 	address, _, _ := unstructured.NestedString(service.Object, "spec", "clusterIP")
 	if address != "None" {

@@ -13,7 +13,7 @@ import (
 )
 
 // Snapshot is what a namespace holds of the operator's work, without what differs
-// between two namespaces in which the same was asked for.
+// between two namespaces with the same resources.
 type Snapshot map[string]any
 
 // External is the key of what exists outside Kubernetes.

@@ -36,7 +36,7 @@ const (
 type appliedParts struct {
 	name   string
 	leaves []appliedLeaf
-	// isPartial tells that a patch of the kit's own has taken some out.
+	// isPartial is true if one of the kit's own patches has removed some of them.
 	isPartial bool
 }
 

@@ -58,7 +58,8 @@ func (t *Trial) CheckClaim(ctx context.Context, resource *unstructured.Unstructu
 	return nil
 }
 
-// heldThen returns an error unless a declared child was there, and available, when a version of the resource was written.
+// heldThen returns an error unless a declared child existed, and was available, when a version of the resource was
+// written.
 func (t *Trial) heldThen(ctx context.Context, declared operatortest.Child, claim *unstructured.Unstructured) error {
 	name := declared.NameFor(claim)
 	if name == "" {

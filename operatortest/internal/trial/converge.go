@@ -118,13 +118,13 @@ func (t *Trial) Complete(ctx context.Context, resource *unstructured.Unstructure
 	return nil
 }
 
-// isSuspendedJob tells of a Job that starts nothing as long as its owner wants that. For kstatus it is still on its way.
+// isSuspendedJob tells whether a Job is suspended by its owner. For kstatus, such a Job is still in progress.
 func isSuspendedJob(child *unstructured.Unstructured) bool {
 	suspended, _, _ := unstructured.NestedBool(child.Object, "spec", "suspend")
 	return suspended && child.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}
 }
 
-// Met returns an error unless the status says that the present spec is met.
+// Met returns an error unless the status says that the current spec is met.
 func (t *Trial) Met(resource *unstructured.Unstructured) error {
 	if t.Operator.Converged != nil {
 		return t.Operator.Converged(resource)
@@ -139,7 +139,7 @@ func (t *Trial) Met(resource *unstructured.Unstructured) error {
 	return current(resource)
 }
 
-// Unmet returns an error unless the status says of the present spec that it is not met.
+// Unmet returns an error unless the status says that the current spec is not met.
 func (t *Trial) Unmet(ctx context.Context, resource *unstructured.Unstructured) error {
 	if err := t.Get(ctx, resource); err != nil {
 		return err
@@ -302,7 +302,7 @@ func generatedIn(objects []*unstructured.Unstructured, declared operatortest.Chi
 		resource.GetKind(), len(found), declared.Kind.Kind, strings.Join(names, ", "))
 }
 
-// FirstChild is the first declared child that the sample has, and nil if it has none.
+// FirstChild returns the first declared child that the sample has, nil if it has none.
 func (runner *Runner) FirstChild() *operatortest.Child {
 	for i := range runner.Operator.Children {
 		if declared := &runner.Operator.Children[i]; declared.NameFor(runner.Sample) != "" {
@@ -312,7 +312,8 @@ func (runner *Runner) FirstChild() *operatortest.Child {
 	return nil
 }
 
-// Children are all declared ones that the resource should have, by their declarations.
+// Children returns all declared children that the resource should have, by their
+// declarations.
 func (t *Trial) Children(ctx context.Context, resource *unstructured.Unstructured, do func(operatortest.Child, *unstructured.Unstructured) error) error {
 	found := false
 	for _, declared := range t.Operator.Children {

@@ -21,7 +21,8 @@ func (t *Trial) Election(candidate string) *operatortest.LeaderElection {
 	}
 }
 
-// LenientElection is one that no short stall of the machine decides, for trials of something else.
+// LenientElection is an election that a short stall of the machine does not decide, for trials of
+// something else.
 func (t *Trial) LenientElection(candidate string) *operatortest.LeaderElection {
 	election := t.Election(candidate)
 	election.LeaseDuration, election.RenewDeadline = 5*leaseDuration, 5*renewDeadline

@@ -11,7 +11,7 @@ import (
 // logLines is how many requests of each operator a failure shows, the last ones.
 const logLines = 30
 
-// failure is what a trial ended with, and what its operators had asked for until then.
+// failure is the error of a trial, and the requests of its operators up to then.
 type failure struct {
 	// id is the trial's, by which it can be run again.
 	id    string
@@ -19,7 +19,7 @@ type failure struct {
 	logs  [][]traffic.Request
 }
 
-// Brief is what a trial ended with, without the requests up to then.
+// Brief is the error of a trial, without the requests.
 func Brief(err error) string {
 	var failed *failure
 	if errors.As(err, &failed) {

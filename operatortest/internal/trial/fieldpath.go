@@ -34,7 +34,7 @@ func at(node any, path fieldpath.Path) (any, bool) {
 	return node, true
 }
 
-// indexOf is the position of an entry in a list, -1 if it is not there.
+// indexOf returns the position of an entry in a list, -1 if it is not there.
 func indexOf(list []any, element fieldpath.PathElement) int {
 	switch {
 	case element.Key != nil:

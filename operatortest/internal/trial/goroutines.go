@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// instanceLabel is the profiler's label of an operator's goroutines. A goroutine inherits it from the one that starts it.
+// instanceLabel is the profiler label of an operator's goroutines. A goroutine inherits it from the one that starts it.
 const instanceLabel = "operatortest"
 
 // labelled are goroutines with the same stack and the same label.

@@ -80,8 +80,8 @@ func (t *Trial) FailPulls(ctx context.Context) (Held, error) {
 	}, err
 }
 
-// markPods has the API server add a key with the value "true" to a map of every new pod in the trial's namespace. It returns once the
-// API server does that, as a new pod is then marked, with a function that has it stop.
+// markPods makes the API server add a key with the value "true" to a map of every new pod in the trial's namespace. It returns once
+// the API server does so, with a function that ends it.
 func (t *Trial) markPods(ctx context.Context, path, key string, marked func(*corev1.Pod) bool) (unmark func(context.Context) error, err error) {
 	t.last = nil
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
@@ -123,7 +123,7 @@ func (t *Trial) markPods(ctx context.Context, path, key string, marked func(*cor
 	return unmark, nil
 }
 
-// waitProbe waits until a new pod is as it should be.
+// waitProbe waits until the API server marks a new pod, or no longer does.
 func (t *Trial) waitProbe(ctx context.Context, as func(*corev1.Pod) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, testcluster.NamespaceTimeout)
 	defer cancel()

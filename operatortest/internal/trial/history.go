@@ -24,7 +24,7 @@ type Lived struct {
 	History
 }
 
-// Beyond lists what happened more often than in a reference, in words.
+// Beyond lists what happened more often than in the reference, in words.
 func (h History) Beyond(reference History) []string {
 	var found []string
 	for _, what := range slices.Sorted(maps.Keys(h)) {
@@ -45,8 +45,8 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// NoteHistory keeps what the children have been through since [Trial.Follow], until their resource was deleted: from then on it is a matter
-// of luck whether the operator repairs once more what the garbage collector takes. What is someone else's is no child.
+// NoteHistory keeps what the children have been through since [Trial.Follow], until their resource was deleted: after that, chance
+// decides whether the operator once more repairs what the garbage collector removes. What is someone else's is no child.
 func (t *Trial) NoteHistory() error {
 	history := History{}
 	made, lives := map[types.UID]bool{}, map[types.UID]*life{}

@@ -19,9 +19,9 @@ type Instance struct {
 	Tap     *traffic.Tap
 	cancel  context.CancelCauseFunc
 	timeout time.Duration
-	// external tells that it has calls to make that no tap sees.
+	// external is true if it makes calls that no tap sees.
 	external bool
-	// Stopped tells that the kit ended it.
+	// Stopped is true if the kit ended it.
 	Stopped bool
 	// Done is closed when Run has returned; err is what it returned.
 	Done chan struct{}

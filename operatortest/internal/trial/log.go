@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// logLevel is how detailed the log is that the kit looks at. client-go logs the bodies of requests from level 8 on.
+	// logLevel is the level of detail of the log that the kit searches. client-go logs the bodies of requests from
+	// level 8 on.
 	logLevel = 5
 	// maxLog is how many bytes of a log the kit keeps, the last ones.
 	maxLog = 8 << 20
@@ -26,9 +27,10 @@ type operatorLog struct {
 	mu    sync.Mutex
 	text  []byte
 	files []*os.File
-	// dead tells that the operator counts as killed: what is left of it in the test process goes on logging.
+	// dead is true if the operator counts as killed: what is left of it in the test process continues to
+	// log.
 	dead func() bool
-	// closed tells that nothing is taken any more.
+	// closed is true once nothing is recorded any more.
 	closed bool
 }
 
@@ -69,7 +71,7 @@ func (l *operatorLog) follow(path string) error {
 	return nil
 }
 
-// String is all that was logged until now.
+// String returns everything that was logged so far.
 func (l *operatorLog) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +100,7 @@ func (l *operatorLog) lastLines() string {
 	return "the last lines of its log:\n" + strings.Join(lines[max(0, len(lines)-lastLines):], "\n")
 }
 
-// close takes nothing more, and forgets the files.
+// close stops recording, and forgets the files.
 func (l *operatorLog) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +111,7 @@ func (l *operatorLog) close() {
 	l.files = nil
 }
 
-// tee writes to several sinks what each of them is enabled for.
+// tee passes log entries to several sinks, as far as each is enabled.
 type tee []logr.LogSink
 
 // Init implements logr.LogSink.

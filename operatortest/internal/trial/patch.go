@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/specgen"
 )
 
-// ForeignPatch is what anybody may write to any object.
+// ForeignPatch is a patch that anyone may apply to any object.
 const ForeignPatch = `{"metadata":{"labels":{"someone-else.example.com/label":"kept"},"annotations":{"someone-else.example.com/annotation":"kept"}}}`
 
 // Patch changes an object by a JSON merge patch, on behalf of a user. A patch that changes nothing is an

@@ -18,7 +18,7 @@ import (
 // QuotaName is the name of the kit's quota, which is part of what the API server says when it refuses an object.
 const QuotaName = "operatortest-nothing-more"
 
-// probed is a kind that no operator makes. By a dry run the kit sees when objects of that kind, and so of others, are refused.
+// probed is a kind that no operator creates. A dry run shows when objects of that kind, and so of the others, are refused.
 const probed = "limitranges"
 
 // Forbid makes a quota that refuses every further object of some kinds in the trial's namespace (403, exceeded quota). It

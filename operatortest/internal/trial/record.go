@@ -44,8 +44,8 @@ func reference(ctx context.Context) context.Context {
 	return context.WithValue(WithBehaviour(ctx, ""), slotKey{}, true)
 }
 
-// takeTurn waits until the trial may run, and returns the context of what it does. A trial inside another one runs in the
-// turn of that.
+// takeTurn waits until the trial may run, and returns the context for it. A trial inside another one runs in the turn of
+// the outer one.
 func (runner *Runner) takeTurn(ctx context.Context) (inner context.Context, done func(), err error) {
 	if ctx.Value(slotKey{}) != nil {
 		return ctx, func() {}, nil
@@ -63,7 +63,7 @@ func id(behaviour, name string) string {
 
 var noWord = regexp.MustCompile(`[^a-z0-9]+`)
 
-// skips tells whether only another trial was asked for.
+// skips tells whether only another trial was selected.
 func (runner *Runner) skips(ctx context.Context, name string) bool {
 	return runner.OnlyTrial != "" && ctx.Value(slotKey{}) == nil && id(behaviourOf(ctx), name) != runner.OnlyTrial
 }
@@ -73,7 +73,7 @@ func (runner *Runner) IsOnly(ctx context.Context, name string) bool {
 	return runner.OnlyTrial != "" && id(behaviourOf(ctx), name) == runner.OnlyTrial
 }
 
-// record notes what became of a trial.
+// record notes the result of a trial.
 func (runner *Runner) record(ctx context.Context, name string, began time.Time, t *Trial, err error) {
 	behaviour := behaviourOf(ctx)
 	made := Record{Behaviour: behaviour, Began: began, Trial: report.Trial{
@@ -99,7 +99,8 @@ func (runner *Runner) record(ctx context.Context, name string, began time.Time, 
 	runner.records = append(runner.records, made)
 }
 
-// timeline puts an operator's requests and the watch events that reached it into the order of time.
+// timeline merges an operator's requests and the watch events that reached it, in the order of
+// time.
 func timeline(operator int, requests []traffic.Request, events []traffic.Event) []report.Entry {
 	var entries []report.Entry
 	for _, request := range requests {

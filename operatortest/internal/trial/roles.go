@@ -28,7 +28,7 @@ type rule struct {
 	rbacv1.PolicyRule
 }
 
-// grantAll lets an operator whose roles nobody names do everything.
+// grantAll lets an operator without declared roles do everything.
 func (runner *Runner) grantAll(ctx context.Context) error {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: runner.user},
@@ -135,7 +135,7 @@ func (t *Trial) grantRoles(ctx context.Context) error {
 	return nil
 }
 
-// allowed waits until the API server knows of a new Role: it learns of one from a watch, as everybody does.
+// allowed waits until the API server knows a new Role: it learns of it by a watch, like any other client.
 func (t *Trial) allowed(ctx context.Context, rules []rbacv1.PolicyRule) error {
 	if len(rules) == 0 || len(rules[0].Resources) == 0 {
 		return nil

@@ -48,7 +48,7 @@ type Runner struct {
 	// runs holds what is closed when an operator's Run has returned, of all that were started.
 	runs  []<-chan struct{}
 	store *store
-	// letPanicsPass ends what the Runner does about panics.
+	// letPanicsPass ends the Runner's handling of panics.
 	letPanicsPass func()
 	// records are the trials that have ended.
 	records []Record
@@ -62,7 +62,7 @@ type Runner struct {
 	slots *semaphore.Weighted
 	// prepared are the objects that Operator.Prepare made in one of the trials.
 	prepared []client.Object
-	// ends holds what a fresh resource of a spec ends like, by the spec in JSON.
+	// ends holds the final states of fresh resources, by their specs in JSON.
 	ends map[string]*end
 
 	// specsOnce guards what the definition of the sample's kind says, and drafts,
@@ -71,7 +71,7 @@ type Runner struct {
 	knownSpecs *specgen.Specs
 	specsErr   error
 	drafts     string
-	// lives holds what became of undisturbed lives, by their names.
+	// lives holds the results of undisturbed lives, by their names.
 	lives sync.Map
 	// OnlyTrial is the ID of the one trial to run; all of them if empty.
 	OnlyTrial string
@@ -195,7 +195,7 @@ func (runner *Runner) SampleSpec() map[string]any {
 	return spec
 }
 
-// Fresh is what a new resource of a spec ends like. It is found out once.
+// Fresh returns the final state of a new resource with a spec. It is determined once.
 func (runner *Runner) Fresh(ctx context.Context, spec map[string]any) (state.Snapshot, error) {
 	key, err := json.Marshal(runner.Resource(spec).Object["spec"])
 	if err != nil {
@@ -227,7 +227,7 @@ func (runner *Runner) Fresh(ctx context.Context, spec map[string]any) (state.Sna
 	return known.state, nil
 }
 
-// forget lets the end of a spec be found out again.
+// forget makes Fresh determine the final state of a spec again.
 func (runner *Runner) forget(key string, known *end) {
 	runner.mu.Lock()
 	defer runner.mu.Unlock()
@@ -236,7 +236,8 @@ func (runner *Runner) forget(key string, known *end) {
 	}
 }
 
-// timeoutFromEnvironment is for those who try an operator that is half written, and would wait for what never comes.
+// timeoutFromEnvironment is for trying a half-written operator, where each wait for what never comes would take too
+// long.
 func timeoutFromEnvironment() (time.Duration, error) {
 	given := os.Getenv("OPERATORTEST_TIMEOUT")
 	if given == "" {

@@ -39,11 +39,11 @@ type secretWatch struct {
 	mu sync.Mutex
 	// values are the keys and Secrets that have each value.
 	values map[string]string
-	// given is what users gave in resources, as JSON. It is no secret.
+	// given is what users wrote into resources, as JSON. It is no secret.
 	given []string
 }
 
-// watchSecrets looks at the Secrets of a namespace until stop is called.
+// watchSecrets watches the Secrets of a namespace until stop is called.
 func (t *Trial) watchSecrets(ctx context.Context) error {
 	clients, err := kubernetes.NewForConfig(t.Cluster.Config)
 	if err != nil {
@@ -121,7 +121,7 @@ func formsOf(value string) []string {
 	}
 }
 
-// hidden is a line around a needle, with words in its place.
+// hidden returns the line around a needle, with a placeholder for the needle.
 func hidden(text, needle, words string) string {
 	before, after, _ := strings.Cut(text, needle)
 	before, after = before[strings.LastIndex(before, "\n")+1:], strings.SplitN(after, "\n", 2)[0]

@@ -138,7 +138,8 @@ func (t *Trial) Allows(ctx context.Context, resource *unstructured.Unstructured,
 // request that failed. The kit may do everything, so it is never forbidden something for another reason.
 func Refused(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }
 
-// FreshOf is what a new resource of a spec ends like. The sample's own was seen by other behaviours.
+// FreshOf returns the final state of a new resource with a spec. The sample's own was seen by other
+// behaviours.
 func (runner *Runner) FreshOf(ctx context.Context, known *specgen.Specs, spec map[string]any) (state.Snapshot, error) {
 	if specgen.Same(spec, known.Base) {
 		return runner.Fresh(ctx, nil)

@@ -37,7 +37,7 @@ type store struct {
 // version is a state of an object.
 type version struct {
 	*unstructured.Unstructured
-	// gone tells that it is the last one: the object was deleted.
+	// gone is true for the last one: the object was deleted.
 	gone bool
 }
 
@@ -96,7 +96,7 @@ func (s *store) watch(ctx context.Context, client dynamic.Interface, mapper meta
 	return nil
 }
 
-// version is another number whenever something was seen to change in a namespace.
+// version changes whenever a change was seen in a namespace.
 func (s *store) version(namespace string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

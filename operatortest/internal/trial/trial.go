@@ -34,7 +34,7 @@ type Trial struct {
 	prepared  map[string]bool
 	instances []*Instance
 	secrets   *secretWatch
-	// last is what the trial last waited for, and nil if it has changed something since then.
+	// last is what the trial last waited for, nil if it has changed something since then.
 	last func(context.Context) error
 	// Remark says what the trial could not try, for its Record.
 	Remark string
@@ -94,7 +94,7 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 	return errors.Join(tried.panicked(), err)
 }
 
-// markForeign takes all that the namespace holds now as someone else's, but for the children of resources.
+// markForeign treats everything in the namespace as someone else's, except the children of resources.
 func (t *Trial) markForeign(ctx context.Context) error {
 	resources, err := t.List(ctx, t.Sample.GroupVersionKind())
 	if err != nil {
@@ -115,8 +115,8 @@ func (t *Trial) markForeign(ctx context.Context) error {
 	return nil
 }
 
-// clear ends the operators. Of a shared cluster it also gives the namespace up; the verdict
-// is known, so finalizers that hold a resource now are taken off. Another cluster goes away
+// clear ends the operators. Of a shared cluster it also gives the namespace up; the result
+// is known, so finalizers that still hold a resource are removed. Another cluster goes away
 // as a whole, and emptying a namespace costs the API server more than a trial does.
 func (t *Trial) clear(namespace *corev1.Namespace) error {
 	var errs []error
@@ -148,7 +148,7 @@ func (t *Trial) clear(namespace *corev1.Namespace) error {
 	return errors.Join(errs...)
 }
 
-// Establish creates a resource and returns what it ends like.
+// Establish creates a resource and returns its final state.
 func (t *Trial) Establish(ctx context.Context, operator *Instance, resource *unstructured.Unstructured) (state.Snapshot, error) {
 	if err := t.Create(ctx, resource); err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (t *Trial) Logs() [][]traffic.Request {
 	return logs
 }
 
-// Ended returns an error if an operator ended that nobody stopped.
+// Ended returns an error if an operator ended by itself.
 func (t *Trial) Ended() error {
 	if t.webhooks != nil && t.webhooks != t {
 		if err := t.webhooks.Ended(); err != nil {
