@@ -67,15 +67,15 @@ func TestReadToken(t *testing.T) {
 		wantReason, wantMessage string
 	}{
 		"the token, without the line break of --from-file": {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(" " + value + "\n") }, want: value},
-		"no Secret":    {absent: true, wantReason: "TokenMissing", wantMessage: `there is no Secret "digitalocean"`},
-		"another type": {change: func(secret *corev1.Secret) { secret.Type = corev1.SecretTypeOpaque }, wantReason: "TokenNotAllowed", wantMessage: `of the type "Opaque"`},
+		"no Secret":    {absent: true, wantReason: "TokenMissing", wantMessage: `"digitalocean"`},
+		"another type": {change: func(secret *corev1.Secret) { secret.Type = corev1.SecretTypeOpaque }, wantReason: "TokenNotAllowed", wantMessage: "inspirit941.dev/cloud-token"},
 		"another key": {
 			change:     func(secret *corev1.Secret) { secret.Data = map[string][]byte{"password": []byte(value)} },
-			wantReason: "TokenMissing", wantMessage: `no token under the key "token"`,
+			wantReason: "TokenMissing", wantMessage: `"token"`,
 		},
-		"white space":  {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(" \n") }, wantReason: "TokenMissing", wantMessage: `no token under the key "token"`},
-		"two lines":    {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(value + "\n" + value) }, wantReason: "TokenMissing", wantMessage: "is not a token"},
-		"another sign": {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(value + "ß") }, wantReason: "TokenMissing", wantMessage: "is not a token"},
+		"white space":  {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(" \n") }, wantReason: "TokenMissing", wantMessage: `"token"`},
+		"two lines":    {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(value + "\n" + value) }, wantReason: "TokenMissing", wantMessage: `"token"`},
+		"another sign": {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(value + "ß") }, wantReason: "TokenMissing", wantMessage: `"token"`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -130,6 +130,21 @@ func TestNewStatusOfACluster(t *testing.T) {
 	g.Expect(statusOf(t, kluster, observed, running, nil).Conditions).To(HaveEach(HaveField("ObservedGeneration", kluster.Generation)))
 }
 
+func TestNewStatusTellsThatTheTokenWillGo(t *testing.T) {
+	g := NewWithT(t)
+	message := func(deleted *metav1.Time) string {
+		observed := observedCluster(cloud.StateRunning)
+		observed.tokenSecret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "digitalocean", DeletionTimestamp: deleted}}
+		status := statusOf(t, recordedKluster(), observed, running, nil)
+		credentials := meta.FindStatusCondition(status.Conditions, klusterv1alpha1.ConditionCredentialsReady)
+		g.Expect(credentials).NotTo(BeNil(), "see credentialsCondition in status.go")
+		return credentials.Message
+	}
+	now := metav1.Now()
+	g.Expect(message(nil)).NotTo(ContainSubstring("deleted"))
+	g.Expect(message(&now)).To(ContainSubstring("deleted"), "the author of the Kluster may not know that the Secret was deleted")
+}
+
 func TestNewStatusIsStable(t *testing.T) {
 	g := NewWithT(t)
 	kluster := recordedKluster()

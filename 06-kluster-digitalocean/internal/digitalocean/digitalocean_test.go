@@ -253,7 +253,7 @@ func TestAPoolIsNotGivenOtherMachines(t *testing.T) {
 	api.ClearJournal()
 	_, err = account.UpdatePools(t.Context(), made, wanted)
 	g.Expect(cloud.Is(err, cloud.Refused)).To(BeTrue(), "found is %v", err)
-	g.Expect(err).To(MatchError(ContainSubstring("machines of size s-2vcpu-4gb")))
+	g.Expect(err).To(MatchError(ContainSubstring("s-2vcpu-4gb")))
 	g.Expect(api.Journal()).To(BeEmpty())
 }
 
