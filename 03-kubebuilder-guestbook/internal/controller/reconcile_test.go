@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -151,6 +152,7 @@ func TestStatusPatchHasALock(t *testing.T) {
 	sent := ""
 	reconciler := testReconciler(t, interceptor.Funcs{
 		SubResourcePatch: func(_ context.Context, _ client.Client, _ string, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+			g.Expect(patch.Type()).To(Equal(types.MergePatchType), "strategic merge patches are for built-in kinds only, see updateStatus in guestbook_controller.go")
 			data, err := patch.Data(object)
 			g.Expect(err).NotTo(HaveOccurred())
 			sent = string(data)
@@ -160,6 +162,18 @@ func TestStatusPatchHasALock(t *testing.T) {
 	g.Expect(reconciler.updateStatus(t.Context(), guestbook, nil, newCondition(metav1.ConditionFalse, webappv1.ReasonProgressing, "rolling"))).To(Succeed())
 	g.Expect(sent).To(ContainSubstring(`"resourceVersion":"30"`), "the API server must refuse a status of an old Guestbook, see updateStatus in guestbook_controller.go")
 	g.Expect(sent).NotTo(ContainSubstring(`"spec"`), "the patch holds the status and no more")
+}
+
+func TestNoEventWithoutAStatus(t *testing.T) {
+	g := NewWithT(t)
+	reconciler := testReconciler(t, interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return apierrors.NewConflict(webappv1.SchemeGroupVersion.WithResource("guestbooks").GroupResource(), "web", nil)
+		},
+	})
+	available := newCondition(metav1.ConditionTrue, webappv1.ReasonAvailable, "all there")
+	g.Expect(reconciler.updateStatus(t.Context(), storedGuestbook(), nil, available)).To(MatchError(apierrors.IsConflict, "IsConflict"))
+	g.Expect(reconciler.Recorder.(*events.FakeRecorder).Events).To(BeEmpty(), "each retry would tell it again, see updateStatus in guestbook_controller.go")
 }
 
 func TestReconcileFinishesWhatHasBegun(t *testing.T) {
