@@ -114,6 +114,8 @@ func (l *lines) String() string {
 	for i, text := range l.text {
 		replacement, replaced := l.replaced[i+1]
 		switch {
+		case text == "" && l.dropped(i) && len(kept) > 0 && strings.HasSuffix(kept[len(kept)-1], "{"):
+			// the paragraph above this empty line is gone
 		case !replaced:
 			kept = append(kept, text)
 		case replacement != nil:
