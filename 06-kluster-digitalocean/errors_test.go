@@ -55,6 +55,11 @@ func TestCloudError(t *testing.T) {
 			g.Expect(found.transient).To(MatchError(wrapped))
 		})
 	}
+	t.Run("the request was not sent", func(t *testing.T) {
+		found, unsent := errors.AsType[*rateLimitedError](cloudError(fmt.Errorf("get cluster 7: %w", &rateLimitedError{left: time.Minute})))
+		NewWithT(t).Expect(unsent).To(BeTrue(), "see cloudError in errors.go")
+		NewWithT(t).Expect(found.left).To(Equal(time.Minute))
+	})
 }
 
 func TestErrorsOfTheAPIServer(t *testing.T) {

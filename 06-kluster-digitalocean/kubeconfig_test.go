@@ -253,6 +253,23 @@ func TestValidity(t *testing.T) {
 	NewWithT(t).Expect(valid).To(BeFalse(), "there is no Secret")
 }
 
+func TestCredentialsAreReplacedInTime(t *testing.T) {
+	g := NewWithT(t)
+	kluster := recordedKluster()
+	c := newActing(t, kluster)
+	secret, err := c.secrets.Secrets(kluster.Namespace).Get(kubeconfigName(kluster))
+	g.Expect(err).NotTo(HaveOccurred())
+	refresh, err := time.Parse(time.RFC3339, secret.Annotations[refreshAnnotation])
+	g.Expect(err).NotTo(HaveOccurred())
+	c.options.clock = clocktesting.NewFakePassiveClock(refresh.Add(-time.Minute))
+	observed := observedCluster(cloud.StateRunning)
+	observed.cloud = &recordingAccount{}
+	found, err := c.act(t.Context(), kluster, observed)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found.reason).To(Equal(klusterv1alpha1.ReasonRunning))
+	g.Expect(found.requeueAfter).To(Equal(time.Minute), "no event tells that credentials end, see update in reconcile.go")
+}
+
 // storedKluster is one as the API server has it.
 func storedKluster() *klusterv1alpha1.Kluster {
 	kluster := newKluster("shop", "front")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -232,6 +233,22 @@ func TestReleaseEndsWithTheKlustersFinalizer(t *testing.T) {
 	g.Expect(r.secret(t).Finalizers).To(ConsistOf("inspirit941.dev/kluster-of-another"), "see unprotectSecrets in token.go")
 	g.Expect(r.live(t).Finalizers).To(ConsistOf("example.com/theirs"), "see removeFinalizer in metadata.go")
 	g.Expect(kluster.Finalizers).To(HaveLen(2), "the cache's own object was changed")
+}
+
+func TestReleaseTellsOfAClusterThatStays(t *testing.T) {
+	g := NewWithT(t)
+	for policy, told := range map[klusterv1alpha1.DeletionPolicy]types.GomegaMatcher{
+		klusterv1alpha1.DeletionDelete: BeEmpty(),
+		klusterv1alpha1.DeletionOrphan: Receive(HavePrefix("Normal " + klusterv1alpha1.ReasonOrphaned)),
+	} {
+		kluster := recordedKluster()
+		kluster.Spec.DeletionPolicy = policy
+		r := newTrial(t, kluster)
+		recorder := events.NewFakeRecorder(1)
+		r.recorder = recorder
+		g.Expect(r.release(t.Context(), kluster)).To(Succeed())
+		g.Expect(recorder.Events).To(told, "deletionPolicy is %s, see release in deletion.go", policy)
+	}
 }
 
 // failing makes requests fail with an error for as long as there is one.
