@@ -117,7 +117,7 @@ func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	repeating := false
-	finding, err := own.Check(ctx, only, func(step exercise.Step, again bool) {
+	finding, err := own.Check(ctx, only, func(step exercise.Step, ran exercise.Ran, again bool) {
 		word := "done"
 		if again {
 			word = "still done"
@@ -126,7 +126,7 @@ func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only
 			repeating = true
 			fmt.Fprintln(out, "No step is left. A later step can break an earlier one, so each is checked once more, which takes up to some minutes.")
 		}
-		fmt.Fprintf(out, "%s  %s  %s\n", word, step.ID, step.Title)
+		fmt.Fprintf(out, "%s  %s  %s (%s)\n", word, step.ID, step.Title, ran)
 	})
 	if err != nil {
 		return err

@@ -19,10 +19,14 @@ import (
 )
 
 type playOptions struct {
-	quiet bool
-	step  bool
-	from  string         // number of a step of the only chapter
-	own   *exercise.Copy // the learner's copy that takes the place of the stage; nil for none
+	quiet  bool
+	step   bool
+	from   string         // number of a step of the only chapter
+	before string         // number of a step of the only chapter to stop before
+	own    *exercise.Copy // the learner's copy that takes the place of the stage; nil for none
+	solved string         // the section of the chapter that was solved last in the learner's copy
+	// lenient shows output that differs from what is written, and goes on.
+	lenient bool
 }
 
 func (o *playOptions) addFlags(command *cobra.Command) {
@@ -86,8 +90,11 @@ func (a *app) play(cmd *cobra.Command, options playOptions, paths []string) erro
 		if numbers := loaded.Numbers(); options.from != "" && !slices.Contains(numbers, options.from) {
 			return fmt.Errorf("%s has no step %s: choose one of %s", loaded.Path, options.from, strings.Join(numbers, ", "))
 		}
+		if numbers := loaded.Numbers(); options.before != "" && slices.Contains(numbers, options.from) && slices.Index(numbers, options.from) >= slices.Index(numbers, options.before) {
+			return fmt.Errorf("step %s can't be played with your copy yet: those before %s can", options.from, options.before)
+		}
 		if options.own != nil {
-			options.own.Replace(loaded)
+			options.own.Replace(loaded, options.solved)
 		}
 		chapters = append(chapters, loaded)
 	}
@@ -115,7 +122,7 @@ func (a *app) playAll(cmd *cobra.Command, options playOptions, chapters []*chapt
 	out := cmd.OutOrStdout()
 	player := &play.Player{
 		Dir: a.repo.Root, Env: environment, Out: out, Cluster: a.provider,
-		Quiet: options.quiet, From: options.from, Typing: isTerminal(out), Lenient: options.own != nil,
+		Quiet: options.quiet, From: options.from, Before: options.before, Typing: isTerminal(out), Lenient: options.lenient,
 	}
 	if options.step {
 		player.In = cmd.InOrStdin()

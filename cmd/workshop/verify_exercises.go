@@ -19,7 +19,7 @@ const verifiedAtOnce = 3
 
 // verifyExercisesCommand is `make verify-exercises`.
 func (a *app) verifyExercisesCommand() *cobra.Command {
-	var again, breaks bool
+	var again, breaks, play bool
 	command := &cobra.Command{
 		Use:   "verify-exercises [N...]",
 		Short: "Show that each step's check fails before the step is solved, and passes after it",
@@ -35,6 +35,9 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 			slices.SortStableFunc(stages, func(a, b *exercise.Stage) int { return len(b.Steps) - len(a.Steps) })
 			if err := exercise.RemoveVerified(a.repo.Root); err != nil {
 				return err
+			}
+			if play {
+				return a.playBySection(cmd, stages)
 			}
 			var printing sync.Mutex
 			say := func(format string, args ...any) {
@@ -57,8 +60,24 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&breaks, "breaks", false, "also what `make stage-N break` does")
+	command.Flags().BoolVar(&play, "play", false, "instead, play each chapter after each of its sections, with a copy in work/ in which the steps so far are solved")
 	command.Flags().BoolVar(&again, "again", false, "also if nothing has changed since the last success")
 	return command
+}
+
+// playBySection shows that what a chapter says up to a section is true for the program that a learner has written by then.
+func (a *app) playBySection(cmd *cobra.Command, stages []*exercise.Stage) error {
+	for _, stage := range stages {
+		own := stage.Copy(func(dir string, targets ...string) error { return a.makeInCopy(cmd, cmd.OutOrStdout(), dir, targets) })
+		err := own.SolveBySection(func(solved, next string) error {
+			fmt.Fprintf(cmd.OutOrStdout(), "stage %d, with section %s solved:\n", stage.Number, solved)
+			return a.play(cmd, playOptions{quiet: true, own: own, solved: solved, before: next}, []string{stage.Chapter})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (a *app) verifyExercises(cmd *cobra.Command, stage *exercise.Stage, again, breaks bool, say func(format string, args ...any)) error {

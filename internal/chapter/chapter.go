@@ -40,6 +40,7 @@ type Block struct {
 	Clusters    []string      // kinds of cluster it is played on; empty means all
 	Cleanup     bool
 	Makes       []string // what the chapter makes and this block removes: KIND/NAME, where * matches any text
+	Own         string   // the command that takes the place of the block's when the chapter is played with a learner's copy, or ""
 	Commands    []Command
 }
 

@@ -53,6 +53,8 @@ those starting with "$ " or "? ". Write [..] for them, or for their beginning.
 	background=NAME ready="TEXT"
 	                      exactly one command, without expected output, that keeps running; the chapter goes on
 	                      when it has printed TEXT, and fails when it has not within the time limit
+	own="COMMAND"         with a learner's own copy of a stage, this command is run instead, without comparing its output,
+	                      in the section that the learner has solved last
 	stop=NAME             stop this background process first; the fence may have no command
 
 A background process that ends before it is stopped fails the chapter, before the next command or at the end. Stopping

@@ -48,6 +48,10 @@ func TestParseReadsTheGrammar(t *testing.T) {
 			[]Block{{Line: 1, ExpectError: true, Timeout: 3 * time.Second, Clusters: []string{"kind", "current"}, Cleanup: true,
 				Commands: []Command{{Line: 2, Text: "true", Exit: AnyError}, {Line: 3, Text: "true", Exit: 5}}}},
 		},
+		"another command for a learner's copy": {
+			consoleFence(` own="kubectl apply -f a"`, "$ true"),
+			[]Block{{Line: 1, Own: "kubectl apply -f a", Commands: []Command{{Line: 2, Text: "true"}}}},
+		},
 		"what a chapter makes": {
 			consoleFence(` cleanup makes="crd/*.example.com  namespace/a"`, "$ true"),
 			[]Block{{Line: 1, Cleanup: true, Makes: []string{"crd/*.example.com", "namespace/a"}, Commands: []Command{{Line: 2, Text: "true"}}}},
@@ -121,6 +125,7 @@ func TestParseRefuses(t *testing.T) {
 		"a cluster twice":            {consoleFence(" cluster=kind,kind", "$ a"), "1: cluster=kind,kind: one or more of embedded, kind, current are needed, separated by commas"},
 		"makes without cleanup":      {consoleFence(` makes="crd/a"`, "$ a"), `1: makes="KIND/NAME …" goes with cleanup only`},
 		"makes with something else":  {consoleFence(` cleanup makes="crd"`, "$ a"), `1: makes: "crd": objects are needed as KIND/NAME, such as namespace/chapter-1, with spaces between them`},
+		"own without a command":      {consoleFence(` own=""`, "$ a"), `1: own="COMMAND" needs a command`},
 		"makes without an object":    {consoleFence(` cleanup makes=""`, "$ a"), `1: makes="KIND/NAME …" needs an object`},
 		"a value for cleanup":        {consoleFence(" cleanup=yes", "$ a"), "1: cleanup takes no value"},
 		"background without ready":   {consoleFence(" background=op", "$ a"), `1: background=op needs ready="TEXT", the output that tells that the process is ready`},

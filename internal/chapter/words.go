@@ -18,7 +18,7 @@ const (
 var clusters = []string{ClusterEmbedded, ClusterKind, ClusterCurrent}
 
 // consoleWords says in messages what may follow console.
-const consoleWords = `background=NAME ready="TEXT", stop=NAME, expect=error, timeout=DURATION, cluster=NAME[,NAME], cleanup and makes="KIND/NAME …"`
+const consoleWords = `background=NAME ready="TEXT", stop=NAME, expect=error, timeout=DURATION, cluster=NAME[,NAME], cleanup and makes="KIND/NAME …", own="COMMAND"`
 
 var (
 	infoWord       = regexp.MustCompile(`^([A-Za-z]+)(?:=("[^"]*"|[^\s"]\S*|))?(?:\s+|$)`)
@@ -92,6 +92,9 @@ func (p *parser) parseBlockWords(words []word, block *Block) {
 			for _, object := range block.Makes {
 				check(madeObject.MatchString(object), "makes: %q: objects are needed as KIND/NAME, such as namespace/chapter-1, with spaces between them", object)
 			}
+		case "own":
+			block.Own = w.value
+			check(w.value != "", `own="COMMAND" needs a command`)
 		default:
 			check(false, "unknown word %s: a console fence knows %s", w.key, consoleWords)
 		}

@@ -27,9 +27,29 @@ type Finding struct {
 	failures       []testFailure
 }
 
+// Ran counts what has run in a check: Go's tests, and Ginkgo's specs, which run on a control plane.
+type Ran struct{ Tests, Specs int }
+
+// String is such as "3 tests, 1 spec on a control plane".
+func (r Ran) String() string {
+	count := func(n int, noun string) string {
+		if n == 1 {
+			return "1 " + noun
+		}
+		return fmt.Sprintf("%d %ss", n, noun)
+	}
+	switch {
+	case r.Specs == 0:
+		return count(r.Tests, "test")
+	case r.Tests == 0:
+		return count(r.Specs, "spec") + " on a control plane"
+	}
+	return count(r.Tests, "test") + ", " + count(r.Specs, "spec") + " on a control plane"
+}
+
 // Check checks the steps that are not done yet, in order. It calls passed for each that passes, and returns what it found at the
 // first that does not. When all are done, it checks all of them once more. If only is not empty, it checks that step alone.
-func (c *Copy) Check(ctx context.Context, only string, passed func(step Step, again bool)) (*Finding, error) {
+func (c *Copy) Check(ctx context.Context, only string, passed func(step Step, ran Ran, again bool)) (*Finding, error) {
 	if only != "" {
 		return c.checkSteps(ctx, []string{only}, false, passed)
 	}
@@ -53,12 +73,12 @@ func (c *Copy) Check(ctx context.Context, only string, passed func(step Step, ag
 	return c.checkSteps(ctx, all, true, passed)
 }
 
-func (c *Copy) checkSteps(ctx context.Context, ids []string, again bool, passed func(step Step, again bool)) (*Finding, error) {
+func (c *Copy) checkSteps(ctx context.Context, ids []string, again bool, passed func(step Step, ran Ran, again bool)) (*Finding, error) {
 	for _, id := range ids {
 		if err := c.giveTests(); err != nil {
 			return nil, err
 		}
-		finding, err := c.CheckStep(ctx, id)
+		finding, ran, err := c.checkStep(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +89,7 @@ func (c *Copy) checkSteps(ctx context.Context, ids []string, again bool, passed 
 		if finding != nil {
 			return finding, c.forget(id)
 		}
-		passed(step, again)
+		passed(step, ran, again)
 		if err := errors.Join(c.give(step), c.note(step), c.giveTests()); err != nil {
 			return nil, err
 		}
@@ -136,43 +156,54 @@ func (c *Copy) giveTests() error {
 
 // CheckStep runs the checks of a step. It returns nil if the step is done.
 func (c *Copy) CheckStep(ctx context.Context, id string) (*Finding, error) {
+	finding, _, err := c.checkStep(ctx, id)
+	return finding, err
+}
+
+func (c *Copy) checkStep(ctx context.Context, id string) (*Finding, Ran, error) {
+	var ran Ran
 	if err := c.Exists(); err != nil {
-		return nil, err
+		return nil, ran, err
 	}
 	if err := c.use(); err != nil {
-		return nil, err
+		return nil, ran, err
 	}
 	at, err := c.index(id)
 	if err != nil {
-		return nil, err
+		return nil, ran, err
 	}
 	step := c.Steps[at]
 	if len(step.Make) > 0 {
 		if err := c.Make(c.Path, step.Make...); err != nil {
 			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
+				return nil, ran, context.Cause(ctx)
 			}
 			open, opening := c.open(step)
-			return &Finding{Step: step, Found: err.Error(), Open: open, Command: "make " + strings.Join(step.Make, " ")}, opening
+			return &Finding{Step: step, Found: err.Error(), Open: open, Command: "make " + strings.Join(step.Make, " ")}, ran, opening
 		}
 	}
 	overlay, err := c.writeOverlay(at + 1)
 	if err != nil {
-		return nil, err
+		return nil, ran, err
 	}
 	for _, check := range step.Checks {
 		found, err := c.goTest(ctx, check, overlay)
 		if err != nil {
-			return nil, err
+			return nil, ran, err
 		}
 		if finding := c.judge(step, found); finding != nil {
 			if finding.Open == "" {
 				finding.Open, err = c.open(step)
 			}
-			return finding, err
+			return finding, ran, err
+		}
+		if found.reported {
+			ran.Specs += found.tests
+		} else {
+			ran.Tests += found.tests
 		}
 	}
-	return nil, nil
+	return nil, ran, nil
 }
 
 // furtherFailures is how many tests a finding names beside the first that failed.

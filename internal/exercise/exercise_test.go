@@ -75,7 +75,10 @@ func (c *Copy) edit(t *testing.T, name, old, replacement string) {
 func (c *Copy) check(t *testing.T) (string, *Finding) {
 	t.Helper()
 	var passed []string
-	finding, err := c.Check(t.Context(), "", func(step Step, again bool) {
+	finding, err := c.Check(t.Context(), "", func(step Step, ran Ran, again bool) {
+		if ran.Tests == 0 {
+			t.Errorf("step %s passed without a test", step.ID)
+		}
 		if again {
 			step.ID += " again"
 		}
@@ -91,6 +94,19 @@ const (
 	addStub   = "\t// Your turn, step 1.1: Add two numbers.\n\treturn 0\n"
 	greetStub = "\t// Your turn, step 1.2a: Say hello.\n\treturn \"\"\n"
 )
+
+func TestWhatRan(t *testing.T) {
+	for wanted, ran := range map[string]Ran{
+		"1 test":                              {Tests: 1},
+		"2 specs on a control plane":          {Specs: 2},
+		"3 tests, 1 spec on a control plane":  {Tests: 3, Specs: 1},
+		"1 test, 10 specs on a control plane": {Tests: 1, Specs: 10},
+	} {
+		if ran.String() != wanted {
+			t.Errorf("%+v is %q, not %q", ran, ran, wanted)
+		}
+	}
+}
 
 func TestALearnersWay(t *testing.T) {
 	own := started(t)
@@ -375,11 +391,15 @@ func TestAnotherCopyIsRemoved(t *testing.T) {
 
 func TestPlayingTheCopy(t *testing.T) {
 	own := started(t)
-	chapter, err := chapter.Parse("c.md", []byte("```console\n$ go run ./01-toy && ls work/01-toy\n01-toy/toy.go\n```\n"))
+	chapter, err := chapter.Parse("c.md", []byte("```console\n$ go run ./01-toy && ls work/01-toy\n01-toy/toy.go\n```\n"+
+		"## 1.1 A\n```console own=\"ls 01-toy\"\n$ false\n```\n## 1.2 B\n```console own=\"ls 01-toy\"\n$ false\n```\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	own.Replace(chapter)
+	own.Replace(chapter, "1.2")
+	if earlier, last := chapter.Steps[1].Blocks[0].Commands[0].Text, chapter.Steps[2].Blocks[0].Commands[0].Text; earlier != "false" || last != "ls work/01-toy" {
+		t.Errorf("what is run in an earlier section is %q, and in the last that is solved %q", earlier, last)
+	}
 	command := chapter.Steps[0].Blocks[0].Commands[0]
 	if command.Text != "go run ./work/01-toy && ls work/01-toy" || strings.Join(command.Want, "") != "work/01-toy/toy.go" {
 		t.Errorf("a command that names the stage became %q with the output %q", command.Text, command.Want)
@@ -393,6 +413,29 @@ func TestPlayingTheCopy(t *testing.T) {
 	if output, err := list.CombinedOutput(); err != nil || strings.TrimSpace(string(output)) != own.Path {
 		t.Errorf("go finds the copy in %s: %v", output, err)
 	}
+}
+
+func TestSolvingBySection(t *testing.T) {
+	own := newToy(t).Copy(noMake)
+	var played []string
+	err := own.SolveBySection(func(solved, next string) error {
+		played = append(played, solved+" before "+next)
+		if strings.Contains(own.read(t, "toy.go"), greetStub) != (solved == "1.1") {
+			t.Errorf("with section %s solved: %s", solved, own.read(t, "toy.go"))
+		}
+		return nil
+	})
+	if err != nil || strings.Join(played, ", ") != "1.1 before 1.2, 1.2 before " {
+		t.Errorf("played %q: %v", played, err)
+	}
+	if _, err := os.Stat(own.Path); err == nil {
+		t.Error("the copy is left")
+	}
+	theirs := started(t)
+	if err := theirs.SolveBySection(func(string, string) error { return nil }); err == nil {
+		t.Error("a learner's copy was taken")
+	}
+	theirs.read(t, "toy.go")
 }
 
 func TestVerify(t *testing.T) {

@@ -10,15 +10,20 @@ import (
 	"example.com/operator-workshop/internal/chapter"
 )
 
-// Replace makes the commands of a chapter, and the output that they must have, name the copy where they name the stage.
-func (c *Copy) Replace(played *chapter.Chapter) {
+// Replace makes the commands of a chapter, and the output that they must have, name the copy where they name the stage. In the
+// section that was solved last, the commands for a learner's copy take the place of others.
+func (c *Copy) Replace(played *chapter.Chapter, solved string) {
 	stage := filepath.Base(c.Dir)
 	replace := func(text string) string {
 		return strings.ReplaceAll(strings.ReplaceAll(text, stage, c.name()), workFolder+"/"+c.name(), c.name())
 	}
 	for i := range played.Steps {
 		for j := range played.Steps[i].Blocks {
-			commands := played.Steps[i].Blocks[j].Commands
+			block := &played.Steps[i].Blocks[j]
+			if block.Own != "" && played.Steps[i].Number() == solved {
+				block.Commands = []chapter.Command{{Line: block.Line, Text: block.Own, Want: []string{"..."}}}
+			}
+			commands := block.Commands
 			for k := range commands {
 				commands[k].Text = replace(commands[k].Text)
 				for line := range commands[k].Want {

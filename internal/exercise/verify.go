@@ -26,6 +26,35 @@ func RemoveVerified(root string) error {
 	return nil
 }
 
+// SolveBySection solves the steps in the learner's copy, which must not exist yet, and removes it at the end. It calls play after each section
+// of the chapter in which a step is solved, with the next such section, "" after the last.
+func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) {
+	if err := c.Start(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(c.Path)) }()
+	for at, step := range c.Steps {
+		_, kept, err := c.Solve(step.ID)
+		if err == nil && kept != "" {
+			err = os.RemoveAll(filepath.Join(c.Root, kept)) // nobody wrote that
+		}
+		if err := errors.Join(err, c.give(step)); err != nil {
+			return err
+		}
+		next := ""
+		if at+1 < len(c.Steps) {
+			next = c.Steps[at+1].Section()
+		}
+		if next == step.Section() {
+			continue
+		}
+		if err := play(step.Section(), next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Verify solves the steps one by one in a copy of its own. It shows that each step's check fails before the step is solved, because
 // its code is missing, in the way that the chapter shows, and passes afterwards, and that the copy is then like the stage after this
 // step; so after the last it is the finished stage. The errors name the steps for which this is not true. After RemoveVerified,

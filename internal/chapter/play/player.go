@@ -25,6 +25,7 @@ type Player struct {
 
 	Quiet  bool      // show one line per step and the summary only
 	From   string    // number of the step to start showing at: those before are played as with Quiet; "" shows all
+	Before string    // number of the step to stop before; the cleanup blocks of the rest are still run; "" plays all
 	Typing bool      // Out is a terminal: type the commands, show output as it comes, bold headings (unless NO_COLOR)
 	In     io.Reader // wait for Enter on it before each command shown; nil does not wait
 	// Lenient shows output that differs from what is written, and goes on. An exit status that differs still ends the playing.
@@ -51,7 +52,7 @@ func (p *Player) Play(ctx context.Context, c *chapter.Chapter) error {
 	}
 	start := time.Now()
 	err = playing.steps(ctx)
-	if err != nil {
+	if err != nil || p.Before != "" {
 		err = errors.Join(err, playing.cleanUp(ctx))
 	}
 	err = errors.Join(err, playing.end())

@@ -208,6 +208,17 @@ func TestPlayFromAStepIsQuietBeforeIt(t *testing.T) {
 		`^ok    1\.1 A \(1 command, \d+\.\d s\)\n\n1\.2 B\n\$ echo \$A\n1\n\n1\.3 C\n\$ echo \$A\n1\nplayed c\.md: 3 steps, 3 commands, \d+\.\d s\n$`))
 }
 
+func TestPlayBeforeAStepCleansUpAfterwards(t *testing.T) {
+	g := NewWithT(t)
+	player := testPlayer(t)
+	player.Before = "1.2"
+	g.Expect(player.Play(t.Context(), parse(g, "# Title\n## 1.1 A\n"+consoleFence("", "$ touch a")+
+		"## 1.2 B\n"+consoleFence("", "$ false")+"## 1.3 C\n"+consoleFence(" cleanup", "$ rm a")))).To(Succeed())
+	g.Expect(player.Out.(*bytes.Buffer).String()).To(MatchRegexp(
+		`1\.1 A\n\$ touch a\ncleaning up: rm a\nplayed c\.md: 1 step, 1 command, \d+\.\d s\n$`))
+	g.Expect(filepath.Join(player.Dir, "a")).NotTo(BeAnExistingFile())
+}
+
 func TestPlayFromAStepComparesWhatIsBeforeIt(t *testing.T) {
 	g := NewWithT(t)
 	player := testPlayer(t)

@@ -49,6 +49,9 @@ func (c counts) String() string {
 
 func (p *playing) steps(ctx context.Context) error {
 	for i := range p.chapter.Steps {
+		if before := p.player.Before; before != "" && p.chapter.Steps[i].Number() == before {
+			break
+		}
 		if err := p.step(ctx, &p.chapter.Steps[i]); err != nil {
 			return err
 		}
