@@ -5,6 +5,8 @@ SHELL := /bin/sh
 WORKSHOP := bin/workshop
 STAGES := $(sort $(dir $(wildcard [0-9][0-9]-*/go.mod)))
 MODULES := . $(STAGES)
+# The packages of all modules.
+PACKAGES := ./... $(STAGES:%=./%...)
 # All Go files but those that git ignores, such as a learner's own below work/.
 GO_FILES := git ls-files -z --cached --others --exclude-standard -- '*.go'
 
@@ -102,11 +104,10 @@ progress: bootstrap ## Show how far you are with the exercises (make stage-N sta
 	@$(WORKSHOP) progress
 
 .PHONY: test
-test: go_test = go test -timeout 30m ./...
+test: go_test = go test -count=1 -timeout 30m -p 3 $(PACKAGES)
 test: tools ## Run all tests
 	@echo '$(go_test)'
 	@tools/compile.sh 'and running the tests' $(go_test)
-	@set -e; for stage in $(STAGES); do echo "$(MAKE) -C $$stage test"; $(MAKE) --no-print-directory -C $$stage test; done
 
 .PHONY: bench
 bench: tools ## Measure what docs/benchmarks.md reports (BUILD=1: a cold build; LOAD=1 STAGE=2 N=100,500 IDLE=60s: load)
@@ -140,7 +141,8 @@ verify-exercises: tools ## Show that each step's check fails before the step is 
 .PHONY: lint
 lint: bootstrap ## Run golangci-lint on every module
 	@$(WORKSHOP) tools golangci-lint
-	@set -e; for module in $(MODULES); do echo "cd $$module && golangci-lint run"; (cd $$module && "$(CURDIR)/bin/golangci-lint" run ./...); done
+	bin/golangci-lint run $(PACKAGES)
+	@set -e; for stage in $(STAGES); do [ ! -f $$stage.golangci.yml ] || cmp 03-kubebuilder-guestbook/.golangci.yml $$stage.golangci.yml; done
 
 .PHONY: clean
 clean: ## Remove bin/ (the finished tools stay in the cache)

@@ -149,11 +149,11 @@ func (p pki) sign(signer string, config certutil.Config) (certificate, key []byt
 	if err != nil {
 		return nil, nil, err
 	}
-	private, err := keyutil.PrivateKeyFromFile(p.key(signer))
+	secret, err := keyutil.PrivateKeyFromFile(p.key(signer))
 	if err != nil {
 		return nil, nil, err
 	}
-	signing, ok := private.(crypto.Signer)
+	signing, ok := secret.(crypto.Signer)
 	if !ok {
 		return nil, nil, fmt.Errorf("%s holds no key that can sign", p.key(signer))
 	}

@@ -74,14 +74,14 @@ type series struct {
 
 // StartRecorder begins to write events in the name of a controller, about objects of the kinds in scheme. The end of ctx
 // cuts writes off.
-func StartRecorder(ctx context.Context, events typedeventsv1.EventsV1Interface, scheme *runtime.Scheme, controller string) (*Recorder, error) {
+func StartRecorder(ctx context.Context, client typedeventsv1.EventsV1Interface, scheme *runtime.Scheme, controller string) (*Recorder, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("name the reporter of events: %w", err)
 	}
 	ctx, abort := context.WithCancel(ctx)
 	r := &Recorder{
-		events:     events,
+		events:     client,
 		scheme:     scheme,
 		controller: controller,
 		instance:   controller + "-" + host,

@@ -136,8 +136,7 @@ func (a *app) shellCommand() *cobra.Command {
 			command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 			if err := command.Run(); err != nil {
 				// A shell ends with the status of its last command, which is nobody's failure.
-				var ended *exec.ExitError
-				if !errors.As(err, &ended) {
+				if _, ok := errors.AsType[*exec.ExitError](err); !ok {
 					return fmt.Errorf("start the shell %s: %w; set SHELL to another", shell, err)
 				}
 			}

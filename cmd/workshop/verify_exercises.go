@@ -71,6 +71,15 @@ func (a *app) playBySection(cmd *cobra.Command, stages []*exercise.Stage) error 
 		own := stage.Copy(func(dir string, targets ...string) error { return a.makeInCopy(cmd, cmd.OutOrStdout(), dir, targets) })
 		err := own.SolveBySection(func(solved, next string) error {
 			fmt.Fprintf(cmd.OutOrStdout(), "stage %d, with section %s solved:\n", stage.Number, solved)
+			cluster, err := a.upToInstall(cmd)
+			if err != nil {
+				return err
+			}
+			// The garbage collector looks for new kinds every 30 seconds. A definition that was deleted and is there again
+			// within that time can confuse it.
+			if err := cluster.Reset(cmd.Context()); err != nil {
+				return err
+			}
 			return a.play(cmd, playOptions{quiet: true, own: own, solved: solved, before: next}, []string{stage.Chapter})
 		})
 		if err != nil {

@@ -80,11 +80,11 @@ func (p *parser) readFence(node *ast.FencedCodeBlock, line int) {
 	if body := node.Lines(); body.Len() > 0 {
 		f.End = body.At(body.Len() - 1).Stop
 	}
-	for text := range strings.Lines(string(p.text[f.Start:f.End])) {
-		text = strings.TrimRight(text, "\r\n")
-		trimmed, indented := strings.CutPrefix(text, f.Indent)
+	for content := range strings.Lines(string(p.text[f.Start:f.End])) {
+		content = strings.TrimRight(content, "\r\n")
+		trimmed, indented := strings.CutPrefix(content, f.Indent)
 		if !indented {
-			trimmed = strings.TrimLeft(text, " \t")
+			trimmed = strings.TrimLeft(content, " \t")
 		}
 		f.Body = append(f.Body, trimmed)
 		if !indented && trimmed != "" {
@@ -122,8 +122,8 @@ func (p *parser) readComment(node *ast.HTMLBlock, line int) {
 		return
 	}
 	f := Fence{Line: line, Indent: opening[1], info: strings.TrimSpace(opening[2])}
-	for _, text := range lines[1:last] {
-		f.Body = append(f.Body, strings.TrimPrefix(text, f.Indent))
+	for _, content := range lines[1:last] {
+		f.Body = append(f.Body, strings.TrimPrefix(content, f.Indent))
 	}
 	p.parseFence(f)
 }

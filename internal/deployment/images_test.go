@@ -77,7 +77,7 @@ func TestBuildContextHoldsWhatIsCopied(t *testing.T) {
 	}
 	for _, stage := range stages {
 		for _, line := range copied.FindAllStringSubmatch(read(t, stage.dir, "Dockerfile"), -1) {
-			for _, source := range strings.Fields(line[1]) {
+			for source := range strings.FieldsSeq(line[1]) {
 				g := NewWithT(t)
 				found, err := filepath.Glob(filepath.Join(root, source))
 				g.Expect(err).NotTo(HaveOccurred())

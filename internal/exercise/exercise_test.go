@@ -391,16 +391,16 @@ func TestAnotherCopyIsRemoved(t *testing.T) {
 
 func TestPlayingTheCopy(t *testing.T) {
 	own := started(t)
-	chapter, err := chapter.Parse("c.md", []byte("```console\n$ go run ./01-toy && ls work/01-toy\n01-toy/toy.go\n```\n"+
+	played, err := chapter.Parse("c.md", []byte("```console\n$ go run ./01-toy && ls work/01-toy\n01-toy/toy.go\n```\n"+
 		"## 1.1 A\n```console own=\"ls 01-toy\"\n$ false\n```\n## 1.2 B\n```console own=\"ls 01-toy\"\n$ false\n```\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	own.Replace(chapter, "1.2")
-	if earlier, last := chapter.Steps[1].Blocks[0].Commands[0].Text, chapter.Steps[2].Blocks[0].Commands[0].Text; earlier != "false" || last != "ls work/01-toy" {
+	own.Replace(played, "1.2")
+	if earlier, last := played.Steps[1].Blocks[0].Commands[0].Text, played.Steps[2].Blocks[0].Commands[0].Text; earlier != "false" || last != "ls work/01-toy" {
 		t.Errorf("what is run in an earlier section is %q, and in the last that is solved %q", earlier, last)
 	}
-	command := chapter.Steps[0].Blocks[0].Commands[0]
+	command := played.Steps[0].Blocks[0].Commands[0]
 	if command.Text != "go run ./work/01-toy && ls work/01-toy" || strings.Join(command.Want, "") != "work/01-toy/toy.go" {
 		t.Errorf("a command that names the stage became %q with the output %q", command.Text, command.Want)
 	}

@@ -134,8 +134,7 @@ func (c *Copy) build(ctx context.Context) (message string, err error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if _, ok := errors.AsType[*exec.ExitError](err); ok {
 		return compilerLines(string(output)), nil
 	}
 	if err != nil {

@@ -34,7 +34,7 @@ func (g *ground) children(ctx context.Context, resources load) (load, error) {
 	if err != nil {
 		return load{}, err
 	}
-	sets := map[string][]*unstructured.Unstructured{}
+	byOwner := map[string][]*unstructured.Unstructured{}
 	for _, kind := range kinds {
 		objects := &unstructured.UnstructuredList{}
 		objects.SetGroupVersionKind(kind)
@@ -46,7 +46,7 @@ func (g *ground) children(ctx context.Context, resources load) (load, error) {
 			owner := metav1.GetControllerOf(&objects.Items[i])
 			owned = owned || owner != nil
 			if g.isResource(owner) {
-				sets[owner.Name] = append(sets[owner.Name], asCreated(&objects.Items[i]))
+				byOwner[owner.Name] = append(byOwner[owner.Name], asCreated(&objects.Items[i]))
 			}
 		}
 		if owned {
@@ -55,7 +55,7 @@ func (g *ground) children(ctx context.Context, resources load) (load, error) {
 	}
 	children := load{unmet: notCurrent}
 	for _, resource := range resources.objects() {
-		if set := sets[resource.GetName()]; len(set) > 0 {
+		if set := byOwner[resource.GetName()]; len(set) > 0 {
 			children.sets = append(children.sets, set)
 		}
 	}

@@ -2,6 +2,7 @@ package behaviours
 
 import (
 	"context"
+
 	. "github.com/onsi/gomega"
 
 	"example.com/operator-workshop/operatortest/report"

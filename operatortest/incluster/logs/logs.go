@@ -26,7 +26,7 @@ func Collect(ctx context.Context, kubectl string, environment []string, dir stri
 	c.write(ctx, "events", "get", "events", "--all-namespaces", "--sort-by=.metadata.creationTimestamp")
 	c.write(ctx, "leases", "get", "leases", "--all-namespaces", "--output=yaml")
 	c.write(ctx, "workloads", "get", "deployments,replicasets,services,endpointslices,poddisruptionbudgets,networkpolicies", "--all-namespaces", "--output=wide")
-	for _, kind := range strings.Fields(c.ask(ctx, "get", "customresourcedefinitions", "--output=jsonpath={.items[*].metadata.name}")) {
+	for kind := range strings.FieldsSeq(c.ask(ctx, "get", "customresourcedefinitions", "--output=jsonpath={.items[*].metadata.name}")) {
 		c.write(ctx, filepath.Join("resources", kind), "get", kind, "--all-namespaces", "--output=yaml")
 	}
 	c.pods(ctx)
@@ -42,7 +42,7 @@ type collector struct {
 
 func (c *collector) pods(ctx context.Context) {
 	const podTemplate = "{{range .items}}{{.metadata.namespace}}/{{.metadata.name}}{{range .status.containerStatuses}}{{if .restartCount}}/restarted{{end}}{{end}} {{end}}"
-	for _, pod := range strings.Fields(c.ask(ctx, "get", "pods", "--all-namespaces", "--output=go-template="+podTemplate)) {
+	for pod := range strings.FieldsSeq(c.ask(ctx, "get", "pods", "--all-namespaces", "--output=go-template="+podTemplate)) {
 		namespace, rest, _ := strings.Cut(pod, "/")
 		name, restarted, _ := strings.Cut(rest, "/")
 		file := filepath.Join("pods", namespace+"_"+name)

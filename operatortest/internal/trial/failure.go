@@ -21,8 +21,7 @@ type failure struct {
 
 // Brief is the error of a trial, without the requests.
 func Brief(err error) string {
-	var failed *failure
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*failure](err); ok {
 		return failed.cause.Error()
 	}
 	return err.Error()
