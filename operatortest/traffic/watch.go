@@ -34,7 +34,7 @@ func (t *Tap) Hold(match func(Request) bool) (release func(Release)) {
 	held := &hold{match: match}
 	t.holds[held] = struct{}{}
 	return func(how Release) {
-		// Events that arrive while this hold is released are held, too, so that they can't overtake earlier ones.
+		// Events that arrive during the release are held, too: delivering one Late would deliver all earlier ones with it.
 		for _, watch := range t.openWatches(match) {
 			watch.release(how, held)
 		}
