@@ -105,7 +105,7 @@ func TestUsersAndCertificates(t *testing.T) {
 // nobody is the ID of a user that owns nothing.
 const nobody = 65534
 
-// pages are the paths that the programs of a control plane serve.
+// pages are paths that the programs of a control plane serve, and paths that other servers do.
 var pages = []string{
 	"/", "/api", "/apis", "/api/v1/secrets", "/version", "/openapi/v3", "/metrics", "/flags", "/configz", "/debug/pprof/", "/debug/pprof/heap",
 	"/health", "/healthz", "/livez", "/readyz", "/members", "/raft", "/v3/kv/range", "/v2/keys", "/discovery/prometheus",

@@ -141,7 +141,7 @@ func below(g Gomega, folder string) []string {
 	for _, file := range commands {
 		content, err := os.ReadFile(file)
 		if err != nil || !strings.Contains(string(content), folder) {
-			continue // it has ended, or is another user's
+			continue // it has ended, or doesn't mention the folder
 		}
 		program, _, _ := strings.Cut(string(content), "\x00")
 		found = append(found, filepath.Base(program))

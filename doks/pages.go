@@ -23,7 +23,8 @@ type pages struct {
 	Last  string `json:"last,omitempty"`
 }
 
-// paginate returns the page that a request asks for. An impossible number is replaced by the nearest possible one.
+// paginate returns the page that a request asks for. An invalid number means the default, and a page past the end is
+// empty.
 func paginate[T any](all []T, request *http.Request) ([]T, pageLinks) {
 	query := request.URL.Query()
 	perPage := min(number(query, "per_page", defaultPerPage), largestPerPage)

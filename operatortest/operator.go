@@ -94,8 +94,9 @@ type Operator struct {
 	//	misoperation/pods             the status is about the children themselves, whether their pods run or not
 	//	update/spec.PATH              a field that has no effect until later
 	//	secrets/KEY                   a key in Secrets whose value is not confidential, such as "secrets/host"
-	//	growth/memory                 a bounded cache that the kit's objects don't fill, or a suite that itself keeps what it sees
-	//	least-privilege/VERB RESOURCE a permission that the kit has no use for, such as "least-privilege/create tokenreviews.authentication.k8s.io"
+	//	growth/memory                 a bounded cache that the kit's objects don't fill, or a suite that keeps objects
+	//	least-privilege/VERB RESOURCE a permission that the kit has no use for, such as
+	//	                              "least-privilege/create tokenreviews.authentication.k8s.io"
 	LeftOut map[string]string
 	// External is the system outside Kubernetes in which the operator creates something. Nil if there is none.
 	External External
@@ -158,10 +159,11 @@ type Child struct {
 	// Foreign are JSON merge patches of fields that belong to others, which the
 	// operator must leave alone. A label and an annotation are always tried.
 	Foreign map[string]string
-	// Applied are parts of the child, as JSON, that others add by server-side apply and the operator must leave alone; the keys
-	// say what they do. An example is a sidecar, {"spec":{"template":{"spec":{"containers":[{"name":"proxy","image":"proxy:1"}]}}}}. The API
-	// server merges lists by their keys. For a child with a pod template, an annotation of the template and a variable of the
-	// first container are always tried; for a ServiceAccount, a reference to a Secret.
+	// Applied are parts of the child, as JSON, that others add by server-side apply and the operator must leave
+	// alone; the keys say what they do. An example is a sidecar,
+	// {"spec":{"template":{"spec":{"containers":[{"name":"proxy","image":"proxy:1"}]}}}}. The API server merges lists
+	// by their keys. For a child with a pod template, an annotation of the template and a variable of the first
+	// container are always tried; for a ServiceAccount, a reference to a Secret.
 	Applied map[string]string
 }
 

@@ -51,7 +51,8 @@ type File struct {
 	Resync []string `json:"resync,omitempty"`
 	// Env are further environment variables, as NAME=value, with the same placeholders.
 	Env []string `json:"env,omitempty"`
-	// Logs is the folder for what the operator prints, with a file for each start. With --report it is logs/ in the report's folder.
+	// Logs is the folder for what the operator prints, with a file for each start. With --report, it is logs/ in the
+	// report's folder.
 	Logs string `json:"logs,omitempty"`
 	// Grace is how long the operator may take to exit after SIGTERM, such as 10s; 30s if empty.
 	Grace string `json:"grace,omitempty"`
@@ -68,8 +69,8 @@ type File struct {
 	MaxWrites int `json:"maxWrites,omitempty"`
 	// Drains means that the operator finishes the queued work before it exits. controller-runtime's manager doesn't.
 	Drains bool `json:"drains,omitempty"`
-	// Values are sensible values of spec fields, by paths such as spec.image, spec.pools[].size or spec.labels.*. Without them, the
-	// kit generates values from the field's schema.
+	// Values are sensible values of spec fields, by paths such as spec.image, spec.pools[].size or spec.labels.*. Without
+	// them, the kit generates values from the field's schema.
 	Values map[string][]any `json:"values,omitempty"`
 	// Ascending are the paths of fields that can only increase, such as a version: only a later one of Values may follow a value.
 	Ascending []string `json:"ascending,omitempty"`

@@ -1,4 +1,5 @@
-// Package report reports the result of each of an operator's behaviours: for a terminal, as JSON, as JUnit XML and as an HTML page.
+// Package report reports the result of each of an operator's behaviours: for a terminal, as JSON, as JUnit XML and as
+// HTML.
 package report
 
 import (
