@@ -104,7 +104,7 @@ progress: bootstrap ## Show how far you are with the exercises (make stage-N sta
 	@$(WORKSHOP) progress
 
 .PHONY: test
-test: go_test = go test -count=1 -timeout 30m -p 3 $(PACKAGES)
+test: go_test = go test -count=1 -timeout 30m $(PACKAGES)
 test: tools ## Run all tests
 	@echo '$(go_test)'
 	@tools/compile.sh 'and running the tests' $(go_test)

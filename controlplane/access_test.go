@@ -66,14 +66,14 @@ func TestUsersAndCertificates(t *testing.T) {
 		g.Expect(string(content)).To(ContainSubstring("tls-server-name: kubernetes.default.svc"))
 	})
 
-	t.Run("no user gets at etcd", func(t *testing.T) {
+	t.Run("no user can reach etcd", func(t *testing.T) {
 		g := NewWithT(t)
 		variables, err := plane.EtcdEnvironment()
 		g.Expect(err).NotTo(HaveOccurred())
 		etcdctl := func(env ...string) string {
 			command := exec.CommandContext(ctx, filepath.Join(plane.Assets(), "etcdctl"), "--command-timeout=3s", "get", "/registry/configmaps", "--prefix", "--keys-only")
 			command.Env = append(append(os.Environ(), variables...), env...)
-			out, _ := command.CombinedOutput() // what it says is looked at
+			out, _ := command.CombinedOutput() // the output is checked below
 			return string(out)
 		}
 		g.Expect(etcdctl()).To(ContainSubstring("/registry/configmaps/default/kept"))
@@ -81,7 +81,7 @@ func TestUsersAndCertificates(t *testing.T) {
 		g.Expect(etcdctl("ETCDCTL_CERT="+filepath.Join(keys, "admin.crt"), "ETCDCTL_KEY="+filepath.Join(keys, "admin.key"))).NotTo(ContainSubstring("/registry"), "not even the administrator")
 	})
 
-	t.Run("renewed certificates shut out what was handed out, and lose nothing", func(t *testing.T) {
+	t.Run("renewed certificates invalidate the old kubeconfigs, and no data is lost", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(plane.RenewCertificates(ctx)).To(Succeed())
 		_, err := ada.CoreV1().ConfigMaps("default").Get(ctx, "kept", metav1.GetOptions{})
@@ -102,17 +102,17 @@ func TestUsersAndCertificates(t *testing.T) {
 	})
 }
 
-// nobody is a user that owns nothing.
+// nobody is the ID of a user that owns nothing.
 const nobody = 65534
 
-// pages are what the programs of a control plane serve, and what others ask them.
+// pages are paths that the programs of a control plane serve, and paths that other servers do.
 var pages = []string{
 	"/", "/api", "/apis", "/api/v1/secrets", "/version", "/openapi/v3", "/metrics", "/flags", "/configz", "/debug/pprof/", "/debug/pprof/heap",
 	"/health", "/healthz", "/livez", "/readyz", "/members", "/raft", "/v3/kv/range", "/v2/keys", "/discovery/prometheus",
 	"/containerLogs/default/pod/container", "/exec/default/pod/container", "/pods", "/logs/",
 }
 
-// healthPages may be answered to everybody: they say "ok".
+// healthPages may be answered without credentials: they say only "ok".
 var healthPages = []string{"/healthz", "/livez", "/readyz"}
 
 func TestAnotherUserGetsNothing(t *testing.T) {
@@ -154,7 +154,7 @@ func TestAnotherUserGetsNothing(t *testing.T) {
 			command := exec.CommandContext(ctx, "/usr/bin/test", test, file)
 			command.Dir = "/"
 			command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-			_ = command.Run() // its status is the answer
+			_ = command.Run() // the exit status is the answer
 			return command.ProcessState.ExitCode()
 		}
 		g.Expect(try("-r", filepath.Dir(dir))).To(BeZero(), "the other user gets as far as this")
@@ -183,13 +183,13 @@ func TestAnotherUserGetsNothing(t *testing.T) {
 	})
 }
 
-// saysNothing asks a port without credentials, over TLS and without, for all pages.
+// saysNothing asks a port for all pages without credentials, both over TLS and without TLS.
 func saysNothing(t *testing.T, component string, port uint32) {
 	t.Helper()
 	g := NewWithT(t)
 	stranger := &http.Client{
 		Timeout:   10 * time.Second,
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, // the stranger trusts everybody
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, // this client doesn't verify the server
 	}
 	defer stranger.CloseIdleConnections()
 	for _, scheme := range []string{"http", "https"} {

@@ -45,7 +45,7 @@ func TestLife(t *testing.T) {
 		g.Expect(out.String()).To(BeEmpty(), "nothing to do is nothing to say")
 	})
 
-	t.Run("what lives is left alone when the rest is started again", func(t *testing.T) {
+	t.Run("running components are left alone when the others are started again", func(t *testing.T) {
 		g := NewWithT(t)
 		before := pids(ctx, g, plane)
 		kill(g, before["kube-scheduler"])
@@ -57,7 +57,7 @@ func TestLife(t *testing.T) {
 		g.Expect(after["kube-scheduler"]).NotTo(Equal(before["kube-scheduler"]))
 	})
 
-	t.Run("Down keeps what it holds", func(t *testing.T) {
+	t.Run("Down keeps the data", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(plane.Down(ctx)).To(Succeed())
 		g.Expect(below(g, dir)).To(BeEmpty())
@@ -203,7 +203,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		name, verb string
 		before     func(Gomega)
 		moment     func() func() bool
-		// keeps tells whether what it held must still be there.
+		// keeps means that the data must still be there.
 		keeps bool
 	}{
 		{"Up, when keys are made", "up", absent, func() func() bool { return there("pki-1/ca.crt") }, false},
@@ -238,7 +238,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 }
 
-// generation is the highest number of the folders of that name.
+// generation returns the highest number among the folders with that prefix.
 func generation(dir, prefix string) int {
 	highest := 0
 	for number := range 1000 {

@@ -24,11 +24,11 @@ import (
 	"example.com/operator-workshop/controlplane/install"
 )
 
-// limit bounds one test. A control plane is up in a few seconds, more under load.
+// limit bounds one test. A control plane starts in a few seconds, or more under load.
 const limit = 4 * time.Minute
 
-// commandVariable makes the test program do one thing with a control plane: a verb such as up, and the folder, each on a
-// line.
+// commandVariable makes the test program do one thing with a control plane. It contains a verb such as up, and the
+// folder, each on a line.
 const commandVariable = "CONTROLPLANE_TEST_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -61,7 +61,8 @@ func obey(ctx context.Context, verb, dir string) error {
 	}[verb](ctx)
 }
 
-// open is a control plane that is removed when the test ends. The folder's name has a space, which nothing may stumble over.
+// open returns a control plane that is removed when the test ends. The folder's name has a space, which must cause no
+// trouble.
 func open(t *testing.T, dir string, options controlplane.Options) (*controlplane.ControlPlane, *bytes.Buffer) {
 	t.Helper()
 	out := &bytes.Buffer{}
@@ -90,7 +91,7 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// pids maps the components that run to their process numbers.
+// pids maps the running components to their process IDs.
 func pids(ctx context.Context, g Gomega, plane *controlplane.ControlPlane) map[string]int {
 	status, err := plane.Status(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -111,7 +112,7 @@ func clientOf(g Gomega, plane *controlplane.ControlPlane) kubernetes.Interface {
 	return client
 }
 
-// clientFrom connects with a kubeconfig that was handed out.
+// clientFrom connects with the given kubeconfig.
 func clientFrom(g Gomega, kubeconfig []byte) kubernetes.Interface {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -120,7 +121,7 @@ func clientFrom(g Gomega, kubeconfig []byte) kubernetes.Interface {
 	return client
 }
 
-// keep puts something in, and kept tells whether it is there.
+// keep stores an object, and kept reports whether it is there.
 func keep(ctx context.Context, g Gomega, plane *controlplane.ControlPlane) {
 	_, err := clientOf(g, plane).CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{})
 	g.Expect(err).To(Or(Not(HaveOccurred()), Satisfy(apierrors.IsAlreadyExists)))
@@ -132,7 +133,7 @@ func kept(ctx context.Context, g Gomega, plane *controlplane.ControlPlane) bool 
 	return err == nil
 }
 
-// below lists the processes that mention a folder in their arguments.
+// below lists the processes whose arguments mention a folder.
 func below(g Gomega, folder string) []string {
 	found := []string{}
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -140,7 +141,7 @@ func below(g Gomega, folder string) []string {
 	for _, file := range commands {
 		content, err := os.ReadFile(file)
 		if err != nil || !strings.Contains(string(content), folder) {
-			continue // it has ended, or is another
+			continue // it has ended, or doesn't mention the folder
 		}
 		program, _, _ := strings.Cut(string(content), "\x00")
 		found = append(found, filepath.Base(program))
@@ -155,7 +156,8 @@ func kill(g Gomega, pid int) {
 	g.Expect(syscall.Kill(pid, syscall.SIGKILL)).To(Succeed())
 }
 
-// killAt runs a command in a process of its own, and kills that with SIGKILL when moment returns true, or lets it end.
+// killAt runs a command in a process of its own, and kills the process with SIGKILL when moment returns true. If
+// moment never does, the command runs to its end.
 func killAt(ctx context.Context, t *testing.T, verb, dir string, moment func() bool) {
 	t.Helper()
 	g := NewWithT(t)
@@ -184,7 +186,7 @@ func killAt(ctx context.Context, t *testing.T, verb, dir string, moment func() b
 	<-ended
 }
 
-// exists tells whether a file is there.
+// exists reports whether a file exists.
 func exists(path ...string) bool {
 	_, err := os.Stat(filepath.Join(path...))
 	return !errors.Is(err, os.ErrNotExist)

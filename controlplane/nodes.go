@@ -56,7 +56,7 @@ func (c *ControlPlane) createNodes(ctx context.Context, r record) error {
 		err := c.request(ctx, r, "kube-apiserver", http.MethodPost, "/api/v1/nodes", simulatedNode(name), nil)
 		var refused statusError
 		if errors.As(err, &refused) && refused.code == http.StatusConflict {
-			continue // it is there already
+			continue // it already exists
 		}
 		if err != nil {
 			return fmt.Errorf("create node %s: %w", name, err)

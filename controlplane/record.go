@@ -60,7 +60,7 @@ func (c *ControlPlane) load() (record, error) {
 	}
 	for _, path := range needed {
 		info, err := os.Stat(path)
-		name, _ := filepath.Rel(c.dir, path) // both are below the folder
+		name, _ := filepath.Rel(c.dir, path) // both are inside the folder
 		if err != nil {
 			return record{}, &DamagedError{name + " is missing"}
 		}

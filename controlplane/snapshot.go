@@ -70,7 +70,7 @@ func (c *ControlPlane) Restore(ctx context.Context, path string) error {
 		return err
 	}
 	if !found.Complete {
-		return c.up(ctx) // it holds nothing yet
+		return c.up(ctx) // there is no data yet
 	}
 	if _, err := os.Stat(path); err != nil {
 		return &DamagedError{filepath.Base(path) + ", the snapshot to restore, is missing"}

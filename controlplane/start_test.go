@@ -78,7 +78,7 @@ func TestAFailedStartLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// assetsWith is a folder of the real programs, except for one that is a script.
+// assetsWith returns a folder with the real programs, except for one that is replaced with a script.
 func assetsWith(t *testing.T, program, script string) string {
 	t.Helper()
 	g := NewWithT(t)

@@ -191,7 +191,7 @@ func (c *ControlPlane) startComponents(ctx context.Context, r record, components
 	return nil
 }
 
-// keepLog puts the log of the last time aside: what a component says before it ends must be of this time.
+// keepLog moves the log of the previous run aside, so that a component's last message is always from the current run.
 func keepLog(path string) error {
 	err := os.Rename(path, path+".old")
 	if errors.Is(err, os.ErrNotExist) {

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// defaultExpiry is how long credentials last when nothing else is asked for.
+	// defaultExpiry is how long credentials last if the request doesn't say.
 	defaultExpiry = 7 * 24 * time.Hour
-	// longestExpiry keeps a number of seconds within what a duration can hold.
+	// longestExpiry keeps a number of seconds within what a time.Duration can hold.
 	longestExpiry = 10 * 365 * 24 * time.Hour
 )
 
-// Access is what it takes to administer a cluster.
+// Access is what a client needs to administer a cluster.
 type Access struct {
 	// CertificateAuthority is in PEM.
 	CertificateAuthority []byte
@@ -33,7 +33,7 @@ type Access struct {
 	ExpiresAt            time.Time
 }
 
-// stubAccess hands out credentials in the right form, for clusters that nothing stands behind.
+// stubAccess hands out well-formed credentials for clusters without a control plane.
 type stubAccess struct {
 	authority []byte
 }
@@ -59,8 +59,8 @@ func (s *stubAccess) make(now time.Time, lifetime time.Duration) Access {
 	return Access{CertificateAuthority: s.authority, Token: "stub-" + uuid.NewString(), ExpiresAt: now.Add(lifetime)}
 }
 
-// grantAccess makes a reply of fresh credentials. A cluster has none before it
-// runs, and none once its deletion was asked for.
+// grantAccess replies with fresh credentials. A cluster has none before it runs, and none once its deletion has been
+// requested.
 func (e *Emulator) grantAccess(x *exchange, present func(*cluster, Access) reply) reply {
 	found := e.account.find(x.ids["cluster"])
 	if found == nil || found.Endpoint == "" || found.isBeingDeleted() {
@@ -70,7 +70,7 @@ func (e *Emulator) grantAccess(x *exchange, present func(*cluster, Access) reply
 	if !ok {
 		return invalid("expiry_seconds must be a number of seconds that is not negative")
 	}
-	subject := *found // what is used of it once the clusters are unlocked
+	subject := *found // copied, because it is used after the clusters are unlocked
 	if e.planes == nil {
 		return present(&subject, e.stub.make(x.now, lifetime))
 	}
@@ -84,7 +84,7 @@ func (e *Emulator) grantAccess(x *exchange, present func(*cluster, Access) reply
 	}}
 }
 
-// expiry reads how long the credentials are to last.
+// expiry reads how long the credentials should last.
 func (x *exchange) expiry() (time.Duration, bool) {
 	text := x.query.Get("expiry_seconds")
 	if text == "" || text == "0" {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// adminPath is outside of the API: an operator has no business there.
+// adminPath is outside the API: an operator has no business there.
 const adminPath = "/emulator"
 
 // stateRequest is the body of a change of state.
@@ -33,8 +33,7 @@ type tagRequest struct {
 	Tags []string `json:"tags"`
 }
 
-// serveAdmin answers the person at the controls. Nothing of it is in the journal,
-// subject to a limit or to a fault.
+// serveAdmin serves the control API. Its requests are not in the journal, and no limit or fault applies to them.
 func (e *Emulator) serveAdmin(writer http.ResponseWriter, request *http.Request) {
 	if refused, ok := checkLocal(request); !ok {
 		refused.send(writer, false)
@@ -48,9 +47,8 @@ func (e *Emulator) serveAdmin(writer http.ResponseWriter, request *http.Request)
 	e.steer(request, body).send(writer, false)
 }
 
-// checkLocal keeps out the pages that a browser on this machine happens to show:
-// they can send requests here, but neither under a loopback name of another's
-// choosing nor, without asking first, in JSON.
+// checkLocal rejects requests from web pages in a browser on this machine. If DNS rebinding leads such a page here,
+// its requests still name its own host; and without a preflight request, a page can't send JSON to another host.
 func checkLocal(request *http.Request) (reply, bool) {
 	host := request.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -142,7 +140,7 @@ func (*Emulator) done(err error) reply {
 	return reply{status: http.StatusNoContent}
 }
 
-// change edits a cluster in between two requests.
+// change edits a cluster between two requests.
 func (e *Emulator) change(id string, edit func(*cluster) error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -158,7 +156,7 @@ func (e *Emulator) change(id string, edit func(*cluster) error) error {
 	return e.save()
 }
 
-// SetState puts a cluster into a state, in which it then stays.
+// SetState puts a cluster into a state, where it then stays.
 func (e *Emulator) SetState(id string, state State, message string) error {
 	states := []State{StateProvisioning, StateRunning, StateUpgrading, StateDegraded, StateError, StateDeleted, StateDeleting}
 	if !slices.Contains(states, state) {
@@ -178,7 +176,7 @@ func (e *Emulator) SetState(id string, state State, message string) error {
 	})
 }
 
-// AddResources lets a cluster have what its users would make, by their names.
+// AddResources gives a cluster the named resources, as if its users had made them.
 func (e *Emulator) AddResources(id string, loadBalancers, volumes, volumeSnapshots []string) error {
 	return e.change(id, func(c *cluster) error {
 		c.Resources = c.Resources.with(Resources{
@@ -188,7 +186,7 @@ func (e *Emulator) AddResources(id string, loadBalancers, volumes, volumeSnapsho
 	})
 }
 
-// SetTags replaces the tags that users gave a cluster, as its page in the cloud's console does.
+// SetTags replaces the tags that users gave a cluster, as the cloud console's cluster page does.
 func (e *Emulator) SetTags(id string, tags []string) error {
 	return e.change(id, func(c *cluster) error {
 		c.Tags = unique(tags)
@@ -196,7 +194,7 @@ func (e *Emulator) SetTags(id string, tags []string) error {
 	})
 }
 
-// Remove lets a cluster be gone at once, whatever its state.
+// Remove removes a cluster at once, whatever its state.
 func (e *Emulator) Remove(id string) error {
 	return e.change(id, func(c *cluster) error {
 		e.remove(c)

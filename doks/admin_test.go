@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// steer makes a request to the path for the person at the controls, without a token.
+// steer sends a request to the control API, without a token.
 func (l *lab) steer(method, path, body string) answer {
 	l.Helper()
 	got, err := l.send("", method, "/emulator/"+path, body)
@@ -68,13 +68,13 @@ func TestControlsThatAreRefused(t *testing.T) {
 		status             int
 		message            string
 	}{
-		"a fault that is no JSON":       {"POST", "faults", "{", 400, "JSON"},
+		"a fault that is not JSON":      {"POST", "faults", "{", 400, "JSON"},
 		"a fault that makes no sense":   {"POST", "faults", `{"kind":"x"}`, 422, "choose 429"},
-		"a time that is a number":       {"POST", "faults", `{"kind":"delay","delay":5}`, 400, "a time is written like"},
-		"a state that is none":          {"POST", "clusters/" + made.ID + "/state", `{"state":"happy"}`, 422, `there is no state \"happy\"`},
-		"a state that is no JSON":       {"POST", "clusters/" + made.ID + "/state", `{`, 400, "JSON"},
+		"a delay that is a number":      {"POST", "faults", `{"kind":"delay","delay":5}`, 400, "a time is written like"},
+		"an unknown state":              {"POST", "clusters/" + made.ID + "/state", `{"state":"happy"}`, 422, `there is no state \"happy\"`},
+		"a state that is not JSON":      {"POST", "clusters/" + made.ID + "/state", `{`, 400, "JSON"},
 		"the state of no cluster":       {"POST", "clusters/no-such/state", `{"state":"running"}`, 422, `there is no cluster \"no-such\"`},
-		"resources that are no JSON":    {"POST", "clusters/" + made.ID + "/resources", `{`, 400, "JSON"},
+		"resources that are not JSON":   {"POST", "clusters/" + made.ID + "/resources", `{`, 400, "JSON"},
 		"a cluster that does not exist": {"DELETE", "clusters/no-such", "", 422, "there is no cluster"},
 		"a path too deep":               {"GET", "clusters/a/b/c", "", 404, "could not be found"},
 		"an unknown action":             {"POST", "clusters/" + made.ID + "/other", "{}", 404, "could not be found"},

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// advance lets everything happen that was due by now. It is called before
-// anything looks at the clusters, so that time needs nobody to watch it.
+// advance makes everything happen that was due by now. It is called before anything looks at the clusters, so no
+// timer has to run.
 func (e *Emulator) advance(now time.Time) (changed bool) {
 	for _, each := range slices.Clone(e.account.Clusters) {
 		changed = e.advanceCluster(each, now) || changed
@@ -36,8 +36,8 @@ func (e *Emulator) advanceCluster(c *cluster, now time.Time) bool {
 	return true
 }
 
-// finishProvisioning ends it in the state that was chosen for the cluster. A
-// cluster with a plane waits for that too, unless it is to fail.
+// finishProvisioning ends provisioning in the state chosen for the cluster. If the cluster has a plane, it waits for
+// that too, unless provisioning is meant to fail.
 func (e *Emulator) finishProvisioning(c *cluster, now time.Time) bool {
 	next, at := c.Next, c.Due
 	if next == StateError {
@@ -59,7 +59,7 @@ func (e *Emulator) finishProvisioning(c *cluster, now time.Time) bool {
 	return true
 }
 
-// start gives the cluster its address, and its nodes the time by which they run.
+// start gives the cluster its address, and sets when its nodes will run.
 func (e *Emulator) start(c *cluster, at time.Time) {
 	if c.Endpoint == "" {
 		c.Endpoint = e.endpoint(c.ID)
@@ -94,7 +94,7 @@ func (e *Emulator) advanceNodes(c *cluster, p *pool, now time.Time) (changed boo
 	return changed
 }
 
-// advanceNode tells whether the node is gone.
+// advanceNode reports whether the node is gone.
 func (e *Emulator) advanceNode(n *node, now time.Time) (gone bool) {
 	if n.Due.IsZero() || now.Before(n.Due) {
 		return false
@@ -113,7 +113,7 @@ func (e *Emulator) advanceNode(n *node, now time.Time) (gone bool) {
 	return false
 }
 
-// remove forgets a cluster, and keeps in mind what it leaves behind.
+// remove forgets a cluster, and records the resources it leaves behind.
 func (e *Emulator) remove(c *cluster) {
 	e.account.Clusters = slices.DeleteFunc(e.account.Clusters, func(each *cluster) bool { return each == c })
 	e.account.Leftovers = e.account.Leftovers.with(c.Resources)

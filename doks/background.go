@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Planes make real control planes for the clusters. One call at a time is made of
-// Make, SetNodes and Delete; Access comes at any time.
+// Planes make real control planes for the clusters. Make, SetNodes and Delete are called one at a time; Access may be
+// called at any time.
 type Planes interface {
 	// Make makes a cluster's control plane, or finds it again, and returns the URL of its API server.
 	Make(ctx context.Context, id string) (server string, err error)
-	// SetNodes lets a plane have these nodes and no others.
+	// SetNodes gives a plane these nodes and no others.
 	SetNodes(ctx context.Context, id string, nodes []PlaneNode) error
-	// Access makes credentials of an administrator that last about as long as is asked for.
+	// Access makes administrator credentials that last about as long as requested.
 	Access(ctx context.Context, id string, lifetime time.Duration) (Access, error)
-	// Delete removes a plane. One that does not exist is no error.
+	// Delete removes a plane. A missing plane is not an error.
 	Delete(ctx context.Context, id string) error
 }
 
-// PlaneNode is a node as its plane is to have it.
+// PlaneNode is a node as its plane should have it.
 type PlaneNode struct {
 	Name   string
 	Labels map[string]string
@@ -34,12 +34,11 @@ type PlaneNode struct {
 const (
 	// workInterval is how often the worker looks for nodes that have become due.
 	workInterval = 250 * time.Millisecond
-	// troubleInterval is how long it leaves planes alone that something went wrong with.
+	// troubleInterval is how long the worker waits before it retries planes that failed.
 	troubleInterval = 2 * time.Second
 )
 
-// startWorker keeps the planes as the clusters say. Creating one takes seconds, so
-// that nothing of it is done while a request waits.
+// startWorker keeps the planes in line with the clusters. Creating a plane takes seconds, so no request waits for it.
 func (e *Emulator) startWorker() {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.stop = cancel
@@ -65,11 +64,11 @@ func (e *Emulator) startWorker() {
 func (e *Emulator) nudge() {
 	select {
 	case e.wake <- struct{}{}:
-	default: // it was told already, or there is none
+	default: // it has been told already, or there is no worker
 	}
 }
 
-// work does what the planes lack, cluster by cluster. It tells whether all went well.
+// work brings the planes up to date, cluster by cluster. It reports whether everything succeeded.
 func (e *Emulator) work(ctx context.Context, applied map[string][]PlaneNode) bool {
 	doomed, unmade := e.outstanding()
 	well := true
@@ -93,12 +92,12 @@ func (e *Emulator) work(ctx context.Context, applied map[string][]PlaneNode) boo
 	return well
 }
 
-// outstanding are the clusters whose planes are to go or to be made.
+// outstanding returns the clusters whose planes must be deleted or made.
 func (e *Emulator) outstanding() (doomed, unmade []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.advance(e.options.Clock.Now()) {
-		_ = e.save() // it was logged; the next change saves again
+		_ = e.save() // save has logged the error; the next change saves again
 	}
 	for _, each := range e.account.Clusters {
 		fails := each.State == StateError || each.Next == StateError
@@ -118,7 +117,7 @@ func (e *Emulator) deletePlane(ctx context.Context, id string) bool {
 	defer e.mu.Unlock()
 	delete(e.addresses, id)
 	e.account.Doomed = slices.DeleteFunc(e.account.Doomed, func(each string) bool { return each == id })
-	_ = e.save() // it was logged; the next change saves again
+	_ = e.save() // save has logged the error; the next change saves again
 	return true
 }
 
@@ -134,7 +133,7 @@ func (e *Emulator) makePlane(ctx context.Context, id string) {
 	defer e.mu.Unlock()
 	found := e.account.find(id)
 	if found == nil {
-		return // it was deleted meanwhile, and its plane is doomed
+		return // deleted in the meantime: its plane is doomed
 	}
 	if err != nil {
 		found.enter(StateError, "the control plane could not be made", e.options.Clock.Now())
@@ -142,17 +141,17 @@ func (e *Emulator) makePlane(ctx context.Context, id string) {
 		e.addresses[id] = server
 		found.moveTo(server)
 	}
-	_ = e.save() // it was logged; the next change saves again
+	_ = e.save() // save has logged the error; the next change saves again
 }
 
-// moveTo changes the address that a cluster has already.
+// moveTo changes the address of a cluster that already has one.
 func (c *cluster) moveTo(server string) {
 	if c.Endpoint != "" {
 		c.Endpoint = server
 	}
 }
 
-// wantedNodes are the nodes that each plane should have now.
+// wantedNodes returns the nodes that each plane should have now.
 func (e *Emulator) wantedNodes() map[string][]PlaneNode {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -181,7 +180,7 @@ func (c *cluster) planeNodes(now time.Time) []PlaneNode {
 	return nodes
 }
 
-// planeNode has the labels that DigitalOcean gives its nodes. They outrank the caller's.
+// planeNode has the labels that DigitalOcean gives its nodes. They take precedence over the caller's.
 func (c *cluster) planeNode(p *pool, n *node) PlaneNode {
 	labels := map[string]string{}
 	maps.Copy(labels, p.Labels)
@@ -196,7 +195,7 @@ func (c *cluster) planeNode(p *pool, n *node) PlaneNode {
 	return PlaneNode{Name: n.Name, Labels: labels, Taints: slices.Clone(p.Taints), Draining: n.State == nodeDraining}
 }
 
-// setNodes tells whether the plane has the nodes now, and writes down which have arrived and which have gone.
+// setNodes reports whether the plane has the nodes now, and records which nodes have arrived and which have gone.
 func (e *Emulator) setNodes(ctx context.Context, id string, nodes []PlaneNode) bool {
 	if err := e.planes.SetNodes(ctx, id, nodes); err != nil {
 		e.complain(ctx, "Set the nodes of a control plane", id, err)
@@ -213,11 +212,11 @@ func (e *Emulator) setNodes(ctx context.Context, id string, nodes []PlaneNode) b
 			n.InPlane = slices.ContainsFunc(nodes, func(each PlaneNode) bool { return each.Name == n.Name })
 		}
 	}
-	_ = e.save() // it was logged; the next change saves again
+	_ = e.save() // save has logged the error; the next change saves again
 	return true
 }
 
-// complain logs an error, unless it comes from being stopped.
+// complain logs an error, unless the worker was stopped.
 func (e *Emulator) complain(ctx context.Context, what, id string, err error) {
 	if ctx.Err() == nil {
 		e.options.Log.Error(what, "cluster", id, "error", err.Error())

@@ -15,13 +15,13 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// pretended are planes that a test looks into, and that fail when it wants them to.
+// pretended are fake planes that a test can inspect and make fail.
 type pretended struct {
 	mu     sync.Mutex
 	made   map[string]int
 	nodes  map[string][]doks.PlaneNode
 	broken error
-	// hold keeps Make waiting until it is closed.
+	// hold keeps Make waiting until hold is closed.
 	hold chan struct{}
 }
 
@@ -78,7 +78,7 @@ func (p *pretended) count() int {
 	return len(p.made)
 }
 
-// of are the nodes that the plane of a cluster has.
+// of returns the nodes of a cluster's plane.
 func (p *pretended) of(id string) []doks.PlaneNode {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// caller is who sends a request.
+// caller is the sender of a request.
 type caller struct {
-	// name stands for the token wherever people read.
+	// name replaces the token wherever people read it.
 	name     string
 	known    bool
 	readOnly bool
-	// clustersOnly tells that the token may not ask whose it is.
+	// clustersOnly means that the token may not ask for the account.
 	clustersOnly bool
 }
 
-// identify finds the token of a request. Each known token is compared in constant
-// time: the time of the answer tells nothing about how much of a guess was right.
+// identify finds the token of a request. It compares each known token in constant time, so the response time doesn't
+// reveal how much of a guess was right.
 func (e *Emulator) identify(request *http.Request) caller {
 	header := request.Header.Get("Authorization")
 	if header == "" {
@@ -50,7 +50,7 @@ func find(tokens []string, token string) int {
 	return found
 }
 
-// conceal takes tokens out of a text that people read: a user may have put one into a URL.
+// conceal removes tokens from a text that people read: a user may have put one into a URL.
 func (e *Emulator) conceal(text string) string {
 	for _, token := range e.options.allTokens() {
 		text = strings.ReplaceAll(text, token, "[token]")

@@ -20,8 +20,8 @@ type choice struct {
 	Slug string `json:"slug"`
 }
 
-// versions are on offer, the newest first. There are two of one minor version, so
-// that it shows which of them a bare minor version means.
+// versions are on offer, the newest first. Two have the same minor version, to show which one a bare minor version
+// means.
 func versions() []Version {
 	slugs := []string{"1.37.1-do.0", "1.36.5-do.1", "1.36.3-do.0", "1.35.9-do.2", "1.34.12-do.0"}
 	offered := make([]Version, len(slugs))
@@ -52,13 +52,13 @@ func sizes() []choice {
 	return offered
 }
 
-// offers tells whether a slug is among the choices.
+// offers reports whether a slug is among the choices.
 func offers(choices []choice, slug string) bool {
 	return slices.ContainsFunc(choices, func(c choice) bool { return c.Slug == slug })
 }
 
-// resolveVersion finds the slug that a create means: a slug itself, the newest of
-// a minor version, or the newest of all.
+// resolveVersion finds the slug for the version in a create request: a slug itself, the newest patch of a minor
+// version, or the newest version.
 func resolveVersion(wanted string) (slug string, found bool) {
 	for _, each := range versions() {
 		if wanted == "latest" || wanted == each.Slug || wanted == minorOf(each.Slug) {
@@ -68,13 +68,13 @@ func resolveVersion(wanted string) (slug string, found bool) {
 	return "", false
 }
 
-// minorOf is 1.36 of 1.36.5-do.1.
+// minorOf returns, for example, 1.36 for 1.36.5-do.1.
 func minorOf(slug string) string {
 	parts := strings.SplitN(slug, ".", 3)
 	return strings.Join(parts[:min(2, len(parts))], ".")
 }
 
-// minorNumber is 36 of 1.36.5-do.1.
+// minorNumber returns, for example, 36 for 1.36.5-do.1.
 func minorNumber(slug string) int {
 	_, minor, _ := strings.Cut(minorOf(slug), ".")
 	number, _ := strconv.Atoi(minor) // every offered slug has one
@@ -84,8 +84,8 @@ func minorNumber(slug string) int {
 // haDefaultMinor is the first minor version whose clusters are highly available unless told otherwise.
 const haDefaultMinor = 36
 
-// upgradesFrom are the versions that a cluster may go to: newer ones of its minor
-// version and those of the next. Nil, as in the real API, says that there is none.
+// upgradesFrom returns the versions to which a cluster can be upgraded: newer ones of its minor version and those of
+// the next. If there are none, it returns nil, as the real API does.
 func upgradesFrom(current string) []Version {
 	var newer []Version
 	for _, each := range versions() {

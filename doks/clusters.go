@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// createRequest is the body of a create.
+// createRequest is the body of a create request.
 type createRequest struct {
 	Name          string        `json:"name"`
 	Region        string        `json:"region"`
@@ -23,7 +23,7 @@ type createRequest struct {
 	settings
 }
 
-// updateRequest is the body of an update. What is absent stays as it is.
+// updateRequest is the body of an update. Absent fields keep their values.
 type updateRequest struct {
 	Name string    `json:"name"`
 	Tags *[]string `json:"tags"`
@@ -44,12 +44,12 @@ func (e *Emulator) listClusters(x *exchange) reply {
 	}}
 }
 
-// lags tells whether a fault hides a cluster that was created lately.
+// lags reports whether a fault hides a recently created cluster.
 func (x *exchange) lags(kind FaultKind, c *cluster) bool {
 	return x.fault != nil && x.fault.Kind == kind && x.now.Sub(c.Created) < time.Duration(x.fault.Delay)
 }
 
-// createCluster checks and adds without letting anybody in between.
+// createCluster checks the request and adds the cluster without another request in between.
 func (e *Emulator) createCluster(x *exchange) reply {
 	var wanted createRequest
 	if refused, ok := x.decode(&wanted); !ok {
@@ -67,7 +67,7 @@ func (e *Emulator) createCluster(x *exchange) reply {
 	return shown(http.StatusCreated, made)
 }
 
-// newCluster is a checked request with everything filled in that the caller left out.
+// newCluster makes a cluster from a checked request, and fills in everything that the caller left out.
 func (e *Emulator) newCluster(wanted createRequest, now time.Time) *cluster {
 	version, _ := resolveVersion(wanted.Version)
 	made := &cluster{
@@ -130,7 +130,7 @@ func (e *Emulator) updateCluster(x *exchange) reply {
 	if found == nil {
 		return refused
 	}
-	// What the body does not mention keeps the value that it has here.
+	// A field that the body does not mention keeps its current value.
 	wanted := updateRequest{settings: found.Settings.copy()}
 	if refused, ok := x.decode(&wanted); !ok {
 		return refused
@@ -152,7 +152,7 @@ func (e *Emulator) updateCluster(x *exchange) reply {
 	return changed
 }
 
-// changeable finds the cluster of a request that changes it, which one that is being deleted cannot be.
+// changeable finds the cluster that a request wants to change. A cluster that is being deleted can't be changed.
 func (e *Emulator) changeable(x *exchange) (*cluster, reply) {
 	found := e.account.find(x.ids["cluster"])
 	if found == nil {
@@ -164,7 +164,7 @@ func (e *Emulator) changeable(x *exchange) (*cluster, reply) {
 	return found, reply{}
 }
 
-// deleteCluster begins a deletion, or leaves it alone when it has begun already.
+// deleteCluster starts a deletion, or changes nothing if one has already started.
 func (e *Emulator) deleteCluster(x *exchange) reply {
 	found := e.account.find(x.ids["cluster"])
 	if found == nil {
@@ -185,7 +185,7 @@ func (e *Emulator) beginDeletion(c *cluster, x *exchange) {
 		return
 	}
 	if state == DeleteAtOnce {
-		state = StateDeleted // one that is stuck has to be seen in some state
+		state = StateDeleted // a stuck deletion needs a state that clients can see
 	}
 	c.enter(state, "", x.now)
 	if !stuck {
@@ -193,7 +193,7 @@ func (e *Emulator) beginDeletion(c *cluster, x *exchange) {
 	}
 }
 
-// shown is a reply with a cluster in it, which a create has just changed.
+// shown is a reply with a cluster that has just changed.
 func shown(status int, c *cluster) reply {
 	return reply{
 		status: status, cluster: c, effective: status == http.StatusCreated,

@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// body is a create with some of its fields replaced. A field without a value goes.
+// body is a create request with some of its fields replaced. A field without a value is removed.
 func body(fields ...string) string {
 	values := map[string]string{
 		"name": `"demo"`, "region": `"nyc1"`, "version": `"1.35"`,
@@ -59,8 +59,8 @@ func TestRefusedCreates(t *testing.T) {
 		"an unknown version":            {body(`version="1.2.3-do.0"`), 422, "validation error: invalid version slug"},
 		"half a minor version":          {body(`version="1.3"`), 422, "validation error: invalid version slug"},
 		"no version":                    {body("version="), 422, "validation error: invalid version slug"},
-		"a VPC that is no UUID":         {body(`vpc_uuid="x"`), 422, "validation error: invalid VPC or subnet UUID"},
-		"a subnet that is none":         {body(`cluster_subnet="x"`), 422, "validation error: invalid subnet"},
+		"a VPC that is not a UUID":      {body(`vpc_uuid="x"`), 422, "validation error: invalid VPC or subnet UUID"},
+		"an invalid subnet":             {body(`cluster_subnet="x"`), 422, "validation error: invalid subnet"},
 		"no pools":                      {body("node_pools="), 422, "validation error: at least one node pool is required"},
 		"an empty list of pools":        {body("node_pools=[]"), 422, "validation error: at least one node pool is required"},
 		"a pool without a name":         {body("node_pools=[" + pool("name=") + "]"), 422, "validation error: worker_node_pool_specs[0].pool name is required"},
@@ -68,7 +68,7 @@ func TestRefusedCreates(t *testing.T) {
 		"a pool's name with a space":    {body("node_pools=[" + pool(`name="a b"`) + "]"), 422, "validation error: worker_node_pool_specs[0].invalid pool name"},
 		"an unknown size":               {body("node_pools=[" + pool(`size="huge"`) + "]"), 422, "validation error: worker_node_pool_specs[0].invalid droplet size"},
 		"an unknown size in the second": {body("node_pools=[" + pool() + "," + pool(`name="b"`, `size="huge"`) + "]"), 422, "validation error: worker_node_pool_specs[1].invalid droplet size"},
-		"two pools of one name":         {body("node_pools=[" + pool() + "," + pool() + "]"), 422, "validation error: worker_node_pool_specs[1].pool names must be unique"},
+		"two pools of the same name":    {body("node_pools=[" + pool() + "," + pool() + "]"), 422, "validation error: worker_node_pool_specs[1].pool names must be unique"},
 		"no count":                      {body("node_pools=[" + pool("count=") + "]"), 422, "validation error: worker_node_pool_specs[0].count must be greater than or equal to 1"},
 		"a negative count":              {body("node_pools=[" + pool("count=-1") + "]"), 422, "validation error: worker_node_pool_specs[0].count must be greater than or equal to 1"},
 		"a count far beyond the limit":  {body("node_pools=[" + pool("count=1000000000") + "]"), 422, "desired nodes exceed limits, 1000000000 additional nodes but not enough available droplet limit"},
@@ -134,7 +134,7 @@ func TestVersionsAndHighAvailability(t *testing.T) {
 			l.Expect(made.HA).To(Equal(c.ha))
 			address := "203.0.113.10"
 			if c.ha {
-				address = "" // a highly available cluster has no single one
+				address = "" // a highly available cluster has more than one
 			}
 			l.Expect(made.IPv4).To(Equal(address))
 			l.Expect(made.Endpoint).NotTo(BeEmpty())

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// before lets a fault come in front of the effect. It tells whether the request goes on.
+// before applies a fault ahead of the effect. It reports whether the request continues.
 func (e *Emulator) before(writer http.ResponseWriter, x *exchange) bool {
 	fault := x.fault
 	if fault == nil || fault.After {
@@ -29,7 +29,7 @@ func (e *Emulator) before(writer http.ResponseWriter, x *exchange) bool {
 		e.breakDown(writer, x)
 		return false
 	default:
-		return true // it changes what the request does, or what becomes of its reply
+		return true // the fault changes what the request does, or its reply
 	}
 }
 
@@ -53,7 +53,7 @@ func (e *Emulator) after(writer http.ResponseWriter, x *exchange, done reply) {
 	e.answer(writer, x, done, false)
 }
 
-// breakDown answers as a server that has a bad moment.
+// breakDown answers like a server that is failing.
 func (e *Emulator) breakDown(writer http.ResponseWriter, x *exchange) {
 	switch x.fault.Kind {
 	case FaultUnavailable:
@@ -66,16 +66,16 @@ func (e *Emulator) breakDown(writer http.ResponseWriter, x *exchange) {
 	}
 }
 
-// sendPage answers as a proxy does whose server is gone: with HTML where JSON is expected.
+// sendPage answers like a proxy whose server is down: with HTML where JSON is expected.
 func sendPage(writer http.ResponseWriter) {
 	const page = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
 	writer.Header().Set("Content-Type", "text/html")
 	writer.Header().Set("Content-Length", strconv.Itoa(len(page)))
 	writer.WriteHeader(http.StatusBadGateway)
-	_, _ = writer.Write([]byte(page)) // a client that has gone is no concern of the server's
+	_, _ = writer.Write([]byte(page)) // it doesn't matter if the client has gone
 }
 
-// wait holds the request by the emulator's clock, or until the client gives up.
+// wait delays the request by the emulator's clock, or until the client gives up.
 func (e *Emulator) wait(x *exchange, limit time.Duration) {
 	timer := e.options.Clock.NewTimer(limit)
 	defer timer.Stop()

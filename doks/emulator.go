@@ -17,13 +17,13 @@ type Emulator struct {
 	limits  *limits
 	stub    *stubAccess
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu        sync.Mutex
 	account   account
 	interrupt Interrupter
 
-	// planes are nil where clusters are names only. addresses has those of the planes
-	// that were made, by cluster.
+	// planes is nil if the clusters have no control planes. addresses maps clusters to the addresses of the planes
+	// made for them.
 	planes    Planes
 	addresses map[string]string
 	wake      chan struct{}
@@ -31,30 +31,30 @@ type Emulator struct {
 	working   sync.WaitGroup
 }
 
-// Call is what an Interrupter gets to know about a request that is about to be carried out.
+// Call describes to an Interrupter a request that is about to be carried out.
 type Call struct {
-	// Number is that of the journal's entry.
+	// Number is the number of the journal entry.
 	Number int
 	Method string
 	// Path is the URL's path without its query.
 	Path string
-	// Operation says in words what is asked, such as "create cluster".
+	// Operation says in words what is requested, such as "create cluster".
 	Operation string
-	// Write tells that the request may change something.
+	// Write means that the request may change something.
 	Write bool
-	// ClusterID is empty for a create, ClusterName where the cluster does not exist.
+	// ClusterID is empty for a create; ClusterName is empty if the cluster does not exist.
 	ClusterID, ClusterName string
 }
 
-// Interrupter is a test's code around a call. Its error drops the call before it
-// has an effect: the client gets no reply. What it returns, if it is not nil, is
-// called right after the effect, and its error drops the reply.
+// Interrupter is a test's code around a call. If it returns an error, the call is dropped before it has an effect:
+// the client gets no reply. The function that it returns, if not nil, is called right after the effect; if that
+// returns an error, the reply is dropped.
 //
-// Both run without a lock: they may take their time, end the client or look at
-// the Emulator. Calls that come at the same moment are interrupted at the same moment.
+// Both run without a lock: they may take their time, kill the client or inspect the Emulator. Concurrent calls are
+// interrupted concurrently.
 type Interrupter func(Call) (end func() error, err error)
 
-// New makes an Emulator. With a state file it goes on where the last one stopped.
+// New makes an Emulator. With a state file it continues where the last one stopped.
 func New(options Options) (*Emulator, error) {
 	options, err := options.complete()
 	if err != nil {
@@ -83,15 +83,15 @@ func New(options Options) (*Emulator, error) {
 	return emulator, nil
 }
 
-// Interrupt runs a test's code around every call that passes authentication, the
-// limits and the faults that come before an effect. nil takes it off.
+// Interrupt runs a test's code around every call that passes authentication, the limits and the faults that come
+// before an effect. Pass nil to remove it.
 func (e *Emulator) Interrupt(begin Interrupter) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.interrupt = begin
 }
 
-// Clusters returns all clusters there are, without a request to the API.
+// Clusters returns all clusters, without a request to the API.
 func (e *Emulator) Clusters() []Cluster {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -103,15 +103,15 @@ func (e *Emulator) Clusters() []Cluster {
 	return views
 }
 
-// Close ends what runs in the background, which is nothing without planes. The
-// planes themselves stay: see Planes.
+// Close stops the background work, of which there is none without planes. The planes themselves keep running: see
+// Planes.
 func (e *Emulator) Close() {
 	e.stop()
 	e.working.Wait()
 }
 
-// ServeHTTP answers a request. A connection that breaks on purpose does so by a
-// panic with http.ErrAbortHandler, which net/http's server takes as that.
+// ServeHTTP answers a request. To break a connection on purpose, it panics with http.ErrAbortHandler, which
+// net/http's server expects.
 func (e *Emulator) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	if request.URL.Path == adminPath || strings.HasPrefix(request.URL.Path, adminPath+"/") {
 		e.serveAdmin(writer, request)

@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// A create whose reply is lost: the client sees an error, the cluster exists all the same.
+// A create whose reply is lost: the client sees an error, yet the cluster exists.
 func Example() {
 	cloud, err := doks.New(doks.Options{
 		Tokens: []string{"secret"},
@@ -43,7 +43,7 @@ func Example() {
 	// demo running
 }
 
-// BenchmarkGet asks for one of 100 clusters through godo and a loopback connection.
+// BenchmarkGet gets one of 100 clusters through godo and a loopback connection.
 func BenchmarkGet(b *testing.B) {
 	cloud, err := doks.New(doks.Options{Tokens: []string{fullToken}})
 	if err != nil {

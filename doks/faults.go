@@ -11,11 +11,10 @@ import (
 	"time"
 )
 
-// FaultKind is a way in which a request goes wrong.
+// FaultKind is the way in which a request goes wrong.
 type FaultKind string
 
-// The kinds of faults. Those that can come before or after the effect come before
-// it unless Fault.After is set.
+// The kinds of faults. A fault that can come before or after the effect comes before it unless Fault.After is set.
 const (
 	// FaultTooMany answers 429, with a Retry-After header if Fault.RetryAfter is set. There is no effect.
 	FaultTooMany FaultKind = "429"
@@ -23,52 +22,51 @@ const (
 	FaultServerError FaultKind = "500"
 	// FaultUnavailable answers 503, before or after the effect.
 	FaultUnavailable FaultKind = "503"
-	// FaultBadGateway answers 502 with a page of HTML, as a proxy does, before or after the effect.
+	// FaultBadGateway answers 502 with an HTML page, as a proxy does, before or after the effect.
 	FaultBadGateway FaultKind = "502"
-	// FaultDelay holds the request for Fault.Delay, before or after the effect, and goes on.
+	// FaultDelay delays the request by Fault.Delay, before or after the effect, and then continues.
 	FaultDelay FaultKind = "delay"
 	// FaultDrop breaks the connection without a reply, before or after the effect.
 	FaultDrop FaultKind = "drop"
-	// FaultCut lets the request take effect and breaks the connection in the middle of the reply's body.
+	// FaultCut lets the request take effect, and breaks the connection in the middle of the reply's body.
 	FaultCut FaultKind = "cut"
-	// FaultStuckDelete accepts the deletion of a cluster that then never ends.
+	// FaultStuckDelete accepts the deletion of a cluster, which then never ends.
 	FaultStuckDelete FaultKind = "stuck-delete"
-	// FaultLaggingList leaves the clusters out of a list that were created within the last Fault.Delay.
+	// FaultLaggingList omits from a list the clusters created within the last Fault.Delay.
 	FaultLaggingList FaultKind = "lagging-list"
-	// FaultLaggingGet answers 404 to a request for a cluster that was created within the last Fault.Delay.
+	// FaultLaggingGet answers 404 to a request for a cluster created within the last Fault.Delay.
 	FaultLaggingGet FaultKind = "lagging-get"
-	// FaultEndState lets the provisioning of the created cluster end in Fault.State.
+	// FaultEndState makes the created cluster's provisioning end in Fault.State.
 	FaultEndState FaultKind = "end-state"
 )
 
-// Always is the Fault.Count of a fault that never ends by itself.
+// Always is the Fault.Count of a fault that never ends.
 const Always = -1
 
-// Fault makes requests to the API go wrong. It hits the first Count requests that
-// match and had not been hit by an older fault.
+// Fault makes requests to the API go wrong. It hits the first Count matching requests that no older fault has hit.
 type Fault struct {
-	// Method is that of the requests it hits, "" every method.
+	// Method is the HTTP method of the requests it hits; "" is every method.
 	Method string `json:"method,omitempty"`
-	// Path is a pattern for the URL's path in which * stands for anything between
-	// two slashes, as in /v2/kubernetes/clusters/*; "" is every path.
+	// Path is a pattern for the URL's path, in which * matches anything between two slashes, as in
+	// /v2/kubernetes/clusters/*; "" is every path.
 	Path string `json:"path,omitempty"`
 	// Kind is what goes wrong.
 	Kind FaultKind `json:"kind"`
 	// Count is how many requests it hits: 1 if zero, every one if Always.
 	Count int `json:"count,omitempty"`
-	// Skip is how many matching requests pass before the first that it hits.
+	// Skip is how many matching requests pass before the first one it hits.
 	Skip int `json:"skip,omitempty"`
 	// After lets the request take effect first.
 	After bool `json:"after,omitempty"`
-	// RetryAfter belongs to FaultTooMany; it is rounded up to seconds.
+	// RetryAfter is for FaultTooMany only; it is rounded up to seconds.
 	RetryAfter Duration `json:"retry_after,omitzero"`
-	// Delay belongs to FaultDelay, FaultLaggingList and FaultLaggingGet.
+	// Delay is for FaultDelay, FaultLaggingList and FaultLaggingGet only.
 	Delay Duration `json:"delay,omitzero"`
-	// State belongs to FaultEndState: running, degraded or error.
+	// State is for FaultEndState only: running, degraded or error.
 	State State `json:"state,omitempty"`
 }
 
-// Duration is a time.Duration that is written like 1m30s in JSON.
+// Duration is a time.Duration that JSON represents as a string such as 1m30s.
 type Duration time.Duration
 
 // MarshalJSON writes the duration as a string.
@@ -92,7 +90,7 @@ var (
 	endStates = map[State]bool{StateRunning: true, StateDegraded: true, StateError: true}
 )
 
-// check refuses faults that could never do what they say.
+// check rejects faults that could never have their effect.
 func (f Fault) check() error {
 	if _, err := path.Match(f.Path, ""); err != nil {
 		return fmt.Errorf("the path pattern %q: %w", f.Path, err)
@@ -106,7 +104,7 @@ func (f Fault) check() error {
 	return f.checkKind()
 }
 
-// checkKind looks for what belongs to other kinds, and for what this one lacks.
+// checkKind rejects fields that belong to other kinds, and reports those that this kind lacks.
 func (f Fault) checkKind() error {
 	if !delayable[f.Kind] && !timed[f.Kind] && !plain[f.Kind] {
 		return fmt.Errorf("the kind is %q: choose 429, 500, 502, 503, delay, drop, cut, stuck-delete, lagging-list, lagging-get or end-state", f.Kind)
@@ -134,11 +132,11 @@ func (f Fault) matches(request *http.Request) bool {
 	if f.Method != "" && f.Method != request.Method {
 		return false
 	}
-	matched, _ := path.Match(f.Path, request.URL.Path) // the pattern was checked
+	matched, _ := path.Match(f.Path, request.URL.Path) // the pattern has been checked
 	return matched || f.Path == ""
 }
 
-// note is what the journal says about a request that was hit.
+// note is what the journal says about a request that the fault hit.
 func (f *Fault) note() string {
 	if f == nil {
 		return ""
@@ -149,7 +147,7 @@ func (f *Fault) note() string {
 	return "fault " + string(f.Kind)
 }
 
-// faults are those that may still hit.
+// faults are those that may still hit a request.
 type faults struct {
 	mu   sync.Mutex
 	left []Fault
@@ -168,7 +166,7 @@ func (f *faults) add(fault Fault) error {
 	return nil
 }
 
-// hit finds the oldest fault for a request and takes it off that fault's count.
+// hit finds the oldest fault for a request, and counts the hit.
 func (f *faults) hit(request *http.Request) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -193,17 +191,17 @@ func (f *faults) hit(request *http.Request) *Fault {
 	return nil
 }
 
-// AddFault lets requests go wrong from now on.
+// AddFault makes requests go wrong from now on.
 func (e *Emulator) AddFault(fault Fault) error { return e.faults.add(fault) }
 
-// Faults returns the faults that may still hit, with what is left of their counts.
+// Faults returns the faults that may still hit a request, with their remaining counts.
 func (e *Emulator) Faults() []Fault {
 	e.faults.mu.Lock()
 	defer e.faults.mu.Unlock()
 	return append([]Fault{}, e.faults.left...)
 }
 
-// ClearFaults lets nothing go wrong any more.
+// ClearFaults removes all faults.
 func (e *Emulator) ClearFaults() {
 	e.faults.mu.Lock()
 	defer e.faults.mu.Unlock()

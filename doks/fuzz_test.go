@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// FuzzRequest sends requests of all sorts one after another: each gets an answer, in JSON or none at all.
+// FuzzRequest sends a sequence of arbitrary requests: each gets a JSON answer, or none at all.
 func FuzzRequest(f *testing.F) {
 	id := "11111111-1111-4111-8111-111111111111"
 	for _, seed := range [][3]string{
@@ -44,7 +44,7 @@ func FuzzRequest(f *testing.F) {
 			t.Fatalf("the create before was refused: %s", known.Body)
 		}
 		made := cloud.Clusters()[0]
-		// The seeds' ID stands for one that exists, a cluster's first and a pool's after it.
+		// The seeds' placeholder ID is replaced by an existing one: first the cluster's, then the pool's.
 		target = strings.Replace(target, id, made.ID, 1)
 		target = strings.Replace(target, id, made.NodePools[0].ID, 1)
 		for range 2 {
@@ -54,9 +54,9 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// exchange makes a request without a network. A connection that breaks on purpose gives no answer.
+// exchange makes a request without a network. If the connection breaks on purpose, there is no answer.
 func exchange(t *testing.T, handler http.Handler, method, target, content string) *httptest.ResponseRecorder {
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // a delay may be among the faults
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // the faults may include a delay
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, "http://127.0.0.1", strings.NewReader(content))
 	if err != nil {
@@ -83,7 +83,7 @@ func checkAnswer(t *testing.T, answer *httptest.ResponseRecorder) {
 	kind := answer.Header().Get("Content-Type")
 	switch {
 	case answer.Code == 0 || kind == "text/html" || kind == "application/yaml":
-		return // a fault, or a kubeconfig
+		return // a fault's page, or a kubeconfig
 	case answer.Body.Len() == 0:
 		if answer.Code != http.StatusNoContent && answer.Code != http.StatusAccepted {
 			t.Errorf("the answer %d has no body", answer.Code)
@@ -93,7 +93,7 @@ func checkAnswer(t *testing.T, answer *httptest.ResponseRecorder) {
 	}
 }
 
-// FuzzParseFault reads faults of all sorts: what is read is a fault that can be added.
+// FuzzParseFault parses arbitrary texts: a fault that ParseFault accepts can be added.
 func FuzzParseFault(f *testing.F) {
 	f.Add("POST /v2/kubernetes/clusters drop after count=2")
 	f.Add("* * lagging-list delay=1h skip=3")

@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// creation is what became of one create.
+// creation is the outcome of one create request.
 type creation struct {
 	made     *godo.KubernetesCluster
 	response *godo.Response
@@ -22,7 +22,7 @@ type creation struct {
 	clusters int
 }
 
-// TestWhatGodoMakesOfFaults shows what an operator gets to see when a create goes wrong.
+// TestWhatGodoMakesOfFaults shows what an operator sees when a create request goes wrong.
 func TestWhatGodoMakesOfFaults(t *testing.T) {
 	const create = "POST " + clustersURL
 	cases := map[string]struct {
@@ -64,7 +64,7 @@ func TestWhatGodoMakesOfFaults(t *testing.T) {
 				g.Expect(c.posts).To(Equal(3))
 			},
 		},
-		"a retry after a drop that came too late is told that the name is taken": {
+		"a retry after a drop that followed the effect is told that the name is taken": {
 			fault: create + " drop after", options: []godo.ClientOpt{retrying(2)},
 			check: func(g Gomega, c creation) {
 				g.Expect(statusOf(c.err)).To(Equal(http.StatusUnprocessableEntity))
@@ -73,7 +73,7 @@ func TestWhatGodoMakesOfFaults(t *testing.T) {
 				g.Expect(c.clusters).To(Equal(1))
 			},
 		},
-		"a reply cut in its body is not asked for again, and the new cluster's ID is lost": {
+		"a request whose reply is cut in its body is not retried, and the new cluster's ID is lost": {
 			fault: create + " cut", options: []godo.ClientOpt{retrying(2)},
 			check: func(g Gomega, c creation) {
 				g.Expect(c.err).To(MatchError("unexpected EOF"))
@@ -123,15 +123,15 @@ func TestWhatGodoMakesOfFaults(t *testing.T) {
 	}
 }
 
-// repeated is what becomes of a fault without an effect when godo may try again.
+// repeated is the outcome of a fault without an effect when godo may retry.
 func repeated(g Gomega, c creation) {
 	g.Expect(c.err).NotTo(HaveOccurred())
 	g.Expect(c.posts).To(Equal(2))
 	g.Expect(c.clusters).To(Equal(1))
 }
 
-// TestNetHTTPRepeatsReadsByItself is no doing of godo's: net/http asks again when a
-// connection breaks that it had used before, if the request changes nothing.
+// TestNetHTTPRepeatsReadsByItself shows a retry by net/http, not godo: net/http repeats a request that changes
+// nothing if a reused connection breaks.
 func TestNetHTTPRepeatsReadsByItself(t *testing.T) {
 	l := newLab(t)
 	service := l.client().Kubernetes
@@ -152,7 +152,7 @@ func TestNetHTTPRepeatsReadsByItself(t *testing.T) {
 
 func TestGodoObeysRetryAfterForAsLongAsTheContextLets(t *testing.T) {
 	l := newLab(t)
-	client := l.client(retrying(2)) // which waits 10 ms at most
+	client := l.client(retrying(2)) // it waits 10 ms at most
 	l.fault("GET * 429 retry_after=1h")
 	ctx, cancel := context.WithTimeout(l.ctx, 500*time.Millisecond)
 	defer cancel()

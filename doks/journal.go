@@ -13,28 +13,28 @@ type Entry struct {
 	Number int `json:"number"`
 	// Time is when the request arrived, by the emulator's clock.
 	Time time.Time `json:"time"`
-	// Token is the name of the token: token-1, read-only-1 and so on in the order
-	// of the options, "none" without one, "unknown" for one that is not known.
+	// Token is the name of the token: token-1, read-only-1 and so on in the order of the options, "none" if the
+	// request has no token, "unknown" if the token is not known.
 	Token  string `json:"token"`
 	Method string `json:"method"`
 	// Path is the URL's path with its query.
 	Path string `json:"path"`
-	// Operation says in words what was asked, such as "create cluster".
+	// Operation says in words what was requested, such as "create cluster".
 	Operation string `json:"operation"`
-	// ClusterID and ClusterName are those of the cluster that it is about, as far as they are known.
+	// ClusterID and ClusterName are those of the cluster that the request is about, as far as they are known.
 	ClusterID   string `json:"cluster_id,omitempty"`
 	ClusterName string `json:"cluster_name,omitempty"`
-	// Status is that of the reply, even if the reply did not arrive; 0 as long as there is none.
+	// Status is the reply's, even if the reply did not arrive; 0 if there is no reply yet.
 	Status int `json:"status"`
-	// Effective tells that the request changed something.
+	// Effective means that the request changed something.
 	Effective bool `json:"effective"`
 	// Note says what went wrong on purpose.
 	Note string `json:"note,omitempty"`
-	// Done tells that nothing more happens to the request.
+	// Done means that the request has been dealt with.
 	Done bool `json:"done"`
 }
 
-// String is a line of a log.
+// String returns the entry as a line of a log.
 func (e Entry) String() string {
 	line := fmt.Sprintf("%d %s %s: %d", e.Number, e.Method, e.Path, e.Status)
 	if e.Effective {
@@ -62,7 +62,7 @@ func (j *journal) open(entry Entry) *Entry {
 	return &entry
 }
 
-// change edits an entry while nobody reads it.
+// change edits an entry while no one can read it.
 func (j *journal) change(entry *Entry, edit func(*Entry)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -88,7 +88,7 @@ func (j *journal) clear() {
 // Journal returns all requests to the API so far, in the order of their arrival.
 func (e *Emulator) Journal() []Entry { return e.journal.read() }
 
-// ClearJournal empties the journal. The numbers go on.
+// ClearJournal empties the journal. The numbering continues.
 func (e *Emulator) ClearJournal() { e.journal.clear() }
 
 // Effective returns the entries of an operation that took effect, such as "create cluster".

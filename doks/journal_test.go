@@ -66,7 +66,7 @@ func TestNoTokenIsEverWrittenDown(t *testing.T) {
 			l.Expect(err).NotTo(HaveOccurred())
 		}
 	}
-	l.server.Close() // no request is on its way any more
+	l.server.Close() // no request is in progress any more
 	l.Expect(log.String()).To(ContainSubstring("GET " + clustersURL))
 	for _, entry := range l.cloud.Journal() {
 		log.WriteString(entry.Token + entry.Path + entry.String())

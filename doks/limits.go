@@ -23,16 +23,16 @@ func newLimits(options Options) *limits {
 	return &limits{perMinute: options.RequestsPerMinute, perHour: options.RequestsPerHour, recent: map[string][]time.Time{}}
 }
 
-// budget is what is left of a caller's limit.
+// budget is what remains of a caller's limit.
 type budget struct {
 	limit, remaining int
 	reset            time.Time
 	exceeded         bool
-	// retryAfter is set for the limit a minute only: the other has no such header.
+	// retryAfter is set for the limit per minute only: the limit per hour has no such header.
 	retryAfter time.Duration
 }
 
-// count takes a request off the caller's budget. A refused one does not count.
+// count takes a request off the caller's budget. A refused request does not count.
 func (l *limits) count(name string, now time.Time) budget {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +59,7 @@ func (l *limits) examine(recent []time.Time, now time.Time) budget {
 		return left
 	}
 	if l.perMinute > 0 && len(recent) >= l.perMinute {
-		// The request that has to be a minute old before there is room for another.
+		// There is room for another request once this one is a minute old.
 		oldest := recent[len(recent)-l.perMinute]
 		if wait := oldest.Add(time.Minute).Sub(now); wait > 0 {
 			left.exceeded, left.retryAfter = true, wait

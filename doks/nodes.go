@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// deleteNode lets one node go, and a new one come if it is to be replaced.
+// deleteNode removes one node, and adds a new one if the request wants a replacement.
 func (e *Emulator) deleteNode(x *exchange) reply {
 	found, refused := e.changeable(x)
 	if found == nil {

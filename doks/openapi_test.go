@@ -17,15 +17,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// documentVariable names the environment variable with the path of DigitalOcean's
-// OpenAPI document. With it, every answer that any test of this package gets is
-// checked against the schema that the document has for it.
+// documentVariable is the environment variable with the path of DigitalOcean's OpenAPI document. If it is set, every
+// answer in this package's tests is checked against the document's schema for it.
 const documentVariable = "DOKS_OPENAPI"
 
-// contract is what the document promises, nil without one.
+// contract is what the document promises; nil without a document.
 var contract *agreement
 
-// agreement checks answers and remembers which it has seen.
+// agreement checks answers, and remembers which it has seen.
 type agreement struct {
 	document *openapi3.T
 
@@ -51,7 +50,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// defineFormats adds what the library leaves open.
+// defineFormats adds the formats that the library leaves undefined.
 func defineFormats() {
 	openapi3.DefineStringFormatValidator("uuid", openapi3.NewCallbackValidator(func(text string) error {
 		_, err := uuid.Parse(text)
@@ -64,10 +63,10 @@ func defineFormats() {
 	openapi3.DefineStringFormatValidator("email", openapi3.NewRegexpFormatValidator(openapi3.FormatOfStringForEmail))
 }
 
-// deprecated has no place in the emulator: POST …/recycle.
+// deprecated operations, such as POST …/recycle, are not in the emulator.
 func deprecated(operation *openapi3.Operation) bool { return operation.Deprecated }
 
-// complete fails when an operation's success was never seen: a check that looks at nothing finds nothing.
+// complete fails if any operation has never been seen to succeed, because then its schema was never checked.
 func (a *agreement) complete() int {
 	code := 0
 	for path, item := range a.document.Paths.Map() {
@@ -87,11 +86,11 @@ func (a *agreement) complete() int {
 	return code
 }
 
-// observe hands every answer of the API on to the contract.
+// observe passes a copy of every answer of the API to the contract.
 func observe(t *testing.T, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		copied := &recorder{ResponseWriter: writer, status: http.StatusOK}
-		next.ServeHTTP(copied, request) // an answer that breaks off panics, and is not looked at
+		next.ServeHTTP(copied, request) // this panics if the answer breaks off, which is then not checked
 		if !strings.HasPrefix(request.URL.Path, "/v2/") {
 			return
 		}
@@ -123,7 +122,7 @@ func (r *recorder) Write(content []byte) (int, error) {
 
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// checkHeader looks for what every answer has.
+// checkHeader checks the headers that every answer has.
 func checkHeader(header http.Header) error {
 	for _, name := range []string{"ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"} {
 		if _, err := strconv.Atoi(header.Get(name)); err != nil {
@@ -139,7 +138,7 @@ func (a *agreement) check(request *http.Request, got *recorder) error {
 	}
 	path, operation := a.find(request)
 	if operation == nil {
-		return nil // the document does not know the call
+		return nil // the document does not contain the call
 	}
 	expected := operation.Responses.Status(got.status)
 	if expected == nil {
@@ -150,7 +149,7 @@ func (a *agreement) check(request *http.Request, got *recorder) error {
 	a.mu.Unlock()
 	kind := got.Header().Get("Content-Type")
 	if got.status == http.StatusBadGateway && kind == "text/html" {
-		return nil // it comes from a proxy, for which the document does not speak
+		return nil // it comes from a proxy, which the document doesn't cover
 	}
 	return checkContent(expected.Value, kind, got.content.Bytes())
 }
@@ -158,7 +157,7 @@ func (a *agreement) check(request *http.Request, got *recorder) error {
 func checkContent(expected *openapi3.Response, kind string, content []byte) error {
 	if len(expected.Content) == 0 {
 		if len(content) > 0 || kind != "" {
-			return fmt.Errorf("there should be no body, and there is %q (%s)", content, kind)
+			return fmt.Errorf("there should be no body, but there is %q (%s)", content, kind)
 		}
 		return nil
 	}

@@ -11,11 +11,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// State is that of a cluster.
+// State is the state of a cluster.
 type State string
 
-// The states of a cluster. godo v1.236.0 cannot read StateDeleting: a client that
-// gets to see it fails to read this cluster, and every list that holds it.
+// The states of a cluster. godo v1.236.0 cannot read StateDeleting: a client that encounters it can't read this
+// cluster, or any list that contains it.
 const (
 	StateProvisioning State = "provisioning"
 	StateRunning      State = "running"
@@ -26,45 +26,45 @@ const (
 	StateDeleting     State = "deleting"
 )
 
-// DeleteAtOnce is the DeleteState of clusters that are gone as soon as their deletion is asked for.
+// DeleteAtOnce is a DeleteState: clusters are gone as soon as their deletion is requested.
 const DeleteAtOnce State = "none"
 
-// Options say how an Emulator behaves. A time that is zero takes no time, a limit
-// that is zero does not exist; [Defaults] has the values that the command uses.
+// Options say how an Emulator behaves. A zero time takes no time; a zero limit means no limit. [Defaults] returns the
+// values that the command uses.
 type Options struct {
-	// Tokens may do everything, ReadOnlyTokens may read, and ClusterTokens may do everything with
-	// clusters, but not ask whose they are. One of any is needed.
+	// Tokens may do everything, ReadOnlyTokens may read, and ClusterTokens may do everything with clusters but not
+	// ask for the account. At least one token is required.
 	Tokens, ReadOnlyTokens, ClusterTokens []string
-	// Team is the UUID of the team that all tokens belong to, one that is always the same if empty.
+	// Team is the UUID of the team that all tokens belong to; if empty, a fixed one.
 	Team string
 
-	// ProvisionTime is how long a cluster is provisioning.
+	// ProvisionTime is how long provisioning a cluster takes.
 	ProvisionTime time.Duration
-	// NodeTime is how long a node takes to run once its control plane does, and to go.
+	// NodeTime is how long a node takes to run once its control plane does, and how long it takes to go.
 	NodeTime time.Duration
-	// UpgradeTime is how long a cluster is upgrading.
+	// UpgradeTime is how long upgrading a cluster takes.
 	UpgradeTime time.Duration
-	// DeleteTime is how long a cluster stays after its deletion was asked for.
+	// DeleteTime is how long a cluster remains after its deletion is requested.
 	DeleteTime time.Duration
-	// EndState is what provisioning ends in: StateRunning if empty, StateDegraded or StateError.
+	// EndState is the state after provisioning: StateRunning if empty, StateDegraded or StateError.
 	EndState State
-	// DeleteState is what is seen for the DeleteTime: StateDeleted if empty, StateDeleting or DeleteAtOnce.
+	// DeleteState is the state during DeleteTime: StateDeleted if empty, StateDeleting or DeleteAtOnce.
 	DeleteState State
 
 	// DropletLimit is how many nodes the account may have.
 	DropletLimit int
-	// RequestsPerMinute and RequestsPerHour bound what one token may ask.
+	// RequestsPerMinute and RequestsPerHour limit the requests with one token.
 	RequestsPerMinute, RequestsPerHour int
 
-	// Faults go wrong from the beginning; see also AddFault.
+	// Faults are active from the beginning; see also AddFault.
 	Faults []Fault
-	// StateFile keeps the clusters from one run to the next, "" forgets them.
+	// StateFile keeps the clusters from one run to the next; with "", they are forgotten.
 	StateFile string
-	// Planes make the control planes of the clusters; without any the clusters are names only.
+	// Planes make the control planes of the clusters; without Planes, the clusters have none.
 	Planes Planes
-	// Clock tells the time, by default the machine's.
+	// Clock tells the time; by default it is the machine's clock.
 	Clock clock.Clock
-	// Log gets a line a request, without anything secret. nil keeps silent.
+	// Log gets a line for each request, without anything secret. nil logs nothing.
 	Log *slog.Logger
 }
 
@@ -83,7 +83,7 @@ func Defaults() Options {
 	}
 }
 
-// complete fills in what was left empty and refuses what makes no sense.
+// complete fills in what was left empty, and rejects invalid options.
 func (o Options) complete() (Options, error) {
 	if len(o.allTokens()) == 0 {
 		return o, errors.New("no token: every request would be refused")
@@ -136,7 +136,7 @@ func (o Options) allTokens() []string {
 	return slices.Concat(o.Tokens, o.ReadOnlyTokens, o.ClusterTokens)
 }
 
-// checkTokens refuses what no client could send, and what would mean two things. It quotes no token.
+// checkTokens rejects tokens that no client could send, and ambiguous ones. Its errors quote no token.
 func (o Options) checkTokens() error {
 	seen := map[string]bool{}
 	for _, token := range o.allTokens() {

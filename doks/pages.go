@@ -11,7 +11,7 @@ const (
 	largestPerPage = 200
 )
 
-// pageLinks lead from a page to others. All of them are empty on an only page.
+// pageLinks lead from a page to others. A page without others has none.
 type pageLinks struct {
 	Pages *pages `json:"pages,omitempty"`
 }
@@ -23,8 +23,8 @@ type pages struct {
 	Last  string `json:"last,omitempty"`
 }
 
-// paginate cuts the page out of a list that the request asks for. A number that
-// cannot be is taken for the nearest that can.
+// paginate returns the page that a request asks for. An invalid number means the default, and a page past the end is
+// empty.
 func paginate[T any](all []T, request *http.Request) ([]T, pageLinks) {
 	query := request.URL.Query()
 	perPage := min(number(query, "per_page", defaultPerPage), largestPerPage)
@@ -60,7 +60,7 @@ func linksAround(request *http.Request, page, last, perPage int) pageLinks {
 	return pageLinks{Pages: found}
 }
 
-// pageURL is absolute, at the address by which the client reached this server.
+// pageURL is absolute, with the address that the client used for this server.
 func pageURL(request *http.Request, page, perPage int) string {
 	target := url.URL{Scheme: "http", Host: request.Host, Path: request.URL.Path}
 	if request.TLS != nil {

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// ParseFault reads a fault as it is written on a command line: a method, a path
-// pattern, a kind and what else there is to say, separated by spaces. A star is
-// any method or path.
+// ParseFault parses a fault as written on a command line: a method, a path pattern, a kind and its options, separated
+// by spaces. A star means any method or path.
 //
 //	POST /v2/kubernetes/clusters drop after count=2
 //	GET * 429 retry_after=2s count=-1

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// poolRequest is a pool in the body of a create.
+// poolRequest is a pool in the body of a create request.
 type poolRequest struct {
 	Name      string            `json:"name"`
 	Size      string            `json:"size"`
@@ -24,7 +24,7 @@ type poolRequest struct {
 	MaxNodes  int               `json:"max_nodes"`
 }
 
-// poolUpdate is the body of a pool's update. What is absent stays as it is.
+// poolUpdate is the body of a pool's update. Absent fields keep their values.
 type poolUpdate struct {
 	Name      string             `json:"name"`
 	Count     *int               `json:"count"`
@@ -36,8 +36,8 @@ type poolUpdate struct {
 	MaxNodes  *int               `json:"max_nodes"`
 }
 
-// newPool is a checked request with its nodes, which run when they are due; zero
-// lets them wait for their control plane.
+// newPool makes a pool from a checked request, with nodes that will run when they are due; if due is zero, they wait
+// for their control plane.
 func (e *Emulator) newPool(wanted poolRequest, now, due time.Time) *pool {
 	made := &pool{ID: uuid.NewString(), Size: wanted.Size}
 	made.take(wanted)
@@ -45,7 +45,7 @@ func (e *Emulator) newPool(wanted poolRequest, now, due time.Time) *pool {
 	return made
 }
 
-// take writes down what a request wants. The bounds of a pool that does not grow by itself are 0.
+// take stores what a request wants. The bounds of a pool without autoscaling are 0.
 func (p *pool) take(wanted poolRequest) {
 	p.Name, p.Count, p.AutoScale = wanted.Name, wanted.Count, wanted.AutoScale
 	p.Tags, p.Labels, p.Taints = unique(wanted.Tags), maps.Clone(wanted.Labels), slices.Clone(wanted.Taints)
@@ -56,7 +56,7 @@ func (p *pool) take(wanted poolRequest) {
 	}
 }
 
-// resize adds nodes, or lets the youngest go, until the pool has as many as it should.
+// resize adds nodes, or removes the youngest, until the pool has the wanted number.
 func (e *Emulator) resize(p *pool, now, due time.Time) {
 	for p.live() < p.Count {
 		p.Nodes = append(p.Nodes, e.newNode(p.Name, now, due))
@@ -76,7 +76,7 @@ func (e *Emulator) newNode(poolName string, now, due time.Time) *node {
 	}
 }
 
-// suffix tells the nodes of a pool apart, as DigitalOcean's do.
+// suffix distinguishes the nodes of a pool, as DigitalOcean's suffixes do.
 func suffix() string {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
 	name := make([]byte, 5)
@@ -86,7 +86,7 @@ func suffix() string {
 	return string(name)
 }
 
-// drain lets a node go: its pods first, unless they are skipped.
+// drain removes a node: its pods leave first, unless draining is skipped.
 func (e *Emulator) drain(n *node, now time.Time, skip bool) {
 	n.State, n.Updated, n.Due = nodeDraining, now, now.Add(e.options.NodeTime)
 	if skip || !n.InPlane && e.planes != nil {
@@ -94,7 +94,7 @@ func (e *Emulator) drain(n *node, now time.Time, skip bool) {
 	}
 }
 
-// nodeDue is when a node runs that is added now: one of a cluster that does not run waits for it.
+// nodeDue is when a node that is added now will run: a node of a cluster that isn't running waits for the cluster.
 func (e *Emulator) nodeDue(c *cluster, now time.Time) time.Time {
 	if c.Endpoint == "" {
 		return time.Time{}
@@ -176,7 +176,7 @@ func (e *Emulator) updatePool(x *exchange) reply {
 	return shownPool(http.StatusAccepted, found, changed)
 }
 
-// with is the pool as it would be after an update.
+// with returns the pool as it would be after an update.
 func (p *pool) with(update poolUpdate) poolRequest {
 	wanted := poolRequest{Name: update.Name, Size: p.Size, Count: *update.Count, Tags: p.Tags, Labels: p.Labels, Taints: p.Taints, AutoScale: p.AutoScale, MinNodes: p.Min, MaxNodes: p.Max}
 	replace(&wanted.Tags, update.Tags)
@@ -206,7 +206,7 @@ func (e *Emulator) checkPoolUpdate(c *cluster, current *pool, wanted poolRequest
 	return e.checkDroplets(grown)
 }
 
-// deletePool removes a pool and its nodes at once. A cluster keeps one.
+// deletePool removes a pool and its nodes at once. A cluster's last pool can't be deleted.
 func (e *Emulator) deletePool(x *exchange) reply {
 	found, refused := e.changeable(x)
 	if found == nil {
@@ -224,7 +224,7 @@ func (e *Emulator) deletePool(x *exchange) reply {
 	return reply{status: http.StatusNoContent, effective: true}
 }
 
-// shownPool is a reply with a pool in it.
+// shownPool is a reply that contains a pool.
 func shownPool(status int, c *cluster, p *pool) reply {
 	return reply{
 		status: status, cluster: c, effective: status != http.StatusOK,

@@ -18,7 +18,7 @@ func (l *lab) poolPath() string {
 	return clustersURL + "/" + found.ID + "/node_pools/" + found.NodePools[0].ID
 }
 
-// nodes are the states of the first pool's nodes.
+// nodes returns the states of the first pool's nodes.
 func (l *lab) nodes() []string {
 	l.Helper()
 	found := []string{}
@@ -99,15 +99,15 @@ func TestTheLastNodeAndTheLastPoolStay(t *testing.T) {
 
 func TestRefusedUpdatesOfAPool(t *testing.T) {
 	cases := map[string]struct{ body, message string }{
-		"no name":                        {`{"count":1}`, "name and count are required"},
-		"no count":                       {`{"name":"workers"}`, "name and count are required"},
-		"a count of none":                {`{"name":"workers","count":0}`, "count must be greater than or equal to 1"},
-		"more than the limit":            {`{"name":"workers","count":10}`, "desired nodes exceed limits, 9 additional nodes"},
-		"bounds beyond the limit":        {`{"name":"workers","count":1,"auto_scale":true,"min_nodes":1,"max_nodes":10}`, "autoscale desired max nodes exceed limits, 9 additional nodes"},
-		"no least number":                {`{"name":"workers","count":1,"auto_scale":true,"max_nodes":2}`, "min nodes must be greater than or equal to 1"},
-		"a name that another has":        {`{"name":"second","count":1}`, "a node pool with this name already exists"},
-		"an unknown effect of a taint":   {`{"name":"workers","count":1,"taints":[{"key":"a","effect":"x"}]}`, "invalid taint"},
-		"taints that are no list at all": {`{"name":"workers","count":1,"taints":3}`, "cannot be a number"},
+		"no name":                      {`{"count":1}`, "name and count are required"},
+		"no count":                     {`{"name":"workers"}`, "name and count are required"},
+		"a count of 0":                 {`{"name":"workers","count":0}`, "count must be greater than or equal to 1"},
+		"a count beyond the limit":     {`{"name":"workers","count":10}`, "desired nodes exceed limits, 9 additional nodes"},
+		"bounds beyond the limit":      {`{"name":"workers","count":1,"auto_scale":true,"min_nodes":1,"max_nodes":10}`, "autoscale desired max nodes exceed limits, 9 additional nodes"},
+		"no least number":              {`{"name":"workers","count":1,"auto_scale":true,"max_nodes":2}`, "min nodes must be greater than or equal to 1"},
+		"a name that another has":      {`{"name":"second","count":1}`, "a node pool with this name already exists"},
+		"an unknown effect of a taint": {`{"name":"workers","count":1,"taints":[{"key":"a","effect":"x"}]}`, "invalid taint"},
+		"taints that are not a list":   {`{"name":"workers","count":1,"taints":3}`, "cannot be a number"},
 	}
 	l := newLab(t)
 	made := l.createRunning("demo", 1)

@@ -12,16 +12,16 @@ import (
 // reply is an answer to a request before it is sent.
 type reply struct {
 	status int
-	// body is sent as JSON, raw as YAML. Without either there is no body.
+	// body is sent as JSON, raw as YAML. If both are empty, there is no body.
 	body any
 	raw  []byte
-	// effective tells that the request changed something.
+	// effective means that the request changed something.
 	effective bool
-	// cluster is the one that it was about, if there is one.
+	// cluster is the cluster that the request was about, if there is one.
 	cluster *cluster
-	// later makes the reply once the clusters are unlocked, where it takes a while.
+	// later makes a reply that takes a while, after the clusters are unlocked.
 	later func(context.Context) reply
-	// header has what is particular to this reply.
+	// header contains the headers particular to this reply.
 	header map[string]string
 }
 
@@ -41,8 +41,8 @@ var problemIDs = map[int]string{
 	http.StatusTooManyRequests:     "too_many_requests",
 }
 
-// fail is an error reply. Its request ID differs from one request to the next, as
-// the real API's does: the text of the same error is never the same twice.
+// fail is an error reply. As in the real API, its request ID differs for each request, so the text of the same error
+// is never the same twice.
 func fail(status int, message string) reply {
 	id, known := problemIDs[status]
 	if !known {
@@ -73,7 +73,7 @@ func tooMany(wait string) reply {
 	return refused
 }
 
-// encode is the body as it is sent, with its type.
+// encode returns the body as it is sent, and its type.
 func (r reply) encode() (content []byte, contentType string, err error) {
 	if r.raw != nil {
 		return r.raw, "application/yaml", nil
@@ -85,7 +85,7 @@ func (r reply) encode() (content []byte, contentType string, err error) {
 	return append(content, '\n'), "application/json", err
 }
 
-// send writes the reply, or its first half and then nothing more if it is cut.
+// send writes the reply; if it is cut, only its first half.
 func (r reply) send(writer http.ResponseWriter, cut bool) {
 	content, contentType, err := r.encode()
 	if err != nil {
@@ -103,15 +103,15 @@ func (r reply) send(writer http.ResponseWriter, cut bool) {
 		writer.Header().Set("x-request-id", sent.RequestID)
 	}
 	if cut && len(content) == 0 {
-		panic(http.ErrAbortHandler) // there is nothing to cut: the whole reply gets lost
+		panic(http.ErrAbortHandler) // there is nothing to cut: the whole reply is lost
 	}
 	writer.WriteHeader(r.status)
 	if cut {
 		content = content[:len(content)/2]
 	}
-	_, _ = writer.Write(content) // a client that has gone is no concern of the server's
+	_, _ = writer.Write(content) // it doesn't matter if the client has gone
 	if cut {
 		_ = http.NewResponseController(writer).Flush()
-		panic(http.ErrAbortHandler) // the way to break a connection that net/http provides
+		panic(http.ErrAbortHandler) // net/http's way to break a connection
 	}
 }

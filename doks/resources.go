@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Resources are what the users of a cluster made in the account: the cluster's
-// deletion alone leaves them there, and they are paid for.
+// Resources are what a cluster's users made in the account. Deleting only the cluster leaves them there, and they
+// still cost money.
 type Resources struct {
 	LoadBalancers   []Resource `json:"load_balancers"`
 	Volumes         []Resource `json:"volumes"`
@@ -21,14 +21,14 @@ type Resource struct {
 	Name string `json:"name"`
 }
 
-// selection is the body of a selective deletion: the IDs of what goes too.
+// selection is the body of a selective deletion: the IDs of the resources to delete too.
 type selection struct {
 	LoadBalancers   []string `json:"load_balancers"`
 	Volumes         []string `json:"volumes"`
 	VolumeSnapshots []string `json:"volume_snapshots"`
 }
 
-// with joins two sets. Its lists are never nil.
+// with joins two sets. The lists in the result are never nil.
 func (r Resources) with(more Resources) Resources {
 	return Resources{
 		LoadBalancers:   append(append([]Resource{}, r.LoadBalancers...), more.LoadBalancers...),
@@ -49,7 +49,7 @@ func without(resources []Resource, ids []string) []Resource {
 	return slices.DeleteFunc(slices.Clone(resources), func(r Resource) bool { return slices.Contains(ids, r.ID) })
 }
 
-// holds tells whether everything that is selected is there.
+// holds reports whether everything selected exists.
 func (r Resources) holds(wanted selection) bool {
 	return holds(r.LoadBalancers, wanted.LoadBalancers) && holds(r.Volumes, wanted.Volumes) && holds(r.VolumeSnapshots, wanted.VolumeSnapshots)
 }
@@ -63,7 +63,7 @@ func holds(resources []Resource, ids []string) bool {
 	return true
 }
 
-// named makes resources of names.
+// named makes resources with the given names.
 func named(names []string) []Resource {
 	made := make([]Resource, len(names))
 	for i, name := range names {
@@ -80,7 +80,7 @@ func (e *Emulator) listResources(x *exchange) reply {
 	return reply{status: http.StatusOK, body: found.Resources.with(Resources{})}
 }
 
-// deleteSelective deletes a cluster with what is selected of its resources.
+// deleteSelective deletes a cluster and the selected ones of its resources.
 func (e *Emulator) deleteSelective(x *exchange) reply {
 	var wanted selection
 	if refused, ok := x.decode(&wanted); !ok {
@@ -105,7 +105,7 @@ func (e *Emulator) deleteDangerous(x *exchange) reply {
 	return e.deleteCluster(x)
 }
 
-// Leftovers returns the resources of deleted clusters that nobody deleted.
+// Leftovers returns the resources that remain of deleted clusters.
 func (e *Emulator) Leftovers() Resources {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The operations that count: an operator's test wants one of each.
+// The operations that matter most: an operator's test expects one of each.
 const (
 	createCluster = "create cluster"
 	deleteCluster = "delete cluster"
@@ -14,7 +14,7 @@ const (
 // route is one call of the API.
 type route struct {
 	method string
-	// pattern is the path below basePath; a part in braces is a name.
+	// pattern is the path below basePath; a part in braces is a variable.
 	pattern string
 	name    string
 	write   bool
@@ -65,8 +65,8 @@ func (e *Emulator) allRoutes() []route {
 	}
 }
 
-// match finds the route of a request. A slash at the end makes no difference: what
-// godo asks for the cluster with an empty ID is the list.
+// match finds the route of a request. It ignores a slash at the end: when godo asks for a cluster with an empty ID,
+// it gets the list.
 func (e *Emulator) match(request *http.Request) (found route, ids map[string]string) {
 	below, ok := strings.CutPrefix(request.URL.Path, basePath)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 // largestBody is more than any request of this API needs.
 const largestBody = 1 << 20
 
-// exchange is one request while it is answered.
+// exchange is one request while it is being answered.
 type exchange struct {
 	request *http.Request
 	caller  caller
@@ -26,8 +26,7 @@ type exchange struct {
 	entry *Entry
 }
 
-// serveAPI answers a request in the order in which the real API would find
-// something wrong with it, and then carries it out.
+// serveAPI checks a request in the order in which the real API would find errors, and then carries it out.
 func (e *Emulator) serveAPI(writer http.ResponseWriter, request *http.Request) {
 	x := e.open(request)
 	defer e.close(x)
@@ -46,7 +45,7 @@ func (e *Emulator) serveAPI(writer http.ResponseWriter, request *http.Request) {
 	e.after(writer, x, done)
 }
 
-// open reads the request and writes it down.
+// open reads the request and adds it to the journal.
 func (e *Emulator) open(request *http.Request) *exchange {
 	x := &exchange{request: request, caller: e.identify(request), query: request.URL.Query(), now: e.options.Clock.Now()}
 	x.route, x.ids = e.match(request)
@@ -58,7 +57,7 @@ func (e *Emulator) open(request *http.Request) *exchange {
 	return x
 }
 
-// close marks the entry as done, also when the connection breaks on purpose.
+// close marks the entry as done, even if the connection breaks on purpose.
 func (e *Emulator) close(x *exchange) {
 	var line string
 	e.journal.change(x.entry, func(entry *Entry) {
@@ -68,7 +67,7 @@ func (e *Emulator) close(x *exchange) {
 	e.options.Log.Info(line)
 }
 
-// refuse finds what keeps a request from being looked at any further.
+// refuse finds the first reason to reject a request.
 func (e *Emulator) refuse(x *exchange, left budget) (reply, bool) {
 	if left.exceeded {
 		wait := ""
@@ -110,7 +109,7 @@ func (e *Emulator) carryOut(x *exchange) reply {
 	return done
 }
 
-// apply is the effect itself, which nothing else happens beside.
+// apply carries out the effect, while no other request can.
 func (e *Emulator) apply(x *exchange) reply {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -127,7 +126,7 @@ func (e *Emulator) apply(x *exchange) reply {
 	return done
 }
 
-// begin runs the test's code before the effect. Its error breaks the connection.
+// begin runs the test's code before the effect. If it returns an error, the connection breaks.
 func (e *Emulator) begin(x *exchange) (end func() error) {
 	e.mu.Lock()
 	interrupt := e.interrupt
@@ -147,7 +146,7 @@ func (e *Emulator) begin(x *exchange) (end func() error) {
 	return end
 }
 
-// finish runs the test's code after the effect. Its error breaks the connection.
+// finish runs the test's code after the effect. If it returns an error, the connection breaks.
 func (e *Emulator) finish(x *exchange, end func() error) {
 	if end == nil {
 		return
@@ -157,7 +156,7 @@ func (e *Emulator) finish(x *exchange, end func() error) {
 	}
 }
 
-// nameFor is the name of the cluster that a request is about, which a create has in its body.
+// nameFor returns the name of the request's cluster; a create request has it in its body.
 func (e *Emulator) nameFor(x *exchange) string {
 	if found := e.account.find(x.ids["cluster"]); found != nil {
 		return found.Name
@@ -167,7 +166,7 @@ func (e *Emulator) nameFor(x *exchange) string {
 	}
 	var named struct{ Name string }
 	if err := json.Unmarshal(x.body, &named); err != nil {
-		return "" // the operation says what is wrong with the body
+		return "" // the operation reports what is wrong with the body
 	}
 	return named.Name
 }
@@ -178,7 +177,7 @@ func (e *Emulator) abort(x *exchange, note string) {
 	panic(http.ErrAbortHandler)
 }
 
-// answer sends a reply and writes its status down.
+// answer sends a reply, and records its status in the journal.
 func (e *Emulator) answer(writer http.ResponseWriter, x *exchange, done reply, cut bool) {
 	e.journal.change(x.entry, func(entry *Entry) { entry.Status = done.status })
 	done.send(writer, cut)

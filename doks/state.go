@@ -4,16 +4,16 @@ import (
 	"time"
 )
 
-// account is everything that is kept, in memory and in the state file.
+// account is everything that is kept in memory and in the state file.
 type account struct {
-	// Format is that of the file.
+	// Format is the version of the file's format.
 	Format   int        `json:"format"`
 	Clusters []*cluster `json:"clusters"`
-	// Doomed are the clusters that are gone and whose planes may not be yet.
+	// Doomed are clusters that are gone, but whose planes may still exist.
 	Doomed []string `json:"doomed,omitempty"`
 	// Leftovers are what deleted clusters left behind.
 	Leftovers Resources `json:"leftovers"`
-	// Droplets counts the machines ever made, which have numbers for names.
+	// Droplets counts all machines ever made; their names are numbers.
 	Droplets int `json:"droplets"`
 }
 
@@ -35,10 +35,10 @@ type cluster struct {
 
 	State   State  `json:"state"`
 	Message string `json:"message,omitempty"`
-	// Due is when the state changes to Next, which may be "" for gone. Zero: never by itself.
+	// Due is when the state changes to Next, where "" means gone. If it is zero, the state never changes by itself.
 	Due  time.Time `json:"due,omitzero"`
 	Next State     `json:"next,omitempty"`
-	// Target is the version that an upgrade leads to.
+	// Target is the version to which the cluster is being upgraded.
 	Target string `json:"target,omitempty"`
 	// Endpoint is the API server's address, once there is one.
 	Endpoint string `json:"endpoint,omitempty"`
@@ -49,7 +49,7 @@ type cluster struct {
 	Updated   time.Time       `json:"updated"`
 }
 
-// pool is a group of equal nodes.
+// pool is a group of nodes of the same kind.
 type pool struct {
 	ID        string            `json:"id"`
 	Name      string            `json:"name"`
@@ -78,16 +78,16 @@ type node struct {
 	Name    string `json:"name"`
 	Droplet string `json:"droplet"`
 	State   string `json:"state"`
-	// Due is when the state changes. Of a node that waits for its cluster's control
-	// plane it is zero, and set once that runs.
+	// Due is when the state changes. While a node waits for its cluster's control plane, Due is zero; it is set when
+	// the control plane runs.
 	Due time.Time `json:"due,omitzero"`
-	// InPlane tells that the plane has the node, where there are planes.
+	// InPlane means that the plane has the node; it is used only with planes.
 	InPlane bool      `json:"in_plane,omitempty"`
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
 }
 
-// settings are the parts of a cluster that are kept as the caller wrote them.
+// settings are the parts of a cluster that are stored as the caller wrote them.
 type settings struct {
 	MaintenancePolicy *MaintenancePolicy `json:"maintenance_policy"`
 	AutoUpgrade       bool               `json:"auto_upgrade"`
@@ -135,10 +135,10 @@ type singleSign struct {
 	ClientID  string `json:"client_id,omitempty"`
 }
 
-// isBeingDeleted tells whether the cluster's deletion was asked for.
+// isBeingDeleted reports whether the cluster's deletion has been requested.
 func (c *cluster) isBeingDeleted() bool { return c.State == StateDeleted || c.State == StateDeleting }
 
-// enter puts the cluster into a state that it stays in.
+// enter puts the cluster into a state, in which it stays.
 func (c *cluster) enter(state State, message string, now time.Time) {
 	c.State, c.Message = state, message
 	c.Due, c.Next, c.Target = time.Time{}, "", ""
@@ -148,10 +148,10 @@ func (c *cluster) enter(state State, message string, now time.Time) {
 	}
 }
 
-// schedule lets the state change by itself.
+// schedule makes the state change by itself.
 func (c *cluster) schedule(due time.Time, next State) { c.Due, c.Next = due, next }
 
-// live counts the nodes that belong to the pool's wanted size.
+// live counts the nodes that count towards the pool's wanted size.
 func (p *pool) live() int {
 	count := 0
 	for _, each := range p.Nodes {
@@ -189,8 +189,8 @@ func (c *cluster) pool(id string) *pool {
 	return nil
 }
 
-// dropletsReserved counts the machines that all clusters have or may come to have:
-// a pool that grows by itself counts with its greatest size.
+// dropletsReserved counts the machines that all clusters have or may come to have: a pool with autoscaling counts
+// with its maximum size.
 func (a *account) dropletsReserved() int {
 	count := 0
 	for _, each := range a.Clusters {

@@ -46,10 +46,10 @@ func TestDeletion(t *testing.T) {
 		state doks.State
 		seen  int
 	}{
-		"is seen as deleted for a while":    {doks.StateDeleted, http.StatusOK},
-		"is seen as deleting for a while":   {doks.StateDeleting, http.StatusOK},
-		"is not seen with the state none":   {doks.DeleteAtOnce, http.StatusNotFound},
-		"is seen as deleted if left unsaid": {"", http.StatusOK},
+		"is seen as deleted for a while":  {doks.StateDeleted, http.StatusOK},
+		"is seen as deleting for a while": {doks.StateDeleting, http.StatusOK},
+		"is not seen with the state none": {doks.DeleteAtOnce, http.StatusNotFound},
+		"is seen as deleted by default":   {"", http.StatusOK},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -111,19 +111,19 @@ func TestRefusedUpdatesOfAClusterAndUpgrades(t *testing.T) {
 		method, path, body string
 		message            string
 	}{
-		"an update without a name":             {"PUT", "", `{}`, "name is required"},
-		"a name that is taken":                 {"PUT", "", `{"name":"other"}`, "a cluster with this name already exists"},
-		"other settings, but no name":          {"PUT", "", settingsOn, "name is required"},
-		"high availability switched off":       {"PUT", "", `{"name":"demo","ha":false}`, "cannot be disabled"},
-		"an unknown day":                       {"PUT", "", `{"name":"demo","maintenance_policy":{"day":"x"}}`, "maintenance policy day"},
-		"an upgrade to an unknown version":     {"POST", "/upgrade", `{"version":"9.9"}`, "invalid version slug"},
-		"an upgrade to a minor version":        {"POST", "/upgrade", `{"version":"1.37"}`, "invalid version slug"},
-		"an upgrade to the newest":             {"POST", "/upgrade", `{"version":"latest"}`, "invalid version slug"},
-		"an upgrade to the same version":       {"POST", "/upgrade", `{"version":"1.36.5-do.1"}`, "cannot be upgraded to this version"},
-		"an upgrade to an older version":       {"POST", "/upgrade", `{"version":"1.35.9-do.2"}`, "cannot be upgraded to this version"},
-		"credentials that ended before now":    {"GET", "/credentials?expiry_seconds=-1", "", "expiry_seconds"},
-		"credentials that last for no number":  {"GET", "/kubeconfig?expiry_seconds=x", "", "expiry_seconds"},
-		"messages since a time that is no one": {"GET", "/status_messages?since=x", "", "since is not a time"},
+		"an update without a name":          {"PUT", "", `{}`, "name is required"},
+		"a name that is taken":              {"PUT", "", `{"name":"other"}`, "a cluster with this name already exists"},
+		"other settings, but no name":       {"PUT", "", settingsOn, "name is required"},
+		"high availability switched off":    {"PUT", "", `{"name":"demo","ha":false}`, "cannot be disabled"},
+		"an unknown day":                    {"PUT", "", `{"name":"demo","maintenance_policy":{"day":"x"}}`, "maintenance policy day"},
+		"an upgrade to an unknown version":  {"POST", "/upgrade", `{"version":"9.9"}`, "invalid version slug"},
+		"an upgrade to a minor version":     {"POST", "/upgrade", `{"version":"1.37"}`, "invalid version slug"},
+		"an upgrade to the newest":          {"POST", "/upgrade", `{"version":"latest"}`, "invalid version slug"},
+		"an upgrade to the same version":    {"POST", "/upgrade", `{"version":"1.36.5-do.1"}`, "cannot be upgraded to this version"},
+		"an upgrade to an older version":    {"POST", "/upgrade", `{"version":"1.35.9-do.2"}`, "cannot be upgraded to this version"},
+		"credentials that ended before now": {"GET", "/credentials?expiry_seconds=-1", "", "expiry_seconds"},
+		"an expiry that is not a number":    {"GET", "/kubeconfig?expiry_seconds=x", "", "expiry_seconds"},
+		"messages since an invalid time":    {"GET", "/status_messages?since=x", "", "since is not a time"},
 	}
 	l := newLab(t)
 	l.createRunning("other", 1)

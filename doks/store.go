@@ -12,7 +12,7 @@ import (
 
 const fileFormat = 1
 
-// readAccount reads the state file, or begins anew when there is none.
+// readAccount reads the state file, or returns an empty account if there is none.
 func readAccount(path string) (account, error) {
 	fresh := account{Format: fileFormat}
 	if path == "" {
@@ -38,10 +38,10 @@ func readAccount(path string) (account, error) {
 	return found, nil
 }
 
-// checkWritable finds out at the start, not at the first create.
+// checkWritable reports at the start, not at the first create, that the file can't be written.
 func checkWritable(path string, fresh account) error { return fresh.write(path) }
 
-// check reports what would make code that relies on the store fail.
+// check reports missing parts that the rest of the package relies on.
 func (a *account) check() error {
 	for _, each := range a.Clusters {
 		if each == nil || each.ID == "" || each.Settings.MaintenancePolicy == nil {
@@ -61,8 +61,7 @@ func (a *account) check() error {
 	return nil
 }
 
-// write replaces the file as a whole: a reader, even after a crash, finds
-// the old content or the new one.
+// write replaces the file atomically: a reader, even after a crash, finds either the old content or the new.
 func (a *account) write(path string) error {
 	content, err := json.MarshalIndent(a, "", "  ")
 	if err != nil {
@@ -72,7 +71,7 @@ func (a *account) write(path string) error {
 	if err != nil {
 		return fmt.Errorf("write the state file: %w", err)
 	}
-	defer os.Remove(partial.Name()) // fails once it was renamed, as it should
+	defer os.Remove(partial.Name()) // fails, as it should, once the file has been renamed
 	_, err = partial.Write(append(content, '\n'))
 	if err = errors.Join(err, partial.Sync(), partial.Close()); err != nil {
 		return fmt.Errorf("write the state file: %w", err)
@@ -95,7 +94,7 @@ func (e *Emulator) save() error {
 	return err
 }
 
-// keep saves what a request changed before anybody hears of it.
+// keep saves what a request changed before the client gets the reply.
 func (e *Emulator) keep(done reply) reply {
 	if !done.effective {
 		return done

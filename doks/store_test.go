@@ -64,15 +64,15 @@ func TestTheStateFileIsReplacedAsAWhole(t *testing.T) {
 
 func TestStateFilesThatCannotBeUsed(t *testing.T) {
 	cases := map[string]struct{ content, message string }{
-		"no JSON":                  {"{", "is broken"},
-		"an empty file":            {"", "is broken"},
-		"a list":                   {"[]", "is broken"},
-		"another format":           {`{"format": 99}`, "has the format 99, not 1"},
-		"a cluster that is null":   {`{"format": 1, "clusters": [null]}`, "a cluster is incomplete"},
-		"a cluster without an ID":  {`{"format": 1, "clusters": [{}]}`, "a cluster is incomplete"},
-		"a pool that is null":      {`{"format": 1, "clusters": [{"id": "a", "settings": {"maintenance_policy": {}}, "pools": [null]}]}`, "a pool of cluster a is incomplete"},
-		"a node that is null":      {`{"format": 1, "clusters": [{"id": "a", "settings": {"maintenance_policy": {}}, "pools": [{"nodes": [null]}]}]}`, "a node of cluster a is incomplete"},
-		"a time that is no moment": {`{"format": 1, "clusters": [{"id": "a", "due": "x"}]}`, "is broken"},
+		"no JSON":                 {"{", "is broken"},
+		"an empty file":           {"", "is broken"},
+		"a list":                  {"[]", "is broken"},
+		"another format":          {`{"format": 99}`, "has the format 99, not 1"},
+		"a cluster that is null":  {`{"format": 1, "clusters": [null]}`, "a cluster is incomplete"},
+		"a cluster without an ID": {`{"format": 1, "clusters": [{}]}`, "a cluster is incomplete"},
+		"a pool that is null":     {`{"format": 1, "clusters": [{"id": "a", "settings": {"maintenance_policy": {}}, "pools": [null]}]}`, "a pool of cluster a is incomplete"},
+		"a node that is null":     {`{"format": 1, "clusters": [{"id": "a", "settings": {"maintenance_policy": {}}, "pools": [{"nodes": [null]}]}]}`, "a node of cluster a is incomplete"},
+		"an invalid time":         {`{"format": 1, "clusters": [{"id": "a", "due": "x"}]}`, "is broken"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -108,16 +108,16 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		change  func(*doks.Options)
 		message string
 	}{
-		"no token":              {func(o *doks.Options) { o.Tokens = nil }, "no token"},
-		"an empty token":        {func(o *doks.Options) { o.Tokens = []string{""} }, "a token is empty"},
-		"a team without a UUID": {func(o *doks.Options) { o.Team = "shop" }, `the team is "shop"`},
-		"a cluster token twice": {func(o *doks.Options) { o.ClusterTokens = o.Tokens }, "a token is given twice"},
-		"a token of two kinds":  {func(o *doks.Options) { o.ReadOnlyTokens = o.Tokens }, "a token is given twice"},
-		"a negative time":       {func(o *doks.Options) { o.NodeTime = -1 }, "the node time is -1ns"},
-		"a negative limit":      {func(o *doks.Options) { o.DropletLimit = -1 }, "a limit is negative"},
-		"an end that is none":   {func(o *doks.Options) { o.EndState = "upgrading" }, "choose running, degraded or error"},
-		"an unknown deletion":   {func(o *doks.Options) { o.DeleteState = "gone" }, "choose none, deleted or deleting"},
-		"a fault without sense": {func(o *doks.Options) { o.Faults = []doks.Fault{{}} }, "choose 429"},
+		"no token":                {func(o *doks.Options) { o.Tokens = nil }, "no token"},
+		"an empty token":          {func(o *doks.Options) { o.Tokens = []string{""} }, "a token is empty"},
+		"a team without a UUID":   {func(o *doks.Options) { o.Team = "shop" }, `the team is "shop"`},
+		"a cluster token twice":   {func(o *doks.Options) { o.ClusterTokens = o.Tokens }, "a token is given twice"},
+		"a token of two kinds":    {func(o *doks.Options) { o.ReadOnlyTokens = o.Tokens }, "a token is given twice"},
+		"a negative time":         {func(o *doks.Options) { o.NodeTime = -1 }, "the node time is -1ns"},
+		"a negative limit":        {func(o *doks.Options) { o.DropletLimit = -1 }, "a limit is negative"},
+		"an invalid end state":    {func(o *doks.Options) { o.EndState = "upgrading" }, "choose running, degraded or error"},
+		"an unknown delete state": {func(o *doks.Options) { o.DeleteState = "gone" }, "choose none, deleted or deleting"},
+		"an invalid fault":        {func(o *doks.Options) { o.Faults = []doks.Fault{{}} }, "choose 429"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

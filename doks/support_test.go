@@ -30,7 +30,7 @@ const (
 // beginning is when the clock of every test starts.
 var beginning = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// lab is an emulator behind a server, with a clock that stands still until it is moved.
+// lab is an emulator behind a server, with a clock that moves only when a test moves it.
 type lab struct {
 	*testing.T
 	Gomega
@@ -40,7 +40,7 @@ type lab struct {
 	ctx    context.Context
 }
 
-// newLab starts an emulator with the command's options and no limit to its requests.
+// newLab starts an emulator with the command's options and no rate limits.
 func newLab(t *testing.T, change ...func(*doks.Options)) *lab {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(beginning)
@@ -63,7 +63,7 @@ func newLab(t *testing.T, change ...func(*doks.Options)) *lab {
 	return &lab{T: t, Gomega: NewWithT(t), cloud: cloud, clock: clock, server: server, ctx: ctx}
 }
 
-// answer is a reply as it came over the wire.
+// answer is a reply as it was sent over the network.
 type answer struct {
 	status int
 	header http.Header
@@ -71,7 +71,7 @@ type answer struct {
 	body   map[string]any
 }
 
-// send makes a request with a token, "" for none.
+// send makes a request with a token; "" for none.
 func (l *lab) send(token, method, path, body string) (answer, error) {
 	l.Helper()
 	request, err := http.NewRequestWithContext(l.ctx, method, l.server.URL+path, strings.NewReader(body))
@@ -93,7 +93,7 @@ func (l *lab) send(token, method, path, body string) (answer, error) {
 	return got, err
 }
 
-// do makes a request that gets a reply.
+// do makes a request, and expects a reply.
 func (l *lab) do(method, path, body string) answer {
 	l.Helper()
 	got, err := l.send(fullToken, method, path, body)
@@ -101,7 +101,7 @@ func (l *lab) do(method, path, body string) answer {
 	return got
 }
 
-// client is godo, which asks once unless options say otherwise.
+// client is a godo client, which tries once unless options say otherwise.
 func (l *lab) client(options ...godo.ClientOpt) *godo.Client {
 	l.Helper()
 	source := oauth2.StaticTokenSource(&oauth2.Token{AccessToken: fullToken})
@@ -110,12 +110,12 @@ func (l *lab) client(options ...godo.ClientOpt) *godo.Client {
 	return client
 }
 
-// retrying lets godo ask again almost at once.
+// retrying makes godo retry almost at once.
 func retrying(times int) godo.ClientOpt {
 	return godo.WithRetryAndBackoffs(godo.RetryConfig{RetryMax: times, RetryWaitMin: new(0.001), RetryWaitMax: new(0.01)})
 }
 
-// request is the least that makes a cluster, with one pool of some nodes.
+// request is a minimal create request, with one pool of the given number of nodes.
 func request(name string, nodes int) *godo.KubernetesClusterCreateRequest {
 	return &godo.KubernetesClusterCreateRequest{
 		Name: name, RegionSlug: "nyc1", VersionSlug: "1.36",
@@ -131,7 +131,7 @@ func (l *lab) create(name string, nodes int) *godo.KubernetesCluster {
 	return made
 }
 
-// createRunning makes a cluster and lets the time pass until it and its nodes run.
+// createRunning makes a cluster, and moves the clock until it and its nodes run.
 func (l *lab) createRunning(name string, nodes int) *godo.KubernetesCluster {
 	l.Helper()
 	made := l.create(name, nodes)
@@ -148,7 +148,7 @@ func (l *lab) get(id string) *godo.KubernetesCluster {
 	return found
 }
 
-// states are the states of all nodes of a cluster, pool by pool.
+// states returns the states of all nodes of a cluster, pool by pool.
 func states(c *godo.KubernetesCluster) []string {
 	found := []string{}
 	for _, pool := range c.NodePools {
@@ -159,7 +159,7 @@ func states(c *godo.KubernetesCluster) []string {
 	return found
 }
 
-// statusOf is the HTTP status behind godo's error, 0 without one.
+// statusOf returns the HTTP status behind godo's error; 0 without one.
 func statusOf(err error) int {
 	if failed, ok := errors.AsType[*godo.ErrorResponse](err); ok {
 		return failed.Response.StatusCode
@@ -167,7 +167,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// posts counts the creates in the journal.
+// posts counts the create requests in the journal.
 func (l *lab) posts() int {
 	count := 0
 	for _, entry := range l.cloud.Journal() {

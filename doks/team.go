@@ -3,15 +3,15 @@ package doks
 import "net/http"
 
 const (
-	// accountPattern is the one call that is not about clusters.
+	// accountPattern is the only call that is not about clusters.
 	accountPattern = "account"
-	// defaultTeam is the UUID of the team when none is chosen.
+	// defaultTeam is the UUID of the team if none is chosen.
 	defaultTeam = "7d9c3f0e-52b1-4c86-9a3d-1f6b8e2047c5"
-	// personUUID is that of the person who made the tokens. A person may be in several teams.
+	// personUUID is the UUID of the person who made the tokens. A person may be in several teams.
 	personUUID = "2e84b6d1-9f37-4a0c-8c15-d3706a5b9e42"
 )
 
-// getAccount tells whose the token is. Clusters belong to the team, and so do tokens.
+// getAccount returns the account that the token belongs to. Clusters belong to the team, and so do tokens.
 func (e *Emulator) getAccount(*exchange) reply {
 	limit := e.options.DropletLimit
 	return reply{status: http.StatusOK, body: map[string]any{"account": map[string]any{

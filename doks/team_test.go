@@ -25,13 +25,13 @@ func TestGodoAsksWhoseTheTokenIs(t *testing.T) {
 func TestTokensThatMayAskWhoseTheyAre(t *testing.T) {
 	cases := map[string]struct {
 		token string
-		// account and clusters are the status of either question.
+		// account and clusters are the HTTP statuses of the two requests.
 		account, clusters int
 	}{
-		"one for everything": {fullToken, 200, 200},
-		"one that reads":     {readToken, 200, 200},
-		"one for clusters":   {narrowToken, 403, 200},
-		"a wrong one":        {"wrong", 401, 401},
+		"a token for everything": {fullToken, 200, 200},
+		"a read-only token":      {readToken, 200, 200},
+		"a token for clusters":   {narrowToken, 403, 200},
+		"a wrong token":          {"wrong", 401, 401},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

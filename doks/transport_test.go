@@ -22,14 +22,14 @@ func TestTokens(t *testing.T) {
 		status         int
 		id, message    string
 	}{
-		"none":                            {"", "GET", 401, "unauthorized", "Unable to authenticate you."},
-		"a wrong one":                     {"Bearer wrong", "GET", 401, "unauthorized", "Unable to authenticate you."},
-		"the beginning of the right one":  {"Bearer " + fullToken[:8], "GET", 401, "unauthorized", "Unable to authenticate you."},
-		"a right one of another scheme":   {"Basic " + fullToken, "GET", 401, "unauthorized", "Unable to authenticate you."},
-		"a right one, bare":               {fullToken, "GET", 401, "unauthorized", "Unable to authenticate you."},
-		"one without rights on a write":   {"Bearer " + readToken, "PUT", 403, "forbidden", "You are not authorized to perform this operation."},
-		"one without rights on a read":    {"Bearer " + readToken, "GET", 200, "", ""},
-		"a right one, with small letters": {"bearer " + fullToken, "GET", 200, "", ""},
+		"none":                              {"", "GET", 401, "unauthorized", "Unable to authenticate you."},
+		"a wrong token":                     {"Bearer wrong", "GET", 401, "unauthorized", "Unable to authenticate you."},
+		"the beginning of the right one":    {"Bearer " + fullToken[:8], "GET", 401, "unauthorized", "Unable to authenticate you."},
+		"the right one with another scheme": {"Basic " + fullToken, "GET", 401, "unauthorized", "Unable to authenticate you."},
+		"the right one without a scheme":    {fullToken, "GET", 401, "unauthorized", "Unable to authenticate you."},
+		"one without rights on a write":     {"Bearer " + readToken, "PUT", 403, "forbidden", "You are not authorized to perform this operation."},
+		"one without rights on a read":      {"Bearer " + readToken, "GET", 200, "", ""},
+		"the scheme in small letters":       {"bearer " + fullToken, "GET", 200, "", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -96,17 +96,17 @@ func TestPages(t *testing.T) {
 		first, size int
 		links       links
 	}{
-		"the first of two by default":          {"", 0, 20, links{"next": at(2, 20), "last": at(2, 20)}},
-		"the last of two by default":           {"?page=2", 20, 5, links{"first": at(1, 20), "prev": at(1, 20)}},
-		"one in the middle":                    {"?page=2&per_page=10", 10, 10, links{"first": at(1, 10), "prev": at(1, 10), "next": at(3, 10), "last": at(3, 10)}},
-		"all on one":                           {"?per_page=25", 0, 25, nil},
-		"one past the end":                     {"?page=9&per_page=10", 0, 0, links{"first": at(1, 10), "prev": at(3, 10)}},
-		"one past the end of an only page":     {"?page=2&per_page=200", 0, 0, links{"first": at(1, 200), "prev": at(1, 200)}},
-		"more on one than there may be":        {"?per_page=1000", 0, 25, nil},
-		"numbers that are none":                {"?page=x&per_page=-3", 0, 20, links{"next": at(2, 20), "last": at(2, 20)}},
-		"a number beyond all":                  {"?page=9223372036854775807&per_page=200", 0, 0, links{"first": at(1, 200), "prev": at(1, 200)}},
-		"a query that the API does not know":   {"?tag_name=x&per_page=25", 0, 25, nil},
-		"a page that is nought is taken for 1": {"?page=0", 0, 20, links{"next": at(2, 20), "last": at(2, 20)}},
+		"the first of two by default":        {"", 0, 20, links{"next": at(2, 20), "last": at(2, 20)}},
+		"the last of two by default":         {"?page=2", 20, 5, links{"first": at(1, 20), "prev": at(1, 20)}},
+		"one in the middle":                  {"?page=2&per_page=10", 10, 10, links{"first": at(1, 10), "prev": at(1, 10), "next": at(3, 10), "last": at(3, 10)}},
+		"all on one":                         {"?per_page=25", 0, 25, nil},
+		"one past the end":                   {"?page=9&per_page=10", 0, 0, links{"first": at(1, 10), "prev": at(3, 10)}},
+		"one past the end of an only page":   {"?page=2&per_page=200", 0, 0, links{"first": at(1, 200), "prev": at(1, 200)}},
+		"more than the maximum on one":       {"?per_page=1000", 0, 25, nil},
+		"numbers that are invalid":           {"?page=x&per_page=-3", 0, 20, links{"next": at(2, 20), "last": at(2, 20)}},
+		"a number too large for any page":    {"?page=9223372036854775807&per_page=200", 0, 0, links{"first": at(1, 200), "prev": at(1, 200)}},
+		"a query that the API does not know": {"?tag_name=x&per_page=25", 0, 25, nil},
+		"page 0 is taken for page 1":         {"?page=0", 0, 20, links{"next": at(2, 20), "last": at(2, 20)}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// clusterName is what DNS takes as a label.
+// clusterName matches a DNS label.
 var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 const (
@@ -20,14 +20,14 @@ const (
 	badName         = "validation error: name must consist of lower-case letters, digits and dashes, and begin and end with a letter or digit"
 )
 
-// checkCreate says what is wrong with a create, or "".
+// checkCreate returns what is wrong with a create request, or "".
 func (e *Emulator) checkCreate(wanted createRequest) string {
 	for _, check := range []func() string{
 		func() string { return checkName(wanted.Name) },
 		func() string { return checkPlace(wanted) },
 		func() string { return checkPools(wanted.NodePools) },
 		wanted.check,
-		// A name is taken by a cluster that failed, too, and until a deletion ends.
+		// The name of a failed cluster is taken, too; so is a deleted cluster's until its deletion ends.
 		func() string { return e.checkFree(wanted.Name, nil) },
 		func() string { return e.checkDroplets(reserve(wanted.NodePools)) },
 	} {
@@ -55,7 +55,7 @@ func (e *Emulator) checkFree(name string, owner *cluster) string {
 	return ""
 }
 
-// checkPlace looks at the region, the version and the networks.
+// checkPlace checks the region, the version and the networks.
 func checkPlace(wanted createRequest) string {
 	if !offers(regions(), wanted.Region) {
 		return "validation error: invalid region"
@@ -76,7 +76,7 @@ func checkPlace(wanted createRequest) string {
 	return ""
 }
 
-// check says what is wrong with the settings, or "".
+// check returns what is wrong with the settings, or "".
 func (s settings) check() string {
 	if policy := s.MaintenancePolicy; policy != nil {
 		days := []string{"", "any", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
@@ -97,7 +97,7 @@ func (s settings) check() string {
 	return ""
 }
 
-// checkUpdate says what is wrong with an update, or "".
+// checkUpdate returns what is wrong with an update, or "".
 func (e *Emulator) checkUpdate(found *cluster, wanted updateRequest) string {
 	if message := checkName(wanted.Name); message != "" {
 		return message
@@ -111,7 +111,7 @@ func (e *Emulator) checkUpdate(found *cluster, wanted updateRequest) string {
 	return e.checkFree(wanted.Name, found)
 }
 
-// checkPools looks at the pools of a new cluster.
+// checkPools checks the pools of a new cluster.
 func checkPools(pools []poolRequest) string {
 	if len(pools) == 0 {
 		return "validation error: at least one node pool is required"
@@ -132,7 +132,7 @@ func checkPools(pools []poolRequest) string {
 	return ""
 }
 
-// check says what is wrong with a pool, or "".
+// check returns what is wrong with a pool, or "".
 func (p poolRequest) check() string {
 	if p.Name == "" {
 		return "pool name is required"
@@ -157,7 +157,7 @@ func (p poolRequest) check() string {
 	return ""
 }
 
-// checkScale looks at the bounds between which a pool grows by itself.
+// checkScale checks the bounds of a pool's autoscaling.
 func (p poolRequest) checkScale() string {
 	if !p.AutoScale {
 		return ""
@@ -174,7 +174,7 @@ func (p poolRequest) checkScale() string {
 	return ""
 }
 
-// demand is how many more droplets a request may come to need.
+// demand is how many more droplets a request may eventually need.
 type demand struct {
 	additional int
 	autoScale  bool

@@ -31,7 +31,7 @@ type Cluster struct {
 	UpdatedAt       time.Time `json:"updated_at"`
 }
 
-// Status is the state of a cluster with a text for people.
+// Status is the state of a cluster, with a text for people.
 type Status struct {
 	State   State  `json:"state"`
 	Message string `json:"message,omitempty"`
@@ -52,15 +52,14 @@ type NodePool struct {
 	Nodes     []Node            `json:"nodes"`
 }
 
-// Taint keeps pods off the nodes of a pool. Reading it does not mind capitals,
-// which godo sends.
+// Taint keeps pods off the nodes of a pool. Decoding ignores the case of field names, because godo sends capitals.
 type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
 	Effect string `json:"effect"`
 }
 
-// Node is a node as the API shows it. It has no name and no droplet before it runs.
+// Node is a node as the API shows it. It has no name or droplet before it runs.
 type Node struct {
 	ID        string     `json:"id"`
 	Name      string     `json:"name"`
@@ -81,8 +80,8 @@ type StatusMessage struct {
 	Timestamp time.Time `json:"timestamp"`
 }
 
-// documentationIP is the address of every cluster without a plane, whose server has a name. RFC 5737 sets it
-// apart for documentation, so nothing is ever reached by it.
+// documentationIP is the address of every cluster without a plane, whose server has a name. RFC 5737 reserves the
+// address for documentation, so it never reaches anything.
 const documentationIP = "203.0.113.10"
 
 // view is the cluster as the API shows it now.
@@ -99,8 +98,7 @@ func (c *cluster) view() Cluster {
 	}
 }
 
-// ipv4 is empty before there is an address, and always for a highly available
-// control plane, which has several.
+// ipv4 is empty before there is an address, and always for a highly available control plane, which has several.
 func (c *cluster) ipv4() string {
 	if c.HA || c.Endpoint == "" {
 		return ""
@@ -110,12 +108,12 @@ func (c *cluster) ipv4() string {
 		return documentationIP
 	}
 	if _, err := netip.ParseAddr(server.Hostname()); err != nil {
-		return documentationIP // the address is a name
+		return documentationIP // the server has a name instead of an address
 	}
 	return server.Hostname()
 }
 
-// statusMessage is the state itself where nothing else is known, as long as the state is to pass.
+// statusMessage is the state itself if there is no other message and the state is temporary.
 func (c *cluster) statusMessage() string {
 	if c.Message == "" && c.State == StateProvisioning {
 		return string(c.State)
@@ -123,7 +121,7 @@ func (c *cluster) statusMessage() string {
 	return c.Message
 }
 
-// allTags are the caller's and those that every cluster has.
+// allTags returns the caller's tags and those that every cluster has.
 func (c *cluster) allTags() []string {
 	return unique(c.Tags, []string{"k8s", "k8s:" + c.ID})
 }
@@ -136,7 +134,7 @@ func (c *cluster) poolViews() []NodePool {
 	return views
 }
 
-// poolView shows a pool, which has the tags of its cluster beside its own.
+// poolView shows a pool, which has its cluster's tags in addition to its own.
 func (c *cluster) poolView(p *pool) NodePool {
 	nodes := []Node{}
 	for _, each := range p.Nodes {
@@ -159,7 +157,7 @@ func (n *node) view() Node {
 	return shown
 }
 
-// unique joins lists and keeps the first of equal entries. It never returns nil.
+// unique joins lists, and keeps the first of equal entries. It never returns nil.
 func unique(lists ...[]string) []string {
 	joined := []string{}
 	for _, each := range slices.Concat(lists...) {
@@ -170,5 +168,5 @@ func unique(lists ...[]string) []string {
 	return joined
 }
 
-// stamp is a time as the API writes it: in seconds.
+// stamp is a time as the API writes it, truncated to seconds.
 func stamp(at time.Time) time.Time { return at.UTC().Truncate(time.Second) }

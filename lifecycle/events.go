@@ -24,13 +24,14 @@ import (
 )
 
 const (
-	// maxEvents is how many events may wait to be written. Further ones are dropped: the status says the same.
+	// maxEvents is how many events may wait to be written. Further ones are dropped: the status contains the same
+	// information.
 	maxEvents = 1000
 	// maxSeries is how many series are counted at a time.
 	maxSeries = 4096
-	// maxNote is how many bytes of a note the API server takes.
+	// maxNote is how many bytes of a note the API server accepts.
 	maxNote = 1024
-	// flushTimeout bounds how long events may hold the shutdown up.
+	// flushTimeout bounds how long events may delay the shutdown.
 	flushTimeout = 2 * time.Second
 )
 
@@ -39,9 +40,8 @@ var eventBackoff = wait.Backoff{Steps: 4, Duration: 50 * time.Millisecond, Facto
 
 var _ events.EventRecorder = (*Recorder)(nil)
 
-// Recorder emits Events without making reconciles wait for the API server: one
-// goroutine writes them in order. It needs the RBAC verbs create and patch for
-// Events of the group events.k8s.io. It is an [events.EventRecorder].
+// Recorder emits Events without making reconciles wait for the API server: one goroutine writes them in order. It
+// needs the RBAC verbs create and patch for Events of the group events.k8s.io. It implements [events.EventRecorder].
 //
 // client-go's broadcaster writes each event in a goroutine that nothing can wait
 // for, and tries only once if the API server answers with an error. It also
@@ -55,12 +55,12 @@ type Recorder struct {
 	queue                chan *eventsv1.Event
 	// series are the Events written so far. Only the writer uses it.
 	series map[seriesKey]series
-	// abort cuts writes off, and stopped is closed when the writer has ended.
+	// abort cancels writes; stopped is closed when the writer has ended.
 	abort   context.CancelFunc
 	stopped chan struct{}
 }
 
-// seriesKey is what repetitions have in common. Their notes may differ.
+// seriesKey is what the repetitions of an event have in common. Their notes may differ.
 type seriesKey struct {
 	regarding                 types.UID
 	eventType, reason, action string
@@ -72,8 +72,8 @@ type series struct {
 	count int32
 }
 
-// StartRecorder begins to write events in the name of a controller, about objects of the kinds in scheme. The end of ctx
-// cuts writes off.
+// StartRecorder starts to write events in the name of a controller, about objects of the kinds in scheme. When ctx
+// ends, writes are cancelled.
 func StartRecorder(ctx context.Context, client typedeventsv1.EventsV1Interface, scheme *runtime.Scheme, controller string) (*Recorder, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -139,7 +139,7 @@ func (r *Recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event,
 	}, nil
 }
 
-// write creates the event, or counts it. It tries again if that may help.
+// write creates the event, or counts it as a repetition. It retries if that may help.
 func (r *Recorder) write(ctx context.Context, event *eventsv1.Event) error {
 	worthRetrying := func(err error) bool { return ctx.Err() == nil && !isRefused(err) }
 	err := retry.OnError(eventBackoff, worthRetrying, func() error { return r.createOrCount(ctx, event) })
@@ -149,12 +149,11 @@ func (r *Recorder) write(ctx context.Context, event *eventsv1.Event) error {
 	return nil
 }
 
-// isRefused tells whether the API server understood a request and will not have it, now or later.
+// isRefused reports whether the API server understood a request and rejected it for good.
 func isRefused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
 
-// createOrCount creates the event, or raises the count of one that it repeats:
-// otherwise an object that keeps becoming ready and unready would fill the API
-// server with Events.
+// createOrCount creates the event, or raises the count of the event that it repeats. Otherwise an object that keeps
+// becoming ready and unready would fill the API server with Events.
 func (r *Recorder) createOrCount(ctx context.Context, event *eventsv1.Event) error {
 	client := r.events.Events(event.Namespace)
 	key := seriesKey{event.Regarding.UID, event.Type, event.Reason, event.Action}
@@ -174,17 +173,17 @@ func (r *Recorder) createOrCount(ctx context.Context, event *eventsv1.Event) err
 		// The Event has expired, as Events do after an hour.
 	}
 	_, err := client.Create(ctx, event, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) { // it exists if the reply to an earlier try was lost
+	if err != nil && !apierrors.IsAlreadyExists(err) { // it exists if the reply to an earlier attempt was lost
 		return err
 	}
 	if len(r.series) >= maxSeries {
-		clear(r.series) // a forgotten series begins anew
+		clear(r.series) // a forgotten series starts again
 	}
 	r.series[key] = series{name: event.Name, count: 1}
 	return nil
 }
 
-// Stop waits until the queued events are written, for flushTimeout at most, and ends the writer.
+// Stop waits until the queued events are written, for at most flushTimeout, and ends the writer.
 func (r *Recorder) Stop() {
 	close(r.queue)
 	timeout := time.AfterFunc(flushTimeout, r.abort)

@@ -27,7 +27,7 @@ func TestRecorderCountsRepetitions(t *testing.T) {
 	one, other := configMap(), configMap()
 	other.UID = "uid-of-another"
 	for i := range 30 {
-		one.ResourceVersion = fmt.Sprint(i) // each write of the status makes a new one
+		one.ResourceVersion = fmt.Sprint(i) // each status update changes it
 		recorder.Eventf(one, nil, corev1.EventTypeWarning, "Broken", "Sync", "try %d", i)
 		recorder.Eventf(one, nil, corev1.EventTypeNormal, "Mended", "Sync", "try %d", i)
 	}
@@ -44,8 +44,8 @@ func TestRecorderCountsRepetitions(t *testing.T) {
 func TestRecorderMeetsErrors(t *testing.T) {
 	internal := apierrors.NewInternalError(errors.New("etcd"))
 	tests := map[string]struct {
-		// fail returns the error of a request that is not carried out, lose that of one whose reply is lost. Requests count
-		// from 1.
+		// fail returns the error of a request that is not carried out, and lose that of a request whose reply is
+		// lost. Requests count from 1.
 		fail, lose func(verb string, request int) error
 		// want is how often each Event happened.
 		want []int32
@@ -153,7 +153,7 @@ func configMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "front", UID: "uid-of-front"}}
 }
 
-// eventStore is as much of an API server as the recorder needs.
+// eventStore implements as much of an API server as the recorder needs.
 type eventStore struct {
 	typedeventsv1.EventInterface
 	fail, lose func(verb string, request int) error

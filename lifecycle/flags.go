@@ -13,15 +13,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Flags are what only the command line needs.
+// Flags are the settings that only the command line needs.
 type Flags struct {
-	// Kubeconfig is the file that names the cluster, see RESTConfig.
+	// Kubeconfig is the file that names the cluster; see RESTConfig.
 	Kubeconfig string
-	// QPS limits the requests a second to the API server, and Burst how many may exceed that for a moment. A negative QPS is
-	// no limit.
+	// QPS limits the requests per second to the API server, and Burst is how many may exceed that for a moment. A
+	// negative QPS means no limit.
 	QPS   float64
 	Burst int
-	// Version asks for the version to be printed.
+	// Version means that the version must be printed.
 	Version bool
 }
 
@@ -49,7 +49,7 @@ func (f *Flags) Validate() error {
 
 // Parse reads the arguments. It returns flag.ErrHelp after printing the help, and otherwise a one-line error.
 func Parse(set *flag.FlagSet, args []string, output io.Writer) error {
-	set.SetOutput(io.Discard) // the package would print all flags after each mistake
+	set.SetOutput(io.Discard) // package flag would print all flags after each mistake
 	err := set.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		set.SetOutput(output)
@@ -65,8 +65,9 @@ func Parse(set *flag.FlagSet, args []string, output io.Writer) error {
 	return nil
 }
 
-// RESTConfig finds the cluster: in the kubeconfig given, else in the files that $KUBECONFIG names, else the one whose pod
-// this process is. Unlike kubectl it never takes ~/.kube/config, which may name any cluster.
+// RESTConfig finds the cluster: the one in the given kubeconfig, else the one in the files that $KUBECONFIG names,
+// else the one in whose pod the process runs. Unlike kubectl it never reads ~/.kube/config, which may name any
+// cluster.
 func (f *Flags) RESTConfig() (*rest.Config, error) {
 	config, err := f.findCluster()
 	if err != nil {

@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	// healthTolerance is how long after the Lease has run out a leader still counts as healthy.
+	// healthTolerance is how long a leader still counts as healthy after its Lease has expired.
 	healthTolerance = 20 * time.Second
 	// releaseTimeout bounds the two requests that give the Lease up.
 	releaseTimeout = 5 * time.Second
 )
 
-// Lease is the right to work, which one replica has at a time. With leader election switched off every replica has it.
-// It needs the RBAC verbs get, create and update for Leases in its namespace.
+// Lease is the right to work, which only one replica has at a time. Without leader election, every replica has it. It
+// needs the RBAC verbs get, create and update for Leases in its namespace.
 type Lease struct {
 	lock    resourcelock.Interface
 	elector *leaderelection.LeaderElector
 	health  *leaderelection.HealthzAdaptor
-	// leading gets the context that ends when the Lease is lost.
+	// leading receives the context that ends when the Lease is lost.
 	leading chan context.Context
 	// stop ends the elector, which then closes stopped. Both are nil before Acquire.
 	stop    context.CancelFunc
 	stopped chan struct{}
 }
 
-// NewLease prepares the Lease of a name; nothing is asked or written before Acquire.
+// NewLease prepares a Lease with a name; it makes no request before Acquire.
 func NewLease(kube kubernetes.Interface, name string, options LeaderElection) (*Lease, error) {
 	l := &Lease{leading: make(chan context.Context, 1), health: leaderelection.NewLeaderHealthzAdaptor(healthTolerance)}
 	if !options.Enabled {
@@ -50,8 +50,8 @@ func NewLease(kube kubernetes.Interface, name string, options LeaderElection) (*
 		Client:     kube.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 	}
-	// ReleaseOnCancel is left out: it would also give the Lease up when a renewal fails, and that before the
-	// leading context ends. Another replica could begin while this one still writes. See Release.
+	// ReleaseOnCancel is not set: it would also release the Lease when a renewal fails, and before the leading
+	// context ends. Another replica could then start while this one still writes. See Release.
 	l.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          name,
 		Lock:          l.lock,
@@ -70,7 +70,7 @@ func NewLease(kube kubernetes.Interface, name string, options LeaderElection) (*
 	return l, nil
 }
 
-// newIdentity makes a name up if none is given. Two processes on one machine must differ.
+// newIdentity makes up a name if none is given. Two processes on one machine must have different names.
 func newIdentity(given string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -104,8 +104,8 @@ func (l *Lease) Acquire(ctx context.Context) (context.Context, error) {
 	}
 }
 
-// Release gives the Lease up, so that another replica need not wait for it to
-// run out. Call it when nothing can write any more.
+// Release gives up the Lease, so that another replica need not wait for it to expire. Call it when nothing can write
+// any more.
 func (l *Lease) Release(ctx context.Context) {
 	if l.stop == nil {
 		return
@@ -122,7 +122,7 @@ func (l *Lease) Release(ctx context.Context) {
 	}
 }
 
-// clear writes an empty holder, unless another replica holds the Lease by now.
+// clear removes the holder, unless another replica holds the Lease by now.
 func (l *Lease) clear(ctx context.Context) error {
 	record, _, err := l.lock.Get(ctx)
 	if err != nil {

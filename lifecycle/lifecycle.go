@@ -1,7 +1,6 @@
-// Package lifecycle is what an operator written with client-go needs besides its
-// controller: flags, the connection to a cluster, leader election, Events, and
-// servers for probes and metrics. controller-runtime's manager does the same for
-// operators that are written with it.
+// Package lifecycle contains what an operator written with client-go needs besides its controller: flags, the
+// connection to a cluster, leader election, Events, and servers for probes and metrics. For operators written with
+// controller-runtime, its manager does the same.
 //
 // Stage 2 uses the flags and servers, but writes leader election and Events by
 // hand, because they are its lesson. Stage 6 uses all of this package. The order
@@ -35,11 +34,11 @@ import (
 // ErrNotInstalled means that the API server does not serve a kind.
 var ErrNotInstalled = errors.New("the cluster does not know the kind")
 
-// discoveryBackoff carries the first request over a brief failure of the API server: 4 tries within 2 seconds.
+// discoveryBackoff lets the first request survive a brief failure of the API server: 4 tries within 2 seconds.
 var discoveryBackoff = wait.Backoff{Steps: 4, Duration: 100 * time.Millisecond, Factor: 4}
 
-// CheckInstalled returns ErrNotInstalled if the API server does not serve a resource such as klusters. An informer would
-// only log that, again and again. Every user may ask what is served, so this needs no RBAC rule.
+// CheckInstalled returns ErrNotInstalled if the API server does not serve a resource such as klusters. An informer
+// would only log that, again and again. Every user may make discovery requests, so this needs no RBAC rule.
 func CheckInstalled(ctx context.Context, client discovery.DiscoveryInterface, resource schema.GroupVersionResource) error {
 	var last error
 	err := wait.ExponentialBackoffWithContext(ctx, discoveryBackoff, func(ctx context.Context) (bool, error) {

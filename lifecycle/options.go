@@ -18,29 +18,30 @@ const (
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
 
-// Options say how the process serves, and how replicas agree. [DefaultOptions] returns sensible ones.
+// Options say what the process serves, and how replicas elect a leader. [DefaultOptions] returns sensible ones.
 type Options struct {
-	// MetricsBindAddress serves /metrics, HealthProbeBindAddress /healthz and /readyz; "0" is off.
+	// MetricsBindAddress serves /metrics, and HealthProbeBindAddress serves /healthz and /readyz; "0" is off.
 	MetricsBindAddress, HealthProbeBindAddress string
 	LeaderElection                             LeaderElection
 }
 
-// LeaderElection says how replicas agree on the one that works.
+// LeaderElection says how replicas choose the one that works.
 type LeaderElection struct {
 	Enabled bool
-	// Namespace is where the Lease lies.
+	// Namespace is the namespace of the Lease.
 	Namespace string
 	// Identity is this replica's name in the Lease; made up if empty.
 	Identity string
-	// LeaseDuration is how long the others wait for a leader that is silent, in whole seconds.
+	// LeaseDuration is how long the other replicas wait for a silent leader, in whole seconds.
 	LeaseDuration time.Duration
-	// RenewDeadline is after how long without success the leader gives up. It must be shorter.
+	// RenewDeadline is how long a leader tries to renew the Lease before it gives up. It must be shorter than
+	// LeaseDuration.
 	RenewDeadline time.Duration
-	// RetryPeriod is how often the Lease is renewed, or tried for.
+	// RetryPeriod is the pause between attempts to renew or to acquire the Lease.
 	RetryPeriod time.Duration
 }
 
-// DefaultOptions listen on loopback only, without leader election.
+// DefaultOptions serve on loopback addresses only, without leader election.
 func DefaultOptions() Options {
 	return Options{
 		MetricsBindAddress:     "127.0.0.1:8080",
@@ -54,7 +55,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// podNamespace is the namespace of the pod the process runs in, else "default".
+// podNamespace returns the namespace of the pod in which the process runs, or "default".
 func podNamespace() string {
 	content, err := os.ReadFile(namespaceFile)
 	if name := strings.TrimSpace(string(content)); err == nil && name != "" {
@@ -63,7 +64,7 @@ func podNamespace() string {
 	return "default"
 }
 
-// AddFlags adds a flag for each option, with its present value as the default.
+// AddFlags adds a flag for each option, with its current value as the default.
 func (o *Options) AddFlags(set *flag.FlagSet) {
 	set.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "`address` of /metrics; 0 is off")
 	set.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "`address` of /healthz and /readyz; 0 is off")
@@ -85,7 +86,7 @@ func (o *Options) Validate() error {
 }
 
 func (o LeaderElection) validate() error {
-	// The Lease holds whole seconds: 1.9 s would tell the others 1 s.
+	// The Lease stores whole seconds: 1.9 s would tell the other replicas 1 s.
 	if o.LeaseDuration < time.Second || o.LeaseDuration%time.Second != 0 {
 		return fmt.Errorf("--leader-election-lease-duration=%s: give whole seconds", o.LeaseDuration)
 	}

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// readHeaderTimeout bounds how long a client may take to ask.
+	// readHeaderTimeout bounds how long a client may take to send its request's headers.
 	readHeaderTimeout = 10 * time.Second
-	// serverStopTimeout bounds how long a reply in progress may hold the shutdown up.
+	// serverStopTimeout bounds how long a reply in progress may delay the shutdown.
 	serverStopTimeout = time.Second
 )
 
@@ -29,8 +29,8 @@ type Servers struct {
 	running sync.WaitGroup
 }
 
-// StartServers serves metrics and probes at the addresses in the options. It
-// returns an error that names the flag if one of them can't be had.
+// StartServers serves metrics and probes at the addresses in the options. If it can't listen on one of them, it
+// returns an error that names the flag.
 func StartServers(ctx context.Context, options Options, healthy func(*http.Request) error, ready func() bool) (*Servers, error) {
 	metrics := http.NewServeMux()
 	metrics.Handle("/metrics", legacyregistry.Handler())
@@ -65,7 +65,7 @@ func (s *Servers) start(ctx context.Context, flag, address string, handler http.
 	if err != nil {
 		return fmt.Errorf("%s=%s: %w: choose another address, or 0 to do without", flag, address, err)
 	}
-	// With port 0 the system chooses one, which only the log tells.
+	// With port 0 the system chooses a port, and only the log shows it.
 	klog.FromContext(ctx).Info("Serving", "flag", flag, "address", listener.Addr().String())
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: readHeaderTimeout}
 	s.list = append(s.list, server)
@@ -89,7 +89,7 @@ func (s *Servers) Stop() {
 	s.running.Wait()
 }
 
-// answer is what a kubelet understands: 200, or 500 and the reason.
+// answer replies in the form that a kubelet understands: 200, or 500 and the reason.
 func answer(writer http.ResponseWriter, problem error) {
 	if problem != nil {
 		http.Error(writer, problem.Error(), http.StatusInternalServerError)

@@ -14,8 +14,8 @@ import (
 	"example.com/operator-workshop/localwebhook"
 )
 
-// A main.go of kubebuilder's, with webhooks that work in `make run`. Call it when a flag of yours asks for it: in a
-// cluster, the webhook server takes its certificate from files, and the manifests register it.
+// A main.go as kubebuilder scaffolds it, with webhooks that work in `make run`. Call this function only if a flag
+// asks for it: in a cluster, the webhook server reads its certificate from files, and the manifests register it.
 func Example() {
 	if err := run(ctrl.SetupSignalHandler()); err != nil {
 		panic(err)
@@ -32,9 +32,9 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Here come the controllers and webhooks, such as SetupGuestbookWebhookWithManager(mgr).
+	// Here you set up the controllers and webhooks, for example with SetupGuestbookWebhookWithManager(mgr).
 
-	// What `make manifests` has written: both configurations, in this order.
+	// The output of `make manifests`: both configurations, in this order.
 	manifests, err := os.Open("config/webhook/manifests.yaml")
 	if err != nil {
 		return err

@@ -61,9 +61,9 @@ func (l *Local) UseCertificate(config *tls.Config) {
 	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &l.certificate, nil }
 }
 
-// SetupWithManager makes the manager register webhooks when its webhook server listens, and be ready after that. With
-// leader election only the leader does. The configurations name a Service, as controller-gen writes them, or are nil. The
-// CRDs, given by name, are those whose versions the manager converts.
+// SetupWithManager makes the manager register webhooks when its webhook server listens, and report ready only after
+// that. With leader election, only the leader registers them. The configurations name a Service, as controller-gen
+// writes them, or are nil. crds are the names of the CRDs whose versions the manager converts.
 func (l *Local) SetupWithManager(mgr ctrl.Manager, mutating *admissionregistrationv1.MutatingWebhookConfiguration,
 	validating *admissionregistrationv1.ValidatingWebhookConfiguration, crds ...string) (err error) {
 	if mutating != nil {
@@ -87,7 +87,7 @@ func (l *Local) SetupWithManager(mgr ctrl.Manager, mutating *admissionregistrati
 	return errors.Join(err, mgr.AddReadyzCheck("webhooks", l.ready), mgr.Add(manager.RunnableFunc(l.run)))
 }
 
-// redirect replaces a Service by this process.
+// redirect replaces a Service with this process.
 func (l *Local) redirect(config *admissionregistrationv1.WebhookClientConfig) {
 	config.URL = new("https://" + l.address + *config.Service.Path)
 	config.Service, config.CABundle = nil, l.caBundle
@@ -100,8 +100,8 @@ func (l *Local) ready(*http.Request) error {
 	return nil
 }
 
-// run registers the webhooks until ctx ends. What it defers unregisters them, also if it could register only some. The
-// manager stops its webhook server after that, so that no request fails.
+// run registers the webhooks until ctx ends. Its deferred function unregisters them, even if run could register only
+// some. The manager stops its webhook server after that, so no request fails.
 func (l *Local) run(ctx context.Context) (err error) {
 	listening := func(context.Context) (bool, error) { return l.listening(nil) == nil, nil }
 	if wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, listening) != nil {
@@ -109,7 +109,7 @@ func (l *Local) run(ctx context.Context) (err error) {
 	}
 	ending := context.WithoutCancel(ctx) // until the manager's GracefulShutdownTimeout
 	for _, configuration := range l.configurations {
-		// A killed process may have left one.
+		// A killed process may have left a configuration.
 		if err := client.IgnoreNotFound(l.client.Delete(ctx, configuration)); err != nil {
 			return fmt.Errorf("delete the old %s: %w", configuration.GetName(), err)
 		}
@@ -136,7 +136,7 @@ func (l *Local) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// conversion makes the API server call this process where controller-runtime converts.
+// conversion makes the API server send conversions to this process, at the path that controller-runtime serves.
 func (l *Local) conversion() *apiextensionsv1.CustomResourceConversion {
 	return &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
@@ -147,7 +147,7 @@ func (l *Local) conversion() *apiextensionsv1.CustomResourceConversion {
 	}
 }
 
-// swapConversion is refused as invalid if the CRD has another conversion than from.
+// swapConversion is rejected as invalid if the CRD's conversion is no longer from.
 func (l *Local) swapConversion(ctx context.Context, crd client.Object, from, to *apiextensionsv1.CustomResourceConversion) error {
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/spec/conversion", "value": from},
@@ -159,7 +159,7 @@ func (l *Local) swapConversion(ctx context.Context, crd client.Object, from, to 
 	return l.client.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, patch))
 }
 
-// ignoreChanged leaves alone what someone else has written or removed since then.
+// ignoreChanged ignores the errors for objects that someone else has changed or removed since then.
 func ignoreChanged(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
 		return nil

@@ -42,7 +42,7 @@ const (
 
 func TestWebhooksAreRegisteredWhileTheManagerRuns(t *testing.T) {
 	g := NewWithT(t)
-	process := newProcess(t, newCRD(), newConfiguration()) // one that a killed process has left
+	process := newProcess(t, newCRD(), newConfiguration()) // with a configuration left by a killed process
 	process.start()
 	g.Eventually(process.local.ready).WithArguments((*http.Request)(nil)).WithTimeout(waitTimeout).Should(Succeed())
 
@@ -133,12 +133,12 @@ func TestAnAddressNeedsAPort(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("missing port")))
 }
 
-// process is a manager whose webhook server really listens. Only the API server is an imitation.
+// process is a manager whose webhook server really listens. Only the API server is a fake.
 type process struct {
 	local   *Local
 	manager ctrl.Manager
 	ctx     context.Context
-	// stop expects no error: the manager returns none that it meets when it ends, but logs it.
+	// stop expects no error: the manager only logs the errors that it encounters while stopping.
 	stop  func()
 	ended chan error
 }
@@ -147,7 +147,7 @@ func newProcess(t *testing.T, stored ...client.Object) *process {
 	g := NewWithT(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
-	address := listener.Addr().String() // free as soon as nothing listens there
+	address := listener.Addr().String() // free once nothing listens there
 	g.Expect(listener.Close()).To(Succeed())
 	host, text, err := net.SplitHostPort(address)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -192,7 +192,8 @@ func (p *process) conversion(g *WithT) *apiextensionsv1.CustomResourceConversion
 	return crd.Spec.Conversion
 }
 
-// newAPIServer adds to controller-runtime's imitation of an API server what it lacks: UIDs, and 422 for a JSON patch whose test fails.
+// newAPIServer adds to controller-runtime's fake API server what it lacks: UIDs, and status 422 for a JSON patch
+// whose test fails.
 func newAPIServer(known *runtime.Scheme, stored ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(known).WithObjects(stored...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
@@ -242,7 +243,7 @@ func newConfiguration() *admissionregistrationv1.MutatingWebhookConfiguration {
 	}
 }
 
-// call asks like an API server, which trusts the CA in caBundle only.
+// call sends a request like an API server that trusts only the CA in caBundle.
 func call(ctx context.Context, url string, caBundle []byte) (string, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(caBundle)

@@ -7,13 +7,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// endingCache stops waiting for its informers as soon as the process is told to end.
+// endingCache stops waiting for its informers as soon as the process is told to stop.
 //
-// Without it a manager of controller-runtime v0.25.2 that is told to end while
-// its caches fill goes on waiting, with one processor busy, until the API server
-// answers: see github.com/kubernetes-sigs/controller-runtime/pull/3440.
+// Without it, a manager of controller-runtime v0.25.2 that is told to stop while its caches fill keeps waiting, with
+// one CPU busy, until the API server answers: see github.com/kubernetes-sigs/controller-runtime/pull/3440.
 //
-// Only a manager that has an informer before it starts waits like that, such as one with an index: informers
+// Only a manager that has an informer before it starts waits like that, for instance one with an index: informers
 // that start with the controllers stop in time.
 type endingCache struct {
 	cache.Cache
@@ -25,7 +24,7 @@ func newCache(process context.Context, config *rest.Config, options cache.Option
 	return endingCache{Cache: wrapped, process: process}, err
 }
 
-// WaitForCacheSync returns true when the cache is filled, and when the process is told to end.
+// WaitForCacheSync returns true when the cache is filled, and also when the process is told to stop.
 func (c endingCache) WaitForCacheSync(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 // timeout bounds each wait within this process.
 const timeout = 10 * time.Second
 
-// fakeCache is filled when the channel is closed.
+// fakeCache counts as filled once the channel is closed.
 type fakeCache struct {
 	cache.Cache
 	filled chan struct{}

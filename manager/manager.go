@@ -20,22 +20,21 @@ import (
 )
 
 const (
-	// gracefulShutdown bounds how long work that has begun may go on after the
-	// signal to stop. The pod's terminationGracePeriodSeconds is longer.
+	// gracefulShutdown bounds how long work in progress may continue after the signal to stop. The pod's
+	// terminationGracePeriodSeconds is longer.
 	gracefulShutdown = 20 * time.Second
 	// syncWait is how long a readiness probe waits for the caches.
 	syncWait = 500 * time.Millisecond
 )
 
-// ForManager completes the options of a manager that is started with ctx. It keeps the caller's
-// Scheme, LeaderElectionID, Cache.ByObject and WebhookServer. Without the latter it makes one, at the
-// port and with the folder for certificates that kubebuilder's manifests expect.
+// ForManager completes the options of a manager that is started with ctx. It keeps the caller's Scheme,
+// LeaderElectionID, Cache.ByObject and WebhookServer. If there is no WebhookServer, it makes one, with the port and
+// certificate folder that kubebuilder's manifests expect.
 //
-// Its client reads from the cache, and waits there until the cache shows what it
-// has written itself: a reconcile right after a write would otherwise work from
-// the state before it, and be refused. controller-runtime v0.25.2 can't do that
-// for a cache of several namespaces, which has an informer for each; there such a
-// reconcile is refused, and tried again.
+// The manager's client reads from the cache, and a read waits until the cache contains the client's own writes.
+// Otherwise a reconcile right after a write would work from the state before it, and its next write would be
+// rejected. controller-runtime v0.25.2 can't wait with a cache of several namespaces, which has an informer for each;
+// there such a write is rejected, and the reconcile is retried.
 func (o *Options) ForManager(ctx context.Context, setup ctrl.Options) ctrl.Options {
 	setup.Cache.DefaultNamespaces = o.cachedNamespaces()
 	setup.Cache.DefaultTransform = cache.TransformStripManagedFields()
@@ -51,17 +50,17 @@ func (o *Options) ForManager(ctx context.Context, setup ctrl.Options) ctrl.Optio
 	setup.HealthProbeBindAddress = o.HealthProbeBindAddress
 	setup.LeaderElection = o.LeaderElect
 	setup.LeaderElectionNamespace = o.LeaderElectionNamespace
-	setup.LeaderElectionReleaseOnCancel = true // after SIGTERM, when the workers have ended; a leader that can't renew its Lease gives it up before that
+	setup.LeaderElectionReleaseOnCancel = true // after the workers have ended; a leader that fails to renew its Lease releases it earlier
 	setup.GracefulShutdownTimeout = new(gracefulShutdown)
 	setup.Controller = config.Controller{
 		MaxConcurrentReconciles: o.MaxConcurrentReconciles,
-		EnableWarmup:            new(true), // a replica on standby fills its caches already
+		EnableWarmup:            new(true), // a standby replica fills its caches in advance
 	}
 	return setup
 }
 
-// cachedNamespaces is nil for all. With it the cache lists and watches in these
-// namespaces only, so that a Role in each is enough.
+// cachedNamespaces returns nil for all namespaces. Otherwise the cache lists and watches only in these namespaces, so
+// a Role in each is enough.
 func (o *Options) cachedNamespaces() map[string]cache.Config {
 	if len(o.Namespaces) == 0 {
 		return nil
@@ -73,7 +72,7 @@ func (o *Options) cachedNamespaces() map[string]cache.Config {
 	return cached
 }
 
-// TLSOpts are those of every server of the process.
+// TLSOpts returns the TLS options of every server of the process.
 func (o *Options) TLSOpts() []func(*tls.Config) {
 	if o.EnableHTTP2 {
 		return nil
@@ -91,7 +90,8 @@ func (m *MetricsOptions) forServer(tlsOpts []func(*tls.Config)) metricsserver.Op
 		TLSOpts:       tlsOpts,
 	}
 	if m.Secure {
-		// Asks the API server who the client is (TokenReview), and whether it may get /metrics (SubjectAccessReview).
+		// The filter asks the API server who the client is (TokenReview), and whether it may get /metrics
+		// (SubjectAccessReview).
 		options.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	return options

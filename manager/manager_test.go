@@ -20,7 +20,7 @@ import (
 	"example.com/operator-workshop/manager/managertest"
 )
 
-// forManager are a manager's options after a change of the defaults.
+// forManager returns a manager's options after a change to the defaults.
 func forManager(t *testing.T, change func(*manager.Options)) ctrl.Options {
 	options := manager.Default()
 	change(&options)
@@ -58,7 +58,8 @@ func TestForManagerMakesAnEndingCache(t *testing.T) {
 func TestForManagerNamespaces(t *testing.T) {
 	tests := map[string]struct {
 		namespaces []string
-		// waits tells whether reads wait for the manager's own writes, which controller-runtime can't do with several namespaces.
+		// waits means that reads wait for the manager's own writes, which controller-runtime can't do with several
+		// namespaces.
 		waits bool
 	}{
 		"all namespaces":     {waits: true},
@@ -108,7 +109,7 @@ func TestForManagerWebhooks(t *testing.T) {
 	g.Expect(server.Options.TLSOpts).To(BeEmpty(), "HTTP/2 is what the server offers by itself")
 }
 
-// protocolsAfter are what a server offers that would offer HTTP/2.
+// protocolsAfter returns the protocols that a server still offers if it offered HTTP/2 before the changes.
 func protocolsAfter(changes []func(*tls.Config)) []string {
 	config := &tls.Config{NextProtos: []string{"h2"}}
 	for _, change := range changes {

@@ -1,8 +1,8 @@
 // Package manager configures a controller-runtime manager from the command line, the way an operator needs it in
-// production: leader election with a quick handover, caches for some namespaces or all, metrics for those who may read
-// them, and probes that mean something.
+// production: leader election with a quick handover, caches for some namespaces or all, metrics for authorized
+// clients only, and meaningful probes.
 //
-// It is what the operators of stages 3, 4 and 5 would otherwise each repeat. A cmd/main.go adds what is its own:
+// The operators of stages 3, 4 and 5 would otherwise each repeat this code. A cmd/main.go adds only its own parts:
 //
 //	options := manager.Default()
 //	flags := flag.NewFlagSet("guestbook-controller", flag.ContinueOnError)
@@ -30,7 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// Options are what the command line decides. [Default] returns sensible ones.
+// Options are the settings that the command line can change. [Default] returns sensible ones.
 type Options struct {
 	// Namespaces are the only ones to watch; all if empty.
 	Namespaces []string
@@ -38,8 +38,8 @@ type Options struct {
 	MaxConcurrentReconciles int
 	// ResyncPeriod is how often every object is reconciled without an event, more than 0.
 	ResyncPeriod time.Duration
-	// LeaderElect makes the process work only while it holds the Lease in LeaderElectionNamespace.
-	// Without a namespace it is that of the pod the process runs in.
+	// LeaderElect makes the process work only while it holds the Lease in LeaderElectionNamespace. If that is empty,
+	// the Lease is in the namespace of the process's pod.
 	LeaderElect             bool
 	LeaderElectionNamespace string
 	// HealthProbeBindAddress serves /healthz and /readyz; "0" is off.
@@ -55,10 +55,10 @@ type Options struct {
 type MetricsOptions struct {
 	// BindAddress is the address; "0" is off.
 	BindAddress string
-	// Secure serves over TLS, and only to clients that the cluster allows to get the path /metrics.
+	// Secure serves over TLS, and only to clients that the cluster authorizes to get the path /metrics.
 	Secure bool
-	// CertPath is the folder with the certificate CertName and its key KeyName. Without it the
-	// server makes a self-signed certificate, which no client can verify.
+	// CertPath is the folder with the certificate CertName and its key KeyName. If it is empty, the server makes a
+	// self-signed certificate, which no client can verify.
 	CertPath, CertName, KeyName string
 }
 
@@ -74,8 +74,8 @@ func Default() Options {
 	}
 }
 
-// AddFlags adds a flag for each option, with its present value as the default, and --kubeconfig for [GetConfig].
-// The help texts name the objects, such as Guestbooks.
+// AddFlags adds a flag for each option, with its current value as the default, and --kubeconfig for [GetConfig].
+// objects, such as Guestbooks, is their name in the help texts.
 func (o *Options) AddFlags(flags *flag.FlagSet, objects string) {
 	clientconfig.RegisterFlags(flags)
 	flags.Func("namespaces", "the only `namespaces` to watch for "+objects+", such as a,b; all if not given", o.SetNamespaces)
@@ -93,7 +93,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet, objects string) {
 	o.Logging.BindFlags(flags)
 }
 
-// SetNamespaces takes names with commas between them.
+// SetNamespaces parses a comma-separated list of names.
 func (o *Options) SetNamespaces(list string) error {
 	namespaces := strings.Split(list, ",")
 	for _, namespace := range namespaces {
@@ -120,8 +120,8 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// FindCertificate returns an error that names the flag if one of the files is missing in the folder.
-// Without this check a metrics server would make a certificate of its own, and a webhook server fail later.
+// FindCertificate returns an error that names the flag if one of the files is missing in the folder. Without this
+// check, a metrics server would make its own certificate, and a webhook server would fail later.
 func FindCertificate(flagName, folder string, files ...string) error {
 	for _, file := range files {
 		if _, err := os.Stat(filepath.Join(folder, file)); err != nil {

@@ -35,10 +35,10 @@ func TestFlags(t *testing.T) {
 				}
 			},
 		},
-		"the last list of namespaces counts": {args: []string{"--namespaces=shop", "--namespaces=bank"}, want: func(options *manager.Options) { options.Namespaces = []string{"bank"} }},
-		"a namespace in capitals is refused": {args: []string{"--namespaces=shop,Bank"}, wantErr: `"Bank" is no namespace`},
-		"a namespace without a name is":      {args: []string{"--namespaces=shop,"}, wantErr: `"" is no namespace`},
-		"a blank between namespaces is":      {args: []string{"--namespaces=shop, bank"}, wantErr: `" bank" is no namespace`},
+		"the last list of namespaces counts":  {args: []string{"--namespaces=shop", "--namespaces=bank"}, want: func(options *manager.Options) { options.Namespaces = []string{"bank"} }},
+		"a namespace in capitals is rejected": {args: []string{"--namespaces=shop,Bank"}, wantErr: `"Bank" is no namespace`},
+		"an empty namespace is rejected":      {args: []string{"--namespaces=shop,"}, wantErr: `"" is no namespace`},
+		"a space after a comma is rejected":   {args: []string{"--namespaces=shop, bank"}, wantErr: `" bank" is no namespace`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

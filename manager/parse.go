@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// Parse reads the arguments, and validates the options. It adds --version to the flags, and prints that or the help
-// to the output of the flags, named after the FlagSet. Its error is [flag.ErrHelp] after it has printed one of them,
-// and otherwise a single line.
+// Parse reads the arguments, and validates the options. It adds --version to the flags. If the arguments ask for the
+// version or the help, it prints that to the output of the flags, named after the FlagSet, and returns
+// [flag.ErrHelp]. Any other error is a single line.
 func (o *Options) Parse(flags *flag.FlagSet, args []string, version, revision string) error {
 	showVersion := flags.Bool("version", false, "print the version and end")
 	output := flags.Output()
-	flags.SetOutput(io.Discard) // the package flag would print all flags after each mistake
+	flags.SetOutput(io.Discard) // package flag would print all flags after each mistake
 	err := flags.Parse(args)
 	flags.SetOutput(output)
 	if errors.Is(err, flag.ErrHelp) {
@@ -45,12 +45,12 @@ func (o *Options) Parse(flags *flag.FlagSet, args []string, version, revision st
 func (o *Options) SetLogger() {
 	logger := zap.New(zap.UseFlagOptions(&o.Logging))
 	ctrl.SetLogger(logger)
-	klog.SetLogger(logger) // what client-go logs
+	klog.SetLogger(logger) // for client-go's logs
 }
 
-// GetConfig is controller-runtime's function of that name, except that it never takes
-// ~/.kube/config, which may name any cluster. It takes the cluster that --kubeconfig
-// or $KUBECONFIG names, or else that of the pod this process is in.
+// GetConfig is like controller-runtime's function of that name, except that it never reads ~/.kube/config, which may
+// name any cluster. It uses the cluster that --kubeconfig or $KUBECONFIG names, or else the cluster of the pod in
+// which the process runs.
 func GetConfig(flags *flag.FlagSet) (*rest.Config, error) {
 	given := flags.Lookup(clientconfig.KubeconfigFlagName).Value.String() != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""
 	if _, err := rest.InClusterConfig(); !given && err != nil {

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/manager/managertest"
 )
 
-// parse does what a main does before it makes a manager.
+// parse does what a main function does before it makes a manager.
 func parse(output *bytes.Buffer, args ...string) (manager.Options, *flag.FlagSet, error) {
 	options := manager.Default()
 	flags := flag.NewFlagSet("guestbook-controller", flag.ContinueOnError)
@@ -91,7 +91,7 @@ func TestGetConfig(t *testing.T) {
 	tests := map[string]struct {
 		args       []string
 		kubeconfig string
-		// want is the address; wantErr a part of the error.
+		// want is the address; wantErr is a part of the error.
 		want, wantErr string
 	}{
 		"neither a flag nor a variable nor a pod": {wantErr: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},

@@ -11,7 +11,7 @@ import (
 )
 
 func TestCachesFilled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // its clock goes on only when all goroutines wait
+	synctest.Test(t, func(t *testing.T) { // its clock advances only when all goroutines wait
 		g := gomega.NewWithT(t)
 		filled := make(chan struct{})
 		check := cachesFilled(fakeCache{filled: filled})

@@ -19,8 +19,8 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// This is how an operator of your own is described, one that makes a ConfigMap
-// for each Widget. In a suite the variables and the two calls stand outside a function.
+// This describes an operator of your own, which makes a ConfigMap for each Widget. In a suite, the variables and the
+// two calls are outside a function.
 func Example() {
 	operator := operatortest.Operator{
 		CRDs:           []string{"config/crd/bases"},
@@ -38,7 +38,7 @@ func Example() {
 			},
 			Foreign: map[string]string{"a key of another program": `{"data":{"theirs":"kept"}}`},
 		}},
-		MaxWrites: 2, // the ConfigMap, the status
+		MaxWrites: 2, // for the ConfigMap and the status
 		Values:    map[string][]any{"spec.image": {"registry.example.com/widget:1", "registry.example.com/widget:2"}},
 	}
 	cluster := &testcluster.Cluster{CRDs: operator.CRDs}
@@ -53,9 +53,9 @@ func Example() {
 	})
 }
 
-// runManager is main's way to run the operator, with the kit's wishes.
+// runManager runs the operator, as main does, with the options that the kit asks for.
 func runManager(ctx context.Context, restConfig *rest.Config, wishes operatortest.RunOptions) error {
-	many := true // the kit runs several in one process
+	many := true // because the kit runs several in one process
 	options := ctrl.Options{
 		Metrics:    server.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{wishes.Namespace: {}}},
@@ -74,6 +74,6 @@ func runManager(ctx context.Context, restConfig *rest.Config, wishes operatortes
 	if err != nil {
 		return fmt.Errorf("make a manager: %w", err)
 	}
-	// Here the controllers are added to the manager.
+	// Here you add the controllers to the manager.
 	return manager.Start(ctx)
 }

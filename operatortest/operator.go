@@ -10,22 +10,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Operator describes an operator to the kit. Paths are relative to the folder in
-// which the tests run, that of the test files. behaviours.DescribeSchema needs
-// only the first group of fields.
+// Operator describes an operator to the kit. Paths are relative to the folder in which the tests run, which contains
+// the test files. behaviours.DescribeSchema needs only the first group of fields.
 type Operator struct {
 	// CRDs are files and folders with the operator's CustomResourceDefinitions.
 	CRDs []string
 	// Samples is a folder with objects that the API server must accept.
 	Samples string
-	// InvalidSamples is a folder with objects that it must refuse.
+	// InvalidSamples is a folder with objects that the API server must refuse.
 	InvalidSamples string
 
-	// Run runs the operator against the API server of the configuration, until
-	// the context ends and the work in progress is finished. The kit may run several
-	// at once in one process, so an operator must not listen on any port, or only on free ones. It may return an error before
-	// its first write if the API server doesn't answer: the kit then starts it again. If the context's cause is
-	// traffic.ErrKilled, the operator must end at once, as after kill -9.
+	// Run runs the operator against the API server of the configuration, until the context ends and the work in
+	// progress is finished. The kit may run several operators at once in one process, so an operator must not listen
+	// on any port, or only on free ones. It may return an error before its first write if the API server doesn't
+	// answer: the kit then starts it again. If the context's cause is traffic.ErrKilled, the operator must end at
+	// once, as after kill -9.
 	//
 	// The context has a logger, which klog.FromContext and controller-runtime's log.FromContext return. The kit searches its
 	// output for panics and for the values of Secrets. Give the logger to a manager as ctrl.Options.Logger. A panic that isn't
@@ -36,16 +35,16 @@ type Operator struct {
 	Confine bool
 	// Webhooks are files and folders with the operator's webhook configurations, which the cluster must install, too.
 	Webhooks []string
-	// ServesWebhooks tells that Run serves webhooks, as [RunOptions.Webhooks] says. The kit then runs one more operator for
-	// that, in a namespace of its own and as long as the others: webhooks answer also while an operator of a trial is dead. If it
-	// is false, the suite serves the cluster's webhooks, if there are any. [DescribeSchema] runs no operator, so it needs such a suite.
+	// ServesWebhooks means that Run serves webhooks, as [RunOptions.Webhooks] says. The kit then runs one more
+	// operator for that, in a namespace of its own and for as long as the trials run: its webhooks answer even while
+	// an operator of a trial is dead. If it is false, the suite serves the cluster's webhooks, if there are any.
+	// [DescribeSchema] runs no operator, so it needs such a suite.
 	ServesWebhooks bool
-	// Roles are files with the operator's Roles and ClusterRoles. It runs with their
-	// permissions and no others. A Role applies in the namespace of each trial, where
-	// the Lease is, too.
+	// Roles are files with the operator's Roles and ClusterRoles. The operator runs with these permissions and no
+	// others. A Role applies in the namespace of each trial, where the Lease is, too.
 	Roles []string
-	// Sample is the file of the custom resource that the behaviours are tried on. The operator must be able to
-	// fulfil its spec. Only its first object is used; Prepare creates what else it needs.
+	// Sample is the file of the custom resource on which the behaviours are tried. The operator must be able to
+	// fulfil its spec. Only its first object is used; Prepare creates whatever else it needs.
 	Sample string
 	// Prepare creates what the sample refers to, such as a ConfigMap, in a new namespace. Nil if it needs nothing. If
 	// that includes another custom resource of the operator, its children are not compared, but the writes for it count.
@@ -95,14 +94,16 @@ type Operator struct {
 	//	misoperation/pods             the status is about the children themselves, whether their pods run or not
 	//	update/spec.PATH              a field that has no effect until later
 	//	secrets/KEY                   a key in Secrets whose value is not confidential, such as "secrets/host"
-	//	growth/memory                 a bounded cache that the kit's objects don't fill, or a suite that itself keeps what it sees
-	//	least-privilege/VERB RESOURCE a permission that the kit has no use for, such as "least-privilege/create tokenreviews.authentication.k8s.io"
+	//	growth/memory                 a bounded cache that the kit's objects don't fill, or a suite that keeps objects
+	//	least-privilege/VERB RESOURCE a permission that the kit has no use for, such as
+	//	                              "least-privilege/create tokenreviews.authentication.k8s.io"
 	LeftOut map[string]string
 	// External is the system outside Kubernetes in which the operator creates something. Nil if there is none.
 	External External
 	// Seed is the seed of the random specs of the behaviour transitions; 1 if zero. Another seed tries other specs.
 	Seed int64
-	// Timeout bounds each wait for the operator; if zero, the environment variable OPERATORTEST_TIMEOUT counts, or a minute.
+	// Timeout bounds each wait for the operator; if zero, the environment variable OPERATORTEST_TIMEOUT sets it, or
+	// else it is a minute.
 	Timeout time.Duration
 }
 
@@ -125,19 +126,18 @@ type RunOptions struct {
 
 // WebhookServer is where an operator serves its webhooks.
 type WebhookServer struct {
-	// Port is one of 127.0.0.1 that is free.
+	// Port is a free port of 127.0.0.1.
 	Port int
-	// CertDir is a folder with a certificate for that address: tls.crt, and tls.key.
+	// CertDir is a folder with a certificate for that address: tls.crt and tls.key.
 	CertDir string
 }
 
-// LeaderElection says with which Lease, and how quickly, a leader is elected.
+// LeaderElection says which Lease to use, and how quickly a leader is elected.
 type LeaderElection struct {
-	// Namespace is that of the Lease, Identity the name of this candidate in it.
+	// Namespace is the Lease's namespace; Identity is this candidate's name in the Lease.
 	Namespace, Identity string
-	// LeaseDuration is how long others wait for a silent leader, RenewDeadline how
-	// long a leader tries to renew the Lease before it gives up, and RetryPeriod the
-	// pause between two tries.
+	// LeaseDuration is how long others wait for a silent leader, RenewDeadline is how long a leader tries to renew
+	// the Lease before it gives up, and RetryPeriod is the pause between two tries.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
@@ -147,10 +147,11 @@ type Child struct {
 	// Name returns the child's name for a resource; if nil, it is the resource's own
 	// name. An empty name means that a resource with this spec has no such child.
 	Name func(resource *unstructured.Unstructured) string
-	// Generated means that no function can tell the name, as the API server or the operator generates it. The child is then the one
-	// object of its kind that the resource controls, and that has Labels. Name still tells by an empty name that there is none.
+	// Generated means that no function can return the name, because the API server or the operator generates it. The
+	// child is then the only object of its kind that the resource controls and that has Labels. An empty result of
+	// Name still means that there is none.
 	Generated bool
-	// Labels tell a generated child from other children of its kind.
+	// Labels distinguish a generated child from other children of its kind.
 	Labels map[string]string
 	// Drift are JSON merge patches that the operator must undo; the keys say what they do. Each must change the child, and the
 	// operator must give each changed field another value; this is checked before Normalize.
@@ -158,10 +159,11 @@ type Child struct {
 	// Foreign are JSON merge patches of fields that belong to others, which the
 	// operator must leave alone. A label and an annotation are always tried.
 	Foreign map[string]string
-	// Applied are parts of the child, as JSON, that others add by server-side apply and the operator must leave alone; the keys
-	// say what they do. An example is a sidecar, {"spec":{"template":{"spec":{"containers":[{"name":"proxy","image":"proxy:1"}]}}}}. The API
-	// server merges lists by their keys. For a child with a pod template, an annotation of the template and a variable of the
-	// first container are always tried; for a ServiceAccount, a reference to a Secret.
+	// Applied are parts of the child, as JSON, that others add by server-side apply and the operator must leave
+	// alone; the keys say what they do. An example is a sidecar,
+	// {"spec":{"template":{"spec":{"containers":[{"name":"proxy","image":"proxy:1"}]}}}}. The API server merges lists
+	// by their keys. For a child with a pod template, an annotation of the template and a variable of the first
+	// container are always tried; for a ServiceAccount, a reference to a Secret.
 	Applied map[string]string
 }
 
@@ -188,11 +190,10 @@ type External interface {
 // Without it, a killed operator may still change the External.
 type Interrupter interface {
 	External
-	// Interrupt makes the External call begin, with a description, right before each
-	// call that changes what exists for the resources of a namespace, and end right
-	// after the call took effect, until the returned function is called. If begin
-	// returns an error, the call must have no effect. The operator gets the error of
-	// begin or end instead of a result. Calls that change nothing are not interrupted.
+	// Interrupt makes the External call begin, with a description, right before each call that changes what exists
+	// for the resources of a namespace, and end right after the call has taken effect, until the returned function is
+	// called. If begin returns an error, the call must have no effect. If begin or end returns an error, the operator
+	// gets that instead of a result. Calls that change nothing are not interrupted.
 	Interrupt(namespace string, begin func(call string) (end func() error, err error)) (restore func())
 }
 

@@ -11,13 +11,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// The service account whose tokens are handed out.
+// The service account whose tokens the API hands out.
 const (
 	administrator          = "do-emulator-admin"
 	administratorNamespace = metav1.NamespaceSystem
 )
 
-// makeAdministrator makes the service account and its binding, unless they are there.
+// makeAdministrator makes the service account and its binding, unless they exist.
 func makeAdministrator(ctx context.Context, client kubernetes.Interface) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: administrator}}
 	_, err := client.CoreV1().ServiceAccounts(administratorNamespace).Create(ctx, account, metav1.CreateOptions{})

@@ -13,8 +13,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// home is where the folders of emulators without a state file lie: in the user's cache, where nobody else can put
-// folders of such a name.
+// home is the parent of the folders of emulators without a state file: in the user's cache directory, where no other
+// user can put folders with such names.
 func home() (string, error) {
 	cache, err := repo.CacheDir()
 	if err != nil {
@@ -24,8 +24,8 @@ func home() (string, error) {
 	return dir, makePrivate(dir)
 }
 
-// makePrivate makes a folder that only its owner can enter, and refuses one that another user may have prepared:
-// files in it are run and deleted.
+// makePrivate makes a folder that only its owner can enter, and rejects one that another user may have prepared,
+// because files in it are run and deleted.
 func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make a folder for the control planes: %w", err)
@@ -41,7 +41,7 @@ func makePrivate(dir string) error {
 	return nil
 }
 
-// OpenTemporary is Open with a folder that is new.
+// OpenTemporary is like Open, with a new folder.
 func OpenTemporary(assets string, out io.Writer) (*Kwok, error) {
 	home, err := home()
 	if err != nil {
@@ -58,8 +58,8 @@ func OpenTemporary(assets string, out io.Writer) (*Kwok, error) {
 	return kwok, nil
 }
 
-// DeleteLeftovers removes the control planes of emulators without a state file
-// that were killed: they could not do it themselves, and nobody would find them again.
+// DeleteLeftovers removes the control planes of emulators without a state file that were killed before they could do
+// it themselves.
 func DeleteLeftovers(ctx context.Context, assets string, out io.Writer) error {
 	home, err := home()
 	if err != nil {
@@ -72,7 +72,7 @@ func DeleteLeftovers(ctx context.Context, assets string, out io.Writer) error {
 	for _, folder := range folders {
 		kwok, err := Open(filepath.Join(home, folder), assets, out)
 		if err != nil {
-			continue // its emulator runs
+			continue // its emulator is running
 		}
 		if err := kwok.DeleteAll(ctx); err != nil {
 			return errors.Join(fmt.Errorf("remove control planes that were left behind: %w", err), kwok.Close())

@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// fakeTools is a folder of tools that are never run.
+// fakeTools returns a folder of programs that are never run.
 func fakeTools(t *testing.T) string {
 	t.Helper()
 	bin := t.TempDir()

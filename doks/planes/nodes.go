@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// simulated is the annotation by which kwok knows the nodes that it plays.
+	// simulated is the annotation that tells kwok to simulate a node.
 	simulated = "kwok.x-k8s.io/node"
-	// ownLabels lists the labels that come from the emulator, so that it can take them off again.
+	// ownLabels lists the labels that come from the emulator, so that the emulator can remove them again.
 	ownLabels = "emulator.digitalocean.com/labels"
-	// systemTaints are those that Kubernetes sets by itself.
+	// systemTaints is the prefix of taints that Kubernetes sets by itself.
 	systemTaints = "node.kubernetes.io/"
 
 	readyLimit    = time.Minute
 	readyInterval = 100 * time.Millisecond
 )
 
-// SetNodes makes, changes and removes nodes, and waits until those that are there are ready.
+// SetNodes makes, changes and removes nodes, and waits until the wanted nodes are ready.
 func (k *Kwok) SetNodes(ctx context.Context, id string, nodes []doks.PlaneNode) error {
 	_, client, err := k.connect(id)
 	if err != nil {
@@ -88,7 +88,7 @@ func setNode(ctx context.Context, client kubernetes.Interface, wanted doks.Plane
 	})
 }
 
-// newNode is a node that has as much room as its machine would have.
+// newNode returns a node with the capacity that its machine would have.
 func newNode(wanted doks.PlaneNode) *corev1.Node {
 	room := capacity(wanted.Labels[corev1.LabelInstanceTypeStable])
 	made := &corev1.Node{
@@ -99,7 +99,7 @@ func newNode(wanted doks.PlaneNode) *corev1.Node {
 	return made
 }
 
-// adjust changes what the emulator decides and leaves the rest to Kubernetes.
+// adjust sets the fields that belong to the emulator, and leaves the rest to Kubernetes.
 func adjust(node *corev1.Node, wanted doks.PlaneNode) {
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
@@ -120,11 +120,11 @@ func adjust(node *corev1.Node, wanted doks.PlaneNode) {
 	}
 }
 
-// size reads a machine's processors and memory from its name, such as s-2vcpu-4gb.
+// size parses a machine's processors and memory from its name, such as s-2vcpu-4gb.
 var size = regexp.MustCompile(`(\d+)vcpu-(\d+)gb$`)
 
 func capacity(slug string) corev1.ResourceList {
-	processors, memory := "2", "4Gi" // of machines whose names do not tell
+	processors, memory := "2", "4Gi" // for machines whose names don't say
 	if found := size.FindStringSubmatch(slug); found != nil {
 		processors, memory = found[1], found[2]+"Gi"
 	}
@@ -135,12 +135,12 @@ func capacity(slug string) corev1.ResourceList {
 	}
 }
 
-// waitReady waits until kwok plays all the nodes.
+// waitReady waits until kwok has made all the nodes ready.
 func waitReady(ctx context.Context, client kubernetes.Interface) error {
 	err := wait.PollUntilContextTimeout(ctx, readyInterval, readyLimit, true, func(ctx context.Context) (bool, error) {
 		found, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return false, nil // it is asked again
+			return false, nil // retry
 		}
 		return !slices.ContainsFunc(found.Items, func(n corev1.Node) bool { return !isReady(n) }), nil
 	})

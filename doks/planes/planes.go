@@ -21,7 +21,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// shortestToken is how long a token lasts at least: the API server makes no shorter ones.
+// shortestToken is the shortest lifetime of a token that the API server accepts.
 const shortestToken = 10 * time.Minute
 
 // Kwok makes a control plane for each emulated cluster. It keeps all of them in one folder.
@@ -33,8 +33,9 @@ type Kwok struct {
 
 var _ doks.Planes = (*Kwok)(nil)
 
-// Open makes the folder, or takes it as it was left. The folder assets has the control plane's programs; if it is empty,
-// they are looked for as [controlplane.FindAssets] does. out receives what is done. One process at a time can have a folder.
+// Open makes the folder, or reuses it as it was left. The folder assets contains the control plane's programs; if it
+// is empty, [controlplane.FindAssets] finds them. Progress is written to out. Only one process at a time can use a
+// folder.
 func Open(dir, assets string, out io.Writer) (*Kwok, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -58,13 +59,13 @@ func Open(dir, assets string, out io.Writer) (*Kwok, error) {
 	return &Kwok{dir: dir, assets: assets, out: out, lock: lock}, nil
 }
 
-// Dir is the folder.
+// Dir returns the folder.
 func (k *Kwok) Dir() string { return k.dir }
 
-// Close gives the folder back. What runs goes on running.
+// Close releases the folder. Running control planes keep running.
 func (k *Kwok) Close() error { return k.lock.Close() }
 
-// DeleteAll removes every control plane and the folder, and gives that back.
+// DeleteAll removes every control plane and the folder, and releases the folder.
 func (k *Kwok) DeleteAll(ctx context.Context) error {
 	entries, err := os.ReadDir(k.dir)
 	if err != nil {
@@ -80,12 +81,12 @@ func (k *Kwok) DeleteAll(ctx context.Context) error {
 	return errors.Join(os.RemoveAll(k.dir), k.Close())
 }
 
-// plane is the control plane of an ID. Its nodes are those that SetNodes makes.
+// plane returns the control plane of an ID. It has no nodes but those that SetNodes makes.
 func (k *Kwok) plane(id string) (*controlplane.ControlPlane, error) {
 	return controlplane.Open(filepath.Join(k.dir, id), controlplane.Options{Assets: k.assets, Nodes: -1, Out: k.out})
 }
 
-// Make starts a control plane, or what of it does not run.
+// Make starts a control plane, or those of its programs that are not running.
 func (k *Kwok) Make(ctx context.Context, id string) (string, error) {
 	plane, err := k.plane(id)
 	if err != nil {
@@ -124,9 +125,8 @@ func (k *Kwok) connect(id string) (*rest.Config, kubernetes.Interface, error) {
 	return config, client, err
 }
 
-// Access asks the control plane for a token of its administrator, a service
-// account, because a token ends by itself. The API server makes none that ends
-// earlier than after ten minutes; ExpiresAt says when it really ends.
+// Access requests a token for the control plane's administrator, which is a service account, because a token expires
+// by itself. The API server makes no token that lasts less than ten minutes; ExpiresAt is the actual end.
 func (k *Kwok) Access(ctx context.Context, id string, lifetime time.Duration) (doks.Access, error) {
 	config, client, err := k.connect(id)
 	if err != nil {

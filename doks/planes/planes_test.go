@@ -25,10 +25,10 @@ import (
 	"example.com/operator-workshop/doks/planes"
 )
 
-// limit bounds one test; a control plane takes seconds, and more under load.
+// limit bounds one test. A control plane takes a few seconds, and longer under load.
 const limit = 4 * time.Minute
 
-// output is written to and read at the same time.
+// output is a buffer that can be written and read concurrently.
 type output struct {
 	mu      sync.Mutex
 	content bytes.Buffer
@@ -50,7 +50,7 @@ type lab struct {
 	service godo.KubernetesService
 }
 
-// newLab opens a folder of control planes, and puts an emulator with a state file in front of them.
+// newLab opens a folder of control planes, and starts an emulator with a state file in front of them.
 func newLab(t *testing.T, dir string) *lab {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -78,7 +78,7 @@ func newLab(t *testing.T, dir string) *lab {
 	return l
 }
 
-// removeAll leaves nothing of a folder's control planes, also when the test failed.
+// removeAll leaves none of a folder's control planes, even if the test failed.
 func removeAll(t *testing.T, dir string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -91,7 +91,7 @@ func removeAll(t *testing.T, dir string) {
 	}
 }
 
-// running are the programs that work in a folder.
+// running returns the programs that run in a folder.
 func running(ctx context.Context, g Gomega, dir string) []string {
 	all, err := process.ProcessesWithContext(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -138,7 +138,7 @@ func (l *lab) connect(id string) kubernetes.Interface {
 	return client
 }
 
-// nodesOf are the nodes of one pool as the control plane has them.
+// nodesOf returns the nodes of one pool as the control plane has them.
 func (l *lab) nodesOf(client kubernetes.Interface, pool string) []corev1.Node {
 	found, err := client.CoreV1().Nodes().List(l.ctx, metav1.ListOptions{LabelSelector: "doks.digitalocean.com/node-pool=" + pool})
 	l.Expect(err).NotTo(HaveOccurred())
@@ -175,7 +175,7 @@ func TestTheLifeOfARealControlPlane(t *testing.T) {
 		g.Expect(small[0].Status.Capacity.Memory().String()).To(Equal("4Gi"))
 		g.Expect(gpu).To(HaveLen(1))
 		g.Expect(gpu[0].Name).To(Equal(found.NodePools[1].Nodes[0].Name))
-		// The controllers take the taint not-ready off a node some moments after it is ready.
+		// The controllers remove the not-ready taint a few moments after the node becomes ready.
 		g.Eventually(func() []corev1.Taint { return l.nodesOf(client, "gpu")[0].Spec.Taints }).WithTimeout(limit).WithPolling(100 * time.Millisecond).Should(
 			ConsistOf(corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}))
 	})

@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kinds are the kinds of an API server: by group and version, then by resource, such as pods.
+// Kinds are the kinds that an API server knows: by group and version, then by resource, such as pods.
 type Kinds map[schema.GroupVersion]map[string]string
 
-// APIServer answers like one in whose cluster there are no objects.
+// APIServer answers like the API server of a cluster without objects.
 type APIServer struct {
 	Kinds Kinds
-	// Unknown is a group whose kinds it does not know.
+	// Unknown is a group whose kinds the server does not know.
 	Unknown string
-	// Silent makes it tell its kinds only, and never answer anything else.
+	// Silent makes the server answer discovery only, and leave every other request unanswered.
 	Silent bool
 
 	mutex    sync.Mutex
@@ -53,7 +53,7 @@ func (s *APIServer) Start(t *testing.T) (address string) {
 	return server.Listener.Addr().String()
 }
 
-// Requests are the requests so far, such as "GET /api/v1/pods?limit=500".
+// Requests returns the requests so far, such as "GET /api/v1/pods?limit=500".
 func (s *APIServer) Requests() []string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -66,7 +66,7 @@ func (s *APIServer) record(request *http.Request) {
 	s.requests = append(s.requests, request.Method+" "+request.URL.RequestURI())
 }
 
-// answers are the kinds, and empty lists of their objects, by the path of the request.
+// answers returns the kinds, and empty lists of their objects, by the path of the request.
 func (s *APIServer) answers() map[string]any {
 	groups := metav1.APIGroupList{}
 	answers := map[string]any{"/api": metav1.APIVersions{Versions: []string{"v1"}}, "/apis": &groups}

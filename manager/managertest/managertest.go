@@ -1,5 +1,5 @@
-// Package managertest helps to test a program that runs a controller-runtime manager: it starts the program in a
-// process of its own, and gives it a fake API server without any objects.
+// Package managertest helps to test a program that runs a controller-runtime manager. It starts the program in a
+// process of its own, with a fake API server that has no objects.
 package managertest
 
 import (
@@ -19,11 +19,11 @@ import (
 const (
 	// Timeout bounds each wait for a server or a process on this machine.
 	Timeout = 20 * time.Second
-	// asProcess is set in the environment of the test program when it shall run main instead of tests.
+	// asProcess is set in the environment of the test program if it must run main instead of tests.
 	asProcess = "MANAGERTEST_RUN_MAIN"
 )
 
-// Main is for TestMain. It runs the tests, or main in a process of [StartProcess].
+// Main is for TestMain. It runs the tests, or main if [StartProcess] started this process.
 func Main(m *testing.M, main func()) {
 	if os.Getenv(asProcess) != "" {
 		main()
@@ -32,7 +32,7 @@ func Main(m *testing.M, main func()) {
 	os.Exit(m.Run())
 }
 
-// StartProcess runs main in a process of its own until the test ends. Call [Isolate] before.
+// StartProcess runs main in a process of its own until the test ends. Call [Isolate] first.
 func StartProcess(t *testing.T, args ...string) *gexec.Session {
 	command := exec.Command(os.Args[0], args...)
 	command.Env = append(os.Environ(), asProcess+"=yes")
@@ -43,8 +43,8 @@ func StartProcess(t *testing.T, args ...string) *gexec.Session {
 	return process
 }
 
-// Isolate clears environment variables, and hides the cluster of the pod and the home directory that the tests may
-// run in. The test gets a home whose kubeconfig names a cluster that must never be asked.
+// Isolate clears environment variables, and hides the pod's cluster and the home directory of the tests. The test
+// gets a home directory whose kubeconfig names a cluster that must never receive a request.
 func Isolate(t *testing.T, variables ...string) {
 	for _, variable := range append(variables, "KUBERNETES_SERVICE_HOST", "KUBECONFIG") {
 		t.Setenv(variable, "")
@@ -56,7 +56,7 @@ func Isolate(t *testing.T, variables ...string) {
 	g.Expect(os.Rename(Kubeconfig(t, FreeAddress(t)), filepath.Join(home, ".kube", "config"))).To(gomega.Succeed())
 }
 
-// Kubeconfig is a file that names the API server at an address.
+// Kubeconfig returns a file that names the API server at an address.
 func Kubeconfig(t *testing.T, address string) string {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	content := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
@@ -65,7 +65,7 @@ func Kubeconfig(t *testing.T, address string) string {
 	return file
 }
 
-// OccupiedAddress has a listener until the test ends.
+// OccupiedAddress returns an address that has a listener until the test ends.
 func OccupiedAddress(t *testing.T) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	gomega.NewWithT(t).Expect(err).NotTo(gomega.HaveOccurred())
@@ -73,7 +73,7 @@ func OccupiedAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// FreeAddress is one that nothing listened on a moment ago.
+// FreeAddress returns an address that nothing listened on a moment ago.
 func FreeAddress(t *testing.T) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	gomega.NewWithT(t).Expect(err).NotTo(gomega.HaveOccurred())
@@ -81,7 +81,7 @@ func FreeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// Status is what a GET request for the URL is answered with.
+// Status returns the HTTP status of a GET request for the URL.
 func Status(url string) (int, error) {
 	response, err := http.Get(url)
 	if err != nil {

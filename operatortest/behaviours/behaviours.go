@@ -14,13 +14,14 @@ type behaviour struct {
 	name string
 	// promise completes "the operator …".
 	promise string
-	// advice says what an operator that fails most likely lacks.
+	// advice says what a failing operator most likely lacks.
 	advice string
 	// needsChild is true if the behaviour can't be tried on an operator without Children.
 	needsChild bool
-	// after names the behaviour that this one builds upon: where that fails, a failure of this one tells nothing new. Empty for none.
+	// after names the behaviour on which this one builds: if that fails, a failure of this one says nothing new.
+	// Empty for none.
 	after string
-	// alone is true if nothing else may run in the test process meanwhile.
+	// alone means that nothing else may run in the test process at the same time.
 	alone bool
 	check func(context.Context, *trial.Runner) error
 	// afterAll evaluates the trials of all behaviours, once they have ended. Nil if only the behaviour's own trials
@@ -28,7 +29,7 @@ type behaviour struct {
 	afterAll func(*trial.Runner) error
 }
 
-// behaviours are in the order in which a new operator best learns them.
+// behaviours are in the order in which a new operator should implement them.
 var behaviours = []behaviour{
 	converges,
 	silent,
@@ -54,7 +55,7 @@ var behaviours = []behaviour{
 	shutdown,
 }
 
-// errNotTried says that a behaviour could not be tried, because the operator lacks one that it builds upon.
+// errNotTried means that a behaviour could not be tried, because the operator lacks one on which it builds.
 var errNotTried = errors.New("not tried")
 
 func (b behaviour) try(ctx context.Context, runner *trial.Runner) error {

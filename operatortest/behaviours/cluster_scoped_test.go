@@ -26,7 +26,7 @@ import (
 
 var depotKind = gadgetKind.GroupVersion().WithKind("Depot")
 
-// sizeAnnotation is what a Depot's children have of its spec.
+// sizeAnnotation is where a Depot's children record the size in its spec.
 const sizeAnnotation = "test.example.com/size"
 
 // depotReconciler is a sound operator of a cluster-scoped kind: for each Depot it keeps a ClusterRole, and a ConfigMap in the
@@ -37,7 +37,7 @@ type depotReconciler struct {
 	namespace string
 }
 
-// depotOperator describes it.
+// depotOperator describes the operator that depotReconciler implements.
 func depotOperator() operatortest.Operator {
 	drift := map[string]string{"another size": `{"metadata":{"annotations":{"test.example.com/size":"99"}}}`}
 	return operatortest.Operator{
@@ -47,7 +47,7 @@ func depotOperator() operatortest.Operator {
 			{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Drift: drift},
 			{Kind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), Drift: drift},
 		},
-		MaxWrites: 3, // the ConfigMap, the ClusterRole, the status
+		MaxWrites: 3, // for the ConfigMap, the ClusterRole and the status
 		LeftOut: map[string]string{
 			"least-privilege/create events.events.k8s.io": "it tells of name conflicts only",
 			"least-privilege/patch events.events.k8s.io":  "it tells of name conflicts only",
@@ -69,7 +69,7 @@ func runDepots(ctx context.Context, config *rest.Config, options operatortest.Ru
 		return err
 	}
 	reconciler := &depotReconciler{Client: manager.GetClient(), recorder: manager.GetEventRecorder("depot-operator"), namespace: options.Namespace}
-	// All children have their Depot's name, and so do other people's objects that are in the way.
+	// All children have their Depot's name, and so do other people's objects that are in their place.
 	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: object.GetName()}}}
 	})
@@ -83,7 +83,7 @@ func runDepots(ctx context.Context, config *rest.Config, options operatortest.Ru
 
 // Reconcile implements reconcile.Reconciler.
 func (r *depotReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout) // a call that has begun still finishes
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout) // a call in progress still finishes
 	defer cancel()
 	depot := newDepot()
 	if err := r.Get(ctx, request.NamespacedName, depot); err != nil {

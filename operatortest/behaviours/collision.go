@@ -43,14 +43,13 @@ var collision = behaviour{
 	},
 }
 
-// collisionCase is a foreign object in the place of a declared child, with a
-// controller of its own or without any.
+// collisionCase is someone else's object in the place of a declared child, with or without a controller.
 type collisionCase struct {
 	template *unstructured.Unstructured
 	owned    bool
 }
 
-// String says what is in the way.
+// String describes the object.
 func (c collisionCase) String() string {
 	owner := "nobody controls"
 	if c.owned {
@@ -76,7 +75,7 @@ func collide(ctx context.Context, runner *trial.Runner, collision collisionCase,
 		if err := t.WaitAtRest(ctx, operator); err != nil {
 			return err
 		}
-		// A warning of each reconcile may come only after the first was seen.
+		// Repeated warnings may appear only after the first one has been seen.
 		if err := reported(ctx, t, resource, foreign); err != nil {
 			return err
 		}
@@ -90,7 +89,7 @@ func collide(ctx context.Context, runner *trial.Runner, collision collisionCase,
 	})
 }
 
-// childTemplates returns the children that the operator makes for the sample, to be put in its way in
+// childTemplates returns the children that the operator makes for the sample, to be created as someone else's in
 // other namespaces.
 func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*unstructured.Unstructured, err error) {
 	err = runner.Reference(ctx, "the children of the sample", func(ctx context.Context, t *trial.Trial) error {
@@ -116,9 +115,9 @@ func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*uns
 	return templates, err
 }
 
-// reported waits until a condition and Warning events tell of the foreign object, none of them twice.
+// reported waits until a condition and Warning events report the foreign object, each event only once.
 func reported(ctx context.Context, t *trial.Trial, resource, foreign *unstructured.Unstructured) error {
-	// Events are not among what Await watches.
+	// Await doesn't watch Events.
 	return t.Eventually(ctx, fmt.Sprintf("the resource to tell of %s %s by a condition and by a Warning event that is given once", foreign.GetKind(), foreign.GetName()),
 		func(ctx context.Context) error {
 			if err := t.Get(ctx, resource); err != nil {
@@ -142,8 +141,8 @@ func reported(ctx context.Context, t *trial.Trial, resource, foreign *unstructur
 		})
 }
 
-// warned returns an error unless there is a Warning event that names the foreign object. Several may tell different things
-// about it, but each only once.
+// warned returns an error unless there is a Warning event that names the foreign object. Several may report different
+// things about it, but each only once.
 func warned(ctx context.Context, t *trial.Trial, resource, foreign *unstructured.Unstructured) error {
 	events := &eventsv1.EventList{}
 	if err := t.Cluster.Admin.List(ctx, events, client.InNamespace(t.EventsNamespace())); err != nil {
@@ -154,7 +153,7 @@ func warned(ctx context.Context, t *trial.Trial, resource, foreign *unstructured
 		if event.Regarding.UID != resource.GetUID() || event.Type != corev1.EventTypeWarning || !strings.Contains(event.Note, foreign.GetName()) {
 			continue
 		}
-		given := max(1, int(event.DeprecatedCount)) // where the recorder of core/v1 counts
+		given := max(1, int(event.DeprecatedCount)) // the recorder of core/v1 counts here
 		if event.Series != nil {
 			given = int(event.Series.Count)
 		}

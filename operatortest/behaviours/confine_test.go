@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// clusterWide is a sound operator that has no setting for one namespace.
+// clusterWide describes a sound operator that can't be restricted to one namespace.
 func clusterWide() operatortest.Operator {
 	operator := gadgetOperator("")
 	confined := operator.Run

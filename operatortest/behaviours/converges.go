@@ -43,7 +43,7 @@ var converges = behaviour{
 	},
 }
 
-// samplesOfKind are the objects of the operator's kind in all sample files. It is an error if there are none.
+// samplesOfKind returns the objects of the operator's kind in all sample files, or an error if there are none.
 func samplesOfKind(runner *trial.Runner) ([]*unstructured.Unstructured, error) {
 	if runner.Operator.Samples == "" {
 		return []*unstructured.Unstructured{runner.Resource(nil)}, nil

@@ -10,8 +10,8 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// maxWrites bounds the writes of an operator in one lifecycle. One that has not
-// finished by then never comes to rest.
+// maxWrites bounds the writes of an operator in one lifecycle. An operator that has not finished by then never comes
+// to rest.
 const maxWrites = 60
 
 var crash = behaviour{
@@ -50,8 +50,8 @@ var crash = behaviour{
 	},
 }
 
-// undisturbed returns the writes of an operator in a life in which nothing disturbs it. It is errNotTried if such a life fails already:
-// each disturbed one would end with the same flaw, which other behaviours report.
+// undisturbed returns the writes of an operator in an undisturbed life. It is errNotTried if such a life already
+// fails: every disturbed one would fail for the same reason, which other behaviours report.
 func undisturbed(ctx context.Context, runner *trial.Runner, life *lifecycle) ([]write, error) {
 	seen, err := runner.Once("life", func() (any, error) {
 		recorder := &crashPoint{}
@@ -65,8 +65,9 @@ func undisturbed(ctx context.Context, runner *trial.Runner, life *lifecycle) ([]
 	return seen.([]write), err
 }
 
-// crashAround kills one operator right before a write and its successor right after the same write, in one trial. Timing may
-// bring the operators to other writes; then the crash that is missing is tried once more. It tells whether any operator was killed.
+// crashAround kills one operator right before a write, and its successor right after the same write, in one trial.
+// Timing may lead the operators to other writes; then the crash that is missing is tried once more. crashAround
+// reports whether any operator was killed.
 func crashAround(ctx context.Context, runner *trial.Runner, life *lifecycle, target write, recorded []write) (struck bool, err error) {
 	alone := &crashPoint{target: target, recorded: recorded}
 	nameAlone := fmt.Sprintf("after %s", target)
@@ -76,7 +77,7 @@ func crashAround(ctx context.Context, runner *trial.Runner, life *lifecycle, tar
 	}
 	for range 2 {
 		before := &crashPoint{target: target, before: true, recorded: recorded}
-		// The first operator was killed earlier, so the first such write of its successor is the one.
+		// The first operator was killed earlier, so the target is its successor's first such write.
 		after := &crashPoint{target: write{what: target.what, nth: 1}, recorded: recorded}
 		err := playCrashes(ctx, runner.Try, life, fmt.Sprintf("before %s, then after it", target), before, after)
 		if err != nil || after.struck() {
@@ -92,12 +93,13 @@ func crashAround(ctx context.Context, runner *trial.Runner, life *lifecycle, tar
 // tryFunc is one of the Runner's ways to run an experiment.
 type tryFunc func(ctx context.Context, name string, experiment func(context.Context, *trial.Trial) error) error
 
-// playCrashes plays a lifecycle in which each operator meets one crash point, and one without ends the work.
+// playCrashes plays a lifecycle in which each operator encounters one crash point, and an operator without one
+// finishes the work.
 func playCrashes(ctx context.Context, try tryFunc, life *lifecycle, name string, points ...*crashPoint) error {
 	return try(ctx, name, func(ctx context.Context, t *trial.Trial) error {
 		operators := &supervisor{Trial: t, crashPoints: slices.Clone(points)}
 		operators.start()
-		operators.synced = true // every other behaviour watches an operator that was never killed
+		operators.synced = true // every other behaviour observes an operator that was never killed
 		defer func() { operators.restore() }()
 		t.BeforeLook = operators.restartKilled
 		err := runLifecycle(ctx, t, life, operators.waitSynced)

@@ -11,15 +11,15 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// write is one of an operator's writes in a lifecycle: to the API server, or to the world outside.
+// write is one of an operator's writes in a lifecycle: to the API server, or outside Kubernetes.
 type write struct {
 	// what is the verb, the kind of resource and the object's name, such as "create configmaps settings".
 	what string
-	// nth counts the writes of the same words; the first is 1.
+	// nth counts the writes with the same description; the first is 1.
 	nth int
 }
 
-// String is what the write does, and which of several it is.
+// String describes the write, and which one of several it is.
 func (w write) String() string {
 	if w.nth <= 1 {
 		return w.what
@@ -27,12 +27,12 @@ func (w write) String() string {
 	return fmt.Sprintf("%s #%d", w.what, w.nth)
 }
 
-// crashPoint writes down an operator's writes, and kills it at one of them: right before it takes effect, or right after.
-// Without a target it only writes down.
+// crashPoint records an operator's writes, and kills the operator at one of them: right before the write takes
+// effect, or right after. Without a target it only records.
 type crashPoint struct {
 	target write
 	before bool
-	// recorded are the writes of an earlier life. They tell which names are generated.
+	// recorded are the writes of an earlier life. They show which names are generated.
 	recorded []write
 
 	tap       *traffic.Tap
@@ -61,14 +61,14 @@ func (p *crashPoint) String() string {
 	return "after " + p.target.String()
 }
 
-// struck tells whether an operator was killed here.
+// struck reports whether an operator was killed here.
 func (p *crashPoint) struck() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.killed
 }
 
-// hits counts a write, and tells whether it is the target.
+// hits counts a write, and reports whether it is the target.
 func (p *crashPoint) hits(what string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +86,7 @@ func (p *crashPoint) hits(what string) bool {
 	return true
 }
 
-// wordsFor are the verb, the kind and the name of a request, without what differs each time.
+// wordsFor returns the verb, the kind and the name of a request, without what differs every time.
 func (p *crashPoint) wordsFor(request traffic.Request) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *crashPoint) wordsFor(request traffic.Request) string {
 	return strings.TrimSpace(request.Kind() + " " + name)
 }
 
-// normal is a text without the trial's namespace and without UIDs.
+// normal returns a text without the trial's namespace and without UIDs.
 func (p *crashPoint) normal(text string) string {
 	return state.WithoutUIDs(strings.ReplaceAll(text, p.namespace, "<namespace>"))
 }
@@ -117,7 +117,7 @@ func (p *crashPoint) decide(request traffic.Request) traffic.Action {
 	return traffic.Action{Kill: true}
 }
 
-// begin is called before a call to the world outside, and returns what is called after it.
+// begin is called before a call outside Kubernetes, and returns what is called after it.
 func (p *crashPoint) begin(call string) (end func() error, err error) {
 	if p.tap.Killed() {
 		return nil, traffic.ErrKilled

@@ -39,7 +39,7 @@ func deleteRunning(ctx context.Context, t *trial.Trial) error {
 	return errors.Join(t.Delete(ctx, resource), t.WaitGone(ctx, resource, "the operator runs all the time"))
 }
 
-// deleteWhileDown deletes when no operator runs: a new one finds the resource on its way out, or gone.
+// deleteWhileDown deletes while no operator is running: a new one finds the resource terminating, or gone.
 func deleteWhileDown(ctx context.Context, t *trial.Trial) error {
 	resource := t.Resource(nil)
 	operator := t.Start(operatortest.RunOptions{})
@@ -56,7 +56,7 @@ func deleteWhileDown(ctx context.Context, t *trial.Trial) error {
 	return t.WaitGone(ctx, resource, "the operator was down when the resource was deleted, and came back")
 }
 
-// deleteDuringOutage deletes while the world outside can't be reached.
+// deleteDuringOutage deletes while the external system can't be reached.
 func deleteDuringOutage(ctx context.Context, t *trial.Trial) error {
 	resource := t.Resource(nil)
 	if _, err := t.Establish(ctx, t.Start(operatortest.RunOptions{}), resource); err != nil {
@@ -78,8 +78,8 @@ func deleteDuringOutage(ctx context.Context, t *trial.Trial) error {
 // foreignFinalizer is a finalizer that the operator doesn't know.
 const foreignFinalizer = "someone-else.example.com/finalizer"
 
-// deleteWhileHeld deletes a resource that has someone else's finalizer, too. Once the operator has removed its own, it must
-// leave the resource alone.
+// deleteWhileHeld deletes a resource that also has someone else's finalizer. Once the operator has removed its own,
+// it must leave the resource alone.
 func deleteWhileHeld(ctx context.Context, t *trial.Trial) error {
 	resource := t.Resource(nil)
 	resource.SetFinalizers(append(resource.GetFinalizers(), foreignFinalizer))
@@ -110,7 +110,8 @@ func deleteWhileHeld(ctx context.Context, t *trial.Trial) error {
 	return t.WaitGone(ctx, resource, "another finalizer held the resource for a while")
 }
 
-// cleanedUp returns an error unless only someone else's finalizer holds the resource, and the world outside is clean.
+// cleanedUp returns an error unless the resource has only someone else's finalizer, and nothing is left outside
+// Kubernetes.
 func cleanedUp(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured) error {
 	if err := t.Get(ctx, resource); err != nil {
 		return err

@@ -18,14 +18,14 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// behaviourTimeout bounds the wait for a behaviour with all its trials, beside those of all other behaviours.
+// behaviourTimeout bounds the wait for a behaviour with all its trials, which run beside those of all other
+// behaviours.
 const behaviourTimeout = 15 * time.Minute
 
-// DescribeOperator defines a spec for each behaviour that every operator must have.
-// Call it where Ginkgo allows a Describe; the suite must start the cluster in its
-// BeforeSuite. The spec of a behaviour is labelled with its name.
+// DescribeOperator defines a spec for each behaviour that every operator must have. Call it where Ginkgo allows a
+// Describe; the suite must start the cluster in its BeforeSuite. Each spec has its behaviour's name as a label.
 //
-// The trials of all selected behaviours run side by side from the first spec on, and each spec waits for its own.
+// The trials of all selected behaviours run in parallel from the first spec on, and each spec waits for its own.
 func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Cluster) {
 	ginkgo.Describe("the operator", ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 		var running *session
@@ -65,7 +65,7 @@ func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Clust
 	})
 }
 
-// leftOut says why a behaviour can't be tried on an operator. It is empty if it can.
+// leftOut returns why a behaviour can't be tried on an operator; empty if it can.
 func (b behaviour) leftOut(operator operatortest.Operator) string {
 	if reason := operator.LeftOut[b.name]; reason != "" {
 		return "Operator.LeftOut: " + reason
@@ -105,7 +105,8 @@ func checkLeftOut(leftOut map[string]string) error {
 	return nil
 }
 
-// selected tells whether Ginkgo's flags certainly select a behaviour's spec. Its trials can begin before the spec then.
+// selected reports whether Ginkgo's flags certainly select a behaviour's spec. If so, its trials can begin before the
+// spec.
 func selected(b behaviour) bool {
 	suite, _ := ginkgo.GinkgoConfiguration()
 	if len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) > 0 || suite.ParallelTotal > 1 {
@@ -114,16 +115,16 @@ func selected(b behaviour) bool {
 	return ginkgo.Label(b.name).MatchesLabelFilter(suite.LabelFilter)
 }
 
-// session runs behaviours side by side.
+// session runs behaviours in parallel.
 type session struct {
 	runner *trial.Runner
 	ctx    context.Context
 	cancel context.CancelFunc
-	// others are the behaviours in progress that may run beside each other.
+	// others are the behaviours in progress that may run at the same time.
 	others sync.WaitGroup
-	// results receive the outcomes of the behaviours that were started, by name.
+	// results receive the outcomes of the behaviours that have been started, by name.
 	results map[string]chan error
-	// failed are the behaviours that are known to be lacking.
+	// failed are the behaviours known to have failed.
 	failed []string
 }
 
@@ -132,7 +133,7 @@ func newSession(ctx context.Context, runner *trial.Runner) *session {
 	return &session{runner: runner, ctx: ctx, cancel: cancel, results: map[string]chan error{}}
 }
 
-// start begins to try a behaviour, once. One that must run alone waits for its spec.
+// start starts to try a behaviour, once. A behaviour that must run alone waits for its spec.
 func (s *session) start(b behaviour) {
 	if _, started := s.results[b.name]; started || b.alone || b.leftOut(s.runner.Operator) != "" {
 		return
@@ -175,7 +176,7 @@ func (s *session) wait(ctx context.Context, b behaviour) error {
 	}
 }
 
-// end ends the trials that nobody waits for any more.
+// end ends the trials for which no one is waiting any more.
 func (s *session) end() {
 	s.cancel()
 	s.others.Wait()

@@ -41,7 +41,7 @@ var drift = behaviour{
 type driftCase struct {
 	child       int
 	what, patch string
-	// restarts tells that the operator is also killed in the end, and another one must leave what is others', too.
+	// restarts means that the operator is killed at the end, and that its successor must keep others' fields, too.
 	restarts bool
 }
 

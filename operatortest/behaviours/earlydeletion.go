@@ -25,7 +25,7 @@ var earlyDeletion = behaviour{
 		if err != nil {
 			return err
 		}
-		// How often a status is written differs each time.
+		// How often a status is written differs every time.
 		steady := slices.DeleteFunc(slices.Clone(writes), func(w write) bool { return w.nth > 1 && strings.Contains(w.what, "/status ") })
 		targets := slices.Compact([]write{steady[0], steady[len(steady)/2], steady[len(steady)-1]})
 		var struck atomic.Bool
@@ -43,7 +43,7 @@ var earlyDeletion = behaviour{
 	},
 }
 
-// creationWrites are the writes of an operator for a new resource until it has converged.
+// creationWrites returns the writes of an operator for a new resource until it has converged.
 func creationWrites(ctx context.Context, runner *trial.Runner) ([]write, error) {
 	recorder := &crashPoint{}
 	err := runner.Reference(ctx, "the writes of a creation", func(ctx context.Context, t *trial.Trial) error {
@@ -59,8 +59,8 @@ func creationWrites(ctx context.Context, runner *trial.Runner) ([]write, error) 
 	return recorder.seen, err
 }
 
-// deleteDuring deletes a new resource while one of the operator's writes is on its way: the operator has decided on it, and the
-// API server has not got it yet. It tells whether the operator came to that write.
+// deleteDuring deletes a new resource while one of the operator's writes is in flight: the operator has decided on
+// it, and the API server has not received it yet. deleteDuring reports whether the operator came to that write.
 func deleteDuring(ctx context.Context, runner *trial.Runner, target write, recorded []write) (reached bool, err error) {
 	name := fmt.Sprintf("deleted during %s", target)
 	err = runner.Try(ctx, name, func(ctx context.Context, t *trial.Trial) error {
@@ -96,7 +96,7 @@ func deleteDuring(ctx context.Context, runner *trial.Runner, target write, recor
 			return err
 		}
 		release()
-		// What the operator had decided on is done first.
+		// The operator first finishes what it had decided on.
 		if err := t.WaitAtRest(ctx, operator); err != nil {
 			return err
 		}

@@ -39,10 +39,9 @@ var failover = behaviour{
 	},
 }
 
-// cutOffFromLease blocks all requests of the leader election. The leader ends on its own then, or works
-// no more.
+// cutOffFromLease blocks all requests of the leader election. The leader then exits on its own, or stops working.
 func cutOffFromLease(leader *trial.Instance) error {
-	leader.Stopped = true // it may end
+	leader.Stopped = true // it is allowed to exit
 	leader.Tap.SetRule(func(request traffic.Request) traffic.Action {
 		if request.IsLease() {
 			return traffic.Action{Drop: errCutOff}
@@ -93,8 +92,8 @@ func tryFailover(ctx context.Context, t *trial.Trial, lose func(*trial.Instance)
 	return oneWriter(leader, second)
 }
 
-// takeOver gives the replicas work to do all the time, until the second one does it. Without a child that
-// could be deleted there is no such work, and the second one has taken over when it has the lease.
+// takeOver keeps giving the replicas work, until the second one does it. If the operator has no child to delete,
+// there is no such work, and the second replica has taken over when it has the Lease.
 func takeOver(ctx context.Context, t *trial.Trial, second *trial.Instance) error {
 	child := t.FirstChild()
 	return t.Eventually(ctx, "the second replica to take over", func(ctx context.Context) error {
@@ -102,7 +101,7 @@ func takeOver(ctx context.Context, t *trial.Trial, second *trial.Instance) error
 			return leads(second)
 		}
 		if err := disturb(ctx, t, *child, ""); err != nil {
-			return err // it is not back yet
+			return err // it has not been recreated yet
 		}
 		if len(second.Writes()) == 0 {
 			return fmt.Errorf("the second replica has written nothing since the first was lost")
@@ -111,7 +110,7 @@ func takeOver(ctx context.Context, t *trial.Trial, second *trial.Instance) error
 	})
 }
 
-// leads returns an error if the replica has not written to the lease, which only its holder does.
+// leads returns an error if the replica has not written to the Lease, which only the holder does.
 func leads(i *trial.Instance) error {
 	for _, request := range i.Tap.Requests() {
 		if request.IsLease() && request.IsWrite() && (request.Status == http.StatusOK || request.Status == http.StatusCreated) {
@@ -121,7 +120,7 @@ func leads(i *trial.Instance) error {
 	return errors.New("the second replica does not have the lease")
 }
 
-// oneWriter returns an error if the first replica wrote after the second had begun to.
+// oneWriter returns an error if the first replica wrote after the second had started to write.
 func oneWriter(first, second *trial.Instance) error {
 	writes := second.Writes()
 	if len(writes) == 0 {

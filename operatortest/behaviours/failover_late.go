@@ -13,13 +13,13 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// lateWrite is a write that is still on its way when the leader vanishes, and that arrives after its successor has done other work.
-// The Lease can't prevent that. So the API server must refuse the write, by the resourceVersion in it, or the successor must repair
-// what it did.
+// lateWrite is a write that is still in flight when the leader vanishes, and that arrives after the leader's
+// successor has done other work. The Lease can't prevent that. So either the API server must refuse the write,
+// because of the resourceVersion in it, or the successor must repair what the write did.
 type lateWrite struct {
 	// what completes "a late write …".
 	what string
-	// isOne tells which writes are meant; ofResources and ofChildren tell what a request is about.
+	// isOne reports whether a write is meant; ofResources and ofChildren say what the request is about.
 	isOne func(request traffic.Request, ofResources, ofChildren bool) bool
 }
 
@@ -48,8 +48,8 @@ func tryLateWrite(ctx context.Context, runner *trial.Runner, late lateWrite) err
 	})
 }
 
-// play changes the spec and delays a write that follows from it. The successor gets the change done, too, and then the spec is
-// what it was. When the write arrives, it asks for what nobody wants any more.
+// play changes the spec and delays a write that follows from the change. The successor carries out the change, too,
+// and then the spec is changed back. When the write arrives, it asks for a state that is no longer wanted.
 func (w lateWrite) play(ctx context.Context, t *trial.Trial, change map[string]any, changed state.Snapshot) error {
 	leader := t.Start(operatortest.RunOptions{LeaderElection: t.Election("leader")})
 	resource := t.Resource(nil)
@@ -125,7 +125,7 @@ func (w lateWrite) matcher(t *trial.Trial) (func(traffic.Request) bool, error) {
 	}, err
 }
 
-// waitBegun waits for the write, and tells whether it comes: the operator may also be done without one.
+// waitBegun waits for the write, and reports whether it comes: the operator may also be done without one.
 func (w lateWrite) waitBegun(ctx context.Context, t *trial.Trial, leader *trial.Instance, delayed *delayedWrite) (begun bool, err error) {
 	var stillness trial.Stillness
 	resource := t.Resource(nil)
@@ -156,7 +156,7 @@ type delayedWrite struct {
 	matches       func(traffic.Request) bool
 	arrive, begun chan struct{}
 	once          sync.Once
-	// at tells the write from others.
+	// at identifies the write.
 	at time.Duration
 }
 
@@ -172,7 +172,7 @@ func (d *delayedWrite) rule(request traffic.Request) traffic.Action {
 	return action
 }
 
-// reply is the write with what the API server answered.
+// reply returns the write with the API server's reply.
 func (d *delayedWrite) reply(leader *trial.Instance) (traffic.Request, error) {
 	for _, request := range leader.Tap.Requests() {
 		if request.At == d.at && request.Done {

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// failuresPerKind is how many writes of each kind fail in each phase of a lifecycle. Of
-	// everything else the first one does: informers wait longer before they try again.
+	// failuresPerKind is how many writes of each kind fail in each phase of a lifecycle. Of all other requests, only
+	// the first fails, because informers wait longer before they retry.
 	failuresPerKind = 2
-	// maxRestarts bounds how often an operator may end before it has begun to write,
-	// because it needs an answer of the API server then and gets none. Kubernetes starts it again, and so does the kit.
+	// maxRestarts bounds how often an operator may exit before its first write because the API server doesn't answer
+	// a request that it needs. Kubernetes would restart it, and so does the kit.
 	maxRestarts = 10
 )
 
@@ -45,16 +45,16 @@ var faults = behaviour{
 	},
 }
 
-// fault is something that goes wrong with requests.
+// fault is a way in which requests fail.
 type fault struct {
 	// what completes "while …".
 	what string
-	// decide is the rule. count tells how many requests of a key there were in this
-	// phase of the lifecycle, this one included.
+	// decide is the rule. count returns how many requests with a key there have been in this phase of the lifecycle,
+	// including this one.
 	decide func(request traffic.Request, count func(key string) int) traffic.Action
 }
 
-// faultCases are the faults that are tried, those that take longest first.
+// faultCases returns the faults to try, those that take longest first.
 func faultCases() []fault {
 	return []fault{
 		{"watches break in the middle", cutWatches},
@@ -78,7 +78,7 @@ func answer(code int, reason metav1.StatusReason) traffic.Action {
 
 func anyRequest(traffic.Request) bool { return true }
 
-// canConflict tells whether a request concerns an object that someone else may have changed.
+// canConflict reports whether a request concerns an object that someone else may have changed.
 func canConflict(request traffic.Request) bool { return request.IsWrite() && request.Verb != "create" }
 
 // repeat disturbs the first requests of each kind in each phase.
@@ -95,7 +95,7 @@ func repeat(matches func(traffic.Request) bool, action traffic.Action) func(traf
 	}
 }
 
-// delayVerbs asks to wait once for each verb. A second is the shortest time that can be asked for.
+// delayVerbs asks the client to wait, once for each verb. The shortest wait that a reply can ask for is a second.
 func delayVerbs() func(traffic.Request, func(string) int) traffic.Action {
 	delayed := map[string]bool{}
 	return func(request traffic.Request, _ func(string) int) traffic.Action {
@@ -109,12 +109,13 @@ func delayVerbs() func(traffic.Request, func(string) int) traffic.Action {
 	}
 }
 
-// cutWatches breaks the watches at the first write of each phase, so that what it leads to happens unseen.
+// cutWatches breaks the watches at the first write of each phase, so that the operator misses the write's
+// consequences.
 func cutWatches(request traffic.Request, count func(string) int) traffic.Action {
 	return traffic.Action{CutWatches: request.IsWrite() && count("write") == 1}
 }
 
-// expireWatches breaks the watches at the very first write, and refuses to resume them.
+// expireWatches breaks the watches at the very first write, and makes the API server refuse to resume them.
 func expireWatches() func(traffic.Request, func(string) int) traffic.Action {
 	cut := false
 	return func(request traffic.Request, count func(string) int) traffic.Action {
@@ -157,7 +158,7 @@ func withFault(ctx context.Context, t *trial.Trial, life *lifecycle, fault fault
 	return nil
 }
 
-// faultInjector lets requests fail, and counts them in each phase of a lifecycle.
+// faultInjector makes requests fail, and counts them in each phase of a lifecycle.
 type faultInjector struct {
 	fault fault
 
@@ -165,16 +166,15 @@ type faultInjector struct {
 	counts map[string]int
 }
 
-// tap is a new Tap, for an operator that is started again too.
+// tap returns a new Tap, also for an operator that is restarted.
 func (i *faultInjector) tap() *traffic.Tap {
 	tap := traffic.New()
 	tap.SetRule(i.decide)
 	return tap
 }
 
-// decide leaves requests of the leader election alone, which has a behaviour of its own, and requests
-// that are about no resource: after a failed discovery of what the API server serves, libraries wait up
-// to 10 seconds.
+// decide doesn't interfere with leader election, which has a behaviour of its own, or with requests that are not for
+// a resource: after a failed discovery, libraries wait up to 10 seconds.
 func (i *faultInjector) decide(request traffic.Request) traffic.Action {
 	if request.IsLease() || request.Resource == "" {
 		return traffic.Action{}

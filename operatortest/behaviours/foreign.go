@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// makeForeign creates an object like the child that is not the operator's.
+// makeForeign creates an object like the child that is someone else's.
 func makeForeign(ctx context.Context, t *trial.Trial, template *unstructured.Unstructured, owned bool) (*unstructured.Unstructured, error) {
 	foreign, err := t.FromTemplate(template)
 	if err != nil {
@@ -50,7 +50,7 @@ func untouched(ctx context.Context, t *trial.Trial, operator *trial.Instance, fo
 		return fmt.Errorf("find the resource of kind %s: %w", kind.Kind, err)
 	}
 	for _, request := range operator.Writes() {
-		// A create can't change what is there.
+		// A create can't change an existing object.
 		if request.Resource == mapping.Resource.Resource && request.Name == foreign.GetName() && request.Verb != "create" {
 			return fmt.Errorf("expected no write to %s %s, which is not the operator's own\nfound: %s", kind.Kind, foreign.GetName(), request)
 		}
@@ -58,7 +58,7 @@ func untouched(ctx context.Context, t *trial.Trial, operator *trial.Instance, fo
 	return nil
 }
 
-// unchanged returns an error if someone else's object is no longer what it was.
+// unchanged returns an error if someone else's object has changed.
 func unchanged(ctx context.Context, t *trial.Trial, foreign *unstructured.Unstructured) error {
 	now := foreign.DeepCopy()
 	if err := t.Get(ctx, now); err != nil {
@@ -79,8 +79,7 @@ func unchanged(ctx context.Context, t *trial.Trial, foreign *unstructured.Unstru
 	return nil
 }
 
-// content is the part of an object that its owner decides on: all but the metadata and
-// the status.
+// content returns the part of an object that its owner controls: everything but the metadata and the status.
 func content(object *unstructured.Unstructured) map[string]any {
 	fields := maps.Clone(object.Object)
 	delete(fields, "metadata")

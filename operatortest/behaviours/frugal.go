@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	// maxConflicts is how many writes of an operator may be refused because of its own earlier ones. A reconcile that begins
-	// before the cache shows the last write of the one before it gets one such conflict, and is right to retry.
+	// maxConflicts is how many of an operator's writes may be refused because of its own earlier ones. A reconcile
+	// that starts before the cache shows the previous reconcile's last write gets one such conflict, and is right to
+	// retry.
 	maxConflicts = 1
-	// conflictTries is in how many trials there must be more. On a busy machine the cache may lag behind several tries in one
-	// of them; an operator that causes conflicts does so in each.
+	// conflictTries is the number of trials in which there must be more conflicts. On a busy machine, the cache may
+	// lag behind several retries in one of them; an operator that causes conflicts does so in each.
 	conflictTries = 3
 )
 
@@ -74,7 +75,7 @@ func tryFrugal(ctx context.Context, t *trial.Trial) error {
 	return nil
 }
 
-// ownConflicts are writes of an operator that were refused although nobody else wrote.
+// ownConflicts are an operator's writes that were refused although no one else wrote.
 type ownConflicts struct{ requests []traffic.Request }
 
 func (c *ownConflicts) Error() string {

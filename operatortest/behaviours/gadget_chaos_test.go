@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// nameAnnotation is where namesAnew records which ConfigMap is a gadget's.
+	// nameAnnotation is where namesAnew records the name of a gadget's ConfigMap.
 	nameAnnotation = "test.example.com/config-map"
 	// orderAnnotation is where ordersAnew records that it has ordered.
 	orderAnnotation = "test.example.com/ordered"
 )
 
-// chaoticOperator adapts the description of the reference operator to a flaw.
+// chaoticOperator adapts the reference operator's description to a flaw.
 func chaoticOperator(mutation mutation, operator operatortest.Operator) operatortest.Operator {
 	switch mutation {
 	case namesAnew:
@@ -49,7 +49,7 @@ func chaoticOperator(mutation mutation, operator operatortest.Operator) operator
 	return generated(mutation, secretiveOperator(mutation, misoperated(mutation, operator)))
 }
 
-// chaotic are other ways to look after a gadget that is not being deleted.
+// chaotic are other ways to reconcile a gadget that is not being deleted.
 var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructured.Unstructured) error{
 	namesAnew:        (*gadgetReconciler).nameAnew,
 	marksFirst:       (*gadgetReconciler).markFirst,
@@ -113,7 +113,8 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {
-	// From the cache it would not see its own annotation at once, and fail without being killed.
+	// The cache might not show the operator's own annotation at once; the operator would then fail without being
+	// killed.
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(gadget), gadget); err != nil {
 		return client.IgnoreNotFound(err)
 	}
@@ -186,7 +187,7 @@ func (r *gadgetReconciler) orderAnew(ctx context.Context, gadget *unstructured.U
 	return r.keepConfigMap(ctx, gadget)
 }
 
-// order stores another parcel beside those there are.
+// order stores another parcel beside the existing ones.
 func (w *warehouse) order(gadget *unstructured.Unstructured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -234,8 +235,7 @@ func (r *gadgetReconciler) claimNewest(ctx context.Context, gadget *unstructured
 	return r.writeStatus(ctx, newest, "")
 }
 
-// patchConfigMap changes a ConfigMap of which the cache may show an old version,
-// or one that is no more.
+// patchConfigMap changes a ConfigMap of which the cache may show an old version, or which is already deleted.
 func (r *gadgetReconciler) patchConfigMap(ctx context.Context, changed, found *corev1.ConfigMap) error {
 	switch r.flaw {
 	case patchesByName, trustsMemory:
@@ -247,7 +247,7 @@ func (r *gadgetReconciler) patchConfigMap(ctx context.Context, changed, found *c
 	return r.Patch(ctx, changed, client.MergeFromWithOptions(found, client.MergeFromWithOptimisticLock{}))
 }
 
-// letGo removes the finalizer before the work that it stands for is done.
+// letGo removes the finalizer before the work that the finalizer protects is done.
 func (r *gadgetReconciler) letGo(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.patchGadget(ctx, gadget, func() { controllerutil.RemoveFinalizer(gadget, gadgetFinalizer) }); err != nil {
 		return err
@@ -255,7 +255,7 @@ func (r *gadgetReconciler) letGo(ctx context.Context, gadget *unstructured.Unstr
 	return r.warehouse.remove(gadget, r.flaw)
 }
 
-// afterFinalizer is for a deleted gadget that only others hold: nothing is left to do.
+// afterFinalizer is for a deleted gadget with only others' finalizers: nothing is left to do.
 func (r *gadgetReconciler) afterFinalizer(ctx context.Context, gadget *unstructured.Unstructured) error {
 	switch r.flaw {
 	case writesWhileHeld:
@@ -266,7 +266,7 @@ func (r *gadgetReconciler) afterFinalizer(ctx context.Context, gadget *unstructu
 	return nil
 }
 
-// careless loses errors of a reconciler with that flaw.
+// careless wraps a reconciler so that it loses errors.
 func careless(sound *gadgetReconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		result, err := sound.Reconcile(ctx, request)
@@ -277,7 +277,7 @@ func careless(sound *gadgetReconciler) reconcile.Reconciler {
 	})
 }
 
-// mortal ends an operator when a request fails in a way that it does not survive.
+// mortal ends an operator when a request fails in a way that the operator doesn't survive.
 type mortal struct {
 	next  http.RoundTripper
 	flaw  mutation
@@ -285,7 +285,7 @@ type mortal struct {
 	wrote atomic.Bool
 }
 
-// runMortal returns a context that ends so, and the configuration that sees to it.
+// runMortal returns a context that ends with the operator, and the configuration that makes it end.
 func runMortal(ctx context.Context, config *rest.Config, mutation mutation) (context.Context, *rest.Config) {
 	ctx, end := context.WithCancel(ctx)
 	config = rest.CopyConfig(config)
@@ -313,7 +313,7 @@ func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// fatalBody ends an operator when it breaks in the middle.
+// fatalBody ends an operator when the body breaks in the middle.
 type fatalBody struct {
 	io.ReadCloser
 	end context.CancelFunc

@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// deploymentKeeper describes the operators that look after a Deployment, too.
+// deploymentKeeper describes the operators that also manage a Deployment.
 func deploymentKeeper(operator operatortest.Operator) operatortest.Operator {
 	operator = deployingOperator(operator)
 	operator.Children[1].Drift = map[string]string{
@@ -32,8 +32,7 @@ func watchesDeployments(flaw mutation) bool {
 	return slices.Contains([]mutation{assignsEnv, ownsTemplate, mergesEnv, appliesAll, claimsEarly, waitsForPods}, flaw)
 }
 
-// keepDeployment makes a Deployment with the gadget's size in a variable, and keeps it up
-// to date.
+// keepDeployment creates a Deployment with the gadget's size in a variable, and keeps it up to date.
 func (r *gadgetReconciler) keepDeployment(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err
@@ -42,7 +41,7 @@ func (r *gadgetReconciler) keepDeployment(ctx context.Context, gadget *unstructu
 		return err
 	}
 	if r.flaw == waitsForPods && !r.isAvailable(ctx, gadget) {
-		return nil // the Deployment's status comes by the watch
+		return nil // a watch reports the Deployment's status
 	}
 	return r.keepConfigMap(ctx, gadget)
 }
@@ -56,7 +55,7 @@ func (r *gadgetReconciler) isAvailable(ctx context.Context, gadget *unstructured
 func (r *gadgetReconciler) applyDeployment(ctx context.Context, gadget *unstructured.Unstructured) error {
 	desired := desiredDeployment(gadget)
 	if r.flaw == claimsEarly {
-		desired.Spec.Template.Spec.Containers[0].Image = "gadget:slow" // else the pod may be ready by chance
+		desired.Spec.Template.Spec.Containers[0].Image = "gadget:slow" // otherwise the pod may happen to be ready
 	}
 	if r.flaw == appliesAll {
 		desired.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))

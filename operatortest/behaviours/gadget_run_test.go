@@ -50,7 +50,7 @@ func gadgetOperator(mutation mutation) operatortest.Operator {
 			Drift:   map[string]string{"another size": `{"data":{"size":"99"}}`},
 			Foreign: map[string]string{"a key of someone else": `{"data":{"theirs":"kept"}}`},
 		}},
-		MaxWrites: 3, // finalizer, ConfigMap, status
+		MaxWrites: 3, // for the finalizer, the ConfigMap and the status
 		Values:    map[string][]any{"spec.configMapName": {"settings", "options", "tuning"}},
 		Unmeetable: []operatortest.Unmeetable{{
 			Name:  "ConfigMap belongs to someone else",
@@ -95,10 +95,9 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options operatorte
 	return manager.Start(ctx)
 }
 
-// managerOptions returns the options that the kit asks for, for an operator of that
-// name.
+// managerOptions returns the options that the kit asks for, for an operator with that name.
 func managerOptions(ctx context.Context, options operatortest.RunOptions, name string) ctrl.Options {
-	unique := true // controller-runtime wants one controller of a name in a process; here are many
+	unique := true // controller-runtime allows only one controller with a name in a process; here there are many
 	setup := ctrl.Options{
 		Logger:     ctrl.LoggerFrom(ctx),
 		Metrics:    server.Options{BindAddress: "0"},
@@ -118,8 +117,7 @@ func managerOptions(ctx context.Context, options operatortest.RunOptions, name s
 	return setup
 }
 
-// waitingFor returns the gadgets that need a ConfigMap of this name, no matter who
-// owns it.
+// waitingFor returns the gadgets that need a ConfigMap with this name, no matter who owns it.
 func (r *gadgetReconciler) waitingFor(ctx context.Context, configMap client.Object) []reconcile.Request {
 	gadgets := &unstructured.UnstructuredList{}
 	gadgets.SetGroupVersionKind(gadgetKind.GroupVersion().WithKind("GadgetList"))
@@ -158,7 +156,7 @@ func conditionList(gadget *unstructured.Unstructured) ([]metav1.Condition, error
 	return list, err
 }
 
-// warehouse is a world outside Kubernetes: a parcel for each gadget.
+// warehouse is a system outside Kubernetes: it has a parcel for each gadget.
 type warehouse struct {
 	mu      sync.Mutex
 	parcels map[types.NamespacedName]string

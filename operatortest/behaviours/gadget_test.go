@@ -27,19 +27,19 @@ const drainTimeout = 10 * time.Second
 
 var gadgetKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Gadget"}
 
-// mutation is one way in which an operator can be broken. The zero value is a sound one.
+// mutation is one way in which an operator can be broken. The zero value is a sound operator.
 type mutation string
 
-// gadgetReconciler is a small operator that has every behaviour, unless it has a
-// flaw: it keeps a ConfigMap for each Gadget, and a parcel in a warehouse.
+// gadgetReconciler is a small operator that has every behaviour, unless it has a flaw: it maintains a ConfigMap for
+// each Gadget, and a parcel in a warehouse.
 type gadgetReconciler struct {
 	client.Client
-	live      client.Reader // past the cache
+	live      client.Reader // bypasses the cache
 	recorder  events.EventRecorder
 	warehouse *warehouse
 	flaw      mutation
-	memory    sync.Map // what some flaws keep between two reconciles
-	*hoard             // what some others do
+	memory    sync.Map // what some flaws remember between two reconciles
+	*hoard             // what some other flaws need
 }
 
 func newGadget() *unstructured.Unstructured {
@@ -51,7 +51,7 @@ func newGadget() *unstructured.Unstructured {
 // Reconcile implements reconcile.Reconciler.
 func (r *gadgetReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if r.flaw != givesUp {
-		// The manager's end cancels ctx: a call that has begun still finishes.
+		// ctx is cancelled when the manager stops, but a call in progress still finishes.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 		defer cancel()
@@ -78,7 +78,7 @@ func (r *gadgetReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	return reconcile.Result{}, r.keepConfigMap(ctx, gadget)
 }
 
-// begin does what comes before the ConfigMap.
+// begin does what precedes the ConfigMap.
 func (r *gadgetReconciler) begin(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.addFinalizer(ctx, gadget); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (r *gadgetReconciler) begin(ctx context.Context, gadget *unstructured.Unstr
 	return r.warehouse.store(gadget)
 }
 
-// keepConfigMap looks after the ConfigMap, and says so in the status.
+// keepConfigMap maintains the ConfigMap, and reports it in the status.
 func (r *gadgetReconciler) keepConfigMap(ctx context.Context, gadget *unstructured.Unstructured) error {
 	refusal, err := r.applyConfigMap(ctx, gadget)
 	if err != nil {
@@ -149,12 +149,12 @@ func (r *gadgetReconciler) addFinalizer(ctx context.Context, gadget *unstructure
 func (r *gadgetReconciler) patchGadget(ctx context.Context, gadget *unstructured.Unstructured, change func()) error {
 	before := gadget.DeepCopy()
 	change()
-	// Finalizers are a list that a merge patch replaces as a whole, so it must not be an outdated one.
+	// A merge patch replaces the whole list of finalizers, so the list must not be outdated.
 	lock := client.MergeFromWithOptimisticLock{}
 	return r.Patch(ctx, gadget, client.MergeFromWithOptions(before, lock))
 }
 
-// applyConfigMap makes the gadget's ConfigMap like desired. It returns why it may not.
+// applyConfigMap makes the gadget's ConfigMap equal to desired. It returns the reason if it may not.
 func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructured.Unstructured) (refusal string, err error) {
 	desired := desiredConfigMap(gadget)
 	if r.flaw == ignoresColour {
@@ -218,7 +218,7 @@ func desiredConfigMap(gadget *unstructured.Unstructured) *corev1.ConfigMap {
 	return desired
 }
 
-// removeRenamed deletes the ConfigMap of an earlier name.
+// removeRenamed deletes the ConfigMap with an earlier name.
 func (r *gadgetReconciler) removeRenamed(ctx context.Context, gadget *unstructured.Unstructured) error {
 	list := &corev1.ConfigMapList{}
 	if err := r.List(ctx, list, client.InNamespace(gadget.GetNamespace())); err != nil {
@@ -299,7 +299,7 @@ func (r *gadgetReconciler) patchStatus(ctx context.Context, gadget *unstructured
 	if r.flaw == patchesStatus {
 		return client.IgnoreNotFound(r.Status().Patch(ctx, gadget, client.MergeFrom(before)))
 	}
-	// The cache may be older than our own last write; the API server then refuses this one.
+	// The cache may be older than the operator's own last write; then the API server refuses this one.
 	lock := client.MergeFromWithOptimisticLock{}
 	return client.IgnoreNotFound(r.Status().Patch(ctx, gadget, client.MergeFromWithOptions(before, lock)))
 }

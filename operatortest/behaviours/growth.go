@@ -15,12 +15,12 @@ import (
 const (
 	// growthRounds is how many times two resources are created and deleted.
 	growthRounds = 5
-	// warmUp is how many rounds don't count yet: pools and caches fill first.
+	// warmUp is how many rounds don't count, while pools and caches fill.
 	warmUp = 2
-	// perRound is how many resources each round has.
+	// perRound is how many resources there are in each round.
 	perRound = 2
-	// ballast is how many bytes each resource has in an annotation, so that a copy of it which is kept shows in the memory
-	// of the process. The API server allows 256 KiB for all annotations.
+	// ballast is the size in bytes of an annotation on each resource, so that a copy that is kept shows in the
+	// process's memory. The API server allows 256 KiB for all annotations.
 	ballast = 200 << 10
 )
 
@@ -76,7 +76,7 @@ func tryGrowth(ctx context.Context, t *trial.Trial, spec map[string]any) error {
 	if operator.IsProcess() {
 		t.Remark = "of a process only the open watches are counted: its threads and its memory also grow and shrink without a leak"
 	}
-	// What ends a moment later is no leak, so the last measurement counts.
+	// What ends a moment later is not a leak, so the last measurement counts.
 	return t.Eventually(ctx, fmt.Sprintf("no growth from round %d to round %d, with %d new resources in each", warmUp, growthRounds, perRound), func(context.Context) error {
 		usage, err := operator.Usage()
 		if err != nil {
@@ -87,7 +87,7 @@ func tryGrowth(ctx context.Context, t *trial.Trial, spec map[string]any) error {
 	})
 }
 
-// playRound is the life of two resources side by side.
+// playRound plays the lives of two resources in parallel.
 func playRound(ctx context.Context, t *trial.Trial, operator *trial.Instance, pair []*unstructured.Unstructured) error {
 	if err := errors.Join(t.Create(ctx, pair[0]), t.Create(ctx, pair[1])); err != nil {
 		return err
@@ -104,7 +104,8 @@ func playRound(ctx context.Context, t *trial.Trial, operator *trial.Instance, pa
 	return t.WaitAtRest(ctx, operator)
 }
 
-// grown returns an error if something grew from each round to the next, by as much as the resources of a round would make it.
+// grown returns an error if something grew from each round to the next, by as much as a round's resources would make
+// it.
 func grown(usages []trial.Usage, memoryLeftOut bool) error {
 	count := func(of func(trial.Usage) int64) (counts []int64) {
 		for _, usage := range usages {
@@ -120,7 +121,7 @@ func grown(usages []trial.Usage, memoryLeftOut bool) error {
 			return fmt.Errorf("the operator has more goroutines of %s after each round: %d. One of them:\n%s", entry, counts, stack)
 		}
 	}
-	// A copy may be a little smaller than the resource, and the kit's own notes grow a little.
+	// A copy may be a little smaller than the resource, and the kit's own records grow a little.
 	if counts := count(func(u trial.Usage) int64 { return u.Heap }); !memoryLeftOut && rises(counts, perRound*ballast*4/5) {
 		return fmt.Errorf("the process has more memory in use after each round, in bytes: %d. "+
 			"Each of %d resources a round has an annotation of %d bytes, and copies of them stay, with the operator or with this suite", counts, perRound, ballast)
@@ -128,7 +129,7 @@ func grown(usages []trial.Usage, memoryLeftOut bool) error {
 	return nil
 }
 
-// rises tells whether counts grow in every round, and by the given amount on average.
+// rises reports whether counts grow in every round, and by at least the given amount on average.
 func rises(counts []int64, each int64) bool {
 	for i := 1; i < len(counts); i++ {
 		if counts[i]-counts[i-1] < (each+1)/2 {

@@ -12,8 +12,8 @@ import (
 // shownDepartures is how many findings a failure shows.
 const shownDepartures = 10
 
-// history looks at the lives of the behaviours crash and faults: a StatefulSet that was deleted and made again ends like any other, and
-// its data is lost. Its own life is for when it is tried alone.
+// history looks at the lives in the behaviours crash and faults: after a StatefulSet is deleted and recreated, the
+// final state looks like any other, but its data is lost. Its own life is for when the behaviour is tried alone.
 var history = behaviour{
 	name:    "history",
 	promise: "gets there without a detour when it was killed or requests failed: nothing is deleted and made again, nothing written back and forth",
@@ -29,7 +29,7 @@ var history = behaviour{
 		if err != nil {
 			return err
 		}
-		// Each operator is killed right after its first write, if that is the next one of an undisturbed life.
+		// Each operator is killed right after its first write, if that is the next write of an undisturbed life.
 		points := make([]*crashPoint, len(writes))
 		for i, each := range writes {
 			points[i] = &crashPoint{target: write{what: each.what, nth: 1}, recorded: writes}

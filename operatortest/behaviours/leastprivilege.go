@@ -37,7 +37,7 @@ var leastPrivilege = behaviour{
 	},
 }
 
-// useAllPermissions takes an operator through everything it has permissions for. It returns those that no request names.
+// useAllPermissions makes an operator use all its permissions. It returns those that no request names.
 func useAllPermissions(ctx context.Context, t *trial.Trial) (blocking []string, err error) {
 	operator := t.Start(operatortest.RunOptions{LeaderElection: t.LenientElection("first")})
 	resource := t.Resource(nil)
@@ -50,7 +50,7 @@ func useAllPermissions(ctx context.Context, t *trial.Trial) (blocking []string, 
 	return blocking, useOtherPermissions(ctx, t, operator, resource)
 }
 
-// useOtherPermissions takes it from a resource that has converged to its end.
+// useOtherPermissions takes the operator from a converged resource to the resource's deletion.
 func useOtherPermissions(ctx context.Context, t *trial.Trial, operator *trial.Instance, resource *unstructured.Unstructured) error {
 	if err := disturbAll(ctx, t); err != nil {
 		return err
@@ -78,8 +78,9 @@ func useOtherPermissions(ctx context.Context, t *trial.Trial, operator *trial.In
 	return t.WaitGone(ctx, resource, "it was deleted")
 }
 
-// blockingPermissions are what the admission plugin OwnerReferencesPermissionEnforcement asks for: to set blockOwnerDeletion in an
-// owner reference, the operator must be allowed to update the owner's finalizers. There is no request for these.
+// blockingPermissions returns what the admission plugin OwnerReferencesPermissionEnforcement requires: to set
+// blockOwnerDeletion in an owner reference, the operator must be allowed to update the owner's finalizers. No request
+// uses these permissions.
 func blockingPermissions(ctx context.Context, t *trial.Trial) ([]string, error) {
 	var permissions []string
 	for _, kind := range t.ChildKinds() {
@@ -139,8 +140,7 @@ func disturb(ctx context.Context, t *trial.Trial, declared operatortest.Child, p
 	return t.Patch(ctx, child, patch)
 }
 
-// forbiddenRequests returns an error if the API server refused a request because a permission is
-// missing.
+// forbiddenRequests returns an error if the API server refused a request because a permission is missing.
 func forbiddenRequests(t *trial.Trial) error {
 	var refused []string
 	for _, log := range t.Logs() {
@@ -162,7 +162,8 @@ func forbiddenRequests(t *trial.Trial) error {
 	return fmt.Errorf("expected every request to be allowed by the operator's roles\nfound refused ones: %s", strings.Join(refused, ", "))
 }
 
-// unusedPermissions returns an error if the roles allow what the operator never asked for, and what no request names.
+// unusedPermissions returns an error if the roles allow something that the operator never requested and that is not
+// in unnamed.
 func unusedPermissions(t *trial.Trial, unnamed []string) error {
 	used := map[string]bool{}
 	for _, permission := range unnamed {
@@ -187,13 +188,12 @@ func unusedPermissions(t *trial.Trial, unnamed []string) error {
 	return fmt.Errorf("expected every permission of the operator's roles to be used in the life of a resource\nfound unused ones: %s", strings.Join(unused, ", "))
 }
 
-// standIn is the request that client-go sends in place of another one, to another server or at
-// another time.
+// standIn returns the request that client-go sends in place of another one, to another server or at another time.
 func standIn(request traffic.Request) traffic.Request {
 	switch {
-	case request.Lists: // an informer lists where the API server can't begin a watch with all objects
+	case request.Lists: // an informer lists if the API server can't begin a watch with all objects
 		request.Verb = "list"
-	case request.IsEvent() && request.Verb == "create": // an event that is given again counts up the first one
+	case request.IsEvent() && request.Verb == "create": // a repeated event raises the count of the first one
 		request.Verb = "patch"
 	case request.Verb == "patch" && request.Status == http.StatusCreated: // server-side apply needs both permissions to create
 		request.Verb = "create"
@@ -201,8 +201,8 @@ func standIn(request traffic.Request) traffic.Request {
 	return request
 }
 
-// permissions are what a rule allows, each in the words of [traffic.Request.Kind].
-// A wildcard stays one, and so no request matches it.
+// permissions returns what a rule allows, each in the form of [traffic.Request.Kind]. A wildcard remains a wildcard,
+// so no request matches it.
 func permissions(rule rbacv1.PolicyRule) []string {
 	var all []string
 	for _, verb := range rule.Verbs {
@@ -219,7 +219,7 @@ func permissions(rule rbacv1.PolicyRule) []string {
 	return all
 }
 
-// visitUnmeetable takes the resource to each spec that can't be met, and back.
+// visitUnmeetable gives the resource each spec that can't be met, and the sample's again after each.
 func visitUnmeetable(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured) error {
 	for _, unmeetable := range t.Operator.Unmeetable {
 		if err := t.MakeUnmeetable(ctx, resource, unmeetable); err != nil {

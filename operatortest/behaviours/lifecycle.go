@@ -30,8 +30,8 @@ func newLifecycle(ctx context.Context, runner *trial.Runner) (*lifecycle, error)
 	return &lifecycle{change: change, made: made, changed: changed}, expectEffect(runner, change, made, changed)
 }
 
-// runLifecycle plays a lifecycle to its end. The resource must reach the final state of a fresh one, and leave nothing; the history
-// of its children is noted. A hook runs at the end of each phase, before it is looked at again.
+// runLifecycle plays a whole lifecycle. The resource must reach a fresh one's final state, and leave nothing behind;
+// the children's history is recorded. A hook runs at the end of each phase, before the state is checked again.
 func runLifecycle(ctx context.Context, t *trial.Trial, life *lifecycle, hook func(context.Context) error) error {
 	defer t.Follow()()
 	resource := t.Resource(nil)

@@ -19,12 +19,13 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// A misoperation is a spec that the schema accepts and the cluster can't meet, after the paper on Acto (SOSP 2023). Four
-// fit every operator with children, and need no knowledge of its spec: a quota that refuses the children, one that refuses
-// their pods, nodes that don't fit these, and images that can't be pulled. The others are in misoperation_cases.go.
+// A misoperation is a spec that the schema accepts but the cluster can't meet, after the paper on Acto (SOSP 2023).
+// Four apply to every operator with children, without knowledge of its spec: a quota that refuses the children, a
+// quota that refuses their pods, nodes on which the pods can't be scheduled, and images that can't be pulled. The
+// others are in misoperation_cases.go.
 //
-// Not every one of them affects every operator. A trial in which the resource converges as usual says so in its remark; that of
-// the quota for children fails if nothing was refused.
+// Not every one of them affects every operator. If the resource converges as usual, the trial's remark says so; the
+// trial of the quota for children fails if nothing was refused.
 var misoperation = behaviour{
 	name:    "misoperation",
 	promise: "reports what it can't bring about, and gets there once it can",
@@ -44,12 +45,12 @@ var misoperation = behaviour{
 	},
 }
 
-// watchedLooks is how many times the kit looks at a resource that can't be met. A look is a request to the API server and a
-// pause, so an operator that tries again without a pause is refused more often than that, however slow the machine is. One
-// with backoff is refused a few times.
+// watchedLooks is how many times the kit looks at a resource that can't be met. A look is a request to the API server
+// and a pause, so an operator that retries without a pause is refused more often than that, however slow the machine
+// is. An operator with backoff is refused only a few times.
 const watchedLooks = 60
 
-// childrenRefused creates the sample where a quota refuses each of its children.
+// childrenRefused creates the sample while a quota refuses each of its children.
 func childrenRefused(ctx context.Context, t *trial.Trial) error {
 	wanted, err := t.Fresh(ctx, nil)
 	if err != nil {
@@ -72,7 +73,8 @@ func childrenRefused(ctx context.Context, t *trial.Trial) error {
 	return t.ConvergeTo(ctx, resource, wanted, "the operator to get there by its own retries once the quota is gone")
 }
 
-// renamedRefused changes the names of children, and a quota refuses the new ones: nothing of the former ones may be left in the end.
+// renamedRefused changes the names of children while a quota refuses the new ones: in the end, nothing may be left of
+// the old ones.
 func renamedRefused(change map[string]any) func(context.Context, *trial.Trial) error {
 	return func(ctx context.Context, t *trial.Trial) error {
 		wanted, err := t.Fresh(ctx, change)
@@ -100,7 +102,7 @@ func renamedRefused(change map[string]any) func(context.Context, *trial.Trial) e
 	}
 }
 
-// expectRefused expects a quota to be in the operator's way, and the operator to report that.
+// expectRefused expects a quota to block the operator, and the operator to report that.
 func expectRefused(ctx context.Context, t *trial.Trial, operator *trial.Instance, resource *unstructured.Unstructured) error {
 	asked := func(context.Context) error {
 		refused, err := refusedChildren(t, operator)
@@ -118,8 +120,8 @@ func expectRefused(ctx context.Context, t *trial.Trial, operator *trial.Instance
 	return nil
 }
 
-// unmet expects the operator to report that a resource is not met, and to try again with backoff only. It tells whether the
-// resource is met all the same, with all that belongs to it: then there is nothing to report.
+// unmet expects the operator to report that a resource's spec is not met, and to retry only with backoff. It returns
+// whether the resource is met after all, with all its children: then there is nothing to report.
 func unmet(ctx context.Context, t *trial.Trial, operator *trial.Instance, resource *unstructured.Unstructured) (met bool, err error) {
 	before, _, _ := unstructured.NestedFieldCopy(resource.Object, "status")
 	what := "the operator to report that the resource is not met, by a condition, a phase or a Warning event"
@@ -167,8 +169,8 @@ func unmet(ctx context.Context, t *trial.Trial, operator *trial.Instance, resour
 	return true, t.Eventually(ctx, "the status to say that the resource is met only if it is", complete)
 }
 
-// reports returns an error unless the operator reports somewhere that a resource's spec is not met. The status before the
-// misoperation is no report.
+// reports returns an error unless the operator reports somewhere that a resource's spec is not met. A status that has
+// not changed since before the misoperation doesn't count.
 func reports(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, before any) error {
 	now, _, _ := unstructured.NestedFieldNoCopy(resource.Object, "status")
 	byStatus := t.Unmet(ctx, resource)
@@ -185,7 +187,7 @@ func reports(ctx context.Context, t *trial.Trial, resource *unstructured.Unstruc
 	return err
 }
 
-// hasWarning tells whether there is a Warning event in the trial's namespace that matches.
+// hasWarning reports whether there is a matching Warning event in the trial's namespace.
 func hasWarning(ctx context.Context, t *trial.Trial, match func(eventsv1.Event) bool) (bool, error) {
 	events := &eventsv1.EventList{}
 	if err := t.Cluster.Admin.List(ctx, events, client.InNamespace(t.Namespace)); err != nil {
@@ -196,7 +198,8 @@ func hasWarning(ctx context.Context, t *trial.Trial, match func(eventsv1.Event) 
 	}), nil
 }
 
-// refusedChildren counts the writes to children that the API server has refused as forbidden, by what they are. A dry run counts, too.
+// refusedChildren counts the writes to children that the API server refused as forbidden, by their descriptions. Dry
+// runs count, too.
 func refusedChildren(t *trial.Trial, operator *trial.Instance) (map[string]int, error) {
 	ofChildren, err := t.RequestsFor(t.ChildKinds()...)
 	if err != nil {
@@ -211,7 +214,7 @@ func refusedChildren(t *trial.Trial, operator *trial.Instance) (map[string]int, 
 	return refused, nil
 }
 
-// podsRefused creates the sample where a quota refuses all pods.
+// podsRefused creates the sample while a quota refuses all pods.
 func podsRefused(ctx context.Context, t *trial.Trial) error {
 	wanted, err := t.Fresh(ctx, nil)
 	if err != nil {
@@ -248,7 +251,7 @@ func podsRefused(ctx context.Context, t *trial.Trial) error {
 	return t.ConvergeTo(ctx, resource, wanted, "the operator to get there once the quota is gone")
 }
 
-// podsHeld creates the sample where its pods never get ready: unlike refused ones, they are there.
+// podsHeld creates the sample while its pods can't become ready: unlike refused ones, they exist.
 func podsHeld(hold func(*trial.Trial, context.Context) (trial.Held, error), problem, solved string) func(context.Context, *trial.Trial) error {
 	return func(ctx context.Context, t *trial.Trial) (err error) {
 		wanted, err := t.Fresh(ctx, nil)
@@ -291,7 +294,7 @@ func podsHeld(hold func(*trial.Trial, context.Context) (trial.Held, error), prob
 	}
 }
 
-// misoperations returns the trials that fit an operator.
+// misoperations returns the trials that apply to an operator.
 func misoperations(ctx context.Context, runner *trial.Runner) ([]trial.Case, error) {
 	cases := []trial.Case{{Name: "a quota refuses the children of a new resource", Try: childrenRefused}}
 	change, err := runner.OtherSpec(ctx)
@@ -312,7 +315,7 @@ func misoperations(ctx context.Context, runner *trial.Runner) ([]trial.Case, err
 	}
 	if slices.ContainsFunc(slices.Collect(maps.Values(made)), hasPods) && !runner.LeftOut("misoperation/pods") {
 		cases = append(cases, trial.Case{Name: "a quota refuses the pods", Try: podsRefused})
-		if !runner.Cluster.Existing { // whose nodes are not the kit's to label, nor its pods simulated
+		if !runner.Cluster.Existing { // on an existing cluster, the kit may not label the nodes, and the pods aren't simulated
 			cases = append(cases,
 				trial.Case{Name: "no node fits the pods", Try: podsHeld((*trial.Trial).Unschedule, "no node fits the pods, which stay pending", "the nodes fit")},
 				trial.Case{Name: "the images can't be pulled", Try: podsHeld((*trial.Trial).FailPulls, "the images can't be pulled", "they can be pulled")})

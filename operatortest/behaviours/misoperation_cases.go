@@ -11,11 +11,11 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// missing ends the name of an object that does not exist.
+// missing is the end of a nonexistent object's name.
 const missing = "-is-missing"
 
-// danglingReferences are trials in which the spec names an object that does not exist. Which fields do so is seen from the
-// sample: those whose value is the name of an object that Operator.Prepare makes.
+// danglingReferences returns trials in which the spec names an object that does not exist. The sample shows which
+// fields do so: those whose value is the name of an object that Operator.Prepare creates.
 func danglingReferences(ctx context.Context, runner *trial.Runner) ([]trial.Case, error) {
 	var cases []trial.Case
 	for _, prepared := range runner.Prepared() {
@@ -25,7 +25,7 @@ func danglingReferences(ctx context.Context, runner *trial.Runner) ([]trial.Case
 		}
 		if _, err := runner.Admits(ctx, spec.(map[string]any)); err != nil {
 			if trial.Refused(err) {
-				continue // the schema knows better
+				continue // the schema doesn't allow it
 			}
 			return nil, err
 		}
@@ -35,7 +35,8 @@ func danglingReferences(ctx context.Context, runner *trial.Runner) ([]trial.Case
 	return cases, nil
 }
 
-// renameIn returns a copy of a spec with another name wherever a value is this one, and whether there is any.
+// renameIn returns a copy of a spec in which another name replaces each value that is this one, and whether there is
+// any.
 func renameIn(value any, name, other string) (renamed any, found bool) {
 	switch value := value.(type) {
 	case string:

@@ -69,7 +69,7 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-// The API server may be so busy that a flaw shows long after the kit has caused it.
+// The API server may be so busy that a flaw shows only long after the kit has provoked it.
 var _ = pooledIt("catches an operator that trusts its caches too much behind a slow API server", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, mutant{flaw: ordersAnew}.operator(), cluster)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -80,8 +80,8 @@ var _ = pooledIt("catches an operator that trusts its caches too much behind a s
 	g.Expect(tryReportIn(ctx, runner, stale, "the operator does not see its own writes to the resource:")).To(Succeed())
 })
 
-// slowWrites connects to an API server that takes longer for a write than the kit waits to see
-// whether an operator is at rest.
+// slowWrites connects to an API server whose writes take longer than the kit waits to see whether an operator is at
+// rest.
 type slowWrites struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

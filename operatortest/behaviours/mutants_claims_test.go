@@ -10,13 +10,13 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// Flaws in the order of what a watcher sees; the end is right.
+// Flaws in the order of what a watcher sees; the final state is right.
 const (
 	claimsFirst mutation = "says that its ConfigMap is there before it makes it"
 	claimsEarly mutation = "says that a gadget is ready when it has made its Deployment"
 )
 
-// waitsForPods is a sound operator of this kind.
+// waitsForPods is a sound operator that resembles these.
 const waitsForPods mutation = "says that a gadget is ready when its Deployment is available"
 
 // claimFirst writes the status before the ConfigMap.

@@ -17,17 +17,18 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// insuresOnce writes something else first at each start, so only a crash right after the very write that marks shows the flaw.
+// insuresOnce writes something else first at each start, so only a crash right after the write that sets the mark
+// shows the flaw.
 const insuresOnce mutation = "marks that it has insured the parcel before it does, and notes each of its starts"
 
 const (
 	// insuredAnnotation is where insureOnce marks that the parcel is insured.
 	insuredAnnotation = "test.example.com/insured"
-	// startAnnotation is where it notes each start.
+	// startAnnotation is where insureOnce records each start.
 	startAnnotation = "test.example.com/start"
 )
 
-// withoutStarts lets ends be compared although every start leaves a note.
+// withoutStarts removes the annotation, so that final states can be compared although they differ by it.
 func withoutStarts(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
 	delete(annotations, startAnnotation)
@@ -71,7 +72,7 @@ func (r *gadgetReconciler) noteStart(ctx context.Context, gadget *unstructured.U
 	return errors.Join(err, r.Patch(ctx, note, client.MergeFrom(before)))
 }
 
-// insure changes what is outside in one call that the kit can't come between.
+// insure changes the external system in a single call, which the kit can't interrupt.
 func (w *warehouse) insure(gadget *unstructured.Unstructured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// Flaws that show when a whole namespace is deleted, or an unfinished gadget.
+// Flaws that show when a whole namespace or an unfinished gadget is deleted.
 const (
 	repairsLast mutation = "repairs its ConfigMap before it takes its finalizer off"
 	readsLast   mutation = "needs its ConfigMap to clean up"
@@ -21,7 +21,7 @@ const (
 	resurrects  mutation = "adds its finalizer by an apply of the whole gadget"
 )
 
-// beforeCleanup does what comes before the parcel is removed. It tells whether that is left out.
+// beforeCleanup does what precedes the removal of the parcel. It reports whether that removal is left out.
 func (r *gadgetReconciler) beforeCleanup(ctx context.Context, gadget *unstructured.Unstructured) (leftOut bool, err error) {
 	switch r.flaw {
 	case repairsLast:
@@ -52,7 +52,7 @@ func (r *gadgetReconciler) resurrect(ctx context.Context, gadget *unstructured.U
 		applied.SetName(gadget.GetName())
 		applied.Object["spec"] = gadget.Object["spec"]
 		controllerutil.AddFinalizer(applied, gadgetFinalizer)
-		// The UID of the gadget would keep this from making another one.
+		// With the gadget's UID, this could not create another gadget.
 		if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("gadget-operator"), client.ForceOwnership); err != nil {
 			return err
 		}

@@ -7,20 +7,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Flaws that show when a write of a former leader arrives late. A sound operator that patches without a resourceVersion
-// notices such a write, and repairs what it did: that is patchesByName.
+// Flaws that show when a former leader's write arrives late. A sound operator that patches without a resourceVersion
+// notices such a write, and repairs what it did: see patchesByName.
 const (
 	trustsMemory  mutation = "patches without a resourceVersion, and remembers for which generation it has written its ConfigMap"
 	patchesStatus mutation = "patches its status without a resourceVersion, and looks at a gadget only when its generation changes"
 )
 
-// hasWritten tells whether it was called for this generation of a gadget before.
+// hasWritten reports whether it was called before for this generation of a gadget.
 func (r *gadgetReconciler) hasWritten(gadget *unstructured.Unstructured) bool {
 	_, again := r.memory.LoadOrStore([2]any{gadget.GetUID(), gadget.GetGeneration()}, true)
 	return again
 }
 
-// watchedChanges are the changes of a gadget that reach the reconciler.
+// watchedChanges returns the changes of a gadget that reach the reconciler.
 func watchedChanges(flaw mutation) []builder.ForOption {
 	if flaw != patchesStatus {
 		return nil

@@ -18,16 +18,16 @@ import (
 // generatesTwice looks for its ConfigMap in the cache.
 const generatesTwice mutation = "gives its ConfigMap a generated name, and makes another one as long as it does not see the first"
 
-// Sound operators like this one.
+// Sound operators that resemble this one.
 const (
 	generatesName mutation = "gives its ConfigMap a generated name, and asks the API server whether it has one"
 	generatesTwo  mutation = "has two ConfigMaps of generated names, which it tells apart by a label"
 )
 
-// partLabel tells the ConfigMaps of generatesTwo apart.
+// partLabel distinguishes the ConfigMaps of generatesTwo.
 const partLabel = "test.example.com/part"
 
-// generated adapts the description of the reference operator to these.
+// generated adapts the reference operator's description to these.
 func generated(mutation mutation, operator operatortest.Operator) operatortest.Operator {
 	switch mutation {
 	case generatesName, generatesTwice, generatesTwo:
@@ -45,7 +45,7 @@ func generated(mutation mutation, operator operatortest.Operator) operatortest.O
 	return operator
 }
 
-// generate looks after ConfigMaps of generated names.
+// generate maintains ConfigMaps with generated names.
 func (r *gadgetReconciler) generate(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

@@ -19,15 +19,15 @@ const (
 	watchesForEach mutation = "opens a watch for each gadget, and never closes it"
 )
 
-// Sound operators of this kind.
+// Sound operators that resemble these.
 const (
 	keepsLast     mutation = "keeps a copy of the gadget that it has seen last"
 	startsWorkers mutation = "starts a goroutine for each of the first three gadgets"
 )
 
-// hoard is what operators of these kinds need.
+// hoard contains what these operators need.
 type hoard struct {
-	ended   context.Context // that of the process
+	ended   context.Context // the context of the process
 	watcher client.WithWatch
 	mu      sync.Mutex
 	workers int

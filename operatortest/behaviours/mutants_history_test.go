@@ -21,7 +21,7 @@ const (
 	replacesChanged mutation = "replaces its ConfigMap if the size has changed"
 )
 
-// keepDirectly looks after the ConfigMap with such a flaw.
+// keepDirectly maintains the ConfigMap with such a flaw.
 func (r *gadgetReconciler) keepDirectly(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (r *gadgetReconciler) keepDirectly(ctx context.Context, gadget *unstructure
 	switch owned := metav1.IsControlledBy(found, gadget); {
 	case !owned:
 	case r.flaw == replacesChanged && found.Data["size"] != desiredConfigMap(gadget).Data["size"], r.flaw == startsOver && halfDone:
-		return client.IgnoreNotFound(r.Delete(ctx, found, client.Preconditions{UID: &found.UID})) // its end is a reason to look again
+		return client.IgnoreNotFound(r.Delete(ctx, found, client.Preconditions{UID: &found.UID})) // its deletion triggers another reconcile
 	case r.flaw == blanksFirst && halfDone:
 		blank := found.DeepCopy()
 		blank.Data["size"] = ""

@@ -20,7 +20,7 @@ import (
 // servesWidgets is a sound operator of two kinds.
 const servesWidgets mutation = "keeps a ConfigMap for each Widget, too, and one of a Widget's is what its gadgets need"
 
-// makesRole is a sound operator whose resources have a namespace, and a child has none. leaksRole is one with a flaw.
+// makesRole is a sound operator whose resources are namespaced, with a child that is not. leaksRole has a flaw.
 const (
 	makesRole mutation = "makes a ClusterRole for each gadget, and deletes it with its finalizer"
 	leaksRole mutation = "makes a ClusterRole for each gadget, and leaves it to the garbage collector"
@@ -51,13 +51,13 @@ func (r *gadgetReconciler) makeRole(ctx context.Context, gadget *unstructured.Un
 	return r.keepConfigMap(ctx, gadget)
 }
 
-// widgetName is the Widget that each gadget needs.
+// widgetName is the name of the Widget that each gadget needs.
 const widgetName = "palette"
 
-// widgetOperator describes it. The Widget is there before the sample is.
+// widgetOperator describes that operator. The Widget exists before the sample.
 func widgetOperator(operator operatortest.Operator) operatortest.Operator {
 	operator.Roles = []string{"testdata/gadget/role-widgets.yaml"}
-	operator.MaxWrites++ // the Widget's ConfigMap
+	operator.MaxWrites++ // for the Widget's ConfigMap
 	operator.Prepare = func(ctx context.Context, writer client.Client, namespace string) error {
 		widget := newWidget()
 		widget.SetNamespace(namespace)

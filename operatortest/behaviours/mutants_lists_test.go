@@ -16,7 +16,7 @@ const (
 	ownsTemplate mutation = "sends the whole template of its pods"
 )
 
-// Sound operators of this kind.
+// Sound operators that resemble these.
 const (
 	mergesEnv  mutation = "sets its own variable of a container by its name"
 	appliesAll mutation = "applies its Deployment on the server's side"
@@ -30,7 +30,7 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-// sharesLists declares a spec that tries an operator which shares lists with others.
+// sharesLists declares a spec that tries an operator that shares lists with others.
 func sharesLists(text string, sound mutation, change func(*operatortest.Operator)) {
 	pooledIt("an operator that shares lists is not caught for it: "+text, func(ctx context.Context, g Gomega) {
 		operator := gadgetOperator(sound)

@@ -20,7 +20,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// Flaws of an operator whose writes are refused, or that lacks what its spec names.
+// Flaws of an operator whose writes are refused, or whose spec names something that is missing.
 const (
 	saysNothing   mutation = "tries again what is refused, and reports nothing"
 	claimsRefused mutation = "says that a gadget is met whose ConfigMap was refused"
@@ -34,7 +34,7 @@ const (
 	hidesMissing  mutation = "waits for a Secret, and reports nothing"
 )
 
-// Sound operators of this kind.
+// Sound operators that resemble these.
 const (
 	warnsOnly   mutation = "reports a refused ConfigMap by a Warning event only"
 	runsPods    mutation = "waits for its pods"
@@ -42,7 +42,7 @@ const (
 	makesNamed  mutation = "gives its ConfigMap the name of a Secret that it does not need"
 )
 
-// misoperated adapts the description of the reference operator to these.
+// misoperated adapts the reference operator's description to these.
 func misoperated(mutation mutation, operator operatortest.Operator) operatortest.Operator {
 	switch mutation {
 	case runsPods, claimsPods, countsPods, condemns:
@@ -64,7 +64,8 @@ func misoperated(mutation mutation, operator operatortest.Operator) operatortest
 	return operator
 }
 
-// reportRefused reports that the API server refuses a child, and has it tried again. In a namespace that goes there is nothing to report.
+// reportRefused reports that the API server refuses a child, and makes the operator retry. In a terminating
+// namespace, there is nothing to report.
 func (r *gadgetReconciler) reportRefused(ctx context.Context, gadget *unstructured.Unstructured, refused error) error {
 	if !apierrors.IsForbidden(refused) && !apierrors.IsInvalid(refused) || r.flaw == saysNothing {
 		return refused
@@ -109,7 +110,7 @@ func (r *gadgetReconciler) leaveFormer(ctx context.Context, gadget *unstructured
 	return r.writeStatus(ctx, gadget, refusal)
 }
 
-// awaitPods is for a gadget whose Deployment is there.
+// awaitPods is for a gadget whose Deployment exists.
 func (r *gadgetReconciler) awaitPods(ctx context.Context, gadget *unstructured.Unstructured) error {
 	deployment := &appsv1.Deployment{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(gadget), deployment); err != nil {
@@ -136,7 +137,7 @@ func (r *gadgetReconciler) awaitPods(ctx context.Context, gadget *unstructured.U
 	return errors.Join(r.writeStatus(ctx, gadget, "no pod runs"), errors.New("no pod runs"))
 }
 
-// awaitSecret makes nothing as long as there is no Secret of the name in the spec.
+// awaitSecret creates nothing until the Secret named in the spec exists.
 func (r *gadgetReconciler) awaitSecret(ctx context.Context, gadget *unstructured.Unstructured) error {
 	err := r.Get(ctx, client.ObjectKeyFromObject(desiredConfigMap(gadget)), &corev1.Secret{})
 	if apierrors.IsNotFound(err) && r.flaw == needsSecret {
@@ -161,7 +162,8 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-// They look again by backoff only, which takes longer in other trials than a broken operator is waited for.
+// These operators retry only with backoff, which in other trials takes longer than the kit waits for a broken
+// operator.
 func catchesInTrial(flaw mutation, id, message string) {
 	pooledIt("catches an operator that "+string(flaw), func(ctx context.Context, g Gomega) {
 		runner, err := trial.NewRunner(ctx, mutant{flaw: flaw}.operator(), cluster)

@@ -13,16 +13,16 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// Flaws that show only where there is a second resource.
+// Flaws that show only if there is a second resource.
 const (
 	sharesSelector mutation = "gives the pods of all gadgets the same labels"
 	cleansAll      mutation = "deletes the ConfigMaps of all gadgets when one is deleted"
 )
 
-// selectsOwn is a sound operator like the first.
+// selectsOwn is a sound operator that resembles the first.
 const selectsOwn mutation = "gives the pods of each gadget labels of their own"
 
-// deployingOperator describes those that make a Deployment, too.
+// deployingOperator describes the operators that also create a Deployment.
 func deployingOperator(operator operatortest.Operator) operatortest.Operator {
 	operator.Roles = []string{"testdata/gadget/role-deployments.yaml"}
 	operator.Children = append(operator.Children, operatortest.Child{Kind: appsv1.SchemeGroupVersion.WithKind("Deployment")})

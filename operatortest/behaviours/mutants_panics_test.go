@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// Flaws that end a process, or a reconcile in the middle.
+// Flaws that end a process, or abort a reconcile.
 const (
 	panicsOnce  mutation = "panics in its first reconcile, which controller-runtime recovers"
 	panicsAside mutation = "panics in a goroutine of its own, which client-go hands on"
@@ -20,7 +20,7 @@ const (
 	printsPanic mutation = "is a process that prints a panic, and goes on"
 )
 
-// recoversItself is a sound operator like these.
+// recoversItself is a sound operator that resembles these.
 const recoversItself mutation = "recovers a panic of its own making, and speaks of it"
 
 func (r *gadgetReconciler) panicOnce(ctx context.Context, gadget *unstructured.Unstructured) error {
@@ -50,7 +50,7 @@ func (r *gadgetReconciler) recoverItself(ctx context.Context, gadget *unstructur
 	return r.alsoMake(ctx, gadget, nil)
 }
 
-// printPanic prints what apimachinery does, as a process would to its standard error.
+// printPanic prints what apimachinery prints, as a process would on its standard error.
 func printPanic(options operatortest.RunOptions) error {
 	file, err := os.CreateTemp("", "gadget-*.log")
 	if err != nil {

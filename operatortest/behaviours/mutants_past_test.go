@@ -19,7 +19,7 @@ const (
 	cleansOwn mutation = "deletes the very ConfigMap that it knows of a deleted gadget"
 )
 
-// deleteOwned deletes the ConfigMap of a gadget that is being deleted, if it is the one in the cache.
+// deleteOwned deletes the ConfigMap of a gadget that is being deleted, if it is the ConfigMap in the cache.
 func (r *gadgetReconciler) deleteOwned(ctx context.Context, gadget *unstructured.Unstructured) error {
 	found := &corev1.ConfigMap{}
 	err := r.Get(ctx, client.ObjectKeyFromObject(desiredConfigMap(gadget)), found)
@@ -28,7 +28,7 @@ func (r *gadgetReconciler) deleteOwned(ctx context.Context, gadget *unstructured
 	}
 	err = r.Delete(ctx, found, client.Preconditions{UID: &found.UID})
 	if apierrors.IsConflict(err) {
-		return nil // it is gone, and another one has its name
+		return nil // it is gone, and another object has its name
 	}
 	return client.IgnoreNotFound(err)
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// Flaws in requests that the API server refuses, so that nothing of them is left to see.
+// Flaws in requests that the API server refuses, so that they leave no trace in the final state.
 const (
 	retriesStale mutation = "tries a write that was refused again with the same resourceVersion"
 	sendsInvalid mutation = "sends what the API server refuses as invalid, and then something else"

@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// Flaws of an operator among others.
+// Flaws that disturb other operators.
 const (
 	readsSecrets  mutation = "reads something that its role does not allow"
 	ignoresLease  mutation = "runs without leader election"
@@ -22,7 +22,7 @@ const (
 	givesUp       mutation = "cancels its requests when it is told to end"
 )
 
-// neverBlocks is a sound operator like the reference one, which needs a permission less.
+// neverBlocks is a sound operator like the reference operator that needs one permission less.
 const neverBlocks mutation = "lets its owner go before its children"
 
 var _ = DescribeTable("an operator that is no good neighbour is caught", expectCaught,
@@ -68,10 +68,10 @@ var _ = It("an operator that says it works off its queue, and does not, is caugh
 	expectReport(ctx, shutdown, operator, "expected what was in the queue when the operator was told to end to be worked off")
 })
 
-// leaveRunning is what an operator does not wait for.
+// leaveRunning is a goroutine for which the operator does not wait.
 func leaveRunning() { select {} }
 
-// runFlawed runs the reference operator, and what is wrong with it as a process.
+// runFlawed runs the reference operator with a flaw in its process.
 func runFlawed(ctx context.Context, config *rest.Config, options operatortest.RunOptions, stock *warehouse, mutation mutation) error {
 	switch mutation {
 	case ignoresLease:
@@ -100,7 +100,7 @@ func runFlawed(ctx context.Context, config *rest.Config, options operatortest.Ru
 	return runGadgets(ctx, config, options, stock, mutation)
 }
 
-// runTwice ignores that the lease was lost, and works on without one.
+// runTwice ignores that the Lease was lost, and continues to work without one.
 func runTwice(ctx context.Context, config *rest.Config, options operatortest.RunOptions, stock *warehouse) error {
 	if err := runGadgets(ctx, config, options, stock, ""); err == nil {
 		return nil
@@ -109,7 +109,7 @@ func runTwice(ctx context.Context, config *rest.Config, options operatortest.Run
 	return runGadgets(ctx, config, options, stock, "")
 }
 
-// late is done a while after the context is, too late for the kit.
+// late returns a context that ends a while after ctx, too late for the kit.
 func late(ctx context.Context) context.Context {
 	later, end := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() { time.AfterFunc(catchTimeout+time.Second, end) })

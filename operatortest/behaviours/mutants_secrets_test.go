@@ -30,19 +30,19 @@ const (
 	printsSecret     mutation = "is a process that prints its password"
 )
 
-// copiesSecret is a sound operator like these.
+// copiesSecret is a sound operator that resembles these.
 const copiesSecret mutation = "puts its password into another Secret, too, and its host name everywhere"
 
 const (
-	// password has what is quoted in JSON and in a log.
+	// password contains characters that JSON and logs quote.
 	password = `Tr0ub4dor "and" 3`
 	hostname = "gadgets.example.com"
 )
 
-// printed is the file to which the flawed process prints, by namespace.
+// printed is the file to which a flawed operator prints, by namespace.
 var printed sync.Map
 
-// confidingOperator describes those that keep a password.
+// confidingOperator describes the operators that keep a password.
 func confidingOperator(flaw mutation, operator operatortest.Operator) operatortest.Operator {
 	operator.Roles = []string{"testdata/gadget/role-secrets.yaml"}
 	operator.Children = append(operator.Children, operatortest.Child{Kind: corev1.SchemeGroupVersion.WithKind("Secret")})
@@ -75,7 +75,7 @@ func (r *gadgetReconciler) keepPassword(ctx context.Context, gadget *unstructure
 	return errors.Join(r.disclose(ctx, gadget, secret), r.keepConfigMap(ctx, gadget))
 }
 
-// disclose tells others of a Secret, each flaw in its way.
+// disclose reveals a Secret, in each flaw's own way.
 func (r *gadgetReconciler) disclose(ctx context.Context, gadget *unstructured.Unstructured, secret *corev1.Secret) error {
 	switch r.flaw {
 	case logsSecret:

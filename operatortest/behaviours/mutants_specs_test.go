@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// Flaws of an operator whose spec changes.
+// Flaws that show when the spec changes.
 const (
 	actsOnCreate  mutation = "never changes a ConfigMap that it has made"
 	ignoresColour mutation = "does nothing with the colour"

@@ -13,11 +13,11 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// catchTimeout bounds the waits for what a broken operator never does. A sound
-// reference operator needs less than a second on an idle machine; a busy one gets more, see BeforeSuite.
+// catchTimeout bounds the waits for what a broken operator never does. The sound reference operator needs less than a
+// second on an idle machine; on a busy one, BeforeSuite gives it more.
 var catchTimeout = 5 * time.Second
 
-// mutant is an operator with a flaw, the behaviour that it lacks, and a part of what the kit says then.
+// mutant is an operator with a flaw, the behaviour that it lacks, and a part of the report that the kit must give.
 type mutant struct {
 	lacking behaviour
 	flaw    mutation
@@ -54,7 +54,7 @@ type twin struct {
 	behaviours []behaviour
 }
 
-// accepts declares a spec that tries sound operators, and fails for those that are caught.
+// accepts declares a spec that tries sound operators, and fails for those that are reported.
 func accepts(kind string, operators ...twin) {
 	tries := make([]func(context.Context) error, len(operators))
 	for i, each := range operators {
@@ -75,19 +75,19 @@ func accepts(kind string, operators ...twin) {
 	inPool("accepts every operator that "+kind, tries...)
 }
 
-// expectCaught is for an operator that must be tried alone, for it disturbs the whole process.
+// expectCaught is for an operator that must be tried alone, because it disturbs the whole process.
 func expectCaught(ctx context.Context, lacking behaviour, mutation mutation, report string) {
 	GinkgoHelper()
 	expectReport(ctx, lacking, mutant{flaw: mutation}.operator(), report)
 }
 
-// expectReport tries a behaviour on an operator, and expects a report that names the behaviour and says what is wrong.
+// expectReport tries a behaviour on an operator, and expects a report that names the behaviour and what is wrong.
 func expectReport(ctx context.Context, lacking behaviour, operator operatortest.Operator, report string) {
 	GinkgoHelper()
 	Expect(tryReport(ctx, lacking, operator, report)).To(Succeed())
 }
 
-// tryReport fails when there is no such report.
+// tryReport returns an error if there is no such report.
 func tryReport(ctx context.Context, lacking behaviour, operator operatortest.Operator, report string) error {
 	runner, err := trial.NewRunner(ctx, operator, cluster)
 	if err != nil {
@@ -114,7 +114,7 @@ func tryReportIn(ctx context.Context, runner *trial.Runner, lacking behaviour, r
 	return nil
 }
 
-// Flaws of the simple life.
+// Flaws in the simple life of a resource.
 const (
 	forgetsGeneration mutation = "writes no observedGeneration, neither into its condition nor beside it"
 	writesAlways      mutation = "writes the status in every reconcile"

@@ -40,7 +40,8 @@ var _ = It("catches every operator that remembers the past, by as few steps as p
 	}
 })
 
-// transit tries the transitions of an operator with a flaw. What is drawn at random, and so what is found, is the same in each run.
+// transit tries the transitions of an operator with a flaw. The random choices, and so the results, are the same in
+// each run.
 func transit(ctx context.Context, mutation mutation) error {
 	operator := gadgetOperator(mutation)
 	operator.Timeout, operator.Seed = catchTimeout, 4
@@ -49,11 +50,11 @@ func transit(ctx context.Context, mutation mutation) error {
 		return err
 	}
 	defer runner.Close()
-	runner.ShrinkTime = 5 * time.Minute // a busy machine needs more than users wait for
+	runner.ShrinkTime = 5 * time.Minute // a busy machine needs more time than users would wait
 	return transitions.try(ctx, runner)
 }
 
-// stepsOf are the numbered lines of a report.
+// stepsOf returns the numbered lines of a report.
 func stepsOf(report string) []string {
 	var steps []string
 	for line := range strings.Lines(report) {

@@ -20,7 +20,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// Flaws in what Normalize hides, in objects that nobody declared, and in other namespaces.
+// Flaws in what Normalize hides, in undeclared objects, and in other namespaces.
 const (
 	keepsToken      mutation = "puts a token into its ConfigMap, and never looks at it again"
 	leaksSecret     mutation = "makes a Secret for each gadget, and forgets it"
@@ -29,7 +29,7 @@ const (
 	takesBack       mutation = "reaches the right state after a change of the spec, and leaves it again"
 )
 
-// Sound operators of this kind.
+// Sound operators that resemble these.
 const (
 	restoresToken  mutation = "puts a token into its ConfigMap, and back when it is changed"
 	declaresSecret mutation = "makes a Secret that it declares"
@@ -40,7 +40,7 @@ const (
 	hasPhase         mutation = "says by a phase whether the spec is met, and has no conditions"
 )
 
-// secretiveOperator adapts the description of the reference operator to these.
+// secretiveOperator adapts the reference operator's description to these.
 func secretiveOperator(mutation mutation, operator operatortest.Operator) operatortest.Operator {
 	switch mutation {
 	case keepsToken, restoresToken:
@@ -72,7 +72,7 @@ func secretiveOperator(mutation mutation, operator operatortest.Operator) operat
 	return operator
 }
 
-// setPhase puts a phase in place of the conditions. It tells of the generation that it is about.
+// setPhase sets a phase instead of the conditions, with the generation that it is about.
 func setPhase(gadget *unstructured.Unstructured, conditions []metav1.Condition) {
 	phase := "Refused"
 	if meta.IsStatusConditionTrue(conditions, "Ready") {
@@ -81,7 +81,7 @@ func setPhase(gadget *unstructured.Unstructured, conditions []metav1.Condition) 
 	gadget.Object["status"] = map[string]any{"phase": phase, "observedGeneration": gadget.GetGeneration()}
 }
 
-// isSettled is how a suite tells the kit what such a phase means.
+// isSettled tells the kit what such a phase means, as a suite would.
 func isSettled(gadget *unstructured.Unstructured) error {
 	phase, _, _ := unstructured.NestedString(gadget.Object, "status", "phase")
 	if phase != "Settled" || observedGeneration(gadget) != gadget.GetGeneration() {
@@ -95,7 +95,7 @@ func observedGeneration(gadget *unstructured.Unstructured) int64 {
 	return observed
 }
 
-// takeBack reaches the right state after a change of the spec, and leaves it again a moment later.
+// takeBack reaches the right state after a change of the spec, and leaves it a moment later.
 func (r *gadgetReconciler) takeBack(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if _, done := r.memory.Load(gadget.GetGeneration()); done {
 		return nil
@@ -106,12 +106,12 @@ func (r *gadgetReconciler) takeBack(ctx context.Context, gadget *unstructured.Un
 	r.memory.Store(gadget.GetGeneration(), true)
 	time.AfterFunc(trial.Quiet/2, func() {
 		faded := client.RawPatch(types.MergePatchType, []byte(`{"data":{"size":"0"}}`))
-		_ = r.Patch(context.WithoutCancel(ctx), desiredConfigMap(gadget), faded) // after the trial it fails
+		_ = r.Patch(context.WithoutCancel(ctx), desiredConfigMap(gadget), faded) // it fails after the trial
 	})
 	return nil
 }
 
-// tokenOf is a token that differs for each gadget.
+// tokenOf returns a token that differs for each gadget.
 func tokenOf(gadget *unstructured.Unstructured) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(gadget.GetUID())))
 }
@@ -135,7 +135,7 @@ func (r *gadgetReconciler) declareSecret(ctx context.Context, gadget *unstructur
 	return r.alsoMake(ctx, gadget, newSecret(gadget))
 }
 
-// newSecret is a Secret that the gadget owns.
+// newSecret returns a Secret owned by the gadget.
 func newSecret(gadget *unstructured.Unstructured) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: gadget.GetNamespace(), Name: gadget.GetName(),
@@ -143,7 +143,7 @@ func newSecret(gadget *unstructured.Unstructured) *corev1.Secret {
 	}}
 }
 
-// alsoMake does what the reference operator does, after it has made another object.
+// alsoMake creates another object, and then does what the reference operator does.
 func (r *gadgetReconciler) alsoMake(ctx context.Context, gadget *unstructured.Unstructured, object *corev1.Secret) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// A namespace that is deleted takes all that is in it along, in no particular order: the resource, its children, the Secret that
+// Deleting a namespace deletes everything in it, in no particular order: the resource, its children, the Secret that
 // the resource names, Roles. Nothing can be created in it any more (403, NamespaceTerminating).
 var namespaceDeletion = behaviour{
 	name:    "namespace",
@@ -22,7 +22,8 @@ var namespaceDeletion = behaviour{
 	},
 }
 
-// deleteNamespace has the children deleted first: the order that is hardest on an operator. Kubernetes' own differs each time.
+// deleteNamespace deletes the children first, which is the hardest order for an operator. Kubernetes' own order
+// differs every time.
 func deleteNamespace(ctx context.Context, t *trial.Trial) error {
 	if err := t.GrantOutside(ctx); err != nil {
 		return err
@@ -39,7 +40,7 @@ func deleteNamespace(ctx context.Context, t *trial.Trial) error {
 		return err
 	}
 	for _, child := range children {
-		if err := client.IgnoreNotFound(t.Delete(ctx, child)); err != nil { // Kubernetes may have been quicker
+		if err := client.IgnoreNotFound(t.Delete(ctx, child)); err != nil { // Kubernetes may have been faster
 			return err
 		}
 	}

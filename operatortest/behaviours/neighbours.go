@@ -48,14 +48,14 @@ var neighbours = behaviour{
 	},
 }
 
-// secondResource is one beside the sample, with another name and spec.
+// secondResource returns a resource beside the sample, with another name and spec.
 func secondResource(runner *trial.Runner, spec map[string]any) *unstructured.Unstructured {
 	made := runner.Resource(spec)
 	made.SetName(runner.Sample.GetName() + "-2")
 	return made
 }
 
-// namedApart returns an error if children of the two resources have the same name: nothing could keep them apart.
+// namedApart returns an error if children of the two resources have the same name: no operator could keep them apart.
 func namedApart(runner *trial.Runner, spec map[string]any) error {
 	for _, declared := range runner.Operator.Children {
 		name := declared.NameFor(runner.Sample)
@@ -78,7 +78,7 @@ func tryNeighbours(ctx context.Context, t *trial.Trial, spec map[string]any, fir
 	}
 	both := maps.Clone(first)
 	maps.Copy(both, second)
-	delete(both, state.External) // only the operator's suite knows how to join the two
+	delete(both, state.External) // only the operator's suite could merge the two
 	alike := func(ctx context.Context) error {
 		found, err := t.State(ctx)
 		if err != nil {
@@ -132,7 +132,7 @@ func childrenOf(ctx context.Context, t *trial.Trial, resource *unstructured.Unst
 	return children, nil
 }
 
-// stillThere returns an error unless the children are the same objects as before.
+// stillThere returns an error unless the children are still the same objects.
 func stillThere(ctx context.Context, t *trial.Trial, children []*unstructured.Unstructured) error {
 	for _, child := range children {
 		uid := child.GetUID()
@@ -147,7 +147,7 @@ func stillThere(ctx context.Context, t *trial.Trial, children []*unstructured.Un
 	return nil
 }
 
-// apart returns an error if a selector in one of the children selects pods of the others.
+// apart returns an error if a selector in one of the children selects the others' pods.
 func apart(children, others []*unstructured.Unstructured) error {
 	for _, child := range children {
 		selector, err := podSelector(child)
@@ -164,11 +164,11 @@ func apart(children, others []*unstructured.Unstructured) error {
 	return nil
 }
 
-// podSelector selects nothing if the object has no selector of pods.
+// podSelector returns a selector that selects nothing if the object has no pod selector.
 func podSelector(object *unstructured.Unstructured) (labels.Selector, error) {
 	for _, field := range []string{"selector", "podSelector"} { // the latter is a NetworkPolicy's
 		content, found, _ := unstructured.NestedMap(object.Object, "spec", field)
-		if !found || object.GetKind() == "PersistentVolumeClaim" { // that selects volumes
+		if !found || object.GetKind() == "PersistentVolumeClaim" { // its selector selects volumes
 			continue
 		}
 		if object.GetKind() == "Service" || object.GetKind() == "ReplicationController" {
@@ -187,7 +187,7 @@ func podSelector(object *unstructured.Unstructured) (labels.Selector, error) {
 	return labels.Nothing(), nil
 }
 
-// podLabels are those of the pods that come from the object, and nil if none do.
+// podLabels returns the labels of the pods that come from the object, or nil if none do.
 func podLabels(object *unstructured.Unstructured) labels.Set {
 	if object.GetKind() == "Pod" {
 		return object.GetLabels()
@@ -201,5 +201,5 @@ func podLabels(object *unstructured.Unstructured) labels.Set {
 	return nil
 }
 
-// podTemplates is where objects have a template of pods: the latter in a CronJob.
+// podTemplates are the paths of pod templates; the second one is a CronJob's.
 var podTemplates = [][]string{{"spec", "template"}, {"spec", "jobTemplate", "spec", "template"}}

@@ -8,7 +8,7 @@ import (
 	"example.com/operator-workshop/operatortest/report"
 )
 
-// The flaw of such an operator shows in each life of a resource, whatever disturbs it.
+// This operator's flaw shows in every life of a resource, disturbed or not.
 var _ = pooledIt("a flaw of a change that nothing disturbs is reported once", func(ctx context.Context, g Gomega) {
 	operator := gadgetOperator(leaksRenamed)
 	operator.Timeout, operator.Seed = catchTimeout, 4

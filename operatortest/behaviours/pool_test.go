@@ -10,16 +10,16 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// sideBySide is how many operators of the pool are tried at a time: each of them is mostly waited for.
+// sideBySide is how many operators of the pool are tried at a time: most of the time is spent waiting for them.
 const sideBySide = 10
 
-// pool tries the operators of several specs side by side. The first of these specs begins with those of all, so that no spec waits for
-// the slowest operator of another one. Other specs begin when the pool is at rest.
+// pool tries the operators of several specs in parallel. The first of these specs starts all of them, so that no spec
+// waits for another one's slowest operator. Other specs start when the pool is at rest.
 var pool struct {
 	attempts []*attempt
 	slots    chan struct{}
 	running  sync.WaitGroup
-	// ctx ends what is still tried when the suite ends.
+	// ctx cancels the remaining tries when the suite ends.
 	ctx    context.Context
 	cancel context.CancelFunc
 }
@@ -58,7 +58,7 @@ func inPool(text string, tries ...func(context.Context) error) {
 	})
 }
 
-// pooledIt declares a spec of the pool with expectations, which must be those of g.
+// pooledIt declares a spec of the pool with expectations, which must use g.
 func pooledIt(text string, body func(ctx context.Context, g Gomega)) bool { //nolint:unparam // for var _ =, as of Ginkgo's It
 	inPool(text, func(ctx context.Context) (err error) {
 		defer func() {
@@ -76,7 +76,7 @@ func pooledIt(text string, body func(ctx context.Context, g Gomega)) bool { //no
 	return true
 }
 
-// unexpected is what an expectation of a pooled spec found.
+// unexpected is the message of a failed expectation in a pooled spec.
 type unexpected string
 
 func (u unexpected) Error() string { return string(u) }

@@ -15,19 +15,19 @@ import (
 // rapidFlags guards rapid's settings, which are flags of the whole process.
 var rapidFlags sync.Mutex
 
-// runRapid draws random values for a property from a seed. If the property
-// fails, rapid repeats it with ever smaller values that make it fail too; the last
-// time it fails is the smallest one found, in about the time given. Other users of rapid keep their settings.
+// runRapid draws random values for a property from a seed. If the property fails, rapid repeats it with ever smaller
+// values that also make it fail, for about the given time; the last failure is the smallest one found. Other users of
+// rapid keep their settings.
 func runRapid(seed int64, shrinkTime time.Duration, property func(*rapid.T)) {
 	rapidFlags.Lock()
 	defer rapidFlags.Unlock()
-	if !flag.Parsed() { // outside of go test; rapid asks testing for -short
+	if !flag.Parsed() { // not in go test; rapid asks package testing for -short
 		testing.Init()
-		_ = flag.CommandLine.Parse(nil) // there is nothing that could be wrong
+		_ = flag.CommandLine.Parse(nil) // there is nothing to parse
 	}
 	for name, value := range map[string]string{
 		"rapid.seed":       strconv.FormatInt(seed, 10),
-		"rapid.checks":     "5", // with -short it runs a fifth of them
+		"rapid.checks":     "5", // with -short, rapid runs a fifth of them
 		"rapid.shrinktime": shrinkTime.String(),
 		"rapid.nofailfile": "true",
 		"rapid.failfile":   "",
@@ -37,20 +37,20 @@ func runRapid(seed int64, shrinkTime time.Duration, property func(*rapid.T)) {
 			continue
 		}
 		before := setting.Value.String()
-		defer func() { _ = setting.Value.Set(before) }() // it was valid
+		defer func() { _ = setting.Value.Set(before) }() // the old value was valid
 		if err := setting.Value.Set(value); err != nil {
 			panic(fmt.Sprintf("set the flag -%s: %v", name, err))
 		}
 	}
 	done := make(chan struct{})
-	go func() { // rapid ends the goroutine of a test that fails
+	go func() { // rapid ends the goroutine of a failing test
 		defer close(done)
 		rapid.Check(&silentTB{}, property)
 	}()
 	<-done
 }
 
-// silentTB discards what rapid reports to a test. The property knows it already.
+// silentTB discards what rapid reports to a test. The property has the information already.
 type silentTB struct{ failed bool }
 
 var _ rapid.TB = (*silentTB)(nil)

@@ -28,11 +28,12 @@ type Options struct {
 	Trial string
 	// Progress is called when a behaviour has ended, in the order of the list. Nil for nothing.
 	Progress func(report.Behaviour)
-	// Words replaces Go's names in the report by the user's, if the operator is not described in Go. Nil for Go.
+	// Words replaces Go names in the report with the user's, if the operator is not described in Go. Nil keeps Go
+	// names.
 	Words func(text string) string
 }
 
-// Names are the names of all behaviours, in the order in which a new operator best learns them.
+// Names returns the names of all behaviours, in the order in which a new operator should implement them.
 func Names() []string {
 	names := []string{schemaName}
 	for _, behaviour := range behaviours {
@@ -55,7 +56,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// reword puts the user's names into a part of the report.
+// reword replaces Go names in a part of the report with the user's.
 func (o Options) reword(behaviour *report.Behaviour) {
 	if o.Words == nil {
 		return
@@ -66,14 +67,14 @@ func (o Options) reword(behaviour *report.Behaviour) {
 	}
 }
 
-// behaviourOf is the behaviour in a trial's ID.
+// behaviourOf returns the behaviour in a trial's ID.
 func behaviourOf(id string) string {
 	behaviour, _, _ := strings.Cut(id, "/")
 	return behaviour
 }
 
-// Run tries an operator without Ginkgo. An error says that it could not be tried; the outcomes of the behaviours are in the
-// report.
+// Run tries an operator without Ginkgo. An error means that the operator could not be tried; the outcomes of the
+// behaviours are in the report.
 func Run(ctx context.Context, operator operatortest.Operator, cluster *testcluster.Cluster, options Options) (*report.Report, error) {
 	if err := options.Check(); err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func Run(ctx context.Context, operator operatortest.Operator, cluster *testclust
 	return made, nil
 }
 
-// runSelected tries behaviours side by side, and reports them in their order.
+// runSelected tries behaviours in parallel, and reports them in order.
 func runSelected(ctx context.Context, runner *trial.Runner, selected func(name string) bool, add func(report.Behaviour)) error {
 	running := newSession(trial.WithAll(context.Background()), runner)
 	defer running.end()
@@ -157,7 +158,7 @@ func runSelected(ctx context.Context, runner *trial.Runner, selected func(name s
 	return nil
 }
 
-// partsLeftOut are the parts of a behaviour that are left out, by what follows the slash.
+// partsLeftOut returns the parts of a behaviour that are left out, by what follows the slash.
 func partsLeftOut(operator operatortest.Operator, b behaviour) map[string]string {
 	parts := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(operator.LeftOut)) {

@@ -22,12 +22,11 @@ import (
 // fieldOwner is the name under which the kit applies definitions.
 const fieldOwner = client.FieldOwner("operatortest")
 
-// DescribeSchema generates the specs of the schema behaviour: the definitions are
-// sound, every sample is accepted, every invalid sample is refused for the reason it
-// names. Call it where Ginkgo allows a Describe; the suite must start the cluster in
-// its BeforeSuite.
+// DescribeSchema generates the specs of the schema behaviour: the definitions are sound, every sample is accepted,
+// and every invalid sample is refused for the reason that it names. Call it where Ginkgo allows a Describe; the suite
+// must start the cluster in its BeforeSuite.
 func DescribeSchema(operator operatortest.Operator, cluster *testcluster.Cluster) {
-	// The specs take turns in one namespace, for Kubernetes has much to do for each.
+	// The specs take turns in one namespace, because each namespace makes much work for Kubernetes.
 	ginkgo.Describe("the schema", ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 		checks := &schemaChecks{Cluster: cluster}
 		checks.cleanUp = func(object *unstructured.Unstructured) {
@@ -44,7 +43,7 @@ func DescribeSchema(operator operatortest.Operator, cluster *testcluster.Cluster
 type schemaChecks struct {
 	*testcluster.Cluster
 	namespace string
-	// cleanUp has an object removed after the check.
+	// cleanUp makes sure that an object is removed after the check.
 	cleanUp func(*unstructured.Unstructured)
 }
 
@@ -53,7 +52,7 @@ type schemaCheck struct {
 	try  func(context.Context) error
 }
 
-// of returns a check for each file, and a failing one where there is none.
+// of returns a check for each file, and a failing one if there is no file.
 func (c *schemaChecks) of(operator operatortest.Operator) []schemaCheck {
 	var checks []schemaCheck
 	add := func(verb, path string, try func(ctx context.Context, file string) error) {
@@ -83,8 +82,8 @@ func filesOf(path string) ([]string, error) {
 	return manifest.Files(path)
 }
 
-// checkDefinitions returns an error if a definition in the file holds a field
-// the API server does not know, or is not served, or has a schema that is not structural.
+// checkDefinitions returns an error if a definition in the file has a field unknown to the API server, is not served,
+// or has a schema that is not structural.
 func (c *schemaChecks) checkDefinitions(ctx context.Context, file string) error {
 	objects, err := manifest.Read(file)
 	if err != nil {
@@ -94,7 +93,7 @@ func (c *schemaChecks) checkDefinitions(ctx context.Context, file string) error 
 		if err := c.redirect(ctx, object); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		// Go types drop what they don't know, so only a raw object shows a misspelt field. Apply is always strict.
+		// Go types drop unknown fields, so only a raw object shows a misspelt field. Apply is always strict.
 		raw := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
 		if err := c.Admin.Apply(ctx, raw, fieldOwner, client.ForceOwnership, client.DryRunAll); err != nil {
 			return fmt.Errorf("%s: the API server refuses %s: %w", file, object.GetName(), err)
@@ -110,7 +109,8 @@ func (c *schemaChecks) checkDefinitions(ctx context.Context, file string) error 
 	return nil
 }
 
-// redirect gives a definition the address of the conversion webhook in the cluster, if it names one there. A Service beside that would be refused.
+// redirect gives a definition the address of the conversion webhook in the cluster, if it names one there. The API
+// server would refuse a Service beside that address.
 func (c *schemaChecks) redirect(ctx context.Context, object *unstructured.Unstructured) error {
 	path := []string{"spec", "conversion", "webhook", "clientConfig"}
 	if _, found, _ := unstructured.NestedMap(object.Object, path...); !found {
@@ -136,7 +136,7 @@ func checkConditions(definition *apiextensionsv1.CustomResourceDefinition) error
 		apiextensionsv1.NonStructuralSchema: apiextensionsv1.ConditionFalse,
 	}
 	found := map[apiextensionsv1.CustomResourceDefinitionConditionType]apiextensionsv1.CustomResourceDefinitionCondition{
-		// The API server leaves this condition out while it does not apply.
+		// The API server omits this condition while it does not apply.
 		apiextensionsv1.NonStructuralSchema: {Status: apiextensionsv1.ConditionFalse},
 	}
 	for _, condition := range definition.Status.Conditions {
@@ -150,7 +150,7 @@ func checkConditions(definition *apiextensionsv1.CustomResourceDefinition) error
 	return nil
 }
 
-// checkSample returns an error if an object in the file is refused, tried out or created.
+// checkSample returns an error if the API server refuses an object in the file, in a dry run or when it is created.
 func (c *schemaChecks) checkSample(ctx context.Context, file string) error {
 	objects, err := manifest.Read(file)
 	if err != nil {
@@ -170,9 +170,8 @@ func (c *schemaChecks) checkSample(ctx context.Context, file string) error {
 	return nil
 }
 
-// checkInvalidSample returns an error if the last object of the file is
-// accepted, or refused for another reason than the file names. The objects
-// before it are accepted; one of the same name is what the last one changes, so
+// checkInvalidSample returns an error if the last object of the file is accepted, or refused for another reason than
+// the file names. The objects before it are accepted; if one of them has the same name, the last one changes it, so
 // that a file can show a change that is refused.
 func (c *schemaChecks) checkInvalidSample(ctx context.Context, file string) error {
 	message, err := manifest.Refusal(file)
@@ -212,7 +211,7 @@ func (c *schemaChecks) checkInvalidSample(ctx context.Context, file string) erro
 	return nil
 }
 
-// identity tells objects of a file apart.
+// identity distinguishes the objects of a file.
 func identity(object *unstructured.Unstructured) string {
 	return object.GroupVersionKind().GroupKind().String() + "/" + object.GetName()
 }

@@ -16,7 +16,7 @@ var _ = Describe("a sound operator", func() {
 	}, cluster)
 })
 
-// These specs fail, which is what the next test looks for.
+// These specs fail on purpose; the next test checks that they do.
 var _ = Describe("a broken operator", Label(roleBroken), func() {
 	DescribeSchema(operatortest.Operator{
 		CRDs:           []string{"testdata/broken/crd", "testdata/crd"},
@@ -39,7 +39,7 @@ var _ = Describe("the schema specs", func() {
 			`testdata/broken/invalid/unnamed.yaml does not say why it is refused`,
 			`testdata/broken/empty holds no YAML file`,
 			`open testdata/absent: no such file or directory`,
-			`1 Passed | 7 Failed`, // the sound definition is all that passes
+			`1 Passed | 7 Failed`, // only the sound definition passes
 		} {
 			Expect(string(output)).To(ContainSubstring(report))
 		}

@@ -12,8 +12,8 @@ import (
 // shownDisclosures is how many findings a failure shows.
 const shownDisclosures = 10
 
-// secrets looks at the trials of all behaviours: an operator that is well behaved otherwise most likely discloses something when
-// an error comes. Its own trial is for when it is tried alone.
+// secrets looks at the trials of all behaviours: an operator that is otherwise well behaved most likely discloses
+// something when an error occurs. Its own trial is for when the behaviour is tried alone.
 var secrets = behaviour{
 	name:    "secrets",
 	promise: "keeps what is in Secrets out of its log, Events, status and all other objects",
@@ -57,5 +57,5 @@ func undisclosed(runner *trial.Runner) error {
 		strings.Join(found, "\n"), more, secretsPart+"KEY")
 }
 
-// secretsPart begins the parts of the behaviour that can be left out: keys of Secrets.
+// secretsPart is the prefix of the behaviour's parts that can be left out: keys of Secrets.
 const secretsPart = "secrets/"

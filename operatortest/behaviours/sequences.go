@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// sequences is how many sequences are tried, stepsPerSequence how many specs each may visit.
+	// sequences is how many sequences are tried; stepsPerSequence is how many specs each may visit.
 	sequences, stepsPerSequence = 8, 4
 	// drawnSpecs is how many specs they visit, besides the sample's.
 	drawnSpecs = 5
 )
 
-// sequence is a sequence of specs that one resource is given.
+// sequence is a sequence of specs given to one resource.
 type sequence struct {
 	specs []map[string]any
-	// hurried tells that only the first and the last are waited for.
+	// hurried means that the kit waits only for the first spec and the last.
 	hurried bool
 }
 
@@ -48,7 +48,7 @@ func (j sequence) String() string {
 	return text.String()
 }
 
-// oneLine is a name for the sequence: its specs in their order.
+// oneLine returns a name for the sequence: its specs, in order.
 func (j sequence) oneLine() string {
 	specs := make([]string, len(j.specs))
 	for i, spec := range j.specs {
@@ -57,43 +57,43 @@ func (j sequence) oneLine() string {
 	return strings.Join(specs, " → ")
 }
 
-// passes tells whether the next spec comes before anything could be made of this one.
+// passes reports whether the next spec follows before the operator could fulfil this one.
 func (j sequence) passes(i int) bool { return j.hurried && i > 0 && i < len(j.specs)-1 }
 
-// search is the search for a sequence whose end differs from that of a new resource.
+// search is the search for a sequence whose final state differs from a new resource's.
 type search struct {
 	*trial.Runner
 	known *specgen.Specs
 
 	mu sync.Mutex
-	// admitted holds what the API server says of a spec, results what became of a
-	// sequence, both by their texts; nil is a success.
+	// admitted contains what the API server says about a spec, results the outcome of a sequence, both by their
+	// texts; nil means success.
 	admitted, results map[string]error
-	// ends holds the final states of new resources, by their specs.
+	// ends contains the final states of new resources, by their specs.
 	ends map[string]state.Snapshot
-	// slowest is how long the slowest successful wait took; zero if none did.
+	// slowest is the duration of the slowest successful wait; zero if there was none.
 	slowest time.Duration
 }
 
-// errNoWay says that the API server refuses a change on the way.
+// errNoWay means that the API server refuses a change on the way.
 var errNoWay = errors.New("the API server refuses a change on the way")
 
 func newSearch(runner *trial.Runner, known *specgen.Specs) *search {
 	return &search{Runner: runner, known: known, admitted: map[string]error{}, results: map[string]error{}, ends: map[string]state.Snapshot{}}
 }
 
-// randomSeed is what everything random is drawn from.
+// randomSeed returns the seed of everything random.
 func randomSeed(operator operatortest.Operator) int64 { return cmp.Or(operator.Seed, 1) }
 
-// plan is what is drawn at random: the specs to visit, and sequences among them.
+// plan is what is drawn at random: the specs to visit, and sequences of them.
 type plan struct {
 	specs     []map[string]any
 	sequences []sequence
 }
 
-// draw lets rapid choose a plan. The same random bits give the same plan, and
-// with fewer of them set it has shorter sequences to specs that are more like the
-// sample's. As many bits are drawn for every plan, which makes shrinking quick.
+// draw lets rapid choose a plan. The same random bits give the same plan; with fewer bits set, it has shorter
+// sequences, of specs that are more like the sample's. The number of bits is the same for every plan, which makes
+// shrinking quick.
 func (s *search) draw(t *rapid.T) plan {
 	drawn := plan{specs: []map[string]any{s.known.Base}}
 	var visits [sequences][stepsPerSequence]int
@@ -130,7 +130,7 @@ func drawBelow(t *rapid.T, n int) int {
 	return number % n
 }
 
-// keepAdmitted drops the specs that the API server refuses, and what is then no change any more.
+// keepAdmitted drops the specs that the API server refuses, and those that are then no longer a change.
 func (s *search) keepAdmitted(ctx context.Context, drawn sequence) (sequence, error) {
 	sifted := sequence{}
 	for _, spec := range drawn.specs {
@@ -190,13 +190,13 @@ func (s *search) plan(ctx context.Context) ([]sequence, error) {
 
 func (j sequence) changes() bool { return len(j.specs) > 1 }
 
-// try tries a sequence, with all the time that the operator has.
+// try tries a sequence, with the operator's full timeout.
 func (s *search) try(ctx context.Context, sequence sequence) error {
 	ends := make([]state.Snapshot, len(sequence.specs))
 	for i, spec := range sequence.specs {
 		var err error
 		if ends[i], err = s.end(ctx, spec); err != nil {
-			return err // not a matter of what was before
+			return err // the earlier specs are not the reason
 		}
 	}
 	err := s.Try(ctx, sequence.oneLine(), func(ctx context.Context, t *trial.Trial) error {
@@ -210,7 +210,7 @@ func (s *search) try(ctx context.Context, sequence sequence) error {
 		}
 		return t.ConvergeTo(ctx, resource, ends[len(ends)-1], "the same end as that of a new resource with the last spec, for good")
 	})
-	if ctx.Err() == nil { // else it was cut short: another one failed, or time is up
+	if ctx.Err() == nil { // otherwise it was cut short: another one failed, or the time is up
 		s.record(sequence, err)
 	}
 	return err
@@ -222,7 +222,7 @@ func (s *search) record(sequence sequence, verdict error) {
 	s.results[sequence.String()] = verdict
 }
 
-// failed tells whether a sequence was tried and ended elsewhere.
+// failed reports whether a sequence was tried and ended in another state.
 func (s *search) failed(sequence sequence) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +230,7 @@ func (s *search) failed(sequence sequence) bool {
 	return err != nil && !errors.Is(err, errNoWay)
 }
 
-// arrived tells whether a sequence was tried and ended as it should.
+// arrived reports whether a sequence was tried and ended in the right state.
 func (s *search) arrived(sequence sequence) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +238,7 @@ func (s *search) arrived(sequence sequence) bool {
 	return judged && err == nil
 }
 
-// end is the final state of a new resource with a spec.
+// end returns the final state of a new resource with a spec.
 func (s *search) end(ctx context.Context, spec map[string]any) (state.Snapshot, error) {
 	found, err := s.FreshOf(ctx, s.known, spec)
 	if err != nil {
@@ -250,8 +250,8 @@ func (s *search) end(ctx context.Context, spec map[string]any) (state.Snapshot, 
 	return found, nil
 }
 
-// follow gives a resource one spec after the other, and expects the end that a
-// new resource of each has. The limit bounds each wait, if it is not zero.
+// follow gives a resource one spec after the other, and after each expects a new resource's final state. limit bounds
+// each wait, unless it is zero.
 func (s *search) follow(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, sequence sequence, ends []state.Snapshot, limit time.Duration) error {
 	if err := t.Create(ctx, resource); err != nil {
 		return err
@@ -281,14 +281,14 @@ func (s *search) follow(ctx context.Context, t *trial.Trial, resource *unstructu
 	return nil
 }
 
-// took notes how long a successful wait was.
+// took records the duration of a successful wait.
 func (s *search) took(duration time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.slowest = max(s.slowest, duration)
 }
 
-// within bounds what a function waits for, if the bound is not zero.
+// within limits the time that wait may take, unless the bound is zero.
 func within(ctx context.Context, bound time.Duration, wait func(context.Context) error) error {
 	if bound == 0 {
 		return wait(ctx)

@@ -19,11 +19,11 @@ import (
 // defaultShrinkTime bounds the search for a shorter sequence, unless a test gives it more.
 const defaultShrinkTime = 30 * time.Second
 
-// minLimit and maxLimit bound each wait in it.
+// minLimit and maxLimit bound each wait during that search.
 const minLimit, maxLimit = 500 * time.Millisecond, 5 * time.Second
 
-// report searches for the shortest sequence that fails, tries it once more with
-// all the time that the operator has, and describes it.
+// report searches for the shortest sequence that fails, tries it once more with the operator's full timeout, and
+// describes it.
 func (s *search) report(ctx context.Context, number int, failing sequence) error {
 	failed := s.results[failing.String()]
 	shortest := s.shrink(ctx, number, failing)
@@ -35,15 +35,14 @@ func (s *search) report(ctx context.Context, number int, failing sequence) error
 		"drawn from Operator.Seed %d\n%w", shortest, randomSeed(s.Operator), again)
 }
 
-// shrink lets rapid draw the same plan again and simplify it, as long as the
-// sequence of that number fails.
+// shrink makes rapid draw the same plan again and simplify it, as long as the sequence with that number fails.
 func (s *search) shrink(ctx context.Context, number int, failing sequence) sequence {
 	search := &shrinker{search: s, limit: maxLimit}
 	if s.slowest > 0 {
 		search.limit = min(max(2*s.slowest, minLimit), maxLimit)
 	}
 	shortest := failing
-	_ = s.Try(ctx, "a shorter sequence", func(ctx context.Context, t *trial.Trial) error { // an error of clearing up tells nothing here
+	_ = s.Try(ctx, "a shorter sequence", func(ctx context.Context, t *trial.Trial) error { // an error in the cleanup is irrelevant here
 		search.trial = t
 		t.Start(operatortest.RunOptions{})
 		runRapid(randomSeed(s.Operator), cmp.Or(s.ShrinkTime, defaultShrinkTime), func(t *rapid.T) {
@@ -58,17 +57,17 @@ func (s *search) shrink(ctx context.Context, number int, failing sequence) seque
 	return shortest
 }
 
-// shrinker tries many sequences one after the other, as quickly as possible: in
-// one namespace, with one operator. What it finds is a guess, to be tried properly.
+// shrinker tries many sequences one after the other, as quickly as possible: in one namespace, with one operator.
+// What it finds is a guess, which must then be tried properly.
 type shrinker struct {
 	*search
 	trial *trial.Trial
 	limit time.Duration
-	// stuck tells that something could not be removed.
+	// stuck means that something could not be removed.
 	stuck bool
 }
 
-// fails tells whether a sequence ends elsewhere, and not if that can't be found out.
+// fails reports whether a sequence ends in another state; false if that can't be determined.
 func (s *shrinker) fails(ctx context.Context, sequence sequence) bool {
 	if _, judged := s.results[sequence.String()]; judged || !sequence.changes() {
 		return s.failed(sequence)
@@ -89,7 +88,7 @@ func (s *shrinker) fails(ctx context.Context, sequence sequence) bool {
 	return s.failed(sequence)
 }
 
-// end is the state of a new resource of a spec as soon as it has converged.
+// end returns the state of a new resource with a spec as soon as it has converged.
 func (s *shrinker) end(ctx context.Context, spec map[string]any) state.Snapshot {
 	key := specgen.OneLine(spec)
 	if known, found := s.ends[key]; found || s.stuck {
@@ -108,7 +107,7 @@ func (s *shrinker) end(ctx context.Context, spec map[string]any) state.Snapshot 
 	return found
 }
 
-// clear makes room for the next resource.
+// clear removes what the last resource left, to make room for the next.
 func (s *shrinker) clear(ctx context.Context, resource *unstructured.Unstructured) {
 	err := within(ctx, maxLimit, func(ctx context.Context) error {
 		return errors.Join(s.trial.Delete(ctx, resource), s.trial.WaitGone(ctx, resource, "a shorter sequence of specs is searched"))

@@ -19,7 +19,7 @@ var shutdown = behaviour{
 	promise: "finishes what it has begun when it is told to end, and leaves nothing running",
 	advice: "the context of a reconcile: the one that ends with SIGTERM must not cancel its requests (context.WithoutCancel and a time limit); " +
 		"then what Run waits for before it returns: workers, informers, the broadcaster of events, servers",
-	alone: true, // goroutines of the whole process are counted
+	alone: true, // the goroutines of the whole process are counted
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		if err := runner.WaitAllEnded(ctx); err != nil {
 			return err
@@ -28,11 +28,12 @@ var shutdown = behaviour{
 	},
 }
 
-// eventDelay is how much longer than the first write the events take, so that some are on their way at the very end.
+// eventDelay is how much longer than the first write the events take, so that some are still in flight at the very
+// end.
 const eventDelay = 200 * time.Millisecond
 
-// keptAlive are goroutines of connections. client-go shares its own and keeps them for the next client; the API server
-// may open another one to webhooks that the suite serves.
+// keptAlive are goroutines of connections. client-go shares its connections and keeps them for the next client; the
+// API server may open another one to webhooks that the suite serves.
 var keptAlive = []goleak.Option{
 	goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
 	goleak.IgnoreAnyFunction("net/http.(*http2serverConn).readFrames"),
@@ -103,12 +104,13 @@ func tryShutdown(ctx context.Context, t *trial.Trial) error {
 	return nil
 }
 
-// mayLose tells whether the operator need not finish the request: one for an event, if it ends without waiting for those.
+// mayLose reports whether the operator need not finish the request: one for an Event, if it exits without waiting for
+// Events.
 func mayLose(t *trial.Trial, request traffic.Request) bool {
 	return request.IsEvent() && !t.Operator.Drains
 }
 
-// drained returns an error if an operator that works off its queue left something in it.
+// drained returns an error if an operator that drains its queue left something in it.
 func drained(ctx context.Context, t *trial.Trial, resources []*unstructured.Unstructured) error {
 	if !t.Operator.Drains {
 		return nil
@@ -123,7 +125,7 @@ func drained(ctx context.Context, t *trial.Trial, resources []*unstructured.Unst
 	return nil
 }
 
-// createTwo are a resource like the sample and another one beside it.
+// createTwo creates a resource like the sample, and another one beside it.
 func createTwo(ctx context.Context, t *trial.Trial) ([]*unstructured.Unstructured, error) {
 	spec, err := t.OtherSpec(ctx)
 	if err != nil {

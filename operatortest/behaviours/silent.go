@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// resync is how often informers are asked to repeat everything while an
-	// operator should be silent; client-go takes no shorter period.
+	// resync is how often informers are asked to repeat everything while an operator should be silent; client-go
+	// accepts no shorter period.
 	resync = time.Second
-	// watched is how long an operator is watched for what it must not do.
+	// watchedFor is how long the kit watches an operator for what it must not do.
 	watchedFor = 800 * time.Millisecond
 )
 
@@ -41,8 +41,7 @@ func silentOnResyncs(ctx context.Context, t *trial.Trial) error {
 	return expectSilence(ctx, t, operator, len(operator.Writes()), 2*resync+watchedFor/2, "informers repeat all objects every "+resync.String())
 }
 
-// silentOnNews expects no write after changes that don't concern the operator, or that were made before it
-// started.
+// silentOnNews expects no write after changes that don't concern the operator, or that were made before it started.
 func silentOnNews(ctx context.Context, t *trial.Trial) error {
 	first := t.Start(operatortest.RunOptions{})
 	resource := t.Resource(nil)
@@ -66,7 +65,8 @@ func silentOnNews(ctx context.Context, t *trial.Trial) error {
 	return expectSilence(ctx, t, second, 0, trial.Quiet, "the operator was started anew and sees everything for the first time")
 }
 
-// expectSilence watches an operator for a while in which it must not write. Its writes are counted from those before on.
+// expectSilence watches an operator for a while in which it must not write. before is the number of its earlier
+// writes, which don't count.
 func expectSilence(ctx context.Context, t *trial.Trial, operator *trial.Instance, before int, duration time.Duration, circumstances string) error {
 	return t.Throughout(ctx, duration, "no write request while "+circumstances, func(context.Context) error {
 		if writes := operator.Writes()[before:]; len(writes) > 0 {

@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/specgen"
 )
 
-// specsOf reads a schema of spec, and the sample's spec, from flow YAML.
+// specsOf parses a schema of spec and the sample's spec, both in flow YAML.
 func specsOf(g Gomega, schema, sample string) *specgen.Specs {
 	spec := apiextensionsv1.JSONSchemaProps{}
 	g.Expect(yaml.UnmarshalStrict([]byte(schema), &spec)).To(Succeed())

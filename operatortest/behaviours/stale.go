@@ -16,13 +16,13 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// An operator decides by its caches, which always show a past. The cases are the
-// three ways in which that misleads, after the paper on Sieve (OSDI 2022):
-//   - an intermediate state: the operator has done a part of its work and does not see it yet;
-//   - a stale state: what it sees was true, and someone has changed it since;
+// An operator relies on its caches, which always show the past. The cases are the three ways in which that misleads
+// it, after the paper on Sieve (OSDI 2022):
+//   - an intermediate state: the operator has done a part of its work, and does not see that yet;
+//   - a stale state: what it sees was true, but someone has changed it since;
 //   - an unobserved state: something came and went, and it sees only what followed.
 //
-// What is held back from the operator is its watches. What it reads from the API server is up to date.
+// Only the operator's watches are held back. What it reads from the API server is up to date.
 var stale = behaviour{
 	name:    "stale",
 	promise: "does no harm while its caches are out of date, and gets there once they are not",
@@ -54,10 +54,10 @@ var stale = behaviour{
 // staleSetup is what the cases of the behaviour have in common.
 type staleSetup struct {
 	made state.Snapshot
-	// change is a spec with which the children keep their names, and changed what a fresh resource of it ends like.
+	// change is a spec that keeps the children's names; changed is a fresh resource's final state with it.
 	change  map[string]any
 	changed state.Snapshot
-	// hasChildren tells that the sample has any, hasNamed that the names of some are known.
+	// hasChildren means that the sample has children; hasNamed means that the names of some are known.
 	hasChildren, hasNamed bool
 }
 
@@ -110,7 +110,7 @@ type staleTrial struct {
 	tap      *traffic.Tap
 	operator *trial.Instance
 	resource *unstructured.Unstructured
-	// ofResources and ofChildren tell which watches are which.
+	// ofResources and ofChildren match the watches of resources and of children.
 	ofResources, ofChildren func(traffic.Request) bool
 }
 
@@ -125,7 +125,7 @@ func newStaleTrial(t *trial.Trial, setup *staleSetup) (*staleTrial, error) {
 	}, err
 }
 
-// begin brings a resource to rest, with an operator that sees all.
+// begin brings a resource to rest, with an operator that sees everything.
 func (b *staleTrial) begin(ctx context.Context) error {
 	b.operator = b.StartOn(b.tap, operatortest.RunOptions{})
 	_, err := b.Establish(ctx, b.operator, b.resource)
@@ -137,8 +137,8 @@ func (b *staleTrial) waitStill(ctx context.Context) error {
 	return b.untilStill(ctx, "the operator to run on", func(context.Context) error { return nil })
 }
 
-// untilStill checks what must hold until the operator is done. A sound one may retry again and
-// again what the API server refuses because of the stale cache, so this ends after some checks.
+// untilStill checks a condition until the operator is done. A sound operator may keep retrying what the API server
+// refuses because of the stale cache, so this ends after some checks.
 func (b *staleTrial) untilStill(ctx context.Context, what string, condition func(context.Context) error) error {
 	var stillness trial.Stillness
 	left := 10 * int(trial.Quiet/testcluster.PollInterval)
@@ -149,7 +149,7 @@ func (b *staleTrial) untilStill(ctx context.Context, what string, condition func
 	return b.Until(ctx, over, what, condition)
 }
 
-// waitHeld waits until a hold keeps something back from the operator: from then on its cache is stale.
+// waitHeld waits until a hold has held back something from the operator: from then on, its cache is stale.
 func (b *staleTrial) waitHeld(ctx context.Context, match func(traffic.Request) bool, what string) error {
 	return b.Eventually(ctx, what, func(context.Context) error {
 		if b.tap.Kept(match) == 0 {
@@ -159,13 +159,14 @@ func (b *staleTrial) waitHeld(ctx context.Context, match func(traffic.Request) b
 	})
 }
 
-// shown waits until the watches that have shown an object to the operator show this version of it, or what followed.
-// What the operator does about it begins only then.
+// shown waits until the watches that have shown an object to the operator have shown this version of it, or a later
+// one. Only then can the operator react to it.
 func (b *staleTrial) shown(ctx context.Context, match func(traffic.Request) bool, object *unstructured.Unstructured) error {
 	return b.seen(ctx, match, object, 0)
 }
 
-// removalShown does the same for the end of an object, or its beginning if a finalizer holds it.
+// removalShown is like shown, for the deletion of an object, or for its deletionTimestamp if a finalizer blocks the
+// deletion.
 func (b *staleTrial) removalShown(ctx context.Context, match func(traffic.Request) bool, object *unstructured.Unstructured) error {
 	return b.seen(ctx, match, object, 1)
 }

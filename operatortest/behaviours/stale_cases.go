@@ -15,9 +15,9 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// ownWritesUnseen is an intermediate state: the operator has written a finalizer,
-// a status or the ID of something outside, and its next reconcile knows nothing
-// of that. It catches what is made a second time because the first is not seen to be written down.
+// ownWritesUnseen is an intermediate state: the operator has written a finalizer, a status or the ID of something
+// outside Kubernetes, and its next reconcile doesn't see that. It catches operators that create something again
+// because they don't see that they have recorded it.
 func ownWritesUnseen(ctx context.Context, b *staleTrial) error {
 	first := holdFirstWrite()
 	b.tap.SetRule(first.rule)
@@ -47,8 +47,8 @@ func ownWritesUnseen(ctx context.Context, b *staleTrial) error {
 	return b.ConvergeTo(ctx, b.resource, wanted, "the same end as if the operator had seen everything at once")
 }
 
-// touchMade labels the children there are, so that the operator looks at the
-// resource again. It returns what is wanted then.
+// touchMade labels the existing children, so that the operator looks at the resource again. It returns the state that
+// is wanted then.
 func (b *staleTrial) touchMade(ctx context.Context, wanted state.Snapshot) (state.Snapshot, error) {
 	for _, kind := range b.ChildKinds() {
 		objects, err := b.List(ctx, kind)
@@ -73,8 +73,8 @@ func (b *staleTrial) touchMade(ctx context.Context, wanted state.Snapshot) (stat
 	return wanted, nil
 }
 
-// childrenUnseen is an intermediate state: the children are made, and a reconcile
-// for another reason finds none in the cache. It catches children that are made twice.
+// childrenUnseen is an intermediate state: the children exist, and a reconcile for another reason finds none in the
+// cache. It catches children that are created twice.
 func childrenUnseen(ctx context.Context, b *staleTrial) error {
 	b.operator = b.StartOn(b.tap, operatortest.RunOptions{})
 	if err := b.WaitSynced(ctx, b.operator); err != nil {
@@ -107,8 +107,8 @@ func childrenUnseen(ctx context.Context, b *staleTrial) error {
 	return b.ConvergeTo(ctx, b.resource, wanted, "the same end as if the operator had seen everything at once")
 }
 
-// foreignWritesUnseen is a stale state: the operator changes children of which
-// it knows an old version. It catches an update that takes back what others wrote.
+// foreignWritesUnseen is a stale state: the operator changes children of which it knows an old version. It catches an
+// update that reverts what others wrote.
 func foreignWritesUnseen(ctx context.Context, b *staleTrial) error {
 	if err := b.begin(ctx); err != nil {
 		return err
@@ -129,12 +129,12 @@ func foreignWritesUnseen(ctx context.Context, b *staleTrial) error {
 	if err := b.actOnChange(ctx, releaseResources); err != nil {
 		return err
 	}
-	// Only the latest: the version that others wrote would let the operator put back what it has wiped out.
+	// Latest, because the version that others wrote would let the operator restore what it has overwritten.
 	releaseChildren(traffic.Latest)
 	return b.ConvergeTo(ctx, b.resource, wanted, "the children to be changed, and what others wrote to them to stay")
 }
 
-// actOnChange changes the spec and lets the operator see that and no more, until it has done something about it.
+// actOnChange changes the spec and lets the operator see only that, until it has acted on it.
 func (b *staleTrial) actOnChange(ctx context.Context, releaseResources func(traffic.Release)) error {
 	before := len(b.operator.Writes())
 	if err := b.SetSpec(ctx, b.resource, b.change); err != nil {
@@ -153,9 +153,9 @@ func (b *staleTrial) actOnChange(ctx context.Context, releaseResources func(traf
 	return b.waitStill(ctx)
 }
 
-// recreationUnseen is an unobserved state: between two looks the resource has
-// become another one of the same name, whose children are not the old ones. It
-// catches what is known of a resource by its name alone. An operator with a finalizer has to see the deletion.
+// recreationUnseen is an unobserved state: between two looks, the resource has been replaced with another one of the
+// same name, whose children are not the old ones. It catches operators that identify a resource by its name alone. An
+// operator with a finalizer has to see the deletion.
 func recreationUnseen(ctx context.Context, b *staleTrial) error {
 	if err := b.begin(ctx); err != nil {
 		return err
@@ -176,7 +176,7 @@ func recreationUnseen(ctx context.Context, b *staleTrial) error {
 		if err := b.waitStill(ctx); err != nil {
 			return err
 		}
-		if b.Get(ctx, old) == nil { // its finalizer waits for what the operator must see first: the children's end
+		if b.Get(ctx, old) == nil { // its finalizer waits until the operator sees that the children are gone
 			releaseChildren(traffic.Latest)
 		}
 	}
@@ -195,8 +195,8 @@ func recreationUnseen(ctx context.Context, b *staleTrial) error {
 	return b.ConvergeTo(ctx, b.resource, b.changed, "the resource to end like one that never had a predecessor")
 }
 
-// changeUnseen is a stale state: the operator repairs a child according to a spec that the resource no
-// longer has. It can't know, but it catches a status that says that the new spec is met.
+// changeUnseen is a stale state: the operator repairs a child according to a spec that the resource no longer has.
+// The operator can't know that. The trial catches a status that says that the new spec is met.
 func changeUnseen(ctx context.Context, b *staleTrial) error {
 	if err := b.begin(ctx); err != nil {
 		return err
@@ -234,8 +234,8 @@ func changeUnseen(ctx context.Context, b *staleTrial) error {
 	return b.ConvergeTo(ctx, b.resource, b.changed, "the spec to be met once the operator sees it")
 }
 
-// replacementUnseen is an unobserved state: a child was deleted, and an object of
-// the same name that is not the operator's took its place. It catches a write by name alone.
+// replacementUnseen is an unobserved state: a child was deleted, and an object with the same name that is not the
+// operator's took its place. It catches a write by name alone.
 func replacementUnseen(ctx context.Context, b *staleTrial) error {
 	if err := b.begin(ctx); err != nil {
 		return err
@@ -244,7 +244,7 @@ func replacementUnseen(ctx context.Context, b *staleTrial) error {
 	var replacements []*unstructured.Unstructured
 	err := b.Children(ctx, b.resource, func(declared operatortest.Child, child *unstructured.Unstructured) error {
 		if declared.Generated {
-			return nil // nobody knows the name that the next one will have
+			return nil // the next one's name can't be known
 		}
 		replacement, err := b.replace(ctx, child)
 		replacements = append(replacements, replacement)
@@ -272,7 +272,7 @@ func replacementUnseen(ctx context.Context, b *staleTrial) error {
 	return b.ConvergeTo(ctx, b.resource, b.changed, "the operator to go on once the other objects are gone")
 }
 
-// replace puts an object that is someone else's in the place of a child.
+// replace replaces a child with someone else's object.
 func (b *staleTrial) replace(ctx context.Context, child *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if err := b.Delete(ctx, child); err != nil {
 		return nil, err

@@ -15,14 +15,13 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// roleVariable makes a copy of the test program play a part in a test of the
-// original: the suite of a broken operator.
+// roleVariable makes a copy of the test program run as the suite of a broken operator, for a test in the original.
 const (
 	roleVariable = "OPERATORTEST_ROLE"
 	roleBroken   = "broken"
 )
 
-// specTimeout bounds what a spec waits for.
+// specTimeout bounds a spec's waits.
 const specTimeout = 30 * time.Second
 
 var cluster = &testcluster.Cluster{
@@ -47,7 +46,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() error { return cluster.Stop() })
 	began := time.Now()
 	Expect(cluster.Start(ctx)).To(Succeed())
-	// The start takes about three seconds on an idle machine. Where it takes longer, so does an operator.
+	// The start takes about three seconds on an idle machine. If it takes longer, an operator does, too.
 	catchTimeout = max(catchTimeout, 3*time.Since(began)/2)
 })
 

@@ -11,7 +11,7 @@ import (
 // supervisor runs operators one after another: when one dies, the next is started.
 type supervisor struct {
 	*trial.Trial
-	// crashPoints are those of the operators still to come.
+	// crashPoints are for the operators that have not started yet.
 	crashPoints []*crashPoint
 	current     *trial.Instance
 	restore     func()
@@ -30,7 +30,7 @@ func (s *supervisor) start() {
 	s.current = s.StartOn(tap, operatortest.RunOptions{})
 }
 
-// restartKilled starts another operator in the place of one that was killed.
+// restartKilled starts another operator in place of one that was killed.
 func (s *supervisor) restartKilled() error {
 	err := s.Ended()
 	if !s.current.Tap.Killed() {

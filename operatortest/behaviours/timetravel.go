@@ -13,8 +13,8 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// timeTravel is the third pattern of the paper on Sieve (OSDI 2022), after the two in stale: an operator that is started
-// again connects to another API server, whose watch cache lags behind, and sees for a second time what it has acted on already.
+// timeTravel is the third pattern of the paper on Sieve (OSDI 2022), after the two in stale: a restarted operator
+// connects to another API server, whose watch cache lags behind, and sees again what it has already acted on.
 var timeTravel = behaviour{
 	name:    "time-travel",
 	promise: "does no harm when it is started again and an API server that lags behind shows it the past",
@@ -42,7 +42,8 @@ var timeTravel = behaviour{
 	},
 }
 
-// journey is a past that an operator is shown. live brings a resource through it and to rest, and leaves its revision.
+// journey is a past that an operator is shown. live takes a resource through it and to rest, and records the past's
+// revision.
 type journey struct {
 	what string
 	live func(context.Context, *traveller) error
@@ -53,7 +54,7 @@ type traveller struct {
 	*trial.Trial
 	operator *trial.Instance
 	resource *unstructured.Unstructured
-	// revision is the resource version that the past ends with. Empty if there is no such past.
+	// revision is the resource version with which the past ends. Empty if there is no such past.
 	revision string
 }
 
@@ -90,7 +91,8 @@ func (t *traveller) travel(ctx context.Context, past journey) error {
 	if !slices.ContainsFunc(tap.Requests(), func(request traffic.Request) bool { return request.Past != "" }) {
 		t.Remark = "the operator asks for nothing that may come from a cache, so it saw the present only"
 	}
-	// An operator that knew a child of the present and the spec of the past could not tell that they don't belong together.
+	// An operator that saw a child of the present and the spec of the past could not tell that they don't belong
+	// together.
 	catchUp()
 	if err := t.WaitSynced(ctx, t.operator); err != nil {
 		return err
@@ -131,7 +133,7 @@ func (t *traveller) rest(ctx context.Context) error {
 	return t.WaitAtRest(ctx, t.operator)
 }
 
-// changeAndBack changes the spec, and changes it back when that was done.
+// changeAndBack changes the spec, and changes it back when the operator has carried that out.
 func changeAndBack(change map[string]any) func(context.Context, *traveller) error {
 	return func(ctx context.Context, t *traveller) error {
 		if err := makeNew(ctx, t); err != nil {
@@ -162,7 +164,8 @@ func changeAndBack(change map[string]any) func(context.Context, *traveller) erro
 	}
 }
 
-// unmade is the life of a new resource. The past ends when the operator has put its finalizer on, or right at the beginning if it has none.
+// unmade is the life of a new resource. The past ends when the operator has added its finalizer, or at the very
+// beginning if it has none.
 func unmade(ctx context.Context, t *traveller) error {
 	defer t.Follow()()
 	if err := makeNew(ctx, t); err != nil {
@@ -175,8 +178,8 @@ func unmade(ctx context.Context, t *traveller) error {
 	return nil
 }
 
-// makeAgain deletes the resource, and makes another one of its name. Without a finalizer there is no time in which it is being
-// deleted, and the past ends right before.
+// makeAgain deletes the resource, and creates another one with its name. Without a finalizer, the resource never has
+// a deletionTimestamp, and the past ends right before the deletion.
 func makeAgain(ctx context.Context, t *traveller) error {
 	defer t.Follow()()
 	if err := makeNew(ctx, t); err != nil {

@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// refusedFor is how long a spec that can't be met is watched for a claim that it is.
+// refusedFor is how long the kit watches a spec that can't be met for a status that says it is.
 const refusedFor = trial.Quiet
 
 var transitions = behaviour{
@@ -41,8 +41,7 @@ var transitions = behaviour{
 	},
 }
 
-// prepareEnds determines side by side the final states of new resources with all
-// specs.
+// prepareEnds determines in parallel the final states of new resources with all specs.
 func (s *search) prepareEnds(ctx context.Context, planned []sequence) error {
 	ends := map[string]map[string]any{}
 	for _, sequence := range planned {
@@ -115,7 +114,7 @@ func tryDetour(ctx context.Context, runner *trial.Runner, unmeetable operatortes
 		}
 		if detour == blockerGone {
 			if blocker == nil {
-				return nil // only what has the name of a child is known to be the blocker
+				return nil // only an object with a child's name is known to be the blocker
 			}
 			if wanted, err = runner.Fresh(ctx, spec); err != nil {
 				return err
@@ -152,8 +151,7 @@ func tryDetour(ctx context.Context, runner *trial.Runner, unmeetable operatortes
 	})
 }
 
-// prepareBlocker makes what blocks a spec, and returns it if it has the
-// kind and name of a child.
+// prepareBlocker creates what blocks a spec, and returns it if it has a child's kind and name.
 func prepareBlocker(ctx context.Context, t *trial.Trial, unmeetable operatortest.Unmeetable, spec map[string]any) (*unstructured.Unstructured, error) {
 	if err := t.PrepareUnmeetable(ctx, unmeetable); err != nil {
 		return nil, err
@@ -173,7 +171,7 @@ func prepareBlocker(ctx context.Context, t *trial.Trial, unmeetable operatortest
 	return nil, nil
 }
 
-// staysUnmet makes a resource's spec unmeetable, and expects the status to say so and to go on saying so.
+// staysUnmet makes a resource's spec unmeetable, and expects the status to say so and to continue to say so.
 func staysUnmet(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, unmeetable operatortest.Unmeetable) error {
 	if err := t.MakeUnmeetable(ctx, resource, unmeetable); err != nil {
 		return err

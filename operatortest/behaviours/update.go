@@ -47,8 +47,8 @@ var update = behaviour{
 	},
 }
 
-// tryUpdate makes one change on a converged resource, with the first candidate that
-// the API server accepts and that makes the difference it should make.
+// tryUpdate makes one change to a converged resource, with the first candidate that the API server accepts and that
+// makes the required difference.
 func tryUpdate(ctx context.Context, runner *trial.Runner, known *specgen.Specs, change specgen.Change) error {
 	before, err := runner.FreshOf(ctx, known, change.From)
 	if err != nil {
@@ -108,8 +108,8 @@ func applyUpdate(ctx context.Context, t *trial.Trial, from map[string]any, befor
 	return nil
 }
 
-// expectEffect returns an error if a changed spec ends like the sample's: then nothing would show whether an operator
-// follows the change.
+// expectEffect returns an error if a changed spec has the same final state as the sample's: then nothing would show
+// whether an operator carries out the change.
 func expectEffect(runner *trial.Runner, spec map[string]any, made, changed state.Snapshot) error {
 	if withoutSpecs(runner, changed).Difference(withoutSpecs(runner, made)) != "" {
 		return nil
@@ -118,7 +118,7 @@ func expectEffect(runner *trial.Runner, spec map[string]any, made, changed state
 		"declare Operator.Values that make a difference, or see what Operator.Normalize removes", specgen.OneLine(spec))
 }
 
-// withoutSpecs is a state without the resources' own specs, which are not the operator's work.
+// withoutSpecs returns a state without the resources' own specs, which are not the operator's work.
 func withoutSpecs(runner *trial.Runner, found state.Snapshot) state.Snapshot {
 	work := maps.Clone(found)
 	for key, content := range found {

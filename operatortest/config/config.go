@@ -29,12 +29,13 @@ type File struct {
 	// the reason in the first line of each file: "# refused: " and a part of the message.
 	Samples        string `json:"samples,omitempty"`
 	InvalidSamples string `json:"invalidSamples,omitempty"`
-	// Sample is the file of the resource that the behaviours are tried on. The operator must be able to fulfil its spec. Only its
-	// first object is used.
+	// Sample is the file of the resource on which the behaviours are tried. The operator must be able to fulfil its
+	// spec. Only its first object is used.
 	Sample string `json:"sample"`
-	// Webhooks are files and folders with the operator's webhook configurations, as controller-gen writes them. The API server calls
-	// an operator that runs beside the trials, at {{.WebhookPort}} of 127.0.0.1, with the certificate in {{.CertDir}}. If the command has these
-	// placeholders, that operator also converts objects of definitions that name a webhook for it.
+	// Webhooks are files and folders with the operator's webhook configurations, as controller-gen writes them. The
+	// API server calls an operator that runs beside the trials, at {{.WebhookPort}} of 127.0.0.1, with the
+	// certificate in {{.CertDir}}. If the command has these placeholders, that operator also converts objects whose
+	// definitions name a conversion webhook.
 	Webhooks []string `json:"webhooks,omitempty"`
 	// Roles are files with Roles and ClusterRoles, or folders with such files. The operator runs with these permissions and no
 	// others. Without Roles, it may do everything, and the behaviour least-privilege is left out.
@@ -50,7 +51,8 @@ type File struct {
 	Resync []string `json:"resync,omitempty"`
 	// Env are further environment variables, as NAME=value, with the same placeholders.
 	Env []string `json:"env,omitempty"`
-	// Logs is the folder for what the operator prints, with a file for each start. With --report it is logs/ in the report's folder.
+	// Logs is the folder for what the operator prints, with a file for each start. With --report, it is logs/ in the
+	// report's folder.
 	Logs string `json:"logs,omitempty"`
 	// Grace is how long the operator may take to exit after SIGTERM, such as 10s; 30s if empty.
 	Grace string `json:"grace,omitempty"`
@@ -67,8 +69,8 @@ type File struct {
 	MaxWrites int `json:"maxWrites,omitempty"`
 	// Drains means that the operator finishes the queued work before it exits. controller-runtime's manager doesn't.
 	Drains bool `json:"drains,omitempty"`
-	// Values are sensible values of spec fields, by paths such as spec.image, spec.pools[].size or spec.labels.*. Without them, the
-	// kit generates values from the field's schema.
+	// Values are sensible values of spec fields, by paths such as spec.image, spec.pools[].size or spec.labels.*. Without
+	// them, the kit generates values from the field's schema.
 	Values map[string][]any `json:"values,omitempty"`
 	// Ascending are the paths of fields that can only increase, such as a version: only a later one of Values may follow a value.
 	Ascending []string `json:"ascending,omitempty"`
@@ -80,8 +82,8 @@ type File struct {
 	Unmeetable []Unmeetable `json:"unmeetable,omitempty"`
 	// Normalize removes what differs between two resources with the same spec before they are compared.
 	Normalize []Normalize `json:"normalize,omitempty"`
-	// LeftOut are behaviours, and parts of one such as collision/event, that don't fit the operator, each with the reason, which the
-	// report shows. [operatortest.Operator] lists the parts.
+	// LeftOut are behaviours, and parts of behaviours such as collision/event, that don't fit the operator, each with
+	// the reason, which the report shows. [operatortest.Operator] lists the parts.
 	LeftOut map[string]string `json:"leftOut,omitempty"`
 	// Seed is the seed of random specs; 1 if zero.
 	Seed int64 `json:"seed,omitempty"`
@@ -91,14 +93,14 @@ type File struct {
 
 // Child is a kind of object that the operator creates.
 type Child struct {
-	// APIVersion and Kind are those of the object, such as apps/v1 and Deployment.
+	// APIVersion and Kind are the object's, such as apps/v1 and Deployment.
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Name is the child's name for a resource, in CEL; the resource's own name if there is no expression. If its value is the
-	// empty string, the resource has no such child.
+	// Name is a CEL expression for the child's name; without it, the child has the resource's own name. If its value
+	// is the empty string, the resource has no such child.
 	Name string `json:"name,omitempty"`
-	// Generated means that no expression can tell the name. The child is then the one object of its kind that the resource
-	// controls, and that has Labels, which tell it from other children of its kind.
+	// Generated means that no expression can give the name. The child is then the only object of its kind that the
+	// resource controls and that has Labels, which distinguish it from other children of its kind.
 	Generated bool              `json:"generated,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
 	// Drift are JSON merge patches that the operator must undo; the keys say what they do. A list in a merge patch replaces the
@@ -120,18 +122,18 @@ type Unmeetable struct {
 	Prepare []map[string]any `json:"prepare,omitempty"`
 }
 
-// Normalize names what differs between two resources with the same spec.
+// Normalize names the fields that differ between two resources with the same spec.
 type Normalize struct {
-	// Kind is that of the objects.
+	// Kind is the kind of the objects.
 	Kind string `json:"kind"`
 	// Fields are JSON pointers (RFC 6901), such as /data/password.
 	Fields []string `json:"fields,omitempty"`
-	// Name says that the object's name is generated.
+	// Name means that the object's name is generated.
 	Name bool `json:"name,omitempty"`
 }
 
-// Load reads a file. Its errors name the file and the wrong field. logs is the folder for what the operator prints, if the file
-// names none; if both are empty, the output is not kept.
+// Load reads a file. Its errors name the file and the wrong field. logs is the folder for what the operator prints,
+// if the file doesn't name one; if both are empty, the output is not kept.
 func Load(path, logs string) (operatortest.Operator, error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -279,7 +281,7 @@ func duration(field, text string) (time.Duration, error) {
 	return parsed, nil
 }
 
-// inside is a path relative to the folder; nothing stays nothing.
+// inside returns a path relative to the folder; an empty path stays empty.
 func inside(dir, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path

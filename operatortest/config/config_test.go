@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// least is the smallest file that describes an operator.
+// least is the shortest valid description of an operator.
 const least = "crds: [crd.yaml]\nsample: sample.yaml\ncommand: [sh]\n"
 
 func load(t *testing.T, content string) (operatortest.Operator, string, error) {
@@ -76,7 +76,7 @@ normalize:
 	}))
 }
 
-// Waiting helps only where a field may still come.
+// Waiting helps only if a field may still appear.
 func TestConvergedAtOnce(t *testing.T) {
 	tests := map[string]struct {
 		expression string
@@ -84,7 +84,7 @@ func TestConvergedAtOnce(t *testing.T) {
 	}{
 		"a field that is not there yet":        {`object.status.ready == true`, false},
 		"a list that is too short yet":         {`object.spec.list[0] == "a"`, false},
-		"a field that is no bool":              {`object.spec.size`, true},
+		"a field that is not a bool":           {`object.spec.size`, true},
 		"a comparison that can't be evaluated": {`object.spec.size > "2"`, true},
 	}
 	for name, test := range tests {
@@ -101,15 +101,15 @@ func TestConvergedAtOnce(t *testing.T) {
 
 func TestLoadRefuses(t *testing.T) {
 	tests := map[string]struct{ content, want string }{
-		"a field that does not exist":  {least + "childs: []\n", `unknown field "childs"`},
-		"a file without a command":     {"crds: [crd.yaml]\nsample: sample.yaml\n", "crds, sample and command are needed at least"},
-		"an expression that is none":   {least + "converged: object.status.phase =\n", `converged: "object.status.phase =" is no expression in CEL`},
-		"a converged that is no bool":  {least + "converged: '\"Ready\"'\n", `converged: "Ready" is a string, not true or false`},
-		"a name that is no expression": {least + "children: [{apiVersion: v1, kind: Secret, name: object.}]\n", "children[0]: name: "},
+		"a field that does not exist":      {least + "childs: []\n", `unknown field "childs"`},
+		"a file without a command":         {"crds: [crd.yaml]\nsample: sample.yaml\n", "crds, sample and command are needed at least"},
+		"an invalid expression":            {least + "converged: object.status.phase =\n", `converged: "object.status.phase =" is no expression in CEL`},
+		"a converged that is not a bool":   {least + "converged: '\"Ready\"'\n", `converged: "Ready" is a string, not true or false`},
+		"a name that is not an expression": {least + "children: [{apiVersion: v1, kind: Secret, name: object.}]\n", "children[0]: name: "},
 		"a name made of a field that does not exist": {
 			least + "children: [{apiVersion: v1, kind: Secret, name: object.spec.prefixx}]\n", "children[0]: name: object.spec.prefixx, for the sample: no such key: prefixx",
 		},
-		"a name that is no string":    {least + "children: [{apiVersion: v1, kind: Secret, name: object.spec.size}]\n", "object.spec.size is 2 for the sample, which is no string"},
+		"a name that is not a string": {least + "children: [{apiVersion: v1, kind: Secret, name: object.spec.size}]\n", "object.spec.size is 2 for the sample, which is no string"},
 		"a program that is not there": {"crds: [crd.yaml]\nsample: sample.yaml\ncommand: [./sit]\n", "command: the program can't be started: "},
 		"a placeholder that does not exist": {
 			"crds: [crd.yaml]\nsample: sample.yaml\ncommand: [sh, \"{{.Namspace}}\"]\n", "can't evaluate field Namspace",
@@ -118,14 +118,14 @@ func TestLoadRefuses(t *testing.T) {
 		"labels of a child whose name is known": {
 			least + "children: [{apiVersion: v1, kind: Secret, labels: {a: b}}]\n", "children[0]: labels are for a child whose name is generated",
 		},
-		"a child without a kind":                 {least + "children: [{apiVersion: v1}]\n", `children[0]: apiVersion "v1" and kind "" don't name a kind`},
-		"a patch that changes nothing":           {least + "children: [{apiVersion: v1, kind: Secret, drift: {nothing: {}}}]\n", `patch "nothing": the patch is empty`},
-		"a duration without a unit":              {least + "timeout: \"20\"\n", `timeout: "20" is no duration such as 30s`},
-		"roles that are not there":               {least + "roles: [rbac]\n", "roles: stat "},
-		"a folder without roles":                 {least + "roles: [.]\n", "holds a Role or a ClusterRole"},
-		"webhooks without a place to serve them": {least + "webhooks: [manifests.yaml]\n", "webhooks: tell the operator in command where to serve them, such as by --webhook-port={{.WebhookPort}}"},
-		"a field to normalize that is no path":   {least + "normalize: [{kind: Secret, fields: [data.password]}]\n", `"data.password" is no JSON pointer`},
-		"a tab in place of spaces":               {"crds:\n\t- crd.yaml\n", "found character that cannot start any token"},
+		"a child without a kind":                  {least + "children: [{apiVersion: v1}]\n", `children[0]: apiVersion "v1" and kind "" don't name a kind`},
+		"a patch that changes nothing":            {least + "children: [{apiVersion: v1, kind: Secret, drift: {nothing: {}}}]\n", `patch "nothing": the patch is empty`},
+		"a duration without a unit":               {least + "timeout: \"20\"\n", `timeout: "20" is no duration such as 30s`},
+		"roles that are not there":                {least + "roles: [rbac]\n", "roles: stat "},
+		"a folder without roles":                  {least + "roles: [.]\n", "holds a Role or a ClusterRole"},
+		"webhooks without a place to serve them":  {least + "webhooks: [manifests.yaml]\n", "webhooks: tell the operator in command where to serve them, such as by --webhook-port={{.WebhookPort}}"},
+		"a field to normalize that is not a path": {least + "normalize: [{kind: Secret, fields: [data.password]}]\n", `"data.password" is no JSON pointer`},
+		"a tab in place of spaces":                {"crds:\n\t- crd.yaml\n", "found character that cannot start any token"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// compile reads an expression about object.
+// compile compiles an expression about object.
 func compile(expression string) (cel.Program, *cel.Type, error) {
 	env, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.OptionalTypes(), ext.Strings())
 	if err != nil {
@@ -80,7 +80,7 @@ func nameOf(expression string, sample *unstructured.Unstructured) (func(*unstruc
 		return nil, err
 	}
 	placed := sample.DeepCopy()
-	placed.SetNamespace("namespace") // of the trial
+	placed.SetNamespace("namespace") // the trial's
 	result, _, err := program.Eval(map[string]any{"object": placed.Object})
 	if err != nil {
 		return nil, fmt.Errorf("%s, for the sample: %w (a field that may be absent is written object.?spec.field.orValue(\"\"))", expression, err)
@@ -91,7 +91,7 @@ func nameOf(expression string, sample *unstructured.Unstructured) (func(*unstruc
 	return func(object *unstructured.Unstructured) string {
 		result, _, err := program.Eval(map[string]any{"object": object.Object})
 		if err != nil {
-			return "" // a field that the name is made of is not there
+			return "" // a field that the name depends on is absent
 		}
 		name, _ := result.Value().(string)
 		return name
@@ -155,7 +155,7 @@ func normalizer(rules []Normalize) (func(*unstructured.Unstructured), error) {
 	}, nil
 }
 
-// apply changes the object as far as the patch fits.
+// apply changes the object as far as the patch applies.
 func apply(object *unstructured.Unstructured, patch jsonpatch.Patch, options *jsonpatch.ApplyOptions) {
 	content, err := json.Marshal(object.Object)
 	if err != nil {

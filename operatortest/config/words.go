@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// goNames are the fields of operatortest.Operator and Child in hints, and what belongs to these.
+// goNames matches names of Go fields in hints: those of operatortest.Operator and Child, and a few others.
 var goNames = regexp.MustCompile(`\b[oO]perator\.([A-Z]\w*)|\bChild\.(Drift|Foreign)\b|\bRunOptions\.Namespace\b|go test -ginkgo\.label-filter=(\S+)`)
 
 // Words replaces Go names in a text with the keys of operatortest.yaml and the command's flags.
@@ -27,7 +27,7 @@ func Words(text string) string {
 	})
 }
 
-// keys are those of the file, by the names of the fields.
+// keys are the file's keys, by the names of the Go fields.
 var keys = keysOf(reflect.TypeFor[File]())
 
 func keysOf(file reflect.Type) map[string]string {

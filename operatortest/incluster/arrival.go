@@ -94,7 +94,7 @@ func (o Operator) replicas(ctx context.Context) int {
 	return replicas
 }
 
-// Pods are the names of the operator's pods, except those that are terminating.
+// Pods returns the names of the operator's pods, except those that are terminating.
 func (o Operator) Pods(ctx context.Context) []string {
 	ginkgo.GinkgoHelper()
 	var names []string
@@ -123,7 +123,8 @@ func selector(labels string) string {
 	return strings.NewReplacer("{", "", "}", "", `"`, "", ":", "=").Replace(labels)
 }
 
-// Leader is the name of the pod that holds the Lease, "" while none does. The holder's identity begins with the pod's name.
+// Leader returns the name of the pod that holds the Lease, or "" if none does. The holder's identity begins with the
+// pod's name.
 func (o Operator) Leader(ctx context.Context) string {
 	// This runs many times a second, so the command isn't printed.
 	holder, err := exec.CommandContext(ctx, "kubectl", "get", "lease/"+o.Lease, "--namespace="+o.Namespace, "--output=jsonpath={.spec.holderIdentity}").Output()
@@ -134,14 +135,14 @@ func (o Operator) Leader(ctx context.Context) string {
 	return pod
 }
 
-// workers are the nodes that accept pods.
+// workers returns the nodes that accept pods.
 func workers(ctx context.Context) []string {
 	ginkgo.GinkgoHelper()
 	return strings.Fields(Kubectl(ctx, "get", "nodes",
 		`--output=go-template={{range .items}}{{$free := not .spec.unschedulable}}{{range .spec.taints}}{{$free = false}}{{end}}{{if $free}}{{.metadata.name}} {{end}}{{end}}`))
 }
 
-// distinct are the nodes that have a pod.
+// distinct returns the nodes that have a pod.
 func distinct(placed map[string]string) map[string]bool {
 	nodes := map[string]bool{}
 	for _, node := range placed {

@@ -88,13 +88,13 @@ func describeCollision(o Operator) {
 	}, ginkgo.SpecTimeout(Timeout))
 }
 
-// content returns the part of an object that its owner decides on.
+// content returns the part of an object that its owner controls.
 func (o Operator) content(ctx context.Context, object string) string {
 	ginkgo.GinkgoHelper()
 	return Field(ctx, o.Trial, object, "{.metadata.uid} {.metadata.labels} {.metadata.ownerReferences} {.metadata.finalizers} {.spec} {.data}")
 }
 
-// warnings are the notes of the Warning events about a resource.
+// warnings returns the notes of the Warning events about a resource.
 func (o Operator) warnings(ctx context.Context, resource string) string {
 	ginkgo.GinkgoHelper()
 	_, name, _ := strings.Cut(resource, "/")

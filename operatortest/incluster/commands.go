@@ -32,7 +32,7 @@ func KubectlWith(ctx context.Context, manifest string, arguments ...string) (str
 	return run(command)
 }
 
-// Field returns the value at a JSONPath, in braces, in an object of a namespace.
+// Field returns the value at a JSONPath, in braces, of an object in a namespace.
 func Field(ctx context.Context, namespace, object, path string) string {
 	ginkgo.GinkgoHelper()
 	return Kubectl(ctx, "get", object, "--namespace="+namespace, "--output=jsonpath="+path)
@@ -45,8 +45,8 @@ func PodsWith(ctx context.Context, namespace, selector string) []string {
 		"--output=go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}"))
 }
 
-// Make runs a target of the project's Makefile with the tests' cluster and image, whatever
-// was set for the make command that may have started the tests.
+// Make runs a target of the project's Makefile with the tests' cluster and image, and ignores the variables of a make
+// command that may have started the tests.
 func (o Operator) Make(ctx context.Context, target string) {
 	ginkgo.GinkgoHelper()
 	arguments := append([]string{target, "KUBECONFIG=" + os.Getenv("KUBECONFIG"), "IMG=" + os.Getenv("IMG")}, o.Variables...)

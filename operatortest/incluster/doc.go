@@ -15,9 +15,8 @@
 //		incluster.DescribeEnd(foo)      // removes it
 //	})
 //
-// The specs do what you would do: they run kubectl and the targets of the
-// project's Makefile, and print these commands. `make test-e2e` prepares a
-// cluster, loads the image and meets the requirements of [Check].
+// The specs do what you would do: they run kubectl and the targets of the project's Makefile, and print these
+// commands. `make test-e2e` prepares a cluster, loads the image and meets the requirements of [Check].
 //
 // # Behaviours
 //

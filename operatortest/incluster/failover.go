@@ -58,7 +58,7 @@ func (o Operator) fails(ctx ginkgo.SpecContext, what string, takeAway func(ctx c
 	gomega.Expect(o.transitions(ctx)).To(gomega.Equal(transitions+1), "the Lease changes hands once; a leader that loses it to another would still be working")
 }
 
-// transitions is how often the Lease has changed hands.
+// transitions returns how often the Lease has changed hands.
 func (o Operator) transitions(ctx context.Context) int {
 	ginkgo.GinkgoHelper()
 	text := Field(ctx, o.Namespace, "lease/"+o.Lease, "{.spec.leaseTransitions}")

@@ -7,7 +7,8 @@ import (
 
 // Operator describes a deployed operator. The specs run in the operator's project folder.
 type Operator struct {
-	// Namespace is where the operator runs, Deployment the name of its Deployment, and Lease that of its leader election.
+	// Namespace is where the operator runs, Deployment is the name of its Deployment, and Lease is the name of its
+	// Lease.
 	Namespace, Deployment, Lease string
 	// Manifests is the kustomization with everything that is deployed, such as config/default.
 	Manifests string
@@ -55,7 +56,7 @@ type Child struct {
 
 // Drift is a change that someone else makes to a child.
 type Drift struct {
-	// Patch is a JSON merge patch, and Field the JSONPath, in braces, of the field that it changes.
+	// Patch is a JSON merge patch, and Field is the JSONPath, in braces, of the field that it changes.
 	Patch, Field string
 }
 
@@ -65,7 +66,7 @@ type Collision struct {
 	Foreign []string
 	// Child is the type and name of the object that has the name, such as deployment/taken.
 	Child string
-	// Resource is the YAML of a resource that needs the name, and Name its type and name, such as foo/taken.
+	// Resource is the YAML of a resource that needs the name, and Name is its type and name, such as foo/taken.
 	Resource, Name string
 	// Condition is the type of the condition that is False during the conflict, with a message that names the child.
 	Condition string

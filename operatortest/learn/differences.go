@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/operatortest/config"
 )
 
-// rules are the normalize rules for what differed between two equal runs.
+// rules returns the normalize rules for what differed between two equal runs.
 func rules(first, second run, children []child) []config.Normalize {
 	var made []config.Normalize
 	add := func(kind string, fields []string) {
@@ -37,7 +37,7 @@ func rules(first, second run, children []child) []config.Normalize {
 	return made
 }
 
-// differences are JSON pointers to the fields in which two normalised objects differ.
+// differences returns JSON pointers to the fields in which two normalised objects differ.
 func differences(one, other any, pointer string) []string {
 	if equality.Semantic.DeepEqual(one, other) {
 		return nil
@@ -53,7 +53,7 @@ func differences(one, other any, pointer string) []string {
 	}
 	items, areItems := one.([]any)
 	otherItems, _ := other.([]any)
-	// Removing an item moves those behind it, so a list of plain values differs as a whole.
+	// Removing an item moves those after it, so a list of plain values differs as a whole.
 	if !areItems || len(items) != len(otherItems) || !areObjects(items) || !areObjects(otherItems) {
 		return []string{pointer}
 	}

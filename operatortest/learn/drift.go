@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxProposals is how many drift patches are proposed for a child.
+	// maxProposals is how many drift patches are proposed for each child.
 	maxProposals = 2
 	// maxText is the longest text that is repeated in a patch.
 	maxText = 40
@@ -27,18 +27,18 @@ const (
 
 // proposal is a merge patch of a child that the operator should undo.
 type proposal struct {
-	// What says what it does.
+	// What says what the patch does.
 	What  string
 	Patch map[string]any
-	// Default means that the field's present value is also the API server's default.
+	// Default means that the field's current value is also the API server's default.
 	Default bool
 }
 
-// components are the managers of fields that belong to the cluster and not to the operator.
+// components are the field managers of the cluster's own components, not the operator.
 var components = []string{"kube-controller-manager", "kube-scheduler", "kube-apiserver", "kubelet", "kwok"}
 
-// owned returns the paths of the fields that the operator has written according to the object's managed fields, with a list as
-// one path.
+// owned returns the paths of the fields that the operator has written, according to the object's managed fields. A
+// list counts as one path.
 func owned(object *unstructured.Unstructured) [][]string {
 	var paths [][]string
 	for _, entry := range object.GetManagedFields() {
@@ -53,7 +53,8 @@ func owned(object *unstructured.Unstructured) [][]string {
 	return paths
 }
 
-// managed are the paths in a set of managed fields. "f:" begins the name of a field, all else is an item of a list.
+// managed returns the paths in a set of managed fields. Names of fields begin with "f:"; everything else is an item
+// of a list.
 func managed(fields map[string]any, outer []string) [][]string {
 	var paths [][]string
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
@@ -99,7 +100,8 @@ func rank(path []string) int {
 	return 1
 }
 
-// proposals returns patches for one field, the plainest first. There are none for lists, or if no other value is obvious.
+// proposals returns patches for one field, the plainest first. It returns none for lists, or if no other value is
+// obvious.
 func proposals(object *unstructured.Unstructured, path []string) []proposal {
 	name := strings.Join(path, ".")
 	made := func(what string, value any) proposal {
@@ -123,7 +125,7 @@ func proposals(object *unstructured.Unstructured, path []string) []proposal {
 			texts = append(texts, value+"-changed")
 		}
 		var all []proposal
-		for _, text := range append(texts, "Y2hhbmdlZA==", "7") { // as a Secret has it, and a quantity
+		for _, text := range append(texts, "Y2hhbmdlZA==", "7") { // like a value of a Secret, and like a quantity
 			if text != value {
 				all = append(all, made("changed", text))
 			}
@@ -133,7 +135,7 @@ func proposals(object *unstructured.Unstructured, path []string) []proposal {
 	return nil
 }
 
-// nested is a merge patch of one field.
+// nested returns a merge patch of one field.
 func nested(path []string, value any) map[string]any {
 	for i := len(path) - 1; i > 0; i-- {
 		value = map[string]any{path[i]: value}
@@ -167,7 +169,7 @@ func accepted(ctx context.Context, t *trial.Trial, object *unstructured.Unstruct
 	return choose(set, labels), nil
 }
 
-// choose takes one proposal of each sort, and more of the first sort if there are too few.
+// choose takes one proposal of each kind, and more of the first kind if there are too few.
 func choose(set, labels []proposal) []proposal {
 	one := min(1, len(set))
 	all := slices.Concat(set[:one], labels[:min(1, len(labels))], set[one:])

@@ -122,7 +122,7 @@ func Learn(ctx context.Context, options Options) (content []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	operator.Confine = true // else it would see the resource of the other run, too
+	operator.Confine = true // otherwise it would see the other run's resource, too
 	cluster := &testcluster.Cluster{CRDs: operator.CRDs, Webhooks: operator.Webhooks, Converts: operator.ServesWebhooks}
 	if err := cluster.Start(ctx); err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func Learn(ctx context.Context, options Options) (content []byte, err error) {
 	return described.render()
 }
 
-// file has what the options say, with paths relative to Dir.
+// file returns what the options say, with paths relative to Dir.
 func (o Options) file() (config.File, error) {
 	made := config.File{Command: slices.Clone(o.Command)}
 	dir, err := filepath.Abs(o.Dir)
@@ -180,7 +180,7 @@ func (o Options) file() (config.File, error) {
 	if strings.Contains(made.Command[0], "/") {
 		made.Command[0] = relative(made.Command[0])
 		if !strings.Contains(made.Command[0], "/") {
-			made.Command[0] = "./" + made.Command[0] // else it is looked for on the PATH
+			made.Command[0] = "./" + made.Command[0] // otherwise it would be looked up on the PATH
 		}
 	}
 	return made, err
@@ -211,7 +211,7 @@ func describe(file config.File, first, second run, undescribed []unknown) page {
 	return made
 }
 
-// unknownFields returns the texts in the sample about which the schema says too little to generate others.
+// unknownFields returns the text fields in the sample whose schema says too little to generate other values.
 func unknownFields(ctx context.Context, runner *trial.Runner) ([]unknown, error) {
 	specs, err := runner.Specs(ctx)
 	if err != nil {

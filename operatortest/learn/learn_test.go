@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/operatortest/config"
 )
 
-// object is one as the API server returns it.
+// object parses an object as the API server returns it.
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	content, err := yaml.YAMLToJSON([]byte(text))
@@ -205,7 +205,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// Whatever the runs found, the file can be read.
+// Whatever the runs found, the rendered file can be read.
 func TestRender(t *testing.T) {
 	g := NewWithT(t)
 	first, second := run{resource: greeting(t, "one")}, run{resource: greeting(t, "two")}

@@ -14,7 +14,7 @@ import (
 // child is an object that the operator made, in both runs.
 type child struct {
 	kind schema.GroupVersionKind
-	// name are the CEL expressions that give its name, the likeliest first. None if the name is generated.
+	// name are CEL expressions for the child's name, the likeliest first. There are none if the name is generated.
 	name []string
 	// first and second are the object in each run; second is nil if only one run made it.
 	first, second *unstructured.Unstructured
@@ -38,7 +38,7 @@ func sourcesOf(resource *unstructured.Unstructured) []source {
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// selectors is a path in CEL.
+// selectors writes a path in CEL.
 func selectors(path []string) string {
 	text := &strings.Builder{}
 	for _, name := range path {
@@ -51,7 +51,7 @@ func selectors(path []string) string {
 	return text.String()
 }
 
-// expressionsFor returns CEL expressions that result in a name, the likeliest first. The last one is the name itself.
+// expressionsFor returns CEL expressions for a name, the likeliest first. The last one is the name itself.
 func expressionsFor(name string, sources []source) []string {
 	var exact, affixed []string
 	for _, source := range sources {

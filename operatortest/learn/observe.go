@@ -23,19 +23,19 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// quiet is how long the operator must have written nothing to count as at rest.
+// quiet is how long the operator must have written nothing before it counts as at rest.
 const quiet = 3 * time.Second
 
-// run is what one run of the operator ended with.
+// run is the result of one run of the operator.
 type run struct {
 	resource *unstructured.Unstructured
 	children []*unstructured.Unstructured
 	state    state.Snapshot
 	// confined means that the operator asked for the resources of all namespaces.
 	confined bool
-	// writes are those that took effect, without Events and leases.
+	// writes are the writes that took effect, without Events and Leases.
 	writes []traffic.Request
-	// drift are proposals for the children, in their order.
+	// drift are proposals for the children, in the children's order.
 	drift [][]proposal
 }
 
@@ -44,7 +44,7 @@ func observe(ctx context.Context, runner *trial.Runner, name, output string) (ru
 	var made run
 	var failed error
 	err := runner.Try(ctx, name, func(ctx context.Context, t *trial.Trial) error {
-		t.Operator.Children = nil // the children of the run before are not known in this one
+		t.Operator.Children = nil // the children of the previous run are unknown in this one
 		made, failed = observeIn(ctx, t, output)
 		return failed
 	})
@@ -91,7 +91,7 @@ func observeIn(ctx context.Context, t *trial.Trial, output string) (run, error) 
 	return made, err
 }
 
-// findChildren are the objects that the operator created and that still exist.
+// findChildren returns the objects that the operator created and that still exist.
 func findChildren(ctx context.Context, t *trial.Trial) ([]*unstructured.Unstructured, error) {
 	asked, err := t.MadeElse()
 	if err != nil {
@@ -142,7 +142,7 @@ func waitAtRest(ctx context.Context, t *trial.Trial, operator *trial.Instance, o
 		t.Operator.Timeout, len(writes), strings.TrimSpace(writes[len(writes)-1].String()), lastLines(output))
 }
 
-// lastLines is the end of what the operator printed last.
+// lastLines returns the last lines that the operator printed.
 func lastLines(output string) string {
 	files, err := filepath.Glob(filepath.Join(output, "*.log"))
 	if err != nil || len(files) == 0 {

@@ -19,9 +19,10 @@ type roleFile struct {
 	roles []string
 }
 
-// rolesOf are the files with the operator's own roles, and those that are left out because their roles are for users. The roles in
-// a folder are the operator's if a binding there gives them to a ServiceAccount. A folder without such bindings has all but those
-// whose names tell that they are for users. A file that is named alone is always the operator's.
+// rolesOf returns the files with the operator's own roles, and those left out because their roles are for users. In a
+// folder, the operator's roles are those that a binding there gives to a ServiceAccount. If a folder has no such
+// binding, they are all roles except those whose names say that they are for users. A file that is named by itself is
+// always the operator's.
 func rolesOf(paths []string) (own, others []string, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
@@ -55,11 +56,12 @@ func isOwn(role string, bound []string) bool {
 	if len(bound) > 0 {
 		return slices.Contains(bound, role)
 	}
-	// kubebuilder names so the roles that an administrator gives to users.
+	// kubebuilder gives these names to the roles that an administrator grants to users.
 	return !slices.ContainsFunc([]string{"-admin-role", "-editor-role", "-viewer-role"}, func(suffix string) bool { return strings.HasSuffix(role, suffix) })
 }
 
-// readRoles are the files of a folder that hold roles, and the roles that bindings in it give to ServiceAccounts.
+// readRoles returns the files in a folder that contain roles, and the roles that bindings in it give to
+// ServiceAccounts.
 func readRoles(dir string) (files []roleFile, bound []string, err error) {
 	paths, err := manifest.Files(dir)
 	if err != nil {
@@ -89,7 +91,7 @@ func readRoles(dir string) (files []roleFile, bound []string, err error) {
 	return files, bound, nil
 }
 
-// boundBy is the role that a binding gives to a ServiceAccount, if it does.
+// boundBy returns the role that a binding gives to a ServiceAccount, or none.
 func boundBy(binding *unstructured.Unstructured) []string {
 	subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
 	isAccount := func(subject any) bool {

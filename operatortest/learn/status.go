@@ -13,17 +13,18 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// verdict is how a status says that the spec is met: by a condition, or an expression in CEL. Both are empty if it does not.
+// verdict is how a status says that the spec is met: by a condition, or by an expression in CEL. Both are empty if it
+// doesn't.
 type verdict struct {
 	Condition, Expression string
 	// Observed means that the status says which generation it is about.
 	Observed bool
 }
 
-// verdictOf reads the status of a resource that the operator is done with.
+// verdictOf reads the status of a resource on which the operator has finished its work.
 func verdictOf(resource *unstructured.Unstructured) verdict {
 	_, observed, _ := unstructured.NestedInt64(resource.Object, "status", "observedGeneration")
-	// Conditions of another form can't be waited for.
+	// The kit can't wait for conditions of another form.
 	conditions, _ := trial.ConditionsOf(resource)
 	types := append([]string{"Ready", "Available"}, slices.Sorted(maps.Keys(conditions))...)
 	for _, name := range types {
@@ -45,7 +46,7 @@ func verdictOf(resource *unstructured.Unstructured) verdict {
 	return verdict{Observed: observed}
 }
 
-// unmet are the conditions that are not True, with what they say.
+// unmet returns the conditions that are not True, with their messages.
 func unmet(resource *unstructured.Unstructured) []string {
 	conditions, _ := trial.ConditionsOf(resource)
 	var found []string

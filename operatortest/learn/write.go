@@ -36,7 +36,7 @@ type unknown struct {
 	Value string
 }
 
-// Elects reports whether an argument is about leader election.
+// Elects reports whether one of the arguments is about leader election.
 func (p page) Elects() bool {
 	return slices.ContainsFunc(p.Command, func(argument string) bool { return strings.Contains(argument, "leader-elect") })
 }
@@ -46,8 +46,8 @@ func (c child) Kind() string       { return c.kind.Kind }
 func (c child) Generated() bool    { return len(c.name) == 0 && c.second != nil }
 func (c child) Once() bool         { return c.second == nil }
 
-// Name is the likeliest expression for the child's name, or the one that says that there is no such child, because a generated
-// name can't be given.
+// Name returns the likeliest expression for the child's name. For a generated name, which no expression can give, it
+// returns the expression which says that there is no such child.
 func (c child) Name() string {
 	if len(c.name) == 0 {
 		return `""`
@@ -55,7 +55,7 @@ func (c child) Name() string {
 	return c.name[0]
 }
 
-// Fits are the other expressions for the same name, without the name itself, which comes last.
+// Fits returns the other expressions for the same name, without the name itself, which comes last.
 func (c child) Fits() string {
 	if len(c.name) < 3 {
 		return ""
@@ -70,7 +70,7 @@ func (c child) Controlled() bool {
 	return slices.ContainsFunc(c.first.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.Controller != nil && *owner.Controller })
 }
 
-// NotOwned are the fields that the operator doesn't own.
+// NotOwned returns the fields that the operator doesn't own.
 func (c child) NotOwned() string {
 	_, others := split(c.first)
 	var names []string
@@ -195,7 +195,7 @@ normalize:
 {{- end}}
 `))
 
-// First is the name of the first run's object.
+// First returns the name of the first run's object.
 func (c child) First() string { return c.first.GetName() }
 
 func (p page) render() ([]byte, error) {
@@ -206,7 +206,7 @@ func (p page) render() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// inline is a value in YAML on one line.
+// inline writes a value as YAML on one line.
 func inline(value any) (string, error) {
 	node := &yaml.Node{}
 	if err := node.Encode(value); err != nil {

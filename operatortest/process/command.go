@@ -50,7 +50,7 @@ type Command struct {
 	Grace time.Duration
 }
 
-// ServesWebhooks tells whether the command says where to serve webhooks, by {{.WebhookPort}}.
+// ServesWebhooks reports whether the command says where to serve webhooks, with {{.WebhookPort}}.
 func (c Command) ServesWebhooks() bool {
 	return slices.ContainsFunc(slices.Concat(c.Args, c.Env), func(text string) bool { return strings.Contains(text, ".WebhookPort") })
 }
@@ -108,7 +108,7 @@ func (c Command) Check() error {
 	}
 	if !filepath.IsAbs(program) {
 		var err error
-		if program, err = filepath.Abs(filepath.Join(c.Dir, program)); err != nil { // a name without a slash is looked for on the PATH
+		if program, err = filepath.Abs(filepath.Join(c.Dir, program)); err != nil { // a name without a slash is looked up on the PATH
 			return err
 		}
 	}
@@ -118,7 +118,7 @@ func (c Command) Check() error {
 	return nil
 }
 
-// command returns the operator's command, which is not started yet.
+// command returns the operator's command, not yet started.
 func (c Command) command(values Values) (*exec.Cmd, error) {
 	if len(c.Args) == 0 {
 		return nil, errors.New("start the operator: Command.Args is empty: it begins with the program")
@@ -146,7 +146,7 @@ func (c Command) command(values Values) (*exec.Cmd, error) {
 	command := exec.Command(args[0], args[1:]...)
 	command.Dir = c.Dir
 	command.Env = append(inherited(os.Environ()), "KUBECONFIG="+values.Kubeconfig,
-		// kubectl keeps what it knows of an API server by its port, and ports are used again.
+		// kubectl caches discovery by the API server's host and port, and ports are reused.
 		"KUBECACHEDIR="+filepath.Join(filepath.Dir(values.Kubeconfig), "kubectl-cache"))
 	command.Env = append(command.Env, env...)
 	return command, nil
@@ -183,7 +183,7 @@ func (c Command) grace() time.Duration {
 	return c.Grace
 }
 
-// explain adds to the error of a start what to do about it.
+// explain adds to a start error what to do about it.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):

@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/operatortest/process"
 )
 
-// An operator that is a program, with the flags that many have. All else is described as for an operator in Go.
+// An operator that is a program, with flags that many programs have. All other fields are as for an operator in Go.
 func ExampleCommand() {
 	command := process.Command{
 		Args: []string{

@@ -23,15 +23,15 @@ import (
 )
 
 const (
-	// long is a wait that no test reaches.
+	// long is a timeout that no test should reach.
 	long = 30 * time.Second
-	// roleVariable makes a copy of this test program an operator.
+	// roleVariable makes a copy of this test program act as an operator.
 	roleVariable = "OPERATORTEST_PROCESS_ROLE"
-	// upstreamVariable is the address of the API server for the role that plays the tests.
+	// upstreamVariable is the address of the API server for the role that acts as the tests.
 	upstreamVariable = "OPERATORTEST_PROCESS_UPSTREAM"
 )
 
-// roles are operators; what they return is the exit status.
+// roles are operators; each returns its exit status.
 var roles = map[string]func() int{
 	"obeys": func() int {
 		terminated := make(chan os.Signal, 1)
@@ -100,12 +100,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// playing is the command of a role.
+// playing returns the command for a role.
 func playing(role string) Command {
 	return Command{Args: []string{os.Args[0]}, Env: []string{roleVariable + "=" + role}}
 }
 
-// report makes a request that says where the process and its kubeconfig are.
+// report makes a request that reports the process and its kubeconfig.
 func report(path string) {
 	kubeconfig := os.Getenv("KUBECONFIG")
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -124,14 +124,14 @@ func report(path string) {
 	_ = response.Body.Close()
 }
 
-// reported is a request of a role.
+// reported is what a role has reported in a request.
 type reported struct {
 	path       string
 	pid        int
 	kubeconfig string
 }
 
-// listener is an API server that only passes on what roles report.
+// listener is an API server that only passes on the roles' reports.
 func listener(t *testing.T) (*httptest.Server, <-chan reported) {
 	reports := make(chan reported, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
@@ -158,7 +158,7 @@ func upstream(t *testing.T, handler http.HandlerFunc) *rest.Config {
 	}
 }
 
-// protocols are what clients of the proxy speak.
+// protocols are the protocols of the proxy's clients.
 var protocols = map[string][]string{"HTTP/1.1": {"http/1.1"}, "HTTP/2.0": {"h2", "http/1.1"}}
 
 // dial starts a proxy and returns it with a client that has its kubeconfig.

@@ -31,8 +31,8 @@ type identity struct {
 	authorities []byte
 }
 
-// newIdentity creates one identity for all proxies of the process, because generating keys takes longer than anything else
-// in the start of an operator.
+// newIdentity creates one identity for all proxies of the process, because generating keys takes longer than the rest
+// of an operator's start.
 var newIdentity = sync.OnceValues(func() (identity, error) {
 	certificate, key, err := cert.GenerateSelfSignedCertKey(loopback, nil, []string{"localhost"})
 	if err != nil {
@@ -51,7 +51,7 @@ type proxy struct {
 	identity   identity
 	forward    http.Handler
 	server     *http.Server
-	// cancel ends the requests in flight. Each holds inFlight for reading.
+	// cancel ends the requests in flight. Each of them holds inFlight's read lock.
 	cancel   context.CancelFunc
 	inFlight sync.RWMutex
 }
@@ -81,7 +81,7 @@ func startProxy(config *rest.Config) (*proxy, error) {
 	return started, nil
 }
 
-// stop returns when no request is in flight any more.
+// stop returns when no requests are in flight any more.
 func (p *proxy) stop() {
 	p.cancel()
 	_ = p.server.Close()

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// request makes one that ends with the test.
+// request makes a request that ends with the test.
 func request(t *testing.T, method, url string, body io.Reader) *http.Request {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), long)
@@ -40,7 +40,7 @@ func TestProxyForwards(t *testing.T) {
 				writer.Header().Set("Audit-Id", "1")
 				writer.Header().Set("Trailer", "Checksum")
 				writer.WriteHeader(http.StatusConflict)
-				writer.(http.Flusher).Flush() // else the reply has a length, and no trailer in HTTP/1.1
+				writer.(http.Flusher).Flush() // otherwise the reply has a length, and no trailer in HTTP/1.1
 				_, _ = writer.Write([]byte("answer"))
 				writer.Header().Set("Checksum", "2")
 			})
@@ -159,7 +159,7 @@ func TestProxyRefuses(t *testing.T) {
 			asked := request(t, http.MethodGet, proxy.url+test.path, nil)
 			asked.Header.Set("Authorization", "Bearer "+proxy.token)
 			test.change(asked.Header)
-			if asked.Header.Get("Authorization") == "" { // else client-go's client adds it
+			if asked.Header.Get("Authorization") == "" { // otherwise client-go's client adds it
 				client.Transport = client.Transport.(interface{ WrappedRoundTripper() http.RoundTripper }).WrappedRoundTripper()
 			}
 			response, err := client.Do(asked)

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// tail is what the error of role "fails" shows of a hundred lines.
+// tail is the part of a hundred lines that the error of role "fails" shows.
 func tail() string {
 	var lines strings.Builder
 	for i := 90; i < 100; i++ {
@@ -30,11 +30,11 @@ func tail() string {
 func TestRun(t *testing.T) {
 	tests := map[string]struct {
 		grace time.Duration
-		// end is the cause of the context's end, nil for an operator that ends by itself.
+		// end is the cause of the context's end; nil for an operator that ends by itself.
 		end error
-		// want is the error, empty for none.
+		// want is the error; empty for none.
 		want string
-		// later is how many requests come after the end was asked for.
+		// later is how many requests come after the operator is told to end.
 		later int
 	}{
 		"obeys":                       {end: context.Canceled, later: 1},

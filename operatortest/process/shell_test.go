@@ -31,7 +31,7 @@ const (
 	timeout = time.Minute
 )
 
-// role is what the operator in testdata needs.
+// role contains the permissions that the operator in testdata needs.
 var role = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create"}}}
 
 func TestAnOperatorInShell(t *testing.T) {
@@ -92,12 +92,12 @@ func configMap(namespace, name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"copy": "wanted"}}}
 }
 
-// request matches one for ConfigMaps.
+// request matches a request for ConfigMaps.
 func request(verb, name string, status int) OmegaMatcher {
 	return And(HaveField("Verb", verb), HaveField("Resource", "configmaps"), HaveField("Name", name), HaveField("Status", status))
 }
 
-// groupIn is the process group that the log of the only start names.
+// groupIn returns the process group that the only log in a folder names.
 func groupIn(g Gomega, logs string) int {
 	files, err := filepath.Glob(filepath.Join(logs, "*.log"))
 	g.Expect(err).NotTo(HaveOccurred())

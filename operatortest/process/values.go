@@ -24,12 +24,13 @@ type Values struct {
 	Resync time.Duration
 	// LeaderElection is true if the operator must elect a leader. The values below are set only then.
 	LeaderElection bool
-	// LeaseNamespace is that of the Lease, Identity the name of this candidate in it.
+	// LeaseNamespace is the Lease's namespace; Identity is this candidate's name in the Lease.
 	LeaseNamespace, Identity string
-	// LeaseDuration is how long others wait for a silent leader, RenewDeadline how long a leader tries to renew the Lease
-	// before it gives up, RetryPeriod the pause between two tries.
+	// LeaseDuration is how long others wait for a silent leader, RenewDeadline is how long a leader tries to renew
+	// the Lease before it gives up, and RetryPeriod is the pause between two tries.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-	// WebhookPort is the port of 127.0.0.1 to serve webhooks at, CertDir the folder with tls.crt and tls.key for it.
+	// WebhookPort is the port of 127.0.0.1 to serve webhooks on; CertDir is the folder with tls.crt and tls.key for
+	// it.
 	WebhookPort int
 	CertDir     string
 }

@@ -26,7 +26,7 @@ type watchdog struct {
 
 func startWatchdog(dir string) (*watchdog, error) {
 	command := exec.Command("/bin/sh", "-c", watchdogScript, "watchdog", dir)
-	// It outlives Ctrl-C, which ends the group of this process.
+	// In a group of its own, the watchdog survives Ctrl-C, which ends this process's group.
 	procgroup.Isolate(command)
 	leash, err := command.StdinPipe()
 	if err != nil {

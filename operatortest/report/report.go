@@ -1,4 +1,5 @@
-// Package report reports the result of each of an operator's behaviours: for a terminal, as JSON, as JUnit XML and as an HTML page.
+// Package report reports the result of each of an operator's behaviours: for a terminal, as JSON, as JUnit XML and as
+// HTML.
 package report
 
 import (
@@ -19,9 +20,9 @@ type Result string
 const (
 	Passed Result = "passed"
 	Failed Result = "failed"
-	// NotTried says that the operator lacks a behaviour that this one requires.
+	// NotTried means that the operator lacks a behaviour that this one requires.
 	NotTried Result = "not tried"
-	// LeftOut says that a behaviour was not tried, for the reason given.
+	// LeftOut means that a behaviour was not tried, for the reason given.
 	LeftOut Result = "left out"
 )
 
@@ -52,7 +53,8 @@ type Behaviour struct {
 	Trials []Trial `json:"trials,omitempty"`
 }
 
-// Shown returns the failure if no single trial shows it: there was nothing to try, or the trials' results don't fit together.
+// Shown returns the failure if no single trial shows it: there was nothing to try, or the trials' results are
+// inconsistent.
 func (b Behaviour) Shown() string {
 	if slices.ContainsFunc(b.Trials, func(trial Trial) bool { return trial.Result == Failed }) {
 		return ""
@@ -65,11 +67,11 @@ type Trial struct {
 	// ID selects the trial when it is run again.
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Result is that of the trial; it is never LeftOut.
+	// Result is the trial's result; it is never LeftOut.
 	Result Result `json:"result"`
 	// Seconds is how long the trial took, without the time that it waited for its turn.
 	Seconds float64 `json:"seconds"`
-	// Requests is how many requests the trial's operators made, Writes how many of these were writes.
+	// Requests is how many requests the trial's operators made; Writes is how many of these were writes.
 	Requests int `json:"requests"`
 	Writes   int `json:"writes"`
 	// Remark says what the trial could not try, if anything.
@@ -78,7 +80,7 @@ type Trial struct {
 	// Timeline lists the requests of a failed trial's operators, and the watch events that reached them, for each operator in
 	// chronological order.
 	Timeline []Entry `json:"timeline,omitempty"`
-	// Namespace is that of a failed trial.
+	// Namespace is a failed trial's namespace.
 	Namespace string `json:"namespace,omitempty"`
 	// Logs are the output of a failed trial's operators, if it was kept.
 	Logs []Log `json:"logs,omitempty"`
@@ -86,7 +88,7 @@ type Trial struct {
 
 // Log is the output of one operator.
 type Log struct {
-	// File is the path of the whole output, LastLines its end.
+	// File is the path of the whole output; LastLines are its last lines.
 	File      string `json:"file"`
 	LastLines string `json:"lastLines"`
 }
@@ -97,13 +99,13 @@ type Entry struct {
 	Operator int `json:"operator"`
 	// Seconds counts from the operator's start.
 	Seconds float64 `json:"seconds"`
-	// What is the verb of a request, or the type of a watch event such as ADDED, and the resource. Object is the object's
-	// namespace/name.
+	// What is the verb of a request, or the type of a watch event such as ADDED, and the resource. Object is the
+	// object's namespace/name.
 	What   string `json:"what"`
 	Object string `json:"object"`
 	// Reply is the status of the reply, and what else happened to the request; for a watch event, the object's resource version.
 	Reply string `json:"reply"`
-	// Injected says that the kit interfered with the request, or that the request failed.
+	// Injected means that the kit interfered with the request, or that the request failed.
 	Injected bool `json:"injected,omitempty"`
 }
 
@@ -145,7 +147,7 @@ func (r *Report) WriteFailures(to io.Writer) error {
 	return err
 }
 
-// Line is the behaviour's line in a table whose columns are separated by tabs.
+// Line returns the behaviour's line in a table with tab-separated columns.
 func (b Behaviour) Line() string {
 	switch {
 	case b.Result == LeftOut:
@@ -185,7 +187,7 @@ func (b Behaviour) junit() junitSuite {
 	switch {
 	case b.Result == LeftOut:
 		suite.Cases = append(suite.Cases, junitCase{Name: b.Promise, Class: b.Name, Skipped: &junitText{Message: b.Reason}})
-	case b.Result == NotTried || b.Result == Failed && !failed: // no trial failed: there was nothing to try, or what they showed together is wrong
+	case b.Result == NotTried || b.Result == Failed && !failed: // no trial failed: there was nothing to try, or the trials' results are wrong when taken together
 		suite.Cases = append(suite.Cases, junitCase{Name: b.Promise, Class: b.Name, Failure: &junitText{Message: firstLine(b.Failure), Text: b.Failure}})
 	}
 	for _, made := range suite.Cases {
@@ -228,7 +230,7 @@ type junitText struct {
 	Text    string `xml:",chardata"`
 }
 
-// seconds are written with milliseconds.
+// seconds is written with milliseconds.
 type seconds float64
 
 // MarshalText implements encoding.TextMarshaler.
@@ -250,6 +252,6 @@ func Table(trials []Trial) string {
 		}
 		fmt.Fprintf(table, "%s\t%.1f s\t%d requests, %d writes\t%s\n", trial.Result, trial.Seconds, trial.Requests, trial.Writes, name)
 	}
-	_ = table.Flush() // a strings.Builder takes everything
+	_ = table.Flush() // a strings.Builder accepts everything
 	return strings.TrimRight(text.String(), "\n")
 }

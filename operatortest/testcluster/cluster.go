@@ -59,8 +59,9 @@ type Cluster struct {
 	// Webhooks are files and folders with the webhook configurations to install.
 	// A reference to a Service in them is replaced with the address in Serving.
 	Webhooks []string
-	// Converts tells that the webhook server at the address below converts objects, too, at the path that a definition names for it.
-	// Without it that is so for the kinds of Scheme only, and no other definition has a conversion webhook.
+	// Converts means that the webhook server at the address below also converts objects, at the path that a
+	// definition names for it. If it is false, that server converts only the kinds of Scheme, and no other definition
+	// has a conversion webhook.
 	Converts bool
 	// Scheme is Client's scheme; client-go's if nil. Conversion webhooks are set up
 	// for the definitions whose types in the scheme convert through a hub.
@@ -87,16 +88,16 @@ type Cluster struct {
 
 	// Admin is a client that knows the kinds that the kit itself uses, whatever Scheme is.
 	Admin client.Client
-	// dir is for files that are deleted with the cluster.
+	// dir is a folder for files that are deleted with the cluster.
 	dir    string
 	assets string
 	// plane is the control plane of this process, or nil.
 	plane *controlplane.ControlPlane
 	// Existing means that the cluster outlives the tests.
 	Existing bool
-	// kinds are the namespaced ones among the definitions.
+	// kinds are the namespaced kinds among the definitions.
 	kinds []schema.GroupVersionKind
-	// leftovers are what Stop removes from a shared cluster, guarded by mu.
+	// leftovers are the objects that Stop removes from a shared cluster, guarded by mu.
 	mu        sync.Mutex
 	leftovers []client.Object
 }
@@ -172,7 +173,7 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return string(output), nil
 }
 
-// connect fills in the fields by which tests reach the API server.
+// connect sets the fields with which tests reach the API server.
 func (c *Cluster) connect(config *rest.Config, kubeconfig string) error {
 	kinds := runtime.NewScheme()
 	if err := errors.Join(scheme.AddToScheme(kinds), apiextensionsv1.AddToScheme(kinds)); err != nil {

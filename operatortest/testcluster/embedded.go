@@ -2,7 +2,7 @@ package testcluster
 
 import (
 	"context"
-	_ "embed" // for the rule below
+	_ "embed" // for the stage below
 	"fmt"
 	"maps"
 	"os"

@@ -63,7 +63,7 @@ func (c *Cluster) install(ctx context.Context) error {
 		return err
 	}
 
-	existing := true // for envtest: it started this one, or someone else did
+	existing := true // for envtest: whether started by this process or by someone else, it is running
 	environment := &envtest.Environment{
 		UseExistingCluster:    &existing,
 		Config:                c.Config,
@@ -93,8 +93,8 @@ func (c *Cluster) install(ctx context.Context) error {
 	return nil
 }
 
-// redirectConversion gives a definition the conversion webhook that its file names, at the address of Serving. envtest leaves it out where the
-// Scheme doesn't know the kind.
+// redirectConversion gives a definition the conversion webhook that its file names, at the address of Serving.
+// envtest omits it if Scheme doesn't contain the kind.
 func (c *Cluster) redirectConversion(ctx context.Context, name string, conversion *apiextensionsv1.CustomResourceConversion, authority []byte) error {
 	if conversion == nil || conversion.Strategy != apiextensionsv1.WebhookConverter || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil {
 		return nil
@@ -113,8 +113,8 @@ func (c *Cluster) redirectConversion(ctx context.Context, name string, conversio
 	return c.Admin.Patch(ctx, definition, client.RawPatch(types.MergePatchType, patch))
 }
 
-// noteWebhooks remembers the webhooks that are about to be created, in case creating them fails midway. It is an error if
-// the cluster already has one of them, because envtest would redirect it to the test process.
+// noteWebhooks records the webhooks that are about to be created, in case creating them fails midway. It is an error
+// if the cluster already has one of them, because envtest would redirect it to the test process.
 func (c *Cluster) noteWebhooks(ctx context.Context) error {
 	if len(c.Webhooks) == 0 {
 		return nil
@@ -146,7 +146,7 @@ func (c *Cluster) noteWebhooks(ctx context.Context) error {
 	return nil
 }
 
-// storedKind is the kind of a definition in the version that etcd holds.
+// storedKind returns the kind of a definition in the version that is stored in etcd.
 func storedKind(definition *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
 	kind := schema.GroupVersionKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}
 	for _, version := range definition.Spec.Versions {
@@ -157,8 +157,8 @@ func storedKind(definition *apiextensionsv1.CustomResourceDefinition) schema.Gro
 	return kind
 }
 
-// RemoveOnStop remembers an object that Stop must remove. The test process's own
-// cluster doesn't need that: it is removed as a whole. Trials may call it concurrently.
+// RemoveOnStop records an object that Stop must remove. The test process's own cluster doesn't need that: it is
+// removed as a whole. Trials may call it concurrently.
 func (c *Cluster) RemoveOnStop(object client.Object) {
 	if c.Existing {
 		c.mu.Lock()

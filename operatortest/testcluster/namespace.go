@@ -75,7 +75,7 @@ func (c *Cluster) deleteAll(ctx context.Context, kind schema.GroupVersionKind, n
 	return nil
 }
 
-// expectNone returns an error if an object is left; it names the object and its finalizers.
+// expectNone returns an error if an object is left; the error names the object and its finalizers.
 func (c *Cluster) expectNone(ctx context.Context, kind schema.GroupVersionKind, namespace string) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind)

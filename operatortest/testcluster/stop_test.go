@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// processIDs returns the ids of the programs that mention a folder in their arguments.
+// processIDs returns the IDs of the processes whose arguments mention a folder.
 func processIDs(g Gomega, dir string) []int {
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -18,7 +18,7 @@ func processIDs(g Gomega, dir string) []int {
 	for _, command := range commands {
 		content, err := os.ReadFile(command)
 		if err != nil || !strings.Contains(string(content), dir) || strings.Contains(string(content), "watchdog") {
-			continue // it has ended, or is another
+			continue // it has ended, or doesn't mention the folder
 		}
 		id, err := strconv.Atoi(filepath.Base(filepath.Dir(command)))
 		g.Expect(err).NotTo(HaveOccurred())

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// specTimeout bounds what a spec waits for.
+// specTimeout bounds a spec's waits.
 const specTimeout = 30 * time.Second
 
 var cluster = &Cluster{

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Confine makes the Tap show the operator only one namespace: requests for all namespaces become requests for this one.
-// namespaced reports whether a request's resource is namespaced. A create always names its namespace, and so does a request
-// for one object.
+// Confine makes the Tap show the operator only one namespace: requests for all namespaces become requests for this
+// one. namespaced reports whether a request's resource is namespaced. Creates, and requests for a single object,
+// always name their namespace.
 func (t *Tap) Confine(namespace string, namespaced func(Request) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -28,7 +28,7 @@ func asksForAll(verb string) bool {
 	return verb == "list" || verb == "watch" || verb == "deletecollection"
 }
 
-// confined changes a request as Confine says, if it was called.
+// confined changes a request as Confine specifies, if Confine was called.
 func (t *Tap) confined(request *http.Request, parsed *Request) {
 	t.mu.Lock()
 	confine := t.confine

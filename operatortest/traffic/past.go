@@ -6,20 +6,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// past is what [Tap.ShowPast] was called with.
+// past contains the arguments of [Tap.ShowPast].
 type past struct {
 	revision string
 	match    func(Request) bool
 }
 
-// ShowPast has matching lists and watches answered as by an API server whose watch cache lags behind, until the returned
-// function is called, from which on it catches up. revision is a resource version at most 5 minutes old.
+// ShowPast makes matching lists and watches see an API server whose watch cache lags behind, until the returned
+// function is called; then the cache catches up. revision is a resource version at most 5 minutes old.
 //
-// A list that may come from a cache (resourceVersion=0) shows the objects as they were at the revision, and a watch from there on
-// shows what has become of them only after the end. A list that must be up to date is. A watch that begins with all objects in
-// place of a list must be up to date, too; it is refused, as by a server without that feature, and clients list instead.
+// A list that may come from a cache (resourceVersion=0) returns the objects as they were at the revision, and a watch
+// from there shows later changes only after the cache has caught up. A list that requires current data gets current
+// data. So would a watch that begins with all objects in place of a list; it is refused, as by a server without that
+// feature, and clients list instead.
 //
-// A client meets such a server when it connects to another one of several:
+// A client encounters such a server when it reconnects to a different one of several:
 // https://github.com/kubernetes/kubernetes/issues/59848.
 func (t *Tap) ShowPast(revision string, match func(Request) bool) (catchUp func()) {
 	release := t.Hold(match)
@@ -36,7 +37,8 @@ func (t *Tap) setPast(shown *past) {
 	t.past = shown
 }
 
-// fromPast changes a list as ShowPast says, if it was called. It returns the answer in place of the API server's, nil for its own.
+// fromPast changes a list as ShowPast specifies, if it was called. It returns an answer to send instead of the API
+// server's, or nil.
 func (t *Tap) fromPast(request *http.Request, parsed *Request) *Answer {
 	t.mu.Lock()
 	shown := t.past

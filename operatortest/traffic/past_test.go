@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// asked is what an API server without objects was last asked.
+// asked returns a client for an API server without objects, and a function that returns the last request's query.
 func asked(t *testing.T, tap *Tap) (kubernetes.Interface, func() url.Values) {
 	queries := make(chan url.Values, 1)
 	listening := httptest.NewServer(http.HandlerFunc(func(reply http.ResponseWriter, request *http.Request) {

@@ -15,32 +15,32 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Request is one request to the API server: the attributes on which RBAC decides,
-// and the result.
+// Request is one request to the API server: the attributes on which RBAC decides, and the result.
 type Request struct {
 	// Verb is the verb in a role's rules: get, list, watch, create, update, patch, delete or deletecollection.
 	Verb string
 	// Group, Version and Resource are empty for URLs that are not resources, such as /version.
 	Group, Version, Resource, Subresource string
-	// Namespace and Name are empty if the request names none. A create's Name is
-	// the one in its body, a list's or watch's the one in its field selector.
+	// Namespace and Name are empty if the request names none. A create's Name comes from its body, a list's or
+	// watch's from its field selector.
 	Namespace, Name string
-	// Lists tells of a watch that begins with all objects there are, in place of a list.
+	// Lists marks a watch that begins with all existing objects, in place of a list.
 	Lists bool
-	// DryRun marks a write that the API server only tries. A deletion may say so in its body, which is not read.
+	// DryRun marks a write that the API server validates but doesn't store. A deletion may request that in its body,
+	// which is not read.
 	DryRun bool
-	// Confined tells that the operator asked for all namespaces, and [Tap.Confine] showed it Namespace only.
+	// Confined means that the operator asked for all namespaces, and [Tap.Confine] showed it only Namespace.
 	Confined bool
-	// Past is the revision as of which [Tap.ShowPast] had a list answered. Empty for the present.
+	// Past is the revision at which [Tap.ShowPast] made the API server answer a list. Empty for the present.
 	Past string
 	// Path is the URL's path.
 	Path string
 
 	// At is when the request was made, counted from the Tap's beginning.
 	At time.Duration
-	// Status is that of the HTTP reply, and 0 as long as there is none.
+	// Status is the HTTP reply's status, or 0 if there is no reply yet.
 	Status int
-	// Note says what the Tap did to the request, or why it got no reply.
+	// Note says what the Tap did to the request, or why there was no reply.
 	Note string
 	// Canceled means that the operator cancelled the request before its reply.
 	Canceled bool
@@ -87,7 +87,7 @@ func (r Request) Target() string {
 	return r.Name
 }
 
-// Result is what became of the request.
+// Result describes the outcome of the request.
 func (r Request) Result() string {
 	result := "no reply yet"
 	if r.Status != 0 {
@@ -107,8 +107,8 @@ func (r Request) String() string {
 	return fmt.Sprintf("%7.3fs  %s %s: %s", r.At.Seconds(), r.Kind(), r.Target(), r.Result())
 }
 
-// parse describes an HTTP request to the API server. It reads the body of a
-// create, for the name in it, and puts it back.
+// parse describes an HTTP request to the API server. It reads a create's body, to find the name, and puts the body
+// back.
 func parse(request *http.Request) (Request, error) {
 	parsed := Request{Path: request.URL.Path}
 	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
@@ -121,7 +121,7 @@ func parse(request *http.Request) (Request, error) {
 		parsed.Verb = strings.ToLower(request.Method)
 		return parsed, nil
 	}
-	// A namespace has subresources too, and they are not resources in it.
+	// A namespace has subresources, too; they are not resources in the namespace.
 	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] != "status" && parts[2] != "finalize" {
 		parsed.Namespace, parts = parts[1], parts[2:]
 	}
@@ -130,7 +130,7 @@ func parse(request *http.Request) (Request, error) {
 		parsed.Name = parts[1]
 	}
 	if len(parts) > 2 {
-		parsed.Subresource = parts[2] // what follows is a path inside of it, as of a proxy
+		parsed.Subresource = parts[2] // the rest is a path inside the subresource, for example a proxy's
 	}
 	parsed.Verb = verbOf(request, parsed.Name != "")
 	parsed.DryRun = request.URL.Query().Has("dryRun")
@@ -165,8 +165,8 @@ func verbOf(request *http.Request, named bool) string {
 	return strings.ToLower(request.Method)
 }
 
-// selectedName is the name that a list, watch or deletecollection is restricted
-// to. A role may allow these for one name.
+// selectedName returns the name to which a list, watch or deletecollection is restricted. A role may allow these
+// verbs for one name.
 func selectedName(request *http.Request) string {
 	selector, err := fields.ParseSelector(request.URL.Query().Get("fieldSelector"))
 	if err != nil {
@@ -193,9 +193,9 @@ func nameInBody(request *http.Request) (string, error) {
 	return name, nil
 }
 
-// namesIn returns metadata.name and metadata.generateName of an object. They are empty where it can't be read: the log
-// does without the name. Objects of Kubernetes' own kinds may be in protobuf, as Go clients send them; custom resources
-// never are.
+// namesIn returns an object's metadata.name and metadata.generateName. They are empty if the body can't be read: the
+// log does without the name. Go clients may send objects of Kubernetes' own kinds in protobuf, but never custom
+// resources.
 func namesIn(body []byte) (name, generateName string) {
 	var object struct {
 		Metadata struct{ Name, GenerateName string }

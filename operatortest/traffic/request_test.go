@@ -143,7 +143,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// protobufOf is an object as a Go client sends it.
+// protobufOf encodes an object as a Go client would send it.
 func protobufOf(t *testing.T, object runtime.Object) string {
 	t.Helper()
 	g := NewWithT(t)

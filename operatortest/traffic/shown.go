@@ -68,7 +68,7 @@ func (t *Tap) Shown(match func(Request) bool, uid types.UID) []Version {
 	return shown
 }
 
-// note remembers an event about an object that is delivered.
+// note records the delivery of an event about an object.
 func (w *watch) note(event json.RawMessage) {
 	kind, object := decode(event)
 	if object == nil {

@@ -46,8 +46,8 @@ type Action struct {
 	CutWatches bool
 	// Lose is the error of the request, although it takes effect: its reply is lost.
 	Lose error
-	// Kill lets nothing pass from now on, not even this request's reply. With Drop,
-	// the operator dies right before the request, without it right after.
+	// Kill blocks everything from now on, even this request's reply. With Drop, the operator dies right before the
+	// request; without Drop, right after it.
 	Kill bool
 }
 
@@ -59,13 +59,13 @@ type Tap struct {
 	log  []*Request
 	rule Rule
 	dead bool
-	// confine changes a request that is for all namespaces. Nil if the operator may see all of them.
+	// confine changes a request for all namespaces. Nil if the operator may see all of them.
 	confine func(*http.Request, *Request)
-	// past is what lists show, nil for the present.
+	// past is the state that lists show; nil for the present.
 	past *past
 	// killed is closed by Kill.
 	killed chan struct{}
-	// watches are the open ones, holds the matches that keep their events back.
+	// watches are the open watches; holds are the matches that hold back watch events.
 	watches map[*watch]struct{}
 	holds   map[*hold]struct{}
 
@@ -95,8 +95,8 @@ func (t *Tap) SetRule(rule Rule) {
 	t.rule = rule
 }
 
-// Kill makes the operator's process look dead: no request and no reply passes any
-// more. Whatever the operator still does in the test process has no effect outside.
+// Kill makes the operator's process look dead: no requests or replies pass any more. Whatever the operator still does
+// in the test process has no effect outside.
 func (t *Tap) Kill() {
 	t.mu.Lock()
 	t.dead = true
@@ -133,7 +133,7 @@ func (t *Tap) Began() time.Time { return t.began }
 // Now returns the current time as the request log counts it.
 func (t *Tap) Now() time.Duration { return time.Since(t.began) }
 
-// begin writes a request down and decides about it.
+// begin records a request and decides what to do with it.
 func (t *Tap) begin(parsed Request) (*Request, Action) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,7 +154,7 @@ func (t *Tap) begin(parsed Request) (*Request, Action) {
 	return entry, action
 }
 
-// end writes down what became of the request, and returns what the operator gets to see.
+// end records the outcome of the request, and returns the result that the operator sees.
 func (t *Tap) end(entry *Request, action Action, response *http.Response, err error) (*http.Response, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

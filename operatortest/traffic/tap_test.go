@@ -23,7 +23,7 @@ import (
 // waitTimeout bounds each wait for a server in the same process.
 const waitTimeout = 10 * time.Second
 
-// errBroken is what a rule fails requests with.
+// errBroken is the error with which rules fail requests.
 var errBroken = errors.New("broken by the test")
 
 // server is an API server that stores nothing: it counts the requests it gets,
@@ -45,7 +45,7 @@ func newServer(t *testing.T) *server {
 	return made
 }
 
-// newClient is what an operator would make of the Tap's configuration.
+// newClient makes a client from the Tap's configuration, as an operator would.
 func newClient(g Gomega, tap *Tap, config *rest.Config) kubernetes.Interface {
 	clients, err := kubernetes.NewForConfig(tap.Config(config))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -61,9 +61,9 @@ func create(ctx context.Context, clients kubernetes.Interface) error {
 func TestRules(t *testing.T) {
 	tests := map[string]struct {
 		action Action
-		// want is what the error of the request must be, nil for none.
+		// want checks the request's error; nil for no error.
 		want func(error) bool
-		// received tells whether the API server must get the request, dead whether nothing passes after it.
+		// received means that the API server must get the request; dead means that nothing passes after it.
 		received, dead bool
 		status         int
 		note           string
@@ -156,7 +156,7 @@ func TestAnswerIsTheAPIServers(t *testing.T) {
 	}
 }
 
-// client-go repeats a request by itself that is answered so; the operator sees nothing but a delay.
+// client-go itself repeats a request that gets such a reply; the operator only sees a delay.
 func TestRetryAfterIsObeyed(t *testing.T) {
 	g, server, tap := NewWithT(t), newServer(t), New()
 	asked := 0
@@ -174,7 +174,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 
 func TestHeldRequest(t *testing.T) {
 	tests := map[string]struct {
-		// end lets the request go on, or makes the operator give it up.
+		// end lets the request continue, or makes the operator give it up.
 		end      func(tap *Tap, release chan struct{}, cancel context.CancelFunc)
 		received int64
 		canceled bool
@@ -247,7 +247,7 @@ func TestConfine(t *testing.T) {
 	g.Expect(server.received.Load()).To(Equal(int64(5)))
 }
 
-// failure is the error of a request, which is expected to fail.
+// failure returns the error of a request that is expected to fail.
 func failure(transport http.RoundTripper, request *http.Request) error {
 	response, err := transport.RoundTrip(request)
 	if response != nil {
@@ -260,7 +260,7 @@ type brokenReader struct{}
 
 func (*brokenReader) Read([]byte) (int, error) { return 0, errBroken }
 
-// An operator has many goroutines, and the kit looks at the log and changes rules meanwhile.
+// An operator has many goroutines, and the kit reads the log and changes rules at the same time.
 func TestManyAtOnce(t *testing.T) {
 	g, server, tap := NewWithT(t), newServer(t), New()
 	const goroutines, each = 8, 20

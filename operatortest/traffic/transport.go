@@ -50,7 +50,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		case <-request.Context().Done():
 			return t.tap.end(entry, Action{}, nil, request.Context().Err())
 		}
-		if t.tap.Killed() { // while it was held
+		if t.tap.Killed() { // it may have been killed while the request was held
 			return t.tap.end(entry, Action{}, nil, ErrKilled)
 		}
 	}
@@ -80,8 +80,8 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// delay sends a request late, whatever has become of the operator. Where the network is slow, neither the end of a process nor
-// that of its connection takes back what it has sent.
+// delay sends a request late, whatever has happened to the operator. On a slow network, a request that has been sent
+// still arrives after the process or its connection has ended.
 func (t *transport) delay(entry *Request, action Action, request *http.Request) (*http.Response, error) {
 	sent := request.Clone(context.WithoutCancel(request.Context()))
 	if request.Body != nil {

@@ -26,16 +26,15 @@ const (
 	Latest
 )
 
-// Hold holds back the events of matching watches, including those already open,
-// until the returned function is called. The objects with which a watch begins in
-// place of a list pass, as those of a list would.
+// Hold holds back the events of matching watches, including those already open, until the returned function is
+// called. If a watch begins with all objects in place of a list, these pass, as a list's would.
 func (t *Tap) Hold(match func(Request) bool) (release func(Release)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	held := &hold{match: match}
 	t.holds[held] = struct{}{}
 	return func(how Release) {
-		// What comes while this one lets go is held too, so that it can't push out the events before it.
+		// Events that arrive during the release are held, too: delivering one Late would deliver all earlier ones with it.
 		for _, watch := range t.openWatches(match) {
 			watch.release(how, held)
 		}
@@ -90,7 +89,7 @@ func (t *Tap) openWatch(request Request, body io.ReadCloser) io.ReadCloser {
 	t.watches[opened] = struct{}{}
 	dead := t.dead
 	t.mu.Unlock()
-	if dead { // killed since the reply came
+	if dead { // killed since the reply arrived
 		opened.fail(ErrKilled)
 		return opened
 	}
@@ -104,7 +103,7 @@ func (t *Tap) closeWatch(closed *watch) {
 	delete(t.watches, closed)
 }
 
-// watch is the body of a watch's reply, through which events pass one by one.
+// watch is the body of a watch's reply, through which events pass one at a time.
 type watch struct {
 	tap     *Tap
 	request Request
@@ -114,7 +113,7 @@ type watch struct {
 	changed *sync.Cond
 	// lists means that the objects with which the watch begins are still arriving.
 	lists bool
-	// pending are events that may be held, ready is what the operator can read.
+	// pending are events that may be held; ready is what the operator can read.
 	pending []json.RawMessage
 	ready   bytes.Buffer
 	// shown is the latest version of each object among them.
@@ -122,7 +121,7 @@ type watch struct {
 	err   error
 }
 
-// pump takes the events from the server as they come.
+// pump reads the events from the server as they arrive.
 func (w *watch) pump() {
 	events := json.NewDecoder(w.body)
 	for {
@@ -160,7 +159,7 @@ func (w *watch) deliver(event json.RawMessage) {
 	w.changed.Broadcast()
 }
 
-// release lets the held events go, unless another hold than the given one keeps them.
+// release delivers the held events, unless a hold other than the given one holds them, too.
 func (w *watch) release(how Release, held *hold) {
 	if w.tap.held(w.request, held) {
 		return
@@ -176,7 +175,7 @@ func (w *watch) release(how Release, held *hold) {
 	w.pending = nil
 }
 
-// fail ends the reading side. The first reason counts.
+// fail ends the reading side. Only the first reason counts.
 func (w *watch) fail(err error) {
 	_ = w.body.Close()
 	w.mu.Lock()
@@ -230,7 +229,7 @@ func latest(events []json.RawMessage) []json.RawMessage {
 			continue
 		case isNew:
 			kept = append(kept, retype(raw, apiwatch.Added))
-		case kind == apiwatch.Added: // deleted and made again
+		case kind == apiwatch.Added: // deleted and recreated
 			kept = append(kept, retype(raw, apiwatch.Modified))
 		default:
 			kept = append(kept, raw)
@@ -244,8 +243,8 @@ type frame struct {
 	Object json.RawMessage    `json:"object"`
 }
 
-// describe returns an event's type and a key for its object, which is empty for
-// bookmarks and errors: they are about none.
+// describe returns an event's type and a key for its object. The key is empty for bookmarks and errors, which aren't
+// about an object.
 func describe(raw json.RawMessage) (apiwatch.EventType, string) {
 	kind, object := decode(raw)
 	if object == nil {
@@ -254,7 +253,7 @@ func describe(raw json.RawMessage) (apiwatch.EventType, string) {
 	return kind, object.Namespace + "/" + object.Name
 }
 
-// decode returns an event's type and what identifies its object, nil for bookmarks and errors.
+// decode returns an event's type and the metadata that identifies its object; nil for bookmarks and errors.
 func decode(raw json.RawMessage) (apiwatch.EventType, *metav1.PartialObjectMetadata) {
 	var event struct {
 		Type   apiwatch.EventType

@@ -20,13 +20,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// event is a line of a watch: the type, the object's name and its resourceVersion.
+// event returns a line of a watch, with the type, the object's name and its resourceVersion.
 func event(kind apiwatch.EventType, name string, version int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(
 		`{"type":%q,"object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"here","name":%q,"resourceVersion":"%d"}}}`, kind, name, version))
 }
 
-// initialEnd follows the objects that a watch begins with.
+// initialEnd follows the objects with which a watch begins.
 var initialEnd = json.RawMessage(`{"type":"BOOKMARK","object":{"kind":"ConfigMap","metadata":{"resourceVersion":"2","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
 
 func TestLatest(t *testing.T) {
@@ -116,7 +116,7 @@ func newStream(t *testing.T) *stream {
 	return made
 }
 
-// watching begins a watch as an operator would, of ConfigMaps.
+// watching starts a watch of ConfigMaps, as an operator would.
 func watching(t *testing.T, tap *Tap, config *rest.Config) apiwatch.Interface {
 	g := NewWithT(t)
 	begun, err := newClient(g, tap, config).CoreV1().ConfigMaps("here").Watch(t.Context(), metav1.ListOptions{})
@@ -125,7 +125,7 @@ func watching(t *testing.T, tap *Tap, config *rest.Config) apiwatch.Interface {
 	return begun
 }
 
-// next is the next event that the operator sees, as "MODIFIED a 2".
+// next returns the next event that the operator sees, as "MODIFIED a 2".
 func next(g Gomega, seen apiwatch.Interface) string {
 	var got apiwatch.Event
 	g.EventuallyWithOffset(1, seen.ResultChan()).WithTimeout(waitTimeout).Should(Receive(&got))
@@ -136,7 +136,7 @@ func next(g Gomega, seen apiwatch.Interface) string {
 
 func ofConfigMaps(request Request) bool { return request.Resource == "configmaps" }
 
-// pendingIn waits until the Tap has so many events that the operator does not see.
+// pendingIn waits until the Tap holds this many events that the operator has not seen.
 func pendingIn(g Gomega, tap *Tap, count int) {
 	g.EventuallyWithOffset(1, tap.Kept).WithArguments(ofConfigMaps).WithTimeout(waitTimeout).Should(Equal(count))
 }
@@ -226,7 +226,7 @@ func TestHoldOfOtherWatches(t *testing.T) {
 func TestEndOfWatches(t *testing.T) {
 	tests := map[string]struct {
 		end func(g Gomega, tap *Tap, config *rest.Config)
-		// again tells whether a new watch can be begun.
+		// again means that a new watch can be started.
 		again bool
 	}{
 		"cut":           {end: func(_ Gomega, tap *Tap, _ *rest.Config) { tap.CutWatches() }, again: true},
@@ -255,7 +255,7 @@ func TestEndOfWatches(t *testing.T) {
 	}
 }
 
-// cutByRule breaks the watches at a write, which takes effect all the same.
+// cutByRule breaks the watches at a write, which still takes effect.
 func cutByRule(g Gomega, tap *Tap, config *rest.Config) {
 	tap.SetRule(func(request Request) Action { return Action{CutWatches: request.IsWrite()} })
 	clients := newClient(g, tap, config)

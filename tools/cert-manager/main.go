@@ -1,7 +1,6 @@
-// Command cert-manager prints the manifests of cert-manager, rendered from the
-// chart in cert-manager's own Go module: go.mod pins its version, and go.sum its
-// checksum. Helm is here a library that fills the chart's templates in; it talks
-// to no cluster, and nothing of it is left in one.
+// Command cert-manager prints the manifests of cert-manager, rendered from the chart in cert-manager's own Go module:
+// go.mod pins its version, and go.sum its checksum. Helm is used here as a library that renders the chart's
+// templates; it connects to no cluster and leaves nothing in one.
 package main
 
 import (
@@ -22,20 +21,20 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 )
 
-// module is what the chart lies in.
+// module is the Go module that contains the chart.
 const module = "github.com/cert-manager/cert-manager"
 
-// name is that of the release and of its namespace, the one that cert-manager's own manifests have.
+// name is the name of the release and of its namespace, as in cert-manager's own manifests.
 const name = "cert-manager"
 
 // values are the chart's settings that differ from its defaults.
 var values = map[string]any{
 	"crds": map[string]any{"enabled": true},
-	// A Job for `helm install` to wait for. Here kubectl waits for the Deployments.
+	// A Job that `helm install` waits for. Here kubectl waits for the Deployments.
 	"startupapicheck": map[string]any{"enabled": false},
 }
 
-// namespace has a label by which the stage's Makefile knows its own cert-manager from someone else's.
+// namespace has a label by which the stage's Makefile distinguishes its own cert-manager from someone else's.
 const namespace = `apiVersion: v1
 kind: Namespace
 metadata:
@@ -68,7 +67,7 @@ func run(output io.Writer) error {
 	return nil
 }
 
-// findModule asks Go which version is pinned, and where it lies. Go has compared it with go.sum.
+// findModule asks Go for the pinned version and its folder. Go has verified the module against go.sum.
 func findModule() (version, dir string, err error) {
 	list := exec.Command("go", "list", "-m", "-f", "{{.Version}}\n{{.Dir}}", module)
 	var problem bytes.Buffer
@@ -84,13 +83,13 @@ func findModule() (version, dir string, err error) {
 	return version, dir, nil
 }
 
-// render fills the chart's templates in, sorted into the order in which they can be installed.
+// render fills in the chart's templates, and sorts them into the order in which they can be installed.
 func render(dir, version string) ([]releaseutil.Manifest, error) {
 	chart, err := loader.Load(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the chart: %w", err)
 	}
-	// The source has v0.0.0 in their place; a release puts its own version in.
+	// The source contains v0.0.0; a release process fills in its own version.
 	chart.Metadata.Version, chart.Metadata.AppVersion = version, version
 
 	options := chartutil.ReleaseOptions{Name: name, Namespace: name, IsInstall: true}

@@ -20,11 +20,11 @@ import (
 // refusedPrefix starts the first line of an invalid sample; the rest of the line is the message to expect.
 const refusedPrefix = "# refused:"
 
-// kustomization is the file that tells kustomize about a folder. It is no object.
+// kustomization is the file that describes a folder to kustomize. It is not an object.
 const kustomization = "kustomization.yaml"
 
-// Files lists the YAML files of a folder, but for kustomize's. A folder without any is an
-// error: a suite that checks no sample must not pass.
+// Files lists the YAML files of a folder, except kustomize's. A folder without any is an error, because a suite that
+// checks no sample must not pass.
 func Files(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -42,7 +42,7 @@ func Files(dir string) ([]string, error) {
 	return files, nil
 }
 
-// Read returns the objects of a YAML file in their order.
+// Read returns the objects of a YAML file, in order.
 func Read(file string) ([]*unstructured.Unstructured, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -72,7 +72,7 @@ func Read(file string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Refusal returns the message that an invalid sample says it is refused with.
+// Refusal returns the message with which an invalid sample must be refused, according to its first line.
 func Refusal(file string) (string, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {

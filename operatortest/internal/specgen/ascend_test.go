@@ -11,12 +11,12 @@ func TestAscend(t *testing.T) {
 		return map[string]any{"runtime": map[string]any{"version": version}, "size": int64(2)}
 	}
 	cases := map[string]struct{ stops, want []any }{
-		"values that rise stay":                {stops: []any{"1", "2", "3"}, want: []any{"1", "2", "3"}},
-		"one that falls keeps the last one":    {stops: []any{"2", "1", "3"}, want: []any{"2", "2", "3"}},
-		"all that fall keep the highest":       {stops: []any{"3", "1", "2", "1"}, want: []any{"3", "3", "3", "3"}},
-		"one that is not declared is let be":   {stops: []any{"3", "latest", "1"}, want: []any{"3", "latest", "1"}},
-		"one that stays away is let be":        {stops: []any{"3", nil, "1"}, want: []any{"3", nil, "1"}},
-		"the order is that of the declaration": {stops: []any{"10", "2"}, want: []any{"10", "10"}},
+		"rising values stay": {stops: []any{"1", "2", "3"}, want: []any{"1", "2", "3"}},
+		"a falling value is replaced with the previous one": {stops: []any{"2", "1", "3"}, want: []any{"2", "2", "3"}},
+		"falling values are replaced with the highest":      {stops: []any{"3", "1", "2", "1"}, want: []any{"3", "3", "3", "3"}},
+		"an undeclared value stays":                         {stops: []any{"3", "latest", "1"}, want: []any{"3", "latest", "1"}},
+		"an absent value stays absent":                      {stops: []any{"3", nil, "1"}, want: []any{"3", nil, "1"}},
+		"the order is that of the declaration":              {stops: []any{"10", "2"}, want: []any{"10", "10"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ChangesOf returns changes of an immutable field, as if it could be changed.
+// ChangesOf returns changes of an immutable field, as if it were mutable.
 func (s *Specs) ChangesOf(path string) []Candidate {
 	free := *s
 	free.Immutable = slices.DeleteFunc(slices.Clone(s.Immutable), func(other string) bool { return other == path })
@@ -23,28 +23,29 @@ func (s *Specs) ChangesOf(path string) []Candidate {
 	return candidates
 }
 
-// Change is a change of one field and of nothing else.
+// Change is a change of exactly one field.
 type Change struct {
 	position
 	group group
 	From  map[string]any
-	// Candidates are specs that differ from it in this field, in the same way; one that is accepted will do.
+	// Candidates are specs that differ from the original in this field, in the same way; one accepted candidate is
+	// enough.
 	Candidates []Candidate
-	// Effective means that at least one candidate must make a difference. A field that is
-	// left out may mean the same as one with a value.
+	// Effective means that at least one candidate must make a difference. Removing a field may have the same effect
+	// as keeping its value.
 	Effective bool
 }
 
-// Candidate is a spec, and what is new in it.
+// Candidate is a spec, with a description of what is new in it.
 type Candidate struct {
 	What string
 	To   map[string]any
 }
 
-// Other differs from the sample's spec in every field of which another value is known.
+// Other returns a spec that differs from the sample's in every field for which another value is known.
 func (s *Specs) Other() map[string]any { return s.OtherThan(nil) }
 
-// OtherThan does the same, but for the fields at some places, which stay as they are.
+// OtherThan is like Other, but leaves the fields at some places as they are.
 func (s *Specs) OtherThan(places []string) map[string]any {
 	spec, _ := s.Build(s.Base, func(choice Choice) int {
 		if slices.Contains(places, choice.Place) {
@@ -58,15 +59,15 @@ func (s *Specs) OtherThan(places []string) map[string]any {
 	return spec
 }
 
-// Changes are all changes of one field of the sample, and of the fields of what
-// can be added to it. It also returns the paths of the fields of which no value is known.
+// Changes returns all changes of one field of the sample, and of the fields of objects that can be added to it. It
+// also returns the paths of the fields for which no value is known.
 func (s *Specs) Changes() (changes []Change, unknown []string) {
 	changes, unknown = s.changesBelow("", s.Base)
 	slices.Sort(unknown)
 	return changes, slices.Compact(unknown)
 }
 
-// changesBelow are the changes of fields inside of one, everywhere if that is empty.
+// changesBelow returns the changes of fields inside the field at outer, or of all fields if outer is empty.
 func (s *Specs) changesBelow(outer string, from map[string]any) (changes []Change, unknown []string) {
 	var choices []Choice
 	_, unknown = s.Build(from, func(choice Choice) int {
@@ -92,7 +93,7 @@ func (s *Specs) changesBelow(outer string, from map[string]any) (changes []Chang
 	return changes, unknown
 }
 
-// changeOne makes the i-th choice in all ways of a group, and no other.
+// changeOne makes the i-th choice in all ways of a group, and no other choice.
 func (s *Specs) changeOne(from map[string]any, i int, made Choice, group group) Change {
 	change := Change{position: made.position, group: group, From: from, Effective: group == another || group == longer}
 	for o, option := range made.Options {
@@ -112,8 +113,8 @@ func (s *Specs) changeOne(from map[string]any, i int, made Choice, group group) 
 	return change
 }
 
-// Ascend returns the specs as stops of a sequence on which the values of some fields only rise: a stop that
-// would take one back keeps the value of the stop before.
+// Ascend returns the specs as stops of a sequence in which the values of some fields only rise: a stop that would
+// lower one keeps the previous stop's value.
 func (s *Specs) Ascend(stops []map[string]any, paths []string) []map[string]any {
 	ascending := slices.Clone(stops)
 	for i := 1; i < len(ascending); i++ {
@@ -123,13 +124,13 @@ func (s *Specs) Ascend(stops []map[string]any, paths []string) []map[string]any 
 				continue
 			}
 			ascending[i] = runtime.DeepCopyJSON(ascending[i])
-			_ = unstructured.SetNestedField(ascending[i], s.Values[path][before], fieldsOf(path)...) // it is there: it has a rank
+			_ = unstructured.SetNestedField(ascending[i], s.Values[path][before], fieldsOf(path)...) // it exists, because it has a rank
 		}
 	}
 	return ascending
 }
 
-// Rank is the position of a field's value among its Values; negative if it is none of them.
+// Rank is the position of a field's value among its Values, or negative if it isn't one of them.
 func (s *Specs) Rank(spec map[string]any, path string) int {
 	current, found, err := unstructured.NestedFieldNoCopy(spec, fieldsOf(path)...)
 	if !found || err != nil {
@@ -138,10 +139,10 @@ func (s *Specs) Rank(spec map[string]any, path string) int {
 	return slices.IndexFunc(s.Values[path], func(value any) bool { return Same(value, current) })
 }
 
-// fieldsOf are the names on a path below spec.
+// fieldsOf returns the names on a path below spec.
 func fieldsOf(path string) []string { return strings.Split(strings.TrimPrefix(path, "spec."), ".") }
 
-// shown is how a reader sees a value.
+// shown formats a value for readers.
 func shown(value any) string {
 	if _, gone := value.(absent); gone {
 		return "nothing"

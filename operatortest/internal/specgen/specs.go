@@ -13,19 +13,20 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// Specs makes specs of a kind from the schema in its definition. The API server
-// may still refuse one, for rules that a schema expresses in code (CEL) are not understood.
+// Specs makes specs of a kind from the schema in its definition. The API server may still refuse one, because Specs
+// doesn't understand rules in CEL.
 type Specs struct {
 	schema *apiextensionsv1.JSONSchemaProps
 	// Base is the sample's spec as the API server stores it, with defaults.
 	Base map[string]any
-	// values, immutable and fixed are those of the Operator, by the paths of fields.
+	// Values, Immutable and Fixed are the Operator's, by the paths of fields.
 	Values    map[string][]any
 	Immutable []string
 	fixed     map[string]string
 }
 
-// New reads what a definition says of a version's spec, and what the operator's description adds to it. The caller sets base.
+// New reads the schema of spec in a version of a definition, and the operator's additions to it. The caller sets
+// Base.
 func New(definition *apiextensionsv1.CustomResourceDefinition, version string, operator operatortest.Operator) (*Specs, error) {
 	schema, err := specSchema(definition, version)
 	if err != nil {
@@ -48,7 +49,7 @@ func New(definition *apiextensionsv1.CustomResourceDefinition, version string, o
 	return made, nil
 }
 
-// specSchema is the schema of spec in one version of a definition.
+// specSchema returns the schema of spec in one version of a definition.
 func specSchema(definition *apiextensionsv1.CustomResourceDefinition, wanted string) (*apiextensionsv1.JSONSchemaProps, error) {
 	for _, version := range definition.Spec.Versions {
 		if version.Name != wanted || version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
@@ -61,7 +62,7 @@ func specSchema(definition *apiextensionsv1.CustomResourceDefinition, wanted str
 	return nil, fmt.Errorf("the definition %s has no spec in version %s: there is nothing to change", definition.Name, wanted)
 }
 
-// declares tells whether the schema of spec has a field of that path, or keeps fields of any name there.
+// declares reports whether the schema of spec has a field with that path, or allows fields of any name there.
 func declares(schema *apiextensionsv1.JSONSchemaProps, path string) bool {
 	rest, found := strings.CutPrefix(path, "spec")
 	for found && rest != "" {
@@ -93,7 +94,7 @@ func enter(schema *apiextensionsv1.JSONSchemaProps, path string) (inner *apiexte
 	return &property, strings.TrimPrefix(strings.TrimPrefix(path, "."), name)
 }
 
-// asJSON turns values into the types that an unstructured object is made of.
+// asJSON converts values to the types in unstructured objects.
 func asJSON(values []any) ([]any, error) {
 	content, err := json.Marshal(values)
 	if err != nil {
@@ -103,7 +104,7 @@ func asJSON(values []any) ([]any, error) {
 	return result, utiljson.Unmarshal(content, &result)
 }
 
-// OneLine shows a spec to a reader.
+// OneLine formats a spec for readers.
 func OneLine(value any) string {
 	content, err := json.Marshal(value)
 	if err != nil {

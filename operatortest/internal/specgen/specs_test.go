@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// specsOf reads a schema of spec, and the sample's spec, from flow YAML.
+// specsOf parses a schema of spec and the sample's spec, both in flow YAML.
 func specsOf(g Gomega, schema, sample string) *Specs {
 	made := &Specs{schema: &apiextensionsv1.JSONSchemaProps{}, Values: map[string][]any{}}
 	g.Expect(yaml.UnmarshalStrict([]byte(schema), made.schema)).To(Succeed())
@@ -38,7 +38,7 @@ func TestChangesOfASpec(t *testing.T) {
 			schema: `{type: object, required: [size], properties: {size: {type: integer, minimum: 0, exclusiveMinimum: true, maximum: 30, exclusiveMaximum: true, multipleOf: 10}}}`,
 			sample: `{size: 10}`, want: []string{"spec.size from 10 to 20"},
 		},
-		"bounds that are no multiples": {
+		"bounds that are not multiples": {
 			schema: `{type: object, required: [size], properties: {size: {type: integer, minimum: 3, maximum: 19, multipleOf: 4}}}`,
 			sample: `{size: 8}`, want: []string{"spec.size from 8 to 4", "spec.size from 8 to 16", "spec.size from 8 to 12"},
 		},

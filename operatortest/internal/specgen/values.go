@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	// near is how far away an upper bound may be to be tried: an object with a million
-	// pods teaches nothing.
+	// near is how far away an upper bound may be and still be tried: an object with a million pods teaches nothing.
 	near = 100
-	// longString is the longest string that is made: a name of a Kubernetes object may be that long.
+	// longString is the longest string that is generated: a Kubernetes object's name may be that long.
 	longString = 63
 )
 
@@ -36,9 +35,8 @@ var formatted = map[string][]any{
 	"password":  {"one", "two"},
 }
 
-// scalars are values of a field without inner fields, the edges of what is
-// allowed first. There is none for what a schema does not tell enough of: a string
-// with a pattern, or an object of any form.
+// scalars returns values of a field without inner fields; the limits of what is allowed come first. It returns none
+// if the schema doesn't say enough: for a string with a pattern, or an object of any form.
 func scalars(schema *apiextensionsv1.JSONSchemaProps, current any) []any {
 	var values []any
 	switch {
@@ -78,7 +76,7 @@ func distinct(values []any) []any {
 	return result
 }
 
-// numbers are the bounds that are near, and the neighbours of the current value.
+// numbers returns the bounds that are near, and the neighbours of the current value.
 func numbers(schema *apiextensionsv1.JSONSchemaProps, current any) []any {
 	step := 1.0
 	if schema.MultipleOf != nil {
@@ -122,7 +120,7 @@ func number(value any) (float64, bool) {
 	return 0, false
 }
 
-// asNumber is an int64 if it can be, as in every object that was read from JSON.
+// asNumber returns an int64 if possible, as in every object decoded from JSON.
 func asNumber(value float64) any {
 	if value == math.Trunc(value) {
 		return int64(value)
@@ -130,7 +128,7 @@ func asNumber(value float64) any {
 	return value
 }
 
-// texts are strings of the least and the greatest length, and of one in between.
+// texts returns strings of the minimum length, the maximum length and one in between.
 func texts(schema *apiextensionsv1.JSONSchemaProps) []any {
 	if schema.Pattern != "" {
 		return nil
@@ -152,8 +150,8 @@ func texts(schema *apiextensionsv1.JSONSchemaProps) []any {
 	return append(values, strings.Repeat("b", min(least+1, most)))
 }
 
-// example is a plain value of a field that is not there yet: its first known
-// value, and of an object's fields only those that it must have.
+// example returns a plain value for an absent field: its first known value, or an object with only its required
+// fields.
 func (w *walk) example(at position, schema *apiextensionsv1.JSONSchemaProps) (value any, known bool) {
 	if values := w.Values[at.Path]; len(values) > 0 {
 		return values[0], true
@@ -214,8 +212,8 @@ func (w *walk) exampleObject(at position, schema *apiextensionsv1.JSONSchemaProp
 	return object, true
 }
 
-// newItem is one more item of a list. It is like the last one, or an example if
-// there is none, and differs from all others where the schema says that it must.
+// newItem returns one more item for a list. It is like the last item, or an example if there is none, and differs
+// from all others where the schema requires it.
 func (w *walk) newItem(at position, schema *apiextensionsv1.JSONSchemaProps, list []any) (any, bool) {
 	items, inner := itemSchema(schema), at.item(len(list))
 	if items == nil {
@@ -250,7 +248,7 @@ func (w *walk) newItem(at position, schema *apiextensionsv1.JSONSchemaProps, lis
 	return fields, known
 }
 
-// unused is a value that is not in use yet.
+// unused returns a value that is not in use yet.
 func (w *walk) unused(at position, schema *apiextensionsv1.JSONSchemaProps, taken []any) (any, bool) {
 	candidates, declared := w.Values[at.Path]
 	if !declared && len(taken) > 0 {

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// absent stands for a field that is not there, which is not the same as null.
+// absent represents a field that does not exist, which is not the same as null.
 type absent struct{}
 
-// position is where a field is: by its path in the schema, such as
-// "spec.nodePools[].size", and by its place in one spec, "spec.nodePools[1].size".
+// position is where a field is: its path in the schema, such as "spec.nodePools[].size", and its place in one spec,
+// such as "spec.nodePools[1].size".
 type position struct{ Path, Place string }
 
 func (p position) field(name string) position {
@@ -33,12 +33,12 @@ func (p position) key(key string) position {
 // Choice is what one field can be changed to.
 type Choice struct {
 	position
-	// current is what the field is now, which is always possible.
+	// current is the field's current value, which is always possible.
 	current any
 	Options []option
 }
 
-// option is one other thing that a field can be.
+// option is another value that a field can have.
 type option struct {
 	group group
 	value any
@@ -52,7 +52,7 @@ func (o option) copy() any {
 	return runtime.DeepCopyJSONValue(o.value)
 }
 
-// group says in which way an option differs from what there is.
+// group says how an option differs from the current value.
 type group string
 
 const (
@@ -64,17 +64,17 @@ const (
 	removed group = "removed"
 )
 
-// walk goes through a spec along its schema and lets a function choose.
+// walk walks through a spec along its schema, and lets a function choose.
 type walk struct {
 	*Specs
-	// pick returns 0 to leave a field as it is, and i for its option i-1.
+	// pick returns 0 to keep a field as it is, and i for its option i-1.
 	pick func(Choice) int
-	// unknown are the paths of fields of which no value is known.
+	// unknown are the paths of the fields for which no value is known.
 	unknown []string
 }
 
-// Build makes another spec out of one, by the choices of a function. It also
-// returns the paths of the fields of which no value is known.
+// Build makes another spec from one, according to the choices of a function. It also returns the paths of the fields
+// for which no value is known.
 func (s *Specs) Build(from map[string]any, pick func(Choice) int) (spec map[string]any, unknown []string) {
 	walk := &walk{Specs: s, pick: pick}
 	made, _ := walk.node(position{"spec", "spec"}, s.schema, runtime.DeepCopyJSON(from), true).(map[string]any)
@@ -82,7 +82,7 @@ func (s *Specs) Build(from map[string]any, pick func(Choice) int) (spec map[stri
 	return made, slices.Compact(walk.unknown)
 }
 
-// node decides what happens with one field and with all below it.
+// node decides what happens to one field and to everything below it.
 func (w *walk) node(at position, schema *apiextensionsv1.JSONSchemaProps, current any, required bool) any {
 	if _, fixed := w.fixed[at.Path]; fixed || slices.Contains(w.Immutable, at.Path) {
 		return current
@@ -138,7 +138,7 @@ func (w *walk) items(at position, schema *apiextensionsv1.JSONSchemaProps, value
 	return value
 }
 
-// options are all other things that a field can be, the plainest first.
+// options returns all other values that a field can have, the plainest first.
 func (w *walk) options(at position, schema *apiextensionsv1.JSONSchemaProps, current any, required bool) []option {
 	var all []option
 	if values, declared := w.Values[at.Path]; declared {
@@ -149,17 +149,17 @@ func (w *walk) options(at position, schema *apiextensionsv1.JSONSchemaProps, cur
 	if schema.Nullable && present(current) {
 		all = append(all, option{null, nil})
 	}
-	// A field with a default is never absent for long.
+	// A field with a default never stays absent.
 	if !required && schema.Default == nil && present(current) {
 		all = append(all, option{removed, absent{}})
 	}
 	return slices.DeleteFunc(all, func(option option) bool {
-		// An object that is added may be empty at first: its fields come next.
+		// An added object may be empty at first: its fields are added next.
 		return option.group != added && Same(option.value, current)
 	})
 }
 
-// others are the values that follow from the schema.
+// others returns the values that follow from the schema.
 func (w *walk) others(at position, schema *apiextensionsv1.JSONSchemaProps, current any) []option {
 	switch {
 	case len(schema.Enum) == 0 && schema.Type == "array":
@@ -170,7 +170,7 @@ func (w *walk) others(at position, schema *apiextensionsv1.JSONSchemaProps, curr
 		return w.otherMaps(at, schema, entries)
 	case len(schema.Properties) > 0:
 		if present(current) {
-			return nil // its fields are what can change
+			return nil // only its fields can change
 		}
 		return w.added(at, schema)
 	}
@@ -223,7 +223,7 @@ func (w *walk) otherMaps(at position, schema *apiextensionsv1.JSONSchemaProps, e
 	return options
 }
 
-// newKey is a key that a map does not have.
+// newKey returns a key that a map does not have.
 func newKey(entries map[string]any) string {
 	key := "added"
 	for {
@@ -242,13 +242,13 @@ func optionsOf(group group, values ...any) []option {
 	return options
 }
 
-// present tells whether a field has a value.
+// present reports whether a field has a value.
 func present(value any) bool {
 	_, missing := value.(absent)
 	return !missing && value != nil
 }
 
-// Same compares JSON values; a list or map without entries is like one that is absent.
+// Same compares JSON values; it treats an empty list or map as absent.
 func Same(one, other any) bool {
 	return empty(one) && empty(other) || equality.Semantic.DeepEqual(one, other)
 }
@@ -279,7 +279,7 @@ func itemSchema(schema *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSc
 	return schema.Items.Schema
 }
 
-// valueSchema is that of a map's values, and nil for an object that is no map.
+// valueSchema returns the schema of a map's values, or nil for an object that is not a map.
 func valueSchema(schema *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	if schema.AdditionalProperties == nil {
 		return nil
@@ -287,7 +287,7 @@ func valueSchema(schema *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONS
 	return schema.AdditionalProperties.Schema
 }
 
-// below tells whether a place is inside another one.
+// below reports whether a place is inside another one.
 func below(place, outer string) bool {
 	return strings.HasPrefix(place, outer+".") || strings.HasPrefix(place, outer+"[")
 }

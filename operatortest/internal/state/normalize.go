@@ -17,13 +17,13 @@ var anyUID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // Normalizer removes from objects what differs between two namespaces with the same resources.
 type Normalizer struct {
-	// Resource is the kind whose status counts: that of other objects is not the operator's.
+	// Resource is the kind whose status is compared: the operator doesn't write other objects' status.
 	Resource schema.GroupVersionKind
-	// Further removes what differs for this operator. Nil if nothing else does.
+	// Further removes what else differs for this operator. Nil if nothing else does.
 	Further func(*unstructured.Unstructured)
 }
 
-// Normalize returns an object's kind and name, and its content, without what is different every time.
+// Normalize returns an object's kind and name, and its content without what differs every time.
 func (n Normalizer) Normalize(object *unstructured.Unstructured, names *strings.Replacer) (name string, content any, err error) {
 	normal := object.DeepCopy()
 	if n.Further != nil {
@@ -50,15 +50,15 @@ func (n Normalizer) Normalize(object *unstructured.Unstructured, names *strings.
 	return name, content, err
 }
 
-// trialNamespace is at the end of the names of what is cluster-scoped. Source: testcluster's CreateNamespace.
+// trialNamespace matches the end of the names of cluster-scoped objects. Source: testcluster's CreateNamespace.
 var trialNamespace = regexp.MustCompile(`spec-[a-z0-9]{5}`)
 
-// KeyOf is an object's kind and name, the same in every namespace.
+// KeyOf returns an object's kind and name, the same in every namespace.
 func KeyOf(object *unstructured.Unstructured) string {
 	return object.GetKind() + "/" + trialNamespace.ReplaceAllString(object.GetName(), "<namespace>")
 }
 
-// normalizeStatus drops all times, and replaces generations by whether they are current.
+// normalizeStatus removes all times, and replaces each generation with whether it is current.
 func normalizeStatus(resource *unstructured.Unstructured, generation int64) {
 	status, found, _ := unstructured.NestedMap(resource.Object, "status")
 	if !found {
@@ -93,7 +93,7 @@ func DropGenerated(object *unstructured.Unstructured) {
 	}
 }
 
-// jobLabels tell the pods of a Job from others. It gets them with its creation, and refuses those of another Job.
+// jobLabels identify a Job's pods. A Job gets them when it is created, and refuses another Job's.
 var jobLabels = []string{"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"}
 
 func dropJobLabels(job *unstructured.Unstructured) {
@@ -121,7 +121,7 @@ func dropJobLabels(job *unstructured.Unstructured) {
 	}
 }
 
-// dropAddresses drops the addresses and ports that the API server assigns.
+// dropAddresses removes the addresses and ports that the API server assigns.
 func dropAddresses(service *unstructured.Unstructured) {
 	address, _, _ := unstructured.NestedString(service.Object, "spec", "clusterIP")
 	if address != "None" {
@@ -140,7 +140,7 @@ func dropAddresses(service *unstructured.Unstructured) {
 	}
 }
 
-// replaceNames puts placeholders for the namespace and for UIDs.
+// replaceNames replaces the namespace and UIDs with placeholders.
 func replaceNames(object *unstructured.Unstructured, names *strings.Replacer) (any, error) {
 	content, err := json.Marshal(object.Object)
 	if err != nil {
@@ -154,5 +154,5 @@ func replaceNames(object *unstructured.Unstructured, names *strings.Replacer) (a
 	return normal, nil
 }
 
-// WithoutUIDs puts a placeholder for each UID in a text.
+// WithoutUIDs replaces each UID in a text with a placeholder.
 func WithoutUIDs(text string) string { return anyUID.ReplaceAllString(text, "<another UID>") }

@@ -1,4 +1,4 @@
-// Package state describes what an operator has made in a namespace, without what differs from one namespace to another, so that
+// Package state describes what an operator has made in a namespace, without what differs between namespaces, so that
 // two states can be compared.
 package state
 
@@ -12,15 +12,15 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 )
 
-// Snapshot is what a namespace holds of the operator's work, without what differs
-// between two namespaces with the same resources.
+// Snapshot contains the operator's work in a namespace, without what differs between two namespaces with the same
+// resources.
 type Snapshot map[string]any
 
 // External is the key of what exists outside Kubernetes.
 const External = "outside Kubernetes"
 
-// Difference shows each object that differs: its lines in YAML, those expected with - and those found with +. It is empty when both
-// states are the same.
+// Difference shows in YAML each object that differs: expected lines with -, and found lines with +. It is empty if
+// both states are the same.
 func (s Snapshot) Difference(wanted Snapshot) string {
 	var differing []string
 	for _, key := range slices.Sorted(maps.Keys(union(wanted, s))) {
@@ -37,7 +37,7 @@ func union(one, other Snapshot) Snapshot {
 	return all
 }
 
-// Add keeps apart what has the same name once it is normalised, as two objects of generated names may.
+// Add keeps objects apart that have the same name once they are normalised, as two objects with generated names may.
 func (s Snapshot) Add(name string, content any) {
 	key := name
 	for i := 2; s[key] != nil; i++ {
@@ -46,7 +46,7 @@ func (s Snapshot) Add(name string, content any) {
 	s[key] = content
 }
 
-// With returns the state with patches applied to the object of a key.
+// With returns the state with patches applied to the object with a key.
 func (s Snapshot) With(key string, patches []string) (Snapshot, error) {
 	content, err := json.Marshal(s[key])
 	if err != nil {

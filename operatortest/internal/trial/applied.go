@@ -24,32 +24,33 @@ import (
 // applier is the field manager of someone who shares a child with the operator.
 const applier = "someone-else"
 
-// Parts of what others apply that an operator may rightly take out, for Operator.LeftOut.
+// Parts of what others apply that an operator may rightly remove, for Operator.LeftOut.
 const (
 	AppliedEnv         = "drift/env"
 	AppliedAnnotations = "drift/template-annotations"
 	AppliedSecrets     = "drift/secrets"
 )
 
-// appliedParts are what others add to an object that they share with the operator. Comparisons of states leave them out: where
-// in a list an entry lies, and whether the list was there before, makes no difference.
+// appliedParts are what others add to an object that they share with the operator. Comparisons of states leave these
+// out: neither an entry's position in a list, nor whether the list existed before, makes a difference.
 type appliedParts struct {
 	name   string
 	leaves []appliedLeaf
-	// isPartial is true if one of the kit's own patches has removed some of them.
+	// isPartial means that one of the kit's own patches has removed some of them.
 	isPartial bool
 }
 
-// appliedLeaf is a field that the API server recorded for applier, with its value; or an entry of a list of plain values.
+// appliedLeaf is a field that the API server recorded for applier, with its value, or an entry of a list of plain
+// values.
 type appliedLeaf struct {
 	path  fieldpath.Path
 	value any
-	// added is the outermost part that was not there before: the field itself, or the entry of a list that it is in.
+	// added is the outermost part that didn't exist before: the field itself, or the list entry that contains it.
 	added fieldpath.Path
 }
 
-// applyForeign adds to a child what others add to lists and maps that they share with the operator, by server-side apply: the API
-// server merges lists by the keys in the schema.
+// applyForeign adds to a child, by server-side apply, what others add to lists and maps that they share with the
+// operator. The API server merges lists by the keys in the schema.
 func (t *Trial) applyForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) error {
 	configurations := map[string]map[string]any{}
 	if usual := t.usuallyApplied(child); usual != nil {
@@ -70,14 +71,14 @@ func (t *Trial) applyForeign(ctx context.Context, declared operatortest.Child, c
 	return nil
 }
 
-// usuallyApplied is what others add to an object of this kind in most clusters. Nil if nothing is known.
+// usuallyApplied returns what others add to an object of this kind in most clusters, or nil if nothing is known.
 func (t *Trial) usuallyApplied(child *unstructured.Unstructured) map[string]any {
 	switch kind := child.GroupVersionKind().GroupKind(); kind {
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
 		return nested(t.appliedToPods(child, "spec", "template"), "spec", "template")
 	case schema.GroupKind{Group: "batch", Kind: "CronJob"}:
 		return nested(t.appliedToPods(child, "spec", "jobTemplate", "spec", "template"), "spec", "jobTemplate", "spec", "template")
-	case schema.GroupKind{Kind: "ServiceAccount"}: // OpenShift adds one to each
+	case schema.GroupKind{Kind: "ServiceAccount"}: // OpenShift adds such a reference to each
 		if !t.LeftOut(AppliedSecrets) {
 			return map[string]any{"secrets": []any{map[string]any{"name": "someone-else"}}}
 		}
@@ -85,8 +86,8 @@ func (t *Trial) usuallyApplied(child *unstructured.Unstructured) map[string]any 
 	return nil
 }
 
-// appliedToPods adds to a template of pods an annotation, as "kubectl rollout restart" does, and to its first container a
-// variable, as "kubectl set env" does.
+// appliedToPods adds an annotation to a pod template, as "kubectl rollout restart" does, and a variable to its first
+// container, as "kubectl set env" does.
 func (t *Trial) appliedToPods(child *unstructured.Unstructured, path ...string) map[string]any {
 	template := map[string]any{}
 	if !t.LeftOut(AppliedAnnotations) {
@@ -102,7 +103,7 @@ func (t *Trial) appliedToPods(child *unstructured.Unstructured, path ...string) 
 	return template
 }
 
-// nested puts content, unless it is empty, where a path leads.
+// nested puts content at the end of a path, unless the content is empty.
 func nested(content map[string]any, path ...string) map[string]any {
 	if len(content) == 0 {
 		return nil
@@ -121,7 +122,7 @@ func (t *Trial) apply(ctx context.Context, object *unstructured.Unstructured, ma
 	part.SetGroupVersionKind(object.GroupVersionKind())
 	part.SetNamespace(object.GetNamespace())
 	part.SetName(object.GetName())
-	part.SetUID(object.GetUID()) // not another object, should this one be gone
+	part.SetUID(object.GetUID()) // so that no other object is changed if this one is gone
 	content, err := part.MarshalJSON()
 	if err != nil {
 		return err
@@ -150,7 +151,7 @@ func (t *Trial) apply(ctx context.Context, object *unstructured.Unstructured, ma
 	return nil
 }
 
-// ownedBy are the fields that the API server has recorded for a manager.
+// ownedBy returns the fields that the API server has recorded for a manager.
 func ownedBy(object *unstructured.Unstructured, manager string) (*fieldpath.Set, error) {
 	owned := &fieldpath.Set{}
 	for _, entry := range object.GetManagedFields() {
@@ -163,8 +164,8 @@ func ownedBy(object *unstructured.Unstructured, manager string) (*fieldpath.Set,
 	return owned, nil
 }
 
-// forgetApplied drops what others applied and a merge patch takes out: one that replaces a list does. It looks at the patch, and
-// not at its result, from which the operator may have taken more.
+// forgetApplied forgets the applied parts that a merge patch removes, as one that replaces a list does. It looks at
+// the patch and not at its result, from which the operator may have removed more.
 func (t *Trial) forgetApplied(before *unstructured.Unstructured, patch string) error {
 	known, found := t.applied[before.GetUID()]
 	if !found {
@@ -188,7 +189,7 @@ func (t *Trial) forgetApplied(before *unstructured.Unstructured, patch string) e
 	return nil
 }
 
-// Reapply adds to a child what others had applied to it and a patch of the kit's own has taken out.
+// Reapply adds again what others had applied to a child, and one of the kit's own patches has removed.
 func (t *Trial) Reapply(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) error {
 	if !t.applied[child.GetUID()].isPartial {
 		return nil
@@ -196,13 +197,13 @@ func (t *Trial) Reapply(ctx context.Context, declared operatortest.Child, child 
 	if err := t.Get(ctx, child); err != nil {
 		return err
 	}
-	if _, err := t.withoutApplied(child); err != nil { // what the patch has left
+	if _, err := t.withoutApplied(child); err != nil { // checks what the patch has left
 		return fmt.Errorf("expected %s %s to keep what others have added\nfound: %w", child.GetKind(), child.GetName(), err)
 	}
 	return t.applyForeign(ctx, declared, child)
 }
 
-// withoutApplied takes out of an object what others applied to it. It is an error if that is not there any more.
+// withoutApplied removes from an object what others applied to it. It is an error if that is no longer there.
 func (t *Trial) withoutApplied(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	known := t.applied[object.GetUID()]
 	if len(known.leaves) == 0 {

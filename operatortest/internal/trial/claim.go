@@ -20,16 +20,18 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// Claims is the part of the behaviour converges that looks at the first version of a status that says the spec is met.
+// Claims is the part of the behaviour converges about the first version of a status that says the spec is met.
 const Claims = "converges/order"
 
-// Follow keeps every version of the resources and children in the trial's namespace from now on, until the returned function is called.
+// Follow keeps every version of the resources and children in the trial's namespace, until the returned function is
+// called.
 func (t *Trial) Follow() (end func()) {
 	t.store.follow(t.Namespace)
 	return func() { t.store.unfollow(t.Namespace) }
 }
 
-// FirstVersion is a copy of the first version of a resource that matches, of those that were seen since [Trial.Follow]. Nil if none does.
+// FirstVersion returns a copy of the first version of a resource that matches, of those seen since [Trial.Follow], or
+// nil.
 func (t *Trial) FirstVersion(uid types.UID, matches func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
 	for _, version := range t.store.versions(t.Namespace) {
 		if seen := version.DeepCopy(); seen.GetUID() == uid && matches(seen) {
@@ -39,11 +41,12 @@ func (t *Trial) FirstVersion(uid types.UID, matches func(*unstructured.Unstructu
 	return nil
 }
 
-// CheckClaim returns an error if the status of a new resource said that its spec is met when that was not so yet. The end
-// alone would not show it. Follow must have been called before the resource was created.
+// CheckClaim returns an error if a new resource's status said that its spec is met before that was true. The final
+// state alone would not show it. Follow must have been called before the resource was created.
 //
-// The first such version is compared with what the API server held at that moment: all kinds share the revisions of etcd, and
-// a list can ask for an earlier one. Nothing else has changed the children of a new resource, so a cache that lags behind is no excuse.
+// The first such version is compared with what the API server stored at that moment: all kinds share etcd's
+// revisions, and a list can ask for an earlier one. Nothing else has changed a new resource's children, so a stale
+// cache is no excuse.
 func (t *Trial) CheckClaim(ctx context.Context, resource *unstructured.Unstructured) error {
 	claim := t.FirstVersion(resource.GetUID(), func(version *unstructured.Unstructured) bool { return t.Met(version) == nil })
 	if claim == nil {
@@ -89,8 +92,9 @@ func (t *Trial) heldThen(ctx context.Context, declared operatortest.Child, claim
 	return fmt.Errorf("there was no %s %s yet", declared.Kind.Kind, name)
 }
 
-// availableThen returns an error if a child should run pods, and neither says that they are available nor has one that is ready.
-// How many are enough is the operator's decision, and it may count the pods itself before the child's status does.
+// availableThen returns an error if a child should run pods, but its status doesn't say that they are available and
+// none of its pods is ready. The operator decides how many are enough, and it may count the pods itself before the
+// child's status does.
 func (t *Trial) availableThen(ctx context.Context, child, claim *unstructured.Unstructured) error {
 	wanted, available, err := podsOf(child)
 	if err != nil || wanted == 0 || available > 0 {
@@ -118,7 +122,8 @@ func (t *Trial) availableThen(ctx context.Context, child, claim *unstructured.Un
 	return fmt.Errorf("%s %s was there, but none of its %d pods had become ready", child.GetKind(), child.GetName(), wanted)
 }
 
-// podsOf is how many pods a child should run, and how many its status calls available. Both are zero for kinds that run none.
+// podsOf returns how many pods a child should run, and how many its status calls available. Both are zero for kinds
+// that run none.
 func podsOf(child *unstructured.Unstructured) (wanted, available int32, err error) {
 	read := func(into any) error {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(child.Object, into); err != nil {
@@ -139,7 +144,7 @@ func podsOf(child *unstructured.Unstructured) (wanted, available int32, err erro
 	return 0, 0, nil
 }
 
-// listThen lists what a trial's namespace held when a version of the resource was written.
+// listThen lists what a trial's namespace contained when a version of the resource was written.
 func (t *Trial) listThen(ctx context.Context, list client.ObjectList, claim *unstructured.Unstructured, selected ...client.ListOption) error {
 	then := &client.ListOptions{Raw: &metav1.ListOptions{
 		ResourceVersion: claim.GetResourceVersion(), ResourceVersionMatch: metav1.ResourceVersionMatchExact,

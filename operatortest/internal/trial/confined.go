@@ -29,7 +29,7 @@ func (t *Trial) confined() error {
 	return nil
 }
 
-// isNamespaced tells whether the objects that a request is for lie in namespaces.
+// isNamespaced reports whether a request is for namespaced objects.
 func (runner *Runner) isNamespaced(request traffic.Request) bool {
 	mapper := runner.Cluster.Admin.RESTMapper()
 	kind, err := mapper.KindFor(schema.GroupVersionResource{Group: request.Group, Version: request.Version, Resource: request.Resource})
@@ -40,11 +40,11 @@ func (runner *Runner) isNamespaced(request traffic.Request) bool {
 	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
-// undeclared returns an error if operators made objects of other kinds than their resource's and its children's,
-// and left them: no comparison of states would show a leak of these.
+// undeclared returns an error if operators made objects of kinds other than their resource's and its children's, and
+// left them: no comparison of states would show that they leaked.
 //
-// The requests tell what the operators made. So nothing that Kubernetes makes is taken for theirs, and as
-// long as they make nothing else, nothing needs to be listed.
+// The requests show what the operators made, so nothing that Kubernetes makes is mistaken for theirs, and nothing
+// needs to be listed unless they made something else.
 func (t *Trial) undeclared(ctx context.Context) error {
 	made, err := t.MadeElse()
 	if err != nil {
@@ -72,7 +72,7 @@ func (t *Trial) undeclared(ctx context.Context) error {
 		"declare a Child of that kind, or stop making such objects", strings.Join(left, ", "))
 }
 
-// MadeElse are the names of objects of undeclared kinds that operators asked the API server to make.
+// MadeElse returns the names of objects of undeclared kinds that operators asked the API server to create.
 func (t *Trial) MadeElse() (map[schema.GroupVersionKind][]string, error) {
 	declared, err := t.RequestsFor(append(t.ChildKinds(), t.Sample.GroupVersionKind())...)
 	if err != nil {
@@ -95,7 +95,8 @@ func (t *Trial) MadeElse() (map[schema.GroupVersionKind][]string, error) {
 	return made, nil
 }
 
-// makes tells whether a request made an object, or may have: without a reply that is unknown. A patch can make one, too: Apply does.
+// makes reports whether a request created an object, or may have, if there was no reply. A patch can create one, too:
+// server-side apply does.
 func makes(request traffic.Request) bool {
 	if request.IsEvent() || request.IsLease() || request.Subresource != "" || !request.IsWrite() {
 		return false
@@ -103,7 +104,8 @@ func makes(request traffic.Request) bool {
 	return request.Status == http.StatusCreated || request.Status == 0 && request.Verb == "create"
 }
 
-// IsNamed compares an object's name with that in a request, which ends in a star if the API server was to complete it.
+// IsNamed compares an object's name with the name in a request, which ends with a star if the API server had to
+// complete it.
 func IsNamed(name, asked string) bool {
 	if prefix, generated := strings.CutSuffix(asked, "*"); generated {
 		return strings.HasPrefix(name, prefix)

@@ -43,7 +43,7 @@ func (t *Trial) WaitGone(ctx context.Context, resource *unstructured.Unstructure
 	})
 }
 
-// Converge waits until the resource is as it should be, and rereads it.
+// Converge waits until the resource is in its desired state, and rereads it.
 func (t *Trial) Converge(ctx context.Context, resource *unstructured.Unstructured) error {
 	return t.Await(ctx, fmt.Sprintf("%s %s to converge", resource.GetKind(), resource.GetName()), func(ctx context.Context) error {
 		return t.converged(ctx, resource)
@@ -68,7 +68,7 @@ func (t *Trial) ConvergeTo(ctx context.Context, resource *unstructured.Unstructu
 	return t.Await(ctx, what, t.last)
 }
 
-// stays returns an error if what the trial last waited for does not hold any more once its operators are at rest.
+// stays returns an error if what the trial last waited for no longer holds once its operators are at rest.
 func (t *Trial) stays(ctx context.Context) error {
 	if t.last == nil {
 		return nil
@@ -98,7 +98,7 @@ func (t *Trial) converged(ctx context.Context, resource *unstructured.Unstructur
 	return t.Complete(ctx, resource)
 }
 
-// Complete returns an error unless all children of the resource are there, and as they should be.
+// Complete returns an error unless all children of the resource exist and are as they should be.
 func (t *Trial) Complete(ctx context.Context, resource *unstructured.Unstructured) error {
 	for _, declared := range t.Operator.Children {
 		child, err := t.Child(ctx, declared, resource)
@@ -118,7 +118,7 @@ func (t *Trial) Complete(ctx context.Context, resource *unstructured.Unstructure
 	return nil
 }
 
-// isSuspendedJob tells whether a Job is suspended by its owner. For kstatus, such a Job is still in progress.
+// isSuspendedJob reports whether a Job is suspended by its owner. For kstatus, such a Job is still in progress.
 func isSuspendedJob(child *unstructured.Unstructured) bool {
 	suspended, _, _ := unstructured.NestedBool(child.Object, "spec", "suspend")
 	return suspended && child.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}
@@ -160,7 +160,7 @@ func (t *Trial) Unmet(ctx context.Context, resource *unstructured.Unstructured) 
 	return nil
 }
 
-// presentCondition is the operator's condition. It is an error if there is none, or if it is about an older spec.
+// presentCondition returns the operator's condition, or an error if there is none or if it is about an older spec.
 func (t *Trial) presentCondition(resource *unstructured.Unstructured) (metav1.Condition, error) {
 	conditions, err := ConditionsOf(resource)
 	if err != nil {
@@ -173,8 +173,8 @@ func (t *Trial) presentCondition(resource *unstructured.Unstructured) (metav1.Co
 	return condition, observed(resource, condition)
 }
 
-// observed returns an error if the status says that it is about an older spec. It may not say what it is about at all: the
-// behaviour converges reports that, once, and other behaviours would say the same again.
+// observed returns an error if the status says that it is about an older spec. It accepts a status that doesn't say
+// so at all: the behaviour converges reports that once, so other behaviours needn't repeat it.
 func observed(resource *unstructured.Unstructured, condition metav1.Condition) error {
 	generation := resource.GetGeneration()
 	if seen, found, _ := unstructured.NestedInt64(resource.Object, "status", "observedGeneration"); found && seen != generation {
@@ -220,7 +220,7 @@ func ConditionsOf(resource *unstructured.Unstructured) (map[string]metav1.Condit
 	return conditions, nil
 }
 
-// current asks kstatus, by which kubectl plugins and delivery tools tell whether an object is done.
+// current asks kstatus, with which kubectl plugins and delivery tools determine whether an object is done.
 func current(object *unstructured.Unstructured) error {
 	result, err := status.Compute(object)
 	if err != nil {
@@ -232,7 +232,7 @@ func current(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// Child gets a declared child, and nil if the resource should have none.
+// Child gets a declared child, or nil if the resource should have none.
 func (t *Trial) Child(ctx context.Context, declared operatortest.Child, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	name := declared.NameFor(resource)
 	if name == "" {
@@ -256,7 +256,7 @@ func (t *Trial) Child(ctx context.Context, declared operatortest.Child, resource
 		return nil, fmt.Errorf("%s %s is being deleted", child.GetKind(), name)
 	}
 	if child.GetNamespace() == "" && resource.GetNamespace() != "" {
-		return child, nil // it can't have an owner in a namespace
+		return child, nil // a cluster-scoped object can't have a namespaced owner
 	}
 	if !metav1.IsControlledBy(child, resource) {
 		return nil, fmt.Errorf("%s %s has no controller reference to this %s (with its UID): its owners are %v",
@@ -280,7 +280,7 @@ func (t *Trial) generatedChild(ctx context.Context, declared operatortest.Child,
 	return child, nil
 }
 
-// generatedIn is the one object that is a resource's child of a generated name.
+// generatedIn returns the only object that is a resource's child with a generated name.
 func generatedIn(objects []*unstructured.Unstructured, declared operatortest.Child, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	var names []string
@@ -302,7 +302,7 @@ func generatedIn(objects []*unstructured.Unstructured, declared operatortest.Chi
 		resource.GetKind(), len(found), declared.Kind.Kind, strings.Join(names, ", "))
 }
 
-// FirstChild returns the first declared child that the sample has, nil if it has none.
+// FirstChild returns the first declared child that the sample has, or nil if it has none.
 func (runner *Runner) FirstChild() *operatortest.Child {
 	for i := range runner.Operator.Children {
 		if declared := &runner.Operator.Children[i]; declared.NameFor(runner.Sample) != "" {
@@ -312,8 +312,7 @@ func (runner *Runner) FirstChild() *operatortest.Child {
 	return nil
 }
 
-// Children returns all declared children that the resource should have, by their
-// declarations.
+// Children calls do for each declared child that the resource should have.
 func (t *Trial) Children(ctx context.Context, resource *unstructured.Unstructured, do func(operatortest.Child, *unstructured.Unstructured) error) error {
 	found := false
 	for _, declared := range t.Operator.Children {

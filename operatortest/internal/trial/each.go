@@ -8,30 +8,30 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ParallelTrials is how many trials run side by side, of all behaviours. They
-// mostly wait for the cluster, so it is more than there are cores.
+// ParallelTrials is how many trials, of all behaviours, run in parallel. They mostly wait for the cluster, so it is
+// more than the number of cores.
 const ParallelTrials = 12
 
 // Case is one trial of a behaviour.
 type Case struct {
-	// Name says what is special about this trial, in the words of the report.
+	// Name says what is special about this trial; the report shows it.
 	Name string
 	Try  func(context.Context, *Trial) error
 }
 
-// TryAll tries the cases side by side, and returns the error of the first in the list that fails.
+// TryAll tries the cases in parallel, and returns the error of the first case in the list that fails.
 func (runner *Runner) TryAll(ctx context.Context, cases []Case) error {
 	return Each(ctx, len(cases), func(ctx context.Context, i int) error { return runner.Try(ctx, cases[i].Name, cases[i].Try) })
 }
 
 type allKey struct{}
 
-// WithAll has [Each] go on after a failure, and report all of them.
+// WithAll makes [Each] continue after a failure, and report all failures.
 func WithAll(ctx context.Context) context.Context { return context.WithValue(ctx, allKey{}, true) }
 
-// Each runs a function for 0 to n-1, several side by side, and returns the
-// error of the lowest number that fails. One that fails ends those above it
-// only, so that the same number is reported whichever is quicker. With [WithAll] it ends none, and the error names the others, too.
+// Each calls a function for 0 to n-1, several in parallel, and returns the error of the lowest number that fails. A
+// failure ends only the calls with higher numbers, so the same number is reported whichever is quicker. With
+// [WithAll] it ends none, and the error names the other failures, too.
 func Each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	if ctx.Value(allKey{}) != nil {
 		return eachOfAll(ctx, n, do)
@@ -82,7 +82,7 @@ func eachOfAll(ctx context.Context, n int, do func(ctx context.Context, i int) e
 			return nil
 		})
 	}
-	_ = group.Wait() // the functions keep their errors
+	_ = group.Wait() // each function stores its error itself
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

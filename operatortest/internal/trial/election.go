@@ -13,7 +13,7 @@ const (
 	retryPeriod   = 400 * time.Millisecond
 )
 
-// Election lets the operator take part in an election in the trial's namespace.
+// Election makes the operator take part in an election in the trial's namespace.
 func (t *Trial) Election(candidate string) *operatortest.LeaderElection {
 	return &operatortest.LeaderElection{
 		Namespace: t.Namespace, Identity: candidate,
@@ -21,8 +21,8 @@ func (t *Trial) Election(candidate string) *operatortest.LeaderElection {
 	}
 }
 
-// LenientElection is an election that a short stall of the machine does not decide, for trials of
-// something else.
+// LenientElection is an election whose outcome doesn't change if the machine stalls briefly, for trials of something
+// else.
 func (t *Trial) LenientElection(candidate string) *operatortest.LeaderElection {
 	election := t.Election(candidate)
 	election.LeaseDuration, election.RenewDeadline = 5*leaseDuration, 5*renewDeadline

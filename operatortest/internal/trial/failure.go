@@ -8,18 +8,18 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// logLines is how many requests of each operator a failure shows, the last ones.
+// logLines is how many of each operator's last requests a failure shows.
 const logLines = 30
 
 // failure is the error of a trial, and the requests of its operators up to then.
 type failure struct {
-	// id is the trial's, by which it can be run again.
+	// id is the trial's ID, with which it can be run again.
 	id    string
 	cause error
 	logs  [][]traffic.Request
 }
 
-// Brief is the error of a trial, without the requests.
+// Brief returns the error of a trial without the requests.
 func Brief(err error) string {
 	if failed, ok := errors.AsType[*failure](err); ok {
 		return failed.cause.Error()
@@ -49,13 +49,13 @@ func (f *failure) Error() string {
 	return strings.TrimSpace(text.String())
 }
 
-// failures are several trials that failed: the first one in full, the others by their first lines.
+// failures are several failed trials: the first one in full, the others by their first lines.
 type failures struct {
 	first  error
 	others []error
 }
 
-// together is nil for no errors.
+// together returns nil if there are no errors.
 func together(errs []error) error {
 	if len(errs) < 2 {
 		return errors.Join(errs...)
@@ -75,7 +75,7 @@ func (f *failures) Error() string {
 	return strings.TrimSpace(text.String())
 }
 
-// named is the trial of a failure, and what was expected in it.
+// named returns a failure's trial, and what was expected in it.
 func named(err error) string {
 	name := ""
 	if failed, isTrial := errors.AsType[*failure](err); isTrial {

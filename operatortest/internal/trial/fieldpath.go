@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// at is what a path of metadata.managedFields leads to in an object. Its elements name the fields of objects, and the keys and
-// values of entries in lists.
+// at returns what a path of metadata.managedFields leads to in an object. Elements of the path are names of fields,
+// and keys and values of list entries.
 func at(node any, path fieldpath.Path) (any, bool) {
 	for _, element := range path {
 		switch fields := node.(type) {
@@ -34,7 +34,7 @@ func at(node any, path fieldpath.Path) (any, bool) {
 	return node, true
 }
 
-// indexOf returns the position of an entry in a list, -1 if it is not there.
+// indexOf returns the position of an entry in a list, or -1 if it is absent.
 func indexOf(list []any, element fieldpath.PathElement) int {
 	switch {
 	case element.Key != nil:
@@ -50,7 +50,8 @@ func indexOf(list []any, element fieldpath.PathElement) int {
 	return -1
 }
 
-// outermost is the first entry of a list on a path that an object does not have; the whole path if it has all of them.
+// outermost returns the part of a path up to the first list entry that an object does not have, or the whole path if
+// it has all of them.
 func outermost(object any, path fieldpath.Path) fieldpath.Path {
 	for i, element := range path {
 		if element.FieldName != nil {
@@ -63,7 +64,7 @@ func outermost(object any, path fieldpath.Path) fieldpath.Path {
 	return path
 }
 
-// remove takes what a path leads to out of an object, and what is empty then.
+// remove removes from an object what a path leads to, and parents that are empty afterwards.
 func remove(fields map[string]any, path fieldpath.Path) {
 	name := path[0].FieldName
 	if _, found := at(fields, path); !found || name == nil {

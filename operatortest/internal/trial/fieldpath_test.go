@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestRemove takes out of an object what a set of managed fields names, but for what was there before.
+// TestRemove removes from an object what a set of managed fields names, except what existed before.
 func TestRemove(t *testing.T) {
 	const env = `{"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:env":{"k:{\"name\":\"X\"}":{".":{},"f:name":{},"f:value":{}}}}}}}`
 	tests := map[string]struct{ before, after, owned, want string }{
@@ -58,6 +58,6 @@ func objectOf(g *WithT, text string) map[string]any {
 	content, err := yaml.YAMLToJSON([]byte(text))
 	g.Expect(err).NotTo(HaveOccurred())
 	object := map[string]any{}
-	g.Expect(utiljson.Unmarshal(content, &object)).To(Succeed()) // numbers as the API server's clients read them
+	g.Expect(utiljson.Unmarshal(content, &object)).To(Succeed()) // decodes numbers as the API server's clients do
 	return object
 }

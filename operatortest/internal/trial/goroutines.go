@@ -23,7 +23,8 @@ var (
 	labelOf = regexp.MustCompile(`(?m)^# labels: .*"` + instanceLabel + `":("(?:[^"\\]|\\.)*")`)
 )
 
-// allGoroutines are those of this process. The text of the profile is the only public way to their labels.
+// allGoroutines returns this process's goroutines. The text of the profile is the only public way to read their
+// labels.
 func allGoroutines() ([]labelled, error) {
 	profile := &bytes.Buffer{}
 	if err := pprof.Lookup("goroutine").WriteTo(profile, 1); err != nil {

@@ -16,17 +16,17 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// Held are the pods of a trial's namespace that don't get ready.
+// Held are the pods in a trial's namespace that can't become ready.
 type Held struct {
-	// Waits tells whether a pod is as it stays until Release.
+	// Waits reports whether a pod has reached the state in which it stays until Release.
 	Waits func(*corev1.Pod) bool
-	// Release lets these pods, and all later ones, get ready.
+	// Release lets these pods, and all later ones, become ready.
 	Release func(context.Context) error
-	// End takes everything back.
+	// End undoes everything.
 	End func() error
 }
 
-// Unschedule gives every new pod in the trial's namespace a selector that fits no node.
+// Unschedule gives every new pod in the trial's namespace a node selector that matches no node.
 func (t *Trial) Unschedule(ctx context.Context) (Held, error) {
 	label := "operatortest.example.com/" + t.Namespace
 	unmark, err := t.markPods(ctx, "/spec/nodeSelector", label, func(pod *corev1.Pod) bool { return pod.Spec.NodeSelector[label] != "" })
@@ -43,7 +43,7 @@ func (t *Trial) Unschedule(ctx context.Context) (Held, error) {
 	}, err
 }
 
-// FailPulls has the images of every new pod in the trial's namespace fail to be pulled.
+// FailPulls makes image pulls fail for every new pod in the trial's namespace.
 func (t *Trial) FailPulls(ctx context.Context) (Held, error) {
 	marked := func(pod *corev1.Pod) bool { return pod.Annotations[testcluster.UnpullableAnnotation] != "" }
 	unmark, err := t.markPods(ctx, "/metadata/annotations", testcluster.UnpullableAnnotation, marked)
@@ -80,8 +80,8 @@ func (t *Trial) FailPulls(ctx context.Context) (Held, error) {
 	}, err
 }
 
-// markPods makes the API server add a key with the value "true" to a map of every new pod in the trial's namespace. It returns once
-// the API server does so, with a function that ends it.
+// markPods makes the API server add a key with the value "true" to a map of every new pod in the trial's namespace.
+// It returns once that has taken effect, with a function that ends it.
 func (t *Trial) markPods(ctx context.Context, path, key string, marked func(*corev1.Pod) bool) (unmark func(context.Context) error, err error) {
 	t.last = nil
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
@@ -133,7 +133,7 @@ func (t *Trial) waitProbe(ctx context.Context, as func(*corev1.Pod) bool) error 
 			ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: "probe"},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: "probe"}}},
 		}
-		// It is refused as long as the namespace's service account is not there.
+		// The pod is refused until the namespace's service account exists.
 		if err := t.Cluster.Admin.Create(ctx, probe, client.DryRunAll); err != nil {
 			if ctx.Err() == nil {
 				last = err

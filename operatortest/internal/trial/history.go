@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// History is what the children in a trial have been through, by what can be counted: objects of a name that were made, and
-// fields that took on an earlier value again.
+// History counts what has happened to the children in a trial: how often objects with a name were created, and how
+// often fields returned to an earlier value.
 type History map[string]int
 
 // Lived is the History of one trial.
 type Lived struct {
-	// Trial is the trial's ID. That of the life that nothing disturbs has no behaviour in it.
+	// Trial is the trial's ID. For the undisturbed life, it contains no behaviour.
 	Trial string
 	History
 }
@@ -45,8 +45,9 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// NoteHistory keeps what the children have been through since [Trial.Follow], until their resource was deleted: after that, chance
-// decides whether the operator once more repairs what the garbage collector removes. What is someone else's is no child.
+// NoteHistory records what has happened to the children since [Trial.Follow], until their resource was deleted: after
+// that, it is random whether the operator repairs once more what the garbage collector removes. Someone else's
+// objects are not children.
 func (t *Trial) NoteHistory() error {
 	history := History{}
 	made, lives := map[types.UID]bool{}, map[types.UID]*life{}
@@ -82,14 +83,14 @@ func (t *Trial) NoteHistory() error {
 	return nil
 }
 
-// Histories are those of all trials so far that noted theirs.
+// Histories returns the histories noted by all trials so far.
 func (runner *Runner) Histories() []Lived {
 	runner.mu.Lock()
 	defer runner.mu.Unlock()
 	return slices.Clone(runner.histories)
 }
 
-// endOf is the version with which the end of the resource began. Nil if it is still there.
+// endOf returns the version with which the resource's deletion began, or nil if it still exists.
 func (t *Trial) endOf(versions []version) *unstructured.Unstructured {
 	for _, version := range versions {
 		if version.GroupVersionKind() == t.Sample.GroupVersionKind() && (version.gone || version.GetDeletionTimestamp() != nil) {
@@ -99,7 +100,7 @@ func (t *Trial) endOf(versions []version) *unstructured.Unstructured {
 	return nil
 }
 
-// isBefore compares the moments at which two versions were written: all kinds share the revisions of etcd.
+// isBefore reports whether a version was written before end, or end is nil. All kinds share etcd's revisions.
 func isBefore(version, end *unstructured.Unstructured) (bool, error) {
 	if end == nil {
 		return true, nil
@@ -108,7 +109,8 @@ func isBefore(version, end *unstructured.Unstructured) (bool, error) {
 	return order < 0, err
 }
 
-// isChild tells whether an object is the operator's work. One of a declared kind may be that of another controller, such as the pod of a ReplicaSet.
+// isChild reports whether an object is the operator's work. An object of a declared kind may be another controller's,
+// such as a ReplicaSet's pod.
 func (t *Trial) isChild(object *unstructured.Unstructured) bool {
 	if t.isForeign(object) || object.GetName() == clusterCertificate {
 		return false
@@ -117,7 +119,7 @@ func (t *Trial) isChild(object *unstructured.Unstructured) bool {
 	return owner == nil || owner.Kind == t.Sample.GetKind() && owner.APIVersion == t.Sample.GetAPIVersion()
 }
 
-// plainName is the kind and the name of an object, without what differs each time.
+// plainName returns an object's kind and name, without what differs every time.
 func (t *Trial) plainName(object *unstructured.Unstructured) string {
 	name, declared := t.generatedName(object)
 	if declared {
@@ -133,16 +135,16 @@ func (t *Trial) plain(text string) string {
 	return strings.ReplaceAll(text, t.Namespace, "<namespace>")
 }
 
-// life is what the fields of one object are, and were.
+// life contains the current and earlier values of one object's fields.
 type life struct {
 	now     map[string]string
 	earlier map[string]map[string]bool
 }
 
-// absent is the value of a field that is not there.
+// absent is the value of a field that does not exist.
 const absent = "nothing"
 
-// returned takes in the next version of the object. It returns the fields that have an earlier value again, with that value.
+// returned takes the object's next version. It returns the fields that have an earlier value again, with that value.
 func (l *life) returned(fields map[string]string) map[string]string {
 	found := map[string]string{}
 	for field := range l.now {
@@ -167,7 +169,8 @@ func (l *life) returned(fields map[string]string) map[string]string {
 	return found
 }
 
-// fieldsOf are the fields of an object that its owner writes, as JSON by their paths: not the status, nor what the API server keeps in the metadata.
+// fieldsOf returns an object's fields that its owner writes, as JSON by their paths: neither the status, nor what the
+// API server writes into the metadata.
 func fieldsOf(object *unstructured.Unstructured) (map[string]string, error) {
 	written := maps.Clone(object.Object)
 	delete(written, "status")
@@ -181,7 +184,7 @@ func metadataOf(object *unstructured.Unstructured, field string) any {
 	return value
 }
 
-// addFields adds what is in a value. Lists are values of their own, for what is inserted into one moves the others.
+// addFields adds the fields in a value. A list counts as one value, because inserting an item moves the others.
 func addFields(fields map[string]string, path string, value any) error {
 	if nested, isMap := value.(map[string]any); isMap {
 		for key, inner := range nested {

@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// seenIn is a trial in which these versions of objects were seen, that of a Web as its last.
+// seenIn returns a trial in which these versions of objects were seen; the last one is a Web's.
 func seenIn(versions ...*unstructured.Unstructured) *Trial {
 	sample := &unstructured.Unstructured{}
 	sample.SetAPIVersion("example.com/v1")
@@ -29,7 +29,7 @@ func seenIn(versions ...*unstructured.Unstructured) *Trial {
 	return &Trial{Runner: runner, Namespace: "spec-1", id: "crash/somewhere", Foreign: map[types.UID]bool{"foreign": true}}
 }
 
-// settings is a version of a ConfigMap.
+// settings returns a version of a ConfigMap.
 func settings(uid types.UID, data map[string]any) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"data": data}}
 	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))

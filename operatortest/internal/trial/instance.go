@@ -19,29 +19,29 @@ type Instance struct {
 	Tap     *traffic.Tap
 	cancel  context.CancelCauseFunc
 	timeout time.Duration
-	// external is true if it makes calls that no tap sees.
+	// external means that it makes calls that no tap sees.
 	external bool
-	// Stopped is true if the kit ended it.
+	// Stopped means that the kit stopped it.
 	Stopped bool
-	// Done is closed when Run has returned; err is what it returned.
+	// Done is closed when Run has returned; Err is what it returned.
 	Done chan struct{}
 	Err  error
 
-	// label is that of its goroutines.
+	// label is the label of its goroutines.
 	label string
 	log   *operatorLog
 
 	panicMu sync.Mutex
-	// panic is what it panicked with, and the stack; empty if it did not.
+	// panic is its panic and the stack; empty if it has not panicked.
 	panic string
 }
 
-// Start runs an operator that is confined to the trial's namespace.
+// Start runs an operator confined to the trial's namespace.
 func (t *Trial) Start(options operatortest.RunOptions) *Instance {
 	return t.StartOn(traffic.New(), options)
 }
 
-// StartOn does the same behind a tap that is set up already.
+// StartOn is like Start, with a tap that is already set up.
 func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Instance {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	started := &Instance{
@@ -74,13 +74,13 @@ func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Inst
 	return started
 }
 
-// Terminate tells the operator to end, as SIGTERM does.
+// Terminate tells the operator to stop, as SIGTERM does.
 func (i *Instance) Terminate() {
 	i.Stopped = true
 	i.cancel(nil)
 }
 
-// Stop tells the operator to end, and waits for it.
+// Stop tells the operator to stop, and waits until it has.
 func (i *Instance) Stop() error {
 	i.Terminate()
 	select {
@@ -94,9 +94,9 @@ func (i *Instance) Stop() error {
 	return nil
 }
 
-// Kill ends the operator as kill -9 does: nothing it does from now on has an effect.
-// A reconcile may be waiting for what it will never see now, until its time is up. Nobody
-// waits for that, unless the operator could still do something outside.
+// Kill ends the operator as kill -9 does: nothing that it does from now on has an effect. A reconcile may still wait,
+// until its timeout, for something that it will never see. Kill waits for that only if the operator could still
+// change something outside Kubernetes.
 func (i *Instance) Kill() error {
 	i.Tap.Kill()
 	i.Stopped = true
@@ -107,7 +107,7 @@ func (i *Instance) Kill() error {
 	return nil
 }
 
-// Writes are the write requests so far, without those of leader election.
+// Writes returns the write requests so far, without those of leader election.
 func (i *Instance) Writes() []traffic.Request {
 	var writes []traffic.Request
 	for _, request := range i.Tap.Requests() {

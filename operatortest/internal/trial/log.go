@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// logLevel is the level of detail of the log that the kit searches. client-go logs the bodies of requests from
-	// level 8 on.
+	// logLevel is the verbosity of the log that the kit searches. client-go logs the bodies of requests from level 8
+	// on.
 	logLevel = 5
-	// maxLog is how many bytes of a log the kit keeps, the last ones.
+	// maxLog is how many bytes of a log the kit keeps: the last ones.
 	maxLog = 8 << 20
-	// lastLines is how many lines of a log a failure shows.
+	// lastLines is how many of a log's last lines a failure shows.
 	lastLines = 10
 )
 
@@ -27,18 +27,17 @@ type operatorLog struct {
 	mu    sync.Mutex
 	text  []byte
 	files []*os.File
-	// dead is true if the operator counts as killed: what is left of it in the test process continues to
-	// log.
+	// dead returns true if the operator counts as killed; its remains in the test process continue to log.
 	dead func() bool
-	// closed is true once nothing is recorded any more.
+	// closed means that nothing is recorded any more.
 	closed bool
 }
 
-// logger writes to the log, and also where klog's global logger writes: that is where the operator's lines went without it.
+// logger writes to the log, and also to klog's global logger, where the operator's lines would go otherwise.
 func (l *operatorLog) logger() logr.Logger {
 	write := func(prefix, line string) { l.write(strings.TrimSpace(prefix + " " + line)) }
 	sinks := tee{funcr.New(write, funcr.Options{Verbosity: logLevel}).GetSink()}
-	if global := klog.Background().GetSink(); global != nil { // nil is what logr.Discard has
+	if global := klog.Background().GetSink(); global != nil { // nil for logr.Discard
 		sinks = append(sinks, global)
 	}
 	return logr.New(sinks)
@@ -56,7 +55,7 @@ func (l *operatorLog) write(line string) {
 	l.text = append(append(l.text, line...), '\n')
 }
 
-// follow adds a file, also for when it is removed.
+// follow adds a file, which may be removed later.
 func (l *operatorLog) follow(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -90,7 +89,7 @@ func (l *operatorLog) String() string {
 	return logged.String()
 }
 
-// lastLines is the end of the log, for errors.
+// lastLines returns the end of the log, for errors.
 func (l *operatorLog) lastLines() string {
 	text := strings.TrimSpace(l.String())
 	if text == "" {
@@ -111,11 +110,11 @@ func (l *operatorLog) close() {
 	l.files = nil
 }
 
-// tee passes log entries to several sinks, as far as each is enabled.
+// tee passes log entries to several sinks, if they are enabled.
 type tee []logr.LogSink
 
 // Init implements logr.LogSink.
-func (t tee) Init(logr.RuntimeInfo) {} // theirs are initialised
+func (t tee) Init(logr.RuntimeInfo) {} // the sinks are initialised already
 
 // Enabled implements logr.LogSink.
 func (t tee) Enabled(level int) bool {

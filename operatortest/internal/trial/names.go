@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/state"
 )
 
-// Key is the key of an object in a snapshot of the trial.
+// Key returns the key of an object in a snapshot of the trial.
 func (t *Trial) Key(object *unstructured.Unstructured) string {
 	if name, generated := t.generatedName(object); generated {
 		return object.GetKind() + "/" + name
@@ -19,7 +19,8 @@ func (t *Trial) Key(object *unstructured.Unstructured) string {
 	return state.KeyOf(object)
 }
 
-// generatedName says which child of a generated name an object is: whose, and with which labels. The name itself differs every time.
+// generatedName returns which child with a generated name an object is: its owner and its labels. The name itself
+// differs every time.
 func (t *Trial) generatedName(object *unstructured.Unstructured) (name string, generated bool) {
 	owner := metav1.GetControllerOfNoCopy(object)
 	if owner == nil || owner.Kind != t.Sample.GetKind() {
@@ -41,7 +42,7 @@ func (t *Trial) generatedName(object *unstructured.Unstructured) (name string, g
 	return "", false
 }
 
-// hasLabels tells whether an object has those of a declared child.
+// hasLabels reports whether an object has the labels of a declared child.
 func hasLabels(object *unstructured.Unstructured, declared operatortest.Child) bool {
 	return labels.SelectorFromSet(declared.Labels).Matches(labels.Set(object.GetLabels()))
 }

@@ -13,32 +13,34 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// A panic is an error in every trial, for each of them means that a reconcile stopped anywhere. How it is found:
+// A panic is an error in every trial, because it means that a reconcile was aborted somewhere. How the kit finds a
+// panic:
 //
-//   - controller-runtime recovers it, and calls the handlers of apimachinery;
-//   - client-go calls the same handlers and lets the panic go on, which would end all trials; see catchPanics;
-//   - in the goroutine that the kit calls Run in, the kit recovers it;
-//   - as a process, the operator prints it.
+//   - controller-runtime recovers it, and calls apimachinery's handlers;
+//   - client-go calls the same handlers and panics again, which would end all trials; see catchPanics;
+//   - in the goroutine in which the kit calls Run, the kit recovers it;
+//   - an operator that is a process prints it.
 //
-// What remains is a panic in a goroutine in which nothing recovers it: Go ends the test process, and prints the stack.
+// That leaves a panic in a goroutine where nothing recovers it: Go ends the test process, and prints the stack.
 
-// errPanicked ends a wait. What is known of the panic follows at the end of the trial.
+// errPanicked ends a wait. The end of the trial adds what is known about the panic.
 var errPanicked = errors.New("an operator has panicked")
 
-// handled is what the process-wide handlers of panics know.
+// handled is what the process-wide panic handlers know.
 var handled = &panicHandler{operators: map[string]*Instance{}}
 
 type panicHandler struct {
 	once sync.Once
 	mu   sync.Mutex
-	// operators are those that run, by the label of their goroutines.
+	// operators are the running operators, by their goroutines' label.
 	operators map[string]*Instance
-	// runners counts the Runners that are open; reallyCrash is what was set before the first of them.
+	// runners counts the open Runners; reallyCrash is the setting from before the first of them.
 	runners     int
 	reallyCrash bool
 }
 
-// catchPanics keeps a panic that client-go hands on from ending the process, and with it all trials, until a Runner is closed.
+// catchPanics keeps a panic that client-go raises again from ending the process, and with it all trials, until a
+// Runner is closed.
 func (h *panicHandler) catchPanics() (restore func()) {
 	h.once.Do(func() { utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, h.observe) })
 	h.mu.Lock()
@@ -67,10 +69,10 @@ func (h *panicHandler) remove(operator *Instance) {
 	delete(h.operators, operator.label)
 }
 
-// observe is called in the goroutine that has panicked.
+// observe is called in the goroutine that panicked.
 func (h *panicHandler) observe(_ context.Context, reason any) {
 	if err, isError := reason.(error); isError && errors.Is(err, http.ErrAbortHandler) {
-		return // how a server breaks a connection off
+		return // this is how a server aborts a connection
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +81,8 @@ func (h *panicHandler) observe(_ context.Context, reason any) {
 	}
 }
 
-// ownLabel is the label of the calling goroutine. Calls must not overlap: it knows itself by its name in the stack.
+// ownLabel returns the label of the calling goroutine, which it finds in the profile by its own name in the stack. So
+// calls must not overlap.
 func ownLabel() string {
 	goroutines, _ := allGoroutines()
 	for _, each := range goroutines {
@@ -90,7 +93,7 @@ func ownLabel() string {
 	return ""
 }
 
-// notePanic keeps the first panic of an operator that is not dead.
+// notePanic records an operator's first panic, unless the operator is dead.
 func (i *Instance) notePanic(reason any, stack string) {
 	i.panicMu.Lock()
 	defer i.panicMu.Unlock()
@@ -99,14 +102,14 @@ func (i *Instance) notePanic(reason any, stack string) {
 	}
 }
 
-// notedPanic is empty if none was seen.
+// notedPanic returns the recorded panic; empty if there is none.
 func (i *Instance) notedPanic() string {
 	i.panicMu.Lock()
 	defer i.panicMu.Unlock()
 	return i.panic
 }
 
-// lookAfter is what comes before each look at the cluster.
+// lookAfter runs before each look at the cluster.
 func (t *Trial) lookAfter() error {
 	for _, operator := range t.instances {
 		if operator.notedPanic() != "" {
@@ -116,7 +119,7 @@ func (t *Trial) lookAfter() error {
 	return t.BeforeLook()
 }
 
-// panicked returns an error if an operator of the trial panicked, whether something recovered that or not.
+// panicked returns an error if one of the trial's operators panicked, whether or not something recovered the panic.
 func (t *Trial) panicked() error {
 	for i, operator := range t.instances {
 		found := operator.notedPanic()
@@ -133,12 +136,12 @@ func (t *Trial) panicked() error {
 	return nil
 }
 
-// printed are the ways in which a panic is printed: by Go when it ends the process, also for its other fatal errors; by
-// apimachinery; by controller-runtime; by Rust.
+// printed matches a printed panic: by Go when it ends the process, including its other fatal errors; by apimachinery;
+// by controller-runtime; by Rust.
 var printed = regexp.MustCompile(`(?m)^(?:panic|fatal error): [^\n]*\n(?:[^\n]*\n){0,20}?goroutine \d+ .*\[` +
 	`|^.*Observed a panic.*$|^.*panic: [^\n]*\[recovered\b.*$|^thread '[^'\n]*'.* panicked at .*$`)
 
-// panicIn is the part of a log that begins with a panic, and empty if there is none.
+// panicIn returns the part of a log that begins with a panic; empty if there is none.
 func panicIn(log string) string {
 	at := printed.FindStringIndex(log)
 	if at == nil {
@@ -148,12 +151,12 @@ func panicIn(log string) string {
 }
 
 var (
-	// panicCall is the frame below which the code is that panicked. A log in JSON has the stack in a string.
+	// panicCall matches the frame below which the panicking code is. In a JSON log, the stack is in a string.
 	panicCall = regexp.MustCompile(`(?:\n|\\n)panic\(`)
 	frameLine = regexp.MustCompile(`(?:\t|\\t)([^\s\\"]+\.go:\d+)`)
 )
 
-// ownLine is the first line of a Go stack that is neither Go's own nor that of a module which the operator uses.
+// ownLine returns the first line of a Go stack that is neither in Go itself nor in a module that the operator uses.
 func ownLine(stack string) string {
 	if calls := panicCall.FindAllStringIndex(stack, -1); calls != nil {
 		stack = stack[calls[len(calls)-1][1]:]

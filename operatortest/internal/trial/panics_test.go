@@ -54,7 +54,7 @@ func TestPanicIn(t *testing.T) {
 	}
 }
 
-// newInstance is an operator whose panics are caught until the test ends.
+// newInstance returns an operator whose panics are caught until the test ends.
 func newInstance(t *testing.T, label string) *Instance {
 	tap := traffic.New()
 	made := &Instance{Tap: tap, label: label, log: &operatorLog{dead: tap.Killed}}
@@ -63,7 +63,7 @@ func newInstance(t *testing.T, label string) *Instance {
 	return made
 }
 
-// panicking is what an operator does in a goroutine that it starts.
+// panicking panics in a goroutine that the operator starts.
 func panicking(operator *Instance) {
 	var ended sync.WaitGroup
 	pprof.Do(context.Background(), pprof.Labels(instanceLabel, operator.label), func(context.Context) {

@@ -20,8 +20,8 @@ import (
 // ForeignPatch is a patch that anyone may apply to any object.
 const ForeignPatch = `{"metadata":{"labels":{"someone-else.example.com/label":"kept"},"annotations":{"someone-else.example.com/annotation":"kept"}}}`
 
-// Patch changes an object by a JSON merge patch, on behalf of a user. A patch that changes nothing is an
-// error: any operator would pass a trial with it.
+// Patch changes an object by a JSON merge patch, as a user would. A patch that changes nothing is an error: any
+// operator would pass a trial with it.
 func (t *Trial) Patch(ctx context.Context, object *unstructured.Unstructured, patch string) error {
 	t.last = nil
 	t.secrets.give(json.RawMessage(patch))
@@ -39,8 +39,8 @@ func (t *Trial) Patch(ctx context.Context, object *unstructured.Unstructured, pa
 	return nil
 }
 
-// PatchForeign writes fields that belong to others to a child, and returns the patches. It fails
-// if Normalize hides one: every comparison that follows would miss it. What it applies, too, State looks for.
+// PatchForeign writes fields that belong to others to a child, and returns the patches. It fails if Normalize hides
+// one, because every later comparison would miss it. State also checks what it applies.
 func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) ([]string, error) {
 	patches := []string{ForeignPatch}
 	for _, what := range slices.Sorted(maps.Keys(declared.Foreign)) {
@@ -63,7 +63,7 @@ func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, c
 	return patches, t.applyForeign(ctx, declared, child)
 }
 
-// differ tells whether two versions of an object differ in what is compared.
+// differ reports whether two versions of an object differ in what is compared.
 func (t *Trial) differ(before, after *unstructured.Unstructured) (bool, error) {
 	normalize := t.normalizer()
 	_, former, err := normalize.Normalize(before, strings.NewReplacer())
@@ -74,17 +74,17 @@ func (t *Trial) differ(before, after *unstructured.Unstructured) (bool, error) {
 	return !equality.Semantic.DeepEqual(former, present), err
 }
 
-// field is a field of an object, and a value that it had; nil if the object did not have the field.
+// field is a field of an object, and a value that it had, or nil if the object did not have the field.
 type field struct {
 	path  []string
 	value any
 }
 
-// ChangedFields are the fields that a merge patch changed, with their new values.
+// ChangedFields returns the fields that a merge patch changed, with their new values.
 func ChangedFields(patch string, before, after *unstructured.Unstructured) []field {
 	content := map[string]any{}
 	if json.Unmarshal([]byte(patch), &content) != nil {
-		return nil // the API server has refused it
+		return nil // the API server has refused the patch
 	}
 	var changed []field
 	for _, path := range Leaves(content, nil) {
@@ -95,7 +95,8 @@ func ChangedFields(patch string, before, after *unstructured.Unstructured) []fie
 	return changed
 }
 
-// Leaves are the paths of the fields without inner fields, such as a merge patch sets or removes; lists as a whole.
+// Leaves returns the paths of the fields without inner fields, which a merge patch sets or removes; lists count as
+// one field.
 func Leaves(fields map[string]any, outer []string) [][]string {
 	var paths [][]string
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -113,13 +114,13 @@ func Leaves(fields map[string]any, outer []string) [][]string {
 func valueAt(object *unstructured.Unstructured, path []string) any {
 	value, _, err := unstructured.NestedFieldNoCopy(object.Object, path...)
 	if err != nil {
-		return nil // a field on the way is no object any more
+		return nil // a field on the path is no longer an object
 	}
 	return value
 }
 
-// WaitRepaired waits until no disturbed field of an object has the value that the disturbance gave it. It
-// compares before Normalize, so that a field with random content can be disturbed, too.
+// WaitRepaired waits until no disturbed field of an object has the value that the disturbance gave it. It compares
+// before Normalize, so that even a field with random content can be disturbed.
 func (t *Trial) WaitRepaired(ctx context.Context, object *unstructured.Unstructured, disturbed []field, what string) error {
 	return t.Await(ctx, what, func(ctx context.Context) error {
 		now := object.DeepCopy()

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// preparer is the client that makes what a sample refers to, and notes that it is not the operator's work. An operator may look
-// after such an object, too: if the sample refers to another of its custom resources.
+// preparer is the client that creates what a sample refers to, and records that it is not the operator's work. The
+// operator may reconcile such an object, too, if it is another of its custom resources.
 type preparer struct {
 	client.Client
 	foreign map[types.UID]bool
@@ -32,7 +32,7 @@ func (t *Trial) preparer() *preparer {
 	return &preparer{Client: t.Cluster.Admin, foreign: t.Foreign}
 }
 
-// prepare makes what the sample refers to.
+// prepare creates what the sample refers to.
 func (t *Trial) prepare(ctx context.Context) error {
 	if t.Operator.Prepare == nil {
 		return nil
@@ -47,14 +47,16 @@ func (t *Trial) prepare(ctx context.Context) error {
 	return nil
 }
 
-// Prepared are the objects that Operator.Prepare makes in each namespace. They are known once a trial has begun.
+// Prepared returns the objects that Operator.Prepare creates in each namespace. They are known once a trial has
+// begun.
 func (runner *Runner) Prepared() []client.Object {
 	runner.mu.Lock()
 	defer runner.mu.Unlock()
 	return slices.Clone(runner.prepared)
 }
 
-// isForeign tells whether an object is someone else's, or controlled by one that is: the child of another custom resource.
+// isForeign reports whether an object is someone else's, or controlled by such an object: the child of another custom
+// resource.
 func (t *Trial) isForeign(object metav1.Object) bool {
 	controller := metav1.GetControllerOfNoCopy(object)
 	return t.Foreign[object.GetUID()] || controller != nil && t.Foreign[controller.UID]

@@ -15,14 +15,15 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// QuotaName is the name of the kit's quota, which is part of what the API server says when it refuses an object.
+// QuotaName is the name of the kit's quota, which the API server's message contains when it refuses an object.
 const QuotaName = "operatortest-nothing-more"
 
-// probed is a kind that no operator creates. A dry run shows when objects of that kind, and so of the others, are refused.
+// probed is a kind that no operator creates. A dry run shows when the quota refuses objects of that kind, and
+// therefore of the others.
 const probed = "limitranges"
 
-// Forbid makes a quota that refuses every further object of some kinds in the trial's namespace (403, exceeded quota). It
-// returns once the API server acts on it, with a function that lifts the quota.
+// Forbid makes a quota that refuses every further object of some kinds in the trial's namespace (403, exceeded
+// quota). It returns once the quota has taken effect, with a function that lifts it.
 func (t *Trial) Forbid(ctx context.Context, kinds ...schema.GroupVersionKind) (lift func(context.Context) error, err error) {
 	t.last = nil
 	none := resource.MustParse("0")

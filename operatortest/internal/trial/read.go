@@ -14,11 +14,11 @@ import (
 	"example.com/operator-workshop/operatortest/internal/state"
 )
 
-// clusterCertificate is a ConfigMap that the controller manager makes in every namespace.
+// clusterCertificate is a ConfigMap that the controller manager creates in every namespace.
 const clusterCertificate = "kube-root-ca.crt"
 
-// State reads the resources, everything of the kinds that the operator makes
-// that is not someone else's, and the world outside. It is an error if something is gone that others applied to a child.
+// State reads the resources, all objects of the kinds that the operator makes except someone else's, and what exists
+// outside Kubernetes. It is an error if something that others applied to a child is gone.
 func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 	objects, err := t.List(ctx, t.Sample.GroupVersionKind())
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// Record is what is known of a trial when it has ended.
+// Record is what is known about a trial that has ended.
 type Record struct {
-	// Behaviour is the one that the trial belongs to. Trials whose results several behaviours use belong to none.
+	// Behaviour is the trial's behaviour. Trials whose results several behaviours use belong to none.
 	Behaviour string
 	Began     time.Time
 	report.Trial
@@ -28,7 +28,7 @@ type (
 	slotKey      struct{}
 )
 
-// WithBehaviour says to which behaviour the trials of a context belong.
+// WithBehaviour says to which behaviour the trials in a context belong.
 func WithBehaviour(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, behaviourKey{}, name)
 }
@@ -38,14 +38,14 @@ func behaviourOf(ctx context.Context) string {
 	return behaviour
 }
 
-// reference marks trials whose results several behaviours use. They wait for no turn: others hold theirs while they wait for
-// these.
+// reference marks trials whose results several behaviours use. They don't wait for a turn, because other trials keep
+// theirs while they wait for these.
 func reference(ctx context.Context) context.Context {
 	return context.WithValue(WithBehaviour(ctx, ""), slotKey{}, true)
 }
 
-// takeTurn waits until the trial may run, and returns the context for it. A trial inside another one runs in the turn of
-// the outer one.
+// takeTurn waits until the trial may run, and returns the context for it. A trial inside another one runs in the
+// outer one's turn.
 func (runner *Runner) takeTurn(ctx context.Context) (inner context.Context, done func(), err error) {
 	if ctx.Value(slotKey{}) != nil {
 		return ctx, func() {}, nil
@@ -56,19 +56,19 @@ func (runner *Runner) takeTurn(ctx context.Context) (inner context.Context, done
 	return context.WithValue(ctx, slotKey{}, true), func() { runner.slots.Release(1) }, nil
 }
 
-// id selects a trial. Names of trials differ within a behaviour.
+// id identifies a trial. Within a behaviour, each trial's name is different.
 func id(behaviour, name string) string {
 	return behaviour + "/" + strings.Trim(noWord.ReplaceAllString(strings.ToLower(name), "-"), "-")
 }
 
 var noWord = regexp.MustCompile(`[^a-z0-9]+`)
 
-// skips tells whether only another trial was selected.
+// skips reports whether a different trial was selected.
 func (runner *Runner) skips(ctx context.Context, name string) bool {
 	return runner.OnlyTrial != "" && ctx.Value(slotKey{}) == nil && id(behaviourOf(ctx), name) != runner.OnlyTrial
 }
 
-// IsOnly tells whether the trial of that name is the only one to run.
+// IsOnly reports whether the trial with that name is the only one to run.
 func (runner *Runner) IsOnly(ctx context.Context, name string) bool {
 	return runner.OnlyTrial != "" && id(behaviourOf(ctx), name) == runner.OnlyTrial
 }
@@ -99,8 +99,7 @@ func (runner *Runner) record(ctx context.Context, name string, began time.Time, 
 	runner.records = append(runner.records, made)
 }
 
-// timeline merges an operator's requests and the watch events that reached it, in the order of
-// time.
+// timeline merges an operator's requests and the watch events that reached it, in chronological order.
 func timeline(operator int, requests []traffic.Request, events []traffic.Event) []report.Entry {
 	var entries []report.Entry
 	for _, request := range requests {
@@ -120,7 +119,7 @@ func timeline(operator int, requests []traffic.Request, events []traffic.Event) 
 	return entries
 }
 
-// Trials are the trials of a behaviour that have ended, in the order in which they began.
+// Trials returns a behaviour's trials that have ended, in the order in which they began.
 func (runner *Runner) Trials(behaviour string) []report.Trial {
 	runner.mu.Lock()
 	records := slices.Clone(runner.records)

@@ -20,15 +20,15 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// rule is one of an operator's roles, as it was written.
+// rule is a rule from one of an operator's roles, as it was written.
 type rule struct {
 	File string
-	// Cluster tells that it is part of a ClusterRole, which holds in all namespaces.
+	// Cluster means that it is part of a ClusterRole, which applies in all namespaces.
 	Cluster bool
 	rbacv1.PolicyRule
 }
 
-// grantAll lets an operator without declared roles do everything.
+// grantAll gives an operator without declared roles all permissions.
 func (runner *Runner) grantAll(ctx context.Context) error {
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: runner.user},
@@ -42,7 +42,7 @@ func (runner *Runner) grantAll(ctx context.Context) error {
 	return nil
 }
 
-// grant gives the operator's user the permissions of a file with roles.
+// grant gives the operator's user the permissions in a file with roles.
 func (runner *Runner) grant(ctx context.Context, file string) error {
 	objects, err := manifest.Read(file)
 	if err != nil {
@@ -95,7 +95,7 @@ func (runner *Runner) addRules(file string, cluster bool, rules []rbacv1.PolicyR
 	}
 }
 
-// allows tells whether the rule allows a request for all objects of a resource.
+// allows reports whether the rule allows a request for all objects of a resource.
 func (r rule) allows(request traffic.Request) bool {
 	has := func(list []string, wanted string) bool {
 		return slices.Contains(list, wanted) || slices.Contains(list, "*")
@@ -103,19 +103,20 @@ func (r rule) allows(request traffic.Request) bool {
 	return has(r.Verbs, request.Verb) && has(r.APIGroups, request.Group) && has(r.Resources, request.Resource)
 }
 
-// Exceeds tells whether a request was for all namespaces, and the operator's permission holds in its own namespace only.
+// Exceeds reports whether a request was for all namespaces, although the operator's permission applies only in its
+// own.
 func (runner *Runner) Exceeds(request traffic.Request) bool {
 	return request.Confined && !slices.ContainsFunc(runner.Rules, func(rule rule) bool { return rule.Cluster && rule.allows(request) })
 }
 
-// config connects as a user of the operator.
+// config connects as one of the operator's users.
 func (runner *Runner) config(user string) *rest.Config {
 	config := rest.CopyConfig(runner.Cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
 	return config
 }
 
-// grantRoles lets the operator use the permissions of its Roles in the trial's namespace.
+// grantRoles gives the operator the permissions of its Roles in the trial's namespace.
 func (t *Trial) grantRoles(ctx context.Context) error {
 	for _, role := range t.roles {
 		granted := role.DeepCopy()
@@ -135,7 +136,7 @@ func (t *Trial) grantRoles(ctx context.Context) error {
 	return nil
 }
 
-// allowed waits until the API server knows a new Role: it learns of it by a watch, like any other client.
+// allowed waits until the API server has noticed a new Role, for which it has a watch like any other client.
 func (t *Trial) allowed(ctx context.Context, rules []rbacv1.PolicyRule) error {
 	if len(rules) == 0 || len(rules[0].Resources) == 0 {
 		return nil

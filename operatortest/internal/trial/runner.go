@@ -1,5 +1,5 @@
-// Package trial runs experiments on an operator: each in a namespace of its own, with the operator confined to it, and every
-// request of the operator on record. The behaviours in package behaviours are made of trials.
+// Package trial runs experiments on an operator: each in a namespace of its own, to which the operator is confined,
+// with every request of the operator recorded. The behaviours in package behaviours consist of trials.
 package trial
 
 import (
@@ -27,17 +27,18 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// defaultTimeout bounds each wait for an operator; a wait that succeeds takes far less.
+// defaultTimeout bounds each wait for an operator; a successful wait takes far less.
 const defaultTimeout = time.Minute
 
-// Runner is where one operator is tried: its cluster, its sample and its user.
+// Runner tries one operator: it has its cluster, its sample and its user.
 type Runner struct {
 	Operator operatortest.Operator
 	Cluster  *testcluster.Cluster
 	Sample   *unstructured.Unstructured
-	// user has the permissions of the operator's ClusterRoles, and where a trial grants them those of its Roles.
+	// user has the permissions of the operator's ClusterRoles, and those of its Roles where a trial grants them.
 	user string
-	// clusterScoped tells which of the operator's kinds have no namespace, and resources is what the sample is one of.
+	// clusterScoped says which of the operator's kinds have no namespace; resources is the group and resource of the
+	// sample's kind.
 	clusterScoped map[schema.GroupVersionKind]bool
 	resources     schema.GroupResource
 
@@ -45,28 +46,28 @@ type Runner struct {
 	Rules []rule
 
 	mu sync.Mutex
-	// runs holds what is closed when an operator's Run has returned, of all that were started.
+	// runs are channels, one for each operator that was started; each is closed when the operator's Run has returned.
 	runs  []<-chan struct{}
 	store *store
 	// letPanicsPass ends the Runner's handling of panics.
 	letPanicsPass func()
 	// records are the trials that have ended.
 	records []Record
-	// disclosed are the values of Secrets that trials have found where they don't belong, in words.
+	// disclosed describes the values of Secrets that trials have found where they don't belong.
 	disclosed []string
-	// histories are those of the trials that noted theirs.
+	// histories are those that trials have noted.
 	histories []Lived
-	// webhooks is the trial whose only operator serves the cluster's webhooks. Nil unless one is to.
+	// webhooks is the trial whose only operator serves the cluster's webhooks. Nil if none does.
 	webhooks *Trial
-	// slots bounds how many trials run side by side.
+	// slots bounds how many trials run in parallel.
 	slots *semaphore.Weighted
 	// prepared are the objects that Operator.Prepare made in one of the trials.
 	prepared []client.Object
 	// ends holds the final states of fresh resources, by their specs in JSON.
 	ends map[string]*end
 
-	// specsOnce guards what the definition of the sample's kind says, and drafts,
-	// the namespace in which specs are tried out without being stored.
+	// specsOnce guards the result of reading the definition of the sample's kind, and drafts, the namespace in which
+	// specs are tried without being stored.
 	specsOnce  sync.Once
 	knownSpecs *specgen.Specs
 	specsErr   error
@@ -83,11 +84,11 @@ type end struct {
 	once  sync.Once
 	state state.Snapshot
 	err   error
-	// cutShort says that the caller that tried it ran out of time, so err says nothing about the spec.
+	// cutShort means that the caller that tried the spec ran out of time, so err says nothing about the spec.
 	cutShort bool
 }
 
-// NewRunner gives the operator a user of its own, and begins to watch what it makes. Close ends that.
+// NewRunner gives the operator a user of its own, and starts to watch what the operator makes, until Close is called.
 func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *testcluster.Cluster) (*Runner, error) {
 	if operator.Timeout == 0 {
 		var err error
@@ -135,10 +136,10 @@ func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *tes
 	return made, nil
 }
 
-// LeftOut tells whether a behaviour, or a part of one, is left out with a reason.
+// LeftOut reports whether a behaviour, or a part of one, is left out with a reason.
 func (runner *Runner) LeftOut(name string) bool { return runner.Operator.LeftOut[name] != "" }
 
-// Close ends the Runner's watches, its operator for webhooks, and what it does about panics.
+// Close ends the Runner's watches, its operator for webhooks, and its handling of panics.
 func (runner *Runner) Close() {
 	if runner.webhooks != nil {
 		runner.webhooks.stopServing()
@@ -153,7 +154,7 @@ func (runner *Runner) noteRun(ended <-chan struct{}) {
 	runner.runs = append(runner.runs, ended)
 }
 
-// WaitAllEnded waits until no operator of a trial runs any more, neither one that was killed.
+// WaitAllEnded waits until none of the trials' operators is running any more, not even a killed one.
 func (runner *Runner) WaitAllEnded(ctx context.Context) error {
 	runner.mu.Lock()
 	runs := slices.Clone(runner.runs)
@@ -168,7 +169,7 @@ func (runner *Runner) WaitAllEnded(ctx context.Context) error {
 	return nil
 }
 
-// ChildKinds are the kinds of all declared children, each once.
+// ChildKinds returns the kinds of all declared children, each once.
 func (runner *Runner) ChildKinds() []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for _, child := range runner.Operator.Children {
@@ -179,7 +180,7 @@ func (runner *Runner) ChildKinds() []schema.GroupVersionKind {
 	return kinds
 }
 
-// Resource is a new one like the sample, with another spec unless that is nil.
+// Resource returns a new resource like the sample, with another spec unless spec is nil.
 func (runner *Runner) Resource(spec map[string]any) *unstructured.Unstructured {
 	made := runner.Sample.DeepCopy()
 	made.SetNamespace("")
@@ -189,13 +190,13 @@ func (runner *Runner) Resource(spec map[string]any) *unstructured.Unstructured {
 	return made
 }
 
-// SampleSpec is a copy of the sample's spec.
+// SampleSpec returns a copy of the sample's spec.
 func (runner *Runner) SampleSpec() map[string]any {
 	spec, _, _ := unstructured.NestedMap(runner.Sample.Object, "spec")
 	return spec
 }
 
-// Fresh returns the final state of a new resource with a spec. It is determined once.
+// Fresh returns the final state of a new resource with a spec. It determines each state only once.
 func (runner *Runner) Fresh(ctx context.Context, spec map[string]any) (state.Snapshot, error) {
 	key, err := json.Marshal(runner.Resource(spec).Object["spec"])
 	if err != nil {
@@ -236,7 +237,7 @@ func (runner *Runner) forget(key string, known *end) {
 	}
 }
 
-// timeoutFromEnvironment is for trying a half-written operator, where each wait for what never comes would take too
+// timeoutFromEnvironment is for trying a half-written operator, with which waits that never succeed would take too
 // long.
 func timeoutFromEnvironment() (time.Duration, error) {
 	given := os.Getenv("OPERATORTEST_TIMEOUT")
@@ -250,7 +251,7 @@ func timeoutFromEnvironment() (time.Duration, error) {
 	return timeout, nil
 }
 
-// Once runs an experiment for all behaviours that need its result, once.
+// Once runs an experiment once for all behaviours that need its result.
 func (runner *Runner) Once(name string, experiment func() (any, error)) (any, error) {
 	once, _ := runner.lives.LoadOrStore(name, sync.OnceValues(experiment))
 	return once.(func() (any, error))()

@@ -18,17 +18,17 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// An operator whose resources are cluster-scoped has no namespace to be confined to. All trials of it share one cluster, so
-// what is cluster-scoped bears the name of the trial's namespace at the end of its own, and the resources have a label by which
-// the operator is shown those of its trial only.
+// An operator whose resources are cluster-scoped has no namespace to which it could be confined. All its trials share
+// one cluster, so the names of cluster-scoped objects end with the name of the trial's namespace, and a label on the
+// resources restricts the operator to those of its trial.
 
 // trialLabel is that label.
 const trialLabel = "operatortest.example.com/trial"
 
-// templateMark is in a template where the trial's namespace was.
+// templateMark replaces the trial's namespace in a template.
 const templateMark = "namespace-of-the-trial"
 
-// findScopes notes which kinds of the operator are cluster-scoped.
+// findScopes records which of the operator's kinds are cluster-scoped.
 func (runner *Runner) findScopes(mapper meta.RESTMapper, kinds []schema.GroupVersionKind) error {
 	runner.clusterScoped = map[schema.GroupVersionKind]bool{}
 	for _, kind := range kinds {
@@ -44,7 +44,7 @@ func (runner *Runner) findScopes(mapper meta.RESTMapper, kinds []schema.GroupVer
 	return nil
 }
 
-// place puts an object into the trial: into its namespace, or under a name of its own in the cluster.
+// place puts an object into the trial: into its namespace, or, if it is cluster-scoped, under a name for this trial.
 func (t *Trial) place(object *unstructured.Unstructured) {
 	kind := object.GroupVersionKind()
 	if !t.clusterScoped[kind] {
@@ -65,7 +65,7 @@ func (t *Trial) place(object *unstructured.Unstructured) {
 	}
 }
 
-// namespaceOf is where objects of a kind are in this trial.
+// namespaceOf returns the namespace of objects of a kind in this trial.
 func (t *Trial) namespaceOf(kind schema.GroupVersionKind) string {
 	if t.clusterScoped[kind] {
 		return metav1.NamespaceNone
@@ -73,12 +73,12 @@ func (t *Trial) namespaceOf(kind schema.GroupVersionKind) string {
 	return t.Namespace
 }
 
-// isOurs tells whether an object belongs to this trial.
+// isOurs reports whether an object belongs to this trial.
 func (t *Trial) isOurs(object *unstructured.Unstructured) bool {
 	return !t.clusterScoped[object.GroupVersionKind()] || strings.Contains(object.GetName(), t.Namespace)
 }
 
-// EventsNamespace is where client-go's recorders put events about the trial's resources.
+// EventsNamespace returns the namespace to which client-go's recorders write events about the trial's resources.
 func (t *Trial) EventsNamespace() string {
 	if t.clusterScoped[t.Sample.GroupVersionKind()] {
 		return metav1.NamespaceDefault
@@ -86,7 +86,7 @@ func (t *Trial) EventsNamespace() string {
 	return t.Namespace
 }
 
-// mayWrite tells whether a write stays within the trial.
+// mayWrite reports whether a write stays within the trial.
 func (t *Trial) mayWrite(request traffic.Request) bool {
 	switch {
 	case request.Namespace == t.Namespace:
@@ -97,12 +97,12 @@ func (t *Trial) mayWrite(request traffic.Request) bool {
 	return request.Namespace == "" && strings.Contains(request.Name, t.Namespace)
 }
 
-// Template returns a copy of an object with a mark where the trial's namespace was, also within names.
+// Template returns a copy of an object with a mark in place of the trial's namespace, even within names.
 func (t *Trial) Template(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return replaced(object, t.Namespace, templateMark)
 }
 
-// FromTemplate is the object for this trial.
+// FromTemplate returns the template's object for this trial.
 func (t *Trial) FromTemplate(template *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return replaced(template, templateMark, t.Namespace)
 }
@@ -116,7 +116,7 @@ func replaced(object *unstructured.Unstructured, old, with string) (*unstructure
 	return made, json.Unmarshal([]byte(strings.ReplaceAll(string(content), old, with)), made)
 }
 
-// removeClusterScoped deletes what does not go with the trial's namespace.
+// removeClusterScoped deletes what isn't deleted with the trial's namespace.
 func (t *Trial) removeClusterScoped(ctx context.Context) error {
 	var errs []error
 	for kind := range t.clusterScoped {
@@ -132,7 +132,7 @@ func (t *Trial) removeClusterScoped(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// confine shows the operator those cluster-scoped resources only that belong to the trial.
+// confine shows the operator only the cluster-scoped resources that belong to the trial.
 func (t *Trial) confine(config *rest.Config) *rest.Config {
 	if t.clusterScoped[t.Sample.GroupVersionKind()] {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &selecting{next: next, trial: t} })

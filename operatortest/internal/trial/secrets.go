@@ -20,26 +20,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// minSecret is how many bytes a value must have to be looked for: shorter ones appear by chance.
+// minSecret is how many bytes a value must have to be searched for: shorter ones appear by chance.
 const minSecret = 8
 
-// secretKind is that of Kubernetes' own Secrets.
+// secretKind is the kind of Kubernetes' own Secrets.
 var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// notSecret are keys of well-known types of Secrets whose values everyone may read.
+// notSecret are keys in well-known types of Secrets whose values everyone may read.
 var notSecret = []string{"ca.crt", "tls.crt", corev1.ServiceAccountNamespaceKey}
 
-// lastApplied is where kubectl apply keeps a whole object, inside that object.
+// lastApplied is the annotation in which kubectl apply stores a whole object, inside that object.
 const lastApplied = corev1.LastAppliedConfigAnnotation
 
-// secretWatch collects the values of the Secrets of a namespace, also of those that are deleted later.
+// secretWatch collects the values of a namespace's Secrets, even of those that are deleted later.
 type secretWatch struct {
 	stop context.CancelFunc
 
 	mu sync.Mutex
-	// values are the keys and Secrets that have each value.
+	// values maps each value to the keys and Secrets that have it.
 	values map[string]string
-	// given is what users wrote into resources, as JSON. It is no secret.
+	// given is what users wrote into resources, as JSON. It is not secret.
 	given []string
 }
 
@@ -60,7 +60,8 @@ func (t *Trial) watchSecrets(ctx context.Context) error {
 	return nil
 }
 
-// follow ends with the watch. What it misses then, the list at the end of the trial has, or other trials.
+// follow ends with the watch. What it misses after that is found by the list at the end of the trial, or by other
+// trials.
 func (w *secretWatch) follow(events watch.Interface) {
 	defer events.Stop()
 	for event := range events.ResultChan() {
@@ -81,18 +82,18 @@ func (w *secretWatch) add(secret *corev1.Secret) {
 	}
 }
 
-// give notes what a user has put into a resource.
+// give records what a user has put into a resource.
 func (w *secretWatch) give(content any) {
 	text, err := json.Marshal(content)
 	if err != nil {
-		return // then the API server does not get it either
+		return // then the API server doesn't get it either
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.given = append(w.given, string(text))
 }
 
-// needles are the forms in which values appear in texts, with words for what they are.
+// needles returns the forms in which values may appear in texts, each with a description.
 func (w *secretWatch) needles(leftOut func(key string) bool) map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,10 +111,10 @@ func (w *secretWatch) needles(leftOut func(key string) bool) map[string]string {
 	return needles
 }
 
-// formsOf are a value as it is, quoted by Go and in JSON, in base64 as a Secret has it in JSON, and as Go prints a slice of bytes, which is what
-// becomes of a whole Secret in a log line.
+// formsOf returns a value as it is, as quoted by Go and in JSON, in base64 as in a Secret's JSON, and as Go prints a
+// byte slice, for instance when a whole Secret is logged.
 func formsOf(value string) []string {
-	quoted, _ := json.Marshal(value) // a string always can be
+	quoted, _ := json.Marshal(value) // a string can always be encoded
 	decimals := strings.Trim(fmt.Sprintf("%d", []byte(value)), "[]")
 	return []string{
 		value, strings.Trim(strconv.Quote(value), `"`), strings.Trim(string(quoted), `"`), base64.StdEncoding.EncodeToString([]byte(value)),
@@ -129,7 +130,8 @@ func hidden(text, needle, words string) string {
 	return before[max(0, len(before)-shown):] + "<" + words + ">" + after[:min(len(after), shown)]
 }
 
-// disclosures look for the values of Secrets where people can read them who may not read the Secrets.
+// disclosures searches for values of Secrets in places where people can read them without permission to read the
+// Secrets.
 func (t *Trial) disclosures(ctx context.Context) error {
 	secrets := &corev1.SecretList{}
 	if err := t.Cluster.Admin.List(ctx, secrets, client.InNamespace(t.Namespace)); err != nil {
@@ -156,7 +158,7 @@ func (t *Trial) disclosures(ctx context.Context) error {
 	return nil
 }
 
-// readable are the texts that no Secret may be in: logs, Events, and all other objects.
+// readable returns the texts that must contain no Secret: logs, Events, and all other objects.
 func (t *Trial) readable(ctx context.Context) (map[string]string, error) {
 	texts := map[string]string{}
 	for i, operator := range t.instances {
@@ -184,7 +186,8 @@ func (t *Trial) readable(ctx context.Context) (map[string]string, error) {
 	return texts, nil
 }
 
-// published is what of an object may hold no value of a Secret: of a Secret its labels and annotations.
+// published returns the part of an object that must contain no value of a Secret: of a Secret, that is its labels and
+// annotations.
 func published(object *unstructured.Unstructured) any {
 	if object.GroupVersionKind() != secretKind {
 		return object.Object
@@ -194,7 +197,7 @@ func published(object *unstructured.Unstructured) any {
 	return map[string]any{"labels": fmt.Sprint(object.GetLabels()), "annotations": fmt.Sprint(annotations)}
 }
 
-// leavesOf are all strings in an object, a line each. In JSON they would be quoted once more.
+// leavesOf returns all strings in an object, one on each line. In JSON they would be quoted once more.
 func leavesOf(content any) string {
 	switch content := content.(type) {
 	case string:
@@ -215,7 +218,7 @@ func leavesOf(content any) string {
 	return ""
 }
 
-// disclose notes a place in which a value was found.
+// disclose records a place in which a value was found.
 func (t *Trial) disclose(where, words, line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -225,7 +228,7 @@ func (t *Trial) disclose(where, words, line string) {
 	}
 }
 
-// Disclosed are the values of Secrets that all trials so far found where they don't belong.
+// Disclosed returns the values of Secrets that all trials so far have found where they don't belong.
 func (runner *Runner) Disclosed() []string {
 	runner.mu.Lock()
 	defer runner.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 
 // Specs reads the schema of the sample's kind from the API server, once.
 func (runner *Runner) Specs(ctx context.Context) (*specgen.Specs, error) {
-	// Others need them, too, whatever becomes of the trial that asks first.
+	// Others need the result, too, even if the trial that asks first is cancelled.
 	runner.specsOnce.Do(func() { runner.knownSpecs, runner.specsErr = runner.readSpecs(context.WithoutCancel(ctx)) })
 	return runner.knownSpecs, runner.specsErr
 }
@@ -50,8 +50,8 @@ func (runner *Runner) readSpecs(ctx context.Context) (*specgen.Specs, error) {
 	return made, err
 }
 
-// OtherSpec is a spec that differs from the sample's in as many fields as
-// possible, and to which the API server lets the sample be changed. It is always the same.
+// OtherSpec returns a spec that differs from the sample's in as many fields as possible, and to which the API server
+// allows the sample to be changed. It is always the same.
 func (runner *Runner) OtherSpec(ctx context.Context) (map[string]any, error) {
 	known, err := runner.Specs(ctx)
 	if err != nil {
@@ -90,8 +90,8 @@ func (runner *Runner) OtherSpec(ctx context.Context) (map[string]any, error) {
 	return spec, err
 }
 
-// SecondSpec is a spec for a resource beside the sample. It differs from the sample's in fields, too, that can't be changed
-// later, such as a name.
+// SecondSpec returns a spec for a resource beside the sample. It also differs from the sample's in fields that can't
+// be changed later, such as a name.
 func (runner *Runner) SecondSpec(ctx context.Context) (map[string]any, error) {
 	known, err := runner.Specs(ctx)
 	if err != nil {
@@ -103,11 +103,11 @@ func (runner *Runner) SecondSpec(ctx context.Context) (map[string]any, error) {
 	if _, err := runner.Admits(ctx, spec); err == nil || !Refused(err) {
 		return spec, err
 	}
-	return runner.OtherSpec(ctx) // some of the values don't go together
+	return runner.OtherSpec(ctx) // some of the values are incompatible
 }
 
-// Admits returns a spec as the API server would store it, or an error if it
-// refuses a new resource of that spec.
+// Admits returns a spec as the API server would store it, or an error if the API server refuses a new resource with
+// that spec.
 func (runner *Runner) Admits(ctx context.Context, spec map[string]any) (map[string]any, error) {
 	resource := runner.Resource(spec)
 	if !runner.clusterScoped[resource.GroupVersionKind()] {
@@ -126,7 +126,7 @@ func (t *Trial) Allows(ctx context.Context, resource *unstructured.Unstructured,
 	if err != nil {
 		return fmt.Errorf("write a spec as JSON: %w", err)
 	}
-	// A merge patch could not say that a field is null.
+	// A merge patch can't set a field to null.
 	patch := client.RawPatch(types.JSONPatchType, content)
 	if err := t.Cluster.Admin.Patch(ctx, resource.DeepCopy(), patch, Strict, client.DryRunAll); err != nil {
 		return fmt.Errorf("try out a change to the spec %s: %w", specgen.OneLine(spec), err)
@@ -134,12 +134,12 @@ func (t *Trial) Allows(ctx context.Context, resource *unstructured.Unstructured,
 	return nil
 }
 
-// Refused tells a spec that the API server or a webhook turns down from a
-// request that failed. The kit may do everything, so it is never forbidden something for another reason.
+// Refused reports whether the API server or a webhook rejected a spec, as opposed to a request that failed. The kit
+// has all permissions, so Forbidden has no other reason.
 func Refused(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }
 
-// FreshOf returns the final state of a new resource with a spec. The sample's own was seen by other
-// behaviours.
+// FreshOf returns the final state of a new resource with a spec. For the sample's own spec, other behaviours have
+// seen it.
 func (runner *Runner) FreshOf(ctx context.Context, known *specgen.Specs, spec map[string]any) (state.Snapshot, error) {
 	if specgen.Same(spec, known.Base) {
 		return runner.Fresh(ctx, nil)
@@ -151,7 +151,7 @@ func (runner *Runner) FreshOf(ctx context.Context, known *specgen.Specs, spec ma
 	return found, nil
 }
 
-// RequestsFor returns what tells requests for objects of some kinds from others.
+// RequestsFor returns a function that matches requests for objects of some kinds.
 func (runner *Runner) RequestsFor(kinds ...schema.GroupVersionKind) (func(traffic.Request) bool, error) {
 	var resources []schema.GroupResource
 	for _, kind := range kinds {
@@ -166,7 +166,8 @@ func (runner *Runner) RequestsFor(kinds ...schema.GroupVersionKind) (func(traffi
 	}, nil
 }
 
-// ChildNames are the kinds and names of the children that a resource of a spec should have, in the order of their declarations.
+// ChildNames returns the kinds and names of the children that a resource with a spec should have, in the order of
+// their declarations.
 func (runner *Runner) ChildNames(spec map[string]any) []string {
 	var names []string
 	for _, declared := range runner.Operator.Children {
@@ -177,8 +178,8 @@ func (runner *Runner) ChildNames(spec map[string]any) []string {
 	return names
 }
 
-// OtherSpecInPlace is like change, but leaves the names of the children as they
-// are. It is nil if no field is known that may be changed so.
+// OtherSpecInPlace is like OtherSpec, but keeps the names of the children. It returns nil if no field is known that
+// can be changed that way.
 func (runner *Runner) OtherSpecInPlace(ctx context.Context) (map[string]any, error) {
 	known, err := runner.Specs(ctx)
 	if err != nil {
@@ -204,7 +205,8 @@ func (runner *Runner) OtherSpecInPlace(ctx context.Context) (map[string]any, err
 	return runner.firstAllowed(ctx, candidates)
 }
 
-// firstAllowed is the first spec to which the API server lets the sample be changed, nil if there is none.
+// firstAllowed returns the first spec to which the API server allows the sample to be changed, or nil if there is
+// none.
 func (runner *Runner) firstAllowed(ctx context.Context, candidates []map[string]any) (allowed map[string]any, err error) {
 	err = runner.Try(reference(ctx), "another spec with the same names", func(ctx context.Context, t *Trial) error {
 		stored := runner.Resource(nil)

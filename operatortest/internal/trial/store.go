@@ -18,30 +18,32 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watchTimeout is longer than a suite runs, so that no watch is begun again while the behaviour shutdown counts goroutines.
+// watchTimeout is longer than a suite runs, so that no watch is restarted while the behaviour shutdown counts
+// goroutines.
 const watchTimeout = int64(6 * time.Hour / time.Second)
 
-// store holds copies of all objects of some kinds, by one watch a kind for all trials. It may lag behind the API server: what
-// it shows is a reason to look there, and no result.
+// store contains copies of all objects of some kinds, with one watch per kind for all trials. It may lag behind the
+// API server: what it shows is a reason to ask the API server, not a result.
 type store struct {
 	informers map[schema.GroupVersionKind]cache.SharedIndexInformer
 	cancel    context.CancelFunc
 
 	mu sync.Mutex
-	// changes counts what was seen to change in each namespace.
+	// changes counts the changes seen in each namespace.
 	changes map[string]int
-	// followed holds all versions of the objects in some namespaces, those of each kind in the order in which they were written.
+	// followed contains all versions of the objects in some namespaces; those of each kind are in the order in which
+	// they were written.
 	followed map[string][]version
 }
 
 // version is a state of an object.
 type version struct {
 	*unstructured.Unstructured
-	// gone is true for the last one: the object was deleted.
+	// gone is true for the last version: the object was deleted.
 	gone bool
 }
 
-// newStore returns when the store has what exists now.
+// newStore returns when the store contains what exists now.
 func newStore(ctx context.Context, config *rest.Config, mapper meta.RESTMapper, kinds []schema.GroupVersionKind) (*store, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -96,14 +98,14 @@ func (s *store) watch(ctx context.Context, client dynamic.Interface, mapper meta
 	return nil
 }
 
-// version changes whenever a change was seen in a namespace.
+// version changes whenever a change has been seen in a namespace.
 func (s *store) version(namespace string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.changes[namespace] + s.changes[metav1.NamespaceNone] // what is cluster-scoped may be of any trial
+	return s.changes[namespace] + s.changes[metav1.NamespaceNone] // a cluster-scoped object may belong to any trial
 }
 
-// note keeps a version of an object that is followed. The name of one that is cluster-scoped tells its trial.
+// note records a version of an object that is followed. If the object is cluster-scoped, its name tells the trial.
 func (s *store) note(namespace string, object any, gone bool) {
 	seen, isObject := object.(*unstructured.Unstructured)
 	if !isObject {
@@ -116,28 +118,29 @@ func (s *store) note(namespace string, object any, gone bool) {
 	}
 }
 
-// follow begins to keep the versions of the operator's resources and children in a namespace.
+// follow starts to record the versions of the operator's resources and children in a namespace.
 func (s *store) follow(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.followed[namespace] = []version{}
 }
 
-// unfollow forgets them.
+// unfollow deletes the recorded versions.
 func (s *store) unfollow(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.followed, namespace)
 }
 
-// versions are those that were seen since follow. They must not be changed.
+// versions returns the versions seen since follow. The caller must not change them.
 func (s *store) versions(namespace string) []version {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.followed[namespace])
 }
 
-// get returns a copy of an object, nil if there is none. It is false for a kind that is not watched.
+// get returns a copy of an object, or nil if there is none. The result watched is false for a kind that is not
+// watched.
 func (s *store) get(kind schema.GroupVersionKind, namespace, name string) (object *unstructured.Unstructured, watched bool) {
 	informer, watched := s.informers[kind]
 	if !watched {
@@ -150,7 +153,7 @@ func (s *store) get(kind schema.GroupVersionKind, namespace, name string) (objec
 	return found.(*unstructured.Unstructured).DeepCopy(), true
 }
 
-// list returns copies of all objects in a namespace. It is false for a kind that is not watched.
+// list returns copies of all objects in a namespace. The result watched is false for a kind that is not watched.
 func (s *store) list(kind schema.GroupVersionKind, namespace string) (objects []*unstructured.Unstructured, watched bool) {
 	informer, watched := s.informers[kind]
 	if !watched {

@@ -14,9 +14,9 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// GrantOutside gives the operators of this trial a user of their own, whose permissions lie outside the trial's namespace. The
-// deletion of a namespace takes the Roles and RoleBindings in it away, at any time. An operator of a whole cluster keeps its
-// ClusterRole; the one that the kit confines to a namespace is such an operator, too.
+// GrantOutside gives the operators of this trial a user of their own, whose permissions are outside the trial's
+// namespace. Deleting a namespace deletes the Roles and RoleBindings in it, at any time. An operator for a whole
+// cluster keeps its ClusterRole, and one that the kit confines to a namespace counts as such an operator.
 func (t *Trial) GrantOutside(ctx context.Context) error {
 	if len(t.roles) == 0 {
 		return nil // it has them there already
@@ -39,8 +39,8 @@ func (t *Trial) GrantOutside(ctx context.Context) error {
 	return t.allowed(ctx, role.Rules)
 }
 
-// DeleteNamespace deletes the trial's namespace, and returns once nothing can be created in it any more. Kubernetes begins to
-// empty it seconds later.
+// DeleteNamespace deletes the trial's namespace, and returns once nothing can be created in it any more. Kubernetes
+// starts to empty it seconds later.
 func (t *Trial) DeleteNamespace(ctx context.Context) error {
 	t.last = nil
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.Namespace}}
@@ -69,7 +69,7 @@ func (t *Trial) WaitNamespaceEmptied(ctx context.Context) error {
 	})
 }
 
-// WaitNamespaceGone waits until nothing holds the namespace any more.
+// WaitNamespaceGone waits until the namespace is gone.
 func (t *Trial) WaitNamespaceGone(ctx context.Context) error {
 	return t.Within(ctx, max(t.Operator.Timeout, testcluster.NamespaceTimeout), "the namespace to get empty, and to go", func(ctx context.Context) error {
 		namespace := &corev1.Namespace{}

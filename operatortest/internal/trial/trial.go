@@ -22,29 +22,28 @@ import (
 type Trial struct {
 	*Runner
 	Namespace string
-	// user is the one that the operators run as.
+	// user is the user as which the operators run.
 	user string
-	// id selects the trial, as in its Record.
+	// id identifies the trial, as in its Record.
 	id string
 	// Foreign are the objects that are not the operator's work.
 	Foreign map[types.UID]bool
-	// applied is what others added to children, by their UIDs.
+	// applied is what others have added to children, by the children's UIDs.
 	applied map[types.UID]appliedParts
-	// prepared are the unmeetable specs whose way was prepared.
+	// prepared are the unmeetable specs for which Prepare has been called.
 	prepared  map[string]bool
 	instances []*Instance
 	secrets   *secretWatch
-	// last is what the trial last waited for, nil if it has changed something since then.
+	// last is the condition that the trial last waited for; nil if the trial has changed something since then.
 	last func(context.Context) error
 	// Remark says what the trial could not try, for its Record.
 	Remark string
-	// BeforeLook looks after the operators before each look at the cluster. It is an
-	// error there if one ended on its own; some trials start another in its place.
+	// BeforeLook checks the operators before each look at the cluster. It is an error if one has ended on its own;
+	// some trials start another in its place.
 	BeforeLook func() error
 }
 
-// Try runs an experiment and clears up after it. The request logs of all
-// operators that it ran are part of its error.
+// Try runs an experiment and cleans up after it. Its error contains the request logs of all operators that it ran.
 func (runner *Runner) Try(ctx context.Context, name string, experiment func(context.Context, *Trial) error) (err error) {
 	if runner.skips(ctx, name) {
 		return nil
@@ -65,7 +64,7 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 	}
 	tried.BeforeLook = tried.Ended
 	defer func() {
-		if err == nil || ctx.Err() == nil { // else another one failed, or nobody waits any more
+		if err == nil || ctx.Err() == nil { // otherwise another trial failed, or no one is waiting any more
 			runner.record(ctx, name, began, tried, err)
 		}
 		if err != nil {
@@ -87,7 +86,7 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 		return err
 	}
 	if err := experiment(ctx, tried); err != nil {
-		// An operator that works elsewhere disturbs all trials: that is the fault to mend first, and a panic the next.
+		// An operator that writes elsewhere disturbs all trials, so fix that first, and a panic next.
 		return errors.Join(tried.confined(), tried.panicked(), err)
 	}
 	err = errors.Join(tried.confined(), tried.undeclared(ctx), tried.stays(ctx))
@@ -115,9 +114,9 @@ func (t *Trial) markForeign(ctx context.Context) error {
 	return nil
 }
 
-// clear ends the operators. Of a shared cluster it also gives the namespace up; the result
-// is known, so finalizers that still hold a resource are removed. Another cluster goes away
-// as a whole, and emptying a namespace costs the API server more than a trial does.
+// clear ends the operators. On a shared cluster, it also deletes the namespace; the result is known, so it removes
+// finalizers that still block the deletion of a resource. Any other cluster is removed as a whole: emptying a
+// namespace would cost the API server more than a trial does.
 func (t *Trial) clear(namespace *corev1.Namespace) error {
 	var errs []error
 	if t.secrets != nil {
@@ -133,7 +132,7 @@ func (t *Trial) clear(namespace *corev1.Namespace) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), testcluster.NamespaceTimeout)
 	defer cancel()
-	// An operator may hold what it needs, too, such as a Secret of a kind that it also makes.
+	// The operator may also put finalizers on objects that it needs, such as a Secret if it makes Secrets, too.
 	for _, kind := range append(t.ChildKinds(), t.Sample.GroupVersionKind()) {
 		objects, err := t.List(ctx, kind)
 		errs = append(errs, err)
@@ -162,7 +161,7 @@ func (t *Trial) Establish(ctx context.Context, operator *Instance, resource *uns
 	return t.State(ctx)
 }
 
-// Logs are the requests of every operator of the trial.
+// Logs returns the requests of every operator in the trial.
 func (t *Trial) Logs() [][]traffic.Request {
 	var logs [][]traffic.Request
 	for _, instance := range t.instances {
@@ -171,7 +170,7 @@ func (t *Trial) Logs() [][]traffic.Request {
 	return logs
 }
 
-// Ended returns an error if an operator ended by itself.
+// Ended returns an error if an operator has ended on its own.
 func (t *Trial) Ended() error {
 	if t.webhooks != nil && t.webhooks != t {
 		if err := t.webhooks.Ended(); err != nil {

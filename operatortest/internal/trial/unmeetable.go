@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/specgen"
 )
 
-// UnmeetableSpec is the sample's spec with the patch applied.
+// UnmeetableSpec returns the sample's spec with the patch applied.
 func (runner *Runner) UnmeetableSpec(unmeetable operatortest.Unmeetable) (map[string]any, error) {
 	content, err := json.Marshal(map[string]any{"spec": runner.SampleSpec()})
 	if err != nil {
@@ -34,7 +34,7 @@ func (runner *Runner) UnmeetableSpec(unmeetable operatortest.Unmeetable) (map[st
 	return spec, err
 }
 
-// MakeUnmeetable gives a resource a spec that can't be met, and waits until its status says so.
+// MakeUnmeetable gives a resource a spec that can't be met, and waits until its status reports that.
 func (t *Trial) MakeUnmeetable(ctx context.Context, resource *unstructured.Unstructured, unmeetable operatortest.Unmeetable) error {
 	if err := t.PrepareUnmeetable(ctx, unmeetable); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (t *Trial) MakeUnmeetable(ctx context.Context, resource *unstructured.Unstr
 	})
 }
 
-// PrepareUnmeetable makes what blocks a spec, once.
+// PrepareUnmeetable creates what blocks a spec, once.
 func (t *Trial) PrepareUnmeetable(ctx context.Context, unmeetable operatortest.Unmeetable) error {
 	if unmeetable.Prepare == nil || t.prepared[unmeetable.Name] {
 		return nil

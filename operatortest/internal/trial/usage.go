@@ -7,25 +7,26 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// Usage is what an operator uses at one moment.
+// Usage is what an operator is using at one moment.
 type Usage struct {
-	// Goroutines are how many it has, by the function that each runs, and Stacks is one of each.
+	// Goroutines counts them by the function that each runs; Stacks contains one stack for each function.
 	Goroutines map[string]int
 	Stacks     map[string]string
-	// Watches are the open ones.
+	// Watches is the number of open watches.
 	Watches int
-	// Heap is what the whole process has in use after a garbage collection, in bytes, without the log that the kit keeps.
+	// Heap is the whole process's heap in use after a garbage collection, in bytes, without the log that the kit
+	// keeps.
 	Heap int64
 }
 
-// IsProcess tells whether the operator runs as a process of its own, of which Usage knows the watches only.
+// IsProcess reports whether the operator runs as a process of its own; then Usage knows only its watches.
 func (i *Instance) IsProcess() bool {
 	i.log.mu.Lock()
 	defer i.log.mu.Unlock()
 	return len(i.log.files) > 0
 }
 
-// Usage measures. The goroutines are known by the label that they inherit.
+// Usage measures the operator. It recognizes the operator's goroutines by the label that they inherit.
 func (i *Instance) Usage() (Usage, error) {
 	found := Usage{Goroutines: map[string]int{}, Stacks: map[string]string{}, Watches: i.Tap.Watching(func(traffic.Request) bool { return true })}
 	if i.IsProcess() {
@@ -43,7 +44,7 @@ func (i *Instance) Usage() (Usage, error) {
 		}
 	}
 	runtime.GC()
-	runtime.GC() // the second one empties pools
+	runtime.GC() // the second collection empties pools
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	i.log.mu.Lock()
@@ -52,13 +53,12 @@ func (i *Instance) Usage() (Usage, error) {
 	return found, nil
 }
 
-// isConnection tells whether a goroutine serves a connection, which client-go keeps for the
-// next request.
+// isConnection reports whether a goroutine serves a connection, which client-go keeps for the next request.
 func isConnection(stack string) bool {
 	return strings.Contains(stack, ").readLoop+") || strings.Contains(stack, ").writeLoop+")
 }
 
-// entryOf is the function that a goroutine began with: the last one of its stack.
+// entryOf returns the function with which a goroutine began: the last one in its stack.
 func entryOf(stack string) string {
 	lines := strings.Split(strings.TrimSpace(stack), "\n")
 	fields := strings.Fields(lines[len(lines)-1])

@@ -11,17 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Strict makes the API server refuse fields that are unknown or written twice.
+// Strict makes the API server refuse unknown and duplicate fields.
 const Strict = client.FieldValidation(metav1.FieldValidationStrict)
 
-// Resource is a new one like the sample in the trial, with another spec unless that is nil.
+// Resource returns a new resource like the sample in the trial, with another spec unless spec is nil.
 func (t *Trial) Resource(spec map[string]any) *unstructured.Unstructured {
 	made := t.Runner.Resource(spec)
 	t.place(made)
 	return made
 }
 
-// Create makes an object in the trial on behalf of a user.
+// Create creates an object in the trial, as a user would.
 func (t *Trial) Create(ctx context.Context, object *unstructured.Unstructured) error {
 	t.last = nil
 	t.place(object)
@@ -34,7 +34,7 @@ func (t *Trial) Create(ctx context.Context, object *unstructured.Unstructured) e
 	return nil
 }
 
-// Delete deletes an object on behalf of a user; the garbage collector takes what it owns.
+// Delete deletes an object, as a user would; the garbage collector deletes what it owns.
 func (t *Trial) Delete(ctx context.Context, object *unstructured.Unstructured) error {
 	t.last = nil
 	if err := t.Cluster.Admin.Delete(ctx, object); err != nil {
@@ -43,7 +43,7 @@ func (t *Trial) Delete(ctx context.Context, object *unstructured.Unstructured) e
 	return nil
 }
 
-// SetSpec gives a resource another spec, on behalf of a user.
+// SetSpec gives a resource another spec, as a user would.
 func (t *Trial) SetSpec(ctx context.Context, resource *unstructured.Unstructured, spec map[string]any) error {
 	t.last = nil
 	t.secrets.give(spec)

@@ -15,18 +15,18 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// Quiet is how long an operator must have made no request to count as done.
+// Quiet is how long an operator must have made no request before it counts as done.
 const Quiet = 400 * time.Millisecond
 
-// Stillness finds out by looking again and again whether an operator is done. It counts looks and
-// not time: on a busy machine the operator is slow, and so are they.
+// Stillness checks repeatedly whether an operator is done. It counts checks, not time: on a busy machine the operator
+// is slow, and so are the checks.
 type Stillness struct {
-	// Quiet is how long without a request counts; the constant Quiet if zero.
+	// Quiet is how long there must be no request; the constant Quiet if zero.
 	Quiet           time.Duration
 	requests, looks int
 }
 
-// Still tells whether no request is in flight, and none was made for as many looks as usually take Quiet.
+// Still reports whether no request is in flight, and none was made during as many checks as usually take Quiet.
 func (s *Stillness) Still(requests []traffic.Request) bool {
 	inFlight := slices.ContainsFunc(requests, func(request traffic.Request) bool { return !request.Done })
 	if inFlight || len(requests) != s.requests {
@@ -49,8 +49,8 @@ func (t *Trial) WaitAtRest(ctx context.Context, operator *Instance) error {
 	})
 }
 
-// WaitSynced waits until an operator has read its resources, by a watch or a list, and is done with what it
-// found: for a while it has neither written nor begun a watch.
+// WaitSynced waits until an operator has read its resources, by a watch or a list, and has finished with what it
+// found: it has neither written nor started a watch for a while.
 func (t *Trial) WaitSynced(ctx context.Context, operator *Instance) error {
 	ours, err := t.RequestsFor(t.Sample.GroupVersionKind())
 	if err != nil {
@@ -59,7 +59,7 @@ func (t *Trial) WaitSynced(ctx context.Context, operator *Instance) error {
 	reads := func(request traffic.Request) bool {
 		return ours(request) && (request.Verb == "watch" || request.Verb == "list") && request.Status == http.StatusOK
 	}
-	// An operator without watches lists and gets again and again.
+	// An operator without watches lists and gets repeatedly.
 	ignored := func(request traffic.Request) bool {
 		return request.IsLease() || request.Verb == "get" || request.Verb == "list"
 	}
@@ -79,24 +79,24 @@ func (t *Trial) WaitSynced(ctx context.Context, operator *Instance) error {
 	})
 }
 
-// unusable says that waiting is of no use: the description of the operator must be corrected first.
+// unusable means that waiting is useless: the operator's description must be corrected first.
 type unusable struct{ error }
 
-// Unwrap returns what must be corrected.
+// Unwrap returns the error to correct.
 func (u unusable) Unwrap() error { return u.error }
 
-// Unusable marks the error of a function in the operator's description that no later look would change.
+// Unusable marks an error from a function in the operator's description that will not go away by waiting.
 func Unusable(err error) error { return unusable{err} }
 
-// IsUnusable tells whether an error is marked as [Unusable].
+// IsUnusable reports whether an error is marked by [Unusable].
 func IsUnusable(err error) bool { return errors.As(err, &unusable{}) }
 
-// Eventually looks until the condition holds, and returns what it said last otherwise.
+// Eventually checks until the condition holds; otherwise it returns the condition's last error.
 func (t *Trial) Eventually(ctx context.Context, what string, condition func(context.Context) error) error {
 	return t.Within(ctx, t.Operator.Timeout, what, condition)
 }
 
-// Within is Eventually with another bound, for what does not depend on the operator alone.
+// Within is like Eventually with another time limit, for conditions that don't depend on the operator alone.
 func (t *Trial) Within(ctx context.Context, limit time.Duration, what string, condition func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -129,9 +129,9 @@ func (t *Trial) Within(ctx context.Context, limit time.Duration, what string, co
 	return fmt.Errorf("expected %s\nfound, after %s at most: %w", what, limit, last)
 }
 
-// Await is Eventually for a condition that only reads, and of the trial's namespace only the operator's resources and
-// children. It looks into the Runner's store whenever one of these has changed. What it finds there may be out of date, so it counts only if the API server
-// confirms it.
+// Await is like Eventually, for a condition that only reads, and reads only the operator's resources and children
+// from the trial's namespace. It checks the Runner's store whenever one of these has changed. The store may be out of
+// date, so the result counts only if the API server confirms it.
 func (t *Trial) Await(ctx context.Context, what string, condition func(context.Context) error) error {
 	seen, last := -1, error(nil)
 	return t.Eventually(ctx, what, func(ctx context.Context) error {
@@ -147,13 +147,13 @@ func (t *Trial) Await(ctx context.Context, what string, condition func(context.C
 	})
 }
 
-// Throughout looks for a while at what must hold all the time.
+// Throughout checks for a while that a condition holds all the time.
 func (t *Trial) Throughout(ctx context.Context, duration time.Duration, what string, condition func(context.Context) error) error {
 	end := time.Now().Add(duration)
 	return t.Until(ctx, func() bool { return time.Now().After(end) }, what, condition)
 }
 
-// Until looks at what must hold all the time until that is over.
+// Until checks that a condition holds all the time, until over returns true.
 func (t *Trial) Until(ctx context.Context, over func() bool, what string, condition func(context.Context) error) error {
 	var failed error // its cause may be the end of some other context
 	_ = wait.PollUntilContextCancel(ctx, testcluster.PollInterval, true, func(context.Context) (bool, error) {

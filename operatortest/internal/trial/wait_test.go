@@ -13,7 +13,7 @@ func TestStillness(t *testing.T) {
 	g := NewWithT(t)
 	looks := int(Quiet / testcluster.PollInterval)
 	done, inFlight := traffic.Request{Done: true}, traffic.Request{}
-	// looksUntilStill is after how many looks the operator counts as done, and 3*looks if it never does.
+	// looksUntilStill returns after how many checks the operator counts as done, or 3*looks if it never does.
 	looksUntilStill := func(stillness *Stillness, requests ...traffic.Request) int {
 		for i := range 3 * looks {
 			if stillness.Still(requests) {

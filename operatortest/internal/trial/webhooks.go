@@ -17,7 +17,7 @@ import (
 // connectTimeout bounds one attempt to reach a webhook server on this machine.
 const connectTimeout = time.Second
 
-// serveWebhooks runs an operator that serves the cluster's webhooks until Close. It has no resources to look after.
+// serveWebhooks runs an operator that serves the cluster's webhooks until Close. It has no resources to reconcile.
 func (runner *Runner) serveWebhooks(ctx context.Context) error {
 	namespace, err := runner.Cluster.CreateNamespace(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (runner *Runner) serveWebhooks(ctx context.Context) error {
 	})
 }
 
-// stopServing ends the operator that serves the webhooks, and waits for it. How it ends is no verdict.
+// stopServing stops the operator that serves the webhooks, and waits for it. Errors at its end don't count.
 func (t *Trial) stopServing() {
 	_ = t.clear(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.Namespace}})
 	for _, instance := range t.instances {
@@ -55,10 +55,11 @@ func (t *Trial) stopServing() {
 	}
 }
 
-// unusedWebhooks are for an operator of a trial, which serves webhooks like any other. The API server does not call it.
+// unusedWebhooks returns webhook options for an operator in a trial, which must serve webhooks, too. The API server
+// does not call it.
 func (t *Trial) unusedWebhooks() *operatortest.WebhookServer {
 	made := &operatortest.WebhookServer{CertDir: t.Cluster.Serving.CertDir}
-	if listener, err := net.Listen("tcp", net.JoinHostPort(t.Cluster.Serving.Host, "0")); err == nil { // else the operator will tell
+	if listener, err := net.Listen("tcp", net.JoinHostPort(t.Cluster.Serving.Host, "0")); err == nil { // otherwise the operator will report the error
 		made.Port = listener.Addr().(*net.TCPAddr).Port
 		_ = listener.Close()
 	}
