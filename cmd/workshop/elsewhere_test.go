@@ -59,10 +59,6 @@ func (c checkout) frontDoor(t *testing.T) {
 		g.Expect(out).To(MatchRegexp(`(?s)"flighttickets.flights.com" deleted.*serverside-applied`))
 		g.Expect(out).NotTo(ContainSubstring("jobserver"))
 	})
-	t.Run("the linters are found", func(t *testing.T) {
-		out := runs(t, "--dry-run", "lint")
-		NewWithT(t).Expect(out).To(ContainSubstring(`"` + c.root + `/bin/golangci-lint"`))
-	})
 	t.Run("a chapter is not played over what is there", func(t *testing.T) {
 		g := NewWithT(t)
 		out, status := c.run(t, ".", nil, "make", "stage-1", name)
