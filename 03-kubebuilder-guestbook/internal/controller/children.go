@@ -82,7 +82,7 @@ type childObject struct {
 	set func()
 }
 
-// apply creates the child, or patches the fields of it that differ. What becomes of a child that can't be created or patched:
+// apply creates the child, or patches its fields that differ. If it can't:
 //
 //	                                 blocker   error   the next reconcile
 //	someone else's object, or one    yes       no      at the watch event of its deletion
@@ -143,14 +143,14 @@ func (r *GuestbookReconciler) patch(ctx context.Context, child childObject) (*ex
 	return nil, nil
 }
 
-// findBlocker returns why the object that was found can't be the child, nil if it
-// can. An object that the Guestbook does not control is never touched: it may be in production.
+// findBlocker returns why the object that was found can't be the child, or nil if it
+// can. The controller never touches an object that the Guestbook does not control: it may be in production.
 //
 //workshop:step 3.5e
 func findBlocker(guestbook *webappv1.Guestbook, child childObject) *explanation {
 	owner := metav1.GetControllerOf(child.object)
 	controlled := owner != nil && owner.UID == guestbook.UID
-	// Only one Guestbook of a name exists at a time, so the owner is a deleted one, and this object about to be collected.
+	// Only one Guestbook of a name exists at a time, so the owner has been deleted, and the garbage collector will soon delete this object.
 	leftover := !controlled && isGuestbook(owner) && owner.Name == guestbook.Name
 	switch {
 	case leftover, controlled && child.object.GetDeletionTimestamp() != nil:
@@ -172,7 +172,7 @@ func isGuestbook(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Guestbook" && owner.APIVersion == webappv1.SchemeGroupVersion.String()
 }
 
-// refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large), nil for any other error.
+// refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large), or nil for any other error.
 //
 //workshop:step 3.5e
 func refusal(child childObject, err error) *explanation {

@@ -84,7 +84,7 @@ func (r *GuestbookReconciler) reconcile(ctx context.Context, guestbook *webappv1
 	return errors.Join(r.report(ctx, guestbook, deployment, blocker), err)
 }
 
-// report observes the pods, and writes the status: why a child is blocked or, if none is, what becomes of the Deployment's pods.
+// report observes the pods, and writes the status: why a child is blocked or, if none is, whether the pods serve the page.
 //
 //workshop:step 3.5i
 func (r *GuestbookReconciler) report(ctx context.Context, guestbook *webappv1.Guestbook, deployment *appsv1.Deployment, blocker *explanation) error {

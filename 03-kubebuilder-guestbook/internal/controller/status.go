@@ -51,7 +51,7 @@ func newCondition(status metav1.ConditionStatus, reason, message string) metav1.
 	return metav1.Condition{Type: webappv1.ConditionReady, Status: status, Reason: reason, Message: message}
 }
 
-// stalled returns the Deployment controller's message about a rollout that is stuck, "" if it is not.
+// stalled returns the Deployment controller's message about a rollout that is stuck, or "" if it is not.
 func stalled(deployment *appsv1.Deployment) string {
 	if deployment.Status.ObservedGeneration < deployment.Generation {
 		return ""
