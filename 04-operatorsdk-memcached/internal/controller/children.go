@@ -102,7 +102,7 @@ type childObject struct {
 	set func()
 }
 
-// apply creates the child, or patches the fields of it that differ. What becomes of a child that can't be created or patched:
+// apply creates the child, or patches those of its fields that differ. If the child can't be created or patched:
 //
 //	                                 blocker   error   the next reconcile
 //	someone else's object, or one    yes       no      at the watch event of its deletion
@@ -164,7 +164,7 @@ func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alph
 func findBlocker(memcached *cachev1alpha1.Memcached, child childObject) *explanation {
 	owner := metav1.GetControllerOf(child.object)
 	controlled := owner != nil && owner.UID == memcached.UID
-	// Only one Memcached of a name exists at a time, so the owner is a deleted one, and this object about to be collected.
+	// Only one Memcached of a name exists at a time, so the owner has been deleted, and the garbage collector will delete this object.
 	leftover := !controlled && isMemcached(owner) && owner.Name == memcached.Name
 	switch {
 	case leftover, controlled && child.object.GetDeletionTimestamp() != nil:

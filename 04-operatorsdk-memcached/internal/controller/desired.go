@@ -24,8 +24,8 @@ const (
 	containerName = "memcached"
 	// portName is the port that memcached listens on, in the pods and in the Service.
 	portName = "memcached"
-	// user is the ID of the official image's user. The kubelet can't tell by a name that a
-	// user is not root.
+	// user is the ID of the official image's user. From a name, the kubelet can't tell
+	// whether a user is root.
 	user = 11211
 
 	// revisionAnnotation, on the pods and their template, is the revision that they were created from.

@@ -45,7 +45,7 @@ func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1al
 	}
 	//workshop:step 4.8c
 	if left, err := r.endPods(ctx, memcached); left || err != nil {
-		return err // the watch event of the deletion of what is left queues the Memcached again
+		return err // the deletion of what is left is a watch event, which queues the Memcached again
 	}
 	return r.removeFinalizer(ctx, memcached, "All pods are gone")
 }

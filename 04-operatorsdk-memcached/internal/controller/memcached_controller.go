@@ -67,8 +67,8 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 
 // reconcile does the work in order. The deletion comes first, because a Memcached that is being deleted can get no finalizer,
 // and the finalizer comes before the children, which it cleans up. If a child is blocked, the status says why; the error,
-// if any, is retried. In status.go, observation has the methods that compute the conditions, and requeueAfter, which is when
-// they may change without a watch event.
+// if any, is retried. The methods of observation, in status.go, compute the conditions, and how long until they may change
+// without a watch event.
 func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1alpha1.Memcached) (ctrl.Result, error) {
 	if !memcached.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.finalize(ctx, memcached)

@@ -31,7 +31,7 @@ var failures = map[string]string{
 }
 
 // podsOf returns the Deployment's pods without those that are terminating or have finished. Without a Deployment there are
-// none: one of someone else may have pods with the Memcached's labels.
+// none: pods with the Memcached's labels may belong to someone else's Deployment.
 //
 //workshop:step 4.12a
 func podsOf(deployment *appsv1.Deployment, pods []corev1.Pod) []corev1.Pod {

@@ -30,7 +30,7 @@ func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager, options control
 	if _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
 		return fmt.Errorf("find the kind Memcached: %w", err)
 	}
-	// An object of someone else that blocks a child has the Memcached's name.
+	// Someone else's object that blocks a child has the Memcached's name.
 	sameName := &handler.EnqueueRequestForObject{}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
