@@ -45,7 +45,7 @@ type PasswordReconciler struct {
 	APIReader client.Reader
 	Scheme    *runtime.Scheme
 	Recorder  events.EventRecorder
-	// Clock is what rotations go by.
+	// Clock tells when a rotation is due.
 	Clock clock.PassiveClock
 }
 

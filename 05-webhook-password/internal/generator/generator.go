@@ -1,6 +1,6 @@
-// Package generator makes passwords, and says of a policy whether that is
-// possible, and whether it is wise. It knows nothing of Kubernetes' API server:
-// the webhook and the controller ask it the same questions.
+// Package generator makes passwords, and says whether a policy is possible, and
+// whether it is wise. It knows nothing of the API server: the webhook and the
+// controller ask it the same questions.
 package generator
 
 import (
@@ -14,8 +14,8 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// weakBits is the entropy, in bits, below which a password can be guessed with
-// enough money: an attacker who tries 10^12 a second needs half a year for 64 bits.
+// weakBits is the entropy, in bits, below which a password can be guessed with enough
+// money: an attacker who tries 10^12 a second needs about seven months for 64 bits.
 const weakBits = 64
 
 // Generate makes a password as the policy asks, of characters that crypto/rand
@@ -91,15 +91,15 @@ type strength struct {
 var (
 	// repeated are binary logarithms of the sizes of the alphabets, rounded down.
 	repeated = strength{mixed: 570, lower: 470, digit: 332, symbol: 490}
-	// once is for characters that are there once: each leaves fewer for the next. That makes a curve,
-	// and these lines are below it, by at most 8 bits, as far as it matters: up to 64 bits.
+	// once is for characters that occur only once. Each leaves fewer for the next, so the true strength is a curve.
+	// These straight lines are below it, by at most 8 bits, as far as it matters: up to 64 bits.
 	once = strength{mixed: 550, lower: 420, digit: 217, symbol: 450}
 )
 
 // Bits is how hard a password is to guess for an attacker who knows the policy, and where in the
-// password there are letters, digits and symbols: below weakBits it is never more than the truth,
-// and where it is weakBits or more, so is the truth. It takes no more than whole numbers, so that
-// config/policies/password_strength.yaml can say the same.
+// password there are letters, digits and symbols. Below weakBits, it is never more than the true entropy;
+// where it is weakBits or more, so is the true entropy. It uses whole numbers only, so that
+// config/policies/password_strength.yaml can compute the same.
 func Bits(policy secretv1.PasswordPolicy) int {
 	each := repeated
 	if policy.Repeat == secretv1.RepeatForbidden {
