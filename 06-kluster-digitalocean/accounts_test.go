@@ -45,7 +45,7 @@ func (a *accounts) close() { a.server.Close() }
 
 func (a *accounts) url() string { return a.server.URL + "/" }
 
-// tokenFor is the token of a namespace's account. Tests look for it where it must not be.
+// tokenFor is the token of a namespace's account. Tests check that it appears in no log, event or status.
 func tokenFor(namespace string) string { return "dop-v1-secret-of-" + namespace }
 
 // readOnlyTokenFor is another token of the same account, which may only read.

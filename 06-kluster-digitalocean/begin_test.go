@@ -124,7 +124,7 @@ func TestConnect(t *testing.T) {
 		refused bool
 		// wantReason is that of a blockedError, "" for none.
 		wantReason string
-		// wantProtected tells that the Secret has the Kluster's finalizer afterwards.
+		// wantProtected means that the Secret has the Kluster's finalizer afterwards.
 		wantProtected bool
 	}{
 		"the cloud accepts the token":             {account: teller{identity: "acme"}, wantProtected: true},

@@ -250,7 +250,7 @@ func expectUnavailable(ctx context.Context, namespace string) {
 	})
 }
 
-// expectAll waits until there are so many Klusters that say so, and no others.
+// expectAll waits until the namespace has this many Klusters with the reason, and no others.
 func expectAll(ctx context.Context, namespace string, count int, reason string) {
 	GinkgoHelper()
 	want := map[string]int{}

@@ -77,7 +77,7 @@ func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Klust
 	return nil
 }
 
-// consistencyWindow is for how much longer a missing cluster may still appear; it is 0 or less if the cluster is gone.
+// consistencyWindow returns for how much longer a missing cluster may still appear, 0 or less if the cluster is gone.
 // The cloud's answers are eventually consistent: for a moment it may show a new cluster neither in its list nor by its
 // ID. A cluster that has run was shown before, so it has no window as long as its ID is known. The window begins when
 // the cluster is first missed. By then no request to create it is in progress, because no two workers have the same

@@ -21,9 +21,10 @@ func TestCloudError(t *testing.T) {
 	tests := map[string]struct {
 		err        error
 		wantReason string
-		// wantMessage is a part of it.
+		// wantMessage is a part of the error's message.
 		wantMessage string
-		// wantRequeueAfter: tried again then, and not before. wantTransient: tried again soon, less and less often. Neither: after the usual time.
+		// wantRequeueAfter: retried after exactly that time. wantTransient: retried with backoff. Neither: retried after
+		// --retry-interval.
 		wantRequeueAfter time.Duration
 		wantTransient    bool
 		wantCredentials  bool

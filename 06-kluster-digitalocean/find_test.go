@@ -32,7 +32,7 @@ func TestFindCluster(t *testing.T) {
 	notFound, away := &cloud.Error{Problem: cloud.NotFound, Message: "no such."}, errors.New("the connection is gone")
 	tests := map[string]struct {
 		account finder
-		// unknown tells that no ID is recorded.
+		// unknown means that no ID is recorded.
 		unknown bool
 		want    *cloud.Cluster
 		wantErr error

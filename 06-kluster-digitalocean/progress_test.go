@@ -28,7 +28,7 @@ func TestProgress(t *testing.T) {
 		state cloud.State
 		// running is how many machines run, of one.
 		running int
-		// ready tells that the Kluster is Ready with its present spec, and changing that the cloud had to change something.
+		// ready means that the Kluster is Ready with its present spec; changing, that the cloud had to change something.
 		ready, changing bool
 		wantReason      string
 		wantAfter       time.Duration

@@ -112,9 +112,10 @@ func (c *controller) observe(ctx context.Context, kluster *klusterv1alpha1.Klust
 // The answer to a creation can get lost. So the cluster has the Kluster's UID as a tag from its first moment. findCluster
 // looks for the tag if no ID is recorded, or if the ID leads to no cluster with the tag.
 //
-// The tag decides whose the cluster is. If it is the only one of its kind, the cluster is this Kluster's (IsOwnedBy). If
-// another Kluster's is the only one, the cluster is handed over: it is left alone, and a deletion is done. With no such tag,
-// or with several, it is left alone, and a deletion waits until someone has mended the tags (notOurs).
+// The owner tags decide whose the cluster is. If this Kluster's is the only one, the cluster is this Kluster's (IsOwnedBy).
+// If another Kluster's is the only one, the cluster was handed over: the operator leaves it alone, and a deletion is done.
+// With no owner tag, or with several, it leaves the cluster alone, too, but a deletion waits until someone has corrected
+// the tags (notOurs).
 //
 //workshop:step 6.9a
 func findCluster(ctx context.Context, account cloud.CloudProvider, kluster *klusterv1alpha1.Kluster) (*cloud.Cluster, error) {
@@ -170,9 +171,9 @@ func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, 
 // create creates the cluster. Before the first request it records the create intent, so that a later reconcile, perhaps in
 // another replica, knows that the cloud may have a cluster even if the answer never arrives.
 //
-// The intent is no lock: a creation without an answer is tried again as soon as the tag leads to no cluster. If the first one
-// did take effect, and the cloud does not show it yet, the second is NameTaken, because names are unique in an account. What
-// stops a creation for a Kluster that has changed or gone meanwhile is checkFresh.
+// The intent is not a lock: if a creation gets no answer, and the tag leads to no cluster, the creation is tried again. If
+// the first one did take effect, and the cloud does not show it yet, the second is NameTaken, because names are unique in an
+// account. checkFresh stops a creation for a Kluster that has changed, or is gone.
 //
 //workshop:step 6.9a
 func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {

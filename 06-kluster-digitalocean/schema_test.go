@@ -9,8 +9,8 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// The invalid samples show what is refused. Here is what a rule too strict would refuse as well, and
-// where exactly the line runs.
+// The invalid samples show what is refused. These specs try what a rule that is too strict would refuse as well, and the
+// exact limits.
 var _ = Describe("the rules of types.go", func() {
 	version := func(value string) func(*klusterv1alpha1.KlusterSpec) {
 		return func(spec *klusterv1alpha1.KlusterSpec) { spec.Version = value }
