@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// newScheme knows the kinds of Kubernetes, and ours.
+// newScheme returns a scheme with Kubernetes' own kinds and ours.
 func newScheme() *runtime.Scheme {
 	kinds := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(kinds))
@@ -27,7 +27,7 @@ func newScheme() *runtime.Scheme {
 	return kinds
 }
 
-// newGreeting is a valid Greeting that is not created yet.
+// newGreeting returns a valid Greeting that has not been created yet.
 func newGreeting(namespace string) *Greeting {
 	return &Greeting{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ada"},
@@ -35,7 +35,7 @@ func newGreeting(namespace string) *Greeting {
 	}
 }
 
-// newFake is a client without a server. It holds the objects in memory.
+// newFake builds a client that keeps the objects in memory, without a server.
 func newFake(objects ...client.Object) *fake.ClientBuilder {
 	return fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&Greeting{}).WithObjects(objects...)
 }

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// happensWithin is more than the garbage collector, kwok and the emptying of a namespace take.
+	// happensWithin is longer than the garbage collector, kwok and the emptying of a namespace need.
 	happensWithin = 30 * time.Second
 	// quietTime is how long a test looks for something that must not happen.
 	quietTime    = 2 * time.Second
@@ -43,7 +43,7 @@ func startEnvtest(t *testing.T) client.Client {
 	return c
 }
 
-// startTestcluster starts the controllers, too, and nodes that are simulated.
+// startTestcluster also starts the controllers and simulated nodes.
 func startTestcluster(t *testing.T) client.Client {
 	g := NewWithT(t)
 	cluster := &testcluster.Cluster{CRDs: crds, Scheme: newScheme()}
@@ -65,7 +65,7 @@ func TestAPIServerChecksGreetings(t *testing.T) {
 	g.Expect(c.Update(t.Context(), greeting)).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
 }
 
-// TestWhatEnvtestLacks asks the same of two control planes.
+// TestWhatEnvtestLacks asks two control planes the same questions.
 func TestWhatEnvtestLacks(t *testing.T) {
 	planes := map[string]struct {
 		start   func(*testing.T) client.Client

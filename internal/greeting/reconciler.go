@@ -20,7 +20,7 @@ import (
 // reconcileTimeout bounds one call of Reconcile.
 const reconcileTimeout = 15 * time.Second
 
-// errNameTaken says that the ConfigMap's name belongs to another object.
+// errNameTaken means that this Greeting doesn't control the ConfigMap of that name.
 var errNameTaken = errors.New("exists, and this Greeting does not control it: delete or rename it")
 
 // Reconciler keeps a ConfigMap for each Greeting.
@@ -55,7 +55,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch;create;patch
 
-// ensureConfigMap creates the ConfigMap, or corrects its text. Other keys belong to others.
+// ensureConfigMap creates the ConfigMap, or corrects its text. It leaves all other keys alone.
 func (r *Reconciler) ensureConfigMap(ctx context.Context, greeting *Greeting) error {
 	wanted := newConfigMap(greeting)
 	if err := ctrl.SetControllerReference(greeting, wanted, r.Scheme()); err != nil {
@@ -90,7 +90,7 @@ func (r *Reconciler) ensureConfigMap(ctx context.Context, greeting *Greeting) er
 func (r *Reconciler) updateStatus(ctx context.Context, greeting *Greeting, problem error) error {
 	ready, known := readyCondition(greeting, problem)
 	if !known {
-		return nil // a passing error: it is retried, and the status stays
+		return nil // a transient error: it is retried, and the status stays as it is
 	}
 	before := greeting.DeepCopy()
 	last := meta.FindStatusCondition(before.Status.Conditions, ConditionReady)
@@ -112,7 +112,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, greeting *Greeting, probl
 	return nil
 }
 
-// readyCondition says whether the Greeting is ready. It is not known after an error that a retry may mend.
+// readyCondition computes the condition Ready. After an error that a retry may fix, known is false.
 func readyCondition(greeting *Greeting, problem error) (ready metav1.Condition, known bool) {
 	ready = metav1.Condition{Type: ConditionReady, Status: metav1.ConditionFalse, ObservedGeneration: greeting.Generation}
 	switch {

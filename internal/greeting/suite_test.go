@@ -51,7 +51,7 @@ func startOperator(namespace string) {
 	})
 }
 
-// testOptions are those of a manager for one namespace, of which one process may have many. It listens nowhere.
+// testOptions are for a manager that watches one namespace and opens no port. A process may run many of them.
 func testOptions(namespace string, kinds *runtime.Scheme) ctrl.Options {
 	return ctrl.Options{
 		Scheme:     kinds,

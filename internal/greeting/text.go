@@ -11,7 +11,7 @@ import (
 // textKey is the key of the ConfigMap that holds the text.
 const textKey = "text"
 
-// Text is the greeting for a name in a language; in English if the language is unknown.
+// Text greets a name in a language, or in English if it doesn't know the language.
 func Text(name, language string) string {
 	hello := "Hello"
 	switch language {
