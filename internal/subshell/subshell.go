@@ -22,10 +22,12 @@ PROMPT_COMMAND="${PROMPT_COMMAND:+$PROMPT_COMMAND
 `
 
 // zshStart is a .zshenv, the first file that zsh reads. It gives ZDOTDIR back at once, so that all other files are the
-// learner's own. zsh calls the functions in precmd_functions before each prompt.
-const zshStart = mark + `%s
+// learner's own. zsh calls the functions in precmd_functions before each prompt. With the options, it reads the
+// chapters' commands as bash does: [ and ! may be unquoted, variables are split into words, and # begins a comment.
+const zshStart = mark + `workshop_options() { setopt no_nomatch no_bang_hist sh_word_split interactive_comments; }
+%s
 [ ! -r "${ZDOTDIR:-$HOME}/.zshenv" ] || . "${ZDOTDIR:-$HOME}/.zshenv"
-precmd_functions+=(workshop_mark)
+precmd_functions+=(workshop_mark workshop_options)
 `
 
 // shStart is for ENV, the file that an interactive POSIX shell reads. Its name may contain variables.

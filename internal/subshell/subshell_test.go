@@ -55,6 +55,9 @@ func TestThePromptHasAMark(t *testing.T) {
 			shell: "zsh", files: map[string]string{"own dir/.zshrc": "PS1='mine> '\n"}, settings: []string{"ZDOTDIR=HOME/own dir"},
 			input: "echo ${ZDOTDIR##*/}\n", prompt: "(workshop) mine> ", output: "own dir\n",
 		},
+		"zsh with commands that are written for bash": {
+			shell: "zsh", input: "list='a b'\nprintf '[%s]' $list owners[0] !x # and no more\n", prompt: "(workshop) ", output: "[a][b][owners[0]][!x]",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
