@@ -132,7 +132,7 @@ var _ = Describe("the conditions", func() {
 		}
 		consistently(ctx, func(g Gomega) {
 			conditionsOf(ctx, g, memcached)
-			g.Expect(memcached.ResourceVersion).To(Equal(reported), "the kubelet's words take turns, ours do not, see failures in pods.go")
+			g.Expect(memcached.ResourceVersion).To(Equal(reported), "the kubelet's reasons alternate, our message must not, see failures in pods.go")
 		})
 
 		patch(ctx, memcached, `{"spec":{"image":null}}`)

@@ -44,7 +44,7 @@ func TestVisiblyChanged(t *testing.T) {
 func TestFailuresAreVisible(t *testing.T) {
 	g := NewWithT(t)
 	pull, turn, crash := waiting(storedPod("a"), "ErrImagePull"), waiting(storedPod("a"), "ImagePullBackOff"), waiting(storedPod("a"), "CrashLoopBackOff")
-	g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: &pull, ObjectNew: &turn})).To(BeFalse(), "two words for the same take turns")
+	g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: &pull, ObjectNew: &turn})).To(BeFalse(), "two reasons for the same failure alternate")
 	g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: &turn, ObjectNew: &crash})).To(BeTrue(), "another failure")
 }
 
