@@ -68,7 +68,7 @@ func newHoard(ctx context.Context, config *rest.Config) (*hoard, error) {
 	return &hoard{ended: ctx, watcher: watcher}, err
 }
 
-var _ = DescribeTable("an operator that grows is caught", expectCaught,
+var _ = DescribeTable("an operator that grows is caught", expectCaught, nameMutant,
 	Entry(nil, growth, waitsForEver, "accumulate.func1 after each round"),
 	Entry(nil, growth, keepsAll, "the process has more memory in use after each round, in bytes"),
 	Entry(nil, growth, watchesForEach, "the operator has more open watches after each round"),

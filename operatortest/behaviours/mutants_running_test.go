@@ -25,7 +25,7 @@ const (
 // neverBlocks is a sound operator like the reference operator that needs one permission less.
 const neverBlocks mutation = "lets its owner go before its children"
 
-var _ = DescribeTable("an operator that is no good neighbour is caught", expectCaught,
+var _ = DescribeTable("an operator that is no good neighbour is caught", expectCaught, nameMutant,
 	Entry(nil, leastPrivilege, readsSecrets, "found refused ones: list secrets"),
 	Entry(nil, failover, ignoresLease, "expected the second replica to write nothing while the first leads"),
 	Entry(nil, failover, keepsWriting, "expected the first replica to write nothing once the second does"),

@@ -75,6 +75,11 @@ func accepts(kind string, operators ...twin) {
 	inPool("accepts every operator that "+kind, tries...)
 }
 
+// nameMutant is what an entry of a table with expectCaught is called.
+func nameMutant(lacking behaviour, flaw mutation, _ string) string {
+	return fmt.Sprintf("by the behaviour %s: it %s", lacking.name, flaw)
+}
+
 // expectCaught is for an operator that must be tried alone, because it disturbs the whole process.
 func expectCaught(ctx context.Context, lacking behaviour, mutation mutation, report string) {
 	GinkgoHelper()
