@@ -38,11 +38,7 @@ func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Clust
 				ginkgo.Fail(err.Error())
 			}
 			running = newSession(context.Background(), runner)
-			for _, behaviour := range behaviours {
-				if selected(behaviour) {
-					running.start(behaviour)
-				}
-			}
+			running.startAll(slices.DeleteFunc(slices.Clone(behaviours), func(b behaviour) bool { return !selected(b) }))
 		})
 		ginkgo.AfterAll(func() {
 			if running != nil {
@@ -131,6 +127,18 @@ type session struct {
 func newSession(ctx context.Context, runner *trial.Runner) *session {
 	ctx, cancel := context.WithCancel(ctx)
 	return &session{runner: runner, ctx: ctx, cancel: cancel, results: map[string]chan error{}}
+}
+
+// startAll starts to try behaviours: the first one, which tells most, and then the others from the last to the second.
+// The later ones take longer, and they kill operators in the middle of a reconcile. Such a reconcile may wait until its
+// timeout for an answer that never comes; meanwhile the earlier behaviours are tried.
+func (s *session) startAll(list []behaviour) {
+	if len(list) > 0 {
+		s.start(list[0])
+	}
+	for _, behaviour := range slices.Backward(list) {
+		s.start(behaviour)
+	}
 }
 
 // start starts to try a behaviour, once. A behaviour that must run alone waits for its spec.

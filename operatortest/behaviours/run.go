@@ -129,9 +129,7 @@ func runSelected(ctx context.Context, runner *trial.Runner, selected func(name s
 	running := newSession(trial.WithAll(context.Background()), runner)
 	defer running.end()
 	tried := slices.DeleteFunc(slices.Clone(behaviours), func(b behaviour) bool { return !selected(b.name) })
-	for _, behaviour := range tried {
-		running.start(behaviour)
-	}
+	running.startAll(tried)
 	for _, behaviour := range tried {
 		made := report.Behaviour{Name: behaviour.name, Promise: behaviour.promise, Result: report.Passed, LeftOut: partsLeftOut(runner.Operator, behaviour)}
 		if made.Reason = behaviour.leftOut(runner.Operator); made.Reason != "" {
