@@ -50,6 +50,7 @@ func TestMakeRefusesWhatDoesNotExist(t *testing.T) {
 		"a stage before a verb":      {[]string{"stage-9", "test"}, `there is no stage "stage-9": choose one of 0, 1, 2, 3, 4, 5, 6`},
 		"a stage that is no number":  {[]string{"stage-one"}, `there is no stage "stage-one"`},
 		"a verb":                     {[]string{"stage-1", "tests"}, `stage 1 has no target "tests": choose from help, install`},
+		"a verb for the copy":        {[]string{"stage-1", "chek"}, "for your own copy: start, check, watch"},
 		"a verb of a chapter only":   {[]string{"stage-0", "install"}, "stage 0 has a chapter only"},
 		"a step of a chapter":        {[]string{"stage-1", "FROM=1.99"}, "docs/1-crd-only.md has no step 1.99: choose one of 1.1, 1.2, 1.3, "},
 		"a step before a verb":       {[]string{"stage-1", "test", "FROM=1.2"}, "a step to start at goes with a chapter: `make stage-1 FROM=1.2`, without test"},

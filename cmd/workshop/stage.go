@@ -123,7 +123,8 @@ func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) err
 	}
 	for _, verb := range verbs {
 		if !slices.Contains(known, verb) {
-			return fmt.Errorf("stage %d has no target %q: choose from %s", stage.Number, verb, strings.Join(known, ", "))
+			return fmt.Errorf("stage %d has no target %q: choose from %s; for your own copy: %s",
+				stage.Number, verb, strings.Join(known, ", "), strings.Join(exerciseVerbs, ", "))
 		}
 	}
 	if err := a.ensureTools(cmd.Context(), cmd.OutOrStdout(), toolchain.Main); err != nil {

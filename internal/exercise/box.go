@@ -61,12 +61,20 @@ func (s *Stage) box(at int) (string, error) {
 	}
 	task := strings.ReplaceAll(strings.TrimSpace(step.Task), "\n", " ")
 	text := fmt.Sprintf("**Your turn, step %s: %s** (%d minutes). %s\n", step.ID, step.Title, step.Minutes, task) +
-		fmt.Sprintf("In %s; then `make stage-%d check`.", strings.Join(files, ", "), s.Number)
+		fmt.Sprintf("Work in %s, then run `make stage-%d check`.", list(files), s.Number)
 	var box strings.Builder
 	for line := range strings.Lines(wrap(text, lineLength-2)) {
 		box.WriteString("> " + strings.TrimRight(line, "\n") + "\n")
 	}
 	return "\n" + box.String() + "\n", nil
+}
+
+// list joins words as a sentence does.
+func list(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
 // lineLength is how long a line of a chapter may be.

@@ -26,7 +26,7 @@ func TestBoxesNameTheFilesToWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wanted := "> **Your turn, step 1.2b: Say it to someone** (1 minutes). Let greet name the one it greets. In `toy.go`; then\n> `make stage-1 check`.\n"
+	wanted := "> **Your turn, step 1.2b: Say it to someone** (1 minutes). Let greet name the one it greets. Work in `toy.go`, then run\n> `make stage-1 check`.\n"
 	if !strings.Contains(filled, wanted) {
 		t.Errorf("the box should name what the learner writes, and no test:\n%s", filled)
 	}
