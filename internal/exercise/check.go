@@ -182,7 +182,12 @@ func (c *Copy) checkStep(ctx context.Context, id string) (*Finding, Ran, error) 
 			return &Finding{Step: step, Found: err.Error(), Open: open, Command: "make " + strings.Join(step.Make, " ")}, ran, opening
 		}
 	}
-	overlay, err := c.writeOverlay(at + 1)
+	// Code that is ahead of the step may not pass the tests of the step's own form, which expect what comes later to be missing.
+	next, err := c.Next()
+	if err != nil {
+		return nil, ran, err
+	}
+	overlay, err := c.writeOverlay(max(at+1, next))
 	if err != nil {
 		return nil, ran, err
 	}

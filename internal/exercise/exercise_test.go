@@ -144,6 +144,32 @@ func TestALearnersWay(t *testing.T) {
 	}
 }
 
+// TestWhatComesLaterIsExpectedOnceItIsThere has a test that expects another greeting before the last step than after it.
+func TestWhatComesLaterIsExpectedOnceItIsThere(t *testing.T) {
+	stage := newToy(t)
+	original := *stage.Copy(noMake)
+	original.Path = stage.Dir
+	original.edit(t, "toy_test.go", `if got := greet("you"); !strings.HasPrefix(got, "hello") {`, `wanted := strings.TrimSpace("hello")
+	//workshop:step 1.2b
+	wanted = "hello you"
+	if got := greet("you"); got != wanted {`)
+	own := stage.Copy(noMake)
+	if err := own.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, wanted := range []string{"1.1", "1.2a", "1.2b, 1.1 again, 1.2a again, 1.2b again"} {
+		if _, _, err := own.Solve(strings.Split(wanted, ",")[0]); err != nil {
+			t.Fatal(err)
+		}
+		if passed, finding := own.check(t); passed != wanted {
+			t.Fatalf("passed %q, not %q, and found %+v", passed, wanted, finding)
+		}
+	}
+	if finding, err := own.Check(t.Context(), "1.2a", func(Step, Ran, bool) {}); finding != nil || err != nil {
+		t.Errorf("a step before the last: %+v %v", finding, err)
+	}
+}
+
 func TestTestsOfALearner(t *testing.T) {
 	own := started(t)
 	own.edit(t, "toy.go", addStub, "\treturn a + b\n")
