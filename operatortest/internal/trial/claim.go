@@ -30,10 +30,17 @@ func (t *Trial) Follow() (end func()) {
 	return func() { t.store.unfollow(t.Namespace) }
 }
 
+// versions returns the versions of the operator's resources and children seen since [Trial.Follow]. The caller must not
+// change them. The cluster's store may also contain kinds of other operators.
+func (t *Trial) versions() []version {
+	kinds := append(t.ChildKinds(), t.Sample.GroupVersionKind())
+	return slices.DeleteFunc(t.store.versions(t.Namespace), func(seen version) bool { return !slices.Contains(kinds, seen.GroupVersionKind()) })
+}
+
 // FirstVersion returns a copy of the first version of a resource that matches, of those seen since [Trial.Follow], or
 // nil.
 func (t *Trial) FirstVersion(uid types.UID, matches func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
-	for _, version := range t.store.versions(t.Namespace) {
+	for _, version := range t.versions() {
 		if seen := version.DeepCopy(); seen.GetUID() == uid && matches(seen) {
 			return seen
 		}

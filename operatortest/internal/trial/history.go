@@ -51,7 +51,7 @@ func times(n int) string {
 func (t *Trial) NoteHistory() error {
 	history := History{}
 	made, lives := map[types.UID]bool{}, map[types.UID]*life{}
-	versions := t.store.versions(t.Namespace)
+	versions := t.versions()
 	end := t.endOf(versions)
 	for _, version := range versions {
 		if version.GroupVersionKind() == t.Sample.GroupVersionKind() || !t.isChild(version.Unstructured) {

@@ -25,7 +25,8 @@ func seenIn(versions ...*unstructured.Unstructured) *Trial {
 			followed[i].gone = true
 		}
 	}
-	runner := &Runner{Operator: operatortest.Operator{}, Sample: sample, store: &store{followed: map[string][]version{"spec-1": followed}}}
+	children := []operatortest.Child{{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap")}}
+	runner := &Runner{Operator: operatortest.Operator{Children: children}, Sample: sample, store: &store{followed: map[string][]version{"spec-1": followed}}}
 	return &Trial{Runner: runner, Namespace: "spec-1", id: "crash/somewhere", Foreign: map[types.UID]bool{"foreign": true}}
 }
 

@@ -123,7 +123,7 @@ func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *tes
 	if err := made.findScopes(cluster.Admin.RESTMapper(), kinds); err != nil {
 		return nil, err
 	}
-	if made.store, err = newStore(ctx, cluster.Config, cluster.Admin.RESTMapper(), kinds); err != nil {
+	if made.store, err = openStore(ctx, cluster, kinds); err != nil {
 		return nil, err
 	}
 	made.letPanicsPass = handled.catchPanics()
@@ -144,7 +144,7 @@ func (runner *Runner) Close() {
 	if runner.webhooks != nil {
 		runner.webhooks.stopServing()
 	}
-	runner.store.cancel()
+	runner.store.close()
 	runner.letPanicsPass()
 }
 

@@ -8,27 +8,33 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/operator-workshop/operatortest/testcluster"
 )
 
 // watchTimeout is longer than a suite runs, so that no watch is restarted while the behaviour shutdown counts
 // goroutines.
 const watchTimeout = int64(6 * time.Hour / time.Second)
 
-// store contains copies of all objects of some kinds, with one watch per kind for all trials. It may lag behind the
-// API server: what it shows is a reason to ask the API server, not a result.
+// store contains copies of all objects of some kinds, with one watch per kind for all trials on a cluster, of all
+// operators. It may lag behind the API server: what it shows is a reason to ask the API server, not a result.
 type store struct {
-	informers map[schema.GroupVersionKind]cache.SharedIndexInformer
-	cancel    context.CancelFunc
+	cluster *testcluster.Cluster
+	client  dynamic.Interface
+	// ctx ends when the last user has closed the store.
+	ctx    context.Context
+	cancel context.CancelFunc
+	// users is guarded by stores.mu.
+	users int
 
-	mu sync.Mutex
+	mu        sync.Mutex
+	informers map[schema.GroupVersionKind]cache.SharedIndexInformer
 	// changes counts the changes seen in each namespace.
 	changes map[string]int
 	// followed contains all versions of the objects in some namespaces; those of each kind are in the order in which
@@ -43,39 +49,83 @@ type version struct {
 	gone bool
 }
 
-// newStore returns when the store contains what exists now.
-func newStore(ctx context.Context, config *rest.Config, mapper meta.RESTMapper, kinds []schema.GroupVersionKind) (*store, error) {
-	client, err := dynamic.NewForConfig(config)
+// stores are the open stores of this process. Without sharing them, each operator that is tried would have to list what
+// all others have left behind, and decode a copy of every event.
+var stores = struct {
+	mu        sync.Mutex
+	byCluster map[*testcluster.Cluster]*store
+}{byCluster: map[*testcluster.Cluster]*store{}}
+
+// openStore returns the cluster's store when it contains what exists now of some kinds. The caller must close it.
+func openStore(ctx context.Context, cluster *testcluster.Cluster, kinds []schema.GroupVersionKind) (*store, error) {
+	opened, err := enterStore(ctx, cluster)
 	if err != nil {
-		return nil, fmt.Errorf("make a client to watch with: %w", err)
-	}
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	made := &store{
-		informers: map[schema.GroupVersionKind]cache.SharedIndexInformer{}, cancel: cancel,
-		changes: map[string]int{}, followed: map[string][]version{},
+		return nil, err
 	}
 	for _, kind := range kinds {
-		if err := made.watch(running, client, mapper, kind); err != nil {
-			cancel()
+		if err := opened.watch(ctx, kind); err != nil {
+			opened.close()
 			return nil, err
 		}
 	}
-	for kind, informer := range made.informers {
-		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-			cancel()
-			return nil, fmt.Errorf("wait for the first list of every %s: %w", kind.Kind, ctx.Err())
-		}
-	}
-	return made, nil
+	return opened, nil
 }
 
-func (s *store) watch(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, kind schema.GroupVersionKind) error {
-	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+func enterStore(ctx context.Context, cluster *testcluster.Cluster) (*store, error) {
+	stores.mu.Lock()
+	defer stores.mu.Unlock()
+	opened, found := stores.byCluster[cluster]
+	if !found {
+		client, err := dynamic.NewForConfig(cluster.Config)
+		if err != nil {
+			return nil, fmt.Errorf("make a client to watch with: %w", err)
+		}
+		opened = &store{
+			cluster: cluster, client: client, informers: map[schema.GroupVersionKind]cache.SharedIndexInformer{},
+			changes: map[string]int{}, followed: map[string][]version{},
+		}
+		opened.ctx, opened.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		stores.byCluster[cluster] = opened
+	}
+	opened.users++
+	return opened, nil
+}
+
+// close ends the watches unless someone else uses the store.
+func (s *store) close() {
+	stores.mu.Lock()
+	defer stores.mu.Unlock()
+	if s.users--; s.users == 0 {
+		s.cancel()
+		delete(stores.byCluster, s.cluster)
+	}
+}
+
+// watch returns when the store contains what exists now of a kind.
+func (s *store) watch(ctx context.Context, kind schema.GroupVersionKind) error {
+	informer, err := s.informer(kind)
 	if err != nil {
-		return fmt.Errorf("find the resource of kind %s: %w", kind.Kind, err)
+		return err
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return fmt.Errorf("wait for the first list of every %s: %w", kind.Kind, ctx.Err())
+	}
+	return nil
+}
+
+// informer returns the running informer of a kind.
+func (s *store) informer(kind schema.GroupVersionKind) (cache.SharedIndexInformer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, found := s.informers[kind]; found {
+		return known, nil
+	}
+	mapping, err := s.cluster.Admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, fmt.Errorf("find the resource of kind %s: %w", kind.Kind, err)
 	}
 	long := func(options *metav1.ListOptions) { options.TimeoutSeconds = new(watchTimeout) }
-	informer := dynamicinformer.NewFilteredDynamicInformer(client, mapping.Resource, metav1.NamespaceAll, 0,
+	informer := dynamicinformer.NewFilteredDynamicInformer(s.client, mapping.Resource, metav1.NamespaceAll, 0,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, long).Informer()
 	count := func(object any, gone bool) {
 		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
@@ -91,11 +141,18 @@ func (s *store) watch(ctx context.Context, client dynamic.Interface, mapper meta
 		DeleteFunc: func(object any) { count(object, true) },
 	})
 	if err != nil {
-		return fmt.Errorf("watch every %s: %w", kind.Kind, err)
+		return nil, fmt.Errorf("watch every %s: %w", kind.Kind, err)
 	}
 	s.informers[kind] = informer
-	go informer.RunWithContext(ctx)
-	return nil
+	go informer.RunWithContext(s.ctx)
+	return informer, nil
+}
+
+// watched returns the informer of a kind; nil if the kind is not watched.
+func (s *store) watched(kind schema.GroupVersionKind) cache.SharedIndexInformer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.informers[kind]
 }
 
 // version changes whenever a change has been seen in a namespace.
@@ -118,7 +175,7 @@ func (s *store) note(namespace string, object any, gone bool) {
 	}
 }
 
-// follow starts to record the versions of the operator's resources and children in a namespace.
+// follow starts to record the versions of all objects of the watched kinds in a namespace.
 func (s *store) follow(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,8 +199,8 @@ func (s *store) versions(namespace string) []version {
 // get returns a copy of an object, or nil if there is none. The result watched is false for a kind that is not
 // watched.
 func (s *store) get(kind schema.GroupVersionKind, namespace, name string) (object *unstructured.Unstructured, watched bool) {
-	informer, watched := s.informers[kind]
-	if !watched {
+	informer := s.watched(kind)
+	if informer == nil {
 		return nil, false
 	}
 	found, exists, err := informer.GetStore().GetByKey(cache.NewObjectName(namespace, name).String())
@@ -155,8 +212,8 @@ func (s *store) get(kind schema.GroupVersionKind, namespace, name string) (objec
 
 // list returns copies of all objects in a namespace. The result watched is false for a kind that is not watched.
 func (s *store) list(kind schema.GroupVersionKind, namespace string) (objects []*unstructured.Unstructured, watched bool) {
-	informer, watched := s.informers[kind]
-	if !watched {
+	informer := s.watched(kind)
+	if informer == nil {
 		return nil, false
 	}
 	found, err := informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
