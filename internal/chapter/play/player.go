@@ -27,7 +27,7 @@ type Player struct {
 	From   string    // number of the step to start showing at: those before are played as with Quiet; "" shows all
 	Before string    // number of the step to stop before; the cleanup blocks of the rest are still run; "" plays all
 	Typing bool      // Out is a terminal: type the commands, show output as it comes, bold headings (unless NO_COLOR)
-	In     io.Reader // wait for Enter on it before each command shown; nil does not wait
+	In     io.Reader // wait for Enter on it before each command shown, and fail when it ends; nil does not wait
 	// Lenient shows output that differs from what is written, and goes on. An exit status that differs still ends the playing.
 	Lenient bool
 

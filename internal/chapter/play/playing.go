@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -112,9 +113,8 @@ func (p *playing) block(ctx context.Context, block *chapter.Block) error {
 		if err := p.checkBackgrounds(); err != nil {
 			return err
 		}
-		p.show(ctx, command)
-		if ctx.Err() != nil {
-			return p.interrupted(ctx, command)
+		if err := p.show(ctx, command); err != nil {
+			return err
 		}
 		p.counts.commands++
 		if block.Background != "" {
@@ -128,25 +128,42 @@ func (p *playing) block(ctx context.Context, block *chapter.Block) error {
 }
 
 // show shows a command and, if the player is asked to, waits for Enter.
-func (p *playing) show(ctx context.Context, command *chapter.Command) {
+func (p *playing) show(ctx context.Context, command *chapter.Command) error {
 	p.screen.command(ctx, command.Text)
-	if p.input == nil || !p.reached {
-		p.screen.endCommand()
-		return
+	var failed error
+	waits := p.input != nil && p.reached
+	if waits {
+		failed = p.awaitEnter(ctx, command)
 	}
-	pressed := make(chan struct{})
+	// A terminal shows the Enter key itself, and that ends the line.
+	if !waits || !p.player.Typing || failed != nil {
+		p.screen.endCommand()
+	}
+	if ctx.Err() != nil {
+		return p.interrupted(ctx, command)
+	}
+	return failed
+}
+
+// awaitEnter waits until Enter is pressed or ctx ends. It fails when the input ends, so that nothing is played
+// unattended.
+func (p *playing) awaitEnter(ctx context.Context, command *chapter.Command) error {
+	pressed := make(chan error, 1)
 	go func() {
-		defer close(pressed)
-		_, _ = p.input.ReadString('\n') // at the end of the input, wait no more
+		_, err := p.input.ReadString('\n')
+		pressed <- err
 	}()
 	select {
-	case <-pressed:
+	case err := <-pressed:
+		if errors.Is(err, io.EOF) {
+			return p.failure(command, "stopped, because the input ended where Enter was awaited")
+		}
+		if err != nil {
+			return p.failure(command, fmt.Sprintf("wait for Enter: %v", err))
+		}
 	case <-ctx.Done():
 	}
-	// A terminal has shown the Enter key, which ended the line.
-	if !p.player.Typing {
-		p.screen.endCommand()
-	}
+	return nil
 }
 
 // limit is the time that a command of the block gets.

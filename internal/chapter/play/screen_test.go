@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,6 @@ func TestTheScreen(t *testing.T) {
 		"is not bold with NO_COLOR":             {typing: true, env: "NO_COLOR=1", want: coloured},
 		"is bold with an empty NO_COLOR":        {typing: true, env: "NO_COLOR=", want: boldTitles.Replace(coloured)},
 		"waits for Enter":                       {input: strings.NewReader("\n\n"), want: plain},
-		"waits no more at the end of the input": {input: strings.NewReader(""), want: plain},
 		// The terminal itself shows the line end of the Enter key.
 		"leaves the line to Enter": {typing: true, input: strings.NewReader("\n\n"), want: boldTitles.Replace(
 			strings.NewReplacer("\\nb'\n", "\\nb'", "\nEOF\n\n", "\nEOF\n").Replace(coloured))},
@@ -80,6 +80,18 @@ func TestEnterIsAwaited(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 	g.Eventually(result, "10s", "5ms").Should(Receive(BeNil()))
+}
+
+func TestTheEndOfTheInputStopsThePlaying(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	player := testPlayer(t)
+	player.In = strings.NewReader("\n")
+	err := player.Play(t.Context(), parse(g, consoleFence("", "$ touch one", "$ touch two")+consoleFence(" cleanup", "$ touch removed")))
+	g.Expect(err).To(MatchError(And(ContainSubstring("stopped, because the input ended where Enter was awaited"), ContainSubstring("$ touch two"))))
+	g.Expect(filepath.Join(player.Dir, "one")).To(BeAnExistingFile())
+	g.Expect(filepath.Join(player.Dir, "two")).NotTo(BeAnExistingFile())
+	g.Expect(filepath.Join(player.Dir, "removed")).To(BeAnExistingFile(), "the cleanup")
 }
 
 func TestTypingIsInterrupted(t *testing.T) {
