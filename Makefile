@@ -45,8 +45,9 @@ bootstrap: ; @tools/bootstrap.sh
 else
 
 .PHONY: help
-help: ## List everything that make can do here
+help: ## List the targets that make has here
 	@echo "make TARGET [CLUSTER=embedded|kind|current] [NAME=cluster] [YES=1: no question with CLUSTER=current]"
+	@echo "make stage-N help: list the targets of a stage, such as \`make stage-1 install\`"
 	@echo "make stage-N [FROM=N.M: run the steps before this one, but show only their results] [OWN=1: with your own copy]"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-24s %s\n", $$1, $$2}' Makefile
@@ -54,10 +55,6 @@ help: ## List everything that make can do here
 	@for chapter in docs/[0-9]*-*.md; do \
 	  number=$${chapter#docs/}; number=$${number%%-*}; \
 	  printf '  %-24s %s\n' "stage-$$number" "play chapter $$number: $$(sed -n 's/^# //p' $$chapter | head -n 1)"; \
-	  for makefile in 0$$number-*/Makefile; do \
-	    [ -f "$$makefile" ] || continue; \
-	    awk -F ':.*## ' -v stage="stage-$$number" '/^[a-zA-Z0-9_-]+:.*## / {printf "  %-24s %s\n", stage " " $$1, $$2}' $$makefile; \
-	  done; \
 	done
 
 .PHONY: bootstrap
@@ -88,7 +85,7 @@ reset: bootstrap ## Take the cluster back to an empty one (STAGE=N looks whether
 	@$(WORKSHOP) reset $(if $(call given,STAGE),--stage $(STAGE))
 
 .PHONY: shell
-shell: bootstrap ## A shell with KUBECONFIG set and bin/ on the PATH
+shell: bootstrap ## A shell with the settings of kubectl and etcdctl, and bin/ on the PATH
 	@$(WORKSHOP) shell
 
 .PHONY: kind-load

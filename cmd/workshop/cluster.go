@@ -31,7 +31,7 @@ func (a *app) upCommand() *cobra.Command {
 			if err := a.up(cmd.Context(), out, cluster); err != nil {
 				return err
 			}
-			fmt.Fprintf(out, "Ready after %.1f s. Next: `%s`, or export KUBECONFIG=%s\n", time.Since(began).Seconds(), a.makeCommand("shell"), cluster.Kubeconfig())
+			fmt.Fprintf(out, "Ready after %.1f s. Next: `%s`; or, for kubectl alone, export KUBECONFIG=%s\n", time.Since(began).Seconds(), a.makeCommand("shell"), cluster.Kubeconfig())
 			return nil
 		},
 	}
@@ -117,7 +117,7 @@ func (a *app) statusCommand() *cobra.Command {
 func (a *app) shellCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "shell",
-		Short: "Start a shell with KUBECONFIG set and bin/ on the PATH",
+		Short: "Start a shell with the settings of kubectl and etcdctl, and bin/ on the PATH",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()

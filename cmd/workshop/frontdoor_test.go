@@ -36,7 +36,13 @@ func TestMakeHelpListsEverything(t *testing.T) {
 	g := NewWithT(t)
 	out, status := runMake(t, "help")
 	g.Expect(status).To(BeZero())
-	for _, target := range []string{"up", "down", "status", "doctor", "shell", "reset", "kind-load", "tour", "test", "bench", "generate", "verify", "lint", "stage-0", "stage-1", "stage-1 install", "stage-1 test"} {
+	for _, target := range []string{"up", "down", "status", "doctor", "shell", "reset", "kind-load", "tour", "test", "bench", "generate", "verify", "lint", "stage-0", "stage-1", "stage-8"} {
+		g.Expect(out).To(MatchRegexp(`(?m)^  ` + target + ` +\S`))
+	}
+	g.Expect(out).To(ContainSubstring("make stage-N help"))
+	out, status = runMake(t, "stage-1", "help")
+	g.Expect(status).To(BeZero())
+	for _, target := range []string{"install", "test"} {
 		g.Expect(out).To(MatchRegexp(`(?m)^  ` + target + ` +\S`))
 	}
 }
@@ -58,11 +64,13 @@ func TestMakeRefusesWhatDoesNotExist(t *testing.T) {
 		"a stage to reset to":        {[]string{"reset", "STAGE=9"}, `there is no stage "9"`},
 		"a provider":                 {[]string{"up", "CLUSTER=minikube"}, "choose one of embedded, kind, current"},
 		"a name with capitals":       {[]string{"up", "NAME=Demo"}, `cluster name "Demo"`},
-		"a port that is no number":   {[]string{"up", "PORT=https"}, "https"},
+		"a port that is no number":   {[]string{"up", "PORT=https"}, `--port takes a number, and "https" is none`},
 		"a kubeconfig for current":   {[]string{"up", "CLUSTER=current", "KUBECONFIG=/nowhere/config"}, "there is no kubeconfig /nowhere/config"},
 		"an image without a name":    {[]string{"kind-load", "CLUSTER=kind"}, "which image? say IMG=NAME:TAG"},
 		"an image without kind":      {[]string{"kind-load", "IMG=operator:v1"}, "CLUSTER=embedded is none: say CLUSTER=kind"},
 		"a number of nodes under 1":  {[]string{"up", "NODES=-1"}, "-1 nodes"},
+		"a cluster without a play":   {[]string{"stage-8", "CLUSTER=kind"}, "docs/8-aggregated-api.md has no commands for CLUSTER=kind"},
+		"exercises of a chapter":     {[]string{"stage-8", "check"}, "stage 8 has no exercises: `make stage-8` plays its chapter"},
 		"a stage's cluster provider": {[]string{"stage-1", "CLUSTER=minikube"}, "choose one of embedded, kind, current"},
 	}
 	for name, c := range cases {

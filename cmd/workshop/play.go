@@ -93,6 +93,10 @@ func (a *app) play(cmd *cobra.Command, options playOptions, paths []string) erro
 		if numbers := loaded.Numbers(); options.before != "" && slices.Contains(numbers, options.from) && slices.Index(numbers, options.from) >= slices.Index(numbers, options.before) {
 			return fmt.Errorf("step %s can't be played with your copy yet: those before %s can", options.from, options.before)
 		}
+		// Start no cluster for a chapter that can't use it. Among several chapters, only its blocks are skipped.
+		if len(paths) == 1 && a.provider != classroom.Embedded && !loaded.PlayedOn(a.provider) {
+			return fmt.Errorf("%s has no commands for CLUSTER=%s: play it without CLUSTER=, on the built-in cluster", loaded.Path, a.provider)
+		}
 		if options.own != nil {
 			options.own.Replace(loaded, options.solved)
 		}

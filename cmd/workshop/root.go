@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"example.com/operator-workshop/internal/classroom"
@@ -51,6 +53,7 @@ func newRootCommand() *cobra.Command {
 			return nil
 		},
 	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainFlagError(err) })
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.provider, "cluster", fromEnvironment("WORKSHOP_CLUSTER", classroom.Embedded), "provider of the cluster: embedded, kind or current")
 	flags.StringVar(&a.name, "name", fromEnvironment("WORKSHOP_NAME", classroom.DefaultName), "name of the cluster")
@@ -63,6 +66,15 @@ func newRootCommand() *cobra.Command {
 		a.progressCommand(), a.verifyExercisesCommand(), a.confirmCommand(), a.watchdogCommand(),
 	)
 	return root
+}
+
+// plainFlagError names the number that a flag needs, in place of the function that parsed it.
+func plainFlagError(err error) error {
+	invalid, found := errors.AsType[*pflag.InvalidValueError](err)
+	if !found || invalid.GetFlag().Value.Type() != "int" {
+		return err
+	}
+	return fmt.Errorf("--%s takes a number, and %q is none", invalid.GetFlag().Name, invalid.GetValue())
 }
 
 // fromEnvironment lets the Makefile, and a shell made by it, choose the cluster.

@@ -81,6 +81,13 @@ func (c *Chapter) Makes() []string {
 	return all
 }
 
+// PlayedOn tells whether any block is meant for this kind of cluster.
+func (c *Chapter) PlayedOn(cluster string) bool {
+	return slices.ContainsFunc(c.Steps, func(step Step) bool {
+		return slices.ContainsFunc(step.Blocks, func(block Block) bool { return block.PlayedOn(cluster) })
+	})
+}
+
 // Numbers lists the steps by their numbers, N.M.
 func (c *Chapter) Numbers() []string {
 	var all []string

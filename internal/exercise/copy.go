@@ -39,7 +39,7 @@ func (c *Copy) name() string { return workFolder + "/" + filepath.Base(c.Path) }
 // Exists returns nil if there is a copy, and otherwise an error that says what to do.
 func (c *Copy) Exists() error {
 	if len(c.Steps) == 0 {
-		return fmt.Errorf("stage %d has no exercises yet: `make stage-%d` plays its chapter", c.Number, c.Number)
+		return fmt.Errorf("stage %d has no exercises: `make stage-%d` plays its chapter", c.Number, c.Number)
 	}
 	if _, err := os.Stat(c.Path); errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s does not exist: `make stage-%d start` makes it", c.name(), c.Number)

@@ -394,7 +394,7 @@ func TestRefusals(t *testing.T) {
 		t.Error(err)
 	}
 	empty := &Stage{Stage: stage.Stage, Root: stage.Root}
-	expect(empty.Copy(noMake).Start(), "stage 1 has no exercises yet")
+	expect(empty.Copy(noMake).Start(), "stage 1 has no exercises: ")
 }
 
 func TestAnotherCopyIsRemoved(t *testing.T) {
