@@ -40,7 +40,11 @@ func (a *app) toolsCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "bin/ has the %d tools of %s (%d built now).\n", len(set.Components), name, built)
+				tools := "tools"
+				if len(set.Components) == 1 {
+					tools = "tool"
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "bin/ has the %d %s of %s (%d built now).\n", len(set.Components), tools, name, built)
 			}
 			return builder.Prefetch(cmd.Context())
 		},
