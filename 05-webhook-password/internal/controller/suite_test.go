@@ -60,13 +60,25 @@ func serveWebhooks(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(webhookv1.SetupPasswordWebhookWithManager(mgr)).To(Succeed())
 	running, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(running) }()
+	ended := make(chan struct{})
+	var failure error
+	go func() {
+		defer close(ended)
+		failure = mgr.Start(running)
+	}()
 	DeferCleanup(func() {
 		stop()
-		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "the webhook server ends without an error")
+		Eventually(ended).WithTimeout(convergeTimeout).Should(BeClosed(), "the webhook server ends")
+		Expect(failure).NotTo(HaveOccurred(), "the webhook server ends without an error")
 	})
-	Eventually(func() error { return server.StartedChecker()(nil) }).WithContext(ctx).WithTimeout(convergeTimeout).Should(Succeed())
+	Eventually(func() error {
+		select {
+		case <-ended:
+			Expect(failure).NotTo(HaveOccurred(), "the webhook server can't start") // ends the suite: waiting won't help
+		default:
+		}
+		return server.StartedChecker()(nil)
+	}).WithContext(ctx).WithTimeout(convergeTimeout).Should(Succeed(), "the webhook server starts")
 }
 
 // exemptNamespaces lets a spec have a namespace whose requests no webhook sees, see namespaceWithoutWebhooks.

@@ -48,8 +48,10 @@ type environment struct {
 	warnings   *warnings
 
 	stopServer context.CancelFunc
-	ended      chan error
-	created    []client.Object
+	// ended is closed when the webhook server has ended, and failure is what it returned then.
+	ended   chan struct{}
+	failure error
+	created []client.Object
 }
 
 func newEnvironment() *environment {
@@ -100,10 +102,18 @@ func (e *environment) startServer(ctx context.Context) error {
 		return err
 	}
 	running, stop := context.WithCancel(context.Background())
-	e.stopServer, e.ended = stop, make(chan error, 1)
-	go func() { e.ended <- mgr.Start(running) }()
+	e.stopServer, e.ended = stop, make(chan struct{})
+	go func() {
+		defer close(e.ended)
+		e.failure = mgr.Start(running)
+	}()
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, waitTimeout, true, func(context.Context) (bool, error) {
-		return server.StartedChecker()(nil) == nil, nil
+		select {
+		case <-e.ended: // it will never start, so don't wait
+			return false, fmt.Errorf("its manager has ended: %w", e.failure)
+		default:
+			return server.StartedChecker()(nil) == nil, nil
+		}
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the webhook server: %w", err)
@@ -161,8 +171,8 @@ func (e *environment) stop(ctx context.Context) error {
 
 func (e *environment) awaitServer() error {
 	select {
-	case err := <-e.ended:
-		return err
+	case <-e.ended:
+		return e.failure
 	case <-time.After(waitTimeout):
 		return errors.New("the webhook server has not ended")
 	}
