@@ -127,6 +127,25 @@ func TestReconcileReturnsErrors(t *testing.T) {
 	}
 }
 
+// A process that is told to stop finishes the call that has begun. The API server may not answer, so the call is bounded.
+func TestReconcileIsBounded(t *testing.T) {
+	g := NewWithT(t)
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	created := false
+	reconciler := testReconciler(t, interceptor.Funcs{Create: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ ...client.CreateOption) error {
+		created = true
+		g.Expect(ctx.Err()).NotTo(HaveOccurred(), "a call that has begun should end even if the operator is told to stop, see Reconcile in password_controller.go")
+		deadline, bounded := ctx.Deadline()
+		g.Expect(bounded).To(BeTrue(), "the context needs reconcileTimeout, see Reconcile in password_controller.go")
+		g.Expect(time.Until(deadline)).To(And(BeNumerically(">", 0), BeNumerically("<=", reconcileTimeout)), "until the deadline of the context")
+		return nil
+	}}, storedPassword())
+	_, err := reconciler.Reconcile(stopped, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(storedPassword())})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(created).To(BeTrue(), "see ensureSecret in secret.go")
+}
+
 // passwordWith is storedPassword with a change.
 func passwordWith(change func(*secretv1.Password)) *secretv1.Password {
 	password := storedPassword()

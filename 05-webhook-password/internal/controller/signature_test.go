@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +145,17 @@ func TestFingerprintKeepsPartsApart(t *testing.T) {
 	}
 	g.Expect(of("ab", "c", "d")).NotTo(Equal(of("a", "bc", "d")), "what moves from one to the other breaks the signature")
 	g.Expect(of("a", "bc", "d")).NotTo(Equal(of("a", "b", "cd")))
+}
+
+// An HMAC replaces a key that is longer than a block with its hash. No plain hash does that.
+func TestFingerprintIsAnHMAC(t *testing.T) {
+	g := NewWithT(t)
+	with := func(key []byte) string {
+		return fingerprint(&corev1.Secret{Data: map[string][]byte{fingerprintKey: key, "password": []byte(pass)}})
+	}
+	key := bytes.Repeat([]byte("k"), sha256.BlockSize+1)
+	hash := sha256.Sum256(key)
+	g.Expect(with(key)).To(Equal(with(hash[:])), "the fingerprint should be an HMAC with SHA-256, not a hash of the key and the rest: see fingerprint in signature.go")
 }
 
 func TestFingerprintTellsNothing(t *testing.T) {

@@ -47,6 +47,14 @@ func TestCheck(t *testing.T) {
 				p.Length, p.Require, p.Repeat = 92, require(10, 30), secretv1.RepeatForbidden
 			},
 		},
+		"more digits than there are, and nothing about repetition": {
+			change: func(p *secretv1.PasswordPolicy) { p.Require, p.Repeat = require(11, 0), "" },
+		},
+		"every letter there is, once, and nothing about case": {
+			change: func(p *secretv1.PasswordPolicy) {
+				p.Length, p.Require, p.Case, p.Repeat = 52, nil, "", secretv1.RepeatForbidden
+			},
+		},
 		"more digits than there are": {
 			change: func(p *secretv1.PasswordPolicy) { p.Require, p.Repeat = require(11, 0), secretv1.RepeatForbidden },
 			want:   []string{"spec.policy.require[0].count: Invalid value: 11: must be at most 10, because there are no more of class Digit, and none may repeat"},
@@ -84,7 +92,7 @@ func TestCheck(t *testing.T) {
 				g.Expect(err).To(HaveOccurred(), "a password was made although Check says that there is none")
 				return
 			}
-			g.Expect(err).NotTo(HaveOccurred(), "Check says that this is possible")
+			g.Expect(err).NotTo(HaveOccurred(), "Check says that this is possible: see Generate in generator.go")
 			expectPolicy(g, generated, policy)
 		})
 	}
