@@ -153,7 +153,7 @@ func TestNamesAreOne(t *testing.T) {
 				continue
 			}
 			g.Expect(messages).To(HaveLen(1), "from %q to %q", before, after)
-			g.Expect(err).To(MatchError(ContainSubstring(messages[0])))
+			g.Expect(err.Error()).To(ContainSubstring(messages[0]), "from %q to %q: the policy's message should be the webhook's", before, after)
 		}
 	}
 }
