@@ -70,7 +70,7 @@ func TestReadyNames(t *testing.T) {
 		"a pod that is not ready is not named":    {pods: []corev1.Pod{unready(storedPod("a")), storedPod("b")}, want: []string{"b"}},
 		"a pod without the condition is not":      {pods: []corev1.Pod{starting, storedPod("b")}, want: []string{"b"}},
 		"no pod is ready":                         {pods: []corev1.Pod{starting, unready(storedPod("b"))}},
-		"an ofOldRevision pod serves clients too": {pods: []corev1.Pod{ofOldRevision(storedPod("a"))}, want: []string{"a"}},
+		"a pod of a former revision serves clients, too": {pods: []corev1.Pod{ofOldRevision(storedPod("a"))}, want: []string{"a"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
