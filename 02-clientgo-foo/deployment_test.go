@@ -51,8 +51,9 @@ func TestNewDeployment(t *testing.T) {
 	g.Expect(pod.Containers).To(HaveLen(1))
 	container := pod.Containers[0]
 	g.Expect(container.Image).To(Equal("web:1"))
-	g.Expect(container.Resources.Requests).To(And(HaveKey(corev1.ResourceCPU), HaveKey(corev1.ResourceMemory)), "the scheduler counts requests")
-	g.Expect(container.Resources.Limits).To(And(HaveKey(corev1.ResourceCPU), HaveKey(corev1.ResourceMemory)), "quotas may ask for limits")
+	requests, limits := container.Resources.Requests, container.Resources.Limits
+	g.Expect([]string{requests.Cpu().String(), requests.Memory().String()}).To(Equal([]string{"10m", "32Mi"}), "the scheduler counts requests")
+	g.Expect([]string{limits.Cpu().String(), limits.Memory().String()}).To(Equal([]string{"500m", "128Mi"}), "quotas may ask for limits")
 
 	g.Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()), "the container has no business with the API server")
 	g.Expect(pod.SecurityContext).To(HaveValue(And(

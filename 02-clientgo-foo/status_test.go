@@ -49,6 +49,13 @@ func TestObservedStatus(t *testing.T) {
 			},
 			wantReason: examplev1alpha1.ReasonDeploymentStalled,
 		},
+		"the deadline was over before the change, which the Deployment controller has not seen yet": {
+			change: func(status *appsv1.DeploymentStatus) {
+				status.ObservedGeneration = 1
+				status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: "timed out"}}
+			},
+			wantReason: examplev1alpha1.ReasonDeploymentProgressing,
+		},
 		"pods can't be created": {
 			change: func(status *appsv1.DeploymentStatus) {
 				status.AvailableReplicas = 0

@@ -57,6 +57,31 @@ func TestSyncCreatesTheDeployment(t *testing.T) {
 	g.Expect(create.GetObject()).To(Equal(newDeployment(storedFoo())))
 }
 
+func TestEnsureDeploymentReturnsABlocker(t *testing.T) {
+	g := NewWithT(t)
+	foreign := storedDeployment()
+	foreign.OwnerReferences = nil
+	foreign.Spec.Replicas = new(int32(9))
+	s := newSyncer(g, t, []*appsv1.Deployment{foreign})
+	_, err := s.ensureDeployment(t.Context(), storedFoo())
+	_, blocked := errors.AsType[*blocker](err)
+	g.Expect(blocked).To(BeTrue(), "the Deployment is someone else's, see ensureDeployment in sync.go")
+	g.Expect(s.kube.Actions()).To(BeEmpty(), "it must be left alone")
+}
+
+func TestSyncWritesAStatusOnce(t *testing.T) {
+	g := NewWithT(t)
+	deployment := storedDeployment()
+	s := newSyncer(g, t, []*appsv1.Deployment{deployment})
+	foo := storedFoo()
+	status := observedStatus(foo, deployment)
+	g.Expect(status).NotTo(BeNil(), "see observedStatus in status.go")
+	foo.Status = *status
+	g.Expect(s.fooIndex.Update(foo)).To(Succeed())
+	g.Expect(s.sync(t.Context(), cache.MetaObjectToName(foo))).To(Succeed())
+	g.Expect(s.foos.Actions()).To(BeEmpty(), "the status has not changed, see updateStatus in status.go")
+}
+
 func TestSyncWrites(t *testing.T) {
 	changed := func(change func(*appsv1.Deployment)) *appsv1.Deployment {
 		deployment := storedDeployment()

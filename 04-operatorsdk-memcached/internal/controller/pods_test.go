@@ -65,11 +65,11 @@ func TestReadyNames(t *testing.T) {
 		pods []corev1.Pod
 		want []string
 	}{
-		"there are no pods":                       {},
-		"the names are sorted":                    {pods: []corev1.Pod{storedPod("b"), storedPod("c"), storedPod("a")}, want: []string{"a", "b", "c"}},
-		"a pod that is not ready is not named":    {pods: []corev1.Pod{unready(storedPod("a")), storedPod("b")}, want: []string{"b"}},
-		"a pod without the condition is not":      {pods: []corev1.Pod{starting, storedPod("b")}, want: []string{"b"}},
-		"no pod is ready":                         {pods: []corev1.Pod{starting, unready(storedPod("b"))}},
+		"there are no pods":                              {},
+		"the names are sorted":                           {pods: []corev1.Pod{storedPod("b"), storedPod("c"), storedPod("a")}, want: []string{"a", "b", "c"}},
+		"a pod that is not ready is not named":           {pods: []corev1.Pod{unready(storedPod("a")), storedPod("b")}, want: []string{"b"}},
+		"a pod without the condition is not":             {pods: []corev1.Pod{starting, storedPod("b")}, want: []string{"b"}},
+		"no pod is ready":                                {pods: []corev1.Pod{starting, unready(storedPod("b"))}},
 		"a pod of a former revision serves clients, too": {pods: []corev1.Pod{ofOldRevision(storedPod("a"))}, want: []string{"a"}},
 	}
 	for name, test := range tests {
