@@ -201,7 +201,7 @@ func summarize(memcached *cachev1alpha1.Memcached) conditions {
 		}
 		return ""
 	}
-	return conditions{words(cachev1alpha1.ConditionAvailable), words(cachev1alpha1.ConditionProgressing), words(cachev1alpha1.ConditionDegraded)}
+	return newConditions(words(cachev1alpha1.ConditionAvailable), words(cachev1alpha1.ConditionProgressing), words(cachev1alpha1.ConditionDegraded))
 }
 
 // problemOf is the message of the condition Degraded.
