@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -77,12 +78,24 @@ func TestRemoveBudget(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			reconciler := testReconciler(t, interceptor.Funcs{}, test.objects...)
+			var requests []client.DeleteOptions
+			counted := interceptor.Funcs{Delete: func(ctx context.Context, stored client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+				requests = append(requests, *(&client.DeleteOptions{}).ApplyOptions(options))
+				return stored.Delete(ctx, object, options...)
+			}}
+			reconciler := testReconciler(t, counted, test.objects...)
 			found := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions"}}
 			g.Expect(reconciler.removeBudget(t.Context(), storedMemcached(), found)).To(Succeed())
 			err := reconciler.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "sessions"}, found)
 			g.Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
 			g.Expect(err == nil).To(Equal(test.wantLeft), "see removeBudget in children.go")
+			if test.wantLeft {
+				g.Expect(requests).To(BeEmpty(), "there is nothing to delete, see removeBudget in children.go")
+			}
+			for _, request := range requests {
+				g.Expect(request.Preconditions).NotTo(BeNil(), "the name may have passed to another budget, see removeBudget in children.go")
+				g.Expect(request.Preconditions.UID).To(HaveValue(BeEquivalentTo("uid-of-budget")), "see removeBudget in children.go")
+			}
 		})
 	}
 }

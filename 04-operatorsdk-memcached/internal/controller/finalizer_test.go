@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -9,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -89,7 +93,7 @@ func TestFinalize(t *testing.T) {
 			if test.wantFinalizer {
 				g.Expect(memcached.Finalizers).To(ContainElement(cachev1alpha1.Finalizer), "a pod may be left, see finalize in finalizer.go")
 			} else {
-				g.Expect(memcached.Finalizers).NotTo(ContainElement(cachev1alpha1.Finalizer), "see removeFinalizer in finalizer.go")
+				g.Expect(memcached.Finalizers).NotTo(ContainElement(cachev1alpha1.Finalizer), "nothing of the Memcached's is left, see finalize and endPods in finalizer.go")
 			}
 			g.Expect(memcached.Finalizers).To(ContainElement(otherFinalizer), "it is not the operator's")
 			err := reconciler.Get(t.Context(), key, &appsv1.Deployment{})
@@ -109,6 +113,49 @@ func expectRecorded(g Gomega, reconciler *MemcachedReconciler, want []string) {
 		recorded = append(recorded, event)
 	}
 	g.Expect(recorded).To(Equal(want))
+}
+
+// The cache shows a Deployment late. Once the finalizer is removed, what was not seen is never cleaned up.
+func TestFinalizeReadsFromTheAPIServer(t *testing.T) {
+	g := NewWithT(t)
+	memcached := deletedMemcached(cachev1alpha1.Finalizer)
+	key := client.ObjectKeyFromObject(memcached)
+	stale := interceptor.Funcs{Get: func(ctx context.Context, stored client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		if _, isDeployment := object.(*appsv1.Deployment); isDeployment {
+			return apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "deployments"}, key.Name)
+		}
+		return stored.Get(ctx, key, object, options...)
+	}}
+	reconciler := testReconciler(t, stale, memcached, ownedDeployment())
+	g.Expect(reconciler.Get(t.Context(), key, memcached)).To(Succeed())
+	g.Expect(reconciler.finalize(t.Context(), memcached)).To(Succeed())
+	g.Expect(reconciler.Get(t.Context(), key, memcached)).To(Succeed())
+	g.Expect(memcached.Finalizers).To(ContainElement(cachev1alpha1.Finalizer), "read the Deployment from the API server, see endPods in finalizer.go")
+}
+
+func TestDeleteDeployment(t *testing.T) {
+	g := NewWithT(t)
+	var request client.DeleteOptions
+	requested := interceptor.Funcs{Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteOption) error {
+		request.ApplyOptions(options)
+		return nil
+	}}
+	deployment := ownedDeployment()
+	reconciler := testReconciler(t, requested, deployment)
+	recorder := &relatedRecorder{}
+	reconciler.Recorder = recorder
+	g.Expect(reconciler.deleteDeployment(t.Context(), storedMemcached(), deployment)).To(Succeed())
+	g.Expect(request.Preconditions).NotTo(BeNil(), "the name may have passed to another Deployment, see deleteDeployment in finalizer.go")
+	g.Expect(request.Preconditions.UID).To(HaveValue(Equal(deployment.UID)), "see deleteDeployment in finalizer.go")
+	g.Expect(request.PropagationPolicy).To(HaveValue(Equal(metav1.DeletePropagationForeground)), "see deleteDeployment in finalizer.go")
+	g.Expect(fmt.Sprintf("%T", recorder.related)).To(Equal("*v1.Deployment"), "the event's related object, see deleteDeployment in finalizer.go")
+}
+
+// relatedRecorder keeps the related object of the last Event.
+type relatedRecorder struct{ related runtime.Object }
+
+func (r *relatedRecorder) Eventf(_, related runtime.Object, _, _, _, _ string, _ ...any) {
+	r.related = related
 }
 
 func TestFinalizeWaitsForOtherFinalizers(t *testing.T) {

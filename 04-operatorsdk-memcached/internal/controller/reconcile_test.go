@@ -27,7 +27,7 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// testReconciler uses an in-memory client that holds the objects and answers as faults say.
+// testReconciler uses an in-memory client that holds the objects and answers as faults say. Its APIReader has no faults.
 func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *MemcachedReconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -37,8 +37,11 @@ func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Ob
 	if faults.Create == nil {
 		faults.Create = createWithUID
 	}
-	writer := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&cachev1alpha1.Memcached{}).WithObjects(objects...).WithInterceptorFuncs(faults).Build()
-	return &MemcachedReconciler{Client: writer, APIReader: writer, Scheme: scheme, Recorder: events.NewFakeRecorder(100), Image: DefaultImage, Now: func() time.Time { return noon }}
+	stored := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&cachev1alpha1.Memcached{}).WithObjects(objects...).Build()
+	return &MemcachedReconciler{
+		Client: interceptor.NewClient(stored, faults), APIReader: stored, Scheme: scheme,
+		Recorder: events.NewFakeRecorder(100), Image: DefaultImage, Now: func() time.Time { return noon },
+	}
 }
 
 // createWithUID gives the object a UID, which the in-memory client does not.
