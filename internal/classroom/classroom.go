@@ -1,8 +1,7 @@
 // Package classroom runs the cluster that the workshop is taught on.
 //
-// Three providers stand behind one interface: embedded (a real control plane
-// from bin/, with simulated nodes), kind (a kind cluster with
-// real pods) and current (whatever cluster the learner's kubeconfig names).
+// Three providers implement one interface: embedded (a real control plane from bin/, with simulated nodes), kind (a
+// kind cluster with real pods) and current (the cluster that the learner's kubeconfig names).
 package classroom
 
 import (
@@ -30,23 +29,23 @@ const DefaultName = "workshop"
 
 // Cluster is one classroom cluster, which may not exist yet.
 type Cluster interface {
-	// Up makes the cluster run: it creates, repairs or finds it as needed.
+	// Up gets the cluster running: it creates, repairs or reuses it.
 	Up(ctx context.Context) error
-	// Down removes the cluster and all it holds. A cluster that does not exist is no error.
+	// Down removes the cluster and everything in it. It returns nil if the cluster does not exist.
 	Down(ctx context.Context) error
-	// Reset takes the cluster back to the state it had when it was created.
+	// Reset restores the cluster to the state it had when it was created.
 	Reset(ctx context.Context) error
-	// Status reports what runs. A cluster that does not run is no error.
+	// Status reports what is running. It returns no error just because the cluster is not running.
 	Status(ctx context.Context) (Status, error)
 	// Kubeconfig is the path of the file that gives access to the cluster.
 	Kubeconfig() string
-	// Environment holds the variables, as NAME=value, of a shell that works with the cluster.
+	// Environment returns the variables, as NAME=value, for a shell that works with the cluster.
 	Environment() []string
 }
 
 // ImageLoader is a cluster whose nodes can be given images.
 type ImageLoader interface {
-	// Load copies images of the container engine to every node. Fails when one of them does not exist.
+	// Load copies images from the container engine to every node. It fails if one of them does not exist.
 	Load(ctx context.Context, images ...string) error
 }
 
@@ -57,23 +56,24 @@ type Options struct {
 	Repo repo.Repo
 	// Provider is Embedded, Kind or Current.
 	Provider string
-	// Name tells clusters of one checkout apart.
+	// Name distinguishes the clusters of one checkout.
 	Name string
 	// Port is the API server's port; 0 chooses a free one.
 	Port int
-	// Nodes is the number of nodes, 1 at least.
+	// Nodes is the number of nodes, at least 1.
 	Nodes int
-	// Aside leaves .workshop/kubeconfig as it is: a cluster for tests must not become the one that a learner works with.
+	// Aside leaves .workshop/kubeconfig unchanged: a test's cluster must not become the one that the learner works
+	// with.
 	Aside bool
-	// Out receives what is done, command by command.
+	// Out receives progress, including each command before it runs.
 	Out io.Writer
-	// Confirm is asked before a cluster that the workshop has not made is changed: Up fails
-	// with its error. Nil agrees.
+	// Confirm is called before a cluster that the workshop did not make is used. Up fails with its error. Nil means
+	// yes.
 	Confirm func(ctx context.Context, question string) error
 }
 
-// MakeCommand is how a message names a goal of make for the cluster that the options choose: without its CLUSTER and
-// NAME, the command that a learner copies would reset or remove another one.
+// MakeCommand returns the make command for a goal, for use in messages. It includes CLUSTER and NAME: without them, a
+// learner who copies the command would reset or remove another cluster.
 func (o Options) MakeCommand(goal string) string {
 	command := "make " + goal
 	if o.Provider != Embedded {
@@ -85,7 +85,7 @@ func (o Options) MakeCommand(goal string) string {
 	return command
 }
 
-// clusterName is what kind and file systems accept.
+// clusterName matches names that both kind and file systems accept.
 var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
 
 // New returns the cluster that the options choose.
@@ -110,8 +110,8 @@ func New(options Options) (Cluster, error) {
 	return nil, fmt.Errorf("there is no provider CLUSTER=%s: choose one of %s", options.Provider, strings.Join([]string{Embedded, Kind, Current}, ", "))
 }
 
-// environment is what a shell needs to work with a cluster: bin/ first on the PATH,
-// the cluster's kubeconfig, and kubectl's own files kept out of the home directory.
+// environment returns what a shell needs to work with a cluster: bin/ first on the PATH, the cluster's kubeconfig, and
+// kubectl's own files kept out of the home directory.
 func environment(r repo.Repo, kubeconfig string) []string {
 	return []string{
 		"PATH=" + r.Bin() + string(os.PathListSeparator) + os.Getenv("PATH"),
@@ -121,7 +121,7 @@ func environment(r repo.Repo, kubeconfig string) []string {
 	}
 }
 
-// Status is what runs of a cluster.
+// Status describes a cluster and its running components.
 type Status struct {
 	Name       string      `json:"name"`
 	Provider   string      `json:"provider"`
@@ -135,7 +135,7 @@ type Status struct {
 	Components []Component `json:"components,omitempty"`
 }
 
-// State says in one word how a cluster is.
+// State summarizes a cluster in one word.
 type State string
 
 // The states of a cluster.
@@ -149,7 +149,7 @@ const (
 // Component is a program of the control plane.
 type Component struct {
 	Name string `json:"name"`
-	// PID is 0 when the component does not run.
+	// PID is 0 when the component is not running.
 	PID int `json:"pid"`
 	// Memory is the resident set size in bytes.
 	Memory uint64 `json:"memory"`
@@ -159,7 +159,7 @@ type Component struct {
 	CPUSeconds float64 `json:"cpuSeconds"`
 }
 
-// Memory is the resident memory of all components together, in bytes.
+// Memory returns the resident memory of all components together, in bytes.
 func (s Status) Memory() uint64 {
 	var total uint64
 	for _, component := range s.Components {

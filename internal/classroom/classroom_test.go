@@ -17,11 +17,11 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// limit bounds one test; a cluster comes up in a few seconds, more under load.
+// limit bounds one test. A cluster starts in a few seconds, or longer under load.
 const limit = 4 * time.Minute
 
-// checkout makes a folder that has what a clone has after `make tools`: the tools in bin/.
-// Its name has a space, which no part of the classroom may stumble over.
+// checkout makes a folder like a clone after `make tools`, with the tools in bin/. The space in its name must not break
+// any part of the classroom.
 func checkout(t *testing.T) repo.Repo {
 	t.Helper()
 	real, err := repo.Find(".")
@@ -41,7 +41,7 @@ func checkout(t *testing.T) repo.Repo {
 	return repo.Repo{Root: root}
 }
 
-// newCluster is a cluster of that checkout, removed when the test ends.
+// newCluster returns a cluster of that checkout and removes it when the test ends.
 func newCluster(t *testing.T, r repo.Repo, name string, change ...func(*classroom.Options)) classroom.Cluster {
 	t.Helper()
 	options := classroom.Options{Repo: r, Provider: classroom.Embedded, Name: name, Nodes: 2, Out: io.Discard}
@@ -80,7 +80,7 @@ func pids(ctx context.Context, g Gomega, cluster classroom.Cluster) map[string]i
 	return found
 }
 
-// kubectl runs bin/kubectl against the cluster and returns its output, success or not.
+// kubectl runs bin/kubectl against the cluster and returns its output even if it fails.
 func kubectl(ctx context.Context, r repo.Repo, cluster classroom.Cluster, args ...string) string {
 	command := exec.CommandContext(ctx, filepath.Join(r.Bin(), "kubectl"), append([]string{"--kubeconfig", cluster.Kubeconfig()}, args...)...)
 	command.Env = append(os.Environ(), "KUBERC=off", "KUBECACHEDIR="+filepath.Join(r.State(), "kube-cache"))

@@ -17,14 +17,14 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// errInterrupted is what Ctrl-C ends with. A provider that can go on from there says how.
+// errInterrupted is the error after Ctrl-C. A provider that can resume says how.
 var errInterrupted = errors.New("interrupted")
 
-// childGrace is how long what a tool has started may go on after the tool was ended: long enough for docker to make a
-// container, which would otherwise appear after the last look for one.
+// childGrace is how long a tool's children may keep running after the tool was stopped: long enough for docker to
+// create a container, which would otherwise appear after the last check for one.
 const childGrace = 5 * time.Second
 
-// errTimeLimit marks a wait that took longer than it may.
+// errTimeLimit marks a wait that exceeded its limit.
 var errTimeLimit = errors.New("the time limit is over")
 
 // runner runs the tools in bin/ and shows each command before it runs.
@@ -32,7 +32,7 @@ type runner struct {
 	repo repo.Repo
 	env  []string
 	out  io.Writer
-	// log receives the tools' own messages; a failure names it. "" keeps none.
+	// log is the file that receives the tools' own messages; errors name it. "" discards the messages.
 	log string
 }
 
@@ -50,14 +50,14 @@ func (r runner) output(ctx context.Context, tool string, args ...string) (string
 		return "", fmt.Errorf("%s is missing: run `make tools`", filepath.Join("bin", tool))
 	}
 	var stdout, stderr bytes.Buffer
-	// The shell only sets the mode of new files, and then becomes the tool: no other user may read keys, logs and etcd's
-	// data. A umask set in this program would hold for all its goroutines.
+	// The shell only sets the umask and then becomes the tool: no other user may read keys, logs and etcd's data.
+	// Setting the umask in this program would affect all its goroutines.
 	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `umask 077; exec "$0" "$@"`, path}, args...)...)
 	command.Dir = r.repo.Root
 	command.Env = append(cleanEnvironment(), r.env...)
 	command.Stdout, command.Stderr = &stdout, &stderr
-	// A group of its own keeps the terminal's Ctrl-C away from the tool: it is ended
-	// by the context instead, at a point this program knows about.
+	// In a process group of its own, the tool does not receive the terminal's Ctrl-C. The context stops it instead, at
+	// a point that this program controls.
 	procgroup.Isolate(command)
 	command.WaitDelay = time.Second
 	err := command.Run()
@@ -78,7 +78,7 @@ func (r runner) output(ctx context.Context, tool string, args ...string) (string
 	return stdout.String(), nil
 }
 
-// relative shortens a path for the commands that a learner reads: they run in the repository's root.
+// relative shortens a path for the commands shown to a learner, which run in the repository's root.
 func (r runner) relative(path string) string {
 	if rel, err := filepath.Rel(r.repo.Root, path); err == nil {
 		return rel
@@ -105,13 +105,13 @@ func (r runner) appendLog(tool string, args []string, messages string) {
 	fmt.Fprintf(file, "%s $ %s %s\n%s", time.Now().Format(time.RFC3339), tool, quoteAll(args), messages)
 }
 
-// cleanEnvironment is the caller's environment without settings for kubectl, which would silently change what the
-// classroom is.
+// cleanEnvironment returns the caller's environment without settings for kubectl, which would silently change the
+// classroom.
 func cleanEnvironment() []string {
 	var clean []string
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		// A cluster that a command of a chapter has repaired must not end with the chapter.
+		// A cluster that was repaired by a chapter's command must outlive the chapter, so drop the chapter's mark.
 		if name == "KUBECONFIG" || name == leftover.Variable {
 			continue
 		}
@@ -120,7 +120,8 @@ func cleanEnvironment() []string {
 	return append(clean, "KUBERC=off")
 }
 
-// lastLine is the most telling line of a tool's messages: the last one that is not empty, or what kind calls its error.
+// lastLine returns the most informative line of a tool's messages: the line that kind marks as its error, or the last
+// one that is not empty.
 func lastLine(messages string, err error) string {
 	lines := strings.Split(strings.TrimSpace(messages), "\n")
 	for _, line := range lines {
@@ -146,7 +147,7 @@ func quoteAll(args []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// poll waits until done reports true.
+// poll waits until done returns true. It fails when limit has passed or ctx ends.
 func poll(ctx context.Context, limit time.Duration, done func(context.Context) bool) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

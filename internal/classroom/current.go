@@ -17,13 +17,12 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// current is the cluster that the learner's own kubeconfig names. The workshop
-// neither makes nor removes it.
+// current is the cluster that the learner's own kubeconfig names. The workshop neither creates nor deletes it.
 type current struct {
 	options Options
 	runner  runner
-	// frozen is the copy of the kubeconfig that everything works with once Up has looked at the cluster: a learner
-	// who switches the context meanwhile must not send the rest of a chapter to another cluster.
+	// frozen is the copy of the kubeconfig that everything uses once Up has checked the cluster: switching the context
+	// meanwhile must not send the rest of a chapter to another cluster.
 	frozen string
 }
 
@@ -35,7 +34,7 @@ func newCurrent(options Options) *current {
 	}
 }
 
-// Kubeconfig is $KUBECONFIG, or ~/.kube/config as for kubectl. After Up it is the copy.
+// Kubeconfig returns $KUBECONFIG, or ~/.kube/config, as kubectl does. After Up, it returns the copy.
 func (c *current) Kubeconfig() string {
 	if c.frozen != "" {
 		return c.frozen
@@ -54,7 +53,7 @@ func (c *current) learners() string {
 	return filepath.Join(home, ".kube", "config")
 }
 
-// Environment is what every shell needs.
+// Environment returns what every shell needs.
 func (c *current) Environment() []string { return environment(c.options.Repo, c.Kubeconfig()) }
 
 func (c *current) kubectl(ctx context.Context, args ...string) (string, error) {
@@ -63,7 +62,8 @@ func (c *current) kubectl(ctx context.Context, args ...string) (string, error) {
 	return runner.output(ctx, "kubectl", args...)
 }
 
-// Up copies the kubeconfig's current context, looks whether that cluster answers, and asks whether to go on with it.
+// Up copies the kubeconfig's current context, checks that its cluster answers, and asks for confirmation before it is
+// used.
 func (c *current) Up(ctx context.Context) error {
 	if err := private.MakeDir(c.options.Repo.State()); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (c *current) Up(ctx context.Context) error {
 	return c.options.Confirm(ctx, fmt.Sprintf("This changes your own cluster: context %s, server %s.", name, server))
 }
 
-// freeze copies the current context, with its certificates and keys, into a file that is named after its content.
+// freeze copies the current context, with its certificates and keys, into a file named after its content.
 func (c *current) freeze(ctx context.Context) (name, server string, err error) {
 	quiet := *c
 	quiet.runner.log = "" // the credentials must not get into the log
@@ -115,25 +115,25 @@ func (c *current) freeze(ctx context.Context) (name, server string, err error) {
 // copyPrefix begins the names of the copies of a learner's kubeconfig.
 const copyPrefix = "current-"
 
-// IsClassroom tells whether a kubeconfig is that of a cluster which the workshop has made: one in .workshop,
-// but no copy of a learner's.
+// IsClassroom reports whether a kubeconfig belongs to a cluster that the workshop made: a file in .workshop that is not
+// a copy of the learner's own.
 func IsClassroom(r repo.Repo, kubeconfig string) bool {
 	return isKept(r, kubeconfig) && !strings.HasPrefix(filepath.Base(kubeconfig), copyPrefix)
 }
 
-// IsCopy tells whether a kubeconfig is the copy of a learner's.
+// IsCopy reports whether a kubeconfig is a copy of the learner's own.
 func IsCopy(r repo.Repo, kubeconfig string) bool {
 	return isKept(r, kubeconfig) && strings.HasPrefix(filepath.Base(kubeconfig), copyPrefix)
 }
 
-// isKept tells whether the file is in .workshop.
+// isKept reports whether the file is in .workshop.
 func isKept(r repo.Repo, path string) bool {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	state, stateErr := filepath.EvalSymlinks(r.State())
 	return err == nil && stateErr == nil && dir == state
 }
 
-// checkKubeconfig accepts what kubectl accepts: a list of files of which some may be missing.
+// checkKubeconfig accepts what kubectl accepts: a list of files, some of which may be missing.
 func (c *current) checkKubeconfig() error {
 	for _, path := range filepath.SplitList(c.learners()) {
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
@@ -161,12 +161,12 @@ func (c *current) Down(context.Context) error {
 	return nil
 }
 
-// Reset refuses to touch what others may have put into the cluster.
+// Reset always fails: the cluster may hold other people's objects.
 func (c *current) Reset(context.Context) error {
 	return errors.New("CLUSTER=current is your own cluster and is never reset: remove what a chapter left with the commands of its last step")
 }
 
-// Status reports what the cluster's API server says.
+// Status reports what the cluster's API server answers.
 func (c *current) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: Current, Provider: Current, Kubeconfig: c.Kubeconfig(), State: StateRunning}
 	if err := private.MakeDir(c.options.Repo.State()); err != nil {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// engineLimit bounds the wait for a first answer of docker's engine.
+// engineLimit bounds the wait for the Docker engine's first answer.
 const engineLimit = 20 * time.Second
 
-// docker runs the docker command that is on the PATH and returns what it prints, without the last newline.
+// docker runs docker from the PATH and returns its output without the last newline.
 func docker(ctx context.Context, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, "docker", args...)
@@ -29,7 +29,7 @@ func docker(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSuffix(stdout.String(), "\n"), nil
 }
 
-// requireEngine makes sure that a container engine answers, and says what to do when none does.
+// requireEngine returns an error that says what to do unless a container engine answers.
 func requireEngine(ctx context.Context) error {
 	const otherwise = ", or leave CLUSTER out for the built-in cluster"
 	if _, err := exec.LookPath("docker"); err != nil {
@@ -58,7 +58,7 @@ type container struct {
 	running bool
 }
 
-// containers lists the nodes of a kind cluster, those that do not run as well.
+// containers lists the nodes of a kind cluster, including stopped ones.
 func containers(ctx context.Context, cluster string) ([]container, error) {
 	out, err := docker(ctx, "ps", "--all", "--no-trunc", "--filter=label=io.x-k8s.kind.cluster="+cluster,
 		`--format={{.ID}} {{.Label "io.x-k8s.kind.role"}} {{.State}}`)

@@ -14,7 +14,8 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// embedded is a control plane of programs from bin/, with simulated nodes, in .workshop/clusters/NAME.
+// embedded is a control plane run from the programs in bin/, with simulated nodes. Its files are in
+// .workshop/clusters/NAME.
 type embedded struct {
 	options Options
 	// dir is the control plane's folder.
@@ -35,7 +36,7 @@ func (e *embedded) Kubeconfig() string {
 	return filepath.Join(e.options.Repo.State(), e.options.Name+".kubeconfig")
 }
 
-// Environment also leads etcdctl to the cluster's etcd.
+// Environment also points etcdctl at the cluster's etcd.
 func (e *embedded) Environment() []string {
 	variables := environment(e.options.Repo, e.Kubeconfig())
 	etcd, err := e.plane.EtcdEnvironment()
@@ -45,7 +46,7 @@ func (e *embedded) Environment() []string {
 	return append(variables, etcd...)
 }
 
-// Up makes the cluster, or starts again what of it does not run.
+// Up creates the cluster, or restarts the components that are not running.
 func (e *embedded) Up(ctx context.Context) error {
 	status, err := e.plane.Status(ctx)
 	if err == nil && status.Complete && status.Running() {
@@ -54,7 +55,7 @@ func (e *embedded) Up(ctx context.Context) error {
 	return e.use(ctx, e.plane.Up(ctx))
 }
 
-// Reset takes the cluster back to the state it had when it was new.
+// Reset restores the cluster to the state it had when it was new.
 func (e *embedded) Reset(ctx context.Context) error {
 	err := e.plane.Reset(ctx)
 	if errors.Is(err, controlplane.ErrNotFound) {
@@ -63,7 +64,7 @@ func (e *embedded) Reset(ctx context.Context) error {
 	return e.use(ctx, err)
 }
 
-// use hands out the kubeconfig of the control plane, if it is up, and chooses it.
+// use writes the control plane's kubeconfig, if the control plane is up, and makes it the chosen one.
 func (e *embedded) use(ctx context.Context, err error) error {
 	if err != nil {
 		return e.explain(err)
@@ -80,7 +81,7 @@ func (e *embedded) use(ctx context.Context, err error) error {
 	return chooseKubeconfig(ctx, e.options, e.Kubeconfig())
 }
 
-// explain says what a learner can do.
+// explain adds to an error what a learner can do about it.
 func (e *embedded) explain(err error) error {
 	var damaged *controlplane.DamagedError
 	switch {
@@ -114,7 +115,7 @@ func (e *embedded) Down(ctx context.Context) error {
 	return nil
 }
 
-// Status reports the processes and what the API server says.
+// Status reports the processes and the API server's answers.
 func (e *embedded) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: e.options.Name, Provider: Embedded, Kubeconfig: e.Kubeconfig()}
 	up := "`" + e.options.MakeCommand("up") + "`"
@@ -157,7 +158,7 @@ func (e *embedded) Status(ctx context.Context) (Status, error) {
 	return status, nil
 }
 
-// measure looks at what the component's process takes.
+// measure returns the component with the memory and processor time of its process.
 func measure(ctx context.Context, found controlplane.Component) Component {
 	component := Component{Name: found.Name, PID: found.PID}
 	if found.PID == 0 {

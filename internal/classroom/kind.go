@@ -20,18 +20,18 @@ import (
 const NodeImageVariable = "KIND_NODE_IMAGE"
 
 const (
-	// kindLimit bounds the creation of a kind cluster, a first pull of its image included.
+	// kindLimit bounds the creation of a kind cluster, including the first pull of its image.
 	kindLimit = 15 * time.Minute
-	// kindStartLimit bounds the wait for the API server of nodes that are started again.
+	// kindStartLimit bounds the wait for the API server after the nodes are restarted.
 	kindStartLimit = 2 * time.Minute
 	// kindRemoveLimit bounds the removal of a kind cluster.
 	kindRemoveLimit = 2 * time.Minute
 )
 
-// errKindTaken marks a cluster that someone else made between the look and the creation.
+// errKindTaken marks a cluster that someone else created after this command checked that the name was free.
 var errKindTaken = errors.New("the name is taken")
 
-// kindConfig is what every kind cluster of the classroom begins with.
+// kindConfig begins the configuration of every kind cluster.
 //
 //go:embed kind.yaml
 var kindConfig string
@@ -40,8 +40,8 @@ var kindConfig string
 type kind struct {
 	options Options
 	runner  runner
-	// cluster is the name as kind knows it. kind's names are shared by the whole
-	// machine, so it carries a mark of the checkout.
+	// cluster is the name given to kind. The whole machine shares kind's names, so this one includes a mark of the
+	// checkout.
 	cluster string
 }
 
@@ -69,7 +69,7 @@ func (k *kind) Kubeconfig() string { return k.path(".kubeconfig") }
 // Environment is what every shell needs.
 func (k *kind) Environment() []string { return environment(k.options.Repo, k.Kubeconfig()) }
 
-// Up creates the cluster, or finds it and writes its kubeconfig anew.
+// Up creates the cluster, or reuses an existing one and rewrites its kubeconfig.
 func (k *kind) Up(ctx context.Context) error {
 	unlock, found, err := k.find(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (k *kind) Up(ctx context.Context) error {
 	return k.create(ctx)
 }
 
-// reuse starts nodes that do not run, as after a restart of the machine, and chooses the cluster.
+// reuse starts stopped nodes, for example after the machine was restarted, and makes the cluster the chosen one.
 func (k *kind) reuse(ctx context.Context, nodes []container) error {
 	var stopped []string
 	for _, node := range nodes {
@@ -125,7 +125,7 @@ func (k *kind) reuse(ctx context.Context, nodes []container) error {
 }
 
 func (k *kind) exportKubeconfig(ctx context.Context) error {
-	// A kind that was ended while it wrote the file has left its lock.
+	// If kind was stopped while writing the file, it left its lock behind.
 	if err := os.RemoveAll(k.Kubeconfig() + ".lock"); err != nil {
 		return private.Explain(err)
 	}
@@ -150,7 +150,7 @@ func (k *kind) create(ctx context.Context) error {
 		return errors.Join(k.foreign(), k.removeFiles(ctx))
 	}
 	if err != nil {
-		// What was begun is removed even if the context has ended.
+		// Remove the unfinished cluster even if the context has ended.
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), kindRemoveLimit)
 		defer cancel()
 		if errors.Is(err, errInterrupted) {
@@ -185,7 +185,7 @@ func (k *kind) createOnce(ctx context.Context, made record) error {
 	return made.write(k.path(".json"))
 }
 
-// config is the configuration that kind gets.
+// config returns the configuration passed to kind.
 func (k *kind) config() string {
 	config := kindConfig
 	if k.options.Port != 0 {
@@ -215,11 +215,12 @@ func (k *kind) Down(ctx context.Context) error {
 	return os.RemoveAll(k.runner.log)
 }
 
-// removedLooks is how often in a row no container may be found until a cluster counts as removed: about two seconds.
+// removedLooks is how many checks in a row must find no container before a cluster counts as removed: about two
+// seconds.
 const removedLooks = 20
 
-// remove leaves no container and no file of the cluster. A docker command that was ended may have asked the
-// engine for one more container, so it goes on looking for a while after it has found none.
+// remove deletes all containers and files of the cluster. A docker command that was stopped may have asked the engine
+// for one more container, so remove keeps checking for a while after it finds none.
 func (k *kind) remove(ctx context.Context) error {
 	removal := []string{"delete", "cluster", "--name", k.cluster, "--kubeconfig", k.runner.relative(k.Kubeconfig())}
 	if err := k.runner.kind(ctx, removal...); err != nil {
@@ -245,7 +246,7 @@ func (k *kind) remove(ctx context.Context) error {
 	return k.removeFiles(ctx)
 }
 
-// removeFiles leaves the lock only: removing it while another command waits for it would let both in.
+// removeFiles removes every file except the lock: removing that while another command waits for it would let both in.
 func (k *kind) removeFiles(ctx context.Context) error {
 	if err := unchoose(ctx, k.options.Repo.State(), k.Kubeconfig()); err != nil {
 		return err
@@ -258,7 +259,7 @@ func (k *kind) removeFiles(ctx context.Context) error {
 	return nil
 }
 
-// Reset makes the cluster anew, with as many nodes as it has: kind has no snapshots.
+// Reset recreates the cluster with the same number of nodes, because kind has no snapshots.
 func (k *kind) Reset(ctx context.Context) error {
 	if err := requireEngine(ctx); err != nil {
 		return err
@@ -274,7 +275,7 @@ func (k *kind) Reset(ctx context.Context) error {
 	return k.Up(ctx)
 }
 
-// Status reports what the cluster's API server says.
+// Status reports what the cluster's API server answers.
 func (k *kind) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: k.cluster, Provider: Kind, Kubeconfig: k.Kubeconfig(), State: StateRunning}
 	unlock, found, err := k.find(ctx)

@@ -19,8 +19,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// The stand-ins for docker and kind keep what they know in the files of $FAKE: the containers of the cluster, the
-// images of docker, and each kind command. A file named hang makes kind wait after it has done its work.
+// The fake docker and kind keep their state in files under $FAKE: the cluster's containers, docker's images, and each
+// kind command. A file named hang makes kind wait after it has done its work.
 const (
 	fakeDocker = `#!/bin/sh
 if [ -f "$FAKE/down" ]; then cat "$FAKE/down" >&2; exit 1; fi
@@ -45,7 +45,7 @@ if [ -f "$FAKE/hang" ] && [ "$1" != delete ]; then sleep 600 & echo $! > "$FAKE/
 	fakeKubectl = "#!/bin/sh\necho ok\n"
 )
 
-// kindBench is a checkout whose docker, kind and kubectl are stand-ins.
+// kindBench is a checkout with fakes of docker, kind and kubectl.
 type kindBench struct {
 	repo repo.Repo
 	fake string
@@ -71,7 +71,7 @@ func newKindBench(t *testing.T) *kindBench {
 	return bench
 }
 
-// cluster is the bench's cluster, as a new command finds it.
+// cluster returns the bench's cluster as a new command would find it.
 func (b *kindBench) cluster(t *testing.T, change ...func(*classroom.Options)) classroom.Cluster {
 	t.Helper()
 	options := classroom.Options{Repo: b.repo, Provider: classroom.Kind, Name: "demo", Nodes: 2, Out: &b.out}
@@ -88,13 +88,13 @@ func (b *kindBench) write(t *testing.T, name, content string) {
 	NewWithT(t).Expect(os.WriteFile(filepath.Join(b.fake, name), []byte(content), 0o644)).To(Succeed())
 }
 
-// read is what a stand-in has written, or "".
+// read returns what a fake has written, or "".
 func (b *kindBench) read(name string) string {
 	content, _ := os.ReadFile(filepath.Join(b.fake, name))
 	return string(content)
 }
 
-// left are the files of the cluster in .workshop, but for locks and the log.
+// left returns the cluster's files in .workshop, except locks and the log.
 func (b *kindBench) left(g Gomega) []string {
 	entries, err := os.ReadDir(b.repo.State())
 	g.Expect(err).NotTo(HaveOccurred())
@@ -107,7 +107,7 @@ func (b *kindBench) left(g Gomega) []string {
 	return names
 }
 
-// interrupted does something until kind hangs in the middle of it, and interrupts it then.
+// interrupted calls do, and interrupts it once kind hangs. It returns the error of do.
 func (b *kindBench) interrupted(t *testing.T, do func(context.Context) error) error {
 	t.Helper()
 	b.write(t, "hang", "")
@@ -128,7 +128,7 @@ func (b *kindBench) interrupted(t *testing.T, do func(context.Context) error) er
 	return ended
 }
 
-// runs tells whether the process is there and does something.
+// runs reports whether the process exists and is not a zombie.
 func runs(pid int) bool {
 	found, err := process.NewProcess(int32(pid))
 	if err != nil {

@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// kindState tells whether a kind cluster exists, and whose it is.
+// kindState says whether a kind cluster exists and which checkout made it.
 type kindState int
 
 const (
 	kindAbsent kindState = iota
-	// kindHalfMade is a cluster that was begun here and never completed: it holds nothing of anybody.
+	// kindHalfMade is a cluster whose creation began here and never completed, so it holds no one's work.
 	kindHalfMade
 	// kindOurs was made in this checkout.
 	kindOurs
-	// kindForeign has the name, but someone else made it.
+	// kindForeign has the same name, but was not made in this checkout.
 	kindForeign
 )
 
-// kindFound is what find finds.
+// kindFound is the result of find.
 type kindFound struct {
 	state kindState
 	nodes []container
@@ -47,7 +47,7 @@ func (k *kind) look(ctx context.Context) (kindFound, error) {
 	if err != nil {
 		return kindFound{}, err
 	}
-	// Without a record that can be read nobody knows whose the cluster is.
+	// Without a readable record, there is no way to know who made the cluster.
 	made, err := readRecord(k.path(".json"))
 	known := err == nil
 	switch {
@@ -61,7 +61,7 @@ func (k *kind) look(ctx context.Context) (kindFound, error) {
 	return kindFound{kindForeign, nodes}, nil
 }
 
-// controlPlane is the ID of the container with the control plane, or "".
+// controlPlane returns the ID of the control plane's container, or "".
 func controlPlane(nodes []container) string {
 	at := slices.IndexFunc(nodes, func(node container) bool { return node.role == "control-plane" })
 	if at < 0 {
@@ -70,7 +70,7 @@ func controlPlane(nodes []container) string {
 	return nodes[at].id
 }
 
-// foreign is the error for a cluster that someone else made.
+// foreign returns the error for a cluster that someone else made.
 func (k *kind) foreign() error {
 	return fmt.Errorf("there is a kind cluster %s that was not made here, so it is left alone: choose another name, such as NAME=mine; if it is yours, `bin/kind delete cluster --name %s` removes it",
 		k.cluster, k.cluster)

@@ -14,17 +14,17 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// choiceLimit bounds the wait for another command that changes .workshop/kubeconfig, which takes it milliseconds.
+// choiceLimit bounds the wait while another command changes .workshop/kubeconfig, which takes milliseconds.
 const choiceLimit = 10 * time.Second
 
-// lockChoice keeps commands for different clusters from changing .workshop/kubeconfig at once. kubectl itself uses the
-// name kubeconfig.lock.
+// lockChoice keeps commands for different clusters from changing .workshop/kubeconfig at once. Its lock can't be named
+// kubeconfig.lock: kubectl itself uses that name.
 func lockChoice(ctx context.Context, state string) (unlock func(), err error) {
 	return lock(ctx, filepath.Join(state, "choice.lock"), io.Discard, choiceLimit)
 }
 
-// chooseKubeconfig makes .workshop/kubeconfig lead to the cluster brought up
-// last: a fixed path for editors, for the stages' Makefiles and for shells.
+// chooseKubeconfig points .workshop/kubeconfig at the cluster brought up last, so that editors, shells and the stages'
+// Makefiles have a fixed path.
 func chooseKubeconfig(ctx context.Context, options Options, kubeconfig string) error {
 	if options.Aside {
 		return nil
@@ -37,7 +37,7 @@ func chooseKubeconfig(ctx context.Context, options Options, kubeconfig string) e
 	return point(filepath.Join(options.Repo.State(), "kubeconfig"), filepath.Base(kubeconfig))
 }
 
-// point makes or changes a symbolic link in one step.
+// point creates or changes a symbolic link atomically.
 func point(link, target string) error {
 	if current, err := os.Readlink(link); err == nil && current == target {
 		return nil
@@ -50,8 +50,8 @@ func point(link, target string) error {
 	return os.Rename(fresh, link)
 }
 
-// unchoose leads .workshop/kubeconfig away from a cluster that is removed: to the
-// newest of the others, or nowhere.
+// unchoose points .workshop/kubeconfig away from a removed cluster: at the newest remaining one, or else it removes the
+// link.
 func unchoose(ctx context.Context, state, kubeconfig string) error {
 	unlock, err := lockChoice(ctx, state)
 	if err != nil {
@@ -71,14 +71,14 @@ func unchoose(ctx context.Context, state, kubeconfig string) error {
 	return nil
 }
 
-// newestBut is the newest kubeconfig of a complete cluster except one, or "".
+// newestBut returns the newest kubeconfig of a complete cluster other than except, or "".
 func newestBut(state, except string) string {
 	all, _ := fs.Glob(os.DirFS(state), "*.kubeconfig") // the pattern is well-formed
 	newest, made := "", time.Time{}
 	for _, name := range all {
 		path := filepath.Join(state, name)
 		info, err := os.Stat(path)
-		// An embedded cluster has no record: its kubeconfig is written when it is complete.
+		// An embedded cluster has no record: its kubeconfig is written only once the cluster is complete.
 		kind, recordErr := readRecord(strings.TrimSuffix(path, ".kubeconfig") + ".json")
 		complete := errors.Is(recordErr, errNoRecord) || recordErr == nil && kind.Phase != phaseCreating
 		if err == nil && complete && path != except && !strings.HasPrefix(name, copyPrefix) && info.ModTime().After(made) {

@@ -15,10 +15,11 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// lockLimit bounds the wait for another command. It is longer than a command takes on a slow machine.
+// lockLimit bounds the wait for another command. Even on a slow machine, no command takes this long.
 const lockLimit = 10 * time.Minute
 
-// lock lets one command at a time change what the file stands for. It says what it waits for.
+// lock lets one command at a time change the cluster that the file belongs to. While it waits, it prints which command
+// it waits for.
 func lock(ctx context.Context, path string, out io.Writer, limit time.Duration) (unlock func(), err error) {
 	if err := private.MakeDir(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -43,13 +44,13 @@ func lock(ctx context.Context, path string, out io.Writer, limit time.Duration) 
 		_ = file.Close()
 		return nil, err
 	}
-	// The number is only for the message above, so an error is ignored: a full disk must not keep `make down` from freeing
-	// space.
+	// The process ID is used only in the message above, so ignore an error: a full disk must not keep `make down` from
+	// freeing space.
 	_ = os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())), 0o600)
 	return func() { _ = file.Close() }, nil
 }
 
-// holder names the command that has the lock by the number it wrote into the file.
+// holder names the command that holds the lock, by the process ID in the file.
 func holder(path string) string {
 	content, _ := os.ReadFile(path)
 	if pid, err := strconv.Atoi(string(content)); err == nil {

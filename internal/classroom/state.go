@@ -18,14 +18,14 @@ import (
 type phase string
 
 const (
-	// phaseCreating is written before anything is made. A cluster found in it holds
-	// nothing that anybody put there, so it can be made again.
+	// phaseCreating is written before anything is created. A cluster found in this phase holds no one's work, so it can
+	// be recreated.
 	phaseCreating phase = "creating"
-	// phaseReady is written when the cluster is complete. From then on it holds a learner's work.
+	// phaseReady is written when the cluster is complete. From then on it may hold a learner's work.
 	phaseReady phase = "ready"
 )
 
-// record is what .workshop/NAME.kind.json says about a cluster of kind.
+// record is the content of .workshop/NAME.kind.json.
 type record struct {
 	Phase phase `json:"phase"`
 	// Root is the checkout the cluster was made in.
@@ -34,7 +34,7 @@ type record struct {
 	Container string `json:"container,omitempty"`
 }
 
-// errNoRecord says that no cluster of that name was ever made here.
+// errNoRecord means that this checkout has no record of a cluster of that name.
 var errNoRecord = errors.New("no such cluster")
 
 func readRecord(path string) (record, error) {
@@ -63,7 +63,7 @@ func (r record) write(path string) error {
 	return private.WriteFile(path, append(content, '\n'))
 }
 
-// fullDisk finds in a program's messages that it had no room to write.
+// fullDisk returns an error if a program's messages say that the disk is full, or else nil.
 func fullDisk(messages string) error {
 	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT} {
 		if strings.Contains(messages, cause.Error()) {

@@ -13,7 +13,7 @@ import (
 // kubectlFunc runs kubectl against one cluster.
 type kubectlFunc func(ctx context.Context, args ...string) (string, error)
 
-// describeServer fills in what only the API server knows. Without an answer the state is broken.
+// describeServer fills in what only the API server knows. If it doesn't answer, the state is Broken.
 func describeServer(ctx context.Context, status *Status, kubectl kubectlFunc) {
 	var version struct{ GitVersion string }
 	if err := getJSON(ctx, kubectl, &version, "get", "--raw", "/version", "--request-timeout=5s"); err != nil {
@@ -57,7 +57,7 @@ func getJSON(ctx context.Context, kubectl kubectlFunc, into any, args ...string)
 	return json.Unmarshal([]byte(out), into)
 }
 
-// Print writes the status for people.
+// Print writes the status in human-readable form.
 func (s Status) Print(out io.Writer, now time.Time) {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	defer table.Flush()
