@@ -14,7 +14,7 @@ import (
 // breakVerb is the word in `make stage-N break NAME`.
 const breakVerb = "break"
 
-// breakCopy breaks a finished copy in the way that is named, or lists the ways.
+// breakCopy breaks a finished copy in the named way, or lists the ways.
 func (a *app) breakCopy(cmd *cobra.Command, stage repo.Stage, names []string) error {
 	exercises, err := exercise.Load(a.repo, stage)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// compileBench has a command that runs until it is stopped and then exits with status 7, and a sleep that leaves a note
-// instead of making anybody wait.
+// compileBench returns a command that runs until it is stopped and then exits with status 7, and a fake sleep that
+// leaves a note instead of waiting.
 func compileBench(t *testing.T) (command, stop, slept string) {
 	t.Helper()
 	g := NewWithT(t)

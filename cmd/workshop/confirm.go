@@ -51,7 +51,7 @@ func (a *app) ask(in io.Reader, out io.Writer) func(ctx context.Context, questio
 	return asker{in: in, out: out, yes: a.yes}.Confirm
 }
 
-// asker asks, on in and out, before a cluster that is not the workshop's is changed.
+// asker asks for confirmation, on in and out, before a cluster that the workshop did not make is changed.
 type asker struct {
 	in  io.Reader
 	out io.Writer
@@ -59,7 +59,7 @@ type asker struct {
 	yes bool
 }
 
-// Confirm fails unless the answer is yes. Ctrl-C ends the wait for it.
+// Confirm returns an error unless the answer is yes. Ctrl-C ends the wait.
 func (a asker) Confirm(ctx context.Context, question string) error {
 	if a.yes {
 		return nil

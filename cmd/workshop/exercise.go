@@ -22,7 +22,7 @@ import (
 // exerciseVerbs are the words after `make stage-N` that concern the learner's own copy of a stage.
 var exerciseVerbs = []string{"start", "check", "watch", "hint", "diff", "solve", "reset", breakVerb}
 
-// errNotDone means that a check found a step that is not done. The finding is already printed.
+// errNotDone means that a check found an unfinished step. What it found has already been printed.
 var errNotDone = errors.New("a step of the exercises is not done")
 
 // exercise runs one of the verbs.
@@ -261,7 +261,7 @@ func printDiff(ctx context.Context, out io.Writer, own *exercise.Copy, name stri
 	return true, nil
 }
 
-// stagesWithExercises are those that have any.
+// stagesWithExercises returns the stages that have exercises.
 func (a *app) stagesWithExercises() (found []*exercise.Stage, err error) {
 	stages, err := a.repo.Stages()
 	if err != nil {

@@ -22,7 +22,7 @@ func runMake(t *testing.T, args ...string) (string, int) {
 	}
 	command := exec.CommandContext(t.Context(), "make", args...)
 	command.Dir = r.Root
-	// A make that runs this test must not hand its own goals and flags down.
+	// If make runs this test, its goals and flags must not reach the make under test.
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); name != "MAKEFLAGS" && name != "MAKELEVEL" && name != "MFLAGS" {
 			command.Env = append(command.Env, entry)

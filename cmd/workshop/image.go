@@ -15,10 +15,10 @@ import (
 	"example.com/operator-workshop/internal/rollout"
 )
 
-// defaultRolloutLimit is longer than a first certificate of cert-manager or of stage 5's own takes.
+// defaultRolloutLimit leaves time for the first certificate, from cert-manager or from stage 5 itself.
 const defaultRolloutLimit = 5 * time.Minute
 
-// loadCommand is what stands behind `make kind-load`.
+// loadCommand is `make kind-load`.
 func (a *app) loadCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "load IMAGE...",

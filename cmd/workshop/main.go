@@ -1,5 +1,5 @@
-// Command workshop is what stands behind the Makefile: it builds the tools,
-// runs the classroom cluster and plays the chapters.
+// Command workshop does the work of the Makefile: it builds the tools, runs the classroom cluster and plays the
+// chapters.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// interruptedStatus is what shells report for a program ended by Ctrl-C.
+// interruptedStatus is the exit status that shells report for a program ended by Ctrl-C.
 const interruptedStatus = 130
 
 func main() {

@@ -25,7 +25,7 @@ type playOptions struct {
 	before string         // number of a step of the only chapter to stop before
 	own    *exercise.Copy // the learner's copy that takes the place of the stage; nil for none
 	solved string         // the section of the chapter that was solved last in the learner's copy
-	// lenient shows output that differs from what is written, and goes on.
+	// lenient shows output that differs from the chapter's, and continues.
 	lenient bool
 }
 
@@ -79,7 +79,8 @@ func (a *app) tourCommand() *cobra.Command {
 	return command
 }
 
-// play reads all chapters before it plays the first: a mistake in the text costs no cluster.
+// play parses all chapters before it plays the first, so that a mistake in the text is reported before a cluster
+// starts.
 func (a *app) play(cmd *cobra.Command, options playOptions, paths []string) error {
 	var chapters []*chapter.Chapter
 	for _, path := range paths {
@@ -142,7 +143,7 @@ func (a *app) playAll(cmd *cobra.Command, options playOptions, chapters []*chapt
 	return nil
 }
 
-// startAgain says how to get back to the state in which chapters start.
+// startAgain returns the advice on how to restore the state in which chapters start.
 func (a *app) startAgain() string {
 	if a.provider == classroom.Current {
 		return "the commands of the chapter's last step remove what is left in your cluster"

@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/internal/toolchain"
 )
 
-// app is what the commands share: the flags that choose a cluster.
+// app holds what the commands share: the flags that choose a cluster.
 type app struct {
 	repo     repo.Repo
 	provider string
@@ -25,7 +25,7 @@ type app struct {
 	port     int
 	nodes    int
 	aside    bool
-	// yes answers the question that comes before something is installed into a cluster of the learner's own.
+	// yes answers the question asked before anything is installed into the learner's own cluster.
 	yes bool
 	// confirm asks that question; commands that install nothing leave it nil.
 	confirm func(ctx context.Context, question string) error
@@ -85,13 +85,13 @@ func fromEnvironment(name, fallback string) string {
 	return fallback
 }
 
-// isTerminal tells whether a person reads the output.
+// isTerminal reports whether out is a terminal that can redraw lines: one with TERM=dumb can't.
 func isTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// ensureTools builds what is missing of a set in bin/.
+// ensureTools builds the tools of a set that are missing in bin/.
 func (a *app) ensureTools(ctx context.Context, out io.Writer, setName string) error {
 	builder, err := a.builder(out, toolchain.Host())
 	if err != nil {
@@ -130,7 +130,7 @@ func (a *app) cluster(out io.Writer) (classroom.Cluster, error) {
 	})
 }
 
-// makeCommand is how a message names a goal of make for the cluster that the flags choose.
+// makeCommand returns the make command for a goal on the cluster that the flags choose, for use in messages.
 func (a *app) makeCommand(goal string) string {
 	return classroom.Options{Provider: a.provider, Name: a.name}.MakeCommand(goal)
 }
@@ -175,7 +175,7 @@ func (a *app) chosen(cluster classroom.Cluster) []string {
 	chosen := append(cluster.Environment(), goSettings()...)
 	chosen = append(chosen, "WORKSHOP_CLUSTER="+a.provider, "WORKSHOP_NAME="+a.name)
 	if a.provider == classroom.Current && a.confirm != nil {
-		// A learner who has agreed to a chapter is not asked again by each command of it.
+		// Ask a learner once per chapter, not again for each of its commands.
 		chosen = append(chosen, "WORKSHOP_YES=1")
 	}
 	return chosen

@@ -74,7 +74,7 @@ func (a *app) stageCommand() *cobra.Command {
 // ownVariable makes the commands of a chapter use the learner's copy.
 const ownVariable = "WORKSHOP_OWN"
 
-// ownCopy returns the learner's copy of a stage, which must exist.
+// ownCopy returns the learner's copy of a stage. It fails if there is none.
 func (a *app) ownCopy(cmd *cobra.Command, stage repo.Stage) (*exercise.Copy, error) {
 	own, err := a.copyOf(cmd, stage)
 	if err != nil {
@@ -112,7 +112,7 @@ func (a *app) playOwn(cmd *cobra.Command, stage repo.Stage, options playOptions)
 	return a.play(cmd, options, []string{stage.Chapter})
 }
 
-// runVerbs hands the verbs to the stage's Makefile after looking whether it knows them.
+// runVerbs passes the verbs to the stage's Makefile, after checking that it has these targets.
 func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) error {
 	if stage.Dir == "" {
 		return fmt.Errorf("stage %d has a chapter only and no targets: `make stage-%d` plays it", stage.Number, stage.Number)
@@ -165,7 +165,7 @@ func untilCtrlC(verbs []string) (first, last []string) {
 	return verbs[:at], verbs[at:]
 }
 
-// errStopped says that Ctrl-C ended a make.
+// errStopped means that Ctrl-C ended make.
 var errStopped = errors.New("interrupted")
 
 // runMake runs targets of the stage's Makefile at the terminal.
@@ -187,7 +187,7 @@ func (a *app) runMake(cmd *cobra.Command, stage repo.Stage, environment, targets
 	switch {
 	case cmd.Context().Err() != nil:
 		return errStopped
-	// make may hear of Ctrl-C before this program does.
+	// make may receive Ctrl-C before this program does.
 	case errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGINT:
 		return errStopped
 	case exit != nil:
@@ -201,7 +201,7 @@ func (a *app) runMake(cmd *cobra.Command, stage repo.Stage, environment, targets
 // jobs matches make's options for parallel jobs, and those for its jobserver, whose descriptors are not passed on.
 var jobs = regexp.MustCompile(`(^| )(-j[0-9]*|--jobserver-(auth|fds)=[^ ]*)`)
 
-// withoutJobs is an environment for a make that runs one thing after the other.
+// withoutJobs returns the environment without the options that let make run jobs in parallel.
 func withoutJobs(environment []string) []string {
 	kept := slices.Clone(environment)
 	for i, entry := range kept {

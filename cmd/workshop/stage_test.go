@@ -66,7 +66,7 @@ echo "$target" >>"$MADE"
 	cases := map[string]struct {
 		verbs   []string
 		hanging string // until this program ends it after Ctrl-C
-		killed  string // by the terminal, before this program hears of Ctrl-C
+		killed  string // by the terminal, before this program receives Ctrl-C
 		want    string
 		made    string
 	}{

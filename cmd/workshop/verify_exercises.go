@@ -14,7 +14,8 @@ import (
 	"example.com/operator-workshop/internal/exercise"
 )
 
-// verifiedAtOnce is how many stages are verified at the same time. A check that needs a cluster waits a lot.
+// verifiedAtOnce is how many stages are verified at the same time. Checks that need a cluster spend most of their time
+// waiting.
 const verifiedAtOnce = 3
 
 // verifyExercisesCommand is `make verify-exercises`.
@@ -31,7 +32,7 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 			if len(args) > 0 {
 				stages = slices.DeleteFunc(stages, func(stage *exercise.Stage) bool { return !slices.Contains(args, fmt.Sprint(stage.Number)) })
 			}
-			// The stage with the most steps takes the longest, so it comes first.
+			// Start with the stage that has the most steps, since it takes the longest.
 			slices.SortStableFunc(stages, func(a, b *exercise.Stage) int { return len(b.Steps) - len(a.Steps) })
 			if err := exercise.RemoveVerified(a.repo.Root); err != nil {
 				return err
@@ -65,7 +66,7 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 	return command
 }
 
-// playBySection shows that what a chapter says up to a section is true for the program that a learner has written by then.
+// playBySection checks that each chapter, up to a section, is true of the program that a learner has written by then.
 func (a *app) playBySection(cmd *cobra.Command, stages []*exercise.Stage) error {
 	for _, stage := range stages {
 		own := stage.Copy(func(dir string, targets ...string) error { return a.makeInCopy(cmd, cmd.OutOrStdout(), dir, targets) })

@@ -21,7 +21,7 @@ type watcher struct {
 	own  *exercise.Copy
 	out  io.Writer
 	step string
-	// clears tells that the screen is cleared before a check.
+	// clears makes watch clear the screen before each check.
 	clears bool
 }
 
@@ -54,7 +54,7 @@ func (a *app) watch(cmd *cobra.Command, own *exercise.Copy, step string) (err er
 	return w.run(ctx, changes, keys)
 }
 
-// run checks until ctx ends or a key says so.
+// run repeats the check until ctx ends or a key quits.
 func (w *watcher) run(ctx context.Context, changes <-chan struct{}, keys <-chan byte) error {
 	for {
 		if w.clears {
@@ -135,7 +135,7 @@ func (w *watcher) check(ctx context.Context) error {
 	return w.app.check(ctx, w.out, w.own, w.step)
 }
 
-// press does what a key says.
+// press performs the key's action.
 func (w *watcher) press(ctx context.Context, key byte) error {
 	verb, found := map[byte]string{'h': "hint", 'd': "diff", 's': "solve"}[key]
 	if !found {

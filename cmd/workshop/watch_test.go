@@ -19,7 +19,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// screen keeps what is printed.
+// screen records what is printed.
 type screen struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -31,7 +31,7 @@ func (s *screen) Write(text []byte) (int, error) {
 	return s.text.Write(text)
 }
 
-// all is what was printed so far.
+// all returns everything printed so far.
 func (s *screen) all() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
