@@ -43,14 +43,14 @@ func Match(want, got []string) (wantIndex, gotIndex int, ok bool) {
 // matchLine compares one line; [..] matches any text, also none.
 func matchLine(want, got string) bool {
 	if !strings.HasSuffix(want, anyText) {
-		// White space at the end can't be seen, so it can't be asked for; before a final [..] it can.
+		// Readers can't see trailing white space, so ignore it, except where a final [..] may match it.
 		got = strings.TrimRight(got, " \t")
 	}
 	if want == got {
 		return true
 	}
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), regexp.QuoteMeta(anyText), ".*")
-	// An error says that the line is no UTF-8.
+	// MatchString fails if the line is not valid UTF-8.
 	matches, err := regexp.MatchString("^(?s:"+pattern+")$", got)
 	return err == nil && matches
 }

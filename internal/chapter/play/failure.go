@@ -14,7 +14,7 @@ const (
 	unmarked     = -1
 )
 
-// failure makes the error for a command: where it is, what is wrong, the command, and what there is to look at.
+// failure returns the error for a command: its position, the headline, the command, and the sections.
 func (p *playing) failure(command *chapter.Command, headline string, sections ...string) error {
 	text := strings.Join(append([]string{headline, indent("$ " + command.Text)}, sections...), "\n")
 	return fmt.Errorf("%s:%d: %s", p.chapter.Path, command.Line, text)

@@ -202,7 +202,7 @@ func (p *playing) run(ctx context.Context, block *chapter.Block, command *chapte
 	default:
 		return nil
 	}
-	// What a command needs may have died under it: then that is what to look at.
+	// A background process that the command needs may have ended: report that too.
 	return errors.Join(err, p.checkBackgrounds())
 }
 

@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// It needs /proc, so it stands in a file that only Linux compiles.
+// It needs /proc, so this file is compiled only on Linux.
 func TestAGroupOfDeadProcessesDoesNotLive(t *testing.T) {
 	g := NewWithT(t)
 	cmd := exec.Command("sleep", "1000")

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// typingLimit bounds how long one command is typed, so that a long heredoc does not bore.
+	// typingLimit bounds how long typing one command takes, so that a long heredoc does not delay the reader.
 	typingLimit = 600 * time.Millisecond
 	bold        = "\x1b[1m"
 	normal      = "\x1b[0m"
@@ -113,5 +113,5 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// seconds writes a duration as people read it.
+// seconds formats a duration in seconds, such as "1.5 s".
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// session is the shell that the commands of a chapter seem to be typed into. In truth each command is a shell of its
-// own, so that it can be killed whole; what the next one must find is handed on through files in a private directory.
+// session is the shell that the commands of a chapter seem to be typed into. In fact each command runs in its own
+// shell, so that it can be killed with its children. Files in a private directory pass the shell's state on to the next
+// command.
 type session struct {
 	shell    string // path of a POSIX shell
 	dir      string // private directory
@@ -26,7 +27,7 @@ type session struct {
 	leftover []*process // commands that ended, but left children behind
 }
 
-// outputLimit bounds what is kept of a command's output.
+// outputLimit bounds how many bytes of a command's output are kept.
 const outputLimit = 1 << 20
 
 // refusedVariables can't be set in bash; one that comes with the environment would break the restoring of all.

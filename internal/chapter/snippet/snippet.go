@@ -20,8 +20,8 @@ import (
 // diffLines bounds how many lines of a stale snippet Check shows for each side.
 const diffLines = 8
 
-// Fill rewrites the fences with file= of the Markdown file at path from the sources under root. It tells whether the
-// file was changed; with an error, it was not.
+// Fill rewrites the fences with file= of the Markdown file at path from the sources under root. It reports whether it
+// changed the file. On an error, the file is unchanged.
 func Fill(root, path string) (changed bool, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -63,7 +63,7 @@ func Fill(root, path string) (changed bool, err error) {
 	return true, nil
 }
 
-// Check fails when Fill would change the Markdown file at path, and tells for each fence how it differs.
+// Check fails if Fill would change the Markdown file at path. The error shows how each stale fence differs.
 func Check(root, path string) error {
 	parsed, err := chapter.Load(path)
 	if err != nil {
