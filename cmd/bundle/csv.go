@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// versionPattern is semantic versioning without what may follow a +: that can't stand in a name.
+// versionPattern is semantic versioning without what may follow a +: a name can't contain one.
 var versionPattern = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*)?$`)
 
 func isVersion(text string) bool { return versionPattern.MatchString(text) }

@@ -15,8 +15,8 @@ import (
 type options struct {
 	// version is the release, such as 0.1.0.
 	version string
-	// channels are those in which the release is offered, and defaultChannel
-	// the one for who names none; may be empty.
+	// channels are those in which the release is offered, and defaultChannel the one for users who name none; may be
+	// empty.
 	channels       []string
 	defaultChannel string
 }

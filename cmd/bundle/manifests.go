@@ -114,7 +114,7 @@ func (m *manifests) add(object *unstructured.Unstructured) (bool, error) {
 	case schema.GroupKind{Kind: "ServiceAccount"}:
 		m.accounts = append(m.accounts, object)
 	case schema.GroupKind{Kind: "Namespace"}:
-		// Who installs the operator chooses its namespace.
+		// The user who installs the operator chooses its namespace.
 	default:
 		if !slices.Contains(installable, kind) {
 			return false, nil

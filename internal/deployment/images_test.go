@@ -59,7 +59,7 @@ func TestDockerfileIsPinnedAndNotRoot(t *testing.T) {
 	g.Expect(text).To(ContainSubstring("\nUSER 65532:65532\n"), "by number, for Kubernetes can't see whether a name is root's")
 }
 
-// What is built on the learner's machine is to be the program that the Dockerfile makes, byte for byte.
+// A build on the learner's machine must produce the same program as the Dockerfile, byte for byte.
 func TestImageFlagsAreThoseOfTheDockerfile(t *testing.T) {
 	dockerfile, offline := read(t, stages[0].dir, "Dockerfile"), read(t, "tools", "image.mk")
 	for _, flag := range []string{"GOWORK=off", "CGO_ENABLED=0", "go build -trimpath -buildvcs=false", `-ldflags "-s -w `, "-X main.version=", "-X main.revision="} {

@@ -1,5 +1,5 @@
-// Package doctor looks whether a machine has what the workshop needs, and names
-// the command that mends what is missing.
+// Package doctor checks whether a machine has what the workshop needs, and names the command that fixes what is
+// missing.
 package doctor
 
 import (

@@ -38,8 +38,8 @@ type Test struct {
 	Out io.Writer
 }
 
-// Run returns the error of the step that failed, with those of what was done in the end. After Ctrl-C,
-// when ctx is over, the end comes all the same.
+// Run returns the error of the step that failed, with those of what was done in the end. After Ctrl-C, when ctx has
+// ended, it still collects logs and removes the cluster.
 func (t Test) Run(ctx context.Context) error {
 	began := time.Now()
 	if err := t.all(ctx, t.Begin); err != nil {
@@ -71,7 +71,7 @@ func (t Test) all(ctx context.Context, steps []Step) error {
 	return nil
 }
 
-// atTheEnd has time of its own, for the context may be over.
+// atTheEnd calls do with a fresh time limit, because ctx may have ended.
 func atTheEnd(ctx context.Context, limit time.Duration, do func(ctx context.Context) error) error {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()

@@ -55,7 +55,7 @@ func startOperator(program, kubeconfig, log string, args []string) (*operator, e
 	started.command.Env = operatorEnvironment(os.Environ())
 	started.command.Dir = filepath.Dir(log)
 	started.command.Stdout, started.command.Stderr = output, output
-	// In a group of its own it does not get the terminal's Ctrl-C, but is ended in order.
+	// In a process group of its own, it does not receive the terminal's Ctrl-C; stop ends it instead.
 	procgroup.Isolate(started.command)
 	if err := started.command.Start(); err != nil {
 		return nil, fmt.Errorf("start the controller: %w", err)

@@ -1,5 +1,5 @@
-// Package rollout waits until a Deployment has replaced its pods, and gives up at once when one of the new pods
-// can't start: a missing image is told in seconds, not after the time limit.
+// Package rollout waits until a Deployment has replaced its pods, and gives up at once when one of the new pods can't
+// start: it reports a missing image in seconds, not after the time limit.
 //
 // It asks kubectl and not a client of its own: client-go would make the first build of the workshop's command five
 // times as long.
@@ -105,7 +105,7 @@ func (w *Waiter) look(ctx context.Context) (sight, error) {
 	return sight{}, fmt.Errorf("namespace %s has no deployment %s: `make deploy` makes it", w.Namespace, w.Name)
 }
 
-// lastWords is the last line that a crashed container has logged.
+// lastWords returns the last line that a crashed container logged.
 func (w *Waiter) lastWords(ctx context.Context, crashed container) string {
 	if crashed.pod == "" {
 		return ""

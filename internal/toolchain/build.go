@@ -98,7 +98,7 @@ func missing(set Set, store string) []Component {
 	return todo
 }
 
-// lock keeps two builds of one set apart. It says so when it has to wait.
+// lock keeps two builds of one set from running at once. It prints a line when it has to wait.
 func (b Builder) lock(ctx context.Context, path string) (unlock func(), err error) {
 	lock := flock.New(path)
 	locked, err := lock.TryLock()

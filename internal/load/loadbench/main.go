@@ -1,6 +1,5 @@
-// Command loadbench measures the controller of one stage under load. It is a
-// program apart from bin/workshop, which starts it: what it is linked with would
-// make everybody's first command wait for a minute of compiling.
+// Command loadbench measures the controller of one stage under load. It is a program apart from bin/workshop, which
+// starts it: compiling its dependencies would delay every learner's first command by a minute.
 package main
 
 import (
