@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// logsLimit bounds the collection of logs, also after Ctrl-C.
+	// logsLimit bounds the collection of logs, which Ctrl-C does not cut short.
 	logsLimit = 3 * time.Minute
 	// downLimit bounds the removal of the cluster, also after Ctrl-C.
 	downLimit = 3 * time.Minute
@@ -39,7 +39,7 @@ type Test struct {
 }
 
 // Run returns the error of the step that failed, with those of what was done in the end. After Ctrl-C, when ctx has
-// ended, it still collects logs and removes the cluster.
+// ended, it collects no logs but still calls Down.
 func (t Test) Run(ctx context.Context) error {
 	began := time.Now()
 	if err := t.all(ctx, t.Begin); err != nil {

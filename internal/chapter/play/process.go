@@ -81,7 +81,7 @@ func (p *process) ended() bool {
 	}
 }
 
-// groupLives tells whether any process of the group still runs.
+// groupLives reports whether any process of the group is still running.
 func (p *process) groupLives() bool { return procgroup.Lives(p.cmd.Process.Pid) }
 
 // stop ends the whole group: it asks as Ctrl-C does, then asks again, then kills.
