@@ -315,6 +315,38 @@ func TestAFindingNamesAFewTests(t *testing.T) {
 	}
 }
 
+func TestAFailureBeforeTheSpecsHasAName(t *testing.T) {
+	report := filepath.Join(t.TempDir(), "specs.json")
+	content := `[{"SpecReports": [
+		{"LeafNodeType": "BeforeSuite", "State": "failed", "Failure": {"Message": "no control plane"}},
+		{"ContainerHierarchyTexts": ["a ticket"], "LeafNodeType": "It", "LeafNodeText": "is stored", "State": "failed"}
+	]}]`
+	if err := os.WriteFile(report, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var found outcome
+	found.readSpecs(report)
+	want := []testFailure{{name: "BeforeSuite", message: "no control plane"}, {name: "a ticket is stored"}}
+	if !slices.Equal(found.failures, want) {
+		t.Errorf("expected %v\nfound %v", want, found.failures)
+	}
+}
+
+func TestLinksOfACopyLeadToTheCheckout(t *testing.T) {
+	stage := newToy(t)
+	readme := "[chapter](../docs/1-toy.md), [file](toy.go)\n"
+	if err := os.WriteFile(filepath.Join(stage.Dir, "README.md"), []byte(readme), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	own := stage.Copy(noMake)
+	if err := own.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if want := "[chapter](../../docs/1-toy.md), [file](toy.go)\n"; own.read(t, "README.md") != want {
+		t.Errorf("expected %s\nfound %s", want, own.read(t, "README.md"))
+	}
+}
+
 func TestAMessageIsShort(t *testing.T) {
 	long := "begin" + strings.Repeat("ä", 5000) + "end"
 	found := shorten(long + strings.Repeat("\nline", 60))

@@ -79,10 +79,12 @@ func (s *Stage) derive(done int) (tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the form of stage %d after %d steps: %w", s.Number, done, err)
 	}
-	if module, found := files["go.mod"]; found {
-		// A copy lies one folder deeper than the stage.
-		module.content = []byte(strings.ReplaceAll(string(module.content), "=> ../", "=> ../../"))
-		files["go.mod"] = module
+	// A copy lies one folder deeper than the stage.
+	for name, up := range map[string]string{"go.mod": "=> ../", "README.md": "](../"} {
+		if deeper, found := files[name]; found {
+			deeper.content = []byte(strings.ReplaceAll(string(deeper.content), up, up+"../"))
+			files[name] = deeper
+		}
 	}
 	return files, nil
 }

@@ -212,6 +212,7 @@ func trimmed(output string) string {
 type specReport struct {
 	SpecReports []struct {
 		ContainerHierarchyTexts []string
+		LeafNodeType            string
 		LeafNodeText            string
 		State                   string
 		Failure                 struct{ Message string }
@@ -229,6 +230,8 @@ func (o *outcome) readSpecs(path string) {
 	for _, suite := range suites {
 		for _, spec := range suite.SpecReports {
 			name := strings.TrimSpace(strings.Join(append(spec.ContainerHierarchyTexts, spec.LeafNodeText), " "))
+			// BeforeSuite and AfterSuite have no text.
+			name = cmp.Or(name, spec.LeafNodeType)
 			switch spec.State {
 			case "passed":
 				if spec.LeafNodeText != "" {
