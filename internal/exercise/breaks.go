@@ -91,7 +91,7 @@ func (c *Copy) Break(ctx context.Context, name string) (kept string, err error) 
 		return "", err
 	}
 	if next < len(c.Steps) {
-		return "", fmt.Errorf("%s is not finished, so there is not much to break: `make stage-%d check` goes on with it", c.name(), c.Number)
+		return "", fmt.Errorf("a break needs a finished %s, and not all of its steps are checked: run `make stage-%d check` until it says that all are done", c.name(), c.Number)
 	}
 	if current, _, err := c.Broken(); err != nil || current != nil {
 		return "", errors.Join(err, fmt.Errorf("%s is broken already: find it with `make stage-%d check`, or take it out with `make stage-%d solve`", c.name(), c.Number, c.Number))

@@ -107,7 +107,7 @@ func TestBreakRefuses(t *testing.T) {
 	if _, _, err := own.Undo("1.2b"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := own.Break(t.Context(), "sum"); err == nil || !strings.Contains(err.Error(), "is not finished") {
+	if _, err := own.Break(t.Context(), "sum"); err == nil || !strings.Contains(err.Error(), "run `make stage-1 check`") {
 		t.Errorf("an unfinished copy was broken: %v", err)
 	}
 }

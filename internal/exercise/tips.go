@@ -55,6 +55,10 @@ var tips = []struct {
 		"A namespaced object needs its namespace: give it that of the resource that owns it.",
 	},
 	{
+		regexp.MustCompile(`spec\.selectableFields: .*may only be set when validations\.schema is included`),
+		"All versions list the same selectable fields, although their schemas differ: was a field renamed in the schema only?",
+	},
+	{
 		regexp.MustCompile(`the object has been modified`),
 		"What was written is older than what is stored. Read it again in the next round: return the error, and the key is queued again.",
 	},

@@ -22,6 +22,7 @@ func TestTips(t *testing.T) {
 		`an empty namespace may not be set during creation`:                                                                            "namespaced",
 		`Operation cannot be fulfilled on foos.example.com "a": the object has been modified; please apply your changes to the latest`: "queued again",
 		`Deployment.apps "a" is invalid: spec.template.metadata.labels: Invalid value: selector does not match template labels`:        "match the labels",
+		`spec.selectableFields: Invalid value: "": may only be set when validations.schema is included`:                                "selectable",
 		`expected 2, found 0`: "",
 		"the server could not find the requested resource (get pods)\nto match error\n    list pods": "",
 	} {
