@@ -49,7 +49,7 @@ var _ = Describe("reading tickets", func() {
 		//workshop:step 1.11
 		set(ticket, int64(1), "status", "confirmedSeats")
 		//workshop:step 1.11
-		Expect(cluster.Client.Status().Update(ctx, ticket)).To(Succeed())
+		Expect(cluster.Client.Status().Update(ctx, ticket)).To(Succeed(), "the version must have the subresource status")
 
 		table := getTable(ctx, ticket.GetNamespace())
 		Expect(columns(table, 0)).To(And(
@@ -64,7 +64,7 @@ var _ = Describe("reading tickets", func() {
 		))
 		//workshop:until 1.11 Expect(columns(table, 1)).To(HaveKey("Confirmed"), "shown by -o wide only")
 		//workshop:step 1.11
-		Expect(columns(table, 1)).To(Equal(map[string]any{"Confirmed": 1.0}), "shown by -o wide only")
+		Expect(columns(table, 1)).To(Equal(map[string]any{"Confirmed": 1.0}), "status.confirmedSeats, shown by -o wide only")
 	}, SpecTimeout(specTimeout))
 
 	It("works by short name and category", func(ctx SpecContext) {
@@ -101,8 +101,10 @@ var _ = Describe("reading tickets", func() {
 	)
 
 	It("refuses to filter by any other field", func(ctx SpecContext) {
-		_, err := cluster.Kubectl(ctx, "get", "ft", "--field-selector", "spec.number=2")
-		Expect(err).To(MatchError(ContainSubstring("field label not supported: spec.number")))
+		for field, value := range map[string]string{"spec.number": "2", "spec.booked": "true"} {
+			_, err := cluster.Kubectl(ctx, "get", "flighttickets.v1.flights.com", "--field-selector", field+"="+value)
+			Expect(err).To(MatchError(ContainSubstring("field label not supported: "+field)), "%s must not be selectable", field)
+		}
 	}, SpecTimeout(specTimeout))
 
 	It("explains every field by its description", func(ctx SpecContext) {

@@ -231,10 +231,19 @@ func forEachRule(schema *apiextensionsv1.JSONSchemaProps, path string, try func(
 	}
 }
 
+// The API server doesn't validate this format: it tells clients, such as generators of code, what fits.
+func TestNumberHasAFormat(t *testing.T) {
+	mustRead(t)
+	for _, version := range mustDecode(t).Spec.Versions {
+		number := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["number"]
+		NewWithT(t).Expect(number.Format).To(Equal("int32"), "the format of spec.number in %s", version.Name)
+	}
+}
+
 func TestEveryFieldIsDescribed(t *testing.T) {
 	mustRead(t)
 	for _, version := range mustDecode(t).Spec.Versions {
-		expectDescribed(t, *version.Schema.OpenAPIV3Schema, version.Name)
+		expectDescribed(t, *version.Schema.OpenAPIV3Schema, "the openAPIV3Schema of "+version.Name)
 	}
 }
 
