@@ -16,15 +16,21 @@ import (
 )
 
 // brokenLister is a cache that can't be read.
-type brokenLister struct{ listers.FooLister }
-
-func (brokenLister) Foos(string) listers.FooNamespaceLister { return brokenNamespaceLister{} }
-
-type brokenNamespaceLister struct{ listers.FooNamespaceLister }
-
-func (brokenNamespaceLister) Get(string) (*examplev1alpha1.Foo, error) {
-	return nil, errors.New("the cache is broken")
+type brokenLister struct {
+	listers.FooLister
+	err error
 }
+
+func (l brokenLister) Foos(string) listers.FooNamespaceLister {
+	return brokenNamespaceLister{err: l.err}
+}
+
+type brokenNamespaceLister struct {
+	listers.FooNamespaceLister
+	err error
+}
+
+func (l brokenNamespaceLister) Get(string) (*examplev1alpha1.Foo, error) { return nil, l.err }
 
 func TestProcessNext(t *testing.T) {
 	g := NewWithT(t)
@@ -33,11 +39,19 @@ func TestProcessNext(t *testing.T) {
 	key := cache.NewObjectName("shop", "gone")
 
 	failures, successes := syncs(g, resultError), syncs(g, resultSuccess)
-	c.foos = brokenLister{}
+	c.foos = brokenLister{err: errors.New("the cache is broken")}
 	c.queue.Add(key)
 	g.Expect(c.processNext(t.Context())).To(BeTrue(), "a worker goes on after a failure")
 	g.Expect(c.queue.NumRequeues(key)).To(Equal(1), "a key whose sync has failed is queued again, after a while that grows")
 	g.Expect(syncs(g, resultError)).To(Equal(failures+1), "observeSync measures each sync, with its result")
+
+	retries := syncs(g, resultRetry)
+	failures = syncs(g, resultError)
+	c.foos = brokenLister{err: errStaleCache}
+	g.Expect(c.processNext(t.Context())).To(BeTrue(), "a worker goes on after a failure")
+	g.Expect(c.queue.NumRequeues(key)).To(Equal(2), "an expected error is retried like any other")
+	g.Expect([]uint64{syncs(g, resultRetry), syncs(g, resultError)}).To(Equal([]uint64{retries + 1, failures}),
+		"an error that isExpected recognises counts as resultRetry; sync wraps errors with %%w")
 
 	c.foos = working
 	g.Expect(c.processNext(t.Context())).To(BeTrue(), "the key comes back, and a Foo that is gone is no failure")
@@ -45,6 +59,12 @@ func TestProcessNext(t *testing.T) {
 	g.Expect(syncs(g, resultSuccess)).To(Equal(successes+1), "observeSync measures each sync, with its result")
 	c.queue.Add(key)
 	g.Expect(c.queue.Len()).To(Equal(1), "a worker tells the queue when it is done with a key: until then nobody else gets it")
+
+	ended, end := context.WithCancel(t.Context())
+	end()
+	c.processNext(ended)
+	c.queue.Add(key)
+	g.Expect(c.queue.Len()).To(Equal(1), "a worker whose context has ended is done with its key, too")
 
 	c.queue.ShutDown()
 	g.Expect(c.processNext(t.Context())).To(BeTrue(), "what is queued is still worked on")

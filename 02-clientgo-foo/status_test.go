@@ -152,7 +152,7 @@ func TestBlockedStatus(t *testing.T) {
 }
 
 func TestAnnounce(t *testing.T) {
-	available := &metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: examplev1alpha1.ReasonDeploymentAvailable, Message: "all there"}
+	available := &metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: examplev1alpha1.ReasonDeploymentAvailable, Message: "100% there"}
 	progressing := &metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: examplev1alpha1.ReasonDeploymentProgressing}
 	taken := &metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: examplev1alpha1.ReasonErrResourceExists, Message: "taken"}
 	tests := map[string]struct {
@@ -161,7 +161,7 @@ func TestAnnounce(t *testing.T) {
 		want string
 	}{
 		"a new Foo is progressing":     {after: progressing},
-		"a Foo becomes ready":          {before: progressing, after: available, want: "Normal Synced all there"},
+		"a Foo becomes ready":          {before: progressing, after: available, want: "Normal Synced 100% there"},
 		"a ready Foo stays ready":      {before: available, after: available},
 		"a ready Foo rolls out":        {before: available, after: progressing},
 		"a name turns out to be taken": {after: taken, want: "Warning ErrResourceExists taken"},
@@ -181,7 +181,7 @@ func TestAnnounce(t *testing.T) {
 				return
 			}
 			g.Expect(recorder.Events).NotTo(BeEmpty(), "%q must be recorded as an event", test.want)
-			g.Expect(recorder.Events).To(Receive(Equal(test.want)))
+			g.Expect(recorder.Events).To(Receive(Equal(test.want)), "Eventf formats its note: pass a message as an argument")
 		})
 	}
 }

@@ -55,6 +55,10 @@ func TestSyncCreatesTheDeployment(t *testing.T) {
 	create, is := s.kube.Actions()[0].(clienttesting.CreateAction)
 	g.Expect(is).To(BeTrue())
 	g.Expect(create.GetObject()).To(Equal(newDeployment(storedFoo())))
+
+	err := s.sync(t.Context(), cache.MetaObjectToName(storedFoo()))
+	g.Expect(apierrors.IsAlreadyExists(err)).To(BeTrue(),
+		"the cache does not show the new Deployment yet, so the next create fails, and sync returns that error, wrapped with %%w: %v", err)
 }
 
 func TestEnsureDeploymentReturnsABlocker(t *testing.T) {
