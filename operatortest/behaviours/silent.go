@@ -23,7 +23,7 @@ var silent = behaviour{
 	name:    "silent",
 	promise: "writes nothing while there is nothing to do",
 	advice: "every write: compare what is with what should be first, and write only the difference; " +
-		"an event belongs to a transition, not to a reconcile; a time stamp in the status must not change on its own",
+		"begin when all caches are filled, or what exists seems to be missing; an event belongs to a transition, not to a reconcile; a time stamp in the status must not change on its own",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		return runner.TryAll(ctx, []trial.Case{
 			{Name: "informers repeat all objects", Try: silentOnResyncs},
