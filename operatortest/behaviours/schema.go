@@ -24,10 +24,10 @@ const fieldOwner = client.FieldOwner("operatortest")
 
 // DescribeSchema generates the specs of the schema behaviour: the definitions are sound, every sample is accepted,
 // and every invalid sample is refused for the reason that it names. Call it where Ginkgo allows a Describe; the suite
-// must start the cluster in its BeforeSuite.
+// must start the cluster in its BeforeSuite. Each spec has the label schema.
 func DescribeSchema(operator operatortest.Operator, cluster *testcluster.Cluster) {
 	// The specs take turns in one namespace, because each namespace makes much work for Kubernetes.
-	ginkgo.Describe("the schema", ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
+	ginkgo.Describe("the schema", ginkgo.Label(schemaName), ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 		checks := &schemaChecks{Cluster: cluster}
 		checks.cleanUp = func(object *unstructured.Unstructured) {
 			ginkgo.DeferCleanup(func(ctx context.Context) error { return testcluster.RemoveObject(ctx, cluster.Admin, object) })

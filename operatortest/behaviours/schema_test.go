@@ -9,6 +9,10 @@ import (
 )
 
 var _ = Describe("a sound operator", func() {
+	AfterEach(func() {
+		Expect(CurrentSpecReport().Labels()).To(ContainElement("schema"), "-ginkgo.label-filter=schema selects the specs of DescribeSchema")
+	})
+
 	DescribeSchema(operatortest.Operator{
 		CRDs:           []string{"testdata/crd"},
 		Samples:        "testdata/samples",
