@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
@@ -61,8 +62,12 @@ var errNotTried = errors.New("not tried")
 func (b behaviour) try(ctx context.Context, runner *trial.Runner) error {
 	if b.name != converges.name && !b.alone {
 		if _, err := runner.Fresh(ctx, nil); err != nil && ctx.Err() == nil {
+			found := trial.Brief(err)
+			if refused := trial.Forbidden(err); len(refused) > 0 {
+				found = fmt.Sprintf("requests refused with 403, perhaps because the role lacks a permission: %s\n%s", strings.Join(refused, ", "), found)
+			}
 			return fmt.Errorf("behaviour %q: %w, because the sample does not converge undisturbed: mend that first, with the behaviour %q\n%s",
-				b.name, errNotTried, converges.name, trial.Brief(err))
+				b.name, errNotTried, converges.name, found)
 		}
 	}
 	err := b.check(trial.WithBehaviour(ctx, b.name), runner)

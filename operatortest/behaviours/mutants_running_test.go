@@ -52,6 +52,18 @@ var _ = pooledIt("an operator that may not block the deletion of its owner, and 
 	g.Expect(tryReport(ctx, converges, operator, "/settings: 403")).To(Succeed())
 })
 
+var _ = pooledIt("a missing permission is named even if the sample does not converge without it", func(ctx context.Context, g Gomega) {
+	operator := gadgetOperator("")
+	operator.Timeout = catchTimeout
+	operator.Roles = []string{"testdata/gadget/role-unblocking.yaml"}
+	runner, err := trial.NewRunner(ctx, operator, cluster)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	g.Expect(leastPrivilege.try(ctx, runner)).To(MatchError(And(
+		ContainSubstring("the sample does not converge undisturbed"),
+		ContainSubstring("\nrequests refused with 403, perhaps because the role lacks a permission: create configmaps\n"))))
+})
+
 var _ = pooledIt("an operator that may not block the deletion of its owner, and does not, is not caught for it", func(ctx context.Context, g Gomega) {
 	operator := gadgetOperator(neverBlocks)
 	operator.Roles = []string{"testdata/gadget/role-unblocking.yaml"}

@@ -3,6 +3,8 @@ package trial
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 
 	"example.com/operator-workshop/operatortest/traffic"
@@ -25,6 +27,24 @@ func Brief(err error) string {
 		return failed.cause.Error()
 	}
 	return err.Error()
+}
+
+// Forbidden returns the requests of a failed trial that the API server answered with 403, each kind once, such as
+// "list configmaps".
+func Forbidden(err error) []string {
+	failed, ok := errors.AsType[*failure](err)
+	if !ok {
+		return nil
+	}
+	var refused []string
+	for _, log := range failed.logs {
+		for _, request := range log {
+			if request.Status == http.StatusForbidden && !slices.Contains(refused, request.Kind()) {
+				refused = append(refused, request.Kind())
+			}
+		}
+	}
+	return refused
 }
 
 // Unwrap returns the failure without its logs.
