@@ -21,8 +21,9 @@ func TestDefinition(t *testing.T) {
 	g.Expect(definition.Spec.Versions).To(HaveLen(1))
 	version := definition.Spec.Versions[0]
 
-	columns, wide := []string{}, []string{}
+	columns, wide, order := []string{}, []string{}, []string{}
 	for _, column := range version.AdditionalPrinterColumns {
+		order = append(order, column.Name)
 		if column.Priority == 0 {
 			columns = append(columns, column.Name+" "+column.JSONPath)
 		} else {
@@ -37,6 +38,11 @@ func TestDefinition(t *testing.T) {
 		"Age .metadata.creationTimestamp",
 	}), "the columns of kubectl get")
 	g.Expect(wide).To(Equal([]string{"Alias .spec.alias", "Settings .spec.configMapName"}), "with -o wide, these are added")
+	g.Expect(order).To(Equal([]string{"Size", "Ready", "Reason", "Active", "Alias", "Settings", "Age"}), "kubectl shows the columns in the order of their markers")
+	pattern := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["configMapName"].Pattern
+	for _, name := range []string{"a", "1", "page-settings", "page--settings", "v1.2.page-settings"} {
+		g.Expect(name).To(MatchRegexp(pattern), "a ConfigMap may have this name, so spec.configMapName must accept it")
+	}
 	g.Expect(version.SelectableFields).To(ConsistOf(apiextensionsv1.SelectableField{JSONPath: ".spec.configMapName"}))
 	g.Expect(version.Subresources.Scale).To(Equal(&apiextensionsv1.CustomResourceSubresourceScale{
 		SpecReplicasPath: ".spec.size", StatusReplicasPath: ".status.replicas", LabelSelectorPath: new(".status.selector"),

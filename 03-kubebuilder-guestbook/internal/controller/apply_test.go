@@ -94,6 +94,28 @@ func TestCreateDoesNotAdopt(t *testing.T) {
 	g.Expect(blocker).To(BeNil(), "the retry sees the object, and checks its owner")
 }
 
+func TestCreateReportsARefusal(t *testing.T) {
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	tests := map[string]struct {
+		answer      error
+		wantBlocked bool
+	}{
+		"the API server refuses it":    {answer: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantBlocked: true},
+		"the API server has a problem": {answer: apierrors.NewInternalError(errors.New("etcd"))},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			child := storedChild()
+			child.object.SetOwnerReferences(nil)
+			child.set = func() {}
+			blocker, err := testReconciler(t, failCreate(test.answer)).create(t.Context(), storedGuestbook(), child)
+			g.Expect(err).To(MatchError(test.answer), "the queue must retry, see create in children.go")
+			g.Expect(blocker != nil).To(Equal(test.wantBlocked), "create in children.go must return refusal(child, err) beside the error")
+		})
+	}
+}
+
 func TestReconcileCreatesTheService(t *testing.T) {
 	g := NewWithT(t)
 	reconciler := testReconciler(t, interceptor.Funcs{}, newGuestbook(), newSettings())

@@ -265,7 +265,9 @@ func TestNewRevision(t *testing.T) {
 			g := NewWithT(t)
 			guestbook := storedGuestbook()
 			test.change(guestbook)
+			before := guestbook.DeepCopy()
 			differs := newRevision(guestbook, test.settings) != newRevision(storedGuestbook(), "content")
+			g.Expect(guestbook).To(Equal(before), "newRevision in deployment.go must change a copy of the spec, not the Guestbook")
 			g.Expect(differs).To(Equal(test.differs), "see newRevision in deployment.go")
 		})
 	}

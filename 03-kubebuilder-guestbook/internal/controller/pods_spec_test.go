@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
@@ -95,6 +96,34 @@ var _ = Describe("the pods", func() {
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
 		expectPodsNamed(ctx, guestbook)
 		Expect(revisionOf(ctx, Default, guestbook)).To(Equal(revision), "another size is no reason to replace pods, see newRevision in deployment.go")
+	}, SpecTimeout(specTimeout))
+})
+
+var _ = Describe("the watches", func() {
+	It("drop updates of a pod that change no status, and none of a Guestbook", func(ctx SpecContext) {
+		if strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true") {
+			Skip("a real kubelet changes pods at any time")
+		}
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		guestbook := newGuestbook(namespace, "watched", 1)
+		create(ctx, newSettings(namespace, "page-settings", "Welcome"), guestbook)
+		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
+		expectPodsNamed(ctx, guestbook)
+		eventually(ctx, func(g Gomega) { // from now on no event of the Deployment follows
+			g.Expect(getDeployment(ctx, g, guestbook).Status.AvailableReplicas).To(BeEquivalentTo(1))
+		})
+		reconciles := countReconcilesAtRest(ctx)
+
+		note := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"note":"new"}}}`))
+		Expect(cluster.Client.Patch(ctx, &podsOf(ctx, Default, guestbook)[0], note)).To(Succeed())
+		consistently(ctx, func(g Gomega) {
+			g.Expect(countReconciles(g)).To(Equal(reconciles), "the watch of pods needs the predicate readinessChanged for updates, see SetupWithManager in watches.go")
+		})
+		Expect(cluster.Client.Patch(ctx, guestbook, note)).To(Succeed())
+		eventually(ctx, func(g Gomega) {
+			g.Expect(countReconciles(g)).To(BeNumerically(">", reconciles), "For has no predicate, so every change of a Guestbook passes, see SetupWithManager in watches.go")
+		})
 	}, SpecTimeout(specTimeout))
 })
 

@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
@@ -124,8 +127,11 @@ func TestReconcileLeavesADeletedGuestbookAlone(t *testing.T) {
 	guestbook := newGuestbook()
 	guestbook.DeletionTimestamp, guestbook.Finalizers = new(metav1.Now()), []string{"example.com/hold"}
 	written, recording := recordWrites()
-	_, err := testReconciler(t, recording, guestbook, newSettings()).Reconcile(t.Context(), requestFor(guestbook))
+	logged := &bytes.Buffer{}
+	ctx := logf.IntoContext(t.Context(), zap.New(zap.WriteTo(logged)))
+	_, err := testReconciler(t, recording, guestbook, newSettings()).Reconcile(ctx, requestFor(guestbook))
 	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(logged.String()).NotTo(ContainSubstring("Reconciling"), "there is nothing to do for a Guestbook that is being deleted, see Reconcile in guestbook_controller.go")
 	g.Expect(*written).To(BeEmpty(), "see Reconcile in guestbook_controller.go")
 }
 
@@ -239,11 +245,11 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 			g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(guestbook), guestbook)).To(Succeed())
 			announced := reconciler.Recorder.(*events.FakeRecorder).Events
 			if test.wantReason == "" {
-				g.Expect(guestbook.Status.Conditions).To(BeEmpty())
+				g.Expect(guestbook.Status.Conditions).To(BeEmpty(), "there is an error and no blocker, see reconcile in guestbook_controller.go")
 				g.Expect(announced).To(BeEmpty())
 				return
 			}
-			g.Expect(guestbook.Status.Conditions).To(ConsistOf(HaveField("Reason", test.wantReason)))
+			g.Expect(guestbook.Status.Conditions).To(ConsistOf(HaveField("Reason", test.wantReason)), "the status must say what blocks the child, see reconcile and report in guestbook_controller.go")
 			g.Expect(announced).To(Receive(HavePrefix("Warning "+test.wantReason)), "updateStatus in guestbook_controller.go must call announce")
 		})
 	}
@@ -259,7 +265,7 @@ func TestRetriesBesideABlocker(t *testing.T) {
 	_, err := reconciler.Reconcile(t.Context(), requestFor(guestbook))
 	g.Expect(err).To(MatchError(outage))
 	g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(guestbook), guestbook)).To(Succeed())
-	g.Expect(guestbook.Status.Conditions).To(ConsistOf(HaveField("Reason", webappv1.ReasonDeploymentTaken)))
+	g.Expect(guestbook.Status.Conditions).To(ConsistOf(HaveField("Reason", webappv1.ReasonDeploymentTaken)), "there is a blocker, so the status must report it, see reconcile in guestbook_controller.go")
 }
 
 func TestListPods(t *testing.T) {

@@ -55,12 +55,14 @@ var _ = Describe("the settings", func() {
 		create(ctx, settings, guestbook)
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
 		expectEvents(ctx, guestbook, "Normal Available")
+		reconciles := countReconcilesAtRest(ctx)
 		before, revision := len(tap.Requests()), revisionOf(ctx, Default, guestbook)
 
 		change := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"shop"},"annotations":{"note":"new"}}}`))
 		Expect(cluster.Client.Patch(ctx, settings, change)).To(Succeed())
 		consistently(ctx, func(g Gomega) {
 			g.Expect(tap.Requests()[before:]).To(BeEmpty(), "see contentChanged in watches.go and digestOf in settings.go")
+			g.Expect(countReconciles(g)).To(Equal(reconciles), "the watch of ConfigMaps needs the predicate contentChanged for updates, see SetupWithManager in watches.go")
 			g.Expect(revisionOf(ctx, g, guestbook)).To(Equal(revision))
 		})
 	}, SpecTimeout(specTimeout))
@@ -143,6 +145,18 @@ func countReconciles(g Gomega) float64 {
 		}
 	}
 	return total
+}
+
+// countReconcilesAtRest waits until Reconcile is not called for a while, and returns how often it has been called.
+func countReconcilesAtRest(ctx context.Context) float64 {
+	GinkgoHelper()
+	reconciles := -1.0
+	Eventually(func(g Gomega) {
+		last := reconciles
+		reconciles = countReconciles(g)
+		g.Expect(reconciles).To(Equal(last))
+	}).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(quietTime).Should(Succeed())
+	return reconciles
 }
 
 // newService is an object of the name that the Guestbook's Service has.

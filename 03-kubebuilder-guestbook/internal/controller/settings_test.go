@@ -86,6 +86,8 @@ func TestKeepDigest(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "page-settings", UID: "uid-of-settings", ResourceVersion: "20"},
 		Data:       map[string]string{digestKey: digestOf(storedSettings())},
 	}
+	g.Expect(kept).NotTo(BeNil(), "see keepDigest in settings.go")
+	g.Expect(kept).To(HaveField("ObjectMeta", Equal(want.ObjectMeta)), "keepDigest in settings.go must drop labels, annotations and managed fields, and keep the rest")
 	g.Expect(kept).To(Equal(want), "the cache holds the digest in place of the content, see keepDigest in settings.go")
 	g.Expect(digestOf(want)).To(Equal(digestOf(storedSettings())), "from the cache or not, the digest is the same")
 

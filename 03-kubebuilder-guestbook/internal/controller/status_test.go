@@ -52,6 +52,7 @@ func TestObservedCondition(t *testing.T) {
 			isTrue := ready.Status == metav1.ConditionTrue
 			g.Expect(isTrue).To(Equal(test.wantReason == webappv1.ReasonAvailable))
 			g.Expect(ready.Message).NotTo(BeEmpty())
+			g.Expect(ready.Message).NotTo(MatchRegexp("[0-9]"), "a number in the message means a write for every pod, see observedCondition in status.go")
 		})
 	}
 }
@@ -96,10 +97,13 @@ func TestNewStatus(t *testing.T) {
 	g.Expect(status.Selector).To(Equal("app.kubernetes.io/instance=web,app.kubernetes.io/managed-by=guestbook-controller,app.kubernetes.io/name=guestbook"))
 	g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
 	g.Expect(status.Conditions).To(ConsistOf(And(
-		HaveField("Reason", webappv1.ReasonAvailable), HaveField("ObservedGeneration", BeEquivalentTo(3)), HaveField("LastTransitionTime", Not(BeZero())))))
+		HaveField("Reason", webappv1.ReasonAvailable), HaveField("ObservedGeneration", BeEquivalentTo(3)), HaveField("LastTransitionTime", Not(BeZero())))),
+		"the condition needs the observedGeneration, too, see newStatus in status.go")
 
 	guestbook.Status = *status
+	before := guestbook.DeepCopy()
 	status = newStatus(guestbook, nil, newCondition(metav1.ConditionFalse, webappv1.ReasonConfigMapNotFound, "no settings"))
+	g.Expect(guestbook).To(Equal(before), "newStatus in status.go must change a deep copy: a copy by = shares the conditions, so the status seems never to differ")
 	g.Expect(status.Active).To(BeEmpty(), "what was true before must not stay")
 	g.Expect(status.Standby).To(BeNil())
 	g.Expect(status.Replicas).To(BeZero())
