@@ -7,6 +7,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -112,6 +113,60 @@ func TestWorkStops(t *testing.T) {
 			g.Eventually(ended).Should(Receive(BeNil()))
 			g.Expect(c.queue.ShuttingDown()).To(BeTrue())
 			g.Expect(c.recorder).To(BeIdenticalTo(recorder))
+		})
+	}
+}
+
+// heldLister is an empty cache. It notes whom it is asked for, and answers once proceed is closed.
+type heldLister struct {
+	listers.FooLister
+	asked   chan string
+	proceed chan struct{}
+}
+
+func (l heldLister) Foos(string) listers.FooNamespaceLister { return heldNamespaceLister{held: l} }
+
+type heldNamespaceLister struct {
+	listers.FooNamespaceLister
+	held heldLister
+}
+
+func (l heldNamespaceLister) Get(name string) (*examplev1alpha1.Foo, error) {
+	l.held.asked <- name
+	<-l.held.proceed
+	return nil, apierrors.NewNotFound(examplev1alpha1.Resource("foos"), name)
+}
+
+func TestWorkersAtTheEnd(t *testing.T) {
+	for name, loses := range map[string]bool{"they finish what is queued at the signal": false, "they leave what is queued when the Lease is lost": true} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := newHandlers(t)
+			c.workers, c.drain = 1, time.Minute
+			foos := heldLister{asked: make(chan string, 2), proceed: make(chan struct{})}
+			c.foos = foos
+			ctx, signal := context.WithCancel(t.Context())
+			leading, lose := context.WithCancel(t.Context())
+			defer signal()
+			defer lose()
+			c.queue.Add(cache.NewObjectName("shop", "first"))
+			c.queue.Add(cache.NewObjectName("shop", "second"))
+			ended := make(chan error, 1)
+			go func() { ended <- c.work(ctx, leading, &events.FakeRecorder{}) }()
+			g.Eventually(foos.asked).Should(Receive(Equal("first")), "a worker takes the first key")
+			if loses {
+				lose()
+			} else {
+				signal()
+			}
+			g.Eventually(c.queue.ShuttingDown).Should(BeTrue(), "both contexts end the work, see work in controller.go")
+			close(foos.proceed)
+			g.Eventually(ended).Should(Receive(BeNil()))
+			if loses {
+				g.Expect(foos.asked).NotTo(Receive(), "another replica may work on this key by now: a worker whose context has ended leaves it, see processNext in controller.go")
+				return
+			}
+			g.Expect(foos.asked).To(Receive(Equal("second")), "the signal doesn't end the context of the workers: give them leading, see work in controller.go")
 		})
 	}
 }
