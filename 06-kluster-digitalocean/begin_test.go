@@ -124,15 +124,17 @@ func TestConnect(t *testing.T) {
 		refused bool
 		// wantReason is that of a blockedError, "" for none.
 		wantReason string
+		// wantCredentials means that the token is the problem.
+		wantCredentials bool
 		// wantProtected means that the Secret has the Kluster's finalizer afterwards.
 		wantProtected bool
 	}{
 		"the cloud accepts the token":             {account: teller{identity: "acme"}, wantProtected: true},
 		"it is the account on record":             {account: teller{identity: "acme"}, kluster: inAccount("acme"), wantProtected: true},
-		"it is another account than that":         {account: teller{identity: "acme"}, kluster: inAccount("theirs"), wantReason: "AnotherAccount"},
+		"it is another account than that":         {account: teller{identity: "acme"}, kluster: inAccount("theirs"), wantReason: "AnotherAccount", wantCredentials: true},
 		"the cloud does not accept it":            {account: teller{err: &cloud.Error{Problem: cloud.Unauthorized, Message: "who?"}}},
 		"the Kluster is being deleted":            {account: teller{identity: "acme"}, kluster: func(kluster *klusterv1alpha1.Kluster) { kluster.DeletionTimestamp = &now }},
-		"the Secret is being deleted":             {account: teller{identity: "acme"}, secret: func(secret *corev1.Secret) { secret.DeletionTimestamp = &now }, wantReason: "TokenMissing"},
+		"the Secret is being deleted":             {account: teller{identity: "acme"}, secret: func(secret *corev1.Secret) { secret.DeletionTimestamp = &now }, wantReason: "TokenMissing", wantCredentials: true},
 		"the API server refuses to protect it":    {account: teller{identity: "acme"}, refused: true, wantReason: "SecretRefused"},
 		"another Kluster has protected it before": {account: teller{identity: "acme"}, secret: func(secret *corev1.Secret) { secret.Finalizers = []string{"inspirit941.dev/kluster-of-another"} }, wantProtected: true},
 	}
@@ -165,6 +167,7 @@ func TestConnect(t *testing.T) {
 			if test.wantReason != "" {
 				g.Expect(isBlocked).To(BeTrue(), "expected %s, found: %v", test.wantReason, err)
 				g.Expect(blocking.reason).To(Equal(test.wantReason), "see connect and protectSecret in token.go")
+				g.Expect(blocking.credentials).To(Equal(test.wantCredentials), "the condition CredentialsReady tells whether the token is the problem, see blockedByToken in errors.go")
 				g.Expect(blocking.transient != nil).To(Equal(test.refused), "a policy may change at any time, and no event tells of it")
 			}
 			if test.account.err != nil {

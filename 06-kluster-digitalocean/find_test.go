@@ -69,15 +69,23 @@ func TestFindCluster(t *testing.T) {
 func TestActOnWhatIsFound(t *testing.T) {
 	two := foundCluster(cloud.StateRunning)
 	two.Owners = append(two.Owners, cloud.Owner{UID: "uid-of-another"})
+	onlyInStatus, misrecorded := storedKluster(), recordedKluster()
+	onlyInStatus.Status.KlusterID = "id-of-front"
+	misrecorded.Annotations[klusterv1alpha1.ExternalNameAnnotation] = "id-of-another"
 	tests := map[string]struct {
 		kluster *klusterv1alpha1.Kluster
 		cluster *cloud.Cluster
 		// wantReason is that of a blockedError, "" for none.
 		wantReason string
+		// wantRecorded means that the ID is written into the annotation.
+		wantRecorded bool
 	}{
 		"the ID is recorded, and the cluster is gone": {kluster: recordedKluster(), wantReason: klusterv1alpha1.ReasonLost},
 		"two Klusters claim the cluster":              {kluster: recordedKluster(), cluster: two, wantReason: klusterv1alpha1.ReasonNotOwned},
-		"the tag has found the cluster":               {kluster: pendingKluster(), cluster: foundCluster(cloud.StateRunning)},
+		"the tag has found the cluster":               {kluster: pendingKluster(), cluster: foundCluster(cloud.StateProvisioning), wantRecorded: true},
+		"only the status has the ID":                  {kluster: onlyInStatus, cluster: foundCluster(cloud.StateProvisioning), wantRecorded: true},
+		"the annotation has the ID of another":        {kluster: misrecorded, cluster: foundCluster(cloud.StateProvisioning), wantRecorded: true},
+		"the ID is recorded already":                  {kluster: recordedKluster(), cluster: foundCluster(cloud.StateProvisioning)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -93,6 +101,10 @@ func TestActOnWhatIsFound(t *testing.T) {
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
+			if !test.wantRecorded {
+				g.Expect(patches(r.api.Actions())).To(BeEmpty(), "the ID is on record already: writing it again on each pass is in vain, see act in reconcile.go")
+				return
+			}
 			g.Expect(r.live(t).Annotations).To(And(HaveKeyWithValue(klusterv1alpha1.ExternalNameAnnotation, "id-of-front"),
 				Not(HaveKey(klusterv1alpha1.CreatePendingAnnotation))), "see act in reconcile.go")
 		})

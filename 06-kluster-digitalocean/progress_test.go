@@ -28,10 +28,10 @@ func TestProgress(t *testing.T) {
 		state cloud.State
 		// running is how many machines run, of one.
 		running int
-		// ready means that the Kluster is Ready with its present spec; changing, that the cloud had to change something.
-		ready, changing bool
-		wantReason      string
-		wantAfter       time.Duration
+		// ready means that the Kluster is Ready with its present spec; changing and upgrading, that the cloud had to change something.
+		ready, changing, upgrading bool
+		wantReason                 string
+		wantAfter                  time.Duration
 		// wantError tells that it is a blockedError.
 		wantError bool
 	}{
@@ -44,6 +44,7 @@ func TestProgress(t *testing.T) {
 		"it runs":                                 {state: cloud.StateRunning, running: 1, wantReason: "Running", wantAfter: observe},
 		"it runs with problems":                   {state: cloud.StateDegraded, running: 1, wantReason: "Degraded", wantError: true},
 		"a pool had to be changed":                {state: cloud.StateRunning, running: 1, changing: true, wantReason: "Updating", wantAfter: poll},
+		"the version had to be changed":           {state: cloud.StateRunning, running: 1, upgrading: true, wantReason: "Updating", wantAfter: poll},
 		"its machines don't run yet":              {state: cloud.StateRunning, wantReason: "Updating", wantAfter: poll},
 		"a machine is replaced while it is Ready": {state: cloud.StateRunning, ready: true, wantReason: "Running", wantAfter: observe},
 	}
@@ -56,7 +57,7 @@ func TestProgress(t *testing.T) {
 			}
 			observed := observedCluster(test.state)
 			observed.cluster.Pools[0].Running = test.running
-			observed.cloud = &recordingAccount{changing: test.changing}
+			observed.cloud = &recordingAccount{changing: test.changing, upgrading: test.upgrading}
 			found, err := newActing(t, kluster).act(t.Context(), kluster, observed)
 			if blocking, isBlocked := errors.AsType[*blockedError](err); isBlocked {
 				found = result{reason: blocking.reason, message: blocking.message, requeueAfter: blocking.requeueAfter}
@@ -67,6 +68,40 @@ func TestProgress(t *testing.T) {
 			g.Expect(found.reason).To(Equal(test.wantReason), "see inProgress and update in reconcile.go")
 			g.Expect(found.requeueAfter).To(Equal(test.wantAfter), "no event tells when to look again")
 			g.Expect(found.message).NotTo(BeEmpty())
+		})
+	}
+}
+
+func TestUpdateOrder(t *testing.T) {
+	tests := map[string]struct {
+		state   cloud.State
+		account recordingAccount
+		want    []string
+		// wantReason is that of a blockedError, "" for none.
+		wantReason string
+	}{
+		"the pools come first, and then the version":         {state: cloud.StateRunning, want: []string{"update pools", "upgrade to 1.36"}},
+		"a change of the pools is enough for one reconcile":  {state: cloud.StateRunning, account: recordingAccount{changing: true}, want: []string{"update pools"}},
+		"the version waits while the pools can't be changed": {state: cloud.StateRunning, account: recordingAccount{err: &cloud.Error{Problem: cloud.Refused, Message: "too many"}}, want: []string{"update pools"}, wantReason: klusterv1alpha1.ReasonRefused},
+		"a degraded cluster is changed before it is reported": {
+			state: cloud.StateDegraded, want: []string{"update pools", "upgrade to 1.36"}, wantReason: klusterv1alpha1.ReasonDegraded,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			kluster := recordedKluster()
+			observed := observedCluster(test.state)
+			observed.cloud = &test.account
+			_, err := newActing(t, kluster).act(t.Context(), kluster, observed)
+			g.Expect(test.account.changes).To(Equal(test.want), "see update in reconcile.go")
+			if test.wantReason == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			blocking, isBlocked := errors.AsType[*blockedError](err)
+			g.Expect(isBlocked).To(BeTrue(), "expected %s, found %v: see update in reconcile.go", test.wantReason, err)
+			g.Expect(blocking.reason).To(Equal(test.wantReason))
 		})
 	}
 }
@@ -97,11 +132,17 @@ func TestUpdateStatusWritesOnlyChanges(t *testing.T) {
 	recorder, clientset := events.NewFakeRecorder(2), klusterfake.NewClientset(kluster)
 	c := newHandlers(t)
 	c.clients, c.recorder = &clients{kluster: clientset}, recorder
+	clientset.PrependReactor("update", "klusters", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		written := action.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(*klusterv1alpha1.Kluster)
+		written.ResourceVersion = "31"
+		return true, written, nil
+	})
 	status := statusOf(t, kluster, observedCluster(cloud.StateRunning), running, nil)
 	g.Expect(c.updateStatus(t.Context(), kluster, status)).To(Succeed())
 	g.Expect(clientset.Actions()).To(ConsistOf(HaveField("Verb", "update")), "see updateStatus in status.go")
 	g.Expect(recorder.Events).To(HaveLen(1), "see announce in status.go")
 	g.Expect(kluster.Status).To(BeZero(), "the cache's own object was changed")
+	g.Expect(c.isStale(kluster)).To(BeTrue(), "until the cache shows this write, another reconcile is in vain: tell c.wrote, see updateStatus in status.go")
 
 	kluster.Status = *status
 	g.Expect(c.updateStatus(t.Context(), kluster, status.DeepCopy())).To(Succeed())
@@ -114,6 +155,8 @@ func TestDelete(t *testing.T) {
 		faults []doks.Fault
 		// meanwhile happens in the cloud before that.
 		meanwhile func(*GomegaWithT, *trial, string)
+		// recorded is the ID in the annotation, if it is not the cluster's.
+		recorded string
 		// window is the consistency window.
 		window       time.Duration
 		wantReason   string
@@ -121,6 +164,7 @@ func TestDelete(t *testing.T) {
 	}{
 		"the cloud removes the cluster at once": {wantReason: "Deleted", wantRequests: 1},
 		"the cloud takes its time":              {faults: []doks.Fault{deleting(doks.FaultStuckDelete, false)}, wantReason: "Deleting", wantRequests: 1},
+		"the ID on record is wrong":             {recorded: "id-of-nothing", faults: []doks.Fault{deleting(doks.FaultStuckDelete, false)}, wantReason: "Deleting", wantRequests: 1},
 		"the cloud fails, and is asked again":   {faults: []doks.Fault{deleting(doks.FaultUnavailable, false)}, wantReason: "Deleted", wantRequests: 1},
 		"the answer is lost":                    {faults: []doks.Fault{deleting(doks.FaultDrop, true)}, wantReason: "Deleted", wantRequests: 1},
 		"the cluster is gone already":           {meanwhile: func(g *GomegaWithT, r *trial, id string) { g.Expect(r.cloud.Remove(id)).To(Succeed()) }, wantReason: "Deleted"},
@@ -138,6 +182,9 @@ func TestDelete(t *testing.T) {
 			now := metav1.Now()
 			r.change(t, func(kluster *klusterv1alpha1.Kluster) {
 				kluster.DeletionTimestamp = &now
+				if test.recorded != "" {
+					kluster.Annotations[klusterv1alpha1.ExternalNameAnnotation] = test.recorded
+				}
 				meta.SetStatusCondition(&kluster.Status.Conditions, metav1.Condition{Type: klusterv1alpha1.ConditionProvisioned, Status: metav1.ConditionFalse})
 			})
 			if test.meanwhile != nil {
@@ -149,6 +196,9 @@ func TestDelete(t *testing.T) {
 			_ = r.steps(t) // a fault makes it an error
 			g.Expect(r.reason(t)).To(Equal(test.wantReason), "see delete in deletion.go")
 			g.Expect(r.cloud.Effective("delete cluster")).To(HaveLen(test.wantRequests))
+			if left := r.cloud.Clusters(); test.wantReason == klusterv1alpha1.ReasonDeleting && len(left) > 0 {
+				g.Expect(r.ready(t).Message).To(ContainSubstring(left[0].ID), "the message of Deleting names the ID of the cluster that was found, see delete in deletion.go")
+			}
 			if test.wantReason != klusterv1alpha1.ReasonDeleted {
 				g.Expect(r.live(t).Finalizers).To(ConsistOf(klusterv1alpha1.Finalizer), "a Kluster that goes now leaves its cluster behind")
 				g.Expect(r.secret(t).Finalizers).To(HaveLen(1), "the token is still needed")

@@ -144,10 +144,16 @@ func (r *trial) secret(t *testing.T) *corev1.Secret {
 // reason is that of the condition Ready, "" if there is none.
 func (r *trial) reason(t *testing.T) string {
 	t.Helper()
+	return r.ready(t).Reason
+}
+
+// ready is the condition Ready, empty if there is none.
+func (r *trial) ready(t *testing.T) metav1.Condition {
+	t.Helper()
 	if ready := meta.FindStatusCondition(r.live(t).Status.Conditions, klusterv1alpha1.ConditionReady); ready != nil {
-		return ready.Reason
+		return *ready
 	}
-	return ""
+	return metav1.Condition{}
 }
 
 // creations are the lines of the cloud's journal that tell of clusters that were made, and are paid for.
