@@ -1,11 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/format"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -14,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
+	"example.com/operator-workshop/doks"
 	"example.com/operator-workshop/lifecycle"
 	"example.com/operator-workshop/operatortest/testcluster"
 )
@@ -22,6 +25,26 @@ var (
 	cluster = &testcluster.Cluster{CRDs: operator.CRDs, Scheme: newScheme()}
 	clouds  = newAccounts()
 )
+
+// Gomega prints an object with all of its fields. Those of a cluster fill a page, of which a few lines say what matters.
+var _ = format.RegisterCustomFormatter(func(value any) (text string, handled bool) {
+	switch value := value.(type) {
+	case doks.Cluster:
+		return describe(value), true
+	case doks.Entry:
+		return value.String(), true
+	}
+	return "", false
+})
+
+// describe tells what tests compare of a cluster.
+func describe(cluster doks.Cluster) string {
+	text := fmt.Sprintf("cluster %s with the ID %s is %s, runs %s, and has the tags %q", cluster.Name, cluster.ID, cluster.Status.State, cluster.Version, cluster.Tags)
+	for _, pool := range cluster.NodePools {
+		text += fmt.Sprintf("; pool %s has %d %s", pool.Name, pool.Count, pool.Size)
+	}
+	return text
+}
 
 func TestKluster(t *testing.T) {
 	RegisterFailHandler(Fail)
