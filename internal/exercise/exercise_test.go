@@ -414,6 +414,8 @@ func TestRefusals(t *testing.T) {
 	expect(own.Start(), "exists already: go on with `make stage-1 check`")
 	_, err = own.CheckStep(t.Context(), "1.9")
 	expect(err, `stage 1 has no step "1.9": choose from 1.1, 1.2a, 1.2b`)
+	_, _, err = own.Solve("1.2")
+	expect(err, "section 1.2 has the steps 1.2a and 1.2b: name one, such as STEP=1.2a")
 	if err := os.Remove(filepath.Join(own.Path, "go.mod")); err != nil {
 		t.Fatal(err)
 	}

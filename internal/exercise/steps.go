@@ -122,9 +122,15 @@ func (s Step) Section() string { return strings.TrimRight(s.ID, "abcdefghijklmno
 func (s *Stage) index(id string) (int, error) {
 	at := slices.IndexFunc(s.Steps, func(step Step) bool { return step.ID == id })
 	if at < 0 {
-		ids := make([]string, len(s.Steps))
-		for i, step := range s.Steps {
-			ids[i] = step.ID
+		var ids, section []string
+		for _, step := range s.Steps {
+			ids = append(ids, step.ID)
+			if step.Section() == id {
+				section = append(section, step.ID)
+			}
+		}
+		if len(section) > 0 {
+			return 0, fmt.Errorf("section %s has the steps %s: name one, such as STEP=%s", id, list(section), section[0])
 		}
 		return 0, fmt.Errorf("stage %d has no step %q: choose from %s", s.Number, id, strings.Join(ids, ", "))
 	}
