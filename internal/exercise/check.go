@@ -86,6 +86,9 @@ func (c *Copy) checkSteps(ctx context.Context, ids []string, again bool, passed 
 		if err != nil {
 			return nil, err
 		}
+		if finding != nil && finding.Unbuilt {
+			return finding, nil // it tells nothing about the steps that were done
+		}
 		if finding != nil {
 			return finding, c.forget(id)
 		}
@@ -173,6 +176,10 @@ func (c *Copy) checkStep(ctx context.Context, id string) (*Finding, Ran, error) 
 		return nil, ran, err
 	}
 	step := c.Steps[at]
+	// A generator would fail at a syntax error, too, wherever that is.
+	if finding, err := c.syntaxError(ctx); finding != nil || err != nil {
+		return finding, ran, err
+	}
 	if len(step.Make) > 0 {
 		if err := c.Make(c.Path, step.Make...); err != nil {
 			if ctx.Err() != nil {

@@ -1,7 +1,10 @@
 package exercise
 
 import (
+	"context"
 	"fmt"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"maps"
 	"os"
@@ -10,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // compilerLine matches a compiler message with a file and a line.
@@ -48,6 +52,41 @@ func (c *Copy) stepOfError(checked Step, output string) (Step, string) {
 	return checked, ""
 }
 
+// syntaxError returns a finding if a Go file that a learner writes can't be parsed, nil otherwise. The step is the one that the line
+// belongs to; if there is none, the first that is not done.
+func (c *Copy) syntaxError(ctx context.Context) (*Finding, error) {
+	parsed := true
+	err := filepath.WalkDir(c.Path, func(path string, entry fs.DirEntry, err error) error {
+		hidden := path != c.Path && strings.HasPrefix(entry.Name(), ".")
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (hidden || slices.Contains(left, entry.Name())):
+			return filepath.SkipDir
+		case hidden, !entry.Type().IsRegular(), filepath.Ext(path) != ".go", isTest(path):
+			return nil
+		}
+		_, broken := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		parsed = parsed && broken == nil
+		return nil
+	})
+	if err != nil || parsed {
+		return nil, err
+	}
+	// The compiler says it in the words that learners find elsewhere, and knows which files belong to the program.
+	message, err := c.build(ctx)
+	if err != nil || message == "" {
+		return nil, err
+	}
+	next, err := c.Next()
+	if err != nil {
+		return nil, err
+	}
+	finding := &Finding{Found: "it does not compile:\n" + message, Command: "go build ./...", Unbuilt: true}
+	finding.Step, finding.Open = c.stepOfError(c.Steps[min(next, len(c.Steps)-1)], message)
+	return finding, nil
+}
+
 // stepAt returns the step that the declaration on a line of the copy belongs to: of the steps up to the next one to do, the last
 // that changes it. It returns nil if none does.
 func (c *Copy) stepAt(name string, line int) (*Step, error) {
@@ -55,15 +94,8 @@ func (c *Copy) stepAt(name string, line int) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	present, err := declarations(theirs)
-	if err != nil {
-		return nil, err
-	}
-	at := slices.IndexFunc(present, func(declared declaration) bool {
-		first := 1 + strings.Count(string(theirs[:declared.start]), "\n")
-		return first <= line && line <= first+strings.Count(declared.text, "\n")
-	})
-	if at < 0 {
+	declared := declaredAt(theirs, line)
+	if declared == "" {
 		return nil, nil
 	}
 	next, err := c.Next()
@@ -75,11 +107,51 @@ func (c *Copy) stepAt(name string, line int) (*Step, error) {
 		if err != nil {
 			return nil, err
 		}
-		if slices.Contains(names[name], present[at].name) {
+		if slices.Contains(names[name], declared) {
 			return &c.Steps[i], nil
 		}
 	}
 	return nil, nil
+}
+
+// declaredAt returns the name of the declaration on a line of a Go file, "" if there is none.
+func declaredAt(source []byte, line int) string {
+	present, err := declarations(source)
+	if err != nil {
+		return declaredInBroken(source, line)
+	}
+	for _, declared := range present {
+		first := 1 + strings.Count(string(source[:declared.start]), "\n")
+		if first <= line && line <= first+strings.Count(declared.text, "\n") {
+			return declared.name
+		}
+	}
+	return ""
+}
+
+// declaredInBroken returns the name of the declaration on a line of a file that can't be parsed, "" if that is not known. A brace that is
+// missing at the end of a declaration is an error on the first line of the next.
+func declaredInBroken(source []byte, line int) string {
+	lines := strings.SplitAfter(string(source), "\n")
+	through := min(line, len(lines))
+	if _, err := declarations([]byte(strings.Join(lines[:through-1], ""))); err != nil {
+		through--
+	}
+	name := ""
+	for _, text := range lines[:through] {
+		text += "\n"
+		if !unicode.IsLetter(rune(text[0])) {
+			continue // a comment, or a line inside of a declaration
+		}
+		name = ""
+		// With an empty body, the first line of a function or a type is complete.
+		for _, whole := range []string{text, text[:max(0, strings.LastIndex(text, "{"))] + "{}"} {
+			if begun, err := declarations([]byte("package p\n" + whole)); err == nil && len(begun) == 1 {
+				name = begun[0].name
+			}
+		}
+	}
+	return name
 }
 
 // declarationsOf returns the names of the declarations that a step changes, by file, without the tests, which learners need not
