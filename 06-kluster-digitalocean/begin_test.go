@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -77,6 +78,7 @@ func TestReadToken(t *testing.T) {
 		"two lines":    {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(value + "\n" + value) }, wantReason: "TokenMissing", wantMessage: `"token"`},
 		"another sign": {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(value + "ß") }, wantReason: "TokenMissing", wantMessage: `"token"`},
 	}
+	_, _, withoutSecret := (&controller{clients: &clients{kube: kubefake.NewClientset()}}).readToken(t.Context(), storedKluster())
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -102,6 +104,9 @@ func TestReadToken(t *testing.T) {
 			g.Expect(blocking.reason).To(Equal(test.wantReason))
 			g.Expect(blocking.credentials).To(BeTrue(), "the condition CredentialsReady tells of it")
 			g.Expect(blocking.message).To(And(ContainSubstring(test.wantMessage), Not(ContainSubstring(value))))
+			if !test.absent {
+				g.Expect(err.Error()).NotTo(Equal(fmt.Sprint(withoutSecret)), "now there is a Secret: the message must say what is wrong with it, see readToken in token.go")
+			}
 		})
 	}
 }
@@ -124,6 +129,8 @@ func TestConnect(t *testing.T) {
 		refused bool
 		// wantReason is that of a blockedError, "" for none.
 		wantReason string
+		// wantMessage are parts of its message.
+		wantMessage []string
 		// wantCredentials means that the token is the problem.
 		wantCredentials bool
 		// wantProtected means that the Secret has the Kluster's finalizer afterwards.
@@ -131,11 +138,11 @@ func TestConnect(t *testing.T) {
 	}{
 		"the cloud accepts the token":             {account: teller{identity: "acme"}, wantProtected: true},
 		"it is the account on record":             {account: teller{identity: "acme"}, kluster: inAccount("acme"), wantProtected: true},
-		"it is another account than that":         {account: teller{identity: "acme"}, kluster: inAccount("theirs"), wantReason: "AnotherAccount", wantCredentials: true},
+		"it is another account than that":         {account: teller{identity: "acme"}, kluster: inAccount("theirs"), wantReason: "AnotherAccount", wantMessage: []string{"acme", "theirs"}, wantCredentials: true},
 		"the cloud does not accept it":            {account: teller{err: &cloud.Error{Problem: cloud.Unauthorized, Message: "who?"}}},
 		"the Kluster is being deleted":            {account: teller{identity: "acme"}, kluster: func(kluster *klusterv1alpha1.Kluster) { kluster.DeletionTimestamp = &now }},
-		"the Secret is being deleted":             {account: teller{identity: "acme"}, secret: func(secret *corev1.Secret) { secret.DeletionTimestamp = &now }, wantReason: "TokenMissing", wantCredentials: true},
-		"the API server refuses to protect it":    {account: teller{identity: "acme"}, refused: true, wantReason: "SecretRefused"},
+		"the Secret is being deleted":             {account: teller{identity: "acme"}, secret: func(secret *corev1.Secret) { secret.DeletionTimestamp = &now }, wantReason: "TokenMissing", wantMessage: []string{`"digitalocean"`, "deleted"}, wantCredentials: true},
+		"the API server refuses to protect it":    {account: teller{identity: "acme"}, refused: true, wantReason: "SecretRefused", wantMessage: []string{`"digitalocean"`, "finalizer"}},
 		"another Kluster has protected it before": {account: teller{identity: "acme"}, secret: func(secret *corev1.Secret) { secret.Finalizers = []string{"inspirit941.dev/kluster-of-another"} }, wantProtected: true},
 	}
 	for name, test := range tests {
@@ -167,6 +174,9 @@ func TestConnect(t *testing.T) {
 			if test.wantReason != "" {
 				g.Expect(isBlocked).To(BeTrue(), "expected %s, found: %v", test.wantReason, err)
 				g.Expect(blocking.reason).To(Equal(test.wantReason), "see connect and protectSecret in token.go")
+				for _, part := range test.wantMessage {
+					g.Expect(blocking.message).To(ContainSubstring(part), "see connect and protectSecret in token.go")
+				}
 				g.Expect(blocking.credentials).To(Equal(test.wantCredentials), "the condition CredentialsReady tells whether the token is the problem, see blockedByToken in errors.go")
 				g.Expect(blocking.transient != nil).To(Equal(test.refused), "a policy may change at any time, and no event tells of it")
 			}

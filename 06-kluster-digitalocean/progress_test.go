@@ -92,6 +92,7 @@ func TestUpdateOrder(t *testing.T) {
 			g := NewWithT(t)
 			kluster := recordedKluster()
 			observed := observedCluster(test.state)
+			observed.cluster.Message = "a disk is slow"
 			observed.cloud = &test.account
 			_, err := newActing(t, kluster).act(t.Context(), kluster, observed)
 			g.Expect(test.account.changes).To(Equal(test.want), "see update in reconcile.go")
@@ -102,6 +103,9 @@ func TestUpdateOrder(t *testing.T) {
 			blocking, isBlocked := errors.AsType[*blockedError](err)
 			g.Expect(isBlocked).To(BeTrue(), "expected %s, found %v: see update in reconcile.go", test.wantReason, err)
 			g.Expect(blocking.reason).To(Equal(test.wantReason))
+			if test.state == cloud.StateDegraded {
+				g.Expect(blocking.message).To(ContainSubstring("a disk is slow"), "the cloud's own words help, see update in reconcile.go")
+			}
 		})
 	}
 }

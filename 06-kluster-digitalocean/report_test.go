@@ -73,6 +73,9 @@ func TestReport(t *testing.T) {
 				return
 			}
 			g.Expect(ready).To(HaveValue(HaveField("Reason", test.wantReason)))
+			if _, limited := errors.AsType[*rateLimitedError](test.err); limited {
+				g.Expect(ready.Message).To(ContainSubstring("asked for a pause"), "it is not the cluster's fault, see report in status.go")
+			}
 		})
 	}
 }
