@@ -43,6 +43,7 @@ func TestTheFinalizerComesFirst(t *testing.T) {
 				kluster.DeletionTimestamp = &now
 			}
 			r := newTrial(t, kluster)
+			r.api.PrependReactor("patch", "klusters", withNewVersion(slices.Clone(r.api.ReactionChain)))
 			g.Expect(r.step(t)).To(Succeed())
 			g.Expect(r.cloud.Journal()).To(BeEmpty(), "the first request to the cloud comes after the finalizer, see reconcile in reconcile.go")
 			sent := patches(r.api.Actions())
@@ -54,7 +55,25 @@ func TestTheFinalizerComesFirst(t *testing.T) {
 			g.Expect(sent).To(ConsistOf(And(ContainSubstring(`"uid":"uid-of-front"`), ContainSubstring(`"resourceVersion":"30"`))),
 				"the UID names this Kluster and no later one of its name, and the list of finalizers must not be a stale one, see metadata.go")
 			g.Expect(kluster.Finalizers).To(Equal(test.finalizers), "the cache's own object was changed")
+			g.Expect(r.isStale(kluster)).To(BeTrue(), "until the cache shows this write, another reconcile is in vain: tell c.wrote, see patchMetadata in metadata.go")
 		})
+	}
+}
+
+// withNewVersion makes the fake answer a patch as the API server does, with a new resource version.
+func withNewVersion(chain []clienttesting.Reactor) clienttesting.ReactionFunc {
+	return func(action clienttesting.Action) (bool, runtime.Object, error) {
+		for _, reactor := range chain {
+			if !reactor.Handles(action) {
+				continue
+			}
+			handled, object, err := reactor.React(action)
+			if kluster, is := object.(*klusterv1alpha1.Kluster); is && err == nil {
+				kluster.ResourceVersion = "31"
+			}
+			return handled, object, err
+		}
+		return false, nil, nil
 	}
 }
 
