@@ -32,6 +32,11 @@ func (a *app) watch(cmd *cobra.Command, own *exercise.Copy, step string) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	if step != "" {
+		if _, err := own.Step(step); err != nil {
+			return err // no save changes that
+		}
+	}
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	changes, err := own.Changes(ctx)

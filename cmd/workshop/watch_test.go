@@ -55,6 +55,13 @@ func toyCopy(g Gomega, t *testing.T) *exercise.Copy {
 	return own
 }
 
+func TestWatchRefusesAStepThatDoesNotExist(t *testing.T) {
+	g := NewWithT(t)
+	command := &cobra.Command{}
+	command.SetContext(t.Context())
+	g.Expect((&app{}).watch(command, toyCopy(g, t), "1.2")).To(MatchError("section 1.2 has the steps 1.2a and 1.2b: name one, such as STEP=1.2a"))
+}
+
 func TestWatchChecksAtEverySave(t *testing.T) {
 	g := NewWithT(t)
 	own := toyCopy(g, t)
