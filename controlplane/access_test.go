@@ -78,7 +78,7 @@ func TestUsersAndCertificates(t *testing.T) {
 		}
 		g.Expect(etcdctl()).To(ContainSubstring("/registry/configmaps/default/kept"))
 		keys := filepath.Join(plane.Dir(), "pki-1")
-		g.Expect(etcdctl("ETCDCTL_CERT="+filepath.Join(keys, "admin.crt"), "ETCDCTL_KEY="+filepath.Join(keys, "admin.key"))).NotTo(ContainSubstring("/registry"), "not even the administrator")
+		g.Expect(etcdctl("ETCDCTL_CERT="+filepath.Join(keys, "admin.crt"), "ETCDCTL_KEY="+filepath.Join(keys, "admin.key"))).NotTo(ContainSubstring("/registry"), "not even the administrator can")
 	})
 
 	t.Run("renewed certificates invalidate the old kubeconfigs, and no data is lost", func(t *testing.T) {
@@ -102,10 +102,10 @@ func TestUsersAndCertificates(t *testing.T) {
 	})
 }
 
-// nobody is the ID of a user that owns nothing.
+// nobody is the ID of a user that owns no files.
 const nobody = 65534
 
-// pages are paths that the programs of a control plane serve, and paths that other servers do.
+// pages are paths that the programs of a control plane serve, and some that other servers do.
 var pages = []string{
 	"/", "/api", "/apis", "/api/v1/secrets", "/version", "/openapi/v3", "/metrics", "/flags", "/configz", "/debug/pprof/", "/debug/pprof/heap",
 	"/health", "/healthz", "/livez", "/readyz", "/members", "/raft", "/v3/kv/range", "/v2/keys", "/discovery/prometheus",
@@ -143,7 +143,7 @@ func TestAnotherUserGetsNothing(t *testing.T) {
 		g.Expect(seen).To(BeNumerically(">", 30), "keys, kubeconfigs, locks, logs, etcd's data")
 	})
 
-	t.Run("its files, tried by another user", func(t *testing.T) {
+	t.Run("no other user can read its files", func(t *testing.T) {
 		if os.Getuid() != 0 {
 			t.Skip("only root can act as another user")
 		}
@@ -157,7 +157,7 @@ func TestAnotherUserGetsNothing(t *testing.T) {
 			_ = command.Run() // the exit status is the answer
 			return command.ProcessState.ExitCode()
 		}
-		g.Expect(try("-r", filepath.Dir(dir))).To(BeZero(), "the other user gets as far as this")
+		g.Expect(try("-r", filepath.Dir(dir))).To(BeZero(), "the other user can enter the parent folder")
 		for _, file := range []string{dir, plane.KubeconfigPath(), filepath.Join(dir, "lock"), filepath.Join(dir, "run", "etcd")} {
 			for _, test := range []string{"-r", "-w"} {
 				g.Expect(try(test, file)).To(Equal(1), "test %s %s", test, file)

@@ -43,7 +43,7 @@ func TestFindAssets(t *testing.T) {
 		_, err = controlplane.FindAssets()
 		g.Expect(err).To(MatchError(filepath.Join(root, "bin", "etcd") + " is missing: run `make tools` in " + root))
 	})
-	t.Run("outside the repository, what was built is found", func(t *testing.T) {
+	t.Run("outside the repository, the built programs are found", func(t *testing.T) {
 		g := NewWithT(t)
 		cache := t.TempDir()
 		t.Setenv("WORKSHOP_CACHE", cache)

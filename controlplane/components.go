@@ -91,7 +91,8 @@ func (c *ControlPlane) apiServer(r record, keys pki) []string {
 		"service-account-issuer":   "https://" + serviceName + ".cluster.local",
 		"service-account-key-file": keys.key("service-accounts"), "service-account-signing-key-file": keys.key("service-accounts"),
 		"service-cluster-ip-range": serviceRange, "allow-privileged": "true",
-		// By default the server looks for the machine's outward address, and exits on a machine without a network.
+		// By default, the server looks for the address of the machine's default route, and exits on a machine without a
+		// network.
 		"advertise-address": loopback,
 		// The Service "kubernetes" may not have a loopback address as its endpoint.
 		"endpoint-reconciler-type": "none",

@@ -99,7 +99,7 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 // Stop ends a control plane made by Start, and removes its folder. Calling it again does nothing.
 func (c *ControlPlane) Stop() error {
 	if c.watchdog == nil {
-		return errors.New("stop the control plane: it goes on without this process: use Down or Remove")
+		return errors.New("stop the control plane: it outlives this process: use Down or Remove")
 	}
 	return c.watchdog.end()
 }

@@ -24,7 +24,7 @@ func TestLife(t *testing.T) {
 	plane, out := open(t, dir, controlplane.Options{})
 	_, err := plane.Status(ctx)
 	g.Expect(err).To(MatchError(controlplane.ErrNotFound), "before the first Up")
-	g.Expect(exists(dir)).To(BeFalse(), "to look makes nothing")
+	g.Expect(exists(dir)).To(BeFalse(), "reading creates nothing")
 
 	g.Expect(plane.Up(ctx)).To(Succeed())
 	status, err := plane.Status(ctx)
@@ -42,7 +42,7 @@ func TestLife(t *testing.T) {
 		out.Reset()
 		g.Expect(plane.Up(ctx)).To(Succeed())
 		g.Expect(pids(ctx, g, plane)).To(Equal(before))
-		g.Expect(out.String()).To(BeEmpty(), "nothing to do is nothing to say")
+		g.Expect(out.String()).To(BeEmpty(), "without changes, there is no output")
 	})
 
 	t.Run("running components are left alone when the others are started again", func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestLife(t *testing.T) {
 		g.Expect(pids(ctx, g, found)).To(Equal(before), "it is found")
 		g.Expect(found.Up(ctx)).To(Succeed())
 		g.Expect(kept(ctx, g, found)).To(BeTrue())
-		g.Expect(below(g, dir+"/")).To(BeEmpty(), "nothing uses the old place any more")
+		g.Expect(below(g, dir+"/")).To(BeEmpty(), "nothing uses the old path any more")
 		g.Expect(os.Rename(moved, dir)).To(Succeed())
 		g.Expect(plane.Up(ctx)).To(Succeed())
 	})
@@ -106,10 +106,10 @@ func TestLife(t *testing.T) {
 			event := <-watch.ResultChan()
 			err = apierrors.FromObject(event.Object)
 		}
-		g.Expect(err).To(Or(Satisfy(apierrors.IsResourceExpired), Satisfy(apierrors.IsGone)), "what a cache holds is of another time")
+		g.Expect(err).To(Or(Satisfy(apierrors.IsResourceExpired), Satisfy(apierrors.IsGone)), "a cache's revision no longer exists")
 	})
 
-	t.Run("Restore goes back to any snapshot, and keeps what Up was told", func(t *testing.T) {
+	t.Run("Restore goes back to any snapshot, and keeps the options of Up", func(t *testing.T) {
 		g := NewWithT(t)
 		stage := filepath.Join(t.TempDir(), "stage.yaml")
 		g.Expect(os.WriteFile(stage, []byte("apiVersion: kwok.x-k8s.io/v1alpha1\nkind: Stage\nmetadata: {name: idle}\nspec: {resourceRef: {apiGroup: v1, kind: Pod}, selector: {matchLabels: {none: none}}, next: {}}\n"), 0o600)).To(Succeed())
@@ -130,15 +130,15 @@ func TestLife(t *testing.T) {
 		g.Expect(kept(ctx, g, plane)).To(BeTrue())
 		after := pids(ctx, g, special)
 		g.Expect(special.Up(ctx)).To(Succeed())
-		g.Expect(pids(ctx, g, special)).To(Equal(after), "nothing was lost that Up would have to set again")
+		g.Expect(pids(ctx, g, special)).To(Equal(after), "no option was lost that Up would have to set again")
 	})
 
-	t.Run("Remove leaves nothing", func(t *testing.T) {
+	t.Run("Remove leaves nothing behind", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(plane.Remove(ctx)).To(Succeed())
 		g.Expect(below(g, dir)).To(BeEmpty())
 		g.Expect(exists(dir)).To(BeFalse())
-		g.Expect(plane.Remove(ctx)).To(Succeed(), "a second Remove is no error")
+		g.Expect(plane.Remove(ctx)).To(Succeed(), "a second Remove is not an error")
 		g.Expect(plane.Down(ctx)).To(Succeed())
 		g.Expect(exists(dir)).To(BeFalse())
 	})
@@ -169,9 +169,9 @@ func TestHungComponents(t *testing.T) {
 		g.Expect(plane.Up(ctx)).To(Succeed())
 		for component, pid := range pids(ctx, g, plane) {
 			if pid == before[component] {
-				g.Expect(hung).NotTo(ContainElement(component), "what hangs is replaced")
+				g.Expect(hung).NotTo(ContainElement(component), "a component that hangs is replaced")
 			} else {
-				g.Expect(hung).To(ContainElement(component), "what answers is left alone")
+				g.Expect(hung).To(ContainElement(component), "a component that answers is left alone")
 			}
 		}
 		g.Expect(kept(ctx, g, plane)).To(BeTrue())
@@ -186,7 +186,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	plane, _ := open(t, dir, controlplane.Options{})
 	there := func(name string) func() bool { return func() bool { return exists(dir, name) } }
 	gone := func(name string) func() bool { return func() bool { return !exists(dir, name) } }
-	// newer and older are the folders of the generation that is being made, and of the one in use.
+	// newer and older return the folders of the generation that is being created, and of the one in use.
 	newer := func(prefix, file string) func() bool {
 		current := generation(dir, prefix)
 		return func() bool { return exists(dir, prefix+strconv.Itoa(current+1), file) }
@@ -226,11 +226,11 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			g := NewWithT(t)
 			c.before(g)
 			killAt(ctx, t, c.verb, dir, c.moment())
-			g.Expect(plane.Up(ctx)).To(Succeed(), "the next Up mends it")
+			g.Expect(plane.Up(ctx)).To(Succeed(), "the next Up repairs it")
 			status, err := plane.Status(ctx)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(status.Running()).To(BeTrue())
-			g.Expect(below(g, dir)).To(ConsistOf(controlplane.Components), "nothing else runs on")
+			g.Expect(below(g, dir)).To(ConsistOf(controlplane.Components), "nothing else is still running")
 			if c.keeps {
 				g.Expect(kept(ctx, g, plane)).To(BeTrue())
 			}

@@ -174,7 +174,7 @@ func (c *ControlPlane) request(ctx context.Context, r record, component, method,
 	}
 	defer response.Body.Close()
 	if response.StatusCode >= http.StatusMultipleChoices {
-		return statusError{response.StatusCode, fmt.Sprintf("%s of %s answers %s", path, component, response.Status)}
+		return statusError{response.StatusCode, fmt.Sprintf("%s of %s returned %s", path, component, response.Status)}
 	}
 	if into == nil {
 		return nil

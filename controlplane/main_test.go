@@ -27,8 +27,8 @@ import (
 // limit bounds one test. A control plane starts in a few seconds, or more under load.
 const limit = 4 * time.Minute
 
-// commandVariable makes the test program do one thing with a control plane. It contains a verb such as up, and the
-// folder, each on a line.
+// commandVariable makes the test binary do one thing with a control plane. It contains a verb such as up, and the
+// folder, each on its own line.
 const commandVariable = "CONTROLPLANE_TEST_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -61,8 +61,8 @@ func obey(ctx context.Context, verb, dir string) error {
 	}[verb](ctx)
 }
 
-// open returns a control plane that is removed when the test ends. The folder's name has a space, which must cause no
-// trouble.
+// open returns a control plane that is removed when the test ends. The folder's name contains a space, to test that
+// this causes no problems.
 func open(t *testing.T, dir string, options controlplane.Options) (*controlplane.ControlPlane, *bytes.Buffer) {
 	t.Helper()
 	out := &bytes.Buffer{}
@@ -121,7 +121,7 @@ func clientFrom(g Gomega, kubeconfig []byte) kubernetes.Interface {
 	return client
 }
 
-// keep stores an object, and kept reports whether it is there.
+// keep creates an object, and kept reports whether it exists.
 func keep(ctx context.Context, g Gomega, plane *controlplane.ControlPlane) {
 	_, err := clientOf(g, plane).CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{})
 	g.Expect(err).To(Or(Not(HaveOccurred()), Satisfy(apierrors.IsAlreadyExists)))
@@ -177,7 +177,7 @@ func killAt(ctx context.Context, t *testing.T, verb, dir string, moment func() b
 	for !moment() {
 		select {
 		case <-ended:
-			t.Logf("%s ended before it could be killed: %v\n%s", verb, status, output.String())
+			t.Logf("%s exited before it could be killed: %v\n%s", verb, status, output.String())
 			return
 		case <-ticker.C:
 		}

@@ -108,7 +108,7 @@ type condition struct{ Type, Status string }
 func (c *ControlPlane) lacking(ctx context.Context, r record) string {
 	var nodes struct{ Items []node }
 	if err := c.ask(ctx, r, "kube-apiserver", "/api/v1/nodes", &nodes); err != nil {
-		return "an answer of the API server"
+		return "an answer from the API server"
 	}
 	for _, node := range nodes.Items {
 		if !node.schedulable() {

@@ -155,7 +155,7 @@ func (p pki) sign(signer string, config certutil.Config) (certificate, key []byt
 	}
 	signing, ok := secret.(crypto.Signer)
 	if !ok {
-		return nil, nil, fmt.Errorf("%s holds no key that can sign", p.key(signer))
+		return nil, nil, fmt.Errorf("%s contains no key that can sign", p.key(signer))
 	}
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -51,7 +51,7 @@ func (p process) running() (pid int, fingerprint string, err error) {
 	case err == nil:
 		return 0, "", nil
 	case !errors.Is(err, syscall.EWOULDBLOCK):
-		return 0, "", fmt.Errorf("look at %s: %w", p.file, err)
+		return 0, "", fmt.Errorf("check the lock on %s: %w", p.file, err)
 	}
 	content, err := os.ReadFile(p.file)
 	if err != nil {
@@ -64,8 +64,8 @@ func (p process) running() (pid int, fingerprint string, err error) {
 	return pid, fingerprint, nil
 }
 
-// errNoNumber says that a process was started and has not written its ID yet.
-var errNoNumber = errors.New("a process has not written down its number yet")
+// errNoNumber says that a process was started but has not written its ID yet.
+var errNoNumber = errors.New("a process has not written its ID yet")
 
 // await is like running, but waits for the ID of a process that was started a moment ago.
 func (p process) await(ctx context.Context) (pid int, fingerprint string, err error) {
@@ -183,7 +183,7 @@ func poll(ctx context.Context, limit, interval time.Duration, done func(context.
 }
 
 // errTimeLimit is the error of a wait that took too long.
-var errTimeLimit = errors.New("the time limit is over")
+var errTimeLimit = errors.New("timed out")
 
 func (c *ControlPlane) process(component string) process {
 	return process{file: filepath.Join(c.dir, "run", component)}

@@ -121,7 +121,7 @@ func TestPorts(t *testing.T) {
 	defer again.Close()
 	g.Expect(chosen.Up(ctx)).To(MatchError(controlplane.ErrPortTaken), "a chosen port is kept")
 	free, _ := open(t, dir, controlplane.Options{})
-	g.Expect(free.Up(ctx)).To(Succeed(), "another one will do, as after a reboot")
+	g.Expect(free.Up(ctx)).To(Succeed(), "another port is chosen, as after a reboot")
 	g.Expect(kept(ctx, g, free)).To(BeTrue())
 }
 

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// watchdogScript waits until its standard input ends, which happens when the process closes it or ends, even by kill -9.
-// Then it kills every component and removes the folder. By then a process ID may belong to another program, so it first
-// looks at the arguments of the process: those of a component name the folder.
+// watchdogScript waits until its standard input ends, which happens when the process closes it or ends, even by kill
+// -9. Then it kills every component and removes the folder. By then a process ID may belong to another program, so it
+// first checks the arguments of the process: a component's arguments contain the folder's path.
 const watchdogScript = `trap '' HUP INT TERM
 cat >/dev/null
 for file in "$1"/run/*; do

@@ -53,7 +53,7 @@ func parse(args []string) (options, error) {
 	flags.SetOutput(io.Discard) // the package would print all flags after each mistake
 	flags.StringVar(&chosen.version, "version", "", "the release, such as 0.1.0")
 	channels := flags.String("channels", "", "the channels that offer it, such as candidate,fast")
-	flags.StringVar(&chosen.defaultChannel, "default-channel", "", "the channel for who names none")
+	flags.StringVar(&chosen.defaultChannel, "default-channel", "", "the channel for users who name none")
 	if err := flags.Parse(args); err != nil {
 		return chosen, fmt.Errorf("%w: the flags are --version, --channels and --default-channel", err)
 	}

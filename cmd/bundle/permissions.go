@@ -73,7 +73,7 @@ func (m *manifests) account() (permissions, error) {
 	}
 	name, _, err := unstructured.NestedString(m.deployment.Object, "spec", "template", "spec", "serviceAccountName")
 	if err != nil || name == "" {
-		return granted, fmt.Errorf("the Deployment %s names no service account: without one nobody can tell which rules are the operator's", m.deployment.GetName())
+		return granted, fmt.Errorf("the Deployment %s names no service account, which must identify the operator's roles: set serviceAccountName", m.deployment.GetName())
 	}
 	granted.account = name
 	for _, account := range m.accounts {

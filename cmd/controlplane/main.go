@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// app holds the flags. Progress goes to standard error, so that standard output holds only what a script wants.
+// app holds the flags. Progress goes to standard error, so that standard output contains only what scripts need.
 type app struct {
 	options controlplane.Options
 	user    controlplane.User
@@ -40,14 +40,14 @@ func newRootCommand() *cobra.Command {
 		Short: "A Kubernetes control plane with simulated nodes, without a container engine",
 		Args:  cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
 	}
-	root.PersistentFlags().StringVar(&a.options.Assets, "assets", "", "`folder` of the programs (default: see `controlplane build`)")
+	root.PersistentFlags().StringVar(&a.options.Assets, "assets", "", "`folder` with the programs (default: see `controlplane build`)")
 	root.AddCommand(a.buildCommand(), a.upCommand(), a.kubeconfigCommand(), a.statusCommand(),
-		a.simple("down DIR", "End its programs; what it holds is kept", (*controlplane.ControlPlane).Down),
-		a.simple("remove DIR", "End its programs and remove all it holds", (*controlplane.ControlPlane).Remove),
-		a.simple("reset DIR", "Take it back to the state after its first up", (*controlplane.ControlPlane).Reset),
-		a.simple("renew DIR", "Make all its certificates anew: kubeconfigs that were handed out are refused", (*controlplane.ControlPlane).RenewCertificates),
-		a.fileCommand("snapshot DIR FILE", "Save all it holds in a file", (*controlplane.ControlPlane).Snapshot),
-		a.fileCommand("restore DIR FILE", "Replace all it holds with a snapshot", (*controlplane.ControlPlane).Restore),
+		a.simple("down DIR", "Stop a control plane and keep its data", (*controlplane.ControlPlane).Down),
+		a.simple("remove DIR", "Stop a control plane and delete its data", (*controlplane.ControlPlane).Remove),
+		a.simple("reset DIR", "Return a control plane to its state after the first up", (*controlplane.ControlPlane).Reset),
+		a.simple("renew DIR", "Replace all certificates, so that kubeconfigs handed out before no longer work", (*controlplane.ControlPlane).RenewCertificates),
+		a.fileCommand("snapshot DIR FILE", "Save a control plane's data to a file", (*controlplane.ControlPlane).Snapshot),
+		a.fileCommand("restore DIR FILE", "Replace a control plane's data with a snapshot", (*controlplane.ControlPlane).Restore),
 	)
 	return root
 }
@@ -73,7 +73,7 @@ func (a *app) buildCommand() *cobra.Command {
 
 func (a *app) upCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use: "up DIR", Short: "Make it run, in a folder of its own, and print the administrator's kubeconfig file", Args: cobra.ExactArgs(1),
+		Use: "up DIR", Short: "Start a control plane that keeps its files in DIR, and print the path of the administrator's kubeconfig", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			plane, err := a.open(cmd, args[0])
 			if err != nil {
@@ -88,9 +88,9 @@ func (a *app) upCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.IntVar(&a.options.Port, "port", 0, "port of the API server (0: a free one)")
-	flags.IntVar(&a.options.Nodes, "nodes", 0, "number of simulated nodes of a new one (0: 2, -1: none)")
-	flags.StringArrayVar(&a.options.Stages, "stage", nil, "`file` with rules of kwok's kind Stage (repeatable)")
-	flags.StringToStringVar(&a.options.APIServerFlags, "apiserver-flag", nil, "further flag of kube-apiserver, `name=value` (repeatable)")
+	flags.IntVar(&a.options.Nodes, "nodes", 0, "number of simulated nodes of a new control plane (0: 2, -1: none)")
+	flags.StringArrayVar(&a.options.Stages, "stage", nil, "`file` with objects of kwok's kind Stage (repeatable)")
+	flags.StringToStringVar(&a.options.APIServerFlags, "apiserver-flag", nil, "additional kube-apiserver flag, `name=value` (repeatable)")
 	return command
 }
 
@@ -113,13 +113,13 @@ func (a *app) kubeconfigCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&a.user.Name, "user", "", "name of the user")
 	flags.StringArrayVar(&a.user.Groups, "group", nil, "group of the user (repeatable)")
-	flags.StringVar(&a.server, "server", "", "`URL` by which the user reaches the API server (default: its own)")
+	flags.StringVar(&a.server, "server", "", "`URL` at which the user reaches the API server (default: its own)")
 	return command
 }
 
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "status DIR", Short: "Print what runs, as JSON", Args: cobra.ExactArgs(1),
+		Use: "status DIR", Short: "Print the state of each component, as JSON", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			plane, err := a.open(cmd, args[0])
 			if err != nil {
@@ -136,7 +136,7 @@ func (a *app) statusCommand() *cobra.Command {
 	}
 }
 
-// simple is a command that calls one method.
+// simple returns a command that calls one method.
 func (a *app) simple(use, short string, do func(*controlplane.ControlPlane, context.Context) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(1),

@@ -15,17 +15,17 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// What stands behind the clusters.
+// The values of --clusters.
 const (
 	stub = "stub"
 	kwok = "kwok"
 )
 
-// tokenVariable names the environment variable that gives a token. Other users of the machine can see a
-// command's arguments, but not its environment.
+// tokenVariable is the environment variable for a further token. Other users of the machine can see a command's
+// arguments, but not its environment.
 const tokenVariable = "DO_EMULATOR_TOKEN"
 
-// flags are what the command line says.
+// flags are the command line's flags.
 type flags struct {
 	listen   string
 	clusters string
@@ -34,18 +34,18 @@ type flags struct {
 	options  doks.Options
 }
 
-const usage = `do-emulator answers the part of DigitalOcean's API that is about Kubernetes clusters, on this machine and for nothing.
+const usage = `do-emulator emulates the part of DigitalOcean's API that is about Kubernetes clusters, on this machine and at no cost.
 
   do-emulator --token secret
   do-emulator --token secret --clusters kwok --state emulator.json
   do-emulator --token secret --fault 'POST /v2/kubernetes/clusters drop after'
 
 A fault is METHOD PATH KIND and, after that, any of: after (the effect), count=N (-1 for every request), skip=N,
-retry_after=TIME, delay=TIME, state=STATE. A star is any method or path; in a path it is anything between two slashes.
+retry_after=TIME, delay=TIME, state=STATE. A star matches any method or path; within a path, it matches anything between two slashes.
 Kinds: 429, 500, 502, 503, delay, drop (no reply), cut (half a reply), stuck-delete, lagging-list, lagging-get, end-state.
 
-While it runs, no token is needed for:
-  GET, DELETE        /emulator/journal                  what was asked, and what took effect
+These requests need no token:
+  GET, DELETE        /emulator/journal                  the requests, and what took effect
   GET, POST, DELETE  /emulator/faults                   {"method": "POST", "path": "/v2/kubernetes/clusters", "kind": "drop", "after": true}
   GET                /emulator/clusters                 all clusters
   DELETE             /emulator/clusters/ID              remove a cluster at once
@@ -67,7 +67,7 @@ func parseFlags(args []string, output io.Writer) (flags, error) {
 		return chosen, err
 	}
 	if set.NArg() > 0 {
-		return chosen, fmt.Errorf("%q is no flag: see --help", set.Arg(0))
+		return chosen, fmt.Errorf("unexpected argument %q: see --help", set.Arg(0))
 	}
 	for _, text := range chosen.faults {
 		fault, err := doks.ParseFault(text)
@@ -87,27 +87,27 @@ func newFlagSet(chosen *flags) *pflag.FlagSet {
 	set := pflag.NewFlagSet("do-emulator", pflag.ContinueOnError)
 	set.SortFlags = false
 	set.StringVar(&chosen.listen, "listen", "127.0.0.1:8090", "loopback `address` to listen on; port 0 is any free one")
-	set.StringArrayVar(&o.Tokens, "token", nil, "`token` that may do everything (repeatable); $"+tokenVariable+" gives one that other users of this machine don't see")
+	set.StringArrayVar(&o.Tokens, "token", nil, "`token` that may do everything (repeatable); $"+tokenVariable+" gives one that other users of this machine can't see")
 	set.StringArrayVar(&o.ReadOnlyTokens, "read-only-token", nil, "`token` that may only read (repeatable)")
-	set.StringArrayVar(&o.ClusterTokens, "cluster-token", nil, "`token` that may do everything with clusters, but not ask whose it is (repeatable)")
-	set.StringVar(&o.Team, "team", "", "`UUID` of the team that all tokens belong to; always the same if empty")
-	set.StringVar(&chosen.clusters, "clusters", stub, "`what` stands behind the clusters: stub is nothing; kwok a real control plane each, with simulated nodes")
-	set.StringVar(&chosen.assets, "assets", "", "`folder` of the control plane's programs, for --clusters kwok; by default $"+controlplane.AssetsVariable+", or bin/ of the workshop")
-	set.StringVar(&o.StateFile, "state", "", "`file` that keeps the clusters for the next start; control planes then go on running when the emulator ends")
-	set.DurationVar(&o.ProvisionTime, "provision-time", o.ProvisionTime, "`time` that a cluster is provisioning")
-	set.DurationVar(&o.NodeTime, "node-time", o.NodeTime, "`time` that a node takes to run, to drain and to go")
-	set.DurationVar(&o.UpgradeTime, "upgrade-time", o.UpgradeTime, "`time` that a cluster is upgrading")
-	set.DurationVar(&o.DeleteTime, "delete-time", o.DeleteTime, "`time` that a cluster stays after its deletion was asked for")
+	set.StringArrayVar(&o.ClusterTokens, "cluster-token", nil, "`token` that may do everything with clusters, but not read its account (repeatable)")
+	set.StringVar(&o.Team, "team", "", "`UUID` of the team that all tokens belong to; if empty, a fixed one")
+	set.StringVar(&chosen.clusters, "clusters", stub, "`kind` of the clusters: stub has no control planes; kwok gives each cluster a real one with simulated nodes")
+	set.StringVar(&chosen.assets, "assets", "", "`folder` with the control plane's programs, for --clusters kwok; by default $"+controlplane.AssetsVariable+", or bin/ in the workshop")
+	set.StringVar(&o.StateFile, "state", "", "`file` in which clusters survive a restart of the emulator; their control planes then keep running when it ends")
+	set.DurationVar(&o.ProvisionTime, "provision-time", o.ProvisionTime, "`time` that provisioning a cluster takes")
+	set.DurationVar(&o.NodeTime, "node-time", o.NodeTime, "`time` that a node takes to start, to drain and to be removed")
+	set.DurationVar(&o.UpgradeTime, "upgrade-time", o.UpgradeTime, "`time` that upgrading a cluster takes")
+	set.DurationVar(&o.DeleteTime, "delete-time", o.DeleteTime, "`time` that deleting a cluster takes")
 	set.StringVar((*string)(&o.EndState), "end-state", string(o.EndState), "`state` that provisioning ends in: running, degraded or error")
-	set.StringVar((*string)(&o.DeleteState), "delete-state", string(o.DeleteState), "`state` of a cluster for the delete time: deleted, deleting (which godo v1.236.0 cannot read), or none: it is gone at once")
+	set.StringVar((*string)(&o.DeleteState), "delete-state", string(o.DeleteState), "`state` of a cluster during the delete time: deleted, deleting (which godo v1.236.0 can't read), or none, which removes it at once")
 	set.IntVar(&o.DropletLimit, "droplet-limit", o.DropletLimit, "`number` of nodes that the account may have; 0 is no limit")
 	set.IntVar(&o.RequestsPerMinute, "requests-per-minute", o.RequestsPerMinute, "`number` of requests a token may make in a minute; 0 is no limit")
 	set.IntVar(&o.RequestsPerHour, "requests-per-hour", o.RequestsPerHour, "`number` of requests a token may make in an hour; 0 is no limit")
-	set.StringArrayVar(&chosen.faults, "fault", nil, "`fault` that requests meet, as described above (repeatable)")
+	set.StringArrayVar(&chosen.faults, "fault", nil, "`fault` to inject, as described above (repeatable)")
 	return set
 }
 
-// check refuses what the emulator's own options cannot know about.
+// check validates the flags that are not among the emulator's own options.
 func (f flags) check() error {
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command do-emulator answers the part of DigitalOcean's API that is about
-// Kubernetes clusters, on this machine and for nothing.
+// Command do-emulator emulates the part of DigitalOcean's API that is about Kubernetes clusters, on this machine and at
+// no cost.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 const (
 	// headerLimit bounds the wait for a request's header, so that idle connections do not pile up.
 	headerLimit = 10 * time.Second
-	// stopLimit bounds what is done after Ctrl-C: requests end, control planes are removed.
+	// stopLimit bounds the clean-up after Ctrl-C: open requests end, and control planes are removed.
 	stopLimit = time.Minute
 )
 
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// run is the program without its process: arguments in, an error of one line out.
+// run is the whole program except for signals and the exit status.
 func run(ctx context.Context, args []string, output io.Writer) error {
 	chosen, err := parseFlags(args, output)
 	if errors.Is(err, pflag.ErrHelp) {
@@ -46,8 +46,7 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// The address comes first: a second emulator by mistake ends here, before it
-	// touches the state file of the first.
+	// Listen first: a second emulator, started by mistake, fails here before it touches the state file of the first.
 	listener, err := net.Listen("tcp", chosen.listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("another program listens on %s: end it, or choose another port by --listen=127.0.0.1:PORT, and give the operator --do-api-url=http://127.0.0.1:PORT", chosen.listen)
@@ -63,8 +62,8 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	return serveKwok(ctx, chosen, listener, output)
 }
 
-// serveKwok puts control planes behind the clusters. Without a state file they go
-// when the emulator ends, because nobody could find them again.
+// serveKwok gives each cluster a real control plane. Without a state file, it removes them when the emulator ends,
+// because the next emulator couldn't find them.
 func serveKwok(ctx context.Context, chosen flags, listener net.Listener, output io.Writer) (err error) {
 	kwok, err := openPlanes(ctx, chosen, output)
 	if err != nil {
@@ -75,12 +74,12 @@ func serveKwok(ctx context.Context, chosen flags, listener net.Listener, output 
 			err = errors.Join(err, kwok.Close())
 			return
 		}
-		// The context is over; what was begun is removed all the same.
+		// The context has ended, but the control planes must still be removed.
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 		defer cancel()
 		err = errors.Join(err, kwok.DeleteAll(cleanup))
 	}()
-	fmt.Fprintf(output, "The control planes lie in %s.\n", kwok.Dir())
+	fmt.Fprintf(output, "The control planes are in %s.\n", kwok.Dir())
 	chosen.options.Planes = kwok
 	return serve(ctx, chosen.options, listener, output)
 }

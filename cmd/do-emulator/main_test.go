@@ -18,7 +18,7 @@ import (
 
 const limit = 4 * time.Minute
 
-// output is written to and read at the same time.
+// output can be written and read concurrently.
 type output struct {
 	mu      sync.Mutex
 	content bytes.Buffer
@@ -92,7 +92,7 @@ func TestTheEmulatorServesAndRemembers(t *testing.T) {
 	first.Expect(first.output.String()).NotTo(ContainSubstring("very-secret"))
 	info, err := os.Stat(state)
 	first.Expect(err).NotTo(HaveOccurred())
-	first.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)), "no other user reads the state")
+	first.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)), "no other user can read the state")
 
 	second := start(t, "--token", "very-secret", "--state", state)
 	second.Expect(second.ask("POST", demo)).To(Equal(422), "the name is taken")
@@ -128,18 +128,18 @@ func TestMistakesAreErrorsOfOneLine(t *testing.T) {
 	NewWithT(t).Expect(os.WriteFile(broken, []byte("{"), 0o600)).To(Succeed())
 	cases := map[string]struct{ args, message string }{
 		"no token":                   {"", "--token is missing"},
-		"a team that is none":        {"--token a --listen 127.0.0.1:0 --team shop", "it must be a UUID"},
+		"a team that is not a UUID":  {"--token a --listen 127.0.0.1:0 --team shop", "it must be a UUID"},
 		"an unknown flag":            {"--colour red", "unknown flag: --colour"},
-		"a word too many":            {"--token a start", `"start" is no flag`},
+		"an unexpected argument":     {"--token a start", `unexpected argument "start": see --help`},
 		"every address":              {"--token a --listen 0.0.0.0:0", "loopback address"},
 		"no host":                    {"--token a --listen :8090", "loopback address"},
 		"a name":                     {"--token a --listen localhost:8090", "loopback address"},
 		"no port":                    {"--token a --listen 127.0.0.1", "--listen"},
 		"a port in use":              {"--token a --listen " + busy.Addr().String(), "choose another port by --listen=127.0.0.1:PORT"},
 		"an unknown kind of cluster": {"--token a --clusters kind", "choose stub or kwok"},
-		"a fault that is none":       {"--token a --fault drop", "write METHOD PATH KIND"},
-		"a time that is none":        {"--token a --delete-time soon", "delete-time"},
-		"a state that is none":       {"--token a --delete-state gone --listen 127.0.0.1:0", "choose none, deleted or deleting"},
+		"an invalid fault":           {"--token a --fault drop", "write METHOD PATH KIND"},
+		"an invalid duration":        {"--token a --delete-time soon", "delete-time"},
+		"an invalid state":           {"--token a --delete-state gone --listen 127.0.0.1:0", "choose none, deleted or deleting"},
 		"a broken state file":        {"--token a --listen 127.0.0.1:0 --state " + broken, "remove it to begin anew"},
 		"no tools":                   {"--token a --listen 127.0.0.1:0 --clusters kwok --assets /no/such/folder", "etcd is missing"},
 	}
@@ -160,8 +160,8 @@ func TestControlPlanesEndWithTheEmulator(t *testing.T) {
 	t.Setenv("WORKSHOP_CACHE", t.TempDir())
 	p := start(t, "--token", "very-secret", "--clusters", "kwok")
 	p.Expect(p.ask("POST", demo)).To(Equal(201))
-	p.Eventually(p.output.String).WithTimeout(limit).Should(ContainSubstring("Started kube-apiserver."), "a control plane is being made")
-	folder := regexp.MustCompile("The control planes lie in (.*)\\.\n").FindStringSubmatch(p.output.String())
+	p.Eventually(p.output.String).WithTimeout(limit).Should(ContainSubstring("Started kube-apiserver."), "a control plane is being created")
+	folder := regexp.MustCompile("The control planes are in (.*)\\.\n").FindStringSubmatch(p.output.String())
 	p.Expect(folder).To(HaveLen(2))
 	p.Expect(folder[1]).To(BeADirectory())
 	p.end()

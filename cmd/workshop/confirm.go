@@ -81,6 +81,6 @@ func (a asker) Confirm(ctx context.Context, question string) error {
 		if given == "" {
 			fmt.Fprintln(a.out)
 		}
-		return fmt.Errorf("nothing was changed: answer y, or write YES=1 behind make where nobody can answer")
+		return fmt.Errorf("nothing was changed: answer y, or add YES=1 to the make command where you can't answer")
 	}
 }

@@ -214,7 +214,7 @@ func (c checkout) onePlay(t *testing.T) {
 	}
 	out, status := c.run(t, ".", settings, "bin/workshop", "play", path)
 	g.Expect(status).NotTo(BeZero())
-	g.Expect(out).To(ContainSubstring("a chapter is being played on this cluster already"))
+	g.Expect(out).To(ContainSubstring("a chapter is already being played on this cluster"))
 	g.Expect(first.Process.Signal(os.Interrupt)).To(Succeed())
 	for lines.Scan() {
 	}

@@ -32,7 +32,7 @@ func CRDs(paths ...string) func(context.Context, *controlplane.ControlPlane) err
 			return err
 		}
 		if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true}); err != nil {
-			return fmt.Errorf("install the definitions: %w", err)
+			return fmt.Errorf("install the CRDs: %w", err)
 		}
 		return nil
 	}

@@ -1,5 +1,5 @@
-// Package bench measures the figures of docs/benchmarks.md: how long the
-// classroom takes to come and go, and what it costs while it idles.
+// Package bench measures the figures of docs/benchmarks.md: how long classroom clusters take to start and stop, and
+// what they cost while idle.
 package bench
 
 import (
@@ -31,7 +31,7 @@ type Bench struct {
 	Repo repo.Repo
 	// Runs is how often each duration is measured.
 	Runs int
-	// Out receives a Markdown table of the figures, Log what is being done.
+	// Out receives a Markdown table of the figures, Log the progress.
 	Out, Log io.Writer
 }
 
@@ -50,7 +50,7 @@ func (b Bench) Build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A root of its own keeps bin/ as it is.
+	// With a root of its own, it leaves bin/ alone.
 	builder := toolchain.Builder{Root: filepath.Join(scratch, "root"), Cache: filepath.Join(scratch, "cache"), Platform: toolchain.Host(), Out: b.Out}
 	_, err = builder.Ensure(ctx, set)
 	return err
@@ -113,8 +113,9 @@ func (b Bench) row(figure string, took []time.Duration) {
 	fmt.Fprintf(b.Out, "| %s | %.2f s | %.2f–%.2f s |\n", figure, took[len(took)/2].Seconds(), took[0].Seconds(), took[len(took)-1].Seconds())
 }
 
-// costs measures memory as the components' shares of it: clusters share the pages of their programs, so the sum of
-// their sizes would count those several times. What else runs on the machine makes no difference.
+// costs measures the memory and the idle load of one cluster, and of several side by side. It adds up the components'
+// shares of memory, not their sizes: clusters share the pages of their programs, and the sum of the sizes would count
+// those several times. Other programs on the machine don't affect the result.
 func (b Bench) costs(ctx context.Context, clusters []classroom.Cluster) error {
 	var first uint64
 	for i, cluster := range clusters {
@@ -150,7 +151,7 @@ func usedMemory(ctx context.Context, clusters []classroom.Cluster) (uint64, erro
 	return sum(ctx, clusters, memory)
 }
 
-// idleLoad is the processor time that all components of the clusters take, in percent of one core.
+// idleLoad returns the CPU time that all components of the clusters use while idle, in percent of one core.
 func idleLoad(ctx context.Context, clusters []classroom.Cluster) (float64, error) {
 	before, err := processorSeconds(ctx, clusters)
 	if err != nil {
@@ -168,7 +169,7 @@ func processorSeconds(ctx context.Context, clusters []classroom.Cluster) (float6
 	return sum(ctx, clusters, func(component classroom.Component) (float64, error) { return component.CPUSeconds, nil })
 }
 
-// sum adds up what all components of the clusters take.
+// sum adds up a figure over all components of the clusters.
 func sum[N uint64 | float64](ctx context.Context, clusters []classroom.Cluster, of func(classroom.Component) (N, error)) (N, error) {
 	var total N
 	for _, cluster := range clusters {

@@ -14,15 +14,15 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// loadProgram measures one stage. It is built when it is needed: see its source for why it is apart.
+// loadProgram measures one stage under load. It is built on demand; its source says why it is a separate program.
 const loadProgram = "./internal/load/loadbench"
 
-// loadGrace is how long it may take to end its control plane and its controller before itself after Ctrl-C.
+// loadGrace is how long it may take to stop its control plane and its controller after Ctrl-C.
 const loadGrace = time.Minute
 
 // LoadOptions say how the controllers of the stages are measured under load.
 type LoadOptions struct {
-	// Stage is the number of the only stage to measure; all that can be if empty.
+	// Stage is the number of the stage to measure; if empty, every stage that has a config/bench/load.yaml is measured.
 	Stage string
 	// Resources are the numbers of resources to measure with, separated by commas.
 	Resources string
@@ -30,7 +30,7 @@ type LoadOptions struct {
 	Idle time.Duration
 }
 
-// CheckLoad returns an error that names the flag to change.
+// CheckLoad checks the options. Its error names the flag to correct.
 func (b Bench) CheckLoad(load LoadOptions) error {
 	if _, err := ParseResources(load.Resources); err != nil {
 		return err
@@ -88,12 +88,12 @@ func (b Bench) load(ctx context.Context, program string, stage repo.Stage, load 
 	command.Dir = b.Repo.Root
 	command.Stdout, command.Stderr = b.Out, b.Log
 	if err := procgroup.Run(command, loadGrace); err != nil {
-		return fmt.Errorf("measure the load of stage %d: %w, its message is above", stage.Number, err)
+		return fmt.Errorf("measure the load of stage %d: %w (see its message above)", stage.Number, err)
 	}
 	return nil
 }
 
-// loadStages are those that can be measured, or the one that was asked for.
+// loadStages returns the stages that can be measured, or only the requested one.
 func (b Bench) loadStages(number string) ([]repo.Stage, error) {
 	all, err := b.Repo.Stages()
 	if err != nil {
@@ -119,5 +119,5 @@ func (b Bench) loadStages(number string) ([]repo.Stage, error) {
 			return []repo.Stage{stage}, nil
 		}
 	}
-	return nil, fmt.Errorf("stage %d has no config/bench/load.yaml, so its load can't be measured; those that have it: %s", wanted.Number, strings.Join(names, ", "))
+	return nil, fmt.Errorf("stage %d has no config/bench/load.yaml, so its load can't be measured; the stages that have one: %s", wanted.Number, strings.Join(names, ", "))
 }

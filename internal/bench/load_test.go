@@ -37,15 +37,15 @@ func TestCheckLoad(t *testing.T) {
 		load   LoadOptions
 		wanted string
 	}{
-		"all stages":                         {load: LoadOptions{Resources: "100,500", Idle: time.Second}},
-		"one stage":                          {load: LoadOptions{Stage: "2", Resources: "1", Idle: time.Second}},
-		"no number":                          {load: LoadOptions{Resources: "", Idle: time.Second}, wanted: "--resources=: give positive numbers"},
-		"a number that is none":              {load: LoadOptions{Resources: "100,many", Idle: time.Second}, wanted: "--resources=100,many: give positive numbers"},
-		"no resources at all":                {load: LoadOptions{Resources: "0", Idle: time.Second}, wanted: "--resources=0: give positive numbers"},
-		"no time":                            {load: LoadOptions{Resources: "1"}, wanted: "--idle=0s: give a positive duration"},
-		"a stage that there is not":          {load: LoadOptions{Stage: "9", Resources: "1", Idle: time.Second}, wanted: `there is no stage "9"`},
-		"a stage without a controller":       {load: LoadOptions{Stage: "1", Resources: "1", Idle: time.Second}, wanted: "stage 1 has no config/bench/load.yaml, so its load can't be measured; those that have it: 2"},
-		"a chapter that has no stage at all": {load: LoadOptions{Stage: "0", Resources: "1", Idle: time.Second}, wanted: "stage 0 has no config/bench/load.yaml"},
+		"all stages":                   {load: LoadOptions{Resources: "100,500", Idle: time.Second}},
+		"one stage":                    {load: LoadOptions{Stage: "2", Resources: "1", Idle: time.Second}},
+		"no number":                    {load: LoadOptions{Resources: "", Idle: time.Second}, wanted: "--resources=: give positive numbers"},
+		"something that is no number":  {load: LoadOptions{Resources: "100,many", Idle: time.Second}, wanted: "--resources=100,many: give positive numbers"},
+		"no resources at all":          {load: LoadOptions{Resources: "0", Idle: time.Second}, wanted: "--resources=0: give positive numbers"},
+		"no idle time":                 {load: LoadOptions{Resources: "1"}, wanted: "--idle=0s: give a positive duration"},
+		"a stage that does not exist":  {load: LoadOptions{Stage: "9", Resources: "1", Idle: time.Second}, wanted: `there is no stage "9"`},
+		"a stage without a controller": {load: LoadOptions{Stage: "1", Resources: "1", Idle: time.Second}, wanted: "stage 1 has no config/bench/load.yaml, so its load can't be measured; the stages that have one: 2"},
+		"a chapter without a stage":    {load: LoadOptions{Stage: "0", Resources: "1", Idle: time.Second}, wanted: "stage 0 has no config/bench/load.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Bench{Repo: checkout(t)}.CheckLoad(test.load)

@@ -9,8 +9,8 @@ import (
 	"example.com/operator-workshop/internal/classroom"
 )
 
-// memory is a component's share of the machine's memory, in bytes: a page that several processes share counts for
-// each in part (PSS, see proc_pid_smaps(5)).
+// memory returns a component's share of the machine's memory, in bytes: its proportional set size (PSS), in which a
+// page shared by n processes counts as 1/n for each. Source: proc_pid_smaps(5).
 func memory(component classroom.Component) (uint64, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", component.PID))
 	if err != nil {
@@ -28,5 +28,5 @@ func parseShare(rollup string) (uint64, error) {
 			return kibibytes << 10, err
 		}
 	}
-	return 0, fmt.Errorf("the process's memory map has no Pss in kB")
+	return 0, fmt.Errorf("smaps_rollup has no Pss in kB")
 }

@@ -4,5 +4,5 @@ package bench
 
 import "example.com/operator-workshop/internal/classroom"
 
-// memory is a component's resident memory in bytes. Pages that several processes share count in full for each of them.
+// memory returns a component's resident memory in bytes. Pages that several processes share count in full for each.
 func memory(component classroom.Component) (uint64, error) { return component.Memory, nil }

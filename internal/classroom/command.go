@@ -25,7 +25,7 @@ var errInterrupted = errors.New("interrupted")
 const childGrace = 5 * time.Second
 
 // errTimeLimit marks a wait that exceeded its limit.
-var errTimeLimit = errors.New("the time limit is over")
+var errTimeLimit = errors.New("timed out")
 
 // runner runs the tools in bin/ and shows each command before it runs.
 type runner struct {

@@ -51,7 +51,7 @@ func (t Test) Run(ctx context.Context) error {
 	}
 	err = errors.Join(err, atTheEnd(ctx, downLimit, t.Down))
 	if err == nil {
-		fmt.Fprintf(t.Out, "All of it passed, in %s.\n", seconds(began))
+		fmt.Fprintf(t.Out, "Everything passed in %s.\n", seconds(began))
 	}
 	return err
 }

@@ -59,7 +59,7 @@ func TestRunEndsInOrder(t *testing.T) {
 			g.Expect(n.done).To(Equal(c.want))
 			if c.message == "" {
 				g.Expect(err).NotTo(HaveOccurred())
-				g.Expect(out.String()).To(ContainSubstring("All of it passed"))
+				g.Expect(out.String()).To(ContainSubstring("Everything passed"))
 				return
 			}
 			g.Expect(err).To(MatchError(c.message))

@@ -1,8 +1,9 @@
-// Package leftover keeps two plays off one cluster, and ends what a killed play has left running.
+// Package leftover makes sure that only one play (a run of a chapter) uses a cluster at a time, and stops the programs
+// that a killed play left running.
 //
-// Everything that a play starts inherits an environment variable with a value that only this play has. So it can be
-// found even when it has left its process group, as chapter 6's control planes do. When the player is killed, a
-// watchdog ends all of this. If the watchdog is killed as well, the next command of the workshop does.
+// Every program that a play starts inherits an environment variable whose value is unique to the play. It identifies
+// even a program that has left its process group, as chapter 6's control planes do. If the player is killed, a watchdog
+// stops these programs. If the watchdog is killed, too, the next command of the workshop stops them.
 package leftover
 
 import (
@@ -23,38 +24,40 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Variable is in the environment of all that a play has started.
+// Variable is set in the environment of every program that a play starts.
 const Variable = "WORKSHOP_PLAY"
 
 const (
-	// grace is how long programs may take to end when they are asked to.
+	// grace is how long programs may take to exit after SIGTERM.
 	grace = 2 * time.Second
-	// killLimit bounds how long killed programs may take to vanish.
+	// killLimit bounds the wait for killed programs to disappear.
 	killLimit = 10 * time.Second
-	// ending is the ending of a lock's name. The file holds the mark of the last play on a cluster.
+	// ending is the suffix of a lock file's name. The file contains the mark of the last play on a cluster; it is empty
+	// if that play ended normally.
 	ending = ".play.lock"
 )
 
-// Play is a play that has a cluster for itself.
+// Play is a run of a chapter that has exclusive use of a cluster.
 type Play struct {
 	lock  *flock.Flock
 	mark  string
 	leash io.Closer
 }
 
-// Begin takes the cluster with this key for a play, and ends what an earlier one has left running there. It fails when
-// another play is under way. Watchdog is the command that calls Watch with the argument that is added to it.
+// Begin locks the cluster with this key for a play, and stops what an earlier play left running there. It fails if
+// another play is in progress. watchdog is a command that must call Watch; Begin appends the play's mark to its
+// arguments.
 func Begin(ctx context.Context, state, key string, watchdog ...string) (*Play, error) {
 	if err := os.MkdirAll(state, 0o700); err != nil {
-		return nil, fmt.Errorf("take the cluster for a play: %w", err)
+		return nil, fmt.Errorf("lock the cluster for a play: %w", err)
 	}
 	lock := flock.New(filepath.Join(state, key+ending))
 	locked, err := lock.TryLock()
 	if err != nil {
-		return nil, fmt.Errorf("take the cluster for a play: %w", err)
+		return nil, fmt.Errorf("lock the cluster for a play: %w", err)
 	}
 	if !locked {
-		return nil, errors.New("a chapter is being played on this cluster already: wait for its end, or choose another cluster with NAME=")
+		return nil, errors.New("a chapter is already being played on this cluster: wait until it ends, or choose another cluster with NAME=")
 	}
 	p := &Play{lock: lock, mark: rand.Text()}
 	if err := p.begin(ctx, watchdog); err != nil {
@@ -71,7 +74,7 @@ func (p *Play) begin(ctx context.Context, watchdog []string) error {
 		return fmt.Errorf("record the play: %w", err)
 	}
 	command := exec.Command(watchdog[0], append(slices.Clone(watchdog[1:]), p.mark)...)
-	// A session of its own, so that closing the player's terminal does not end the watchdog.
+	// A separate session, so that closing the player's terminal doesn't end the watchdog.
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	leash, err := command.StdinPipe()
 	if err != nil {
@@ -80,31 +83,31 @@ func (p *Play) begin(ctx context.Context, watchdog []string) error {
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("start the watchdog: %w", err)
 	}
-	go func() { _ = command.Wait() }() // it has nothing to tell
+	go func() { _ = command.Wait() }() // reaps it; its exit status doesn't matter
 	p.leash = leash
 	return nil
 }
 
-// Environment is what every program of the play gets.
+// Environment returns the variable, as NAME=value, to set for every program of the play.
 func (p *Play) Environment() string { return Variable + "=" + p.mark }
 
-// End ends what still runs and releases the cluster.
+// End stops what is still running and releases the cluster.
 func (p *Play) End(ctx context.Context) error {
 	err := end(context.WithoutCancel(ctx), p.mark)
 	if err == nil {
 		err = os.Truncate(p.lock.Path(), 0)
 	}
-	_ = p.leash.Close() // an error means that the watchdog is gone
+	_ = p.leash.Close() // an error means that the watchdog has already exited
 	return errors.Join(err, p.lock.Close())
 }
 
-// Watch waits for the end of the player, which closes the leash, and then ends what still runs.
+// Watch waits until the player ends, which closes leash, and then stops what is still running.
 func Watch(ctx context.Context, leash io.Reader, mark string) error {
 	_, _ = io.Copy(io.Discard, leash)
 	return end(ctx, mark)
 }
 
-// Sweep ends what the killed plays of this checkout have left running. It leaves plays alone that are under way.
+// Sweep stops what killed plays of this checkout left running. It doesn't touch plays in progress.
 func Sweep(ctx context.Context, state string) error {
 	locks, err := fs.Glob(os.DirFS(state), "*"+ending)
 	if err != nil {
@@ -118,7 +121,7 @@ func Sweep(ctx context.Context, state string) error {
 }
 
 func sweep(ctx context.Context, path string) error {
-	// Most plays ended well: then there is nothing to lock.
+	// The file is empty after a play that ended normally: then there is no need to lock it.
 	if content, err := os.ReadFile(path); err != nil || len(content) == 0 {
 		return nil
 	}
@@ -130,11 +133,11 @@ func sweep(ctx context.Context, path string) error {
 	return errors.Join(endRecorded(ctx, path), lock.Close())
 }
 
-// endRecorded ends what the play recorded in a locked file has left, and forgets that play.
+// endRecorded stops what the play recorded in a locked file left running, and erases the record.
 func endRecorded(ctx context.Context, path string) error {
 	content, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read which play was here: %w", err)
+		return fmt.Errorf("read the mark of the last play: %w", err)
 	}
 	if len(bytes.TrimSpace(content)) == 0 {
 		return nil
@@ -145,7 +148,7 @@ func endRecorded(ctx context.Context, path string) error {
 	return os.Truncate(path, 0)
 }
 
-// end asks every program with the mark to end, and kills those that don't.
+// end sends SIGTERM to every program with the mark, and SIGKILL to those that don't exit in time.
 func end(ctx context.Context, mark string) error {
 	asked := map[int]bool{}
 	for _, try := range []struct {
@@ -160,17 +163,18 @@ func end(ctx context.Context, mark string) error {
 		}
 		clear(asked)
 	}
-	return errors.New("programs that a play has started can't be ended: look for them with `ps`")
+	return errors.New("programs that a play started can't be killed: look for them with `ps`")
 }
 
-// endWith sends a signal to every program with the mark, once to each, until none is left or ctx is over.
+// endWith sends a signal to every program with the mark, once to each, until none is left or ctx ends. It reports
+// whether none is left.
 func endWith(ctx context.Context, mark string, signal syscall.Signal, asked map[int]bool) (bool, error) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
 		found, err := marked(Variable + "=" + mark)
 		if err != nil {
-			return false, fmt.Errorf("look for programs that a play has left: %w", err)
+			return false, fmt.Errorf("look for programs that a play left running: %w", err)
 		}
 		if len(found) == 0 {
 			return true, nil
@@ -178,7 +182,7 @@ func endWith(ctx context.Context, mark string, signal syscall.Signal, asked map[
 		for _, pid := range found {
 			if !asked[pid] {
 				asked[pid] = true
-				_ = syscall.Kill(pid, signal) // an error means that it is gone
+				_ = syscall.Kill(pid, signal) // an error means that it has already exited
 			}
 		}
 		select {

@@ -18,7 +18,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// role makes this test's program a player or a watchdog.
+// role is the environment variable that makes the test binary run as a player or as a watchdog.
 const role = "LEFTOVER_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// player begins a play, starts what the first argument says, and waits for ever.
+// player begins a play, and runs the shell script in its second argument until the script ends.
 func player() {
 	play, err := Begin(context.Background(), os.Args[1], "demo", strings.Fields(os.Args[3])...)
 	if err != nil {
@@ -48,7 +48,7 @@ func player() {
 	}
 }
 
-// startPlayer returns a player, and the process number that its program prints.
+// startPlayer starts a player, and returns it with the process ID that its program prints.
 func startPlayer(t *testing.T, g Gomega, state, program string, watchdog string) (*exec.Cmd, int) {
 	t.Helper()
 	command := exec.Command(os.Args[0], state, program, watchdog)
@@ -72,7 +72,8 @@ func runs(pid int) bool {
 	return err != nil || !strings.Contains(string(stat), ") Z ")
 }
 
-// watchdog is this test's program in that role; noWatchdog is one that was killed as well.
+// watchdog is the command that runs the test binary as a watchdog; noWatchdog exits at once, like a watchdog that was
+// killed.
 func watchdog() string { return "env " + role + "=watchdog " + os.Args[0] }
 
 const noWatchdog = "true"
@@ -80,9 +81,9 @@ const noWatchdog = "true"
 func TestWhatAKilledPlayerLeavesIsEnded(t *testing.T) {
 	programs := map[string]string{
 		"a program":                         "echo $$; exec sleep 1000",
-		"a program that does not listen":    `trap "" TERM INT HUP; echo $$; while :; do sleep 0.1; done`,
+		"a program that ignores signals":    `trap "" TERM INT HUP; echo $$; while :; do sleep 0.1; done`,
 		"a daemon in a session of its own":  "setsid sleep 1000 & echo $!; wait",
-		"a child whose parent went at once": "sh -c 'sleep 1000 & echo $!' ; sleep 1000",
+		"a child whose parent exited first": "sh -c 'sleep 1000 & echo $!' ; sleep 1000",
 	}
 	for name, program := range programs {
 		t.Run(name+" is ended by the watchdog", func(t *testing.T) {
@@ -99,7 +100,7 @@ func TestWhatAKilledPlayerLeavesIsEnded(t *testing.T) {
 			state := t.TempDir()
 			player, pid := startPlayer(t, g, state, program, noWatchdog)
 			g.Expect(Sweep(t.Context(), state)).To(Succeed())
-			g.Expect(runs(pid)).To(BeTrue(), "the play is under way")
+			g.Expect(runs(pid)).To(BeTrue(), "the play is in progress")
 			g.Expect(player.Process.Kill()).To(Succeed())
 			_ = player.Wait()
 			g.Expect(Sweep(t.Context(), state)).To(Succeed())
@@ -114,7 +115,7 @@ func TestAClusterIsPlayedOnOnce(t *testing.T) {
 	first, err := Begin(t.Context(), state, "demo", noWatchdog)
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = Begin(t.Context(), state, "demo", noWatchdog)
-	g.Expect(err).To(MatchError("a chapter is being played on this cluster already: wait for its end, or choose another cluster with NAME="))
+	g.Expect(err).To(MatchError("a chapter is already being played on this cluster: wait until it ends, or choose another cluster with NAME="))
 	other, err := Begin(t.Context(), state, "other", noWatchdog)
 	g.Expect(err).NotTo(HaveOccurred(), "another cluster")
 	g.Expect(other.End(t.Context())).To(Succeed())

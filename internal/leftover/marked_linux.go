@@ -15,7 +15,7 @@ func marked(setting string) ([]int, error) {
 	}
 	var found []int
 	for _, path := range environments {
-		// It can't be read once the process is gone, or when it is someone else's. That of a dead one is empty.
+		// The file can't be read if the process has exited or belongs to another user. A zombie's is empty.
 		environment, err := os.ReadFile(path)
 		if err != nil || !bytes.Contains(append([]byte{0}, environment...), []byte("\x00"+setting+"\x00")) {
 			continue

@@ -1,5 +1,5 @@
-// Package pages checks what a Markdown page says to its readers: that its links lead somewhere, that its words are spelt right,
-// and that it avoids words that belittle or that readers must parse twice. Code, in fences or in a line, is left alone.
+// Package pages checks Markdown pages: that links lead somewhere, that words are spelt right, and that no phrase
+// belittles readers or makes them read a sentence twice. It ignores code, in blocks and within lines.
 package pages
 
 import (
@@ -62,7 +62,7 @@ func NewChecker(root string) *Checker {
 	}
 }
 
-// page is a page while it is checked.
+// page is a page being checked.
 type page struct {
 	*Checker
 	path     string
@@ -70,7 +70,7 @@ type page struct {
 	problems []error
 }
 
-// Check returns all that is wrong with the page at path, each as path:line: message.
+// Check returns an error with all problems of the page at path, each as path:line: message.
 func (c *Checker) Check(path string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Checker) Check(path string) error {
 	return errors.Join(p.problems...)
 }
 
-// parse reads Markdown as forges do, with tables.
+// parse reads GitHub Flavored Markdown, which has tables.
 func parse(content []byte) ast.Node {
 	return goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(content))
 }
@@ -107,7 +107,7 @@ func (p *page) report(line int, format string, args ...any) {
 	p.problems = append(p.problems, fmt.Errorf("%s:%d: %s", p.path, line, fmt.Sprintf(format, args...)))
 }
 
-// lineOf returns the line in which a node's first text is, or the block around it begins.
+// lineOf returns the line of a node's first text or, if it has none, the first line of the block around it.
 func (p *page) lineOf(node ast.Node) int {
 	at := -1
 	_ = ast.Walk(node, func(inner ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -245,7 +245,7 @@ func words(node ast.Node, content []byte) string {
 	return all.String()
 }
 
-// anchorOf returns the anchor that GitHub gives to a heading: in small letters, without punctuation, with - for spaces.
+// anchorOf returns the anchor that GitHub gives to a heading: in lower case, without punctuation, with - for spaces.
 func anchorOf(heading string) string {
 	var anchor strings.Builder
 	for _, letter := range strings.ToLower(heading) {

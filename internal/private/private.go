@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// WriteFile replaces a file as a whole: a reader sees the old content or the new one.
+// WriteFile replaces a file atomically: a reader sees either the old content or the new.
 func WriteFile(path string, content []byte) error {
 	partial := path + ".partial"
 	if err := os.WriteFile(partial, content, 0o600); err != nil {
@@ -18,7 +18,8 @@ func WriteFile(path string, content []byte) error {
 	return os.Rename(partial, path)
 }
 
-// MakeDir makes a folder that only its owner can enter, with its parents, or closes an existing one to others.
+// MakeDir makes a folder that only its owner can enter, and its missing parents. If the folder exists, MakeDir takes
+// other users' permissions away.
 func MakeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Explain(err)
@@ -30,7 +31,7 @@ func MakeDir(dir string) error {
 	return Explain(os.Chmod(dir, 0o700))
 }
 
-// Explain adds to the error of a write what to do about a full disk or a folder that cannot be written.
+// Explain adds to the error of a write what to do if the disk is full or the folder isn't writable.
 func Explain(err error) error {
 	switch {
 	case err == nil:
@@ -38,7 +39,7 @@ func Explain(err error) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("the disk is full: free some space and run the same command again (%w)", err)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("the folder cannot be written: use one of yours (%w)", err)
+		return fmt.Errorf("the folder is not writable: use one of your own (%w)", err)
 	}
 	return err
 }

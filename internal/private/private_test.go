@@ -28,7 +28,7 @@ func TestOnlyTheOwnerReads(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(info.Mode().Perm()).To(Equal(mode), path)
 	}
-	g.Expect(os.ReadDir(dir)).To(HaveLen(1), "nothing partial is left")
+	g.Expect(os.ReadDir(dir)).To(HaveLen(1), "no partial file is left")
 }
 
 func TestExplain(t *testing.T) {
@@ -36,8 +36,8 @@ func TestExplain(t *testing.T) {
 	for cause, want := range map[error]string{
 		syscall.ENOSPC: "the disk is full: free some space and run the same command again (write file: no space left on device)",
 		syscall.EDQUOT: "the disk is full: free some space and run the same command again (write file: disk quota exceeded)",
-		syscall.EACCES: "the folder cannot be written: use one of yours (write file: permission denied)",
-		syscall.EROFS:  "the folder cannot be written: use one of yours (write file: read-only file system)",
+		syscall.EACCES: "the folder is not writable: use one of your own (write file: permission denied)",
+		syscall.EROFS:  "the folder is not writable: use one of your own (write file: read-only file system)",
 		other:          "write file: other",
 	} {
 		err := private.Explain(fmt.Errorf("write file: %w", cause))

@@ -1,11 +1,11 @@
-// Package procgroup runs programs in process groups of their own, and ends a group with all that is in it.
+// Package procgroup runs programs in process groups of their own, and ends whole groups.
 //
-// A program that shares the workshop's group gets the terminal's Ctrl-C at the same moment as the workshop does, and
-// what it has started may outlive it. In a group of its own, it is ended by the workshop alone: at a point that the
-// workshop knows about, by the signal that the program understands, and with its children. Such a program can't read
-// from the terminal: it belongs to the background there.
+// A program in the workshop's own group would get the terminal's Ctrl-C together with the workshop, and its children
+// might outlive it. In a group of its own, only the workshop ends it: when the workshop chooses to, with a signal that
+// the program handles, and together with its children. Such a program can't read from the terminal, where it is a
+// background job.
 //
-// A group has the number of the process that leads it, the program's own.
+// A group's ID is the process ID of its leader, which is the program itself.
 package procgroup
 
 import (
@@ -21,11 +21,11 @@ import (
 const (
 	// killLimit bounds the wait for a killed group.
 	killLimit = time.Second
-	// interval is how often a wait looks again.
+	// interval is how often a wait checks again.
 	interval = 10 * time.Millisecond
 )
 
-// Step is a signal for a group, and how long the group may take to end after it. The zero Signal only waits.
+// Step is a signal to send to a group, and how long the group may then take to end. A zero Signal sends nothing.
 type Step struct {
 	Signal syscall.Signal
 	Wait   time.Duration
@@ -39,8 +39,9 @@ func Isolate(command *exec.Cmd) {
 	command.SysProcAttr.Setpgid = true
 }
 
-// Run runs a command made by exec.CommandContext in a group of its own. When the context is over, the group gets the
-// signal of Ctrl-C and the grace to end. When Run returns, nothing of the group is left.
+// Run runs a command made by exec.CommandContext in a group of its own. When the context ends, Run sends the group
+// SIGINT, as Ctrl-C does, and kills it if it is still running after the grace period. When Run returns, no process of
+// the group is left.
 func Run(command *exec.Cmd, grace time.Duration) error {
 	Isolate(command)
 	command.Cancel = func() error {
@@ -55,8 +56,8 @@ func Run(command *exec.Cmd, grace time.Duration) error {
 	return err
 }
 
-// End takes the steps one after the other until the group has ended, and kills it if it never does. It reports whether
-// the group ended without being killed.
+// End takes the steps in order until the group has ended, and kills it if it is still running after the last one. It
+// reports whether the group ended without being killed.
 func End(group int, steps ...Step) bool {
 	for _, step := range steps {
 		if !Lives(group) {
@@ -75,9 +76,9 @@ func End(group int, steps ...Step) bool {
 	return false
 }
 
-// Lives tells whether any process of the group runs.
+// Lives reports whether any process of the group is running.
 func Lives(group int) bool {
-	// On macOS, a group of dead processes answers EPERM; on Linux, it counts as one that lives.
+	// If only zombies are left in the group, kill fails with EPERM on macOS, but succeeds on Linux.
 	return syscall.Kill(-group, 0) == nil && !allDead(group)
 }
 
@@ -96,8 +97,8 @@ func endsWithin(group int, limit time.Duration) bool {
 	return true
 }
 
-// allDead tells whether every process of a group is dead and only not reaped yet. In a container whose first process
-// reaps nothing, such processes stay for ever. Without Linux's /proc it can't tell, and says no.
+// allDead reports whether every process of a group is a zombie: dead, but not reaped yet. In a container whose PID 1
+// reaps nothing, zombies stay forever. Without Linux's /proc, allDead returns false.
 func allDead(group int) bool {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil || len(stats) == 0 {

@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/internal/procgroup"
 )
 
-// long is a wait that no test reaches.
+// long is a time limit that no test reaches.
 const long = time.Minute
 
 // start runs a script in a group of its own and returns the group once the script has printed a line.
@@ -43,11 +43,11 @@ func TestEnd(t *testing.T) {
 		want   bool
 		says   string
 	}{
-		"a program that obeys":         {"trap 'echo obeyed; exit' INT; echo up; while :; do sleep 0.01; done", []procgroup.Step{interrupt}, true, "obeyed\n"},
+		"a program that exits":         {"trap 'echo obeyed; exit' INT; echo up; while :; do sleep 0.01; done", []procgroup.Step{interrupt}, true, "obeyed\n"},
 		"a program with children":      {"sleep 1000 & sleep 1000 & echo up; wait", []procgroup.Step{{Signal: 15, Wait: long}}, true, ""},
 		"a second signal":              {"trap '' INT; trap 'echo term; exit' TERM; echo up; while :; do sleep 0.01; done", []procgroup.Step{{Signal: 2}, {Signal: 15, Wait: long}}, true, "term\n"},
-		"a program that is deaf":       {"trap '' INT TERM; echo up; while :; do sleep 0.01; done", []procgroup.Step{{Signal: 2}, {Signal: 15}}, false, ""},
-		"no signal but the kill":       {"sleep 1000 & echo up; wait", nil, false, ""},
+		"a program that ignores both":  {"trap '' INT TERM; echo up; while :; do sleep 0.01; done", []procgroup.Step{{Signal: 2}, {Signal: 15}}, false, ""},
+		"no steps, only the kill":      {"sleep 1000 & echo up; wait", nil, false, ""},
 		"a program that just ends":     {"echo up; read -r _; exit", []procgroup.Step{{Wait: long}}, true, ""},
 		"a child that outlives it":     {"sleep 1000 >/dev/null & echo up; exit", []procgroup.Step{{Wait: 0}}, false, ""},
 		"a child whose parent is gone": {"sleep 1000 >/dev/null & echo up; exit", []procgroup.Step{{Signal: 15, Wait: long}}, true, ""},

@@ -6,10 +6,11 @@ import (
 	"path/filepath"
 )
 
-// CacheVariable names the environment variable that moves the cache of finished tools.
+// CacheVariable is the environment variable that names the directory in which built tools are cached.
 const CacheVariable = "WORKSHOP_CACHE"
 
-// CacheDir is where finished tools are kept: $WORKSHOP_CACHE, or a folder of the user's cache directory.
+// CacheDir returns the directory in which built tools are cached: $WORKSHOP_CACHE, or a folder in the user's cache
+// directory.
 func CacheDir() (string, error) {
 	if dir := os.Getenv(CacheVariable); dir != "" {
 		return filepath.Abs(dir)

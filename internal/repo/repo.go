@@ -1,5 +1,4 @@
-// Package repo knows how the workshop's repository is laid out: where its root
-// is, which stages it has and which chapter belongs to which stage.
+// Package repo finds the root of the workshop's repository, its stages, and the chapter of each stage.
 package repo
 
 import (
@@ -27,7 +26,7 @@ type Stage struct {
 	Name string
 	// Chapter is the absolute path of the chapter.
 	Chapter string
-	// Dir is the absolute path of the stage's module; empty for a stage that is only read and played.
+	// Dir is the absolute path of the stage's module; empty for a chapter without one.
 	Dir string
 }
 
@@ -36,8 +35,8 @@ const marker = "cmd/workshop/main.go"
 
 var chapterName = regexp.MustCompile(`^([0-9]+)-.+\.md$`)
 
-// Find returns the checkout that contains dir. A symbolic link that leads to it is resolved: a cluster's processes and
-// files name the checkout's path, so there must be only one.
+// Find returns the checkout that contains dir. Find resolves symbolic links: a cluster's processes and files contain
+// the checkout's path, so it must always be the same.
 func Find(dir string) (Repo, error) {
 	start, err := filepath.Abs(dir)
 	if err == nil {
@@ -56,10 +55,10 @@ func Find(dir string) (Repo, error) {
 	}
 }
 
-// Bin is the directory that holds the tools.
+// Bin is the directory of the tools.
 func (r Repo) Bin() string { return filepath.Join(r.Root, "bin") }
 
-// State is the directory that holds the classroom clusters' state.
+// State is the directory of the classroom clusters' state.
 func (r Repo) State() string { return filepath.Join(r.Root, ".workshop") }
 
 // Stages lists the stages by number.

@@ -1,5 +1,5 @@
-// Package subshell makes shells whose prompt begins with a mark, so that a learner sees which terminal works with the
-// classroom cluster. A shell reads the learner's own start-up files as it always does; the mark comes after them.
+// Package subshell prepares shells whose prompt begins with a mark, so that learners see which terminal uses the
+// classroom cluster. A shell still reads the learner's own start-up files; the mark is added after that.
 package subshell
 
 import (
@@ -10,34 +10,35 @@ import (
 	"strings"
 )
 
-// mark defines the function that puts the mark before a prompt, unless it is there.
+// mark defines a shell function that puts the mark in front of the prompt, unless it is already there.
 const mark = `workshop_mark() { case $PS1 in "(workshop) "*) ;; *) PS1="(workshop) $PS1" ;; esac; }
 `
 
-// bashStart is for bash --rcfile, which replaces ~/.bashrc. Some prompts are made anew each time by PROMPT_COMMAND, so
-// the mark comes after that.
+// bashStart is the file for bash --rcfile, which bash reads in place of ~/.bashrc. PROMPT_COMMAND may set the prompt
+// anew each time, so the mark is added after that.
 const bashStart = mark + `[ ! -r ~/.bashrc ] || . ~/.bashrc
 PROMPT_COMMAND="${PROMPT_COMMAND:+$PROMPT_COMMAND
 }workshop_mark"
 `
 
-// zshStart is a .zshenv, the first file that zsh reads. It gives ZDOTDIR back at once, so that all other files are the
-// learner's own. zsh calls the functions in precmd_functions before each prompt. With the options, it reads the
-// chapters' commands as bash does: [ and ! may be unquoted, variables are split into words, and # begins a comment.
+// zshStart is a .zshenv, the first file that zsh reads. It restores ZDOTDIR at once, so that zsh reads the learner's
+// own files from then on. zsh calls the functions in precmd_functions before each prompt. With the options, it reads
+// the chapters' commands as bash does: [ and ! may be unquoted, variables are split into words, and # begins a comment.
 const zshStart = mark + `workshop_options() { setopt no_nomatch no_bang_hist sh_word_split interactive_comments; }
 %s
 [ ! -r "${ZDOTDIR:-$HOME}/.zshenv" ] || . "${ZDOTDIR:-$HOME}/.zshenv"
 precmd_functions+=(workshop_mark workshop_options)
 `
 
-// shStart is for ENV, the file that an interactive POSIX shell reads. Its name may contain variables.
+// shStart is the file that ENV names, which an interactive POSIX shell reads. The learner's own ENV may contain
+// variables, hence the eval.
 const shStart = mark + `%s
 [ -z "${ENV-}" ] || eval "[ ! -r \"$ENV\" ] || . \"$ENV\""
 workshop_mark
 `
 
-// Command returns the command of an interactive shell with this environment. Call remove when it has ended. Where the
-// mark can't be made, as for a shell that is not known here, the prompt stays as it is.
+// Command returns the command of an interactive shell with this environment. Call remove when it has ended. If the mark
+// can't be added, for example to an unknown shell, the prompt stays as it is.
 func Command(shell string, environment []string) (command *exec.Cmd, remove func()) {
 	command = exec.Command(shell)
 	command.Env = environment
@@ -65,7 +66,7 @@ func Command(shell string, environment []string) (command *exec.Cmd, remove func
 	return command, func() { _ = os.RemoveAll(dir) }
 }
 
-// restore is the command that gives a variable the value back that it has in an environment.
+// restore returns the shell command that gives a variable its value in an environment, or unsets it if it has none.
 func restore(name string, environment []string) string {
 	command := "unset " + name
 	for _, setting := range environment {

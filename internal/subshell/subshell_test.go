@@ -14,13 +14,13 @@ import (
 	"example.com/operator-workshop/internal/subshell"
 )
 
-// TestThePromptHasAMark uses interactive shells, which print their prompts on the standard error.
+// TestThePromptHasAMark uses interactive shells, which print their prompts to standard error.
 func TestThePromptHasAMark(t *testing.T) {
 	cases := map[string]struct {
 		shell string
 		// files are the learner's own, in a home directory.
 		files map[string]string
-		// settings are further ones of the learner's environment.
+		// settings are additional variables in the learner's environment.
 		settings []string
 		input    string
 		prompt   string
@@ -33,7 +33,7 @@ func TestThePromptHasAMark(t *testing.T) {
 			shell: "bash", files: map[string]string{".bashrc": "PS1='mine> '\nread=yes\n"},
 			input: "echo $read\n", prompt: "(workshop) mine> ", output: "yes\n",
 		},
-		"bash with a prompt that is made anew each time": {
+		"bash with a prompt that PROMPT_COMMAND sets": {
 			shell: "bash", files: map[string]string{".bashrc": "PROMPT_COMMAND='PS1=\"[$?] \";'\n"},
 			input: "false\n", prompt: "(workshop) [1] ",
 		},
@@ -51,7 +51,7 @@ func TestThePromptHasAMark(t *testing.T) {
 			shell: "zsh", files: map[string]string{".zshenv": "first=yes\n", ".zshrc": "PS1='mine> '\n"},
 			input: "echo $first ${ZDOTDIR-none}\n", prompt: "(workshop) mine> ", output: "yes none\n",
 		},
-		"zsh with a folder for its files": {
+		"zsh with ZDOTDIR set": {
 			shell: "zsh", files: map[string]string{"own dir/.zshrc": "PS1='mine> '\n"}, settings: []string{"ZDOTDIR=HOME/own dir"},
 			input: "echo ${ZDOTDIR##*/}\n", prompt: "(workshop) mine> ", output: "own dir\n",
 		},
@@ -80,7 +80,7 @@ func TestThePromptHasAMark(t *testing.T) {
 			command, remove := subshell.Command(shell, environment)
 			expectPrivate(g, temporary)
 			command.Args = append(command.Args, "-i")
-			// Without a terminal of its own, it leaves the one of this test alone.
+			// In a session of its own, it has no terminal, and leaves the test's terminal alone.
 			command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 			var stdout, stderr bytes.Buffer
 			command.Stdin, command.Stdout, command.Stderr = strings.NewReader(c.input+"exit 0\n"), &stdout, &stderr
