@@ -110,8 +110,8 @@ type Operator struct {
 // RunOptions is what the kit asks of an operator that it runs.
 type RunOptions struct {
 	// Namespace is the only one that the operator may read and write; never empty. A cluster-scoped child must have its
-	// resource's name, or the resource's namespace, in its own name. Of cluster-scoped resources, the operator sees only those
-	// that it may look after.
+	// resource's name, or the resource's namespace, in its own name. Of cluster-scoped resources, the operator sees
+	// only those of its trial.
 	Namespace string
 	// Resync is how often the informers pass all objects to the handlers again; zero for the operator's default.
 	Resync time.Duration

@@ -30,7 +30,7 @@ func newLearnCommand() *cobra.Command {
 			"The program runs in the folder of that file.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() != 0 {
-				args = nil // all of the command follows the dashes
+				args = nil // nothing may come before the dashes
 			}
 			options.Command = args
 			return runLearn(cmd.Context(), options, cmd.OutOrStdout())
@@ -38,21 +38,21 @@ func newLearnCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringSliceVar(&options.CRDs, "crd", nil, "files and folders with the CustomResourceDefinitions")
-	flags.StringVar(&options.Sample, "sample", "", "`file` with a resource that the operator can meet")
+	flags.StringVar(&options.Sample, "sample", "", "`file` with a resource whose spec the operator can fulfil")
 	flags.StringSliceVar(&options.Roles, "role", nil, "files and folders with its Roles and ClusterRoles; it may do everything if there are none")
 	flags.StringSliceVar(&options.Webhooks, "webhook", nil, "files and folders with its webhook configurations; see {{.WebhookPort}}")
 	flags.StringVarP(&options.file, "output", "o", "operatortest.yaml", "`file` to write")
 	flags.BoolVar(&options.force, "force", false, "overwrite the file")
-	flags.DurationVar(&options.Timeout, "timeout", time.Minute, "how long the operator may take to be at rest")
+	flags.DurationVar(&options.Timeout, "timeout", time.Minute, "how long the operator may take to come to rest")
 	return command
 }
 
 func runLearn(ctx context.Context, options learnOptions, output io.Writer) error {
 	if _, err := os.Lstat(options.file); !options.force && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s is there already: overwrite it with --force, or name another file with -o", options.file)
+		return fmt.Errorf("%s already exists: overwrite it with --force, or name another file with -o", options.file)
 	}
 	options.Dir = filepath.Dir(options.file)
-	if _, err := os.Stat(options.Dir); err != nil { // before the operator runs for nothing
+	if _, err := os.Stat(options.Dir); err != nil { // checked before the operator runs, which takes a while
 		return fmt.Errorf("the folder of -o: %w", err)
 	}
 	content, err := learn.Learn(ctx, options.Options)

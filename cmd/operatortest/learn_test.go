@@ -23,7 +23,7 @@ func learnShell(file string, command ...string) learnOptions {
 	}}
 }
 
-// What is learned about the example says what its own description says.
+// What learn finds out about the example must match the example's own description.
 func TestLearn(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "operatortest.yaml")
@@ -55,7 +55,7 @@ func TestLearn(t *testing.T) {
 	g.Expect(operator.Converged(resource)).To(Succeed())
 
 	err = runLearn(t.Context(), learnShell(file, shell+"greeter.sh"), &output)
-	g.Expect(err).To(MatchError(file + " is there already: overwrite it with --force, or name another file with -o"))
+	g.Expect(err).To(MatchError(file + " already exists: overwrite it with --force, or name another file with -o"))
 }
 
 func TestLearnReportsAnOperatorThatDoesNotWork(t *testing.T) {
@@ -64,7 +64,7 @@ func TestLearnReportsAnOperatorThatDoesNotWork(t *testing.T) {
 		script  string
 		want    string
 	}{
-		"one that ends at once":   {time.Minute, "echo no token >&2; exit 3", "the operator ended before it was told to (exit status 3); its last lines:\nno token"},
+		"one that exits at once":  {time.Minute, "echo no token >&2; exit 3", "the operator exited before it was told to stop (exit status 3); its last lines:\nno token"},
 		"one that writes nothing": {2 * time.Second, "echo idle; exec sleep 100", "the operator wrote nothing within 2s: "},
 	}
 	for name, test := range tests {

@@ -1,4 +1,5 @@
-// Command operatortest tries an operator in any language, as a process, against a real control plane. See docs/testing-your-operator.md.
+// Command operatortest tests an operator in any language, as a process, against a real control plane. See
+// docs/testing-your-operator.md.
 package main
 
 import (
@@ -25,11 +26,11 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// errLacking says that the operator lacks a behaviour. The report has told which.
+// errLacking says that the operator lacks a behaviour. The report has already named it.
 var errLacking = errors.New("the operator lacks a behaviour")
 
 func main() {
-	// What the kit's own watches log on their way is of no use to anyone here.
+	// Users of the command don't need the logs of the kit's own watches.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -43,7 +44,7 @@ func main() {
 
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use: "operatortest", Short: "Try what every Kubernetes operator must do", SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs,
+		Use: "operatortest", Short: "Test what every Kubernetes operator must do", SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs,
 	}
 	root.AddCommand(newLearnCommand(), newRunCommand(), &cobra.Command{
 		Use: "behaviours", Short: "List the behaviours", Args: cobra.NoArgs,
@@ -64,22 +65,22 @@ type runOptions struct {
 func newRunCommand() *cobra.Command {
 	var options runOptions
 	command := &cobra.Command{
-		Use: "run", Short: "Try the operator that operatortest.yaml describes", Args: cobra.NoArgs,
+		Use: "run", Short: "Test the operator that operatortest.yaml describes", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), options, cmd.OutOrStdout()) },
 	}
 	flags := command.Flags()
 	flags.StringVarP(&options.file, "file", "f", "operatortest.yaml", "description of the operator")
-	flags.StringSliceVar(&options.Only, "only", nil, "behaviours to try, such as crash,stale")
+	flags.StringSliceVar(&options.Only, "only", nil, "behaviours to test, such as crash,stale")
 	flags.StringVar(&options.Trial, "trial", "", "`ID` of one trial to run again, from a report")
-	flags.Int64Var(&options.seed, "seed", 0, "seed of the random specs, in place of the file's")
+	flags.Int64Var(&options.seed, "seed", 0, "seed of the random specs, instead of the file's")
 	flags.StringVar(&options.reports, "report", "", "`folder` for report.json, junit.xml and report.html")
 	return command
 }
 
-// logsFolder is where the operators' logs are in the folder of --report, unless the file names another.
+// logsFolder is the folder for the operators' logs in that of --report, unless the file names another one.
 const logsFolder = "logs"
 
-// run tries the operator, and prints a line for each behaviour as soon as it has ended.
+// run tests the operator, and prints a line for each behaviour as soon as it has ended.
 func run(ctx context.Context, options runOptions, output io.Writer) (err error) {
 	if err := options.Check(); err != nil {
 		return err
@@ -95,7 +96,7 @@ func run(ctx context.Context, options runOptions, output io.Writer) (err error) 
 	if options.seed != 0 {
 		operator.Seed = options.seed
 	}
-	if options.reports != "" { // before minutes of work are lost
+	if options.reports != "" { // fail now, not after minutes of trials
 		if err := os.MkdirAll(options.reports, 0o755); err != nil {
 			return fmt.Errorf("make the folder of --report: %w", err)
 		}
@@ -109,7 +110,7 @@ func run(ctx context.Context, options runOptions, output io.Writer) (err error) 
 	options.Words = config.Words
 	options.Progress = func(behaviour report.Behaviour) {
 		fmt.Fprintln(table, behaviour.Line())
-		_ = table.Flush() // an output that is gone is no reason to end
+		_ = table.Flush() // a closed output doesn't end the run
 	}
 	made, err := behaviours.Run(ctx, operator, cluster, options.Options)
 	if err != nil {
@@ -146,7 +147,7 @@ func writeReports(made *report.Report, dir string) error {
 	return nil
 }
 
-// addLogs adds the ends of what the operators of failed trials printed.
+// addLogs adds the last lines that the operators of failed trials printed.
 func addLogs(made *report.Report, dir string) {
 	for _, behaviour := range made.Behaviours {
 		for i := range behaviour.Trials {

@@ -16,7 +16,8 @@ import (
 
 const example = "../../operatortest/examples/shell/operatortest.yaml"
 
-// The example is as good as its few lines: it repairs its ConfigMap, reports one that is refused, and does not wait for its write when it is told to end.
+// The example is small: it repairs its ConfigMap and reports one that is refused, but does not wait for its write when
+// it is told to stop.
 func TestRun(t *testing.T) {
 	g := NewWithT(t)
 	reports := filepath.Join(t.TempDir(), "reports")
@@ -51,9 +52,9 @@ func TestRunRefuses(t *testing.T) {
 		options runOptions
 		want    string
 	}{
-		"a file that is not there":                {runOptions{file: "absent.yaml"}, "there is no absent.yaml: write one, or name another file with --file"},
-		"a folder for reports that can't be made": {runOptions{file: example, reports: "main_test.go/reports"}, "make the folder of --report: "},
-		"what is no trial": {
+		"a file that does not exist":                 {runOptions{file: "absent.yaml"}, "there is no absent.yaml: write one, or name another file with --file"},
+		"a folder for reports that can't be created": {runOptions{file: example, reports: "main_test.go/reports"}, "make the folder of --report: "},
+		"a trial that does not exist": {
 			runOptions{file: example, Options: behaviours.Options{Trial: "nonsense"}}, `there is no trial "nonsense": an ID is a behaviour and `,
 		},
 		"a behaviour that does not exist": {
@@ -67,7 +68,7 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// The page shows the example as it is.
+// The page must show the example's current file.
 func TestPage(t *testing.T) {
 	g := NewWithT(t)
 	page, err := os.ReadFile("../../docs/testing-your-operator.md")

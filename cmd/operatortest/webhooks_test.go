@@ -36,11 +36,11 @@ import (
 	"example.com/operator-workshop/operatortest/learn"
 )
 
-// notesVariable makes a copy of this test program an operator with webhooks; its value is the folder of the certificate.
-// The port and the namespace are its arguments.
+// notesVariable makes a copy of the test binary run as an operator with webhooks; its value is the folder of the
+// certificate. The binary's arguments are the port and the namespace.
 const notesVariable = "OPERATORTEST_NOTES"
 
-// notesCommand starts it.
+// notesCommand is the command that starts it.
 var notesCommand = `[env, "` + notesVariable + `={{.CertDir}}", "` + os.Args[0] + `", "{{.WebhookPort}}", "{{.Namespace}}"]`
 
 var noteKind = schema.GroupVersionKind{Group: "webhooks.example.com", Version: "v1", Kind: "Note"}
@@ -94,7 +94,7 @@ func textOf(raw []byte) (text string, err error) {
 	return note.Spec.Text, json.Unmarshal(raw, &note)
 }
 
-// defaultNote gives a Note without a text one.
+// defaultNote sets the text of a Note that has none.
 func defaultNote(_ context.Context, request admission.Request) admission.Response {
 	text, err := textOf(request.Object.Raw)
 	switch {
@@ -128,7 +128,7 @@ func validateNote(_ context.Context, request admission.Request) admission.Respon
 	return admission.Allowed("")
 }
 
-// convertNotes renames the field of the spec.
+// convertNotes converts Notes: a field of the spec has another name in each version.
 func convertNotes(reply http.ResponseWriter, request *http.Request) {
 	review := &apiextensionsv1.ConversionReview{}
 	if err := json.NewDecoder(request.Body).Decode(review); err != nil {
@@ -169,7 +169,7 @@ func (r *noteReconciler) Reconcile(ctx context.Context, request reconcile.Reques
 	}
 	text, _, err := unstructured.NestedString(note.Object, "spec", "text")
 	if err != nil || text == "" {
-		return reconcile.Result{}, fmt.Errorf("the webhook has given no text: %w", err)
+		return reconcile.Result{}, fmt.Errorf("the webhook has set no text: %w", err)
 	}
 	wanted := map[string]string{"text": text}
 	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -223,7 +223,8 @@ timeout: 20s
 	return path
 }
 
-// The sample has no text without one webhook, a refusal comes from the other, and v2 is stored as v1 by the third.
+// Each of the three webhooks is needed: one sets the sample's text, one refuses a Note, and one converts v2 to v1, the
+// stored version.
 func TestWebhooksOfAProcess(t *testing.T) {
 	g := NewWithT(t)
 	file := describeNotes(t, notesCommand, "[manifests.yaml]")
@@ -246,14 +247,14 @@ func TestLearnWithWebhooks(t *testing.T) {
 	content, err := os.ReadFile(options.file)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(content)).To(ContainSubstring("manifests.yaml"))
-	g.Expect(string(content)).To(ContainSubstring("  kind: ConfigMap\n  name: object.metadata.name\n"), "no ConfigMap is made for a sample that has no text")
+	g.Expect(string(content)).To(ContainSubstring("  kind: ConfigMap\n  name: object.metadata.name\n"), "no ConfigMap is created for a sample without a text")
 }
 
 func TestWebhooksThatNobodyServes(t *testing.T) {
 	tests := map[string]struct{ command, webhooks, want string }{
-		"an operator that is not told where": {
+		"an operator that is not told where to serve": {
 			`["` + os.Args[0] + `", "9443", "{{.Namespace}}"]`, "[manifests.yaml]",
-			"webhooks: tell the operator in command where to serve them, such as by --webhook-port={{.WebhookPort}}",
+			"webhooks: command must tell the operator where to serve them, for example with --webhook-port={{.WebhookPort}}",
 		},
 		"one that listens elsewhere": {
 			`[sh, -c, "exec sleep 1000 # {{.WebhookPort}}"]`, "[manifests.yaml]", "expected the operator to serve its webhooks at 127.0.0.1:",
@@ -261,7 +262,7 @@ func TestWebhooksThatNobodyServes(t *testing.T) {
 		"one that can't": {
 			`[sh, -c, "echo out of paper {{.WebhookPort}}; exit 3"]`, "[manifests.yaml]", "out of paper",
 		},
-		"a folder that is not there": {
+		"a folder that does not exist": {
 			notesCommand, "[absent]", "absent",
 		},
 	}

@@ -175,7 +175,7 @@ func (f *File) Operator(dir string) (operatortest.Operator, error) {
 		made.Webhooks = append(made.Webhooks, inside(dir, path))
 	}
 	if len(f.CRDs) == 0 || f.Sample == "" || len(f.Command) == 0 {
-		return made, errors.New("crds, sample and command are needed at least")
+		return made, errors.New("crds, sample and command are required")
 	}
 	var err error
 	if made.Roles, err = roleFiles(dir, f.Roles); err != nil {
@@ -196,7 +196,7 @@ func (f *File) Operator(dir string) (operatortest.Operator, error) {
 	}
 	made.Run, made.ServesWebhooks = command.Run, command.ServesWebhooks()
 	if len(f.Webhooks) > 0 && !made.ServesWebhooks {
-		return made, errors.New("webhooks: tell the operator in command where to serve them, such as by --webhook-port={{.WebhookPort}} and --webhook-cert-path={{.CertDir}}")
+		return made, errors.New("webhooks: command must tell the operator where to serve them, for example with --webhook-port={{.WebhookPort}} and --webhook-cert-path={{.CertDir}}")
 	}
 	sample, err := manifest.Read(made.Sample)
 	if err != nil {
@@ -276,7 +276,7 @@ func duration(field, text string) (time.Duration, error) {
 	}
 	parsed, err := time.ParseDuration(text)
 	if err != nil || parsed <= 0 {
-		return 0, fmt.Errorf("%s: %q is no duration such as 30s", field, text)
+		return 0, fmt.Errorf("%s: %q is not a duration such as 30s", field, text)
 	}
 	return parsed, nil
 }

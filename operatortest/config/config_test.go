@@ -58,7 +58,7 @@ normalize:
 	g.Expect(child.Drift).To(HaveKeyWithValue("scaled", MatchJSON(`{"spec":{"replicas":3}}`)))
 	resource := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"prefix": "shop"}}}
 	g.Expect(child.NameFor(resource)).To(Equal("shop-web"))
-	g.Expect(child.NameFor(&unstructured.Unstructured{Object: map[string]any{}})).To(BeEmpty(), "there is no prefix to make a name of")
+	g.Expect(child.NameFor(&unstructured.Unstructured{Object: map[string]any{}})).To(BeEmpty(), "there is no prefix to build a name from")
 
 	g.Expect(operator.Converged(resource)).To(MatchError(ContainSubstring("no such key: status")))
 	resource.Object["status"] = map[string]any{"phase": "Pending"}
@@ -82,8 +82,8 @@ func TestConvergedAtOnce(t *testing.T) {
 		expression string
 		unusable   bool
 	}{
-		"a field that is not there yet":        {`object.status.ready == true`, false},
-		"a list that is too short yet":         {`object.spec.list[0] == "a"`, false},
+		"a field that does not exist yet":      {`object.status.ready == true`, false},
+		"a list that is still too short":       {`object.spec.list[0] == "a"`, false},
 		"a field that is not a bool":           {`object.spec.size`, true},
 		"a comparison that can't be evaluated": {`object.spec.size > "2"`, true},
 	}
@@ -102,30 +102,30 @@ func TestConvergedAtOnce(t *testing.T) {
 func TestLoadRefuses(t *testing.T) {
 	tests := map[string]struct{ content, want string }{
 		"a field that does not exist":      {least + "childs: []\n", `unknown field "childs"`},
-		"a file without a command":         {"crds: [crd.yaml]\nsample: sample.yaml\n", "crds, sample and command are needed at least"},
-		"an invalid expression":            {least + "converged: object.status.phase =\n", `converged: "object.status.phase =" is no expression in CEL`},
+		"a file without a command":         {"crds: [crd.yaml]\nsample: sample.yaml\n", "crds, sample and command are required"},
+		"an invalid expression":            {least + "converged: object.status.phase =\n", `converged: "object.status.phase =" is not a CEL expression`},
 		"a converged that is not a bool":   {least + "converged: '\"Ready\"'\n", `converged: "Ready" is a string, not true or false`},
 		"a name that is not an expression": {least + "children: [{apiVersion: v1, kind: Secret, name: object.}]\n", "children[0]: name: "},
-		"a name made of a field that does not exist": {
+		"a name from a field that does not exist": {
 			least + "children: [{apiVersion: v1, kind: Secret, name: object.spec.prefixx}]\n", "children[0]: name: object.spec.prefixx, for the sample: no such key: prefixx",
 		},
-		"a name that is not a string": {least + "children: [{apiVersion: v1, kind: Secret, name: object.spec.size}]\n", "object.spec.size is 2 for the sample, which is no string"},
-		"a program that is not there": {"crds: [crd.yaml]\nsample: sample.yaml\ncommand: [./sit]\n", "command: the program can't be started: "},
+		"a name that is not a string":   {least + "children: [{apiVersion: v1, kind: Secret, name: object.spec.size}]\n", "object.spec.size is 2 for the sample, which is not a string"},
+		"a program that does not exist": {"crds: [crd.yaml]\nsample: sample.yaml\ncommand: [./sit]\n", "command: the program can't be started: "},
 		"a placeholder that does not exist": {
 			"crds: [crd.yaml]\nsample: sample.yaml\ncommand: [sh, \"{{.Namspace}}\"]\n", "can't evaluate field Namspace",
 		},
-		"a sample that is not there": {"crds: [crd.yaml]\nsample: absent.yaml\ncommand: [sh]\n", "sample: read a sample: open "},
+		"a sample that does not exist": {"crds: [crd.yaml]\nsample: absent.yaml\ncommand: [sh]\n", "sample: read a sample: open "},
 		"labels of a child whose name is known": {
 			least + "children: [{apiVersion: v1, kind: Secret, labels: {a: b}}]\n", "children[0]: labels are for a child whose name is generated",
 		},
 		"a child without a kind":                  {least + "children: [{apiVersion: v1}]\n", `children[0]: apiVersion "v1" and kind "" don't name a kind`},
 		"a patch that changes nothing":            {least + "children: [{apiVersion: v1, kind: Secret, drift: {nothing: {}}}]\n", `patch "nothing": the patch is empty`},
-		"a duration without a unit":               {least + "timeout: \"20\"\n", `timeout: "20" is no duration such as 30s`},
-		"roles that are not there":                {least + "roles: [rbac]\n", "roles: stat "},
+		"a duration without a unit":               {least + "timeout: \"20\"\n", `timeout: "20" is not a duration such as 30s`},
+		"roles that do not exist":                 {least + "roles: [rbac]\n", "roles: stat "},
 		"a folder without roles":                  {least + "roles: [.]\n", "holds a Role or a ClusterRole"},
-		"webhooks without a place to serve them":  {least + "webhooks: [manifests.yaml]\n", "webhooks: tell the operator in command where to serve them, such as by --webhook-port={{.WebhookPort}}"},
-		"a field to normalize that is not a path": {least + "normalize: [{kind: Secret, fields: [data.password]}]\n", `"data.password" is no JSON pointer`},
-		"a tab in place of spaces":                {"crds:\n\t- crd.yaml\n", "found character that cannot start any token"},
+		"webhooks without a place to serve them":  {least + "webhooks: [manifests.yaml]\n", "webhooks: command must tell the operator where to serve them, for example with --webhook-port={{.WebhookPort}}"},
+		"a field to normalize that is not a path": {least + "normalize: [{kind: Secret, fields: [data.password]}]\n", `"data.password" is not a JSON pointer`},
+		"a tab instead of spaces":                 {"crds:\n\t- crd.yaml\n", "found character that cannot start any token"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

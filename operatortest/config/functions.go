@@ -27,7 +27,7 @@ func compile(expression string) (cel.Program, *cel.Type, error) {
 	}
 	checked, issues := env.Compile(expression)
 	if issues.Err() != nil {
-		return nil, nil, fmt.Errorf("%q is no expression in CEL: %w", expression, issues.Err())
+		return nil, nil, fmt.Errorf("%q is not a CEL expression: %w", expression, issues.Err())
 	}
 	program, err := env.Program(checked)
 	return program, checked.OutputType(), err
@@ -51,7 +51,7 @@ func converged(expression string) (func(*unstructured.Unstructured) error, error
 		return nil, err
 	}
 	if !maybe(result, cel.BoolType) {
-		return nil, fmt.Errorf("%s is a %s, not true or false: compare it, such as with ==", expression, result)
+		return nil, fmt.Errorf("%s is a %s, not true or false: compare it, for example with ==", expression, result)
 	}
 	return func(object *unstructured.Unstructured) error {
 		result, _, err := program.Eval(map[string]any{"object": object.Object})
@@ -63,7 +63,7 @@ func converged(expression string) (func(*unstructured.Unstructured) error, error
 		}
 		met, isBool := result.Value().(bool)
 		if !isBool {
-			return trial.Unusable(fmt.Errorf("converged: %s is %v, not true or false: compare it, such as with ==", expression, result.Value()))
+			return trial.Unusable(fmt.Errorf("converged: %s is %v, not true or false: compare it, for example with ==", expression, result.Value()))
 		}
 		if !met {
 			status, _ := json.Marshal(object.Object["status"])
@@ -83,10 +83,10 @@ func nameOf(expression string, sample *unstructured.Unstructured) (func(*unstruc
 	placed.SetNamespace("namespace") // the trial's
 	result, _, err := program.Eval(map[string]any{"object": placed.Object})
 	if err != nil {
-		return nil, fmt.Errorf("%s, for the sample: %w (a field that may be absent is written object.?spec.field.orValue(\"\"))", expression, err)
+		return nil, fmt.Errorf("%s, for the sample: %w (write a field that may be absent as object.?spec.field.orValue(\"\"))", expression, err)
 	}
 	if _, isString := result.Value().(string); !isString {
-		return nil, fmt.Errorf("%s is %v for the sample, which is no string", expression, result.Value())
+		return nil, fmt.Errorf("%s is %v for the sample, which is not a string", expression, result.Value())
 	}
 	return func(object *unstructured.Unstructured) string {
 		result, _, err := program.Eval(map[string]any{"object": object.Object})
@@ -118,14 +118,14 @@ func encode(patch map[string]any) (string, error) {
 	return string(content), err
 }
 
-// normalizer removes the fields that rules name.
+// normalizer returns a function that removes the fields that rules name.
 func normalizer(rules []Normalize) (func(*unstructured.Unstructured), error) {
 	removals := make([]jsonpatch.Patch, len(rules))
 	for i, rule := range rules {
 		var operations []map[string]any
 		for _, field := range rule.Fields {
 			if !strings.HasPrefix(field, "/") {
-				return nil, fmt.Errorf("normalize %s: %q is no JSON pointer: it begins with /", rule.Kind, field)
+				return nil, fmt.Errorf("normalize %s: %q is not a JSON pointer, which begins with /", rule.Kind, field)
 			}
 			operations = append(operations, map[string]any{"op": "remove", "path": field})
 		}
@@ -155,7 +155,7 @@ func normalizer(rules []Normalize) (func(*unstructured.Unstructured), error) {
 	}, nil
 }
 
-// apply changes the object as far as the patch applies.
+// apply applies a patch to the object. If it doesn't apply, the object stays as it is.
 func apply(object *unstructured.Unstructured, patch jsonpatch.Patch, options *jsonpatch.ApplyOptions) {
 	content, err := json.Marshal(object.Object)
 	if err != nil {

@@ -100,7 +100,7 @@ func rank(path []string) int {
 	return 1
 }
 
-// proposals returns patches for one field, the plainest first. It returns none for lists, or if no other value is
+// proposals returns patches for one field, the simplest first. It returns none for lists, or if no other value is
 // obvious.
 func proposals(object *unstructured.Unstructured, path []string) []proposal {
 	name := strings.Join(path, ".")
@@ -143,8 +143,9 @@ func nested(path []string, value any) map[string]any {
 	return map[string]any{path[0]: value}
 }
 
-// accepted returns proposals that the API server accepts: for a field whose value is the operator's own, for a label, and for
-// another field. If there are none, it proposes a field with its default value, which the operator may not have set.
+// accepted returns proposals that the API server accepts: for a field that the operator set to another value than the
+// default, for a label, and for another such field. If there is no such field, it proposes one with its default value,
+// which the operator may not have set.
 func accepted(ctx context.Context, t *trial.Trial, object *unstructured.Unstructured) ([]proposal, error) {
 	own, _ := split(object)
 	var set, defaulted, labels []proposal

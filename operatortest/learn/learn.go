@@ -38,13 +38,13 @@ type Options struct {
 func (o Options) Check() error {
 	switch {
 	case len(o.CRDs) == 0:
-		return errors.New("name the files or folders with the CustomResourceDefinitions by --crd")
+		return errors.New("use --crd to name the files or folders with the CustomResourceDefinitions")
 	case o.Sample == "":
-		return errors.New("name the file with a resource that the operator can meet by --sample")
+		return errors.New("use --sample to name a file with a resource whose spec the operator can fulfil")
 	case len(o.Command) == 0:
 		return errors.New(`say how to start the operator after "--", such as: -- ./manager "--namespace={{.Namespace}}"`)
 	case o.Timeout <= 0:
-		return fmt.Errorf("--timeout %s is no duration to wait for", o.Timeout)
+		return fmt.Errorf("--timeout %s: give a positive duration, such as 60s", o.Timeout)
 	}
 	objects, err := manifest.Read(o.Sample)
 	if err != nil {
@@ -55,7 +55,7 @@ func (o Options) Check() error {
 		return err
 	}
 	if !found {
-		return fmt.Errorf("%s is a %s of %s, which no definition in %s has: name the folder of its definition by --crd",
+		return fmt.Errorf("%s is a %s of %s, which no definition in %s defines: use --crd to name the folder of its definition",
 			o.Sample, objects[0].GetKind(), objects[0].GetAPIVersion(), strings.Join(o.CRDs, ", "))
 	}
 	return nil
@@ -122,7 +122,7 @@ func Learn(ctx context.Context, options Options) (content []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	operator.Confine = true // otherwise it would see the other run's resource, too
+	operator.Confine = true // otherwise it would also see the other run's resource
 	cluster := &testcluster.Cluster{CRDs: operator.CRDs, Webhooks: operator.Webhooks, Converts: operator.ServesWebhooks}
 	if err := cluster.Start(ctx); err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func Learn(ctx context.Context, options Options) (content []byte, err error) {
 	return described.render()
 }
 
-// file returns what the options say, with paths relative to Dir.
+// file returns the fields that the options determine, with paths relative to Dir.
 func (o Options) file() (config.File, error) {
 	made := config.File{Command: slices.Clone(o.Command)}
 	dir, err := filepath.Abs(o.Dir)

@@ -67,7 +67,7 @@ func TestPair(t *testing.T) {
 			g.Expect(children[0].second).To(BeIdenticalTo(second.children[0]))
 		})
 	}
-	t.Run("an object that only one run left", func(t *testing.T) {
+	t.Run("an object that only one run created", func(t *testing.T) {
 		g := NewWithT(t)
 		more := run{resource: greeting(t, "one"), children: []*unstructured.Unstructured{configMap(t, "hello"), configMap(t, "hello-more")}}
 		fewer := run{resource: greeting(t, "two"), children: []*unstructured.Unstructured{configMap(t, "hello")}}
@@ -156,7 +156,7 @@ func TestProposals(t *testing.T) {
 			NewWithT(t).Expect(patches).To(Equal(test.want))
 		})
 	}
-	t.Run("what a Secret holds is not repeated", func(t *testing.T) {
+	t.Run("the content of a Secret is not repeated", func(t *testing.T) {
 		secret := object(t, "{apiVersion: v1, kind: Secret, data: {password: aHVudGVy}}")
 		for _, made := range proposals(secret, []string{"data", "password"}) {
 			NewWithT(t).Expect(made.Patch["data"]).NotTo(HaveKeyWithValue("password", ContainSubstring("aHVudGVy")))
@@ -222,11 +222,11 @@ func TestRender(t *testing.T) {
 		`  name: object.metadata.name + "-words" # or: "hello-" + object.spec.configMapName`,
 		`  # The name is generated, such as hello-x7k2p: the kit takes the one object of this kind that the Greeting controls.`,
 		"  generated: true\n",
-		`  # The same name in both runs, and it follows from no field`,
+		`  # The same name in both runs, and it depends on no field`,
 		`  name: object.metadata.namespace`,
 		`  # Only one of the two runs left this object, hello:`,
 		`  # It has no controller reference to the Greeting`,
-		`  # Fields that the operator does not own; what others may change belongs in foreign: metadata.labels.team, spec.paused, spec.strategy.type`,
+		`  # Fields that the operator does not own; list those that others may change in foreign: metadata.labels.team, spec.paused, spec.strategy.type`,
 		"- kind: ConfigMap\n  fields: [/data/time]\n",
 		"# converged: object.status.ready == true",
 		"# values:\n#   spec.text: ['one: 1']\n",
@@ -256,13 +256,13 @@ func TestCheck(t *testing.T) {
 		change func(*Options)
 		want   string
 	}{
-		"no definitions":                  {func(o *Options) { o.CRDs = nil }, "by --crd"},
-		"no sample":                       {func(o *Options) { o.Sample = "" }, "by --sample"},
-		"no command":                      {func(o *Options) { o.Command = nil }, `say how to start the operator after "--"`},
-		"no time":                         {func(o *Options) { o.Timeout = 0 }, "--timeout 0s is no duration to wait for"},
-		"a sample that is not there":      {func(o *Options) { o.Sample = "absent.yaml" }, "absent.yaml: no such file"},
-		"definitions that are not there":  {func(o *Options) { o.CRDs = []string{"absent"} }, "--crd: stat absent: no such file"},
-		"a sample that has no definition": {func(o *Options) { o.Sample = shell + "role.yaml" }, "role.yaml is a Role of rbac.authorization.k8s.io/v1, which no definition in " + shell + "crd.yaml has"},
+		"no definitions":                {func(o *Options) { o.CRDs = nil }, "use --crd"},
+		"no sample":                     {func(o *Options) { o.Sample = "" }, "use --sample"},
+		"no command":                    {func(o *Options) { o.Command = nil }, `say how to start the operator after "--"`},
+		"no time":                       {func(o *Options) { o.Timeout = 0 }, "--timeout 0s: give a positive duration, such as 60s"},
+		"a sample that does not exist":  {func(o *Options) { o.Sample = "absent.yaml" }, "absent.yaml: no such file"},
+		"definitions that do not exist": {func(o *Options) { o.CRDs = []string{"absent"} }, "--crd: stat absent: no such file"},
+		"a sample without a definition": {func(o *Options) { o.Sample = shell + "role.yaml" }, "role.yaml is a Role of rbac.authorization.k8s.io/v1, which no definition in " + shell + "crd.yaml defines"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

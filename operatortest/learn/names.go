@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// child is an object that the operator made, in both runs.
+// child is an object that the operator created, as it was in each run.
 type child struct {
 	kind schema.GroupVersionKind
 	// name are CEL expressions for the child's name, the likeliest first. There are none if the name is generated.
 	name []string
-	// first and second are the object in each run; second is nil if only one run made it.
+	// first and second are the object in each run; second is nil if only one run created it.
 	first, second *unstructured.Unstructured
 	Drift         []proposal
 }

@@ -23,7 +23,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// quiet is how long the operator must have written nothing before it counts as at rest.
+// quiet is how long the operator must write nothing before it counts as at rest.
 const quiet = 3 * time.Second
 
 // run is the result of one run of the operator.
@@ -135,10 +135,10 @@ func waitAtRest(ctx context.Context, t *trial.Trial, operator *trial.Instance, o
 	case err == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
 		return err
 	case len(writes) == 0:
-		return fmt.Errorf("the operator wrote nothing within %s: look whether it watches %s, where the sample is (--namespace={{.Namespace}}), and whether --role lets it; %s",
+		return fmt.Errorf("the operator wrote nothing within %s: check that it watches namespace %s, where the sample is (--namespace={{.Namespace}}), and that the roles of --role allow it; %s",
 			t.Operator.Timeout, t.Namespace, lastLines(output))
 	}
-	return fmt.Errorf("the operator was not at rest within %s: it goes on writing, %d requests so far, the last one %q; %s",
+	return fmt.Errorf("the operator did not come to rest within %s: it keeps writing, %d requests so far, the last one %q; %s",
 		t.Operator.Timeout, len(writes), strings.TrimSpace(writes[len(writes)-1].String()), lastLines(output))
 }
 

@@ -20,7 +20,7 @@ func TestRolesOf(t *testing.T) {
 		files       map[string]string
 		own, others []string
 	}{
-		"only what a ServiceAccount is given": {
+		"only roles bound to a ServiceAccount": {
 			map[string]string{
 				"role.yaml": role("ClusterRole", "manager-role"), "binding.yaml": binding("ServiceAccount"), "reader.yaml": role("ClusterRole", "metrics-reader"),
 				"same.yaml": role("Role", "manager-role"), "kustomization.yaml": "resources: [role.yaml]\n", "account.yaml": "{apiVersion: v1, kind: ServiceAccount}\n",
@@ -31,7 +31,7 @@ func TestRolesOf(t *testing.T) {
 			map[string]string{"role.yaml": role("ClusterRole", "manager-role"), "binding.yaml": binding("User"), "more.yaml": role("Role", "more")},
 			[]string{"more.yaml", "role.yaml"}, nil,
 		},
-		"all but those for users, without a binding": {
+		"without a binding, all but those for users": {
 			map[string]string{
 				"role.yaml": role("ClusterRole", "manager-role"), "a.yaml": role("ClusterRole", "site-admin-role"),
 				"e.yaml": role("ClusterRole", "site-editor-role"), "v.yaml": role("ClusterRole", "site-viewer-role"),
@@ -57,7 +57,7 @@ func TestRolesOf(t *testing.T) {
 			g.Expect(others).To(Equal(inDir(test.others)))
 			own, _, err = rolesOf([]string{filepath.Join(dir, "role.yaml")})
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(own).To(Equal(inDir([]string{"role.yaml"})), "a file that is named alone is used as it is")
+			g.Expect(own).To(Equal(inDir([]string{"role.yaml"})), "a file that is named by itself is always used")
 		})
 	}
 }

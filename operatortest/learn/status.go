@@ -13,8 +13,8 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// verdict is how a status says that the spec is met: by a condition, or by an expression in CEL. Both are empty if it
-// doesn't.
+// verdict is how a status says that the spec is met: with a condition, or with values that a CEL expression checks.
+// Both are empty if it doesn't.
 type verdict struct {
 	Condition, Expression string
 	// Observed means that the status says which generation it is about.

@@ -94,15 +94,15 @@ webhooks: {{yaml .Webhooks}}
 {{- if .Roles}}
 roles: {{yaml .Roles}}
 {{- with .OtherRoles}}
-# Left out, because no ServiceAccount is given these roles, or their names tell that they are for users: {{range $i, $role := .}}{{if $i}}, {{end}}{{$role}}{{end}}
+# Left out, because no binding gives these roles to a ServiceAccount, or because their names show that they are for users: {{range $i, $role := .}}{{if $i}}, {{end}}{{$role}}{{end}}
 {{- end}}
 {{- else}}
-# Without roles the operator may do everything, and no behaviour tells what its roles lack.
+# Without roles, the operator may do everything, and no behaviour checks whether its roles suffice.
 # roles: [config/rbac]
 {{- end}}
 {{- if .Confine}}
-# It watches all namespaces. The trials run side by side, each in a namespace of its own, so the kit shows it only that one.
-# If it has a setting for one namespace, give it {{"{{"}}.Namespace{{"}}"}} in place of this.
+# It watches all namespaces. The trials run in parallel, each in its own namespace, so the kit shows it only that one.
+# If it has a setting for one namespace, set that to {{"{{"}}.Namespace{{"}}"}} instead.
 confine: true
 {{- end}}
 command: {{yaml .Command}}
@@ -117,21 +117,21 @@ command: {{yaml .Command}}
 {{- if .Condition}}
 condition: {{yaml .Condition}} # True in the end
 {{- else if .Expression}}
-# No condition was True in the end, so this is the status of a resource that the operator was done with.
+# No condition was True in the end, so this expression describes the status when the operator had finished its work.
 converged: {{yaml .Expression}}
 {{- else}}
-# The status has neither a condition that was True in the end, nor a phase or a state.
+# In the end, the status had no condition that was True, and neither a phase nor a state.
 {{- range $.Unmet}}
 #   {{.}}
 {{- end}}
 {{- if $.Unmet}}
-# Find out why before you go on: the operator was probably not done, and this file describes half of its work.
+# Find out why before you go on: the operator had probably not finished, so this file describes only a part of its work.
 {{- end}}
-# Say by which fields it tells that the spec is met:
+# Write an expression that is true when the status says that the spec is met:
 # converged: object.status.ready == true
 {{- end}}
 {{- if not .Observed}}
-# Nothing in the status says which generation it is about: set observedGeneration, or it may be about an older spec.
+# Nothing in the status says which generation it is about, so it may be about an older spec: set observedGeneration.
 {{- end}}
 {{- end}}
 {{if .Children}}
@@ -146,7 +146,7 @@ children:
   # several, tell them apart:
   # labels: {app: web}
   {{- else if .Constant}}
-  # The same name in both runs, and it follows from no field: two resources in one namespace would share the object.
+  # The same name in both runs, and it depends on no field: two resources in one namespace would share the object.
   {{- end}}
   {{- if .Generated}}
   generated: true
@@ -154,29 +154,29 @@ children:
   name: {{yaml .Name}}{{with .Fits}} # or: {{.}}{{end}}
   {{- end}}
   {{- if not .Controlled}}
-  # It has no controller reference to the {{$.Kind}}, which the behaviours demand.
+  # It has no controller reference to the {{$.Kind}}, which the behaviours require.
   {{- end}}
   {{- with .NotOwned}}
-  # Fields that the operator does not own; what others may change belongs in foreign: {{.}}
+  # Fields that the operator does not own; list those that others may change in foreign: {{.}}
   {{- end}}
   {{- if .Drift}}
   drift:
   {{- range .Drift}}
-    {{yaml .What}}: {{yaml .Patch}}{{if .Default}} # it has its default: remove this patch if the operator does not set it{{end}}
+    {{yaml .What}}: {{yaml .Patch}}{{if .Default}} # it has its default value: remove this patch if the operator does not set it{{end}}
   {{- end}}
   {{- else}}
-  # No plain field was found that the API server lets anyone change. Name a patch that the operator must undo:
+  # No simple field was found that the API server allows to change. Add a patch that the operator must undo:
   # drift: {another size: {spec: {size: 2}}}
   {{- end}}
 {{- end}}
 {{- else}}
-# The operator created no object that was there in the end, but for Events and Leases.
+# The operator created no object that existed in the end, except Events and Leases.
 # children: []
 {{- end}}
 maxWrites: {{.MaxWrites}} # {{range $i, $write := .Writes}}{{if $i}}, {{end}}{{$write}}{{end}}
 {{- if .Normalize}}
 
-# What differed between the two runs. Each of these fields goes unchecked, so make sure that it must differ.
+# What differed between the two runs. These fields are not checked, so make sure that each of them must differ.
 normalize:
 {{- range .Normalize}}
 - kind: {{yaml .Kind}}
@@ -187,7 +187,7 @@ normalize:
 {{- end}}
 {{- if .Unknown}}
 
-# The schema tells too little of these fields to make other values. Add a second valid value to each:
+# The schema says too little about these fields to generate other values. Add a second valid value to each:
 # values:
 {{- range .Unknown}}
 #   {{yaml .Path}}: [{{yaml .Value}}]

@@ -121,7 +121,7 @@ func (c Command) Check() error {
 // command returns the operator's command, not yet started.
 func (c Command) command(values Values) (*exec.Cmd, error) {
 	if len(c.Args) == 0 {
-		return nil, errors.New("start the operator: Command.Args is empty: it begins with the program")
+		return nil, errors.New("start the operator: Command.Args is empty: its first element must be the program")
 	}
 	templates := slices.Clone(c.Args)
 	if values.LeaderElection {

@@ -27,8 +27,8 @@ func TestArguments(t *testing.T) {
 		options operatortest.RunOptions
 		want    []string
 	}{
-		"nothing in particular": {operatortest.RunOptions{}, []string{"--elect=false"}},
-		"resyncs":               {operatortest.RunOptions{Resync: time.Minute}, []string{"--elect=false", "--resync=1m0s"}},
+		"no options": {operatortest.RunOptions{}, []string{"--elect=false"}},
+		"resyncs":    {operatortest.RunOptions{Resync: time.Minute}, []string{"--elect=false", "--resync=1m0s"}},
 		"leader election": {
 			operatortest.RunOptions{LeaderElection: &operatortest.LeaderElection{
 				Namespace: "there", Identity: "first", LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: time.Second / 2,
@@ -91,7 +91,7 @@ func TestWhatCannotBeStarted(t *testing.T) {
 		command Command
 		want    string
 	}{
-		"no program": {Command{}, "start the operator: Command.Args is empty: it begins with the program"},
+		"no program": {Command{}, "start the operator: Command.Args is empty: its first element must be the program"},
 		"an unknown placeholder": {
 			Command{Args: []string{"manager", "--kubeconfig={{.Kubecfg}}"}},
 			`start the operator: fill in "--kubeconfig={{.Kubecfg}}": template: placeholder:1:15: executing "placeholder" at <.Kubecfg>: ` +
@@ -112,7 +112,7 @@ func TestWhatCannotBeStarted(t *testing.T) {
 		"a file that is not executable": {
 			Command{Args: []string{plain}}, "start the operator: fork/exec " + plain + ": permission denied: make the file executable with chmod +x",
 		},
-		"a file that is no program": {
+		"a file that is not a program": {
 			Command{Args: []string{foreign}},
 			"start the operator: fork/exec " + foreign + ": exec format error: build the program for this machine, or begin a script with #!/bin/sh",
 		},
@@ -120,7 +120,7 @@ func TestWhatCannotBeStarted(t *testing.T) {
 			Command{Args: []string{plain}, Dir: filepath.Join(dir, "missing")},
 			"start the operator in Command.Dir: stat " + filepath.Join(dir, "missing") + ": no such file or directory",
 		},
-		"a folder of logs that can't be made": {
+		"a folder of logs that can't be created": {
 			Command{Args: []string{plain}, Logs: filepath.Join(plain, "logs")},
 			"create the folder of the operator's logs: mkdir " + plain + ": not a directory",
 		},

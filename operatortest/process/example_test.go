@@ -10,7 +10,8 @@ import (
 	"example.com/operator-workshop/operatortest/process"
 )
 
-// An operator that is a program, with flags that many programs have. All other fields are as for an operator in Go.
+// An operator that is a program, with flags that many programs have. The other fields are the same as for an operator
+// in Go.
 func ExampleCommand() {
 	command := process.Command{
 		Args: []string{
@@ -34,12 +35,12 @@ func ExampleCommand() {
 	_ = operator // see the example of package operatortest
 }
 
-// The kit calls Run many times. An operator that ends too early fails with the last lines that it printed.
+// The kit calls Run many times. If an operator exits too early, the error contains the last lines that it printed.
 func ExampleCommand_Run() {
 	command := process.Command{Args: []string{"sh", "-c", `echo "looking at namespace {{.Namespace}}"; exit 3`}}
 	config := &rest.Config{Host: "https://127.0.0.1:6443"} // the kit's own, for the API server of its cluster
 	fmt.Println(command.Run(context.Background(), config, operatortest.RunOptions{Namespace: "widgets"}))
 	// Output:
-	// the operator ended before it was told to (exit status 3); its last lines:
+	// the operator exited before it was told to stop (exit status 3); its last lines:
 	// looking at namespace widgets
 }

@@ -34,7 +34,7 @@ func newForwarder(config *rest.Config) (http.Handler, error) {
 	}, nil
 }
 
-// transports are the ways to the API server.
+// transports are the transports to the API server: upgrade is for requests that change the protocol, such as exec.
 type transports struct{ plain, upgrade http.RoundTripper }
 
 func newTransports(config *rest.Config) (transports, error) {

@@ -49,7 +49,7 @@ var roles = map[string]func() int{
 		fmt.Println("last words")
 		return 2
 	},
-	"ends like a virtual machine": func() int {
+	"exits like a virtual machine": func() int {
 		terminated := make(chan os.Signal, 1)
 		signal.Notify(terminated, syscall.SIGTERM)
 		report("/started")
@@ -85,7 +85,7 @@ var roles = map[string]func() int{
 		report("/started")
 		return 1
 	},
-	// Not an operator, but a test process that runs one.
+	// This role is not an operator, but a test process that runs one.
 	"tests": func() int {
 		config := &rest.Config{Host: os.Getenv(upstreamVariable)}
 		fmt.Println(playing("ignores SIGTERM").Run(context.Background(), config, operatortest.RunOptions{Namespace: "here"}))

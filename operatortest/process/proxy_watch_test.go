@@ -49,12 +49,12 @@ func TestProxyStreamsAWatch(t *testing.T) {
 			for i := range 3 {
 				event := fmt.Sprintf(`{"type":"ADDED","object":{"metadata":{"name":"object-%d"}}}`, i)
 				events <- event
-				g.Expect(lines.ReadString('\n')).To(Equal(event+"\n"), "each event arrives before there is another one")
+				g.Expect(lines.ReadString('\n')).To(Equal(event+"\n"), "each event arrives before the next one is sent")
 			}
 			g.Expect(tap.Requests()).To(ConsistOf(HaveField("Verb", "watch")))
 
 			g.Expect(response.Body.Close()).To(Succeed())
-			g.Eventually(gone).WithTimeout(long).Should(BeClosed(), "the API server hears that the operator has ended the watch")
+			g.Eventually(gone).WithTimeout(long).Should(BeClosed(), "the API server notices that the operator has ended the watch")
 		})
 	}
 }
@@ -80,7 +80,7 @@ func TestKillCutsAWatch(t *testing.T) {
 			tap.Kill()
 			_, err = lines.ReadString('\n')
 			g.Expect(err).To(HaveOccurred())
-			g.Expect(err).NotTo(MatchError(io.EOF), "that would be a watch that has ended in order")
+			g.Expect(err).NotTo(MatchError(io.EOF), "io.EOF would mean that the watch ended normally")
 			g.Eventually(gone).WithTimeout(long).Should(BeClosed())
 			_, err = client.Do(request(t, http.MethodGet, proxy.url+"/version", nil)) //nolint:bodyclose // there is no response
 			g.Expect(err).To(HaveOccurred(), "no later request passes")

@@ -71,16 +71,16 @@ func (r *running) wait(ctx context.Context, grace time.Duration) error {
 	case killed:
 		return traffic.ErrKilled
 	case early:
-		return fmt.Errorf("the operator ended before it was told to (%s); %s", r.command.ProcessState, LastLines(r.log))
+		return fmt.Errorf("the operator exited before it was told to stop (%s); %s", r.command.ProcessState, LastLines(r.log))
 	case !inTime:
 		return fmt.Errorf("the operator, or a program that it started, was still running %s after SIGTERM and was killed; %s", grace, LastLines(r.log))
 	case !r.obeyed():
-		return fmt.Errorf("the operator ended with an error after SIGTERM (%s); %s", r.command.ProcessState, LastLines(r.log))
+		return fmt.Errorf("the operator exited with an error after SIGTERM (%s); %s", r.command.ProcessState, LastLines(r.log))
 	}
 	return nil
 }
 
-// obeyed reports whether the process ended in a way that is fine after SIGTERM.
+// obeyed reports whether the process ended as expected after SIGTERM.
 func (r *running) obeyed() bool {
 	state := r.command.ProcessState
 	status, ok := state.Sys().(syscall.WaitStatus)

@@ -30,27 +30,27 @@ func tail() string {
 func TestRun(t *testing.T) {
 	tests := map[string]struct {
 		grace time.Duration
-		// end is the cause of the context's end; nil for an operator that ends by itself.
+		// end is the cause with which the context ends; nil for an operator that exits by itself.
 		end error
 		// want is the error; empty for none.
 		want string
-		// later is how many requests come after the operator is told to end.
+		// later is how many requests the operator makes after it is told to stop.
 		later int
 	}{
-		"obeys":                       {end: context.Canceled, later: 1},
-		"handles no signal":           {end: context.Canceled},
-		"ends like a virtual machine": {end: context.Canceled},
+		"obeys":                        {end: context.Canceled, later: 1},
+		"handles no signal":            {end: context.Canceled},
+		"exits like a virtual machine": {end: context.Canceled},
 		"fails late": {
-			end: context.Canceled, want: "the operator ended with an error after SIGTERM (exit status 2); its last lines:\nlast words",
+			end: context.Canceled, want: "the operator exited with an error after SIGTERM (exit status 2); its last lines:\nlast words",
 		},
 		"ignores SIGTERM": {
 			grace: time.Millisecond, end: context.Canceled,
 			want: "the operator, or a program that it started, was still running 1ms after SIGTERM and was killed; it printed nothing",
 		},
 		"obeys, but is killed": {end: traffic.ErrKilled, want: traffic.ErrKilled.Error()},
-		"fails":                {want: "the operator ended before it was told to (exit status 3); its last lines:" + tail()},
-		"gives up":             {want: "the operator ended before it was told to (exit status 0); it printed nothing"},
-		"leaves a child":       {want: "the operator ended before it was told to (exit status 1); it printed nothing"},
+		"fails":                {want: "the operator exited before it was told to stop (exit status 3); its last lines:" + tail()},
+		"gives up":             {want: "the operator exited before it was told to stop (exit status 0); it printed nothing"},
+		"leaves a child":       {want: "the operator exited before it was told to stop (exit status 1); it printed nothing"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestTheKitCanReadTheLog(t *testing.T) {
 	defer read.Close()
 	content, err := io.ReadAll(read)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(content)).To(HaveSuffix("line 99\n"), "although the file is gone by now")
+	g.Expect(string(content)).To(HaveSuffix("line 99\n"), "even though the file has been removed")
 	g.Expect(read.Name()).NotTo(BeAnExistingFile())
 }
 

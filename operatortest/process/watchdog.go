@@ -17,8 +17,8 @@ read -r _
 rm -rf "$1"
 `
 
-// watchdog kills an operator whose test process was killed. Linux has a signal for that (Pdeathsig), but only one process
-// gets it, not those that it started.
+// watchdog kills an operator whose test process was killed. Linux can send a signal in that case (Pdeathsig), but only
+// to the process itself, not to those that it started.
 type watchdog struct {
 	command *exec.Cmd
 	leash   io.Writer

@@ -18,7 +18,7 @@ var pageTemplate = template.Must(template.New("report").Parse(page))
 // WriteHTML writes the report as one self-contained page.
 func (r *Report) WriteHTML(to io.Writer) error { return pageTemplate.Execute(to, r) }
 
-// reasons shows what was left out, in one line.
+// reasons lists what was left out, and why, in one line.
 func reasons(leftOut map[string]string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(leftOut)) {

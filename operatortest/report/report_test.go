@@ -35,9 +35,9 @@ func TestJUnit(t *testing.T) {
 	g.Expect(xml.Unmarshal(written.Bytes(), &read)).To(Succeed())
 	g.Expect(read.Suites).To(HaveLen(5))
 	g.Expect(read.Suites[0].Cases).To(ConsistOf(And(HaveField("Name", "sample a"), HaveField("Failure", BeNil()))))
-	g.Expect(read.Suites[1]).To(And(HaveField("Tests", 2), HaveField("Failures", 1)), "no case is made up where a trial has failed")
+	g.Expect(read.Suites[1]).To(And(HaveField("Tests", 2), HaveField("Failures", 1)), "no extra case is added if a trial has failed")
 	g.Expect(read.Suites[1].Cases[1].Failure).To(Equal(&junitText{Message: "expected <one>", Text: "expected <one>\nfound two"}))
-	g.Expect(read.Suites[3]).To(And(HaveField("Tests", 1), HaveField("Failures", 1)), "what was not tried has not passed")
+	g.Expect(read.Suites[3]).To(And(HaveField("Tests", 1), HaveField("Failures", 1)), "a behaviour that was not tried has not passed")
 	g.Expect(read.Suites[4]).To(And(HaveField("Tests", 1), HaveField("Skipped", 1), HaveField("Failures", 0)))
 	g.Expect(read.Suites[4].Cases[0].Skipped.Message).To(Equal("one replica by design"))
 }
@@ -61,9 +61,9 @@ func TestHTML(t *testing.T) {
 	} {
 		g.Expect(page).To(ContainSubstring(wanted))
 	}
-	g.Expect(page).NotTo(ContainSubstring("&lt;lost&gt;"), "the trial tells it")
+	g.Expect(page).NotTo(ContainSubstring("&lt;lost&gt;"), "the trial already shows it")
 	g.Expect(strings.Count(page, "expected &lt;one&gt;")).To(Equal(1))
-	g.Expect(page).NotTo(ContainSubstring("http"), "the page needs nothing from elsewhere")
+	g.Expect(page).NotTo(ContainSubstring("http"), "the page loads nothing from other servers")
 }
 
 func TestFailuresAndLines(t *testing.T) {

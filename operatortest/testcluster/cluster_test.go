@@ -48,7 +48,7 @@ var _ = Describe("the cluster", func() {
 		}).WithContext(ctx).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 
-	It("lets pods behave as the suite's own stages say", func(ctx SpecContext) {
+	It("makes pods behave as the suite's own stages specify", func(ctx SpecContext) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "stuck", Namespace: cluster.Namespace(ctx)}, Spec: podTemplate(corev1.RestartPolicyAlways).Spec}
 		pod.Spec.Containers[0].Image = "example.com/stuck:1.0"
 		Expect(cluster.Client.Create(ctx, pod)).To(Succeed())
@@ -59,7 +59,7 @@ var _ = Describe("the cluster", func() {
 		Expect(pod.Status.Phase).To(Equal(corev1.PodRunning))
 	}, SpecTimeout(specTimeout))
 
-	It("does not start without a file of stages that it is told to read", func(ctx SpecContext) {
+	It("does not start if a file of stages is missing", func(ctx SpecContext) {
 		missing := &Cluster{Stages: []string{"testdata/missing.yaml"}}
 		Expect(missing.Start(ctx)).To(MatchError(ContainSubstring("read the stages: open testdata/missing.yaml: no such file or directory")))
 	}, SpecTimeout(specTimeout))
@@ -149,12 +149,12 @@ var _ = Describe("a spec's namespace", func() {
 })
 
 var _ = Describe("an existing cluster", func() {
-	It("keeps the definitions it had and loses those of the tests", func(ctx SpecContext) {
+	It("keeps its own definitions and loses those of the tests", func(ctx SpecContext) {
 		GinkgoT().Setenv(ExistingVariable, "true")
 		GinkgoT().Setenv(KubeconfigVariable, cluster.Kubeconfig)
 		before, err := definitionNames(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(before).To(ContainElement("widgets.test.example.com"), "one of the definitions must be there already")
+		Expect(before).To(ContainElement("widgets.test.example.com"), "one of the definitions must already exist")
 		widgets := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets.test.example.com"}}
 		convert := func(ctx context.Context, conversion string) {
 			GinkgoHelper()

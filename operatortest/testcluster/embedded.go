@@ -23,12 +23,12 @@ var unpullable []byte
 func (c *Cluster) startEmbedded(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "operatortest-")
 	if err != nil {
-		return fmt.Errorf("create a folder for the kit's rules of pods: %w", err)
+		return fmt.Errorf("create a folder for the kit's pod rules: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	stage := filepath.Join(dir, "unpullable.yaml")
 	if err := os.WriteFile(stage, unpullable, 0o600); err != nil {
-		return fmt.Errorf("write the kit's rules of pods: %w", err)
+		return fmt.Errorf("write the kit's pod rules: %w", err)
 	}
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
 		Nodes:          c.Nodes,

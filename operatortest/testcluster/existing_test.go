@@ -20,8 +20,8 @@ func TestStartWithoutTools(t *testing.T) {
 func TestStartOnAnExistingClusterNeedsAKubeconfig(t *testing.T) {
 	t.Setenv(ExistingVariable, "true")
 	cases := map[string]struct{ kubeconfig, want string }{
-		"no kubeconfig is named": {"", "USE_EXISTING_CLUSTER=true needs KUBECONFIG to name the cluster's kubeconfig"},
-		"the file is not there":  {"testdata/absent", "KUBECONFIG=testdata/absent holds no kubeconfig: bring a cluster up first"},
+		"no kubeconfig is named":  {"", "USE_EXISTING_CLUSTER=true needs KUBECONFIG to name the cluster's kubeconfig"},
+		"the file does not exist": {"testdata/absent", "KUBECONFIG=testdata/absent names no kubeconfig: bring up a cluster first"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

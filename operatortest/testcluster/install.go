@@ -32,7 +32,7 @@ func (c *Cluster) install(ctx context.Context) error {
 		return fmt.Errorf("read the definitions in %v: %w", c.CRDs, err)
 	}
 	if len(c.CRDs) > 0 && len(options.CRDs) == 0 {
-		return fmt.Errorf("%v holds no CustomResourceDefinition", c.CRDs)
+		return fmt.Errorf("%v contains no CustomResourceDefinition", c.CRDs)
 	}
 	var fresh, present []*apiextensionsv1.CustomResourceDefinition
 	conversions := map[string]*apiextensionsv1.CustomResourceConversion{}
@@ -134,7 +134,7 @@ func (c *Cluster) noteWebhooks(ctx context.Context) error {
 		found := webhook.DeepCopyObject().(client.Object)
 		err := c.Admin.Get(ctx, client.ObjectKeyFromObject(webhook), found)
 		if err == nil {
-			return fmt.Errorf("the cluster has webhooks of the name %s already, which the tests would take over: stop their operator, or delete them", webhook.GetName())
+			return fmt.Errorf("the cluster already has webhooks named %s, which the tests would take over: stop their operator, or delete them", webhook.GetName())
 		}
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("look for the webhooks %s: %w", webhook.GetName(), err)

@@ -60,7 +60,7 @@ func (c *Cluster) deleteNamespace(ctx context.Context, namespace *corev1.Namespa
 		gomega.Expect(c.deleteAll(ctx, kind, namespace.Name)).To(gomega.Succeed())
 		gomega.Eventually(c.expectNone).WithContext(ctx).WithArguments(kind, namespace.Name).
 			WithTimeout(NamespaceTimeout).WithPolling(PollInterval).
-			Should(gomega.Succeed(), "what a spec made must go away after it")
+			Should(gomega.Succeed(), "everything that a spec created must disappear after it")
 	}
 	gomega.Expect(client.IgnoreNotFound(c.Admin.Delete(ctx, namespace))).To(gomega.Succeed(), "delete the spec's namespace")
 }

@@ -18,7 +18,7 @@ func processIDs(g Gomega, dir string) []int {
 	for _, command := range commands {
 		content, err := os.ReadFile(command)
 		if err != nil || !strings.Contains(string(content), dir) || strings.Contains(string(content), "watchdog") {
-			continue // it has ended, or doesn't mention the folder
+			continue // it has exited, or doesn't mention the folder
 		}
 		id, err := strconv.Atoi(filepath.Base(filepath.Dir(command)))
 		g.Expect(err).NotTo(HaveOccurred())
