@@ -31,11 +31,11 @@ func TestPlanAscends(t *testing.T) {
 		}
 	})
 	g.Expect(rises).To(BeNumerically(">", 0), "the later value is visited, too")
-	g.Expect(len(sizes)).To(BeNumerically(">", 1), "the other fields go where they will")
+	g.Expect(len(sizes)).To(BeNumerically(">", 1), "the other fields can rise and fall")
 }
 
 var _ = Describe("a field that only ascends", Label("specs"), func() {
-	It("needs values in their order, the sample's own among them", func(ctx SpecContext) {
+	It("needs its values in order, including the sample's", func(ctx SpecContext) {
 		operator := gadgetOperator("")
 		operator.Ascending = []string{"spec.colour"}
 		expectReport(ctx, transitions, operator, "expected operator.Values to list the values of spec.colour, which only ascends")

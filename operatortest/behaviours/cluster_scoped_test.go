@@ -26,11 +26,11 @@ import (
 
 var depotKind = gadgetKind.GroupVersion().WithKind("Depot")
 
-// sizeAnnotation is where a Depot's children record the size in its spec.
+// sizeAnnotation is the annotation in which a Depot's children record the size from its spec.
 const sizeAnnotation = "test.example.com/size"
 
-// depotReconciler is a sound operator of a cluster-scoped kind: for each Depot it keeps a ClusterRole, and a ConfigMap in the
-// operator's namespace.
+// depotReconciler is a correct operator for a cluster-scoped kind: for each Depot, it maintains a ClusterRole, and a
+// ConfigMap in the operator's namespace.
 type depotReconciler struct {
 	client.Client
 	recorder  events.EventRecorder
@@ -49,10 +49,10 @@ func depotOperator() operatortest.Operator {
 		},
 		MaxWrites: 3, // for the ConfigMap, the ClusterRole and the status
 		LeftOut: map[string]string{
-			"least-privilege/create events.events.k8s.io": "it tells of name conflicts only",
-			"least-privilege/patch events.events.k8s.io":  "it tells of name conflicts only",
-			"misoperation/report":                         "it tells of name conflicts only",
-			namespaceDeletion.name:                        "a depot is in no namespace",
+			"least-privilege/create events.events.k8s.io": "it emits Events only about name conflicts",
+			"least-privilege/patch events.events.k8s.io":  "it emits Events only about name conflicts",
+			"misoperation/report":                         "it reports only name conflicts",
+			namespaceDeletion.name:                        "a Depot is in no namespace",
 		},
 	}
 }
@@ -69,7 +69,7 @@ func runDepots(ctx context.Context, config *rest.Config, options operatortest.Ru
 		return err
 	}
 	reconciler := &depotReconciler{Client: manager.GetClient(), recorder: manager.GetEventRecorder("depot-operator"), namespace: options.Namespace}
-	// All children have their Depot's name, and so do other people's objects that are in their place.
+	// All children have their Depot's name, and so do other owners' objects that take their place.
 	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: object.GetName()}}}
 	})
@@ -90,7 +90,7 @@ func (r *depotReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if depot.GetDeletionTimestamp() != nil {
-		return reconcile.Result{}, nil // the garbage collector does the rest
+		return reconcile.Result{}, nil // the garbage collector deletes the children
 	}
 	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Made", ObservedGeneration: depot.GetGeneration()}
 	for _, child := range []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace}}, &rbacv1.ClusterRole{}} {
@@ -160,7 +160,7 @@ var _ = pooledIt("an operator of a cluster-scoped kind, with a cluster-scoped ch
 	tryDepot(ctx, g, func(b behaviour) bool { return !b.alone })
 })
 
-var _ = It("such an operator has every behaviour that is tried alone", func(ctx SpecContext) {
+var _ = It("such an operator has every behaviour that must run alone", func(ctx SpecContext) {
 	tryDepot(ctx, NewGomega(Fail), func(b behaviour) bool { return b.alone })
 })
 

@@ -43,7 +43,7 @@ var collision = behaviour{
 	},
 }
 
-// collisionCase is someone else's object in the place of a declared child, with or without a controller.
+// collisionCase is someone else's object with the name of a declared child, with or without a controller.
 type collisionCase struct {
 	template *unstructured.Unstructured
 	owned    bool
@@ -118,7 +118,7 @@ func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*uns
 // reported waits until a condition and Warning events report the foreign object, each event only once.
 func reported(ctx context.Context, t *trial.Trial, resource, foreign *unstructured.Unstructured) error {
 	// Await doesn't watch Events.
-	return t.Eventually(ctx, fmt.Sprintf("the resource to tell of %s %s by a condition and by a Warning event that is given once", foreign.GetKind(), foreign.GetName()),
+	return t.Eventually(ctx, fmt.Sprintf("the resource to report %s %s with a condition, and with a Warning event that is emitted once", foreign.GetKind(), foreign.GetName()),
 		func(ctx context.Context) error {
 			if err := t.Get(ctx, resource); err != nil {
 				return err
@@ -132,7 +132,7 @@ func reported(ctx context.Context, t *trial.Trial, resource, foreign *unstructur
 				return fmt.Errorf("no condition has a message that names it; the conditions are %v", conditions)
 			}
 			if condition := conditions[t.Operator.Condition]; condition.Status == metav1.ConditionTrue {
-				return fmt.Errorf("condition %s is True all the same", condition.Type)
+				return fmt.Errorf("condition %s is True nevertheless", condition.Type)
 			}
 			if t.LeftOut("collision/event") {
 				return nil
@@ -164,7 +164,7 @@ func warned(ctx context.Context, t *trial.Trial, resource, foreign *unstructured
 	}
 	for _, warning := range slices.Sorted(maps.Keys(times)) {
 		if times[warning] > 1 {
-			return fmt.Errorf("the same warning was given again and again, %d times: %s", times[warning], warning)
+			return fmt.Errorf("the same warning was emitted again and again, %d times: %s", times[warning], warning)
 		}
 	}
 	return nil

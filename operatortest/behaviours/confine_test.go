@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// clusterWide describes a sound operator that can't be restricted to one namespace.
+// clusterWide describes a correct operator that can't be restricted to one namespace.
 func clusterWide() operatortest.Operator {
 	operator := gadgetOperator("")
 	confined := operator.Run
@@ -22,7 +22,7 @@ func clusterWide() operatortest.Operator {
 	return operator
 }
 
-var _ = pooledIt("an operator that watches all namespaces is shown its own only", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("an operator that watches all namespaces is shown only its own", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, clusterWide(), cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()

@@ -14,9 +14,9 @@ import (
 var converges = behaviour{
 	name:    "converges",
 	promise: "brings a new resource to the state that its spec asks for, and says so in the status",
-	advice: "the status: a condition with observedGeneration set to metadata.generation, written after the children are there, and available if they run pods; " +
-		"then the children: their names, and a controller reference with the resource's UID; a create that gets a 403 although the role allows it: " +
-		"an owner reference with blockOwnerDeletion, as SetControllerReference makes, needs the permission to update the owner's finalizers",
+	advice: "the status: a condition with observedGeneration set to metadata.generation, written after the children exist, and are available if they run pods; " +
+		"then the children: their names, and a controller reference with the resource's UID; if a create gets a 403 although the role allows it: " +
+		"an owner reference with blockOwnerDeletion, which SetControllerReference sets, needs permission to update the owner's finalizers",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		samples, err := samplesOfKind(runner)
 		if err != nil {
@@ -65,7 +65,7 @@ func samplesOfKind(runner *trial.Runner) ([]*unstructured.Unstructured, error) {
 		}
 	}
 	if len(samples) == 0 {
-		return nil, fmt.Errorf("%s has no %s: there is nothing to try", runner.Operator.Samples, runner.Sample.GetKind())
+		return nil, fmt.Errorf("%s contains no %s: there is nothing to try", runner.Operator.Samples, runner.Sample.GetKind())
 	}
 	return samples, nil
 }

@@ -10,16 +10,16 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// maxWrites bounds the writes of an operator in one lifecycle. An operator that has not finished by then never comes
+// maxWrites bounds the writes of an operator in one lifecycle. An operator that has not finished by then will not come
 // to rest.
 const maxWrites = 60
 
 var crash = behaviour{
 	name:    "crash",
-	promise: "goes on where it was when it dies, whichever write that cuts off: nothing is lost, nothing is there twice",
-	advice: "what is kept between two writes: memory is gone, so read the world again in every reconcile; do the work first and write down that it is done " +
-		"after it, and make the work such that doing it twice does no harm: names that follow from the resource, and its UID as a key for the world outside; " +
-		"when a resource is deleted, clean up first and take the finalizer off last",
+	promise: "resumes its work after it is killed, whichever write that interrupts: nothing is lost, and nothing exists twice",
+	advice: "state that is kept between two writes: a crash erases memory, so read the actual state again in every reconcile; do the work first, then record that " +
+		"it is done, and make the work idempotent: derive names from the resource, and use its UID as the key in external systems; " +
+		"when a resource is deleted, clean up first and remove the finalizer last",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		life, err := newLifecycle(ctx, runner)
 		if err != nil {
@@ -33,7 +33,7 @@ var crash = behaviour{
 			return errors.New("expected the operator to write while a resource is created, changed and deleted\nfound no write to kill it at")
 		}
 		if len(writes) > maxWrites {
-			return fmt.Errorf("expected the operator to be done with a resource's whole life within %d writes\nfound %d: %v", maxWrites, len(writes), writes)
+			return fmt.Errorf("expected the operator to need at most %d writes for a resource's whole lifecycle\nfound %d: %v", maxWrites, len(writes), writes)
 		}
 		var struck atomic.Bool
 		err = trial.Each(ctx, len(writes), func(ctx context.Context, i int) error {
@@ -44,14 +44,14 @@ var crash = behaviour{
 			return err
 		})
 		if err == nil && !struck.Load() && runner.OnlyTrial == "" {
-			return fmt.Errorf("expected the operator to write the same when the same life is repeated, to kill it there\nfound that it came to none of these writes again: %v", writes)
+			return fmt.Errorf("expected the operator to repeat its writes in a second lifecycle, so that it can be killed there\nfound that it repeated none of these: %v", writes)
 		}
 		return err
 	},
 }
 
-// undisturbed returns the writes of an operator in an undisturbed life. It is errNotTried if such a life already
-// fails: every disturbed one would fail for the same reason, which other behaviours report.
+// undisturbed returns the writes of an operator in an undisturbed lifecycle. It returns errNotTried if even that
+// lifecycle fails: every disturbed one would fail for the same reason, which other behaviours report.
 func undisturbed(ctx context.Context, runner *trial.Runner, life *lifecycle) ([]write, error) {
 	seen, err := runner.Once("life", func() (any, error) {
 		recorder := &crashPoint{}
@@ -59,7 +59,7 @@ func undisturbed(ctx context.Context, runner *trial.Runner, life *lifecycle) ([]
 		return recorder.seen, err
 	})
 	if err != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("%w, because the life of a resource that is made, changed and deleted fails undisturbed: mend that first, with the behaviours %q and %q\n%s",
+		return nil, fmt.Errorf("%w, because creating, changing and deleting a resource fails even undisturbed: fix that first, with the behaviours %q and %q\n%s",
 			errNotTried, update.name, deletion.name, trial.Brief(err))
 	}
 	return seen.([]write), err
@@ -108,7 +108,7 @@ func playCrashes(ctx context.Context, try tryFunc, life *lifecycle, name string,
 			case point.struck() && err != nil:
 				err = fmt.Errorf("an operator was killed right %s\n%w", point, err)
 			case !point.struck() && point.target != (write{}):
-				t.Remark = fmt.Sprintf("never came to the point %s", point)
+				t.Remark = fmt.Sprintf("the operator never came to the point %s", point)
 			}
 		}
 		return err

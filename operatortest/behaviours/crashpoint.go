@@ -32,7 +32,7 @@ func (w write) String() string {
 type crashPoint struct {
 	target write
 	before bool
-	// recorded are the writes of an earlier life. They show which names are generated.
+	// recorded are the writes of an earlier lifecycle. They show which names are generated.
 	recorded []write
 
 	tap       *traffic.Tap
@@ -53,7 +53,7 @@ func (p *crashPoint) attach(operators *supervisor, tap *traffic.Tap) {
 	}
 }
 
-// String says where the point is: "before create configmaps settings".
+// String describes the point: "before create configmaps settings".
 func (p *crashPoint) String() string {
 	if p.before {
 		return "before " + p.target.String()

@@ -15,8 +15,8 @@ import (
 var deletion = behaviour{
 	name:    "deletion",
 	promise: "lets go of a deleted resource, and leaves nothing of it behind",
-	advice: "the deletion branch: it runs before the finalizer is added, may run twice, and takes the finalizer off last; " +
-		"a deleted resource without our finalizer needs nothing more, though others' finalizers may keep it for long; " +
+	advice: "the deletion branch: it must run before a finalizer is added, must tolerate running twice, and must remove the finalizer last; " +
+		"a deleted resource without the operator's finalizer needs no more work, even if others' finalizers keep it for a long time; " +
 		"children without an owner reference are not garbage-collected",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		cases := []trial.Case{
@@ -68,11 +68,11 @@ func deleteDuringOutage(ctx context.Context, t *trial.Trial) error {
 		return err
 	}
 	exists := func(ctx context.Context) error { return t.Get(ctx, resource) }
-	if err := t.Throughout(ctx, watchedFor, "the resource to wait until the world outside is clean", exists); err != nil {
+	if err := t.Throughout(ctx, watchedFor, "the resource to exist until what is outside Kubernetes is cleaned up", exists); err != nil {
 		return err
 	}
 	restore()
-	return t.WaitGone(ctx, resource, "the world outside could not be reached for a while")
+	return t.WaitGone(ctx, resource, "the external system could not be reached for a while")
 }
 
 // foreignFinalizer is a finalizer that the operator doesn't know.
@@ -90,7 +90,7 @@ func deleteWhileHeld(ctx context.Context, t *trial.Trial) error {
 	if err := t.Delete(ctx, resource); err != nil {
 		return err
 	}
-	what := "the operator to clean up and to take off its own finalizer only, while " + foreignFinalizer + " holds the resource"
+	what := "the operator to clean up and to remove only its own finalizer, while " + foreignFinalizer + " holds the resource"
 	if err := t.Await(ctx, what, func(ctx context.Context) error { return cleanedUp(ctx, t, resource) }); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func deleteWhileHeld(ctx context.Context, t *trial.Trial) error {
 	if err := t.Patch(ctx, resource, trial.ForeignPatch); err != nil {
 		return err
 	}
-	if err := expectSilence(ctx, t, operator, before, watchedFor, "another finalizer holds the resource, and someone put a label on it"); err != nil {
+	if err := expectSilence(ctx, t, operator, before, watchedFor, "another finalizer holds the resource, and someone adds a label to it"); err != nil {
 		return err
 	}
 	if err := t.Patch(ctx, resource, `{"metadata":{"finalizers":null}}`); err != nil {

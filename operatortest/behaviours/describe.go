@@ -73,7 +73,7 @@ func (b behaviour) leftOut(operator operatortest.Operator) string {
 		return "disturbs the operator's children, and Operator.Children declares none"
 	}
 	if b.name == collision.name && !slices.ContainsFunc(operator.Children, isNamed) {
-		return "all children have generated names, which nobody else can take"
+		return "all children have generated names, which no other object can take"
 	}
 	return ""
 }
@@ -92,7 +92,7 @@ func checkLeftOut(leftOut map[string]string) error {
 				whole == update.name && strings.HasPrefix(part, "spec.") || whole == leastPrivilege.name && part != "" || whole == secrets.name && part != ""
 		}
 		if !known {
-			return fmt.Errorf("operator.LeftOut names %q, which is no behaviour and no part of one that can be left out", name)
+			return fmt.Errorf("operator.LeftOut names %q, which is neither a behaviour nor a part of one that can be left out", name)
 		}
 		if leftOut[name] == "" {
 			return fmt.Errorf("operator.LeftOut leaves out %q: give the reason, which the report shows", name)
@@ -129,9 +129,9 @@ func newSession(ctx context.Context, runner *trial.Runner) *session {
 	return &session{runner: runner, ctx: ctx, cancel: cancel, results: map[string]chan error{}}
 }
 
-// startAll starts to try behaviours: the first one, which tells most, and then the others from the last to the second.
-// The later ones take longer, and they kill operators in the middle of a reconcile. Such a reconcile may wait until its
-// timeout for an answer that never comes; meanwhile the earlier behaviours are tried.
+// startAll starts to try behaviours: the first one, which is the most informative, and then the others from the last to
+// the second. The later ones take longer, and they kill operators in the middle of a reconcile. Such a reconcile may
+// wait until its timeout for an answer that never comes; the earlier behaviours are tried in the meantime.
 func (s *session) startAll(list []behaviour) {
 	if len(list) > 0 {
 		s.start(list[0])
@@ -158,7 +158,7 @@ func (s *session) result(ctx context.Context, b behaviour) error {
 		return err
 	}
 	if slices.Contains(s.failed, b.after) && !errors.Is(err, errNotTried) {
-		err = fmt.Errorf("behaviour %q: %w, because it builds upon the behaviour %q, which has failed: mend that first\n%s", b.name, errNotTried, b.after, trial.Brief(err))
+		err = fmt.Errorf("behaviour %q: %w, because it builds upon the behaviour %q, which has failed: fix that first\n%s", b.name, errNotTried, b.after, trial.Brief(err))
 	}
 	s.failed = append(s.failed, b.name)
 	return err
@@ -180,11 +180,11 @@ func (s *session) wait(ctx context.Context, b behaviour) error {
 		}
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("behaviour %q: the time of the spec is up: %w", b.name, context.Cause(ctx))
+		return fmt.Errorf("behaviour %q: the spec's time is up: %w", b.name, context.Cause(ctx))
 	}
 }
 
-// end ends the trials for which no one is waiting any more.
+// end cancels the remaining trials, for which no one is waiting any more, and waits for them.
 func (s *session) end() {
 	s.cancel()
 	s.others.Wait()

@@ -42,8 +42,8 @@
 // Every trial has a namespace of its own, to which the operator is confined, so that trials can run in parallel;
 // [operatortest.Operator.Confine] does that for an operator without such a setting. The operator runs with the
 // permissions of [operatortest.Operator.Roles] and no others. A Tap of package traffic around its rest.Config records
-// its requests and disturbs them, without changes to the operator's code. When an operator is killed, all its
-// requests fail from then on; what is left of it in the process can't do anything any more.
+// its requests and disturbs them, without changes to the operator's code. When an operator is killed, all its requests
+// fail from then on; the goroutines that remain in the process have no effect any more.
 //
 // Names of cluster-scoped objects end with the name of the trial's namespace. The operator's lists and watches of
 // cluster-scoped resources select those of its trial.
@@ -53,12 +53,12 @@
 // else differs. The kit also reports a write outside the trial's namespace, and an object of any other kind that the
 // operator made and left: declare its kind in [operatortest.Operator.Children].
 //
-// A panic is an error in every trial, even one that the framework recovers. The kit searches what the operator logs
-// for panics and for the values of Secrets: the output of an operator that is a process, and otherwise what goes
-// through the logger in Run's context.
+// A panic is an error in every trial, even if the framework recovers it. The kit searches what the operator logs for
+// panics and for the values of Secrets: the output of an operator that is a process, and otherwise what goes through
+// the logger in Run's context.
 //
-// A disturbance that changes nothing is an error, because any operator would pass it: a misspelt patch, or a patch to
-// the current value. The fields that a patch of [operatortest.Child.Drift] changes are compared before Normalize:
+// A disturbance that changes nothing is an error, because any operator would pass it: a misspelt patch, or one that
+// sets the current value. The fields that a patch of [operatortest.Child.Drift] changes are compared before Normalize:
 // after the repair they must have other values, even if these are random.
 //
 // Specs are generated from the definition's schema: bounds, enums, defaults, optional fields, lists. CEL rules are

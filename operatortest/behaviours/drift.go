@@ -14,9 +14,9 @@ import (
 var drift = behaviour{
 	name:    "drift",
 	promise: "brings back what others delete or change of its children, and leaves alone what is theirs",
-	advice: "the watch on the children, and how they are compared: every field the operator sets must be compared, and only those written; " +
-		"an update that sends a new object instead of the changed old one wipes out others' fields; in a list, such as a container's env, set your own entries " +
-		"by their names and keep the rest, or use server-side apply: container.Env = … takes out what others have added; if the list is yours alone, leave out drift/env, and say why",
+	advice: "the watch on the children, and how they are compared: compare every field that the operator sets, and write only those; " +
+		"an update with a newly built object, instead of the existing one with changes, wipes out others' fields; in a list, such as a container's env, set your own entries " +
+		"by their names and keep the rest, or use server-side apply: container.Env = … removes what others have added; if the list is yours alone, leave out drift/env, and say why",
 	needsChild: true,
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		var cases []driftCase
@@ -57,7 +57,7 @@ func tryDrift(ctx context.Context, t *trial.Trial, disturbance driftCase, wanted
 	}
 	if child == nil {
 		return fmt.Errorf("expected the sample to have each child of Operator.Children\nfound no name for its %s: "+
-			"take a sample with this child, or nothing tests whether it comes back", declared.Kind.Kind)
+			"use a sample with this child, or nothing tests whether it comes back", declared.Kind.Kind)
 	}
 	what := fmt.Sprintf("%s %s to come back after it was changed: %s", child.GetKind(), child.GetName(), disturbance.what)
 	if disturbance.patch == "" {
@@ -93,5 +93,5 @@ func tryDrift(ctx context.Context, t *trial.Trial, disturbance driftCase, wanted
 	if err := t.WaitSynced(ctx, t.Start(operatortest.RunOptions{})); err != nil {
 		return err
 	}
-	return t.ConvergeTo(ctx, resource, wanted, "what others wrote to "+child.GetKind()+" "+child.GetName()+" to stay when the operator is started anew")
+	return t.ConvergeTo(ctx, resource, wanted, "what others wrote to "+child.GetKind()+" "+child.GetName()+" to stay when the operator is restarted")
 }

@@ -16,10 +16,10 @@ import (
 
 var earlyDeletion = behaviour{
 	name:    "early-deletion",
-	promise: "leaves nothing of a resource that is deleted while it is being made",
-	advice: "what was decided before the deletion, and is written after it: the finalizer must be on the resource before anything outside is made, and be " +
-		"sent with the resourceVersion or UID that was read, for an apply creates a resource anew that is gone; children need their owner reference from their first write on; " +
-		"if the resource is gone in the middle of a reconcile, stop there",
+	promise: "leaves nothing behind of a resource that is deleted while it is being created",
+	advice: "writes that were decided before the deletion, and arrive after it: add the finalizer before you create anything outside Kubernetes, and send it " +
+		"with the resourceVersion or UID that was read, because server-side apply recreates a resource that is gone; set each child's owner reference in its first write; " +
+		"if the resource disappears in the middle of a reconcile, stop there",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		writes, err := creationWrites(ctx, runner)
 		if err != nil {
@@ -37,7 +37,7 @@ var earlyDeletion = behaviour{
 			return err
 		})
 		if err == nil && !struck.Load() && runner.OnlyTrial == "" {
-			return fmt.Errorf("expected the operator to write the same for each new resource, to delete it there\nfound that it came to none of these writes again: %v", targets)
+			return fmt.Errorf("expected the operator to make the same writes for each new resource, which is deleted at one of them\nfound that it repeated none of these: %v", targets)
 		}
 		return err
 	},
@@ -54,7 +54,7 @@ func creationWrites(ctx context.Context, runner *trial.Runner) ([]write, error) 
 		return err
 	})
 	if err == nil && len(recorder.seen) == 0 {
-		err = errors.New("expected the operator to write while it makes a resource\nfound no write to delete the resource at")
+		err = errors.New("expected the operator to write while a resource is created\nfound no write to delete the resource at")
 	}
 	return recorder.seen, err
 }
@@ -89,7 +89,7 @@ func deleteDuring(ctx context.Context, runner *trial.Runner, target write, recor
 			return err
 		}
 		if !reached {
-			t.Remark = "never came to " + target.String()
+			t.Remark = "the operator never came to " + target.String()
 			return nil
 		}
 		if err := t.Delete(ctx, resource); err != nil {

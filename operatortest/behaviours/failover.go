@@ -18,8 +18,8 @@ var failover = behaviour{
 	name:    "failover",
 	promise: "hands over to its second replica when the first is lost, and never writes from two at once",
 	advice: "leader election: workers and events start when the lease is won, and stop as soon as it is lost; " +
-		"a replica that loses it ends its process; the lease is given back only after the last worker is done; " +
-		"a write that is still on its way then must be refused, by the resourceVersion in it, or be noticed and repaired",
+		"a replica that loses it exits; the lease is released only after the last worker is done; " +
+		"a write that is still in flight then must be refused, because of the resourceVersion in it, or its effect must be noticed and repaired",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		cases := []struct {
 			what string
@@ -86,14 +86,14 @@ func tryFailover(ctx context.Context, t *trial.Trial, lose func(*trial.Instance)
 	if err := t.SetSpec(ctx, resource, spec); err != nil {
 		return err
 	}
-	if err := t.ConvergeTo(ctx, resource, wanted, "the second replica to go on with the work"); err != nil {
+	if err := t.ConvergeTo(ctx, resource, wanted, "the second replica to continue the work"); err != nil {
 		return err
 	}
 	return oneWriter(leader, second)
 }
 
-// takeOver keeps giving the replicas work, until the second one does it. If the operator has no child to delete,
-// there is no such work, and the second replica has taken over when it has the Lease.
+// takeOver keeps giving the replicas work until the second one does some. If the operator has no child to delete, there
+// is no such work, and the second replica has taken over when it has the Lease.
 func takeOver(ctx context.Context, t *trial.Trial, second *trial.Instance) error {
 	child := t.FirstChild()
 	return t.Eventually(ctx, "the second replica to take over", func(ctx context.Context) error {

@@ -37,7 +37,7 @@ func tryLateWrite(ctx context.Context, runner *trial.Runner, late lateWrite) err
 	}
 	return runner.Try(ctx, "a write of the former leader arrives late, "+late.what, func(ctx context.Context, t *trial.Trial) error {
 		if change == nil {
-			t.Remark = "no change of the spec is known with which the children keep their names: declare Operator.Values for a field that may change so"
+			t.Remark = "no change of the spec is known that keeps the children's names: declare Operator.Values for a field that can be changed that way"
 			return nil
 		}
 		changed, err := t.Fresh(ctx, change)
@@ -82,12 +82,12 @@ func (w lateWrite) play(ctx context.Context, t *trial.Trial, change map[string]a
 	if err := t.Eventually(ctx, "the second replica to take over", func(context.Context) error { return leads(second) }); err != nil {
 		return err
 	}
-	if err := t.ConvergeTo(ctx, resource, changed, "the second replica to go on with the work"); err != nil {
+	if err := t.ConvergeTo(ctx, resource, changed, "the second replica to continue the work"); err != nil {
 		return err
 	}
 	if err := t.SetSpec(ctx, resource, t.SampleSpec()); err != nil {
 		if trial.Refused(err) {
-			t.Remark = "the API server does not let the spec be changed back"
+			t.Remark = "the API server refuses to change the spec back"
 			return nil
 		}
 		return err
@@ -108,8 +108,8 @@ func (w lateWrite) play(ctx context.Context, t *trial.Trial, change map[string]a
 		return err
 	}
 	t.Remark = fmt.Sprintf("the API server answered the late write with %d", reply.Status)
-	if err := t.ConvergeTo(ctx, resource, made, "the same end after a late write of the former leader"); err != nil {
-		return fmt.Errorf("when the second replica had the spec met, a write of the first arrived: %s\n%w", reply, err)
+	if err := t.ConvergeTo(ctx, resource, made, "the same final state after a late write of the former leader"); err != nil {
+		return fmt.Errorf("after the second replica had met the spec, a write of the first arrived: %s\n%w", reply, err)
 	}
 	return nil
 }

@@ -27,9 +27,9 @@ const (
 
 var faults = behaviour{
 	name:    "faults",
-	promise: "gets there in the end although requests fail",
-	advice: "what becomes of an error: return it from the reconcile, so that the queue tries again; a conflict is a reason to look again and no success; " +
-		"after a lost reply the work may be done already, so look before doing it again; a watch that breaks is no reason to end, for informers begin it again",
+	promise: "reaches the desired state in the end although requests fail",
+	advice: "how errors are handled: return each from the reconcile, so that the queue retries; a conflict is not a success, so read the object again; " +
+		"after a lost reply the work may already be done, so check before doing it again; don't exit when a watch breaks, because informers restart it",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		life, err := newLifecycle(ctx, runner)
 		if err != nil {
@@ -141,7 +141,7 @@ func withFault(ctx context.Context, t *trial.Trial, life *lifecycle, fault fault
 			return nil
 		}
 		if len(operator.Writes()) > 0 || restarts == maxRestarts {
-			return fmt.Errorf("the operator may end when requests fail only before its first write, and %d times at most: %w", maxRestarts, err)
+			return fmt.Errorf("when requests fail, the operator may exit only before its first write, and at most %d times: %w", maxRestarts, err)
 		}
 		restarts++
 		operator.Stopped = true

@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-var _ = It("what a new resource ends like is found out again if another caller was cut short", func(ctx SpecContext) {
+var _ = It("the final state of a new resource is determined again if another caller was cut short", func(ctx SpecContext) {
 	begun := make(chan struct{}, 2)
 	operator := gadgetOperator("")
 	operator.Prepare = func(context.Context, client.Client, string) error {

@@ -26,7 +26,7 @@ var frugal = behaviour{
 	name:    "frugal",
 	promise: "writes no more than it must to converge",
 	advice: "the number of writes in one reconcile: compute the whole status first and write it once at the end; " +
-		"don't write a child again that was just created; for the next write take the object that the last one returned, and after a conflict read it anew",
+		"don't write a child again right after creating it; base the next write on the object that the last one returned, and read it again after a conflict",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		for try := 1; ; try++ {
 			var conflicts *ownConflicts
@@ -66,7 +66,7 @@ func tryFrugal(ctx context.Context, t *trial.Trial) error {
 		return fmt.Errorf("expected no write that the API server refuses as invalid\nfound %d:\n%s", len(invalid), lines(invalid))
 	}
 	if len(writes) > t.Operator.MaxWrites {
-		return fmt.Errorf("expected at most %d write requests with effect for a new resource, events aside\nfound %d:\n%s",
+		return fmt.Errorf("expected at most %d write requests with effect for a new resource, not counting events\nfound %d:\n%s",
 			t.Operator.MaxWrites, len(writes), lines(writes))
 	}
 	if len(conflicts) > maxConflicts {
@@ -79,7 +79,7 @@ func tryFrugal(ctx context.Context, t *trial.Trial) error {
 type ownConflicts struct{ requests []traffic.Request }
 
 func (c *ownConflicts) Error() string {
-	return fmt.Sprintf("expected at most %d write refused by a conflict, or because the object exists, while no user writes\nfound %d, and more than that each of %d times:\n%s",
+	return fmt.Sprintf("expected at most %d write refused by a conflict, or because the object exists, while no user writes\nfound %d, and too many in each of %d trials:\n%s",
 		maxConflicts, len(c.requests), conflictTries, lines(c.requests))
 }
 

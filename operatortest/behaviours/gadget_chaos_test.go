@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// nameAnnotation is where namesAnew records the name of a gadget's ConfigMap.
+	// nameAnnotation is the annotation in which namesAnew records the name of a gadget's ConfigMap.
 	nameAnnotation = "test.example.com/config-map"
-	// orderAnnotation is where ordersAnew records that it has ordered.
+	// orderAnnotation is the annotation in which ordersAnew records that it has ordered.
 	orderAnnotation = "test.example.com/ordered"
 )
 
@@ -113,7 +113,7 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {
-	// The cache might not show the operator's own annotation at once; the operator would then fail without being
+	// The cache might not show the operator's own annotation at once; then the operator would fail even without being
 	// killed.
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(gadget), gadget); err != nil {
 		return client.IgnoreNotFound(err)
@@ -235,7 +235,7 @@ func (r *gadgetReconciler) claimNewest(ctx context.Context, gadget *unstructured
 	return r.writeStatus(ctx, newest, "")
 }
 
-// patchConfigMap changes a ConfigMap of which the cache may show an old version, or which is already deleted.
+// patchConfigMap changes a ConfigMap, of which the cache may still show an old or a deleted version.
 func (r *gadgetReconciler) patchConfigMap(ctx context.Context, changed, found *corev1.ConfigMap) error {
 	switch r.flaw {
 	case patchesByName, trustsMemory:
@@ -247,7 +247,7 @@ func (r *gadgetReconciler) patchConfigMap(ctx context.Context, changed, found *c
 	return r.Patch(ctx, changed, client.MergeFromWithOptions(found, client.MergeFromWithOptimisticLock{}))
 }
 
-// letGo removes the finalizer before the work that the finalizer protects is done.
+// letGo removes the finalizer before the clean-up that it protects is done.
 func (r *gadgetReconciler) letGo(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.patchGadget(ctx, gadget, func() { controllerutil.RemoveFinalizer(gadget, gadgetFinalizer) }); err != nil {
 		return err
@@ -255,7 +255,7 @@ func (r *gadgetReconciler) letGo(ctx context.Context, gadget *unstructured.Unstr
 	return r.warehouse.remove(gadget, r.flaw)
 }
 
-// afterFinalizer is for a deleted gadget with only others' finalizers: nothing is left to do.
+// afterFinalizer handles a deleted gadget with only others' finalizers: a correct operator does nothing.
 func (r *gadgetReconciler) afterFinalizer(ctx context.Context, gadget *unstructured.Unstructured) error {
 	switch r.flaw {
 	case writesWhileHeld:

@@ -32,7 +32,7 @@ func watchesDeployments(flaw mutation) bool {
 	return slices.Contains([]mutation{assignsEnv, ownsTemplate, mergesEnv, appliesAll, claimsEarly, waitsForPods}, flaw)
 }
 
-// keepDeployment creates a Deployment with the gadget's size in a variable, and keeps it up to date.
+// keepDeployment maintains a Deployment with the gadget's size in an environment variable.
 func (r *gadgetReconciler) keepDeployment(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

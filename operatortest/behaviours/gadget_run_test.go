@@ -27,7 +27,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// gadgetOperator describes the reference operator, with a flaw or without.
+// gadgetOperator describes the reference operator, with or without a flaw.
 func gadgetOperator(mutation mutation) operatortest.Operator {
 	stock := &warehouse{
 		parcels: map[types.NamespacedName]string{}, closed: map[string]bool{},
@@ -117,7 +117,7 @@ func managerOptions(ctx context.Context, options operatortest.RunOptions, name s
 	return setup
 }
 
-// waitingFor returns the gadgets that need a ConfigMap with this name, no matter who owns it.
+// waitingFor returns the gadgets that need a ConfigMap with this name, whatever owns it.
 func (r *gadgetReconciler) waitingFor(ctx context.Context, configMap client.Object) []reconcile.Request {
 	gadgets := &unstructured.UnstructuredList{}
 	gadgets.SetGroupVersionKind(gadgetKind.GroupVersion().WithKind("GadgetList"))
@@ -161,7 +161,7 @@ type warehouse struct {
 	mu      sync.Mutex
 	parcels map[types.NamespacedName]string
 	closed  map[string]bool
-	// begin is called before each change in a namespace; what it returns is called after it.
+	// begin is called before each change in a namespace, and the function that it returns after the change.
 	begin map[string]func(call string) (end func() error, err error)
 }
 

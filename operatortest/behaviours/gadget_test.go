@@ -27,10 +27,10 @@ const drainTimeout = 10 * time.Second
 
 var gadgetKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Gadget"}
 
-// mutation is one way in which an operator can be broken. The zero value is a sound operator.
+// mutation is one way in which an operator can be broken. The zero value is a correct operator.
 type mutation string
 
-// gadgetReconciler is a small operator that has every behaviour, unless it has a flaw: it maintains a ConfigMap for
+// gadgetReconciler is a small operator that has every behaviour unless it is given a flaw: it maintains a ConfigMap for
 // each Gadget, and a parcel in a warehouse.
 type gadgetReconciler struct {
 	client.Client
@@ -38,8 +38,8 @@ type gadgetReconciler struct {
 	recorder  events.EventRecorder
 	warehouse *warehouse
 	flaw      mutation
-	memory    sync.Map // what some flaws remember between two reconciles
-	*hoard             // what some other flaws need
+	memory    sync.Map // what operators with some flaws remember between two reconciles
+	*hoard             // what other flaws need
 }
 
 func newGadget() *unstructured.Unstructured {
@@ -78,7 +78,7 @@ func (r *gadgetReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	return reconcile.Result{}, r.keepConfigMap(ctx, gadget)
 }
 
-// begin does what precedes the ConfigMap.
+// begin does the work that precedes the ConfigMap.
 func (r *gadgetReconciler) begin(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.addFinalizer(ctx, gadget); err != nil {
 		return err
@@ -149,12 +149,12 @@ func (r *gadgetReconciler) addFinalizer(ctx context.Context, gadget *unstructure
 func (r *gadgetReconciler) patchGadget(ctx context.Context, gadget *unstructured.Unstructured, change func()) error {
 	before := gadget.DeepCopy()
 	change()
-	// A merge patch replaces the whole list of finalizers, so the list must not be outdated.
+	// A merge patch replaces the whole list of finalizers, so the list must be current.
 	lock := client.MergeFromWithOptimisticLock{}
 	return r.Patch(ctx, gadget, client.MergeFromWithOptions(before, lock))
 }
 
-// applyConfigMap makes the gadget's ConfigMap equal to desired. It returns the reason if it may not.
+// applyConfigMap makes the gadget's ConfigMap equal to desired. If it must not, it returns the reason.
 func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructured.Unstructured) (refusal string, err error) {
 	desired := desiredConfigMap(gadget)
 	if r.flaw == ignoresColour {
@@ -218,7 +218,7 @@ func desiredConfigMap(gadget *unstructured.Unstructured) *corev1.ConfigMap {
 	return desired
 }
 
-// removeRenamed deletes the ConfigMap with an earlier name.
+// removeRenamed deletes ConfigMaps with earlier names.
 func (r *gadgetReconciler) removeRenamed(ctx context.Context, gadget *unstructured.Unstructured) error {
 	list := &corev1.ConfigMapList{}
 	if err := r.List(ctx, list, client.InNamespace(gadget.GetNamespace())); err != nil {
@@ -299,7 +299,7 @@ func (r *gadgetReconciler) patchStatus(ctx context.Context, gadget *unstructured
 	if r.flaw == patchesStatus {
 		return client.IgnoreNotFound(r.Status().Patch(ctx, gadget, client.MergeFrom(before)))
 	}
-	// The cache may be older than the operator's own last write; then the API server refuses this one.
+	// The cache may be older than the operator's last write; then the API server refuses this one.
 	lock := client.MergeFromWithOptimisticLock{}
 	return client.IgnoreNotFound(r.Status().Patch(ctx, gadget, client.MergeFromWithOptions(before, lock)))
 }

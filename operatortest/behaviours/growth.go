@@ -29,9 +29,9 @@ const ballastAnnotation = "operatortest.example.com/ballast"
 
 var growth = behaviour{
 	name:    "growth",
-	promise: "uses no more the longer it runs: no goroutine, watch or copy stays of a resource that is gone",
-	advice: "what is started or stored for each resource, or in each reconcile: end a goroutine and a watch when its resource goes, and wait for it; " +
-		"delete from maps what is deleted from the cluster, or bound them; let the queue repeat work (RequeueAfter) in place of a goroutine that sleeps",
+	promise: "does not grow while it runs: no goroutine, watch or copy of a resource outlives the resource",
+	advice: "what is started or stored for each resource, or in each reconcile: when a resource is gone, end its goroutines and watches, and wait for them; " +
+		"delete from maps what is deleted from the cluster, or bound them; repeat work with RequeueAfter, not with a goroutine that sleeps",
 	alone: true, // the memory of the whole process is measured
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		if err := runner.WaitAllEnded(ctx); err != nil {
@@ -74,9 +74,9 @@ func tryGrowth(ctx context.Context, t *trial.Trial, spec map[string]any) error {
 		usages = append(usages, usage)
 	}
 	if operator.IsProcess() {
-		t.Remark = "of a process only the open watches are counted: its threads and its memory also grow and shrink without a leak"
+		t.Remark = "only the open watches of a process are counted: its threads and memory grow and shrink even without a leak"
 	}
-	// What ends a moment later is not a leak, so the last measurement counts.
+	// What ends a moment later is not a leak, so the last measurement is repeated.
 	return t.Eventually(ctx, fmt.Sprintf("no growth from round %d to round %d, with %d new resources in each", warmUp, growthRounds, perRound), func(context.Context) error {
 		usage, err := operator.Usage()
 		if err != nil {
@@ -98,7 +98,7 @@ func playRound(ctx context.Context, t *trial.Trial, operator *trial.Instance, pa
 	if err := errors.Join(t.Delete(ctx, pair[0]), t.Delete(ctx, pair[1])); err != nil {
 		return err
 	}
-	if err := errors.Join(t.WaitGone(ctx, pair[0], "it was made and deleted"), t.WaitGone(ctx, pair[1], "it was made and deleted")); err != nil {
+	if err := errors.Join(t.WaitGone(ctx, pair[0], "it was created and deleted"), t.WaitGone(ctx, pair[1], "it was created and deleted")); err != nil {
 		return err
 	}
 	return t.WaitAtRest(ctx, operator)
@@ -124,7 +124,7 @@ func grown(usages []trial.Usage, memoryLeftOut bool) error {
 	// A copy may be a little smaller than the resource, and the kit's own records grow a little.
 	if counts := count(func(u trial.Usage) int64 { return u.Heap }); !memoryLeftOut && rises(counts, perRound*ballast*4/5) {
 		return fmt.Errorf("the process has more memory in use after each round, in bytes: %d. "+
-			"Each of %d resources a round has an annotation of %d bytes, and copies of them stay, with the operator or with this suite", counts, perRound, ballast)
+			"Each of %d resources a round has an annotation of %d bytes, and copies of them remain, in the operator or in this suite", counts, perRound, ballast)
 	}
 	return nil
 }

@@ -9,16 +9,16 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// shownDepartures is how many findings a failure shows.
+// shownDepartures is how many differences a failure shows.
 const shownDepartures = 10
 
-// history looks at the lives in the behaviours crash and faults: after a StatefulSet is deleted and recreated, the
-// final state looks like any other, but its data is lost. Its own life is for when the behaviour is tried alone.
+// history checks the lifecycles in the behaviours crash and faults: after a StatefulSet is deleted and recreated, the
+// final state looks like any other, but its data is lost. Its own lifecycle is for when the behaviour is tried alone.
 var history = behaviour{
 	name:    "history",
-	promise: "gets there without a detour when it was killed or requests failed: nothing is deleted and made again, nothing written back and forth",
-	advice: "what the operator does when it starts, or finds its work half done: take what is there as it is, and write only what differs; " +
-		"write a child in one request and not in steps; delete it only if it can't be changed",
+	promise: "takes no detour after it was killed or requests failed: nothing is deleted and recreated, and nothing is written back and forth",
+	advice: "what the operator does when it starts, or finds its work half done: keep what exists, and write only what differs; " +
+		"write a child in one request, not in steps; delete it only if it can't be changed",
 	after: crash.name,
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		life, err := newLifecycle(ctx, runner)
@@ -29,7 +29,7 @@ var history = behaviour{
 		if err != nil {
 			return err
 		}
-		// Each operator is killed right after its first write, if that is the next write of an undisturbed life.
+		// Each operator is killed right after its first write, if that is the next write of an undisturbed lifecycle.
 		points := make([]*crashPoint, len(writes))
 		for i, each := range writes {
 			points[i] = &crashPoint{target: write{what: each.what, nth: 1}, recorded: writes}
@@ -42,7 +42,7 @@ var history = behaviour{
 	afterAll: direct,
 }
 
-// direct returns an error if more happened to children in a disturbed life than in the undisturbed one.
+// direct returns an error if more happened to children in a disturbed lifecycle than in the undisturbed one.
 func direct(runner *trial.Runner) error {
 	var reference trial.History
 	var disturbed []trial.Lived
@@ -77,5 +77,5 @@ func direct(runner *trial.Runner) error {
 	if more := len(found) - shownDepartures; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Errorf("expected the children to go through the same whether the operator is disturbed or not\nfound\n%s", strings.Join(lines, "\n"))
+	return fmt.Errorf("expected the children to have the same history whether the operator is disturbed or not\nfound\n%s", strings.Join(lines, "\n"))
 }

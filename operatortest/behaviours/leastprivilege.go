@@ -188,7 +188,8 @@ func unusedPermissions(t *trial.Trial, unnamed []string) error {
 	return fmt.Errorf("expected every permission of the operator's roles to be used in the life of a resource\nfound unused ones: %s", strings.Join(unused, ", "))
 }
 
-// standIn returns the request that client-go sends in place of another one, to another server or at another time.
+// standIn returns the request that client-go would send instead to another server or at another time. A role needs both
+// permissions.
 func standIn(request traffic.Request) traffic.Request {
 	switch {
 	case request.Lists: // an informer lists if the API server can't begin a watch with all objects

@@ -40,17 +40,19 @@ func runLifecycle(ctx context.Context, t *trial.Trial, life *lifecycle, hook fun
 	}{
 		{
 			begin: func() error { return t.Create(ctx, resource) },
-			end:   func() error { return t.ConvergeTo(ctx, resource, life.made, "the new resource to end like any other") },
+			end: func() error {
+				return t.ConvergeTo(ctx, resource, life.made, "the new resource to reach the same final state as any other")
+			},
 		},
 		{
 			begin: func() error { return t.SetSpec(ctx, resource, life.change) },
 			end: func() error {
-				return t.ConvergeTo(ctx, resource, life.changed, "the changed resource to end like one that had this spec from the beginning")
+				return t.ConvergeTo(ctx, resource, life.changed, "the changed resource to reach the same final state as one that had this spec from the beginning")
 			},
 		},
 		{
 			begin: func() error { return t.Delete(ctx, resource) },
-			end:   func() error { return t.WaitGone(ctx, resource, "it was made, changed and deleted") },
+			end:   func() error { return t.WaitGone(ctx, resource, "it was created, changed and deleted") },
 		},
 	}
 	for _, phase := range phases {

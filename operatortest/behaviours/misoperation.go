@@ -28,14 +28,14 @@ import (
 // trial of the quota for children fails if nothing was refused.
 var misoperation = behaviour{
 	name:    "misoperation",
-	promise: "reports what it can't bring about, and gets there once it can",
-	advice: "the error of each create and patch: if the API server refuses one (403 Forbidden, 422 Invalid), write a condition that is False, with the API server's message, " +
-		"or a phase, or give a Warning event; then return the error, so that it is retried with backoff: no watch tells that a quota has changed. " +
-		"A status must be computed from what is there: a Deployment that exists need not have pods",
+	promise: "reports that it can't fulfil a spec, and fulfils it once it can",
+	advice: "the error of each create and patch: if the API server refuses one (403 Forbidden, 422 Invalid), set a condition to False with the API server's message, " +
+		"or set a phase, or emit a Warning event; then return the error, so that it is retried with backoff: no watch reports that a quota has changed. " +
+		"Compute the status from what exists: a Deployment may exist without pods",
 	needsChild: true,
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		if runner.FirstChild() == nil {
-			return errors.New("the sample has none of Operator.Children: take one that has")
+			return errors.New("the sample has none of Operator.Children: use a sample that has some")
 		}
 		cases, err := misoperations(ctx, runner)
 		if err != nil {
@@ -45,9 +45,9 @@ var misoperation = behaviour{
 	},
 }
 
-// watchedLooks is how many times the kit looks at a resource that can't be met. A look is a request to the API server
-// and a pause, so an operator that retries without a pause is refused more often than that, however slow the machine
-// is. An operator with backoff is refused only a few times.
+// watchedLooks is how many times the kit checks a resource whose spec can't be met. A check is a request to the API
+// server and a pause, so an operator that retries without a pause is refused more often than that, however slow the
+// machine is. An operator with backoff is refused only a few times.
 const watchedLooks = 60
 
 // childrenRefused creates the sample while a quota refuses each of its children.
@@ -70,7 +70,7 @@ func childrenRefused(ctx context.Context, t *trial.Trial) error {
 	if err := lift(ctx); err != nil {
 		return err
 	}
-	return t.ConvergeTo(ctx, resource, wanted, "the operator to get there by its own retries once the quota is gone")
+	return t.ConvergeTo(ctx, resource, wanted, "the operator to converge by its own retries once the quota is gone")
 }
 
 // renamedRefused changes the names of children while a quota refuses the new ones: in the end, nothing may be left of
@@ -98,7 +98,7 @@ func renamedRefused(change map[string]any) func(context.Context, *trial.Trial) e
 		if err := lift(ctx); err != nil {
 			return err
 		}
-		return t.ConvergeTo(ctx, resource, wanted, "the operator to get there by its own retries once the quota is gone, and to leave nothing of the former spec")
+		return t.ConvergeTo(ctx, resource, wanted, "the operator to converge by its own retries once the quota is gone, and to leave nothing of the former spec")
 	}
 }
 
@@ -121,10 +121,10 @@ func expectRefused(ctx context.Context, t *trial.Trial, operator *trial.Instance
 }
 
 // unmet expects the operator to report that a resource's spec is not met, and to retry only with backoff. It returns
-// whether the resource is met after all, with all its children: then there is nothing to report.
+// whether the spec is met after all, with all children: then there is nothing to report.
 func unmet(ctx context.Context, t *trial.Trial, operator *trial.Instance, resource *unstructured.Unstructured) (met bool, err error) {
 	before, _, _ := unstructured.NestedFieldCopy(resource.Object, "status")
-	what := "the operator to report that the resource is not met, by a condition, a phase or a Warning event"
+	what := "the operator to report that the spec is not met, with a condition, a phase or a Warning event"
 	err = t.Eventually(ctx, what, func(ctx context.Context) error {
 		if err := t.Get(ctx, resource); err != nil {
 			return err
@@ -133,7 +133,7 @@ func unmet(ctx context.Context, t *trial.Trial, operator *trial.Instance, resour
 			return reports(ctx, t, resource, before)
 		}
 		if err := t.Complete(ctx, resource); err != nil {
-			return fmt.Errorf("the status says that it is met, and %w", err)
+			return fmt.Errorf("the status says that the spec is met, but %w", err)
 		}
 		return nil
 	})
@@ -157,7 +157,7 @@ func unmet(ctx context.Context, t *trial.Trial, operator *trial.Instance, resour
 		now, err := refusedChildren(t, operator)
 		for write, times := range now {
 			if more := times - earlier[write]; more > watchedLooks/2 {
-				return fmt.Errorf("%s was refused %d times more, while the kit looked %d times", write, more, looks)
+				return fmt.Errorf("%s was refused another %d times, while the kit checked %d times", write, more, looks)
 			}
 		}
 		return err
@@ -166,7 +166,7 @@ func unmet(ctx context.Context, t *trial.Trial, operator *trial.Instance, resour
 		return false, err
 	}
 	complete := func(ctx context.Context) error { return t.Complete(ctx, resource) }
-	return true, t.Eventually(ctx, "the status to say that the resource is met only if it is", complete)
+	return true, t.Eventually(ctx, "the status to say that the spec is met only if it is", complete)
 }
 
 // reports returns an error unless the operator reports somewhere that a resource's spec is not met. A status that has
@@ -229,7 +229,7 @@ func podsRefused(ctx context.Context, t *trial.Trial) error {
 		return err
 	}
 	refused := func(event eventsv1.Event) bool { return strings.Contains(event.Note, trial.QuotaName) }
-	err = t.Eventually(ctx, "Kubernetes to be refused a pod, or the resource to be met without any", func(ctx context.Context) error {
+	err = t.Eventually(ctx, "a quota to refuse a pod, or the spec to be met without pods", func(ctx context.Context) error {
 		if warned, err := hasWarning(ctx, t, refused); warned || err != nil {
 			return err
 		}
@@ -243,12 +243,12 @@ func podsRefused(ctx context.Context, t *trial.Trial) error {
 		return fmt.Errorf("a quota refuses all pods: %w", err)
 	}
 	if met {
-		t.Remark = "nothing to see: the resource is met without pods"
+		t.Remark = "not affected: the spec is met without pods"
 	}
 	if err := lift(ctx); err != nil {
 		return err
 	}
-	return t.ConvergeTo(ctx, resource, wanted, "the operator to get there once the quota is gone")
+	return t.ConvergeTo(ctx, resource, wanted, "the operator to converge once the quota is gone")
 }
 
 // podsHeld creates the sample while its pods can't become ready: unlike refused ones, they exist.
@@ -267,7 +267,7 @@ func podsHeld(hold func(*trial.Trial, context.Context) (trial.Held, error), prob
 		if err := t.Create(ctx, resource); err != nil {
 			return err
 		}
-		err = t.Eventually(ctx, "a pod to be there, or the resource to be met without any", func(ctx context.Context) error {
+		err = t.Eventually(ctx, "a pod to exist, or the spec to be met without pods", func(ctx context.Context) error {
 			pods := &corev1.PodList{}
 			if err := t.Cluster.Admin.List(ctx, pods, client.InNamespace(t.Namespace)); err != nil {
 				return err
@@ -285,12 +285,12 @@ func podsHeld(hold func(*trial.Trial, context.Context) (trial.Held, error), prob
 			return fmt.Errorf("%s: %w", problem, err)
 		}
 		if met {
-			t.Remark = "nothing to see: the resource is met without pods that run"
+			t.Remark = "not affected: the spec is met without running pods"
 		}
 		if err := held.Release(ctx); err != nil {
 			return err
 		}
-		return t.ConvergeTo(ctx, resource, wanted, "the operator to get there once "+solved)
+		return t.ConvergeTo(ctx, resource, wanted, "the operator to converge once "+solved)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// missing is the end of a nonexistent object's name.
+// missing is the suffix of a nonexistent object's name.
 const missing = "-is-missing"
 
 // danglingReferences returns trials in which the spec names an object that does not exist. The sample shows which
@@ -35,7 +35,7 @@ func danglingReferences(ctx context.Context, runner *trial.Runner) ([]trial.Case
 	return cases, nil
 }
 
-// renameIn returns a copy of a spec in which another name replaces each value that is this one, and whether there is
+// renameIn returns a copy of a spec in which each value that equals name is replaced with other, and whether there was
 // any.
 func renameIn(value any, name, other string) (renamed any, found bool) {
 	switch value := value.(type) {
@@ -61,7 +61,7 @@ func renameIn(value any, name, other string) (renamed any, found bool) {
 	return runtime.DeepCopyJSONValue(value), false
 }
 
-// mended creates a resource with a spec that can't be met, and then gives it the sample's.
+// mended tries a resource that is created with a spec that can't be met, and then gets the sample's spec.
 func mended(what string, spec map[string]any) func(context.Context, *trial.Trial) error {
 	return func(ctx context.Context, t *trial.Trial) error {
 		wanted, err := t.Fresh(ctx, nil)
@@ -77,11 +77,11 @@ func mended(what string, spec map[string]any) func(context.Context, *trial.Trial
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		if met {
-			t.Remark = "nothing to see: the resource is met all the same"
+			t.Remark = "not affected: the spec is met nevertheless"
 		}
 		if err := t.SetSpec(ctx, resource, t.SampleSpec()); err != nil {
 			return err
 		}
-		return t.ConvergeTo(ctx, resource, wanted, "a mended resource to end like a new one")
+		return t.ConvergeTo(ctx, resource, wanted, "the corrected resource to reach the same final state as a new one")
 	}
 }

@@ -15,23 +15,23 @@ import (
 
 // Flaws that show when an operator dies, requests fail, or caches are out of date.
 const (
-	namesAnew     mutation = "gives its ConfigMap a random name, and writes that down afterwards"
-	marksFirst    mutation = "takes its finalizer for a proof that the parcel is stored"
-	letsGoFirst   mutation = "takes its finalizer off before it removes the parcel"
-	remembersName mutation = "keeps in memory which ConfigMap it has made"
+	namesAnew     mutation = "gives its ConfigMap a random name, and records the name afterwards"
+	marksFirst    mutation = "takes its finalizer as proof that the parcel is stored"
+	letsGoFirst   mutation = "removes its finalizer before it removes the parcel"
+	remembersName mutation = "remembers in memory which ConfigMap it has created"
 
-	swallows       mutation = "logs an error, and does not try again"
-	conflictIsFine mutation = "takes a conflict for a success"
-	endsOnError    mutation = "ends when a write fails"
-	endsWithWatch  mutation = "ends when a watch breaks"
-	endsAtStart    mutation = "ends when a read fails before the first write, which is allowed"
+	swallows       mutation = "logs an error, and does not retry"
+	conflictIsFine mutation = "treats a conflict as a success"
+	endsOnError    mutation = "exits when a write fails"
+	endsWithWatch  mutation = "exits when a watch breaks"
+	endsAtStart    mutation = "exits when a read fails before the first write, which is allowed"
 
-	ordersAnew       mutation = "orders a parcel as long as it does not see that it has one"
+	ordersAnew       mutation = "orders a parcel until it sees that it has one"
 	picksAnotherName mutation = "gives its ConfigMap another name if the first is taken"
-	overwritesOld    mutation = "sends the whole ConfigMap as it knows it, without its resourceVersion"
-	knowsByName      mutation = "knows a gadget by its name and generation"
-	claimsNewest     mutation = "writes the newest generation into the status, whichever spec it acted on"
-	patchesByName    mutation = "patches whatever ConfigMap has the name"
+	overwritesOld    mutation = "sends the whole ConfigMap from its cache, without the resourceVersion"
+	knowsByName      mutation = "identifies a gadget by its name and generation"
+	claimsNewest     mutation = "writes the newest generation to the status, whichever spec it acted on"
+	patchesByName    mutation = "patches any ConfigMap with the right name"
 )
 
 var _ = Describe("the test kit", func() {
@@ -42,16 +42,16 @@ var _ = Describe("the test kit", func() {
 		mutant{crash, remembersName, "ConfigMap/settings"},
 	)
 
-	catches("can't stand failing requests",
+	catches("can't cope with failing requests",
 		mutant{faults, swallows, "expected Gadget gadget to converge"},
 		mutant{faults, conflictIsFine, "while others write at the same time (409 Conflict):"},
 		mutant{faults, namesAnew, "while requests take effect, but their replies get lost:"},
-		mutant{faults, endsOnError, "ended on its own"},
-		mutant{faults, endsWithWatch, "ended on its own"},
+		mutant{faults, endsOnError, "exited on its own"},
+		mutant{faults, endsWithWatch, "exited on its own"},
 	)
 })
 
-var _ = pooledIt("an operator that ends before its first write is started again", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("an operator that exits before its first write is started again", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, gadgetOperator(endsAtStart), cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()

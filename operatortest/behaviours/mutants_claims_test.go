@@ -12,12 +12,12 @@ import (
 
 // Flaws in the order of what a watcher sees; the final state is right.
 const (
-	claimsFirst mutation = "says that its ConfigMap is there before it makes it"
-	claimsEarly mutation = "says that a gadget is ready when it has made its Deployment"
+	claimsFirst mutation = "says that its ConfigMap exists before it creates it"
+	claimsEarly mutation = "says that a gadget is ready once its Deployment is created"
 )
 
-// waitsForPods is a sound operator that resembles these.
-const waitsForPods mutation = "says that a gadget is ready when its Deployment is available"
+// waitsForPods is a correct operator that resembles these.
+const waitsForPods mutation = "says that a gadget is ready once its Deployment is available"
 
 // claimFirst writes the status before the ConfigMap.
 func (r *gadgetReconciler) claimFirst(ctx context.Context, gadget *unstructured.Unstructured) error {
@@ -33,11 +33,11 @@ func (r *gadgetReconciler) claimFirst(ctx context.Context, gadget *unstructured.
 var _ = Describe("the test kit", func() {
 	catches("says too early that a spec is met",
 		mutant{converges, claimsFirst, "there was no ConfigMap settings yet"},
-		mutant{converges, claimsEarly, "Deployment gadget was there, but none of its 1 pods had become ready"},
+		mutant{converges, claimsEarly, "Deployment gadget existed, but none of its 1 pods was ready"},
 	)
 })
 
-var _ = DescribeTable("an operator that says when a spec is met is not caught for it", func(ctx SpecContext, sound mutation, leftOut map[string]string) {
+var _ = DescribeTable("an operator that reports correctly when a spec is met is accepted", func(ctx SpecContext, sound mutation, leftOut map[string]string) {
 	operator := gadgetOperator(sound)
 	operator.LeftOut = leftOut
 	Expect(checkLeftOut(operator.LeftOut)).To(Succeed())
@@ -48,5 +48,5 @@ var _ = DescribeTable("an operator that says when a spec is met is not caught fo
 },
 	func(sound mutation, _ map[string]string) string { return "one that " + string(sound) },
 	Entry(nil, waitsForPods, nil),
-	Entry("one whose condition means another thing, and that says so", claimsEarly, map[string]string{trial.Claims: "Ready tells that all is made"}),
+	Entry("one whose condition has another meaning, declared in LeftOut", claimsEarly, map[string]string{trial.Claims: "Ready says that everything has been created"}),
 )

@@ -17,14 +17,14 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// insuresOnce writes something else first at each start, so only a crash right after the write that sets the mark
-// shows the flaw.
-const insuresOnce mutation = "marks that it has insured the parcel before it does, and notes each of its starts"
+// insuresOnce writes something else first at each start, so only a crash right after the write of its annotation shows
+// the flaw.
+const insuresOnce mutation = "records that it has insured the parcel before it does, and records each of its starts"
 
 const (
-	// insuredAnnotation is where insureOnce marks that the parcel is insured.
+	// insuredAnnotation is the annotation in which insureOnce records that the parcel is insured.
 	insuredAnnotation = "test.example.com/insured"
-	// startAnnotation is where insureOnce records each start.
+	// startAnnotation is the annotation in which insureOnce records each start.
 	startAnnotation = "test.example.com/start"
 )
 
@@ -87,7 +87,7 @@ var _ = Describe("the test kit", func() {
 	catches("can't be killed at one write", mutant{crash, insuresOnce, "right after patch gadgets.test.example.com gadget\n"})
 })
 
-var _ = It("knows each write of a resource's life by what it writes", func(ctx SpecContext) {
+var _ = It("identifies each write of a resource's lifecycle", func(ctx SpecContext) {
 	runner, err := trial.NewRunner(ctx, gadgetOperator(""), cluster)
 	Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()

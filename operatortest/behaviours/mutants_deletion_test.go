@@ -12,16 +12,16 @@ import (
 
 // Flaws that show when a whole namespace or an unfinished gadget is deleted.
 const (
-	repairsLast mutation = "repairs its ConfigMap before it takes its finalizer off"
+	repairsLast mutation = "repairs its ConfigMap before it removes its finalizer"
 	readsLast   mutation = "needs its ConfigMap to clean up"
 
 	storesFirst mutation = "stores the parcel before it adds its finalizer"
-	goesOn      mutation = "goes on when the gadget is gone that it adds its finalizer to"
-	cleansMade  mutation = "removes only the parcel of a gadget whose status says that it was met"
-	resurrects  mutation = "adds its finalizer by an apply of the whole gadget"
+	goesOn      mutation = "continues when the gadget to which it adds its finalizer is gone"
+	cleansMade  mutation = "removes the parcel only if the status says that the gadget was ready"
+	resurrects  mutation = "adds its finalizer with an apply of the whole gadget"
 )
 
-// beforeCleanup does what precedes the removal of the parcel. It reports whether that removal is left out.
+// beforeCleanup does the work that precedes the removal of the parcel. It reports whether that removal is left out.
 func (r *gadgetReconciler) beforeCleanup(ctx context.Context, gadget *unstructured.Unstructured) (leftOut bool, err error) {
 	switch r.flaw {
 	case repairsLast:
@@ -62,13 +62,13 @@ func (r *gadgetReconciler) resurrect(ctx context.Context, gadget *unstructured.U
 }
 
 var _ = Describe("the test kit", func() {
-	catches("keeps a namespace from going",
+	catches("blocks the deletion of a namespace",
 		mutant{namespaceDeletion, repairsLast, `held by its finalizers ["test.example.com/parcel"]`},
 		mutant{namespaceDeletion, readsLast, `held by its finalizers ["test.example.com/parcel"]`},
-		mutant{namespaceDeletion, endsOnRefusal, "ended on its own"},
+		mutant{namespaceDeletion, endsOnRefusal, "exited on its own"},
 	)
 
-	catches("trusts that a gadget stays while it is made",
+	catches("assumes that a gadget exists until it is ready",
 		mutant{earlyDeletion, storesFirst, "outside Kubernetes"},
 		mutant{earlyDeletion, goesOn, "outside Kubernetes"},
 		mutant{earlyDeletion, cleansMade, "outside Kubernetes"},

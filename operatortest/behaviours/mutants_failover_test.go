@@ -7,11 +7,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Flaws that show when a former leader's write arrives late. A sound operator that patches without a resourceVersion
-// notices such a write, and repairs what it did: see patchesByName.
+// Flaws that show when a former leader's write arrives late. A correct operator that patches without a resourceVersion
+// notices such a write and repairs its effect: see patchesByName.
 const (
 	trustsMemory  mutation = "patches without a resourceVersion, and remembers for which generation it has written its ConfigMap"
-	patchesStatus mutation = "patches its status without a resourceVersion, and looks at a gadget only when its generation changes"
+	patchesStatus mutation = "patches its status without a resourceVersion, and reconciles a gadget only when its generation changes"
 )
 
 // hasWritten reports whether it was called before for this generation of a gadget.
@@ -29,8 +29,8 @@ func watchedChanges(flaw mutation) []builder.ForOption {
 }
 
 var _ = Describe("the test kit", func() {
-	catches("can't bear a late write",
-		mutant{failover, trustsMemory, "when the second replica had the spec met, a write of the first arrived:"},
+	catches("can't cope with a late write",
+		mutant{failover, trustsMemory, "after the second replica had met the spec, a write of the first arrived:"},
 		mutant{failover, patchesStatus, "patch gadgets.test.example.com/status"},
 	)
 })

@@ -15,14 +15,14 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// generatesTwice looks for its ConfigMap in the cache. Undisturbed it gets by, even on a busy machine: it writes nothing
-// to the resource before it has seen its ConfigMap, so nothing but that ConfigMap makes it reconcile again.
-const generatesTwice mutation = "gives its ConfigMap a generated name, and makes another one as long as it does not see the first"
+// generatesTwice looks for its ConfigMap in the cache. Undisturbed, it passes, even on a busy machine: it writes
+// nothing to the resource before it has seen its ConfigMap, so nothing but that ConfigMap makes it reconcile again.
+const generatesTwice mutation = "gives its ConfigMap a generated name, and creates more until it sees the first"
 
-// Sound operators that resemble this one.
+// Correct operators that resemble this one.
 const (
 	generatesName mutation = "gives its ConfigMap a generated name, and asks the API server whether it has one"
-	generatesTwo  mutation = "has two ConfigMaps of generated names, which it tells apart by a label"
+	generatesTwo  mutation = "has two ConfigMaps with generated names, which it tells apart by a label"
 )
 
 // partLabel distinguishes the ConfigMaps of generatesTwo.
@@ -99,7 +99,7 @@ func (r *gadgetReconciler) generatePart(ctx context.Context, gadget *unstructure
 }
 
 var _ = Describe("the test kit", func() {
-	catches("makes an object of a generated name twice", mutant{stale, generatesTwice, " objects of kind ConfigMap, of which one is wanted: settings-"})
+	catches("creates an object with a generated name twice", mutant{stale, generatesTwice, " objects of kind ConfigMap, but should control one: settings-"})
 
 	accepts("gives its children generated names",
 		twin{generatesName, []behaviour{converges, silent, drift, update, transitions, misoperation, deletion, neighbours, crash, faults, history, stale, timeTravel, failover}},
@@ -107,13 +107,13 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-var _ = It("nothing can be put in the place of a child with a generated name", func() {
-	Expect(collision.leftOut(gadgetOperator(generatesName))).To(Equal("all children have generated names, which nobody else can take"))
+var _ = It("nothing can take the place of a child with a generated name", func() {
+	Expect(collision.leftOut(gadgetOperator(generatesName))).To(Equal("all children have generated names, which no other object can take"))
 	Expect(collision.leftOut(gadgetOperator(""))).To(BeEmpty())
 	Expect(checkLeftOut(gadgetOperator(generatesName).LeftOut)).To(Succeed())
 })
 
-var _ = pooledIt("says that children of generated names can't be told apart", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("says that children with generated names can't be told apart", func(ctx context.Context, g Gomega) {
 	operator := gadgetOperator(generatesTwo)
 	operator.Timeout = catchTimeout
 	for i := range operator.Children {
@@ -122,5 +122,5 @@ var _ = pooledIt("says that children of generated names can't be told apart", fu
 	runner, err := trial.NewRunner(ctx, operator, cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()
-	g.Expect(converges.try(ctx, runner)).To(MatchError(ContainSubstring("tell them apart by Child.Labels")))
+	g.Expect(converges.try(ctx, runner)).To(MatchError(ContainSubstring("tell them apart with Child.Labels")))
 })

@@ -14,14 +14,14 @@ import (
 
 // Flaws that show when an operator runs for a long time.
 const (
-	waitsForEver   mutation = "starts a goroutine in each reconcile that ends with the process"
+	waitsForEver   mutation = "starts a goroutine in each reconcile that never ends"
 	keepsAll       mutation = "keeps a copy of each gadget that it has seen"
 	watchesForEach mutation = "opens a watch for each gadget, and never closes it"
 )
 
-// Sound operators that resemble these.
+// Correct operators that resemble these.
 const (
-	keepsLast     mutation = "keeps a copy of the gadget that it has seen last"
+	keepsLast     mutation = "keeps a copy of the last gadget that it has seen"
 	startsWorkers mutation = "starts a goroutine for each of the first three gadgets"
 )
 
@@ -74,7 +74,7 @@ var _ = DescribeTable("an operator that grows is caught", expectCaught, nameMuta
 	Entry(nil, growth, watchesForEach, "the operator has more open watches after each round"),
 )
 
-var _ = It("what grows now and then is no leak", func() {
+var _ = It("what grows only occasionally is not a leak", func() {
 	Expect(rises([]int64{10, 12, 14, 16}, 2)).To(BeTrue())
 	Expect(rises([]int64{10, 15, 17, 19}, 2)).To(BeTrue())
 	Expect(rises([]int64{10, 18, 18, 18}, 2)).To(BeFalse(), "a pool that was filled")

@@ -15,13 +15,13 @@ import (
 
 // Flaws that the final state does not show.
 const (
-	startsOver  mutation = "deletes what it finds half done when it starts, and makes it again"
+	startsOver  mutation = "deletes what it finds half done when it starts, and creates it again"
 	blanksFirst mutation = "empties a ConfigMap that it finds half done when it starts, and fills it again"
-	// replacesChanged is sound.
+	// replacesChanged is correct.
 	replacesChanged mutation = "replaces its ConfigMap if the size has changed"
 )
 
-// keepDirectly maintains the ConfigMap with such a flaw.
+// keepDirectly maintains the ConfigMap, with one of these flaws.
 func (r *gadgetReconciler) keepDirectly(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err
@@ -47,17 +47,17 @@ func (r *gadgetReconciler) keepDirectly(ctx context.Context, gadget *unstructure
 	return r.keepConfigMap(ctx, gadget)
 }
 
-var _ = pooledIt("the lives of the behaviour crash are looked at, too", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("the lifecycles of the behaviour crash are checked, too", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, gadgetOperator(startsOver), cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()
 	g.Expect(crash.try(ctx, runner)).To(Succeed())
-	g.Expect(history.afterAll(runner)).To(MatchError(ContainSubstring("ConfigMap settings was made 2 times, and once in an undisturbed life, in the trial crash/")))
+	g.Expect(history.afterAll(runner)).To(MatchError(ContainSubstring("ConfigMap settings was created 2 times, and once in an undisturbed lifecycle, in the trial crash/")))
 })
 
 var _ = Describe("the test kit", func() {
-	catches("takes a detour when it was killed",
-		mutant{history, startsOver, "ConfigMap settings was made 2 times, and once in an undisturbed life, in the trial history/killed-right-after-one-write-after-the-other"},
+	catches("takes a detour after it was killed",
+		mutant{history, startsOver, "ConfigMap settings was created 2 times, and once in an undisturbed lifecycle, in the trial history/killed-right-after-one-write-after-the-other"},
 		mutant{history, blanksFirst, `data.size of ConfigMap settings went back to "`},
 	)
 

@@ -12,14 +12,14 @@ import (
 
 // Flaws in lists that an operator shares with others.
 const (
-	assignsEnv   mutation = "sets the whole list of a container's variables"
-	ownsTemplate mutation = "sends the whole template of its pods"
+	assignsEnv   mutation = "replaces a container's whole list of variables"
+	ownsTemplate mutation = "replaces the whole pod template"
 )
 
-// Sound operators that resemble these.
+// Correct operators that resemble these.
 const (
 	mergesEnv  mutation = "sets its own variable of a container by its name"
-	appliesAll mutation = "applies its Deployment on the server's side"
+	appliesAll mutation = "uses server-side apply for its Deployment"
 )
 
 var _ = Describe("the test kit", func() {
@@ -32,7 +32,7 @@ var _ = Describe("the test kit", func() {
 
 // sharesLists declares a spec that tries an operator that shares lists with others.
 func sharesLists(text string, sound mutation, change func(*operatortest.Operator)) {
-	pooledIt("an operator that shares lists is not caught for it: "+text, func(ctx context.Context, g Gomega) {
+	pooledIt("an operator that shares lists is accepted: "+text, func(ctx context.Context, g Gomega) {
 		operator := gadgetOperator(sound)
 		change(&operator)
 		g.Expect(checkLeftOut(operator.LeftOut)).To(Succeed())
@@ -49,7 +49,7 @@ func sharesLists(text string, sound mutation, change func(*operatortest.Operator
 var _ = Describe("the test kit", func() {
 	sharesLists("one that "+string(mergesEnv), mergesEnv, func(*operatortest.Operator) {})
 	sharesLists("one that "+string(appliesAll), appliesAll, shareSidecar)
-	sharesLists("one that owns the list, and says so", assignsEnv, func(operator *operatortest.Operator) {
+	sharesLists("one that owns the list, declared in LeftOut", assignsEnv, func(operator *operatortest.Operator) {
 		operator.LeftOut = map[string]string{trial.AppliedEnv: "the variables are the operator's alone"}
 	})
 })

@@ -22,21 +22,21 @@ import (
 
 // Flaws of an operator whose writes are refused, or whose spec names something that is missing.
 const (
-	saysNothing   mutation = "tries again what is refused, and reports nothing"
-	claimsRefused mutation = "says that a gadget is met whose ConfigMap was refused"
-	forgoes       mutation = "reports a refused ConfigMap, and does not try again"
-	leavesFormer  mutation = "leaves the ConfigMap of a former name behind once it was refused another"
-	endsOnRefusal mutation = "ends when a write is refused"
-	hammers       mutation = "tries again at once, and again, what is refused"
-	claimsPods    mutation = "says that a gadget is met without pods"
+	saysNothing   mutation = "retries what is refused, and reports nothing"
+	claimsRefused mutation = "says that a gadget is ready although its ConfigMap was refused"
+	forgoes       mutation = "reports a refused ConfigMap, and does not retry"
+	leavesFormer  mutation = "leaves the ConfigMap with a former name behind after another one was refused"
+	endsOnRefusal mutation = "exits when a write is refused"
+	hammers       mutation = "retries without a pause what is refused"
+	claimsPods    mutation = "says that a gadget is ready without pods"
 	countsPods    mutation = "counts pods that do not run"
-	condemns      mutation = "gives a gadget up whose image can't be pulled"
+	condemns      mutation = "gives up on a gadget whose image can't be pulled"
 	hidesMissing  mutation = "waits for a Secret, and reports nothing"
 )
 
-// Sound operators that resemble these.
+// Correct operators that resemble these.
 const (
-	warnsOnly   mutation = "reports a refused ConfigMap by a Warning event only"
+	warnsOnly   mutation = "reports a refused ConfigMap only with a Warning event"
 	runsPods    mutation = "waits for its pods"
 	needsSecret mutation = "reports the Secret that it waits for"
 	makesNamed  mutation = "gives its ConfigMap the name of a Secret that it does not need"
@@ -110,7 +110,7 @@ func (r *gadgetReconciler) leaveFormer(ctx context.Context, gadget *unstructured
 	return r.writeStatus(ctx, gadget, refusal)
 }
 
-// awaitPods is for a gadget whose Deployment exists.
+// awaitPods reports the state of the pods of a gadget whose Deployment exists.
 func (r *gadgetReconciler) awaitPods(ctx context.Context, gadget *unstructured.Unstructured) error {
 	deployment := &appsv1.Deployment{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(gadget), deployment); err != nil {
@@ -150,14 +150,14 @@ func (r *gadgetReconciler) awaitSecret(ctx context.Context, gadget *unstructured
 }
 
 var _ = Describe("the test kit", func() {
-	catches("can't stand what is refused or missing",
+	catches("can't cope with what is refused or missing",
 		mutant{misoperation, saysNothing, "there is no Warning event, and there is no condition Ready yet"},
-		mutant{misoperation, claimsRefused, "the status says that it is met, and there is no ConfigMap settings yet"},
-		mutant{misoperation, forgoes, "waiting for the operator to get there by its own retries once the quota is gone"},
+		mutant{misoperation, claimsRefused, "the status says that the spec is met, but there is no ConfigMap settings yet"},
+		mutant{misoperation, forgoes, "waiting for the operator to converge by its own retries once the quota is gone"},
 		mutant{misoperation, leavesFormer, "ConfigMap/settings"},
-		mutant{misoperation, endsOnRefusal, "ended on its own"},
+		mutant{misoperation, endsOnRefusal, "exited on its own"},
 		mutant{misoperation, hammers, "create configmaps settings was refused"},
-		mutant{misoperation, claimsPods, "the status says that it is met, and Deployment gadget is "},
+		mutant{misoperation, claimsPods, "the status says that the spec is met, but Deployment gadget is "},
 		mutant{misoperation, hidesMissing, "the spec names settings-is-missing, which does not exist: expected the operator to report"},
 	)
 })
@@ -176,16 +176,16 @@ func catchesInTrial(flaw mutation, id, message string) {
 
 var _ = Describe("the test kit", func() {
 	catchesInTrial(countsPods, "no-node-fits-the-pods", "no node fits the pods, which stay pending: ")
-	catchesInTrial(condemns, "the-images-can-t-be-pulled", "waiting for the operator to get there once they can be pulled")
+	catchesInTrial(condemns, "the-images-can-t-be-pulled", "waiting for the operator to converge once they can be pulled")
 })
 
-var _ = pooledIt("a misoperation without an effect is reported as nothing to see", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("a misoperation without an effect is reported as such", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, gadgetOperator(makesNamed), cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()
 	g.Expect(misoperation.try(ctx, runner)).To(Succeed())
 	g.Expect(runner.Trials(misoperation.name)).To(ContainElement(And(
 		HaveField("Name", "the spec names settings-is-missing, which does not exist"),
-		HaveField("Remark", HavePrefix("nothing to see")),
+		HaveField("Remark", HavePrefix("not affected")),
 	)), fmt.Sprint(runner.Trials(misoperation.name)))
 })

@@ -19,8 +19,8 @@ const (
 	cleansAll      mutation = "deletes the ConfigMaps of all gadgets when one is deleted"
 )
 
-// selectsOwn is a sound operator that resembles the first.
-const selectsOwn mutation = "gives the pods of each gadget labels of their own"
+// selectsOwn is a correct operator that resembles the first.
+const selectsOwn mutation = "gives the pods of each gadget their own labels"
 
 // deployingOperator describes the operators that also create a Deployment.
 func deployingOperator(operator operatortest.Operator) operatortest.Operator {
@@ -83,7 +83,7 @@ func (r *gadgetReconciler) cleanAll(ctx context.Context, namespace string) error
 }
 
 var _ = Describe("the test kit", func() {
-	catches("takes one resource for another",
+	catches("mistakes one resource for another",
 		mutant{neighbours, sharesSelector, "expected Deployment gadget of one resource not to select pods of another"},
 		mutant{neighbours, cleansAll, "expected ConfigMap settings to be left alone when another resource was deleted"},
 	)

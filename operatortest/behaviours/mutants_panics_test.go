@@ -15,13 +15,13 @@ import (
 // Flaws that end a process, or abort a reconcile.
 const (
 	panicsOnce  mutation = "panics in its first reconcile, which controller-runtime recovers"
-	panicsAside mutation = "panics in a goroutine of its own, which client-go hands on"
-	panicsInRun mutation = "panics before it runs"
-	printsPanic mutation = "is a process that prints a panic, and goes on"
+	panicsAside mutation = "panics in another goroutine, in which client-go panics again"
+	panicsInRun mutation = "panics when it starts"
+	printsPanic mutation = "is a process that prints a panic, and continues"
 )
 
-// recoversItself is a sound operator that resembles these.
-const recoversItself mutation = "recovers a panic of its own making, and speaks of it"
+// recoversItself is a correct operator that resembles these.
+const recoversItself mutation = "recovers its own panic, and logs about it"
 
 func (r *gadgetReconciler) panicOnce(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if _, again := r.memory.LoadOrStore("panicked", true); !again {
@@ -50,7 +50,7 @@ func (r *gadgetReconciler) recoverItself(ctx context.Context, gadget *unstructur
 	return r.alsoMake(ctx, gadget, nil)
 }
 
-// printPanic prints what apimachinery prints, as a process would on its standard error.
+// printPanic prints what apimachinery prints, as a process would to its standard error.
 func printPanic(options operatortest.RunOptions) error {
 	file, err := os.CreateTemp("", "gadget-*.log")
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 
 // Flaws that show when an operator sees the past.
 const (
-	deletesByName mutation = "deletes the ConfigMap of an earlier name, whichever ConfigMap that is by now"
-	cleansByName  mutation = "deletes the ConfigMap of a deleted gadget, whichever ConfigMap that is by now"
-	// cleansOwn is sound.
-	cleansOwn mutation = "deletes the very ConfigMap that it knows of a deleted gadget"
+	deletesByName mutation = "deletes the ConfigMap with an earlier name, whichever ConfigMap that is by then"
+	cleansByName  mutation = "deletes the ConfigMap of a deleted gadget, whichever ConfigMap that is by then"
+	// cleansOwn is correct.
+	cleansOwn mutation = "deletes exactly the ConfigMap that it has seen of a deleted gadget"
 )
 
 // deleteOwned deletes the ConfigMap of a gadget that is being deleted, if it is the ConfigMap in the cache.
@@ -34,11 +34,11 @@ func (r *gadgetReconciler) deleteOwned(ctx context.Context, gadget *unstructured
 }
 
 var _ = Describe("the test kit", func() {
-	catches("takes the past for the present",
+	catches("mistakes the past for the present",
 		mutant{timeTravel, deletesByName, "shown a past in which the spec was another one, and nothing had been done about it:\n"},
-		mutant{timeTravel, cleansByName, "expected ConfigMap settings to stay, for it belongs to the present"},
+		mutant{timeTravel, cleansByName, "expected ConfigMap settings to stay, because it belongs to the present"},
 		mutant{timeTravel, picksAnotherName, "ConfigMap/settings-2"},
 	)
 
-	accepts("knows the past when it sees it", twin{cleansOwn, []behaviour{timeTravel, deletion}})
+	accepts("is not misled by the past", twin{cleansOwn, []behaviour{timeTravel, deletion}})
 })

@@ -9,9 +9,9 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// Flaws in requests that the API server refuses, so that they leave no trace in the final state.
+// Flaws that cause requests which the API server refuses, so that the final state doesn't show them.
 const (
-	retriesStale mutation = "tries a write that was refused again with the same resourceVersion"
+	retriesStale mutation = "retries a refused write with the same resourceVersion"
 	sendsInvalid mutation = "sends what the API server refuses as invalid, and then something else"
 )
 

@@ -16,31 +16,31 @@ import (
 const (
 	readsSecrets  mutation = "reads something that its role does not allow"
 	ignoresLease  mutation = "runs without leader election"
-	keepsWriting  mutation = "goes on working after its lease is lost"
-	neverEnds     mutation = "goes on after it was told to end"
+	keepsWriting  mutation = "continues to work after it has lost its lease"
+	neverEnds     mutation = "keeps running after it was told to stop"
 	leavesRunning mutation = "leaves a goroutine running"
-	givesUp       mutation = "cancels its requests when it is told to end"
+	givesUp       mutation = "cancels its requests when it is told to stop"
 )
 
-// neverBlocks is a sound operator like the reference operator that needs one permission less.
-const neverBlocks mutation = "lets its owner go before its children"
+// neverBlocks is the reference operator without blockOwnerDeletion, so it needs one permission less.
+const neverBlocks mutation = "lets its owner be deleted before its children"
 
-var _ = DescribeTable("an operator that is no good neighbour is caught", expectCaught, nameMutant,
+var _ = DescribeTable("an operator that disturbs others is caught", expectCaught, nameMutant,
 	Entry(nil, leastPrivilege, readsSecrets, "found refused ones: list secrets"),
 	Entry(nil, failover, ignoresLease, "expected the second replica to write nothing while the first leads"),
 	Entry(nil, failover, keepsWriting, "expected the first replica to write nothing once the second does"),
 	Entry(nil, shutdown, neverEnds, "its Run has not returned"),
 	Entry(nil, shutdown, leavesRunning, "leaveRunning"),
-	Entry(nil, shutdown, givesUp, "given up by the operator"),
+	Entry(nil, shutdown, givesUp, "cancelled by the operator"),
 )
 
-var _ = DescribeTable("a role that does not fit is caught", func(ctx SpecContext, flaw mutation, file, report string) {
+var _ = DescribeTable("a role with missing or unused permissions is caught", func(ctx SpecContext, flaw mutation, file, report string) {
 	operator := gadgetOperator(flaw)
 	operator.Timeout = catchTimeout
 	operator.Roles = []string{file}
 	expectReport(ctx, leastPrivilege, operator, report)
 },
-	Entry("with a permission that nobody uses", mutation(""), "testdata/gadget/role-generous.yaml", "found unused ones: update configmaps (testdata/gadget/role-generous.yaml)"),
+	Entry("with an unused permission", mutation(""), "testdata/gadget/role-generous.yaml", "found unused ones: update configmaps (testdata/gadget/role-generous.yaml)"),
 	Entry("with update on the owner's finalizers, which no owner reference needs", neverBlocks, "testdata/gadget/role.yaml", "found unused ones: update gadgets.test.example.com/finalizers"),
 	Entry("with a wildcard", mutation(""), "testdata/gadget/role-wildcard.yaml", "found unused ones: * *.*"),
 )
@@ -64,7 +64,7 @@ var _ = pooledIt("a missing permission is named even if the sample does not conv
 		ContainSubstring("\nrequests refused with 403, perhaps because the role lacks a permission: create configmaps\n"))))
 })
 
-var _ = pooledIt("an operator that may not block the deletion of its owner, and does not, is not caught for it", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("an operator that may not block the deletion of its owner, and does not, is accepted", func(ctx context.Context, g Gomega) {
 	operator := gadgetOperator(neverBlocks)
 	operator.Roles = []string{"testdata/gadget/role-unblocking.yaml"}
 	runner, err := trial.NewRunner(ctx, operator, cluster)
@@ -73,14 +73,14 @@ var _ = pooledIt("an operator that may not block the deletion of its owner, and 
 	g.Expect(leastPrivilege.try(ctx, runner)).To(Succeed())
 })
 
-var _ = It("an operator that says it works off its queue, and does not, is caught", func(ctx SpecContext) {
+var _ = It("an operator that claims to drain its queue, and does not, is caught", func(ctx SpecContext) {
 	operator := gadgetOperator("")
 	operator.Timeout = catchTimeout
 	operator.Drains = true
-	expectReport(ctx, shutdown, operator, "expected what was in the queue when the operator was told to end to be worked off")
+	expectReport(ctx, shutdown, operator, "expected the operator to finish what was in its queue when it was told to stop")
 })
 
-// leaveRunning is a goroutine for which the operator does not wait.
+// leaveRunning is a goroutine for which the operator doesn't wait.
 func leaveRunning() { select {} }
 
 // runFlawed runs the reference operator with a flaw in its process.

@@ -26,11 +26,11 @@ const (
 	tellsByEvent     mutation = "puts its password into an Event"
 	tellsByCondition mutation = "puts its password into the message of a condition"
 	annotatesSecret  mutation = "puts its password into an annotation of its ConfigMap"
-	tellsOnError     mutation = "puts its password into an error, when a request fails"
+	tellsOnError     mutation = "puts its password into an error when a request fails"
 	printsSecret     mutation = "is a process that prints its password"
 )
 
-// copiesSecret is a sound operator that resembles these.
+// copiesSecret is a correct operator that resembles these.
 const copiesSecret mutation = "puts its password into another Secret, too, and its host name everywhere"
 
 const (
@@ -47,7 +47,7 @@ func confidingOperator(flaw mutation, operator operatortest.Operator) operatorte
 	operator.Roles = []string{"testdata/gadget/role-secrets.yaml"}
 	operator.Children = append(operator.Children, operatortest.Child{Kind: corev1.SchemeGroupVersion.WithKind("Secret")})
 	operator.MaxWrites++
-	operator.LeftOut = map[string]string{"secrets/host": "a host name is no secret"}
+	operator.LeftOut = map[string]string{"secrets/host": "a host name is not secret"}
 	if flaw == copiesSecret {
 		operator.Children = append(operator.Children, operatortest.Child{
 			Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Name: func(gadget *unstructured.Unstructured) string { return gadget.GetName() + "-copy" },
@@ -57,7 +57,7 @@ func confidingOperator(flaw mutation, operator operatortest.Operator) operatorte
 	return operator
 }
 
-// keepPassword makes a Secret, and then does what the reference operator does.
+// keepPassword creates a Secret, and then does what the reference operator does.
 func (r *gadgetReconciler) keepPassword(ctx context.Context, gadget *unstructured.Unstructured) error {
 	secret := newSecret(gadget)
 	secret.Data = map[string][]byte{"password": []byte(password), "host": []byte(hostname)}
@@ -119,18 +119,18 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-var _ = It("the trials of other behaviours are looked at, too", func(ctx SpecContext) {
+var _ = It("the trials of other behaviours are searched, too", func(ctx SpecContext) {
 	runner, err := trial.NewRunner(ctx, mutant{flaw: logsEncoded}.operator(), cluster)
 	Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()
 	running := newSession(ctx, runner)
 	defer running.end()
-	runner.OnlyTrial = "silent/nothing" // the own trial of the behaviour is not tried
+	runner.OnlyTrial = "silent/nothing" // the behaviour's own trial is skipped
 	running.start(secrets)
 	Expect(running.result(ctx, secrets)).To(MatchError(ContainSubstring("in the log of operator 1 of the trial /a-new-resource")))
 })
 
-var _ = pooledIt("a value that is no secret is found unless its key is left out", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("a value that is not secret is found unless its key is left out", func(ctx context.Context, g Gomega) {
 	operator := mutant{flaw: copiesSecret}.operator()
 	operator.LeftOut = nil
 	g.Expect(tryReport(ctx, secrets, operator, `host in Secret gadget`)).To(Succeed())

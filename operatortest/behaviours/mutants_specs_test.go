@@ -12,14 +12,14 @@ import (
 
 // Flaws that show when the spec changes.
 const (
-	actsOnCreate  mutation = "never changes a ConfigMap that it has made"
-	ignoresColour mutation = "does nothing with the colour"
+	actsOnCreate  mutation = "never changes a ConfigMap that it has created"
+	ignoresColour mutation = "ignores the colour"
 	keepsColour   mutation = "leaves the colour in the ConfigMap when it is gone from the spec"
-	leaksRenamed  mutation = "leaves the ConfigMap of a former name behind"
-	staysRefused  mutation = "gives a resource up once it was refused"
-	missesRemoval mutation = "does not notice that a foreign ConfigMap is gone"
-	keepsStatus   mutation = "leaves the status as it was when it refuses a spec"
-	claimsSuccess mutation = "says of a refused spec that it is met"
+	leaksRenamed  mutation = "leaves the ConfigMap with a former name behind"
+	staysRefused  mutation = "gives up on a resource whose spec was unmeetable"
+	missesRemoval mutation = "does not notice that someone else's ConfigMap is gone"
+	keepsStatus   mutation = "leaves the status unchanged when it can't meet a spec"
+	claimsSuccess mutation = "says that an unmeetable spec is met"
 )
 
 // changeTimeout bounds the waits for a broken operator; some flaws need many.
@@ -32,27 +32,27 @@ func isRefused(gadget *unstructured.Unstructured) bool {
 
 var _ = Describe("the test kit", func() {
 	catches("does not follow its spec",
-		mutant{update, actsOnCreate, "expected the same end as that of a new resource with that spec"},
+		mutant{update, actsOnCreate, "expected the same final state as that of a new resource with that spec"},
 		mutant{update, ignoresColour, "expected a change of spec.colour to have an effect\nfound none"},
 		mutant{update, keepsColour, `after the change of spec.colour from "green" to nothing`},
 		mutant{update, leaksRenamed, `after the change of spec.configMapName from "settings" to "options"`},
 	)
 })
 
-var _ = DescribeTable("a spec that is described wrongly is noticed", func(ctx SpecContext, change func(*operatortest.Operator), report string) {
+var _ = DescribeTable("a wrong description of a spec is noticed", func(ctx SpecContext, change func(*operatortest.Operator), report string) {
 	operator := gadgetOperator("")
 	operator.Timeout = changeTimeout
 	change(&operator)
 	expectReport(ctx, update, operator, report)
 },
 	Entry("a field without a second value", func(operator *operatortest.Operator) { operator.Values = nil },
-		"found none for spec.configMapName, whose schema doesn't tell enough: declare Operator.Values"),
+		"found none for spec.configMapName, whose schema doesn't say enough: declare Operator.Values"),
 	Entry("values that are all refused", func(operator *operatortest.Operator) { operator.Values["spec.size"] = []any{9} },
 		"expected a change of spec.size that the API server accepts"),
-	Entry("a field that keeps its value for no reason", func(operator *operatortest.Operator) { operator.Fixed = map[string]string{"spec.size": ""} },
+	Entry("a fixed field without a reason", func(operator *operatortest.Operator) { operator.Fixed = map[string]string{"spec.size": ""} },
 		`operator.Fixed has spec.size="": name a field of gadgets.`),
-	Entry("a field that keeps its value, and does not exist", func(operator *operatortest.Operator) { operator.Fixed = map[string]string{"spec.sise": "typo"} },
+	Entry("a fixed field that does not exist", func(operator *operatortest.Operator) { operator.Fixed = map[string]string{"spec.sise": "typo"} },
 		`operator.Fixed has spec.sise="typo": name a field of gadgets.`),
-	Entry("a field that can be changed, and should not", func(operator *operatortest.Operator) { operator.Immutable = []string{"spec.size"} },
+	Entry("an immutable field that can be changed", func(operator *operatortest.Operator) { operator.Immutable = []string{"spec.size"} },
 		"expected the API server to refuse a change of spec.size from 2 to 1"),
 )

@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// catchTimeout bounds the waits for what a broken operator never does. The sound reference operator needs less than a
+// catchTimeout bounds the waits for what a broken operator never does. The correct reference operator needs less than a
 // second on an idle machine; on a busy one, BeforeSuite gives it more.
 var catchTimeout = 5 * time.Second
 
@@ -48,13 +48,13 @@ func catches(kind string, operators ...mutant) {
 	inPool("catches every operator that "+kind, tries...)
 }
 
-// twin is a sound operator that resembles a broken one, and behaviours that it has.
+// twin is a correct operator that resembles a broken one, and behaviours that it has.
 type twin struct {
 	sound      mutation
 	behaviours []behaviour
 }
 
-// accepts declares a spec that tries sound operators, and fails for those that are reported.
+// accepts declares a spec that tries correct operators, and fails for those in which the kit finds a flaw.
 func accepts(kind string, operators ...twin) {
 	tries := make([]func(context.Context) error, len(operators))
 	for i, each := range operators {
@@ -75,24 +75,24 @@ func accepts(kind string, operators ...twin) {
 	inPool("accepts every operator that "+kind, tries...)
 }
 
-// nameMutant is what an entry of a table with expectCaught is called.
+// nameMutant returns the name of an entry in a table with expectCaught.
 func nameMutant(lacking behaviour, flaw mutation, _ string) string {
 	return fmt.Sprintf("by the behaviour %s: it %s", lacking.name, flaw)
 }
 
-// expectCaught is for an operator that must be tried alone, because it disturbs the whole process.
+// expectCaught tries an operator that must be tried alone, because it disturbs the whole process.
 func expectCaught(ctx context.Context, lacking behaviour, mutation mutation, report string) {
 	GinkgoHelper()
 	expectReport(ctx, lacking, mutant{flaw: mutation}.operator(), report)
 }
 
-// expectReport tries a behaviour on an operator, and expects a report that names the behaviour and what is wrong.
+// expectReport tries a behaviour on an operator, and expects a failure that names the behaviour and the problem.
 func expectReport(ctx context.Context, lacking behaviour, operator operatortest.Operator, report string) {
 	GinkgoHelper()
 	Expect(tryReport(ctx, lacking, operator, report)).To(Succeed())
 }
 
-// tryReport returns an error if there is no such report.
+// tryReport returns an error if there is no such failure.
 func tryReport(ctx context.Context, lacking behaviour, operator operatortest.Operator, report string) error {
 	runner, err := trial.NewRunner(ctx, operator, cluster)
 	if err != nil {
@@ -111,7 +111,7 @@ func tryReportIn(ctx context.Context, runner *trial.Runner, lacking behaviour, r
 	))
 	matched, problem := expected.Match(err)
 	if problem != nil {
-		return fmt.Errorf("behaviour %q was found where it is lacking: %w", lacking.name, problem)
+		return fmt.Errorf("behaviour %q passed, although the operator lacks it: %w", lacking.name, problem)
 	}
 	if !matched {
 		return errors.New(expected.FailureMessage(err))
@@ -119,26 +119,26 @@ func tryReportIn(ctx context.Context, runner *trial.Runner, lacking behaviour, r
 	return nil
 }
 
-// Flaws in the simple life of a resource.
+// Flaws that show in a resource's undisturbed lifecycle.
 const (
-	forgetsGeneration mutation = "writes no observedGeneration, neither into its condition nor beside it"
+	forgetsGeneration mutation = "writes observedGeneration neither to its condition nor to the status"
 	writesAlways      mutation = "writes the status in every reconcile"
-	writesInSteps     mutation = "writes the status twice on the way"
+	writesInSteps     mutation = "writes the status twice before it converges"
 	ignoresChildren   mutation = "does not watch its ConfigMaps"
-	overwrites        mutation = "sends a new ConfigMap instead of the changed old one"
-	adopts            mutation = "makes a foreign ConfigMap its own"
-	warnsAlways       mutation = "gives a warning in every reconcile"
-	warnsNever        mutation = "tells of a foreign ConfigMap by a condition only"
-	keepsFinalizer    mutation = "never takes its finalizer off"
+	overwrites        mutation = "sends a newly built ConfigMap instead of the existing one with changes"
+	adopts            mutation = "adopts someone else's ConfigMap"
+	warnsAlways       mutation = "emits a Warning event in every reconcile"
+	warnsNever        mutation = "reports someone else's ConfigMap only with a condition"
+	keepsFinalizer    mutation = "never removes its finalizer"
 	leaksParcel       mutation = "leaves its parcel in the warehouse"
-	writesWhileHeld   mutation = "writes for ever while another finalizer holds the gadget"
-	removesAgain      mutation = "takes its finalizer off again whenever it sees a deleted gadget"
-	removesOthers     mutation = "takes others' finalizers off, too"
-	forgetsOnError    mutation = "takes its finalizer off although the warehouse is closed"
+	writesWhileHeld   mutation = "keeps writing while another finalizer holds the gadget"
+	removesAgain      mutation = "removes its finalizer again whenever it sees a deleted gadget"
+	removesOthers     mutation = "also removes others' finalizers"
+	forgetsOnError    mutation = "removes its finalizer although the warehouse is closed"
 )
 
 var _ = Describe("the test kit", func() {
-	catches("fails in the simple life",
+	catches("fails even undisturbed",
 		mutant{converges, forgetsGeneration, "expected observedGeneration in condition Ready, or in the status\nfound neither"},
 		mutant{silent, writesAlways, "expected no write request while"},
 		mutant{frugal, writesInSteps, "expected at most 3 write requests with effect"},
@@ -149,9 +149,9 @@ var _ = Describe("the test kit", func() {
 		mutant{collision, warnsNever, "no Warning event about the resource names it"},
 		mutant{deletion, keepsFinalizer, `held by its finalizers ["test.example.com/parcel"]`},
 		mutant{deletion, leaksParcel, "gadget: size 2"},
-		mutant{deletion, writesWhileHeld, "it goes on writing"},
+		mutant{deletion, writesWhileHeld, "it keeps writing"},
 		mutant{deletion, removesAgain, "expected no write request while another finalizer holds the resource"},
-		mutant{deletion, removesOthers, "expected the operator to clean up and to take off its own finalizer only"},
-		mutant{deletion, forgetsOnError, "expected the resource to wait until the world outside is clean"},
+		mutant{deletion, removesOthers, "expected the operator to clean up and to remove only its own finalizer"},
+		mutant{deletion, forgetsOnError, "expected the resource to exist until what is outside Kubernetes is cleaned up"},
 	)
 })

@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-var _ = It("catches every operator that remembers the past, by as few steps as possible", func(ctx SpecContext) {
+var _ = It("catches every operator that depends on the past, in as few steps as possible", func(ctx SpecContext) {
 	expected := map[mutation]string{
 		keepsColour:  `2. change the spec to {"configMapName":"settings","size":2}`,
 		leaksRenamed: `2. change the spec to {"colour":"green","configMapName":"tuning","size":2}`,
@@ -33,7 +33,7 @@ var _ = It("catches every operator that remembers the past, by as few steps as p
 	for mutation, report := range expected {
 		Expect(reports[mutation]).To(MatchError(And(
 			HavePrefix("behaviour %q: the operator ", transitions.name),
-			ContainSubstring("after step 2 the same end as that of a new resource"), ContainSubstring(report), ContainSubstring("drawn from Operator.Seed 4"))))
+			ContainSubstring("after step 2 the same final state as that of a new resource"), ContainSubstring(report), ContainSubstring("drawn from Operator.Seed 4"))))
 		steps := stepsOf(reports[mutation].Error())
 		Expect(steps).To(HaveLen(2))
 		Expect(steps[0]).To(Equal(`1. create it with {"colour":"green","configMapName":"settings","size":2}`), "the sample is the simplest spec")
@@ -66,7 +66,7 @@ func stepsOf(report string) []string {
 }
 
 var _ = Describe("the test kit", func() {
-	catches("can't find back to a spec it can meet",
+	catches("does not recover from an unmeetable spec",
 		mutant{transitions, staysRefused, "ConfigMap belongs to someone else, and"},
 		mutant{transitions, missesRemoval, "a resource's ConfigMap belongs to someone else, and then that went away"},
 		mutant{transitions, keepsStatus, "expected the status to say that it can't be met: a resource whose ConfigMap belongs to someone else"},

@@ -22,22 +22,22 @@ import (
 
 // Flaws in what Normalize hides, in undeclared objects, and in other namespaces.
 const (
-	keepsToken      mutation = "puts a token into its ConfigMap, and never looks at it again"
-	leaksSecret     mutation = "makes a Secret for each gadget, and forgets it"
-	leaksAtStart    mutation = "makes another Secret at each start"
+	keepsToken      mutation = "puts a token into its ConfigMap, and never checks it again"
+	leaksSecret     mutation = "creates a Secret for each gadget, and never deletes it"
+	leaksAtStart    mutation = "creates another Secret at each start"
 	writesElsewhere mutation = "writes to another namespace"
 	takesBack       mutation = "reaches the right state after a change of the spec, and leaves it again"
 )
 
-// Sound operators that resemble these.
+// Correct operators that resemble these.
 const (
-	restoresToken  mutation = "puts a token into its ConfigMap, and back when it is changed"
-	declaresSecret mutation = "makes a Secret that it declares"
+	restoresToken  mutation = "puts a token into its ConfigMap, and restores it when it is changed"
+	declaresSecret mutation = "creates a Secret, which is declared as a child"
 	makesNothing   mutation = "has no children"
 
-	observesInStatus mutation = "writes observedGeneration beside its condition only"
-	warnsTwice       mutation = "gives two different warnings of one foreign ConfigMap"
-	hasPhase         mutation = "says by a phase whether the spec is met, and has no conditions"
+	observesInStatus mutation = "writes observedGeneration only to the status, not to its condition"
+	warnsTwice       mutation = "emits two different Warning events about someone else's ConfigMap"
+	hasPhase         mutation = "reports with a phase whether the spec is met, and has no conditions"
 )
 
 // secretiveOperator adapts the reference operator's description to these.
@@ -81,7 +81,7 @@ func setPhase(gadget *unstructured.Unstructured, conditions []metav1.Condition) 
 	gadget.Object["status"] = map[string]any{"phase": phase, "observedGeneration": gadget.GetGeneration()}
 }
 
-// isSettled tells the kit what such a phase means, as a suite would.
+// isSettled interprets the phase for the kit, as a suite's Converged does.
 func isSettled(gadget *unstructured.Unstructured) error {
 	phase, _, _ := unstructured.NestedString(gadget.Object, "status", "phase")
 	if phase != "Settled" || observedGeneration(gadget) != gadget.GetGeneration() {
@@ -111,7 +111,7 @@ func (r *gadgetReconciler) takeBack(ctx context.Context, gadget *unstructured.Un
 	return nil
 }
 
-// tokenOf returns a token that differs for each gadget.
+// tokenOf returns a different token for each gadget.
 func tokenOf(gadget *unstructured.Unstructured) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(gadget.GetUID())))
 }
@@ -176,7 +176,7 @@ func (r *gadgetReconciler) makeNothing(ctx context.Context, gadget *unstructured
 }
 
 var _ = Describe("the test kit", func() {
-	catches("has flaws where nothing is compared",
+	catches("has flaws that comparisons of states miss",
 		mutant{drift, keepsToken, "data.token of ConfigMap settings still has the value that it was changed to"},
 		mutant{converges, leaksSecret, "found Secret gadget\n"},
 		mutant{converges, leaksAtStart, "found Secret start-"},
@@ -186,7 +186,7 @@ var _ = Describe("the test kit", func() {
 })
 
 var _ = Describe("the test kit", func() {
-	accepts("makes more, or nothing, and is sound",
+	accepts("creates more or nothing, as declared",
 		twin{restoresToken, []behaviour{drift}},
 		twin{declaresSecret, []behaviour{converges, deletion}},
 		twin{makesNothing, []behaviour{converges, silent, failover}},
@@ -205,18 +205,18 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-var _ = It("the behaviours that disturb children are not taken for tried where there are none", func() {
+var _ = It("the behaviours that disturb children are reported as left out without children", func() {
 	Expect(drift.needsChild).To(BeTrue())
 	Expect(collision.needsChild).To(BeTrue())
 })
 
-var _ = DescribeTable("a disturbance that is none is noticed", func(ctx SpecContext, lacking behaviour, change func(*operatortest.Operator), report string) {
+var _ = DescribeTable("a disturbance that changes nothing is noticed", func(ctx SpecContext, lacking behaviour, change func(*operatortest.Operator), report string) {
 	operator := gadgetOperator("")
 	operator.Timeout = catchTimeout
 	change(&operator)
 	expectReport(ctx, lacking, operator, report)
 },
-	Entry("a patch to the value that is there", drift,
+	Entry("a patch that sets the current value", drift,
 		func(operator *operatortest.Operator) {
 			operator.Children[0].Drift = map[string]string{"the same": `{"data":{"size":"2"}}`}
 		},

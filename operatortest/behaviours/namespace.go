@@ -13,10 +13,10 @@ import (
 // the resource names, Roles. Nothing can be created in it any more (403, NamespaceTerminating).
 var namespaceDeletion = behaviour{
 	name:    "namespace",
-	promise: "lets a namespace go that is deleted as a whole",
-	advice: "what the finalizer needs: it must not create or repair anything, for the API server refuses each create in a terminating namespace; " +
-		"it must find children gone, and what it needs for the world outside must be kept by a finalizer, too, or be known without the namespace; " +
-		"NamespaceTerminating is no error to report or retry: the resource itself is about to be deleted",
+	promise: "does not block the deletion of a whole namespace",
+	advice: "what the clean-up needs: it must not create or repair anything, because the API server refuses each create in a terminating namespace; " +
+		"it must expect that children are gone; whatever it needs to clean up outside Kubernetes must have a finalizer, too, or be known without the namespace; " +
+		"don't report or retry NamespaceTerminating: the resource itself is about to be deleted",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		return runner.Try(ctx, "the namespace is deleted, and the children go first", deleteNamespace)
 	},

@@ -19,9 +19,9 @@ import (
 
 var neighbours = behaviour{
 	name:    "neighbours",
-	promise: "keeps two resources of one namespace apart",
-	advice: "what tells the children of one resource from those of another: a selector and the pods' labels must hold a value that is the resource's own, " +
-		"such as app.kubernetes.io/instance with its name; clean up what its UID controls, and never all that has a label of the operator",
+	promise: "keeps two resources in one namespace apart",
+	advice: "what distinguishes the children of one resource from those of another: a selector and the pods' labels must contain a value that is unique to the resource, " +
+		"such as its name in app.kubernetes.io/instance; clean up only what its UID controls, never everything that has a label of the operator",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		first, err := runner.Fresh(ctx, nil)
 		if err != nil {
@@ -90,7 +90,7 @@ func tryNeighbours(ctx context.Context, t *trial.Trial, spec map[string]any, fir
 		}
 		return nil
 	}
-	if err := t.Await(ctx, "each of two resources to end as it does alone", alike); err != nil {
+	if err := t.Await(ctx, "each of two resources to reach the same final state as it does alone", alike); err != nil {
 		return err
 	}
 	if err := t.WaitAtRest(ctx, operator); err != nil {
@@ -110,7 +110,7 @@ func tryNeighbours(ctx context.Context, t *trial.Trial, spec map[string]any, fir
 	if err := t.Delete(ctx, leaving); err != nil {
 		return err
 	}
-	if err := t.ConvergeTo(ctx, staying, first, "only the other resource and its children to go when one of two is deleted"); err != nil {
+	if err := t.ConvergeTo(ctx, staying, first, "only the other resource and its children to disappear when one of two is deleted"); err != nil {
 		return err
 	}
 	if err := t.WaitAtRest(ctx, operator); err != nil {

@@ -8,8 +8,8 @@ import (
 	"example.com/operator-workshop/operatortest/report"
 )
 
-// This operator's flaw shows in every life of a resource, disturbed or not.
-var _ = pooledIt("a flaw of a change that nothing disturbs is reported once", func(ctx context.Context, g Gomega) {
+// This operator's flaw shows in every lifecycle, disturbed or not.
+var _ = pooledIt("a flaw in an undisturbed change is reported once", func(ctx context.Context, g Gomega) {
 	operator := gadgetOperator(leaksRenamed)
 	operator.Timeout, operator.Seed = catchTimeout, 4
 	made, err := Run(ctx, operator, cluster, Options{Only: []string{update.name, transitions.name, crash.name, faults.name}})
@@ -22,7 +22,7 @@ var _ = pooledIt("a flaw of a change that nothing disturbs is reported once", fu
 		update.name: report.Failed, transitions.name: report.NotTried, crash.name: report.NotTried, faults.name: report.NotTried,
 	}))
 	g.Expect(made.Behaviours[1].Failure).To(ContainSubstring(`not tried, because it builds upon the behaviour "update", which has failed`))
-	g.Expect(made.Behaviours[2].Failure).To(ContainSubstring("not tried, because the life of a resource that is made, changed and deleted fails undisturbed"))
+	g.Expect(made.Behaviours[2].Failure).To(ContainSubstring("not tried, because creating, changing and deleting a resource fails even undisturbed"))
 })
 
 var _ = pooledIt("a trial that comes after another one can be run alone", func(ctx context.Context, g Gomega) {

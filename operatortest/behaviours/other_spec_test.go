@@ -7,7 +7,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-var _ = Describe("a spec made from the schema", Label("specs"), func() {
+var _ = Describe("a spec generated from the schema", Label("specs"), func() {
 	It("differs from the sample's in every field, and is accepted", func(ctx SpecContext) {
 		runner, err := trial.NewRunner(ctx, gadgetOperator(""), cluster)
 		Expect(err).NotTo(HaveOccurred())

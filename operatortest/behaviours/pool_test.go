@@ -14,7 +14,7 @@ import (
 const sideBySide = 10
 
 // pool tries the operators of several specs in parallel. The first of these specs starts all of them, so that no spec
-// waits for another one's slowest operator. Other specs start when the pool is at rest.
+// waits for another one's slowest operator. Other specs start when no operator of the pool is being tried.
 var pool struct {
 	attempts []*attempt
 	slots    chan struct{}

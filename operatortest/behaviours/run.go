@@ -26,7 +26,7 @@ type Options struct {
 	Only []string
 	// Trial is the ID of the one trial to run, from a report; all of them if empty.
 	Trial string
-	// Progress is called when a behaviour has ended, in the order of the list. Nil for nothing.
+	// Progress is called when a behaviour has ended, in the order of Names. It may be nil.
 	Progress func(report.Behaviour)
 	// Words replaces Go names in the report with the user's, if the operator is not described in Go. Nil keeps Go
 	// names.
@@ -45,7 +45,7 @@ func Names() []string {
 // Check returns an error if the options name a behaviour that does not exist.
 func (o Options) Check() error {
 	if o.Trial != "" && !slices.Contains(Names(), behaviourOf(o.Trial)) {
-		return fmt.Errorf("there is no trial %q: an ID is a behaviour and what is special about the trial, such as drift/deployment-deleted; "+
+		return fmt.Errorf("there is no trial %q: an ID is a behaviour and the trial's name, such as drift/deployment-deleted; "+
 			"the report of a run has all of them", o.Trial)
 	}
 	for _, name := range o.Only {
@@ -169,7 +169,7 @@ func partsLeftOut(operator operatortest.Operator, b behaviour) map[string]string
 
 // checkSchema tries the definitions and the samples.
 func checkSchema(ctx context.Context, operator operatortest.Operator, cluster *testcluster.Cluster) (report.Behaviour, error) {
-	made := report.Behaviour{Name: schemaName, Promise: "has definitions that are sound, and samples that are accepted or refused as they should be", Result: report.Passed}
+	made := report.Behaviour{Name: schemaName, Promise: "has valid definitions, and samples that are accepted or refused as they should be", Result: report.Passed}
 	namespace, err := cluster.CreateNamespace(ctx)
 	if err != nil {
 		return made, err

@@ -22,11 +22,11 @@ import (
 // fieldOwner is the name under which the kit applies definitions.
 const fieldOwner = client.FieldOwner("operatortest")
 
-// DescribeSchema generates the specs of the schema behaviour: the definitions are sound, every sample is accepted,
-// and every invalid sample is refused for the reason that it names. Call it where Ginkgo allows a Describe; the suite
-// must start the cluster in its BeforeSuite. Each spec has the label schema.
+// DescribeSchema generates the specs of the schema behaviour: the definitions are valid, every sample is accepted, and
+// every invalid sample is refused for the reason that it names. Call it where Ginkgo allows a Describe; the suite must
+// start the cluster in its BeforeSuite. Each spec has the label schema.
 func DescribeSchema(operator operatortest.Operator, cluster *testcluster.Cluster) {
-	// The specs take turns in one namespace, because each namespace makes much work for Kubernetes.
+	// The specs take turns in one namespace, because each namespace causes much work for Kubernetes.
 	ginkgo.Describe("the schema", ginkgo.Label(schemaName), ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 		checks := &schemaChecks{Cluster: cluster}
 		checks.cleanUp = func(object *unstructured.Unstructured) {
@@ -39,7 +39,7 @@ func DescribeSchema(operator operatortest.Operator, cluster *testcluster.Cluster
 	})
 }
 
-// schemaChecks are made in one namespace.
+// schemaChecks are checks that share a namespace.
 type schemaChecks struct {
 	*testcluster.Cluster
 	namespace string
@@ -128,7 +128,7 @@ func (c *schemaChecks) redirect(ctx context.Context, object *unstructured.Unstru
 	return unstructured.SetNestedMap(object.Object, config, path...)
 }
 
-// checkConditions reads what the API server says about a definition.
+// checkConditions returns an error if the API server's conditions report a problem with a definition.
 func checkConditions(definition *apiextensionsv1.CustomResourceDefinition) error {
 	wanted := map[apiextensionsv1.CustomResourceDefinitionConditionType]apiextensionsv1.ConditionStatus{
 		apiextensionsv1.NamesAccepted:       apiextensionsv1.ConditionTrue,
@@ -228,7 +228,7 @@ func (c *schemaChecks) place(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// create makes the object, and removes it after the spec.
+// create creates the object, and arranges its removal after the check.
 func (c *schemaChecks) create(ctx context.Context, object *unstructured.Unstructured) error {
 	if err := c.Admin.Create(ctx, object, trial.Strict); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-var _ = Describe("a sound operator", func() {
+var _ = Describe("a correct operator", func() {
 	AfterEach(func() {
 		Expect(CurrentSpecReport().Labels()).To(ContainElement("schema"), "-ginkgo.label-filter=schema selects the specs of DescribeSchema")
 	})
@@ -41,9 +41,9 @@ var _ = Describe("the schema specs", func() {
 			`testdata/broken/invalid/accepted.yaml must be refused with "size must be odd", but the API server accepts it`,
 			`testdata/broken/invalid/other-reason.yaml must be refused with "size must be odd", but the API server says`,
 			`testdata/broken/invalid/unnamed.yaml does not say why it is refused`,
-			`testdata/broken/empty holds no YAML file`,
+			`testdata/broken/empty contains no YAML file`,
 			`open testdata/absent: no such file or directory`,
-			`1 Passed | 7 Failed`, // only the sound definition passes
+			`1 Passed | 7 Failed`, // only the valid definition passes
 		} {
 			Expect(string(output)).To(ContainSubstring(report))
 		}

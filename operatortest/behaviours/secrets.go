@@ -9,17 +9,17 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// shownDisclosures is how many findings a failure shows.
+// shownDisclosures is how many disclosures a failure shows.
 const shownDisclosures = 10
 
-// secrets looks at the trials of all behaviours: an operator that is otherwise well behaved most likely discloses
+// secrets checks the trials of all behaviours: an operator that is otherwise well behaved most likely discloses
 // something when an error occurs. Its own trial is for when the behaviour is tried alone.
 var secrets = behaviour{
 	name:    "secrets",
 	promise: "keeps what is in Secrets out of its log, Events, status and all other objects",
-	advice: "what is logged: keys and names (klog.KObj), never a whole Secret, nor an object that has a copy of its data; " +
-		"which errors are passed on to a condition or an Event, for a library may quote what it was given; " +
-		"let pods refer to a Secret by secretKeyRef or a volume, and compare contents by a hash with a key of its own",
+	advice: "what is logged: log keys and names (klog.KObj), never a whole Secret or an object with a copy of its data; " +
+		"which errors end up in a condition or an Event: a library's error may quote its input; " +
+		"let pods refer to a Secret with secretKeyRef or a volume, and compare contents by a keyed hash (HMAC)",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		life, err := newLifecycle(ctx, runner)
 		if err != nil {
@@ -53,7 +53,7 @@ func undisclosed(runner *trial.Runner) error {
 		found, more = found[:shownDisclosures], fmt.Sprintf("\nand %d more", left)
 	}
 	return fmt.Errorf("expected no value of a Secret anywhere but in Secrets\nfound\n%s%s\n"+
-		"If the value of a key is no secret, such as a host name, leave out %q",
+		"If the value of a key isn't secret, such as a host name, leave out %q",
 		strings.Join(found, "\n"), more, secretsPart+"KEY")
 }
 

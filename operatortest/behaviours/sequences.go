@@ -66,7 +66,7 @@ type search struct {
 	known *specgen.Specs
 
 	mu sync.Mutex
-	// admitted contains what the API server says about a spec, results the outcome of a sequence, both by their
+	// admitted contains the API server's verdict on each spec, results the outcome of each sequence, both by their
 	// texts; nil means success.
 	admitted, results map[string]error
 	// ends contains the final states of new resources, by their specs.
@@ -184,7 +184,7 @@ func (s *search) plan(ctx context.Context) ([]sequence, error) {
 		}
 	}
 	slices.Sort(refusals)
-	return nil, fmt.Errorf("expected the API server to accept some of the specs made from the schema\nfound none: declare Operator.Values\n%s",
+	return nil, fmt.Errorf("expected the API server to accept some of the specs made from the schema\nfound that it refused all of them: declare Operator.Values\n%s",
 		strings.Join(refusals, "\n"))
 }
 
@@ -208,7 +208,7 @@ func (s *search) try(ctx context.Context, sequence sequence) error {
 		if err := t.WaitAtRest(ctx, operator); err != nil {
 			return err
 		}
-		return t.ConvergeTo(ctx, resource, ends[len(ends)-1], "the same end as that of a new resource with the last spec, for good")
+		return t.ConvergeTo(ctx, resource, ends[len(ends)-1], "the same final state as that of a new resource with the last spec, and to stay there")
 	})
 	if ctx.Err() == nil { // otherwise it was cut short: another one failed, or the time is up
 		s.record(sequence, err)
@@ -222,7 +222,7 @@ func (s *search) record(sequence sequence, verdict error) {
 	s.results[sequence.String()] = verdict
 }
 
-// failed reports whether a sequence was tried and ended in another state.
+// failed reports whether a sequence was tried and ended in the wrong state.
 func (s *search) failed(sequence sequence) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,7 +271,7 @@ func (s *search) follow(ctx context.Context, t *trial.Trial, resource *unstructu
 		}
 		began := time.Now()
 		err := within(ctx, limit, func(ctx context.Context) error {
-			return t.ConvergeTo(ctx, resource, ends[i], fmt.Sprintf("after step %d the same end as that of a new resource with that spec", i+1))
+			return t.ConvergeTo(ctx, resource, ends[i], fmt.Sprintf("after step %d the same final state as that of a new resource with that spec", i+1))
 		})
 		if err != nil {
 			return err

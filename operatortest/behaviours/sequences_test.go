@@ -23,7 +23,7 @@ func TestRunRapid(t *testing.T) {
 	})
 	g.Expect(ran).To(BeNumerically(">", 1), "a property that fails is tried with smaller values")
 	g.Expect(smallest).To(BeElementOf(5, 6, 8, 16, 32), "no bit of the last number that failed can be left out")
-	g.Expect(flag.Lookup("rapid.checks").Value.String()).To(Equal(before), "rapid's settings belong to all who use it")
+	g.Expect(flag.Lookup("rapid.checks").Value.String()).To(Equal(before), "rapid's settings are those of the whole process")
 }
 
 func TestPlan(t *testing.T) {

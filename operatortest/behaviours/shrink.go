@@ -31,7 +31,7 @@ func (s *search) report(ctx context.Context, number int, failing sequence) error
 	if again == nil || errors.Is(again, errNoWay) {
 		shortest, again = failing, failed // the operator was only slow
 	}
-	return fmt.Errorf("expected a resource to end alike whatever its spec was before\nfound another end by these steps, the shortest way there:\n%s"+
+	return fmt.Errorf("expected a resource to reach the same final state whatever its spec was before\nfound another final state after these steps, the shortest sequence found:\n%s"+
 		"drawn from Operator.Seed %d\n%w", shortest, randomSeed(s.Operator), again)
 }
 
@@ -49,7 +49,7 @@ func (s *search) shrink(ctx context.Context, number int, failing sequence) seque
 			made, err := s.keepAdmitted(ctx, s.draw(t).sequences[number])
 			if err == nil && search.fails(ctx, made) {
 				shortest = made
-				t.Fatal("another end")
+				t.Fatal("another final state")
 			}
 		})
 		return nil
@@ -110,7 +110,7 @@ func (s *shrinker) end(ctx context.Context, spec map[string]any) state.Snapshot 
 // clear removes what the last resource left, to make room for the next.
 func (s *shrinker) clear(ctx context.Context, resource *unstructured.Unstructured) {
 	err := within(ctx, maxLimit, func(ctx context.Context) error {
-		return errors.Join(s.trial.Delete(ctx, resource), s.trial.WaitGone(ctx, resource, "a shorter sequence of specs is searched"))
+		return errors.Join(s.trial.Delete(ctx, resource), s.trial.WaitGone(ctx, resource, "the kit searches for a shorter sequence of specs"))
 	})
 	s.stuck = s.stuck || err != nil
 }

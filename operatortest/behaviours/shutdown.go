@@ -16,9 +16,9 @@ import (
 
 var shutdown = behaviour{
 	name:    "shutdown",
-	promise: "finishes what it has begun when it is told to end, and leaves nothing running",
+	promise: "finishes what it has begun when it is told to stop, and leaves nothing running",
 	advice: "the context of a reconcile: the one that ends with SIGTERM must not cancel its requests (context.WithoutCancel and a time limit); " +
-		"then what Run waits for before it returns: workers, informers, the broadcaster of events, servers",
+		"then what Run must wait for before it returns: workers, informers, the event broadcaster, servers",
 	alone: true, // the goroutines of the whole process are counted
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		if err := runner.WaitAllEnded(ctx); err != nil {
@@ -118,7 +118,7 @@ func drained(ctx context.Context, t *trial.Trial, resources []*unstructured.Unst
 	for _, resource := range resources {
 		for _, declared := range t.Operator.Children {
 			if _, err := t.Child(ctx, declared, resource); err != nil {
-				return fmt.Errorf("expected what was in the queue when the operator was told to end to be worked off\nfound, for %s: %w", resource.GetName(), err)
+				return fmt.Errorf("expected the operator to finish what was in its queue when it was told to stop\nfound, for %s: %w", resource.GetName(), err)
 			}
 		}
 	}

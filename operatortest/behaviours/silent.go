@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// resync is how often informers are asked to repeat everything while an operator should be silent; client-go
-	// accepts no shorter period.
+	// resync is how often informers pass all objects to the handlers again while an operator should be silent;
+	// client-go accepts no shorter period.
 	resync = time.Second
 	// watchedFor is how long the kit watches an operator for what it must not do.
 	watchedFor = 800 * time.Millisecond
@@ -52,7 +52,7 @@ func silentOnNews(ctx context.Context, t *trial.Trial) error {
 	if err := touchAll(ctx, t, resource); err != nil {
 		return err
 	}
-	if err := expectSilence(ctx, t, first, before, watchedFor, "someone put a label on the resource and its children"); err != nil {
+	if err := expectSilence(ctx, t, first, before, watchedFor, "someone adds a label to the resource and its children"); err != nil {
 		return err
 	}
 	if err := first.Stop(); err != nil {
@@ -62,7 +62,7 @@ func silentOnNews(ctx context.Context, t *trial.Trial) error {
 	if err := t.WaitSynced(ctx, second); err != nil {
 		return err
 	}
-	return expectSilence(ctx, t, second, 0, trial.Quiet, "the operator was started anew and sees everything for the first time")
+	return expectSilence(ctx, t, second, 0, trial.Quiet, "the restarted operator sees everything for the first time")
 }
 
 // expectSilence watches an operator for a while in which it must not write. before is the number of its earlier

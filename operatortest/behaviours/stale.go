@@ -26,9 +26,9 @@ import (
 var stale = behaviour{
 	name:    "stale",
 	promise: "does no harm while its caches are out of date, and gets there once they are not",
-	advice: "what a write relies on: give a child a name that follows from the resource, so that it can't be created twice; send the resourceVersion or UID of what was read " +
-		"with a patch or a delete, so that it can't hit something else; put into observedGeneration the generation of the spec that was read, not the newest; " +
-		"know a resource by its UID and not by its name",
+	advice: "what a write relies on: derive a child's name from the resource, so that it can't be created twice; send the resourceVersion or UID that was read " +
+		"with each patch or delete, so that it can't hit another object; set observedGeneration to the generation of the spec that was read, not to the newest; " +
+		"identify a resource by its UID, not by its name",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		setup, err := newStaleSetup(ctx, runner)
 		if err != nil {
@@ -71,8 +71,8 @@ func newStaleSetup(ctx context.Context, runner *trial.Runner) (*staleSetup, erro
 		return nil, err
 	}
 	if found.change == nil {
-		return nil, errors.New("expected to know a change of the spec with which the children keep their names, to hide it from the operator\n" +
-			"found none: declare Operator.Values for a field that may change so")
+		return nil, errors.New("expected a known change of the spec that keeps the children's names, to hide it from the operator\n" +
+			"found none: declare Operator.Values for a field that can be changed that way")
 	}
 	if found.changed, err = runner.Fresh(ctx, found.change); err != nil {
 		return nil, err
@@ -134,10 +134,10 @@ func (b *staleTrial) begin(ctx context.Context) error {
 
 // waitStill gives the operator time to do what it must not do.
 func (b *staleTrial) waitStill(ctx context.Context) error {
-	return b.untilStill(ctx, "the operator to run on", func(context.Context) error { return nil })
+	return b.untilStill(ctx, "the operator to keep running", func(context.Context) error { return nil })
 }
 
-// untilStill checks a condition until the operator is done. A sound operator may keep retrying what the API server
+// untilStill checks a condition until the operator is done. A correct operator may keep retrying what the API server
 // refuses because of the stale cache, so this ends after some checks.
 func (b *staleTrial) untilStill(ctx context.Context, what string, condition func(context.Context) error) error {
 	var stillness trial.Stillness
@@ -172,7 +172,7 @@ func (b *staleTrial) removalShown(ctx context.Context, match func(traffic.Reques
 }
 
 func (b *staleTrial) seen(ctx context.Context, match func(traffic.Request) bool, object *unstructured.Unstructured, least int) error {
-	what := fmt.Sprintf("the operator's watches to show what became of %s %s", object.GetKind(), object.GetName())
+	what := fmt.Sprintf("the operator's watches to show the last change of %s %s", object.GetKind(), object.GetName())
 	return b.Eventually(ctx, what, func(context.Context) error {
 		for _, version := range b.tap.Shown(match, object.GetUID()) {
 			newer, err := resourceversion.CompareResourceVersion(version.ResourceVersion, object.GetResourceVersion())
@@ -180,7 +180,7 @@ func (b *staleTrial) seen(ctx context.Context, match func(traffic.Request) bool,
 				return err
 			}
 			if !version.Deleted && newer < least {
-				return fmt.Errorf("the latest version that one has shown is %s", version.ResourceVersion)
+				return fmt.Errorf("the latest version that one of them has shown is %s", version.ResourceVersion)
 			}
 		}
 		return nil

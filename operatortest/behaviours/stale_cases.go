@@ -44,7 +44,7 @@ func ownWritesUnseen(ctx context.Context, b *staleTrial) error {
 		return err
 	}
 	release(traffic.Late)
-	return b.ConvergeTo(ctx, b.resource, wanted, "the same end as if the operator had seen everything at once")
+	return b.ConvergeTo(ctx, b.resource, wanted, "the same final state as if the operator had seen everything at once")
 }
 
 // touchMade labels the existing children, so that the operator looks at the resource again. It returns the state that
@@ -104,7 +104,7 @@ func childrenUnseen(ctx context.Context, b *staleTrial) error {
 	if err != nil {
 		return err
 	}
-	return b.ConvergeTo(ctx, b.resource, wanted, "the same end as if the operator had seen everything at once")
+	return b.ConvergeTo(ctx, b.resource, wanted, "the same final state as if the operator had seen everything at once")
 }
 
 // foreignWritesUnseen is a stale state: the operator changes children of which it knows an old version. It catches an
@@ -192,7 +192,7 @@ func recreationUnseen(ctx context.Context, b *staleTrial) error {
 	}
 	releaseResources(traffic.Latest)
 	releaseChildren(traffic.Latest)
-	return b.ConvergeTo(ctx, b.resource, b.changed, "the resource to end like one that never had a predecessor")
+	return b.ConvergeTo(ctx, b.resource, b.changed, "the resource to reach the same final state as one without a predecessor")
 }
 
 // changeUnseen is a stale state: the operator repairs a child according to a spec that the resource no longer has.

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// roleVariable makes a copy of the test program run as the suite of a broken operator, for a test in the original.
+// roleVariable makes a copy of the test binary run the suite of a broken operator, for a test in the original.
 const (
 	roleVariable = "OPERATORTEST_ROLE"
 	roleBroken   = "broken"
@@ -50,7 +50,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	catchTimeout = max(catchTimeout, 3*time.Since(began)/2)
 })
 
-// actor is a copy of this test program in a role.
+// actor returns the command that runs a copy of the test binary in a role.
 func actor(ctx context.Context, role string, env ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestOperatortest$", "-test.count=1", "-ginkgo.no-color")
 	command.Env = append(append(os.Environ(), roleVariable+"="+role), env...)

@@ -17,9 +17,9 @@ import (
 // connects to another API server, whose watch cache lags behind, and sees again what it has already acted on.
 var timeTravel = behaviour{
 	name:    "time-travel",
-	promise: "does no harm when it is started again and an API server that lags behind shows it the past",
-	advice: "deletes and other writes that can't be taken back: send the UID of what was read as a precondition, or read it from the API server and not from the cache first; " +
-		"give a child a name that follows from the resource; take \"already exists\" and a conflict for what they are: the cache is out of date, so return the error and look again",
+	promise: "does no harm when it is restarted and an API server that lags behind shows it the past",
+	advice: "deletes and other writes that can't be undone: send the UID that was read as a precondition, or first read the object from the API server, not from the cache; " +
+		"derive a child's name from the resource; \"already exists\" and a conflict mean that the cache is out of date, so return the error and read again",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		change, err := runner.OtherSpec(ctx)
 		if err != nil {
@@ -89,7 +89,7 @@ func (t *traveller) travel(ctx context.Context, past journey) error {
 		return err
 	}
 	if !slices.ContainsFunc(tap.Requests(), func(request traffic.Request) bool { return request.Past != "" }) {
-		t.Remark = "the operator asks for nothing that may come from a cache, so it saw the present only"
+		t.Remark = "the operator asks for nothing that may come from a cache, so it saw only the present"
 	}
 	// An operator that saw a child of the present and the spec of the past could not tell that they don't belong
 	// together.
@@ -98,7 +98,7 @@ func (t *traveller) travel(ctx context.Context, past journey) error {
 		return err
 	}
 	showChildren(traffic.Late)
-	if err := t.ConvergeTo(ctx, t.resource, wanted, "the same end as before, once the operator sees the present"); err != nil {
+	if err := t.ConvergeTo(ctx, t.resource, wanted, "the same final state as before, once the operator sees the present"); err != nil {
 		return err
 	}
 	if err := t.WaitSynced(ctx, t.operator); err != nil {
@@ -110,7 +110,7 @@ func (t *traveller) travel(ctx context.Context, past journey) error {
 	}
 	for i, child := range made {
 		if kept[i].GetUID() != child.GetUID() {
-			return fmt.Errorf("expected %s %s to stay, for it belongs to the present\nfound that it was deleted and made again: what it held is lost", child.GetKind(), child.GetName())
+			return fmt.Errorf("expected %s %s to stay, because it belongs to the present\nfound that it was deleted and recreated, so its data is lost", child.GetKind(), child.GetName())
 		}
 	}
 	return nil
@@ -192,7 +192,7 @@ func makeAgain(ctx context.Context, t *traveller) error {
 	if err := t.Delete(ctx, old); err != nil {
 		return err
 	}
-	if err := t.WaitGone(ctx, old, "it was made and deleted"); err != nil {
+	if err := t.WaitGone(ctx, old, "it was created and deleted"); err != nil {
 		return err
 	}
 	past := old.GetResourceVersion()

@@ -14,16 +14,16 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// refusedFor is how long the kit watches a spec that can't be met for a status that says it is.
+// refusedFor is how long the kit checks that the status doesn't claim that an unmeetable spec is met.
 const refusedFor = trial.Quiet
 
 var transitions = behaviour{
 	name:    "transitions",
 	after:   "update",
-	promise: "ends with the same result whatever the spec was before",
-	advice: "what remembers the past: compute what is wanted from the spec of now alone, compare it with what there is, and take back what is too much; " +
-		"a condition must be computed anew each time, and what stands in the way must be watched, or waited for with RequeueAfter; " +
-		"a condition that is meant to tell of the former spec, such as one that is True for a while after a change, belongs into Operator.Normalize, which removes it",
+	promise: "reaches the same final state whatever the spec was before",
+	advice: "what depends on the past: compute the desired state from the current spec alone, compare it with what exists, and remove what is left over; " +
+		"compute each condition anew each time, and watch what blocks the operator, or check it again with RequeueAfter; " +
+		"if a condition is meant to describe an earlier change, such as one that is True for a while after it, remove it in Operator.Normalize",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		known, err := runner.Specs(ctx)
 		if err != nil {
@@ -82,7 +82,7 @@ func (s *search) tryAll(ctx context.Context, planned []sequence) error {
 	}
 	if err == nil && !slices.ContainsFunc(planned, s.arrived) {
 		return fmt.Errorf("expected the API server to allow a change from one spec to another\nfound that it refuses all of these: "+
-			"declare Operator.Immutable for fields that nobody may change, and Operator.Values for others\n%s", planned)
+			"declare Operator.Immutable for fields that can't be changed, and Operator.Values for others\n%s", planned)
 	}
 	return err
 }
@@ -144,7 +144,7 @@ func tryDetour(ctx context.Context, runner *trial.Runner, unmeetable operatortes
 		if err != nil {
 			return err
 		}
-		if err := t.ConvergeTo(ctx, resource, wanted, "the same end as that of a new resource"); err != nil {
+		if err := t.ConvergeTo(ctx, resource, wanted, "the same final state as that of a new resource"); err != nil {
 			return fmt.Errorf("%s: %w", circumstances, err)
 		}
 		return nil
@@ -171,12 +171,12 @@ func prepareBlocker(ctx context.Context, t *trial.Trial, unmeetable operatortest
 	return nil, nil
 }
 
-// staysUnmet makes a resource's spec unmeetable, and expects the status to say so and to continue to say so.
+// staysUnmet makes a resource's spec unmeetable, and expects the status to report that and to keep reporting it.
 func staysUnmet(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, unmeetable operatortest.Unmeetable) error {
 	if err := t.MakeUnmeetable(ctx, resource, unmeetable); err != nil {
 		return err
 	}
-	return t.Throughout(ctx, refusedFor, "the status to go on saying that the spec is not met", func(ctx context.Context) error {
+	return t.Throughout(ctx, refusedFor, "the status to keep saying that the spec is not met", func(ctx context.Context) error {
 		return t.Unmet(ctx, resource)
 	})
 }

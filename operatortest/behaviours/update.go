@@ -20,10 +20,10 @@ const tries = 3
 
 var update = behaviour{
 	name:    "update",
-	promise: "puts every change of the spec into effect, and leaves nothing of the old one behind",
-	advice: "what is compared with the children: every field of the spec must end up in what they should be like, also when they exist already; " +
-		"a child under a former name must be found (by its controller reference) and deleted; a field that is gone from the spec must be taken back; " +
-		"if only a condition differs that tells of the change itself: remove it in Operator.Normalize",
+	promise: "carries out every change of the spec, and leaves nothing of the old one behind",
+	advice: "what the children are compared with: every field of the spec must take effect, even on children that already exist; " +
+		"a child with a former name must be found (by its controller reference) and deleted; what came from a field that is gone from the spec must be removed; " +
+		"if only a condition about the change itself differs, remove it in Operator.Normalize",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		known, err := runner.Specs(ctx)
 		if err != nil {
@@ -32,7 +32,7 @@ var update = behaviour{
 		changes, unknown := known.Changes()
 		if len(unknown) > 0 {
 			return fmt.Errorf("expected a second valid value for each field of the spec, to change it to\n"+
-				"found none for %s, whose schema doesn't tell enough: declare Operator.Values for each, or for an object around it", strings.Join(unknown, ", "))
+				"found none for %s, whose schema doesn't say enough: declare Operator.Values for each, or for an object around it", strings.Join(unknown, ", "))
 		}
 		immutable := known.Immutable
 		if len(changes)+len(immutable) == 0 {
@@ -83,7 +83,7 @@ func tryUpdate(ctx context.Context, runner *trial.Runner, known *specgen.Specs, 
 		refusals = append(refusals, err.Error())
 	}
 	if len(useless) > 0 {
-		return fmt.Errorf("expected a change of %s to have an effect\nfound none: a new resource ends exactly like another one that differs in\n%s",
+		return fmt.Errorf("expected a change of %s to have an effect\nfound none: a new resource reaches exactly the same final state as another one that differs in\n%s",
 			change.Path, strings.Join(useless, "\n"))
 	}
 	return fmt.Errorf("expected a change of %s that the API server accepts\nfound none: declare Operator.Values for it or for an object around it, "+
@@ -96,13 +96,13 @@ func applyUpdate(ctx context.Context, t *trial.Trial, from map[string]any, befor
 	if err := t.Create(ctx, resource); err != nil {
 		return err
 	}
-	if err := t.ConvergeTo(ctx, resource, before, "a resource to end like an earlier one of the same spec"); err != nil {
+	if err := t.ConvergeTo(ctx, resource, before, "a resource to reach the same final state as an earlier one with the same spec"); err != nil {
 		return err
 	}
 	if err := t.SetSpec(ctx, resource, candidate.To); err != nil {
 		return err
 	}
-	if err := t.ConvergeTo(ctx, resource, after, "the same end as that of a new resource with that spec"); err != nil {
+	if err := t.ConvergeTo(ctx, resource, after, "the same final state as that of a new resource with that spec"); err != nil {
 		return fmt.Errorf("after the change of %s: %w", candidate.What, err)
 	}
 	return nil
@@ -114,8 +114,8 @@ func expectEffect(runner *trial.Runner, spec map[string]any, made, changed state
 	if withoutSpecs(runner, changed).Difference(withoutSpecs(runner, made)) != "" {
 		return nil
 	}
-	return fmt.Errorf("expected the change of the sample's spec to %s to have an effect\nfound none: a new resource ends exactly like another one; "+
-		"declare Operator.Values that make a difference, or see what Operator.Normalize removes", specgen.OneLine(spec))
+	return fmt.Errorf("expected the change of the sample's spec to %s to have an effect\nfound none: a new resource reaches exactly the same final state with either spec; "+
+		"declare Operator.Values that make a difference, or check what Operator.Normalize removes", specgen.OneLine(spec))
 }
 
 // withoutSpecs returns a state without the resources' own specs, which are not the operator's work.
@@ -155,7 +155,7 @@ func tryImmutable(ctx context.Context, runner *trial.Runner, known *specgen.Spec
 			}
 		}
 		if tried == 0 {
-			return fmt.Errorf("expected a second valid value for %s, to see that nobody can change it\nfound none: declare Operator.Values for it", path)
+			return fmt.Errorf("expected a second valid value for %s, to check that it can't be changed\nfound none: declare Operator.Values for it", path)
 		}
 		return nil
 	})

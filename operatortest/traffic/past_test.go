@@ -46,8 +46,8 @@ func TestShowPast(t *testing.T) {
 	past := And(HaveKeyWithValue("resourceVersion", []string{"7"}), HaveKeyWithValue("resourceVersionMatch", []string{"Exact"}))
 
 	g.Expect(list("0")).To(past, "a list that may come from a cache")
-	g.Expect(list("")).To(BeEmpty(), "one that must be up to date")
-	g.Expect(list("5")).NotTo(past, "one that names a revision itself")
+	g.Expect(list("")).To(BeEmpty(), "a list that must be up to date")
+	g.Expect(list("5")).NotTo(past, "a list that names a revision itself")
 
 	_, err := clients.CoreV1().Secrets("here").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -55,7 +55,7 @@ func TestShowPast(t *testing.T) {
 
 	_, err = clients.CoreV1().ConfigMaps("here").Watch(t.Context(), metav1.ListOptions{SendInitialEvents: new(true)})
 	g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "a watch in place of a list: %v", err)
-	g.Expect(query()).To(BeNil(), "the API server is not asked")
+	g.Expect(query()).To(BeNil(), "the API server gets no request")
 
 	log := tap.Requests()
 	g.Expect(log[0].Past).To(Equal("7"))
@@ -63,7 +63,7 @@ func TestShowPast(t *testing.T) {
 	g.Expect(log[1].Past).To(BeEmpty())
 
 	catchUp()
-	g.Expect(list("0")).NotTo(past, "after the end")
+	g.Expect(list("0")).NotTo(past, "after the cache has caught up")
 }
 
 func TestPastKeepsWhatFollows(t *testing.T) {
@@ -72,7 +72,7 @@ func TestPastKeepsWhatFollows(t *testing.T) {
 	seen := watching(t, tap, server.config)
 	server.events <- event("MODIFIED", "a", 8)
 	pendingIn(g, tap, 1)
-	g.Expect(seen.ResultChan()).NotTo(Receive(), "what follows must not be seen yet")
+	g.Expect(seen.ResultChan()).NotTo(Receive(), "later events must not be delivered yet")
 	catchUp()
 	g.Expect(next(g, seen)).To(Equal("MODIFIED a 8"))
 }

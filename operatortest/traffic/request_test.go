@@ -40,7 +40,7 @@ func TestParse(t *testing.T) {
 			method: http.MethodGet, url: configMaps + "?fieldSelector=metadata.name%3Dsettings",
 			want: Request{Verb: "list", Version: "v1", Resource: "configmaps", Namespace: "here", Name: "settings"},
 		},
-		"a list by a selector that nobody understands": {
+		"a list with an invalid selector": {
 			method: http.MethodGet, url: configMaps + "?fieldSelector=metadata.name",
 			want: Request{Verb: "list", Version: "v1", Resource: "configmaps", Namespace: "here"},
 		},
@@ -76,7 +76,7 @@ func TestParse(t *testing.T) {
 			method: http.MethodPost, url: configMaps, body: protobufOf(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "settings-"}}),
 			want: Request{Verb: "create", Version: "v1", Resource: "configmaps", Namespace: "here", Name: "settings-*"},
 		},
-		"a create in protobuf of what has no name": {
+		"a create in protobuf without a name": {
 			method: http.MethodPost, url: configMaps, body: protobufOf(t, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}}),
 			want: Request{Verb: "create", Version: "v1", Resource: "configmaps", Namespace: "here"},
 		},
@@ -100,7 +100,7 @@ func TestParse(t *testing.T) {
 			method: http.MethodPut, url: "/apis/example.com/v1/namespaces/here/foos/foo/status",
 			want: Request{Verb: "update", Group: "example.com", Version: "v1", Resource: "foos", Subresource: "status", Namespace: "here", Name: "foo"},
 		},
-		"a patch of what has no namespace": {
+		"a patch of a cluster-scoped object": {
 			method: http.MethodPatch, url: "/apis/rbac.authorization.k8s.io/v1/clusterroles/reader",
 			want: Request{Verb: "patch", Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles", Name: "reader"},
 		},
@@ -120,7 +120,7 @@ func TestParse(t *testing.T) {
 			method: http.MethodPut, url: "/api/v1/namespaces/here/finalize",
 			want: Request{Verb: "update", Version: "v1", Resource: "namespaces", Subresource: "finalize", Name: "here"},
 		},
-		"a path inside of a subresource": {
+		"a path inside a subresource": {
 			method: http.MethodGet, url: "/api/v1/namespaces/here/pods/web-0/proxy/metrics/all",
 			want: Request{Verb: "get", Version: "v1", Resource: "pods", Subresource: "proxy", Namespace: "here", Name: "web-0"},
 		},
@@ -166,7 +166,7 @@ func TestWhatARequestIs(t *testing.T) {
 			request: Request{Verb: "patch", Group: "example.com", Resource: "foos", Subresource: "status"},
 			isWrite: true, kind: "patch foos.example.com/status",
 		},
-		"a write that is only tried": {request: Request{Verb: "create", Resource: "secrets", DryRun: true}, kind: "create secrets"},
+		"a dry run of a write": {request: Request{Verb: "create", Resource: "secrets", DryRun: true}, kind: "create secrets"},
 
 		"a list":    {request: Request{Verb: "list", Resource: "pods"}, kind: "list pods"},
 		"a watch":   {request: Request{Verb: "watch", Resource: "pods"}, kind: "watch pods"},

@@ -95,8 +95,8 @@ func (t *Tap) SetRule(rule Rule) {
 	t.rule = rule
 }
 
-// Kill makes the operator's process look dead: no requests or replies pass any more. Whatever the operator still does
-// in the test process has no effect outside.
+// Kill makes the operator's process look dead: no requests or replies pass any more. Nothing that the operator still
+// does in the test process has an effect outside it.
 func (t *Tap) Kill() {
 	t.mu.Lock()
 	t.dead = true
@@ -171,7 +171,7 @@ func (t *Tap) end(entry *Request, action Action, response *http.Response, err er
 	case err == nil && lost == nil:
 		return response, nil
 	case errors.Is(err, context.Canceled):
-		entry.Canceled, entry.Note = true, "given up by the operator"
+		entry.Canceled, entry.Note = true, "cancelled by the operator"
 		return response, err
 	case err != nil:
 		entry.Note = err.Error()

@@ -106,10 +106,10 @@ func TestRules(t *testing.T) {
 			before := server.received.Load()
 			if err := create(t.Context(), clients); test.dead {
 				g.Expect(err).To(MatchError(ErrKilled))
-				g.Expect(server.received.Load()).To(Equal(before), "a dead operator must reach nobody")
+				g.Expect(server.received.Load()).To(Equal(before), "a dead operator's request must not arrive")
 				return
 			}
-			g.Expect(server.received.Load()).To(Equal(before+1), "only a death is for ever")
+			g.Expect(server.received.Load()).To(Equal(before+1), "without a death, later requests pass")
 		})
 	}
 }
@@ -156,7 +156,7 @@ func TestAnswerIsTheAPIServers(t *testing.T) {
 	}
 }
 
-// client-go itself repeats a request that gets such a reply; the operator only sees a delay.
+// client-go itself retries a request that gets such a reply; the operator only sees a delay.
 func TestRetryAfterIsObeyed(t *testing.T) {
 	g, server, tap := NewWithT(t), newServer(t), New()
 	asked := 0
@@ -174,13 +174,13 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 
 func TestHeldRequest(t *testing.T) {
 	tests := map[string]struct {
-		// end lets the request continue, or makes the operator give it up.
+		// end lets the request continue, or makes the operator cancel it.
 		end      func(tap *Tap, release chan struct{}, cancel context.CancelFunc)
 		received int64
 		canceled bool
 	}{
-		"goes on when it is released": {end: func(_ *Tap, release chan struct{}, _ context.CancelFunc) { close(release) }, received: 1},
-		"ends when it is given up":    {end: func(_ *Tap, _ chan struct{}, cancel context.CancelFunc) { cancel() }, canceled: true},
+		"continues when it is released": {end: func(_ *Tap, release chan struct{}, _ context.CancelFunc) { close(release) }, received: 1},
+		"ends when it is cancelled":     {end: func(_ *Tap, _ chan struct{}, cancel context.CancelFunc) { cancel() }, canceled: true},
 		"never arrives if the operator is killed meanwhile": {end: func(tap *Tap, release chan struct{}, _ context.CancelFunc) {
 			tap.Kill()
 			close(release)
@@ -293,8 +293,8 @@ func TestManyAtOnce(t *testing.T) {
 
 func TestADelayedRequestArrives(t *testing.T) {
 	tests := map[string]func(tap *Tap, giveUp func()){
-		"although the operator gave it up": func(_ *Tap, giveUp func()) { giveUp() },
-		"although the operator is dead":    func(tap *Tap, _ func()) { tap.Kill() },
+		"although the operator cancelled it": func(_ *Tap, giveUp func()) { giveUp() },
+		"although the operator is dead":      func(tap *Tap, _ func()) { tap.Kill() },
 	}
 	for name, end := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -311,7 +311,7 @@ func TestADelayedRequestArrives(t *testing.T) {
 
 			g.Eventually(result).WithTimeout(waitTimeout).Should(Receive(HaveOccurred()))
 			g.Expect(server.received.Load()).To(BeZero())
-			g.Expect(tap.Requests()[0].Done).To(BeFalse(), "it is still on its way")
+			g.Expect(tap.Requests()[0].Done).To(BeFalse(), "it is still in flight")
 			close(arrive)
 			g.Eventually(tap.Requests).WithTimeout(waitTimeout).Should(HaveExactElements(And(HaveField("Done", true), HaveField("Status", http.StatusOK))))
 			g.Expect(server.received.Load()).To(BeEquivalentTo(1))

@@ -74,7 +74,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	if media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); media != runtime.ContentTypeJSON {
 		_ = response.Body.Close()
-		return nil, fmt.Errorf("the reply to %s is %s: the test kit reads JSON only, so use the rest.Config as it is given", parsed.Kind(), media)
+		return nil, fmt.Errorf("the reply to %s is %s: the test kit reads JSON only, so use the rest.Config unchanged", parsed.Kind(), media)
 	}
 	response.Body = t.tap.openWatch(parsed, response.Body)
 	return response, nil

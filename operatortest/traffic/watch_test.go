@@ -41,26 +41,26 @@ func TestLatest(t *testing.T) {
 			events: []json.RawMessage{event("MODIFIED", "a", 1), event("MODIFIED", "a", 2), event("MODIFIED", "a", 3)},
 			want:   []json.RawMessage{event("MODIFIED", "a", 3)},
 		},
-		"made and changed": {
+		"created and changed": {
 			events: []json.RawMessage{event("ADDED", "a", 1), event("MODIFIED", "a", 2)},
 			want:   []json.RawMessage{event("ADDED", "a", 2)},
 		},
-		"made and deleted, as if it had never been": {
+		"created and deleted, as if it had never existed": {
 			events: []json.RawMessage{event("ADDED", "a", 1), event("MODIFIED", "a", 2), event("DELETED", "a", 3)},
 		},
 		"changed and deleted": {
 			events: []json.RawMessage{event("MODIFIED", "a", 1), event("DELETED", "a", 2)},
 			want:   []json.RawMessage{event("DELETED", "a", 2)},
 		},
-		"deleted and made again, as if it had changed": {
+		"deleted and recreated, as if it had changed": {
 			events: []json.RawMessage{event("DELETED", "a", 1), event("ADDED", "a", 2)},
 			want:   []json.RawMessage{event("MODIFIED", "a", 2)},
 		},
-		"deleted, made again and changed": {
+		"deleted, recreated and changed": {
 			events: []json.RawMessage{event("DELETED", "a", 1), event("ADDED", "a", 2), event("MODIFIED", "a", 3)},
 			want:   []json.RawMessage{event("MODIFIED", "a", 3)},
 		},
-		"deleted, made again and deleted": {
+		"deleted, recreated and deleted": {
 			events: []json.RawMessage{event("DELETED", "a", 1), event("ADDED", "a", 2), event("DELETED", "a", 3)},
 			want:   []json.RawMessage{event("DELETED", "a", 3)},
 		},
@@ -282,5 +282,5 @@ func TestWatchThatIsNotJSON(t *testing.T) {
 	transport := &transport{tap: tap, next: http.DefaultTransport}
 	request, err := http.NewRequest(http.MethodGet, listening.URL+configMaps+"?watch=true", nil)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(failure(transport, request)).To(MatchError(ContainSubstring("the test kit reads JSON only, so use the rest.Config as it is given")))
+	g.Expect(failure(transport, request)).To(MatchError(ContainSubstring("the test kit reads JSON only, so use the rest.Config unchanged")))
 }

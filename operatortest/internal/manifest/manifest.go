@@ -37,7 +37,7 @@ func Files(dir string) ([]string, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s holds no YAML file: add a sample, or the rules it stands for go untested", dir)
+		return nil, fmt.Errorf("%s contains no YAML file: add one, or nothing is tested", dir)
 	}
 	return files, nil
 }
@@ -67,7 +67,7 @@ func Read(file string) ([]*unstructured.Unstructured, error) {
 		}
 	}
 	if len(objects) == 0 {
-		return nil, fmt.Errorf("%s holds no object", file)
+		return nil, fmt.Errorf("%s contains no object", file)
 	}
 	return objects, nil
 }

@@ -39,7 +39,7 @@ func TestReadObjects(t *testing.T) {
 	}{
 		"several documents, comments between them": {"# first\n---\nkind: A\n---\n# nothing\n---\nkind: B\n", 2, ""},
 		"a field written twice":                    {"kind: A\nkind: B\n", 0, `key "kind" already set`},
-		"no document":                              {"# nothing\n", 0, "holds no object"},
+		"no document":                              {"# nothing\n", 0, "contains no object"},
 		"no YAML":                                  {"kind: [A\n", 0, "read "},
 	}
 	for name, c := range cases {
@@ -67,7 +67,7 @@ func TestSampleFiles(t *testing.T) {
 	g.Expect(os.WriteFile(filepath.Join(empty, "README.md"), nil, 0o600)).To(Succeed())
 	g.Expect(Files(samples)).To(Equal([]string{filepath.Join(samples, "widgets.yaml")}))
 	_, err := Files(empty)
-	g.Expect(err).To(MatchError(ContainSubstring("holds no YAML file")))
+	g.Expect(err).To(MatchError(ContainSubstring("contains no YAML file")))
 	_, err = Files("testdata/absent")
 	g.Expect(err).To(MatchError(os.ErrNotExist))
 }

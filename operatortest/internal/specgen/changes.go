@@ -93,7 +93,7 @@ func (s *Specs) changesBelow(outer string, from map[string]any) (changes []Chang
 	return changes, unknown
 }
 
-// changeOne makes the i-th choice in all ways of a group, and no other choice.
+// changeOne returns the change that makes only the i-th choice, with all options of a group as its candidates.
 func (s *Specs) changeOne(from map[string]any, i int, made Choice, group group) Change {
 	change := Change{position: made.position, group: group, From: from, Effective: group == another || group == longer}
 	for o, option := range made.Options {
@@ -113,8 +113,8 @@ func (s *Specs) changeOne(from map[string]any, i int, made Choice, group group) 
 	return change
 }
 
-// Ascend returns the specs as stops of a sequence in which the values of some fields only rise: a stop that would
-// lower one keeps the previous stop's value.
+// Ascend returns the stops of a sequence, adapted so that the values of some fields only rise: a stop that would lower
+// one keeps the previous stop's value.
 func (s *Specs) Ascend(stops []map[string]any, paths []string) []map[string]any {
 	ascending := slices.Clone(stops)
 	for i := 1; i < len(ascending); i++ {

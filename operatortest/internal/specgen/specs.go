@@ -1,5 +1,5 @@
-// Package specgen makes specs of a custom resource from the schema in its definition: its bounds, enums, defaults, optional
-// fields and lists. It needs no cluster.
+// Package specgen generates specs of a custom resource from the schema in its definition: its bounds, enums, defaults,
+// optional fields and lists. It needs no cluster.
 package specgen
 
 import (
@@ -13,8 +13,8 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// Specs makes specs of a kind from the schema in its definition. The API server may still refuse one, because Specs
-// doesn't understand rules in CEL.
+// Specs generates specs of a kind from the schema in its definition. The API server may still refuse one, because Specs
+// doesn't evaluate CEL rules.
 type Specs struct {
 	schema *apiextensionsv1.JSONSchemaProps
 	// Base is the sample's spec as the API server stores it, with defaults.

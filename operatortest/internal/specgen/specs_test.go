@@ -69,7 +69,7 @@ func TestChangesOfASpec(t *testing.T) {
 			schema: `{type: object, required: [shiny], properties: {shiny: {type: boolean, nullable: true}}}`, sample: `{shiny: true}`,
 			want: []string{"spec.shiny from true to false", "spec.shiny from true to null"},
 		},
-		"strings of the least and the greatest length": {
+		"strings of the minimum and the maximum length": {
 			schema: `{type: object, required: [name], properties: {name: {type: string, minLength: 2, maxLength: 4}}}`, sample: `{name: abc}`,
 			want: []string{`spec.name from "abc" to "aa"`, `spec.name from "abc" to "zzzz"`, `spec.name from "abc" to "bbb"`},
 		},
@@ -94,15 +94,15 @@ func TestChangesOfASpec(t *testing.T) {
 			schema: `{type: object, required: [port], properties: {port: {x-kubernetes-int-or-string: true}}}`, sample: `{port: http}`,
 			want: []string{`spec.port from "http" to 1`, `spec.port from "http" to 2`},
 		},
-		"what is fixed stays": {
+		"a fixed field stays": {
 			schema: `{type: object, properties: {a: {type: boolean}, c: {type: boolean}}, required: [a, c]}`, sample: `{a: true, c: true}`,
 			fixed: map[string]string{"spec.a": "the test says so"}, want: []string{"spec.c from true to false"},
 		},
-		"what is immutable stays, with all below it": {
+		"an immutable field stays, with all fields inside it": {
 			schema: `{type: object, properties: {a: {type: object, properties: {b: {type: boolean}}}, c: {type: boolean}}}`, sample: `{a: {b: true}, c: true}`,
 			immutable: []string{"spec.a"}, want: []string{"spec.c from true to false", "spec.c from true to nothing"},
 		},
-		"an object that is absent is added, then its fields": {
+		"an absent object is added, then its fields": {
 			schema: `{type: object, properties: {limits: {type: object, required: [cpu], properties: {cpu: {type: integer, minimum: 1, maximum: 2}, burst: {type: boolean}}}}}`,
 			sample: `{}`,
 			want: []string{
@@ -122,7 +122,7 @@ func TestChangesOfASpec(t *testing.T) {
 				"spec.ports[0] from 1 to 3", "spec.ports[0] from 1 to 2", "spec.ports[1] from 2 to 1", "spec.ports[1] from 2 to 3",
 			},
 		},
-		"a list that is absent gets one item": {
+		"an absent list gets one item": {
 			schema: `{type: object, properties: {ports: {type: array, items: {type: boolean}}}}`, sample: `{}`,
 			want: []string{"spec.ports from nothing to [true]", "spec.ports[0] from true to false"},
 		},
@@ -187,7 +187,7 @@ func TestDeclares(t *testing.T) {
 		"another object's field":    {"status.image", false},
 		"a list's items":            {"spec.pools[]", true},
 		"a field of a list's items": {"spec.pools[].size", true},
-		"a list's items, forgotten": {"spec.pools.size", false},
+		"a list's items without []": {"spec.pools.size", false},
 		"a map's values":            {"spec.labels.*", true},
 		"a field below a string":    {"spec.image.tag", false},
 		"anything goes":             {"spec.any.thing", true},

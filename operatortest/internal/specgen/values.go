@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// near is how far away an upper bound may be and still be tried: an object with a million pods teaches nothing.
+	// near is how far away an upper bound may be and still be tried: an object with a million pods would show nothing
+	// more.
 	near = 100
 	// longString is the longest string that is generated: a Kubernetes object's name may be that long.
 	longString = 63

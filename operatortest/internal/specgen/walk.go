@@ -64,7 +64,7 @@ const (
 	removed group = "removed"
 )
 
-// walk walks through a spec along its schema, and lets a function choose.
+// walk traverses a spec along its schema, and lets a function choose each field's value.
 type walk struct {
 	*Specs
 	// pick returns 0 to keep a field as it is, and i for its option i-1.
@@ -73,8 +73,8 @@ type walk struct {
 	unknown []string
 }
 
-// Build makes another spec from one, according to the choices of a function. It also returns the paths of the fields
-// for which no value is known.
+// Build derives another spec from a spec, according to the choices of a function. It also returns the paths of the
+// fields for which no value is known.
 func (s *Specs) Build(from map[string]any, pick func(Choice) int) (spec map[string]any, unknown []string) {
 	walk := &walk{Specs: s, pick: pick}
 	made, _ := walk.node(position{"spec", "spec"}, s.schema, runtime.DeepCopyJSON(from), true).(map[string]any)
@@ -138,7 +138,7 @@ func (w *walk) items(at position, schema *apiextensionsv1.JSONSchemaProps, value
 	return value
 }
 
-// options returns all other values that a field can have, the plainest first.
+// options returns all other values that a field can have, the simplest first.
 func (w *walk) options(at position, schema *apiextensionsv1.JSONSchemaProps, current any, required bool) []option {
 	var all []option
 	if values, declared := w.Values[at.Path]; declared {

@@ -16,7 +16,7 @@ func TestDifference(t *testing.T) {
 		want  string
 	}{
 		"the same": {wanted, ""},
-		"a field, an object that is missing and one too many": {
+		"a changed field, a missing object and an additional one": {
 			Snapshot{"Deployment/web": object("two"), "outside": "b", "Secret/b": map[string]any{"kind": "Secret"}},
 			`ConfigMap/a:
 @@ -1 +0,0 @@

@@ -23,7 +23,7 @@ type Normalizer struct {
 	Further func(*unstructured.Unstructured)
 }
 
-// Normalize returns an object's kind and name, and its content without what differs every time.
+// Normalize returns an object's kind and name, and its content without what differs between namespaces.
 func (n Normalizer) Normalize(object *unstructured.Unstructured, names *strings.Replacer) (name string, content any, err error) {
 	normal := object.DeepCopy()
 	if n.Further != nil {

@@ -11,7 +11,7 @@ import (
 
 func TestDropGenerated(t *testing.T) {
 	tests := map[string]struct{ object, want string }{
-		"what a Job gets with its creation": {
+		"the labels that a Job gets when it is created": {
 			object: `{apiVersion: batch/v1, kind: Job,
 				metadata: {labels: {controller-uid: a, batch.kubernetes.io/controller-uid: a, job-name: j, batch.kubernetes.io/job-name: j}},
 				spec: {selector: {matchLabels: {batch.kubernetes.io/controller-uid: a}}, template: {metadata: {

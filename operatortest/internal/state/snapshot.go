@@ -1,4 +1,4 @@
-// Package state describes what an operator has made in a namespace, without what differs between namespaces, so that
+// Package state describes what an operator has created in a namespace, without what differs between namespaces, so that
 // two states can be compared.
 package state
 

@@ -20,7 +20,8 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// Claims is the part of the behaviour converges about the first version of a status that says the spec is met.
+// Claims is the part of the behaviour converges that checks whether the first status to say that the spec is met was
+// true.
 const Claims = "converges/order"
 
 // Follow keeps every version of the resources and children in the trial's namespace, until the returned function is
@@ -51,13 +52,13 @@ func (t *Trial) FirstVersion(uid types.UID, matches func(*unstructured.Unstructu
 // CheckClaim returns an error if a new resource's status said that its spec is met before that was true. The final
 // state alone would not show it. Follow must have been called before the resource was created.
 //
-// The first such version is compared with what the API server stored at that moment: all kinds share etcd's
-// revisions, and a list can ask for an earlier one. Nothing else has changed a new resource's children, so a stale
-// cache is no excuse.
+// The first such version is compared with what the API server stored at that moment: all kinds share etcd's revisions,
+// and a list can ask for an earlier one. Nothing else has changed a new resource's children, so a stale cache can't be
+// the reason.
 func (t *Trial) CheckClaim(ctx context.Context, resource *unstructured.Unstructured) error {
 	claim := t.FirstVersion(resource.GetUID(), func(version *unstructured.Unstructured) bool { return t.Met(version) == nil })
 	if claim == nil {
-		return errors.New("expected the watch to have shown a version of the resource whose status says that it is met\nfound none")
+		return errors.New("expected the watch to have shown a version of the resource whose status says that its spec is met\nfound none")
 	}
 	for _, declared := range t.Operator.Children {
 		if err := t.heldThen(ctx, declared, claim); err != nil {
@@ -126,7 +127,7 @@ func (t *Trial) availableThen(ctx context.Context, child, claim *unstructured.Un
 	if slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return slices.ContainsFunc(pod.Status.Conditions, ready) }) {
 		return nil
 	}
-	return fmt.Errorf("%s %s was there, but none of its %d pods had become ready", child.GetKind(), child.GetName(), wanted)
+	return fmt.Errorf("%s %s existed, but none of its %d pods was ready", child.GetKind(), child.GetName(), wanted)
 }
 
 // podsOf returns how many pods a child should run, and how many its status calls available. Both are zero for kinds
@@ -158,10 +159,10 @@ func (t *Trial) listThen(ctx context.Context, list client.ObjectList, claim *uns
 	}}
 	err := t.Cluster.Admin.List(ctx, list, append(selected, client.InNamespace(t.Namespace), then)...)
 	if apierrors.IsResourceExpired(err) {
-		return fmt.Errorf("the API server has forgotten what was there: a trial must take less than 5 minutes: %w", err)
+		return fmt.Errorf("the API server no longer has that state (it keeps 5 minutes of history): %w", err)
 	}
 	if err != nil {
-		return fmt.Errorf("list what was there when the status was written: %w", err)
+		return fmt.Errorf("list what existed when the status was written: %w", err)
 	}
 	return nil
 }

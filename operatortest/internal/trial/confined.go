@@ -20,7 +20,7 @@ func (t *Trial) confined() error {
 	for _, log := range t.Logs() {
 		for _, request := range log {
 			if request.IsWrite() && !t.mayWrite(request) && request.Status < http.StatusBadRequest {
-				return fmt.Errorf("expected the operator to write in its own namespace only, %s\nfound: %s\n"+
+				return fmt.Errorf("expected the operator to write only in its own namespace, %s\nfound: %s\n"+
 					"confine its caches, writes and events to RunOptions.Namespace, or set Operator.Confine if it has no setting for that; "+
 					"name what is cluster-scoped after its resource", t.Namespace, request)
 			}
@@ -40,11 +40,11 @@ func (runner *Runner) isNamespaced(request traffic.Request) bool {
 	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
-// undeclared returns an error if operators made objects of kinds other than their resource's and its children's, and
-// left them: no comparison of states would show that they leaked.
+// undeclared returns an error if operators created objects of kinds other than their resource's and its children's, and
+// left them behind: no comparison of states would show that leak.
 //
-// The requests show what the operators made, so nothing that Kubernetes makes is mistaken for theirs, and nothing
-// needs to be listed unless they made something else.
+// The requests show what the operators created, so nothing that Kubernetes creates is mistaken for theirs, and nothing
+// needs to be listed unless they created such an object.
 func (t *Trial) undeclared(ctx context.Context) error {
 	made, err := t.MadeElse()
 	if err != nil {
@@ -68,8 +68,8 @@ func (t *Trial) undeclared(ctx context.Context) error {
 		return nil
 	}
 	slices.Sort(left)
-	return fmt.Errorf("expected the operator to make objects of the kinds in Operator.Children only\nfound %s\n"+
-		"declare a Child of that kind, or stop making such objects", strings.Join(left, ", "))
+	return fmt.Errorf("expected the operator to create only objects of the kinds in Operator.Children\nfound %s\n"+
+		"declare a Child of that kind, or stop creating such objects", strings.Join(left, ", "))
 }
 
 // MadeElse returns the names of objects of undeclared kinds that operators asked the API server to create.
@@ -95,8 +95,8 @@ func (t *Trial) MadeElse() (map[schema.GroupVersionKind][]string, error) {
 	return made, nil
 }
 
-// makes reports whether a request created an object, or may have, if there was no reply. A patch can create one, too:
-// server-side apply does.
+// makes reports whether a request created an object, or may have created one if there was no reply. A patch can create
+// one, too: server-side apply does.
 func makes(request traffic.Request) bool {
 	if request.IsEvent() || request.IsLease() || request.Subresource != "" || !request.IsWrite() {
 		return false

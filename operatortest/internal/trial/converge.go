@@ -20,7 +20,7 @@ import (
 
 // WaitGone waits until nothing is left of a deleted resource.
 func (t *Trial) WaitGone(ctx context.Context, resource *unstructured.Unstructured, circumstances string) error {
-	return t.Await(ctx, "the resource, its children and all they stand for to be gone; "+circumstances, func(ctx context.Context) error {
+	return t.Await(ctx, "the resource, its children and everything outside Kubernetes to be gone; "+circumstances, func(ctx context.Context) error {
 		left := resource.DeepCopy()
 		err := t.get(ctx, left)
 		if err == nil {
@@ -82,7 +82,7 @@ func (t *Trial) stays(ctx context.Context) error {
 		}
 	}
 	if err := t.last(ctx); err != nil {
-		return fmt.Errorf("expected what had been reached to stay\nfound, when the operator was at rest: %w", err)
+		return fmt.Errorf("expected the state that the trial had reached to last\nfound, when the operator was at rest: %w", err)
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func (t *Trial) Unmet(ctx context.Context, resource *unstructured.Unstructured) 
 	}
 	if t.Operator.Converged != nil {
 		if t.Operator.Converged(resource) == nil {
-			return errors.New("the status says that it is met")
+			return errors.New("the status says that the spec is met")
 		}
 		return nil
 	}
@@ -178,7 +178,7 @@ func (t *Trial) presentCondition(resource *unstructured.Unstructured) (metav1.Co
 func observed(resource *unstructured.Unstructured, condition metav1.Condition) error {
 	generation := resource.GetGeneration()
 	if seen, found, _ := unstructured.NestedInt64(resource.Object, "status", "observedGeneration"); found && seen != generation {
-		return fmt.Errorf("status.observedGeneration is %d, not %d: the last change of the spec is not seen yet", seen, generation)
+		return fmt.Errorf("status.observedGeneration is %d, not %d: the operator has not seen the last change of the spec yet", seen, generation)
 	}
 	if seen := condition.ObservedGeneration; seen != 0 && seen != generation {
 		return fmt.Errorf("condition %s has observedGeneration %d, not %d: it is about an older spec", condition.Type, seen, generation)
@@ -186,7 +186,8 @@ func observed(resource *unstructured.Unstructured, condition metav1.Condition) e
 	return nil
 }
 
-// CheckObserved returns an error if nothing in the status of a resource says which generation its condition is about.
+// CheckObserved returns an error if nothing in a resource's status says which generation the operator's condition is
+// about.
 func (t *Trial) CheckObserved(resource *unstructured.Unstructured) error {
 	if t.Operator.Converged != nil {
 		return nil
@@ -199,8 +200,8 @@ func (t *Trial) CheckObserved(resource *unstructured.Unstructured) error {
 	if _, found, _ := unstructured.NestedInt64(resource.Object, "status", "observedGeneration"); found || condition.ObservedGeneration != 0 {
 		return nil
 	}
-	return fmt.Errorf("expected observedGeneration in condition %s, or in the status\nfound neither: nobody can tell whether the condition is about the present "+
-		"spec or an older one. Set it to metadata.generation", condition.Type)
+	return fmt.Errorf("expected observedGeneration in condition %s, or in the status\nfound neither, so clients can't tell whether the condition is about the current "+
+		"spec or an older one: set it to metadata.generation", condition.Type)
 }
 
 // ConditionsOf returns the resource's conditions by type.
@@ -211,7 +212,7 @@ func ConditionsOf(resource *unstructured.Unstructured) (map[string]metav1.Condit
 		} `json:"status"`
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(resource.Object, &typed); err != nil {
-		return nil, fmt.Errorf("status.conditions of %s %s are not of the usual form: %w", resource.GetKind(), resource.GetName(), err)
+		return nil, fmt.Errorf("status.conditions of %s %s don't have the form of metav1.Condition: %w", resource.GetKind(), resource.GetName(), err)
 	}
 	conditions := map[string]metav1.Condition{}
 	for _, condition := range typed.Status.Conditions {
@@ -220,7 +221,7 @@ func ConditionsOf(resource *unstructured.Unstructured) (map[string]metav1.Condit
 	return conditions, nil
 }
 
-// current asks kstatus, with which kubectl plugins and delivery tools determine whether an object is done.
+// current asks kstatus, which deployment tools use to determine whether an object is fully reconciled.
 func current(object *unstructured.Unstructured) error {
 	result, err := status.Compute(object)
 	if err != nil {
@@ -298,7 +299,7 @@ func generatedIn(objects []*unstructured.Unstructured, declared operatortest.Chi
 	case 1:
 		return found[0], nil
 	}
-	return nil, fmt.Errorf("this %s controls %d objects of kind %s, of which one is wanted: %s (if it is to have them all, tell them apart by Child.Labels)",
+	return nil, fmt.Errorf("this %s controls %d objects of kind %s, but should control one: %s (if all of them are its children, tell them apart with Child.Labels)",
 		resource.GetKind(), len(found), declared.Kind.Kind, strings.Join(names, ", "))
 }
 
@@ -329,7 +330,7 @@ func (t *Trial) Children(ctx context.Context, resource *unstructured.Unstructure
 		}
 	}
 	if !found && len(t.Operator.Children) > 0 {
-		return errors.New("the sample has none of Operator.Children: take one that has")
+		return errors.New("the sample has none of Operator.Children: use a sample that has some")
 	}
 	return nil
 }

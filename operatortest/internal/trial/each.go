@@ -14,7 +14,7 @@ const ParallelTrials = 12
 
 // Case is one trial of a behaviour.
 type Case struct {
-	// Name says what is special about this trial; the report shows it.
+	// Name says how this trial differs from the others; the report shows it.
 	Name string
 	Try  func(context.Context, *Trial) error
 }

@@ -22,7 +22,7 @@ func TestEachReportsTheLowestFailure(t *testing.T) {
 		}
 		return errors.Join(ctx.Err(), errors.New("the lower one"))
 	})
-	NewWithT(t).Expect(err).To(MatchError("the lower one"), "though the higher one failed sooner")
+	NewWithT(t).Expect(err).To(MatchError("the lower one"), "even though the higher one failed first")
 }
 
 func TestEachEndsThoseAboveAFailure(t *testing.T) {
@@ -42,7 +42,7 @@ func TestEachSaysThatTimeWasUp(t *testing.T) {
 		cancel()
 		return nil
 	})
-	NewWithT(t).Expect(err).To(MatchError(context.Canceled), "not all were tried")
+	NewWithT(t).Expect(err).To(MatchError(context.Canceled), "not all calls were made")
 }
 
 func TestEachReportsAllFailures(t *testing.T) {

@@ -19,17 +19,17 @@ type History map[string]int
 
 // Lived is the History of one trial.
 type Lived struct {
-	// Trial is the trial's ID. For the undisturbed life, it contains no behaviour.
+	// Trial is the trial's ID. For the undisturbed lifecycle, it contains no behaviour.
 	Trial string
 	History
 }
 
-// Beyond lists what happened more often than in the reference, in words.
+// Beyond describes what happened more often than in the reference.
 func (h History) Beyond(reference History) []string {
 	var found []string
 	for _, what := range slices.Sorted(maps.Keys(h)) {
 		if often := h[what]; often > reference[what] {
-			found = append(found, fmt.Sprintf("%s %s, and %s in an undisturbed life", what, times(often), times(reference[what])))
+			found = append(found, fmt.Sprintf("%s %s, and %s in an undisturbed lifecycle", what, times(often), times(reference[what])))
 		}
 	}
 	return found
@@ -46,8 +46,8 @@ func times(n int) string {
 }
 
 // NoteHistory records what has happened to the children since [Trial.Follow], until their resource was deleted: after
-// that, it is random whether the operator repairs once more what the garbage collector removes. Someone else's
-// objects are not children.
+// that, it depends on timing whether the operator repairs once more what the garbage collector removes. Other owners'
+// objects don't count.
 func (t *Trial) NoteHistory() error {
 	history := History{}
 	made, lives := map[types.UID]bool{}, map[types.UID]*life{}
@@ -67,7 +67,7 @@ func (t *Trial) NoteHistory() error {
 		uid, name := version.GetUID(), t.plainName(version.Unstructured)
 		if !made[uid] {
 			made[uid], lives[uid] = true, &life{now: map[string]string{}, earlier: map[string]map[string]bool{}}
-			history[name+" was made"]++
+			history[name+" was created"]++
 		}
 		fields, err := fieldsOf(version.Unstructured)
 		if err != nil {
@@ -135,7 +135,7 @@ func (t *Trial) plain(text string) string {
 	return strings.ReplaceAll(text, t.Namespace, "<namespace>")
 }
 
-// life contains the current and earlier values of one object's fields.
+// life is the current and earlier values of one object's fields.
 type life struct {
 	now     map[string]string
 	earlier map[string]map[string]bool

@@ -59,42 +59,42 @@ func TestHistory(t *testing.T) {
 		want     History
 	}{
 		"nothing": {want: History{}},
-		"made once, and seen again": {
+		"created once, and seen again": {
 			versions: []*unstructured.Unstructured{size("1"), size("1")},
-			want:     History{"ConfigMap <namespace>-settings was made": 1},
+			want:     History{"ConfigMap <namespace>-settings was created": 1},
 		},
 		"made again": {
 			versions: []*unstructured.Unstructured{settings("a", nil), settings("b", nil)},
-			want:     History{"ConfigMap <namespace>-settings was made": 2},
+			want:     History{"ConfigMap <namespace>-settings was created": 2},
 		},
 		"under generated names": {
 			versions: []*unstructured.Unstructured{generated("a"), generated("b")},
-			want:     History{"ConfigMap settings-* was made": 2},
+			want:     History{"ConfigMap settings-* was created": 2},
 		},
-		"changed, and changed on": {
+		"changed, and changed again": {
 			versions: []*unstructured.Unstructured{size("1"), size("2"), size("3")},
-			want:     History{"ConfigMap <namespace>-settings was made": 1},
+			want:     History{"ConfigMap <namespace>-settings was created": 1},
 		},
 		"changed back and forth": {
 			versions: []*unstructured.Unstructured{size("1"), size(""), size("1"), size("")},
 			want: History{
-				"ConfigMap <namespace>-settings was made":                      1,
+				"ConfigMap <namespace>-settings was created":                   1,
 				`data.size of ConfigMap <namespace>-settings went back to "1"`: 1, `data.size of ConfigMap <namespace>-settings went back to ""`: 1,
 			},
 		},
 		"a field that was removed, set again and removed": {
 			versions: []*unstructured.Unstructured{size("1"), settings("a", map[string]any{}), size("1")},
 			want: History{
-				"ConfigMap <namespace>-settings was made": 1, `data.size of ConfigMap <namespace>-settings went back to "1"`: 1,
+				"ConfigMap <namespace>-settings was created": 1, `data.size of ConfigMap <namespace>-settings went back to "1"`: 1,
 			},
 		},
 		"a new object of the same name has no earlier values": {
 			versions: []*unstructured.Unstructured{size("1"), size("2"), settings("b", map[string]any{"size": "1"})},
-			want:     History{"ConfigMap <namespace>-settings was made": 2},
+			want:     History{"ConfigMap <namespace>-settings was created": 2},
 		},
-		"repaired once more when the resource had been deleted": {
+		"repaired once more after the resource was deleted": {
 			versions: []*unstructured.Unstructured{at(settings("a", nil), "7"), at(settings("b", nil), "11"), at(deleted, "10")},
-			want:     History{"ConfigMap <namespace>-settings was made": 1},
+			want:     History{"ConfigMap <namespace>-settings was created": 1},
 		},
 		"others' objects": {versions: []*unstructured.Unstructured{settings("foreign", nil), ofOther}, want: History{}},
 	}
@@ -119,16 +119,16 @@ func TestStatusesAreNoHistory(t *testing.T) {
 	}
 	trial := seenIn(versions...)
 	g.Expect(trial.NoteHistory()).To(Succeed())
-	g.Expect(trial.Histories()[0].History).To(Equal(History{"ConfigMap <namespace>-settings was made": 1}))
+	g.Expect(trial.Histories()[0].History).To(Equal(History{"ConfigMap <namespace>-settings was created": 1}))
 }
 
 func TestBeyond(t *testing.T) {
 	g := NewWithT(t)
-	reference := History{"a was made": 1, "b was made": 2}
-	g.Expect(History{"a was made": 1, "b was made": 1}.Beyond(reference)).To(BeEmpty(), "less often is no harm")
-	g.Expect(History{"c went back": 1, "b was made": 3, "a was made": 2}.Beyond(reference)).To(HaveExactElements(
-		"a was made 2 times, and once in an undisturbed life",
-		"b was made 3 times, and 2 times in an undisturbed life",
-		"c went back once, and never in an undisturbed life",
+	reference := History{"a was created": 1, "b was created": 2}
+	g.Expect(History{"a was created": 1, "b was created": 1}.Beyond(reference)).To(BeEmpty(), "less often is fine")
+	g.Expect(History{"c went back": 1, "b was created": 3, "a was created": 2}.Beyond(reference)).To(HaveExactElements(
+		"a was created 2 times, and once in an undisturbed lifecycle",
+		"b was created 3 times, and 2 times in an undisturbed lifecycle",
+		"c went back once, and never in an undisturbed lifecycle",
 	))
 }

@@ -86,10 +86,10 @@ func (i *Instance) Stop() error {
 	select {
 	case <-i.Done:
 	case <-time.After(i.timeout):
-		return fmt.Errorf("expected the operator to end within %s after it was told to\nfound: its Run has not returned", i.timeout)
+		return fmt.Errorf("expected the operator to stop within %s of being told to\nfound: its Run has not returned", i.timeout)
 	}
 	if i.Err != nil && !i.Tap.Killed() {
-		return fmt.Errorf("expected the operator to end without an error\nfound: its Run returned %w", i.Err)
+		return fmt.Errorf("expected the operator to stop without an error\nfound: its Run returned %w", i.Err)
 	}
 	return nil
 }

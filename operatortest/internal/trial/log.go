@@ -93,7 +93,7 @@ func (l *operatorLog) String() string {
 func (l *operatorLog) lastLines() string {
 	text := strings.TrimSpace(l.String())
 	if text == "" {
-		return "it logged nothing that the kit has seen"
+		return "it logged nothing that the kit can see"
 	}
 	lines := strings.Split(text, "\n")
 	return "the last lines of its log:\n" + strings.Join(lines[max(0, len(lines)-lastLines):], "\n")

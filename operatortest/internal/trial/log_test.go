@@ -34,7 +34,7 @@ func TestOperatorLog(t *testing.T) {
 	g.Expect(log.String()).To(And(ContainSubstring(`widgets "level"=0 "msg"="made" "widget"="a"`), ContainSubstring("details"),
 		ContainSubstring(`"error"="refused"`), ContainSubstring("printed early"), Not(ContainSubstring("body"))))
 	g.Expect(global.String()).To(And(ContainSubstring(`"msg"="made" "logger"="widgets" "widget"="a"`), ContainSubstring("refused"), Not(ContainSubstring("details"))),
-		"klog's logger still gets what it wants")
+		"klog's logger still gets its messages")
 	g.Expect(log.lastLines()).To(HaveSuffix("printed early"))
 
 	klog.SetLogger(logr.Discard())
@@ -42,7 +42,7 @@ func TestOperatorLog(t *testing.T) {
 	g.Expect(log.String()).To(ContainSubstring("no one else listens"))
 
 	dead = true
-	logger.Info("said by a dead operator")
+	logger.Info("logged by a dead operator")
 	g.Expect(log.String()).NotTo(ContainSubstring("dead"))
 	log.close()
 	g.Expect(log.files).To(BeEmpty())

@@ -109,7 +109,7 @@ func (i *Instance) notedPanic() string {
 	return i.panic
 }
 
-// lookAfter runs before each look at the cluster.
+// lookAfter runs before each check of the cluster.
 func (t *Trial) lookAfter() error {
 	for _, operator := range t.instances {
 		if operator.notedPanic() != "" {
@@ -130,7 +130,7 @@ func (t *Trial) panicked() error {
 			continue
 		}
 		reason, stack, _ := strings.Cut(found, "\n")
-		return fmt.Errorf("expected no panic in the operator, also none that a framework recovers\nfound, in operator %d of the trial %s: %s\nat %s\n%s",
+		return fmt.Errorf("expected no panic in the operator, not even one that a framework recovers\nfound, in operator %d of the trial %s: %s\nat %s\n%s",
 			i+1, t.id, reason, ownLine(stack), operator.log.lastLines())
 	}
 	return nil

@@ -30,7 +30,7 @@ const loggedInJSON = `{"level":"error","msg":"Observed a panic","panic":"boom","
 func TestPanicIn(t *testing.T) {
 	tests := map[string]struct{ log, first, line string }{
 		"no panic":                       {log: "no panic: all is well\ndon't panic\n"},
-		"a panic that is only spoken of": {log: "panic: is what the user's program says\nand no more\n"},
+		"a panic that is only mentioned": {log: "panic: is what the user's program says\nand no more\n"},
 		"Go's crash":                     {log: crashOfGo, first: "panic: assignment to entry in nil map", line: "/home/gopher/operator/sync.go:42"},
 		"Go's fatal error":               {log: "fatal error: concurrent map writes\n\ngoroutine 7 [running]:\nmain.f()\n\t/src/main.go:3", first: "fatal error: concurrent map writes", line: "/src/main.go:3"},
 		"a recovered one, in JSON":       {log: "first\n" + loggedInJSON + "\n", first: loggedInJSON, line: "/src/operator/sync.go:7"},
@@ -98,7 +98,7 @@ func TestPanicsAreFatalAgain(t *testing.T) {
 	first, second := handled.catchPanics(), handled.catchPanics()
 	first()
 	first()
-	g.Expect(utilruntime.ReallyCrash).To(BeFalse(), "another Runner is open")
+	g.Expect(utilruntime.ReallyCrash).To(BeFalse(), "another Runner is still open")
 	second()
 	g.Expect(utilruntime.ReallyCrash).To(BeTrue())
 }

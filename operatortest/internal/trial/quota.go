@@ -22,7 +22,7 @@ const QuotaName = "operatortest-nothing-more"
 // therefore of the others.
 const probed = "limitranges"
 
-// Forbid makes a quota that refuses every further object of some kinds in the trial's namespace (403, exceeded
+// Forbid creates a quota that refuses every further object of some kinds in the trial's namespace (403, exceeded
 // quota). It returns once the quota has taken effect, with a function that lifts it.
 func (t *Trial) Forbid(ctx context.Context, kinds ...schema.GroupVersionKind) (lift func(context.Context) error, err error) {
 	t.last = nil

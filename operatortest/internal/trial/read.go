@@ -17,8 +17,8 @@ import (
 // clusterCertificate is a ConfigMap that the controller manager creates in every namespace.
 const clusterCertificate = "kube-root-ca.crt"
 
-// State reads the resources, all objects of the kinds that the operator makes except someone else's, and what exists
-// outside Kubernetes. It is an error if something that others applied to a child is gone.
+// State reads the resources, all objects of the children's kinds except those of others, and what exists outside
+// Kubernetes. It is an error if something that others applied to a child is gone.
 func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 	objects, err := t.List(ctx, t.Sample.GroupVersionKind())
 	if err != nil {
@@ -62,7 +62,7 @@ func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 	if t.Operator.External != nil {
 		external, err := t.Operator.External.Snapshot(ctx, t.Namespace)
 		if err != nil {
-			return nil, fmt.Errorf("look at the world outside: %w", err)
+			return nil, fmt.Errorf("read what exists outside Kubernetes: %w", err)
 		}
 		found[state.External] = external
 	}

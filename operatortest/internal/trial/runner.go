@@ -61,7 +61,7 @@ type Runner struct {
 	webhooks *Trial
 	// slots bounds how many trials run in parallel.
 	slots *semaphore.Weighted
-	// prepared are the objects that Operator.Prepare made in one of the trials.
+	// prepared are the objects that Operator.Prepare created in one of the trials.
 	prepared []client.Object
 	// ends holds the final states of fresh resources, by their specs in JSON.
 	ends map[string]*end
@@ -72,7 +72,7 @@ type Runner struct {
 	knownSpecs *specgen.Specs
 	specsErr   error
 	drafts     string
-	// lives holds the results of undisturbed lives, by their names.
+	// lives contains the results of undisturbed lifecycles, by their names.
 	lives sync.Map
 	// OnlyTrial is the ID of the one trial to run; all of them if empty.
 	OnlyTrial string
@@ -88,7 +88,7 @@ type end struct {
 	cutShort bool
 }
 
-// NewRunner gives the operator a user of its own, and starts to watch what the operator makes, until Close is called.
+// NewRunner creates a user for the operator, and watches the operator's resources and children until Close is called.
 func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *testcluster.Cluster) (*Runner, error) {
 	if operator.Timeout == 0 {
 		var err error
@@ -101,7 +101,7 @@ func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *tes
 	}
 	made := &Runner{Operator: operator, Cluster: cluster, ends: map[string]*end{}, slots: semaphore.NewWeighted(ParallelTrials)}
 	if operator.Run == nil || operator.Sample == "" {
-		return nil, errors.New("describe the operator's Run and Sample, or its behaviours can't be tried")
+		return nil, errors.New("the operator's Run and Sample are required to try its behaviours")
 	}
 	objects, err := manifest.Read(operator.Sample)
 	if err != nil {
@@ -163,7 +163,7 @@ func (runner *Runner) WaitAllEnded(ctx context.Context) error {
 		select {
 		case <-ended:
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the end of operators that were killed: %w", ctx.Err())
+			return fmt.Errorf("wait until killed operators have ended: %w", ctx.Err())
 		}
 	}
 	return nil
@@ -223,7 +223,7 @@ func (runner *Runner) Fresh(ctx context.Context, spec map[string]any) (state.Sna
 		}
 	}
 	if known.err != nil {
-		return nil, fmt.Errorf("see what a new resource of the same spec ends like: %w", known.err)
+		return nil, fmt.Errorf("determine the final state of a new resource with the same spec: %w", known.err)
 	}
 	return known.state, nil
 }
@@ -237,8 +237,8 @@ func (runner *Runner) forget(key string, known *end) {
 	}
 }
 
-// timeoutFromEnvironment is for trying a half-written operator, with which waits that never succeed would take too
-// long.
+// timeoutFromEnvironment reads OPERATORTEST_TIMEOUT. A short timeout helps with a half-written operator, for which many
+// waits never succeed.
 func timeoutFromEnvironment() (time.Duration, error) {
 	given := os.Getenv("OPERATORTEST_TIMEOUT")
 	if given == "" {

@@ -97,7 +97,7 @@ func (t *Trial) mayWrite(request traffic.Request) bool {
 	return request.Namespace == "" && strings.Contains(request.Name, t.Namespace)
 }
 
-// Template returns a copy of an object with a mark in place of the trial's namespace, even within names.
+// Template returns a copy of an object in which a mark replaces the trial's namespace, even within names.
 func (t *Trial) Template(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return replaced(object, t.Namespace, templateMark)
 }

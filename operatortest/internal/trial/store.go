@@ -49,8 +49,8 @@ type version struct {
 	gone bool
 }
 
-// stores are the open stores of this process. Without sharing them, each operator that is tried would have to list what
-// all others have left behind, and decode a copy of every event.
+// stores are the open stores of this process. They are shared: otherwise the kit would, for each operator, list what
+// all others have left behind, and decode another copy of every event.
 var stores = struct {
 	mu        sync.Mutex
 	byCluster map[*testcluster.Cluster]*store
@@ -162,7 +162,7 @@ func (s *store) version(namespace string) int {
 	return s.changes[namespace] + s.changes[metav1.NamespaceNone] // a cluster-scoped object may belong to any trial
 }
 
-// note records a version of an object that is followed. If the object is cluster-scoped, its name tells the trial.
+// note records a version of an object that is followed. The name of a cluster-scoped object identifies its trial.
 func (s *store) note(namespace string, object any, gone bool) {
 	seen, isObject := object.(*unstructured.Unstructured)
 	if !isObject {

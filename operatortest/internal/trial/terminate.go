@@ -14,9 +14,9 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// GrantOutside gives the operators of this trial a user of their own, whose permissions are outside the trial's
-// namespace. Deleting a namespace deletes the Roles and RoleBindings in it, at any time. An operator for a whole
-// cluster keeps its ClusterRole, and one that the kit confines to a namespace counts as such an operator.
+// GrantOutside gives the operators of this trial their own user, whose permissions are defined outside the trial's
+// namespace. When a namespace is deleted, the Roles and RoleBindings in it may be deleted first. An operator for a
+// whole cluster keeps its ClusterRole, and one that the kit confines to a namespace counts as such an operator.
 func (t *Trial) GrantOutside(ctx context.Context) error {
 	if len(t.roles) == 0 {
 		return nil // it has them there already
@@ -71,7 +71,7 @@ func (t *Trial) WaitNamespaceEmptied(ctx context.Context) error {
 
 // WaitNamespaceGone waits until the namespace is gone.
 func (t *Trial) WaitNamespaceGone(ctx context.Context) error {
-	return t.Within(ctx, max(t.Operator.Timeout, testcluster.NamespaceTimeout), "the namespace to get empty, and to go", func(ctx context.Context) error {
+	return t.Within(ctx, max(t.Operator.Timeout, testcluster.NamespaceTimeout), "the namespace to be emptied and removed", func(ctx context.Context) error {
 		namespace := &corev1.Namespace{}
 		err := t.Cluster.Admin.Get(ctx, client.ObjectKey{Name: t.Namespace}, namespace)
 		if apierrors.IsNotFound(err) {

@@ -38,8 +38,8 @@ type Trial struct {
 	last func(context.Context) error
 	// Remark says what the trial could not try, for its Record.
 	Remark string
-	// BeforeLook checks the operators before each look at the cluster. It is an error if one has ended on its own;
-	// some trials start another in its place.
+	// BeforeLook checks the operators before each check of the cluster. By default, an operator that has exited on its
+	// own is an error; some trials start another one instead.
 	BeforeLook func() error
 }
 
@@ -170,11 +170,11 @@ func (t *Trial) Logs() [][]traffic.Request {
 	return logs
 }
 
-// Ended returns an error if an operator has ended on its own.
+// Ended returns an error if an operator has exited on its own.
 func (t *Trial) Ended() error {
 	if t.webhooks != nil && t.webhooks != t {
 		if err := t.webhooks.Ended(); err != nil {
-			return fmt.Errorf("of the operator that serves the webhooks beside the trials: %w", err)
+			return fmt.Errorf("the operator that serves webhooks for the trials: %w", err)
 		}
 	}
 	for i, instance := range t.instances {
@@ -183,7 +183,7 @@ func (t *Trial) Ended() error {
 		}
 		select {
 		case <-instance.Done:
-			return errors.Join(fmt.Errorf("operator %d ended on its own", i+1), instance.Err)
+			return errors.Join(fmt.Errorf("operator %d exited on its own", i+1), instance.Err)
 		default:
 		}
 	}

@@ -40,12 +40,12 @@ func (s *Stillness) Still(requests []traffic.Request) bool {
 // WaitAtRest waits until the operator has written nothing for a while.
 func (t *Trial) WaitAtRest(ctx context.Context, operator *Instance) error {
 	var stillness Stillness
-	return t.Eventually(ctx, fmt.Sprintf("the operator to rest: no write request for %s", Quiet), func(context.Context) error {
+	return t.Eventually(ctx, fmt.Sprintf("the operator to come to rest: no write request for %s", Quiet), func(context.Context) error {
 		writes := operator.Writes()
 		if len(writes) == 0 || stillness.Still(writes) {
 			return nil
 		}
-		return fmt.Errorf("it goes on writing, %d requests so far; the last one: %s", len(writes), writes[len(writes)-1])
+		return fmt.Errorf("it keeps writing, %d requests so far; the last one: %s", len(writes), writes[len(writes)-1])
 	})
 }
 
@@ -64,7 +64,7 @@ func (t *Trial) WaitSynced(ctx context.Context, operator *Instance) error {
 		return request.IsLease() || request.Verb == "get" || request.Verb == "list"
 	}
 	var stillness Stillness
-	return t.Eventually(ctx, fmt.Sprintf("the operator to read every %s, and then to rest for %s", t.Sample.GetKind(), Quiet), func(context.Context) error {
+	return t.Eventually(ctx, fmt.Sprintf("the operator to read every %s, and then to be at rest for %s", t.Sample.GetKind(), Quiet), func(context.Context) error {
 		requests := operator.Tap.Requests()
 		hasRead := slices.ContainsFunc(requests, reads)
 		requests = slices.DeleteFunc(requests, ignored)
@@ -118,7 +118,7 @@ func (t *Trial) Within(ctx context.Context, limit time.Duration, what string, co
 		return nil
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("expected %s\nfound, when the time of the spec was up: %w: %w", what, last, ctx.Err())
+		return fmt.Errorf("expected %s\nfound, when the spec's time was up: %w: %w", what, last, ctx.Err())
 	}
 	if last == nil || ended != nil {
 		last = err
@@ -147,13 +147,13 @@ func (t *Trial) Await(ctx context.Context, what string, condition func(context.C
 	})
 }
 
-// Throughout checks for a while that a condition holds all the time.
+// Throughout checks that a condition holds for the whole duration.
 func (t *Trial) Throughout(ctx context.Context, duration time.Duration, what string, condition func(context.Context) error) error {
 	end := time.Now().Add(duration)
 	return t.Until(ctx, func() bool { return time.Now().After(end) }, what, condition)
 }
 
-// Until checks that a condition holds all the time, until over returns true.
+// Until checks that a condition keeps holding until over returns true.
 func (t *Trial) Until(ctx context.Context, over func() bool, what string, condition func(context.Context) error) error {
 	var failed error // its cause may be the end of some other context
 	_ = wait.PollUntilContextCancel(ctx, testcluster.PollInterval, true, func(context.Context) (bool, error) {
@@ -163,7 +163,7 @@ func (t *Trial) Until(ctx context.Context, over func() bool, what string, condit
 		return failed == nil && over(), failed
 	})
 	if ctx.Err() != nil {
-		return fmt.Errorf("expected %s\nfound: the time of the spec is up: %w", what, ctx.Err())
+		return fmt.Errorf("expected %s\nfound: the spec's time is up: %w", what, ctx.Err())
 	}
 	if failed != nil {
 		return fmt.Errorf("expected %s\nfound: %w", what, failed)
