@@ -43,6 +43,8 @@ type kind struct {
 	// cluster is the name given to kind. The whole machine shares kind's names, so this one includes a mark of the
 	// checkout.
 	cluster string
+	// image is the nodes' image; empty means kind's own.
+	image string
 }
 
 func newKind(options Options) *kind {
@@ -51,6 +53,7 @@ func newKind(options Options) *kind {
 	return &kind{
 		options: options,
 		cluster: options.Name + "-" + hex.EncodeToString(mark[:3]),
+		image:   os.Getenv(NodeImageVariable),
 		runner: runner{
 			repo: options.Repo, out: options.Out,
 			log: filepath.Join(state, options.Name+".kind.log"),
@@ -141,7 +144,7 @@ func (k *kind) create(ctx context.Context) error {
 	if err := private.WriteFile(k.path(".yaml"), []byte(k.config())); err != nil {
 		return err
 	}
-	made := record{Phase: phaseCreating, Root: k.options.Repo.Root}
+	made := record{Phase: phaseCreating, Root: k.options.Repo.Root, Image: k.image, Port: k.options.Port}
 	if err := made.write(k.path(".json")); err != nil {
 		return err
 	}
@@ -165,8 +168,8 @@ func (k *kind) createOnce(ctx context.Context, made record) error {
 	limited, cancel := context.WithTimeout(ctx, kindLimit)
 	defer cancel()
 	args := []string{"create", "cluster", "--name", k.cluster, "--config", k.runner.relative(k.path(".yaml")), "--kubeconfig", k.runner.relative(k.Kubeconfig()), "--wait", "3m"}
-	if image := os.Getenv(NodeImageVariable); image != "" {
-		args = append(args, "--image", image)
+	if k.image != "" {
+		args = append(args, "--image", k.image)
 	}
 	err := k.runner.kind(limited, args...)
 	switch {
@@ -257,22 +260,6 @@ func (k *kind) removeFiles(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// Reset recreates the cluster with the same number of nodes, because kind has no snapshots.
-func (k *kind) Reset(ctx context.Context) error {
-	if err := requireEngine(ctx); err != nil {
-		return err
-	}
-	nodes, err := containers(ctx, k.cluster)
-	if err != nil {
-		return err
-	}
-	k.options.Nodes = max(k.options.Nodes, len(nodes))
-	if err := k.Down(ctx); err != nil {
-		return err
-	}
-	return k.Up(ctx)
 }
 
 // Status reports what the cluster's API server answers.

@@ -32,6 +32,9 @@ type record struct {
 	Root string `json:"root"`
 	// Container is the ID of the control plane.
 	Container string `json:"container,omitempty"`
+	// Image and Port are those that were chosen for the cluster, which a reset keeps.
+	Image string `json:"image,omitempty"`
+	Port  int    `json:"port,omitempty"`
 }
 
 // errNoRecord means that this checkout has no record of a cluster of that name.

@@ -1,0 +1,35 @@
+package classroom
+
+import "context"
+
+// Reset recreates the cluster, because kind has no snapshots. What was chosen when it was created stays: the number of
+// nodes, their image and the port.
+func (k *kind) Reset(ctx context.Context) error {
+	if err := requireEngine(ctx); err != nil {
+		return err
+	}
+	nodes, err := containers(ctx, k.cluster)
+	if err != nil {
+		return err
+	}
+	k.options.Nodes = max(k.options.Nodes, len(nodes))
+	k.keepChoices()
+	if err := k.Down(ctx); err != nil {
+		return err
+	}
+	return k.Up(ctx)
+}
+
+// keepChoices takes image and port from the record, unless this command chooses others. Down removes the record.
+func (k *kind) keepChoices() {
+	made, err := readRecord(k.path(".json"))
+	if err != nil {
+		return // Down finds out whose cluster it is
+	}
+	if k.image == "" {
+		k.image = made.Image
+	}
+	if k.options.Port == 0 {
+		k.options.Port = made.Port
+	}
+}
