@@ -60,7 +60,7 @@ func TestTheFinalizerComesFirst(t *testing.T) {
 	}
 }
 
-// withNewVersion makes the fake answer a patch as the API server does, with a new resource version.
+// withNewVersion makes the fake answer a write as the API server does, with a new resource version.
 func withNewVersion(chain []clienttesting.Reactor) clienttesting.ReactionFunc {
 	return func(action clienttesting.Action) (bool, runtime.Object, error) {
 		for _, reactor := range chain {

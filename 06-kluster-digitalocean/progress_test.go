@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -136,11 +137,7 @@ func TestUpdateStatusWritesOnlyChanges(t *testing.T) {
 	recorder, clientset := events.NewFakeRecorder(2), klusterfake.NewClientset(kluster)
 	c := newHandlers(t)
 	c.clients, c.recorder = &clients{kluster: clientset}, recorder
-	clientset.PrependReactor("update", "klusters", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		written := action.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(*klusterv1alpha1.Kluster)
-		written.ResourceVersion = "31"
-		return true, written, nil
-	})
+	clientset.PrependReactor("update", "klusters", withNewVersion(slices.Clone(clientset.ReactionChain)))
 	status := statusOf(t, kluster, observedCluster(cloud.StateRunning), running, nil)
 	g.Expect(c.updateStatus(t.Context(), kluster, status)).To(Succeed())
 	g.Expect(clientset.Actions()).To(ConsistOf(HaveField("Verb", "update")), "see updateStatus in status.go")

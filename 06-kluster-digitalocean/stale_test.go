@@ -65,11 +65,11 @@ func TestAStaleKlusterChangesNothing(t *testing.T) {
 		// cached is what the cache shows, and live what the API server has.
 		cached *klusterv1alpha1.Kluster
 		live   []runtime.Object
-		// want is what the cloud is asked for first; "" for nothing, and an error that is retried.
-		want string
+		// want is what the cloud is asked to change; nil for nothing, and an error that is retried.
+		want []string
 	}{
-		"a Kluster is current, and has no cluster":            {cached: pendingKluster(), live: []runtime.Object{pendingKluster()}, want: "create"},
-		"a Kluster is current, and has one":                   {cached: recordedKluster(), live: []runtime.Object{recordedKluster()}, want: "update pools"},
+		"a Kluster is current, and has no cluster":            {cached: pendingKluster(), live: []runtime.Object{pendingKluster()}, want: []string{"create"}},
+		"a Kluster is current, and has one":                   {cached: recordedKluster(), live: []runtime.Object{recordedKluster()}, want: []string{"update pools", "upgrade to 1.36"}},
 		"a Kluster is gone, and would get a cluster":          {cached: pendingKluster()},
 		"a Kluster is gone, and had one":                      {cached: recordedKluster()},
 		"a cluster was recorded, and is gone":                 {cached: pendingKluster(), live: changed(recordedKluster(), func(*klusterv1alpha1.Kluster) {})},
@@ -86,10 +86,9 @@ func TestAStaleKlusterChangesNothing(t *testing.T) {
 				observed.cluster = foundCluster(cloud.StateRunning)
 			}
 			_, err := c.act(t.Context(), test.cached, observed)
-			if test.want != "" {
+			if test.want != nil {
 				g.Expect(err).NotTo(HaveOccurred())
-				g.Expect(account.changes).NotTo(BeEmpty(), "see act in reconcile.go")
-				g.Expect(account.changes[0]).To(Equal(test.want))
+				g.Expect(account.changes).To(Equal(test.want), "see act in reconcile.go")
 				return
 			}
 			g.Expect(account.changes).To(BeEmpty(), "see checkFresh in metadata.go")

@@ -3,6 +3,7 @@ package exercise
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -198,4 +199,26 @@ func (c *Copy) relative(path string) string {
 		return path
 	}
 	return short
+}
+
+// written visits the folders of the copy and the files in them that a learner writes: neither tests, nor what generators write.
+func (c *Copy) written(folder, file func(path string) error) error {
+	return filepath.WalkDir(c.Path, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(c.Path, path)
+		if err != nil {
+			return err
+		}
+		switch hidden := name != "." && strings.HasPrefix(entry.Name(), "."); {
+		case entry.IsDir() && (hidden || name == "bin"):
+			return filepath.SkipDir
+		case entry.IsDir():
+			return folder(path)
+		case hidden || !entry.Type().IsRegular() || generated(filepath.ToSlash(name)) || isTest(name):
+			return nil
+		}
+		return file(path)
+	})
 }

@@ -56,18 +56,12 @@ func (c *Copy) stepOfError(checked Step, output string) (Step, string) {
 // belongs to; if there is none, the first that is not done.
 func (c *Copy) syntaxError(ctx context.Context) (*Finding, error) {
 	parsed := true
-	err := filepath.WalkDir(c.Path, func(path string, entry fs.DirEntry, err error) error {
-		hidden := path != c.Path && strings.HasPrefix(entry.Name(), ".")
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (hidden || slices.Contains(left, entry.Name())):
-			return filepath.SkipDir
-		case hidden, !entry.Type().IsRegular(), filepath.Ext(path) != ".go", isTest(path):
-			return nil
+	inFolder := func(string) error { return nil }
+	err := c.written(inFolder, func(path string) error {
+		if filepath.Ext(path) == ".go" {
+			_, broken := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			parsed = parsed && broken == nil
 		}
-		_, broken := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		parsed = parsed && broken == nil
 		return nil
 	})
 	if err != nil || parsed {

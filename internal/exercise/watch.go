@@ -5,10 +5,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -41,7 +39,7 @@ func (c *Copy) Changes(ctx context.Context) (<-chan struct{}, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", c.name(), err)
 	}
-	last, err := c.written(watcher)
+	last, err := c.hashWatched(watcher)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("watch %s: %w", c.name(), err), watcher.Close())
 	}
@@ -61,7 +59,7 @@ func (c *Copy) Changes(ctx context.Context) (<-chan struct{}, error) {
 			case <-watcher.Events:
 				quiet.Reset(settle)
 			case <-quiet.C:
-				now, err := c.written(watcher)
+				now, err := c.hashWatched(watcher)
 				if err != nil || now == last {
 					continue // a file that is just being replaced: its event follows
 				}
@@ -76,30 +74,15 @@ func (c *Copy) Changes(ctx context.Context) (<-chan struct{}, error) {
 	return changed, nil
 }
 
-// written is a hash of the files that a learner writes. It has all their folders watched.
-func (c *Copy) written(watcher *fsnotify.Watcher) (string, error) {
+// hashWatched is a hash of the files that a learner writes. It has all their folders watched.
+func (c *Copy) hashWatched(watcher *fsnotify.Watcher) (string, error) {
 	sum := sha256.New()
-	err := filepath.WalkDir(c.Path, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(c.Path, path)
-		if err != nil {
-			return err
-		}
-		switch hidden := name != "." && strings.HasPrefix(entry.Name(), "."); {
-		case entry.IsDir() && (hidden || name == "bin"):
-			return filepath.SkipDir
-		case entry.IsDir():
-			return watcher.Add(path)
-		case hidden || !entry.Type().IsRegular() || generated(filepath.ToSlash(name)) || isTest(name):
-			return nil
-		}
+	err := c.written(watcher.Add, func(path string) error {
 		content, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(sum, "%s %x\n", name, sha256.Sum256(content))
+		fmt.Fprintf(sum, "%s %x\n", path, sha256.Sum256(content))
 		return nil
 	})
 	return string(sum.Sum(nil)), err
