@@ -1,0 +1,90 @@
+package exercise
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestSolveAndReset(t *testing.T) {
+	own := started(t)
+	own.edit(t, "toy.go", addStub, "\treturn a - b // almost\n")
+	own.edit(t, "toy.go", "// Package toy is small.", "// Package toy is mine.")
+	files, kept, err := own.Solve("1.1")
+	if err != nil || strings.Join(files, " ") != "later.go toy.go" {
+		t.Fatalf("solved %v: %v", files, err)
+	}
+	toy := own.read(t, "toy.go")
+	for _, wanted := range []string{"return a + b", "Package toy is mine", "Your turn, step 1.2a"} {
+		if !strings.Contains(toy, wanted) {
+			t.Errorf("%q is missing after solve:\n%s", wanted, toy)
+		}
+	}
+	old, err := os.ReadFile(filepath.Join(own.Root, kept, "toy.go"))
+	if err != nil || !strings.Contains(string(old), "// almost") {
+		t.Errorf("what the learner had is not kept in %s: %v", kept, err)
+	}
+	if files, _, err := own.Solve("1.1"); err != nil || len(files) > 0 {
+		t.Errorf("solved a second time: %v: %v", files, err)
+	}
+	for _, id := range []string{"1.2a", "1.2b"} {
+		if _, _, err := own.Solve(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, finding := own.check(t); finding != nil {
+		t.Fatalf("all are solved, and found %+v", finding)
+	}
+	if _, _, err := own.Undo("1.2b"); err != nil {
+		t.Fatal(err)
+	}
+	if _, finding := own.check(t); finding == nil || finding.Step.ID != "1.2b" {
+		t.Fatalf("a step was taken back, and found %+v", finding)
+	}
+	if _, err := own.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	if _, finding := own.check(t); finding == nil || finding.Step.ID != "1.1" {
+		t.Fatalf("all was taken back, and found %+v", finding)
+	}
+}
+
+func TestSolveMakesWhatIsGenerated(t *testing.T) {
+	stage := newToy(t)
+	stage.Steps[0].Make = []string{"generate", "manifests"}
+	var made string
+	own := stage.Copy(func(dir string, targets ...string) error {
+		made = dir + " " + strings.Join(targets, " ")
+		return nil
+	})
+	if err := own.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := own.Solve("1.1"); err != nil || made != own.Path+" generate manifests" {
+		t.Fatalf("made %q: %v", made, err)
+	}
+	made = ""
+	if _, _, err := own.Solve("1.1"); err != nil || made != "" {
+		t.Fatalf("nothing was changed, and made %q: %v", made, err)
+	}
+	if _, _, err := own.Undo("1.1"); err != nil {
+		t.Fatal(err)
+	}
+	own.Make = noMake
+	files, kept, err := own.Solve("1.1")
+	if err == nil || !strings.Contains(err.Error(), "nothing is made here") || len(files) == 0 || !strings.Contains(err.Error(), kept) {
+		t.Errorf("expected an error that names the folder of what was there\nfound %v, %q: %v", files, kept, err)
+	}
+}
+
+func TestSolveTakesAFileThatIsNoGoCode(t *testing.T) {
+	own := started(t)
+	own.edit(t, "toy.go", "func add", "fnuc add")
+	if _, kept, err := own.Solve("1.1"); err != nil || kept == "" {
+		t.Fatalf("kept in %q: %v", kept, err)
+	}
+	if toy := own.read(t, "toy.go"); !strings.Contains(toy, "return a + b") {
+		t.Errorf("not solved:\n%s", toy)
+	}
+}

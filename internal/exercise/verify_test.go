@@ -1,0 +1,67 @@
+package exercise
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestSolvingBySection(t *testing.T) {
+	own := newToy(t).Copy(noMake)
+	var played []string
+	err := own.SolveBySection(func(solved, next string) error {
+		played = append(played, solved+" before "+next)
+		if strings.Contains(own.read(t, "toy.go"), greetStub) != (solved == "1.1") {
+			t.Errorf("with section %s solved: %s", solved, own.read(t, "toy.go"))
+		}
+		return nil
+	})
+	if err != nil || strings.Join(played, ", ") != "1.1 before 1.2, 1.2 before " {
+		t.Errorf("played %q: %v", played, err)
+	}
+	if _, err := os.Stat(own.Path); err == nil {
+		t.Error("the copy is left")
+	}
+	theirs := started(t)
+	if err := theirs.SolveBySection(func(string, string) error { return nil }); err == nil {
+		t.Error("a learner's copy was taken")
+	}
+	theirs.read(t, "toy.go")
+}
+
+func TestVerify(t *testing.T) {
+	stage := newToy(t)
+	var steps []string
+	report := func(step Step, _, _ time.Duration, _ string) { steps = append(steps, step.ID) }
+	if err := stage.Verify(t.Context(), noMake, report); err != nil || len(steps) != 3 {
+		t.Fatalf("verified %v: %v", steps, err)
+	}
+	lenient := newToy(t)
+	lenient.Steps[1].Checks[0].Run = "TestAdd"
+	if err := lenient.Verify(t.Context(), noMake, report); err == nil || !strings.Contains(err.Error(), "step 1.2a, before it is solved: its check passes") {
+		t.Errorf("a step without a check of its own: %v", err)
+	}
+	absent := newToy(t)
+	absent.Steps[0].Checks[0].Run = "TestAbsent"
+	if err := absent.Verify(t.Context(), noMake, report); err == nil || !strings.Contains(err.Error(), "no test ran") {
+		t.Errorf("a check without a test: %v", err)
+	}
+	panicking := newToy(t)
+	panicking.editTests(t, `t.Errorf("expected %d, found %d", sum, got)`, `panic("one is not one")`)
+	if err := panicking.Verify(t.Context(), noMake, report); err == nil || !strings.Contains(err.Error(), "step 1.1, before it is solved: a test panics, instead of saying what is missing: TestAdd/one:\npanic: one is not one") {
+		t.Errorf("a test that panics: %v", err)
+	}
+	for old, test := range map[string]struct{ replacement, wanted string }{
+		"TestAdd/one:":                  {"TestAdd/two:", `step 1.1, before it is solved: the chapter shows that "TestAdd/two" fails, which it doesn't`},
+		"a greeting, [..]":              {"a greeting", "step 1.2a, before it is solved: the chapter shows otherwise what the check finds:\nTestGreet:"},
+		`found "hello"`:                 {"found \"hello\"\n          also: TestGreet", `step 1.2b, before it is solved: the chapter shows that "TestGreet" fails, too`},
+		"```text\n$ make stage-1 check": {"```text\n$ make stage-2 check", "step 1.1: show before its box"},
+	} {
+		stale := newToy(t)
+		stale.editChapter(t, old, test.replacement)
+		if err := stale.Verify(t.Context(), noMake, report); err == nil || !strings.Contains(err.Error(), test.wanted) {
+			t.Errorf("a chapter with %q instead of %q: %v", test.replacement, old, err)
+		}
+	}
+}
