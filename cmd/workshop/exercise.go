@@ -50,6 +50,15 @@ func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) 
 		fmt.Fprintf(out, "%s is a new copy. What you had is in %s.\n", a.relative(own.Path), kept)
 		return printNext(out, own)
 	}
+	if verb == "check" || verb == "watch" {
+		if err := own.Exists(); err != nil {
+			return err
+		}
+		// Many checks start a control plane from bin/.
+		if err := a.ensureTools(cmd.Context(), out, toolchain.Main); err != nil {
+			return err
+		}
+	}
 	if step == "" {
 		broken, kept, err := own.Broken()
 		if err != nil {

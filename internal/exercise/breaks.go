@@ -109,11 +109,11 @@ func (c *Copy) Break(ctx context.Context, name string) (kept string, err error) 
 	if err != nil {
 		return "", err
 	}
-	if err := os.WriteFile(path, spoiled, 0o644); err != nil {
+	if err := replaceFile(path, spoiled, 0o644); err != nil {
 		return "", fmt.Errorf("break %s: %w", change.File, err)
 	}
 	if message, err := c.build(ctx); err != nil || message != "" {
-		restored := os.WriteFile(path, theirs, 0o644)
+		restored := replaceFile(path, theirs, 0o644)
 		if err == nil {
 			err = fmt.Errorf("your %s differs too much from the solution to break it in this way; it is as it was. Without your own helpers it would not compile:\n%s", change.File, message)
 		}
@@ -194,7 +194,7 @@ func (c *Copy) Mend() (name, kept string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	if err := os.WriteFile(path, old, 0o644); err != nil {
+	if err := replaceFile(path, old, 0o644); err != nil {
 		return "", "", fmt.Errorf("put %s back: %w", change.File, err)
 	}
 	return change.File, c.relative(now), c.forget(breakWord)
@@ -216,12 +216,12 @@ func (s *Stage) VerifyBreaks(ctx context.Context, report func(broken Break, took
 			continue
 		}
 		path := filepath.Join(tried.Path, filepath.FromSlash(change.File))
-		if err := os.WriteFile(path, broken, 0o644); err != nil {
+		if err := replaceFile(path, broken, 0o644); err != nil {
 			return fmt.Errorf("break %s: %w", change.File, err)
 		}
 		begun := time.Now()
 		finding, err := tried.CheckBreak(ctx, change)
-		if err := errors.Join(err, os.WriteFile(path, finished, 0o644)); err != nil {
+		if err := errors.Join(err, replaceFile(path, finished, 0o644)); err != nil {
 			return err
 		}
 		if problem := intended(change.asStep(), finding); problem != "" {

@@ -185,6 +185,9 @@ func (c *Copy) checkStep(ctx context.Context, id string) (*Finding, Ran, error) 
 			if ctx.Err() != nil {
 				return nil, ran, context.Cause(ctx)
 			}
+			if err := blameMachine(err.Error()); err != nil {
+				return nil, ran, err
+			}
 			open, opening := c.open(step)
 			return &Finding{Step: step, Found: err.Error(), Open: open, Command: "make " + strings.Join(step.Make, " ")}, ran, opening
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"example.com/operator-workshop/internal/private"
 )
 
 // Copy is a learner's own copy of a stage.
@@ -85,7 +87,7 @@ func (c *Copy) Start() error {
 // prepareWork makes the folder of all copies.
 func (c *Copy) prepareWork() error {
 	if err := os.MkdirAll(c.work(), 0o755); err != nil {
-		return fmt.Errorf("make the folder of the copies: %w", err)
+		return fmt.Errorf("make the folder of the copies: %w", private.Explain(err))
 	}
 	for _, name := range links {
 		err := os.Symlink(filepath.Join("..", name), filepath.Join(c.work(), name))
@@ -129,11 +131,7 @@ func (c *Copy) use() error {
 		return nil
 	}
 	// A go command that runs in another copy reads the old file or the new one.
-	err = os.WriteFile(path+".new", []byte(used.String()), 0o644)
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
+	if err := replaceFile(path, []byte(used.String()), 0o644); err != nil {
 		return fmt.Errorf("write %s/go.work: %w", workFolder, err)
 	}
 	return nil
@@ -158,7 +156,7 @@ func (c *Copy) Reset() (kept string, err error) {
 func (c *Copy) keepFolder(what string) (string, error) {
 	kept := filepath.Join(c.work(), "kept")
 	if err := os.MkdirAll(kept, 0o755); err != nil {
-		return "", fmt.Errorf("make a folder for what is overwritten: %w", err)
+		return "", fmt.Errorf("make a folder for what is overwritten: %w", private.Explain(err))
 	}
 	folder := filepath.Join(kept, time.Now().Format("2006-01-02T150405")+"-"+filepath.Base(c.Path)+"-"+what)
 	for n := 2; ; n++ {
@@ -167,7 +165,7 @@ func (c *Copy) keepFolder(what string) (string, error) {
 			return folder, nil
 		}
 		if !errors.Is(err, os.ErrExist) {
-			return "", fmt.Errorf("make a folder for what is overwritten: %w", err)
+			return "", fmt.Errorf("make a folder for what is overwritten: %w", private.Explain(err))
 		}
 		folder = fmt.Sprintf("%s-%d", strings.TrimSuffix(folder, fmt.Sprintf("-%d", n-1)), n)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"example.com/operator-workshop/internal/exercise/form"
+	"example.com/operator-workshop/internal/private"
 )
 
 // tree maps relative paths, with slashes, to files.
@@ -89,14 +90,14 @@ func (s *Stage) derive(done int) (tree, error) {
 	return files, nil
 }
 
-// write puts files into a folder.
+// write puts files into a folder. Each is replaced at once: if the disk is full, the old one is still there.
 func (t tree) write(dir string) error {
 	for name, file := range t {
 		target := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-			return err
+			return private.Explain(err)
 		}
-		if err := os.WriteFile(target, file.content, file.mode); err != nil {
+		if err := replaceFile(target, file.content, file.mode); err != nil {
 			return err
 		}
 	}

@@ -99,6 +99,9 @@ func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome
 	if report != "" {
 		found.readSpecs(report)
 	}
+	if failed != nil {
+		return found, blameMachine(found.output)
+	}
 	return found, nil
 }
 
@@ -116,7 +119,7 @@ func (c *Copy) compile(ctx context.Context, pkg, overlay string) (binary, messag
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
-		return "", string(output), nil
+		return "", string(output), blameMachine(string(output))
 	case err != nil:
 		return "", "", fmt.Errorf("run go test -c: %w", err)
 	}
@@ -135,7 +138,7 @@ func (c *Copy) build(ctx context.Context) (message string, err error) {
 		return "", context.Cause(ctx)
 	}
 	if _, ok := errors.AsType[*exec.ExitError](err); ok {
-		return compilerLines(string(output)), nil
+		return compilerLines(string(output)), blameMachine(string(output))
 	}
 	if err != nil {
 		return "", fmt.Errorf("run go build: %w", err)
@@ -267,7 +270,7 @@ func (c *Copy) writeOverlay(done int) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(folder, "overlay.json")
-	if err := os.WriteFile(path, content, 0o644); err != nil {
+	if err := replaceFile(path, content, 0o644); err != nil {
 		return "", fmt.Errorf("write the tests of the course: %w", err)
 	}
 	return path, nil

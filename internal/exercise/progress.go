@@ -8,6 +8,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gofrs/flock"
+
+	"example.com/operator-workshop/internal/private"
 )
 
 // progressFile returns the path of a file with a line for each step that is done: the stage's folder, the step, the day. A line with
@@ -33,12 +37,30 @@ func (c *Copy) progress() (lines [][]string, err error) {
 
 // append adds a line about this stage.
 func (c *Copy) append(fields ...string) error {
-	file, err := os.OpenFile(c.progressFile(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
+	line := filepath.Base(c.Path) + " " + strings.Join(fields, " ") + "\n"
+	return c.changeProgress(func(content string) string { return content + line })
+}
+
+// changeProgress replaces the content of the progress file. Checks of several stages, which may run at the same time, wait for each
+// other.
+func (c *Copy) changeProgress(change func(content string) string) (err error) {
+	lock := flock.New(filepath.Join(c.work(), ".progress.lock"))
+	if err := lock.Lock(); err != nil {
+		return fmt.Errorf("lock the progress: %w", private.Explain(err))
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	content, err := os.ReadFile(c.progressFile())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("read the progress: %w", err)
+	}
+	changed := change(string(content))
+	if changed == string(content) {
+		return nil
+	}
+	if err := replaceFile(c.progressFile(), []byte(changed), 0o644); err != nil {
 		return fmt.Errorf("write the progress: %w", err)
 	}
-	_, err = fmt.Fprintln(file, filepath.Base(c.Path), strings.Join(fields, " "))
-	return errors.Join(err, file.Close())
+	return nil
 }
 
 // Done returns the IDs of the steps that have passed their checks.
@@ -77,23 +99,15 @@ func (c *Copy) note(step Step) error {
 
 // forget removes steps, or the break, from the progress; all lines about the stage if none is named.
 func (c *Copy) forget(ids ...string) error {
-	content, err := os.ReadFile(c.progressFile())
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read the progress: %w", err)
-	}
-	var kept strings.Builder
-	for line := range strings.Lines(string(content)) {
-		fields := strings.Fields(line)
-		ours := len(fields) >= 2 && fields[0] == filepath.Base(c.Path)
-		if !ours || len(ids) > 0 && !slices.Contains(ids, fields[1]) {
-			kept.WriteString(line)
+	return c.changeProgress(func(content string) string {
+		var kept strings.Builder
+		for line := range strings.Lines(content) {
+			fields := strings.Fields(line)
+			ours := len(fields) >= 2 && fields[0] == filepath.Base(c.Path)
+			if !ours || len(ids) > 0 && !slices.Contains(ids, fields[1]) {
+				kept.WriteString(line)
+			}
 		}
-	}
-	if err := os.WriteFile(c.progressFile(), []byte(kept.String()), 0o644); err != nil {
-		return fmt.Errorf("write the progress: %w", err)
-	}
-	return nil
+		return kept.String()
+	})
 }

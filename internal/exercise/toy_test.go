@@ -27,6 +27,12 @@ func newToy(t *testing.T) *Stage {
 			t.Fatal(err)
 		}
 	}
+	return toyAt(t, root)
+}
+
+// toyAt loads the toy stage of a checkout.
+func toyAt(t *testing.T, root string) *Stage {
+	t.Helper()
 	stage, err := Load(repo.Repo{Root: root}, repo.Stage{Number: 1, Name: "1-toy", Dir: filepath.Join(root, "01-toy"), Chapter: filepath.Join(root, "docs", "1-toy.md")})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/internal/repo"
+)
+
+// TestCheckBuildsMissingTools has a checkout without bin/, and one small tool.
+func TestCheckBuildsMissingTools(t *testing.T) {
+	g := NewWithT(t)
+	t.Setenv(repo.CacheVariable, t.TempDir())
+	own := toyCopy(g, t)
+	tools := filepath.Join(own.Root, "tools")
+	g.Expect(os.MkdirAll(tools, 0o755)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(tools, "go.mod"), []byte("module example.com/little\n\ngo 1.26.0\n\ntool example.com/little\n"), 0o644)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(tools, "go.sum"), nil, 0o644)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(tools, "main.go"), []byte("package main\n\nfunc main() {}\n"), 0o644)).To(Succeed())
+	shown := &screen{}
+	cmd := &cobra.Command{}
+	cmd.SetOut(shown)
+	cmd.SetContext(t.Context())
+	a := &app{repo: repo.Repo{Root: own.Root}}
+	g.Expect(a.exercise(cmd, own.Stage.Stage, "check", "")).To(MatchError(errNotDone))
+	g.Expect(filepath.Join(own.Root, "bin", "little")).To(BeAnExistingFile())
+	g.Expect(shown.all()).To(ContainSubstring("Step 1.1, 1 of 3"))
+}
