@@ -1,5 +1,5 @@
-// Package install connects to control planes, and installs CustomResourceDefinitions with envtest's code. It is separate
-// from package controlplane because that code depends on controller-runtime.
+// Package install connects to control planes, and installs CustomResourceDefinitions and webhooks with envtest's code. It
+// is separate from package controlplane because that code depends on controller-runtime.
 package install
 
 import (
@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"example.com/operator-workshop/controlplane"
 )
@@ -24,16 +23,9 @@ func Config(plane *controlplane.ControlPlane) (*rest.Config, error) {
 	return config, nil
 }
 
-// CRDs returns a function for Options.Install that installs the CRDs in files and folders. A missing path is an error.
+// CRDs returns a function for Options.Install that installs the CRDs in files and folders, without conversion webhooks. A
+// missing path is an error. Use [Manifests] to install webhooks, too.
 func CRDs(paths ...string) func(context.Context, *controlplane.ControlPlane) error {
-	return func(_ context.Context, plane *controlplane.ControlPlane) error {
-		config, err := Config(plane)
-		if err != nil {
-			return err
-		}
-		if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true}); err != nil {
-			return fmt.Errorf("install the CRDs: %w", err)
-		}
-		return nil
-	}
+	manifests := &Manifests{CRDs: paths}
+	return manifests.Install
 }

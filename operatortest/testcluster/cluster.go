@@ -41,6 +41,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/controlplane"
+	"example.com/operator-workshop/controlplane/install"
 )
 
 const (
@@ -84,7 +85,7 @@ type Cluster struct {
 	// Kubeconfig is the path of a kubeconfig file for the same user.
 	Kubeconfig string
 	// Serving is the address on which a webhook server of the test process must listen, and the server's certificates.
-	Serving Serving
+	Serving install.Serving
 
 	// Admin is a client that knows the kinds that the kit itself uses, whatever Scheme is.
 	Admin client.Client
@@ -100,15 +101,6 @@ type Cluster struct {
 	// leftovers are the objects that Stop removes from a shared cluster, guarded by mu.
 	mu        sync.Mutex
 	leftovers []client.Object
-}
-
-// Serving is the address and the certificates of the test process's webhook server.
-type Serving struct {
-	Host string
-	// Port was free when the cluster was started.
-	Port int
-	// CertDir is the folder with tls.crt and tls.key.
-	CertDir string
 }
 
 // Start starts the cluster and installs its definitions and webhooks. It returns

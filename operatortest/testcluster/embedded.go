@@ -30,23 +30,23 @@ func (c *Cluster) startEmbedded(ctx context.Context) error {
 	if err := os.WriteFile(stage, unpullable, 0o600); err != nil {
 		return fmt.Errorf("write the kit's pod rules: %w", err)
 	}
+	manifests := c.manifests()
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
 		Nodes:          c.Nodes,
 		Stages:         append(slices.Clone(c.Stages), stage),
 		APIServerFlags: withAdmission(c.APIServerFlags),
-		Install: func(ctx context.Context, plane *controlplane.ControlPlane) error {
-			config, err := install.Config(plane)
-			if err != nil {
-				return err
-			}
-			c.dir = plane.Dir()
-			if err := c.connect(config, plane.KubeconfigPath()); err != nil {
-				return err
-			}
-			return c.install(ctx)
-		},
+		Install:        manifests.Install,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	c.dir = c.plane.Dir()
+	c.installed(manifests)
+	config, err := install.Config(c.plane)
+	if err != nil {
+		return err
+	}
+	return c.connect(config, c.plane.KubeconfigPath())
 }
 
 // ownersAdmission refuses an owner reference with blockOwnerDeletion to a user that may not update the owner's finalizers.

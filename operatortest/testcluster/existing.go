@@ -40,5 +40,10 @@ func (c *Cluster) startExisting(ctx context.Context) error {
 		return err
 	}
 	c.Existing = true
-	return c.install(ctx)
+	manifests := c.manifests()
+	if err := manifests.InstallShared(ctx, config, c.dir); err != nil {
+		return err
+	}
+	c.installed(manifests)
+	return nil
 }
