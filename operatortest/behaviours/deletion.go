@@ -98,10 +98,10 @@ func deleteWhileHeld(ctx context.Context, t *trial.Trial) error {
 		return err
 	}
 	before := len(operator.Writes())
-	if err := t.Patch(ctx, resource, trial.ForeignPatch); err != nil {
+	if err := t.Touch(ctx, resource); err != nil {
 		return err
 	}
-	if err := expectSilence(ctx, t, operator, before, watchedFor, "another finalizer holds the resource, and someone adds a label to it"); err != nil {
+	if err := expectSilence(ctx, t, operator, before, watchedFor, "another finalizer holds the resource, and someone else applies the spec that it has already"); err != nil {
 		return err
 	}
 	if err := t.Patch(ctx, resource, `{"metadata":{"finalizers":null}}`); err != nil {

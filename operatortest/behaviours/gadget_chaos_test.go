@@ -110,6 +110,7 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	replacesChanged:  (*gadgetReconciler).keepDirectly,
 	keepsLast:        (*gadgetReconciler).accumulate,
 	startsWorkers:    (*gadgetReconciler).accumulate,
+	copiesLabels:     (*gadgetReconciler).copyLabels,
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {

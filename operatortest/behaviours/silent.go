@@ -52,7 +52,7 @@ func silentOnNews(ctx context.Context, t *trial.Trial) error {
 	if err := touchAll(ctx, t, resource); err != nil {
 		return err
 	}
-	if err := expectSilence(ctx, t, first, before, watchedFor, "someone adds a label to the resource and its children"); err != nil {
+	if err := expectSilence(ctx, t, first, before, watchedFor, "someone else applies the spec that the resource has already, and labels its children"); err != nil {
 		return err
 	}
 	if err := first.Stop(); err != nil {
@@ -78,7 +78,7 @@ func expectSilence(ctx context.Context, t *trial.Trial, operator *trial.Instance
 
 // touchAll changes the resource and its children in ways that concern no operator.
 func touchAll(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured) error {
-	if err := t.Patch(ctx, resource, trial.ForeignPatch); err != nil {
+	if err := t.Touch(ctx, resource); err != nil {
 		return err
 	}
 	return t.Children(ctx, resource, func(_ operatortest.Child, child *unstructured.Unstructured) error {

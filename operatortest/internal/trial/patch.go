@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/specgen"
 )
 
-// ForeignPatch is a patch that anyone may apply to any object.
+// ForeignPatch is a patch that anyone may apply to a child. For a resource, see [Trial.Touch].
 const ForeignPatch = `{"metadata":{"labels":{"someone-else.example.com/label":"kept"},"annotations":{"someone-else.example.com/annotation":"kept"}}}`
 
 // Patch changes an object by a JSON merge patch, as a user would. A patch that changes nothing is an error: any
@@ -35,6 +35,32 @@ func (t *Trial) Patch(ctx context.Context, object *unstructured.Unstructured, pa
 	if len(ChangedFields(patch, before, object)) == 0 {
 		return fmt.Errorf("expected the patch %s to change %s %s\nfound the object as it was before, so this patch tests nothing: "+
 			"correct the fields or values in it", patch, object.GetKind(), object.GetName())
+	}
+	return nil
+}
+
+// Touch makes the API server store a new version of a resource that differs from the last one only in
+// metadata.managedFields: someone else applies the spec that it has already. The operator has nothing to do then. After a
+// new label or annotation it may have: many operators rightly copy those to their children.
+func (t *Trial) Touch(ctx context.Context, resource *unstructured.Unstructured) error {
+	t.last = nil
+	if err := t.Get(ctx, resource); err != nil {
+		return err
+	}
+	part := &unstructured.Unstructured{Object: map[string]any{"spec": resource.Object["spec"]}}
+	part.SetGroupVersionKind(resource.GroupVersionKind())
+	part.SetNamespace(resource.GetNamespace())
+	part.SetName(resource.GetName())
+	content, err := part.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	before := resource.GetResourceVersion()
+	if err := t.Cluster.Admin.Patch(ctx, resource, client.RawPatch(types.ApplyPatchType, content), client.FieldOwner(applier), Strict); err != nil {
+		return fmt.Errorf("apply to %s %s the spec that it has already: %w", resource.GetKind(), resource.GetName(), err)
+	}
+	if resource.GetResourceVersion() == before {
+		return fmt.Errorf("expected a new version of %s %s after someone else applied its spec\nfound the same version, so this tests nothing", resource.GetKind(), resource.GetName())
 	}
 	return nil
 }
