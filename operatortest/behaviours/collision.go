@@ -24,7 +24,7 @@ var collision = behaviour{
 	promise: "leaves an object alone that has the name of a child but belongs to someone else, and reports it",
 	advice: "metav1.IsControlledBy before every write to a child: it compares the UID, where a kind or a name is not enough; " +
 		"for what is not ours, a condition that names the object and a Warning event, given once, and no retry at full speed; " +
-		"if it is not noticed that the other object goes: a watch on what the operator owns does not show it, so watch objects of that kind by their names, too",
+		"if the operator doesn't notice that the other object is gone: a watch on what the operator owns does not show it, so watch objects of that kind by their names, too",
 	needsChild: true,
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		templates, err := childTemplates(ctx, runner)
@@ -51,7 +51,7 @@ type collisionCase struct {
 
 // String describes the object.
 func (c collisionCase) String() string {
-	owner := "nobody controls"
+	owner := "no other object controls"
 	if c.owned {
 		owner = "another object controls"
 	}

@@ -14,7 +14,7 @@ import (
 
 var deletion = behaviour{
 	name:    "deletion",
-	promise: "lets go of a deleted resource, and leaves nothing of it behind",
+	promise: "leaves nothing behind when a resource is deleted, and removes its finalizer, if it uses one, last",
 	advice: "the deletion branch: it must run before a finalizer is added, must tolerate running twice, and must remove the finalizer last; " +
 		"a deleted resource without the operator's finalizer needs no more work, even if others' finalizers keep it for a long time; " +
 		"children without an owner reference are not garbage-collected",

@@ -25,7 +25,7 @@ import (
 // Only the operator's watches are held back. What it reads from the API server is up to date.
 var stale = behaviour{
 	name:    "stale",
-	promise: "does no harm while its caches are out of date, and gets there once they are not",
+	promise: "does no harm while its caches are out of date, and recovers once they are current",
 	advice: "what a write relies on: derive a child's name from the resource, so that it can't be created twice; send the resourceVersion or UID that was read " +
 		"with each patch or delete, so that it can't hit another object; set observedGeneration to the generation of the spec that was read, not to the newest; " +
 		"identify a resource by its UID, not by its name",
