@@ -75,6 +75,9 @@ type Operator struct {
 	// Fixed are spec fields that keep the sample's value in every behaviour, by their path, each with the reason. An
 	// example is a field that preserves external resources when the custom resource is deleted, which looks like a leak.
 	Fixed map[string]string
+	// Required are optional spec fields that have a value in every behaviour, by their paths, each with the reason. An
+	// example is the number of replicas, if an operator leaves a Deployment's number alone when the field is unset.
+	Required map[string]string
 	// Unmeetable are specs that the API server accepts but the operator can't fulfil.
 	Unmeetable []Unmeetable
 	// Normalize removes from a copy of an object what differs between two

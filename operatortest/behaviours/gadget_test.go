@@ -160,6 +160,9 @@ func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructu
 	if r.flaw == ignoresColour {
 		delete(desired.Data, "colour")
 	}
+	if r.flaw == ignoresSize {
+		desired.Data["size"] = "1"
+	}
 	if r.flaw == neverBlocks {
 		desired.OwnerReferences[0].BlockOwnerDeletion = nil
 	}

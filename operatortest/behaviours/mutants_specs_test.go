@@ -1,19 +1,23 @@
 package behaviours
 
 import (
+	"context"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
 // Flaws that show when the spec changes.
 const (
 	actsOnCreate  mutation = "never changes a ConfigMap that it has created"
 	ignoresColour mutation = "ignores the colour"
+	ignoresSize   mutation = "ignores the size, and always uses its default"
 	keepsColour   mutation = "leaves the colour in the ConfigMap when it is gone from the spec"
 	leaksRenamed  mutation = "leaves the ConfigMap with a former name behind"
 	staysRefused  mutation = "gives up on a resource whose spec was unmeetable"
@@ -39,6 +43,46 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
+var _ = pooledIt("an operator that keeps what it made of a field that is gone is accepted if the field is declared as required", func(ctx context.Context, g Gomega) {
+	operator := gadgetOperator(keepsColour)
+	operator.Seed = 4 // its transitions catch the operator without this declaration
+	operator.Required = map[string]string{"spec.colour": "without a colour, the ConfigMap keeps the last one"}
+	runner, err := trial.NewRunner(ctx, operator, cluster)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	for _, behaviour := range []behaviour{update, transitions, crash} {
+		g.Expect(behaviour.try(ctx, runner)).To(Succeed(), behaviour.name)
+	}
+})
+
+var _ = pooledIt("an operator that ignores a field is caught even if the sample has the field's default", func(ctx context.Context, g Gomega) {
+	operator := gadgetOperator(ignoresSize)
+	operator.Timeout, operator.External = catchTimeout, nil // the parcel has the right size
+	operator.Sample = "testdata/gadget/plain.yaml"
+	g.Expect(tryReport(ctx, update, operator, "expected a change of spec.size to have an effect\nfound none")).To(Succeed())
+})
+
+var _ = pooledIt("an operator is accepted if the sample has only defaults", func(ctx context.Context, g Gomega) {
+	operator := gadgetOperator("")
+	operator.Sample = "testdata/gadget/plain.yaml"
+	runner, err := trial.NewRunner(ctx, operator, cluster)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	g.Expect(update.try(ctx, runner)).To(Succeed())
+})
+
+var _ = pooledIt("an operator for which a field has no effect until later is accepted if that is declared", func(ctx context.Context, g Gomega) {
+	operator := gadgetOperator(ignoresColour)
+	operator.LeftOut = map[string]string{"update/spec.colour": "it is for the next version"}
+	g.Expect(checkLeftOut(operator.LeftOut)).To(Succeed())
+	runner, err := trial.NewRunner(ctx, operator, cluster)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	for _, behaviour := range []behaviour{update, transitions, crash} {
+		g.Expect(behaviour.try(ctx, runner)).To(Succeed(), behaviour.name)
+	}
+})
+
 var _ = DescribeTable("a wrong description of a spec is noticed", func(ctx SpecContext, change func(*operatortest.Operator), report string) {
 	operator := gadgetOperator("")
 	operator.Timeout = changeTimeout
@@ -53,6 +97,9 @@ var _ = DescribeTable("a wrong description of a spec is noticed", func(ctx SpecC
 		`operator.Fixed has spec.size="": name a field of gadgets.`),
 	Entry("a fixed field that does not exist", func(operator *operatortest.Operator) { operator.Fixed = map[string]string{"spec.sise": "typo"} },
 		`operator.Fixed has spec.sise="typo": name a field of gadgets.`),
+	Entry("a required field that the sample lacks", func(operator *operatortest.Operator) {
+		operator.Sample, operator.Required = "testdata/gadget/plain.yaml", map[string]string{"spec.colour": "it is kept"}
+	}, "operator.Required names spec.colour, which the sample lacks"),
 	Entry("an immutable field that can be changed", func(operator *operatortest.Operator) { operator.Immutable = []string{"spec.size"} },
 		"expected the API server to refuse a change of spec.size from 2 to 1"),
 )

@@ -81,6 +81,8 @@ type File struct {
 	// Unmeetable are specs that the API server accepts but the operator can't fulfil.
 	Unmeetable []Unmeetable `json:"unmeetable,omitempty"`
 	// Normalize removes what differs between two resources with the same spec before they are compared.
+	// Required are optional fields that have a value in all trials, by their paths, each with the reason.
+	Required map[string]string `json:"required,omitempty"`
 	Normalize []Normalize `json:"normalize,omitempty"`
 	// LeftOut are behaviours, and parts of behaviours such as collision/event, that don't fit the operator, each with
 	// the reason, which the report shows. [operatortest.Operator] lists the parts.
@@ -166,7 +168,7 @@ func Load(path, logs string) (operatortest.Operator, error) {
 func (f *File) Operator(dir string) (operatortest.Operator, error) {
 	made := operatortest.Operator{
 		Condition: f.Condition, MaxWrites: f.MaxWrites, Drains: f.Drains, Values: f.Values, Ascending: f.Ascending, Immutable: f.Immutable,
-		Confine: f.Confine, Fixed: f.Fixed, LeftOut: f.LeftOut, Seed: f.Seed, Sample: inside(dir, f.Sample), Samples: inside(dir, f.Samples), InvalidSamples: inside(dir, f.InvalidSamples),
+		Confine: f.Confine, Fixed: f.Fixed, Required: f.Required, LeftOut: f.LeftOut, Seed: f.Seed, Sample: inside(dir, f.Sample), Samples: inside(dir, f.Samples), InvalidSamples: inside(dir, f.InvalidSamples),
 	}
 	for _, path := range f.CRDs {
 		made.CRDs = append(made.CRDs, inside(dir, path))

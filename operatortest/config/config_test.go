@@ -35,6 +35,7 @@ maxWrites: 4
 timeout: 20s
 values: {spec.size: [1, 2]}
 leftOut: {failover: one replica by design}
+required: {spec.size: the last one is kept}
 converged: object.status.phase == "Ready"
 children:
 - {apiVersion: apps/v1, kind: Deployment, name: object.spec.prefix + "-web", drift: {scaled: {spec: {replicas: 3}}}}
@@ -48,7 +49,8 @@ normalize:
 	g.Expect(operator.CRDs).To(Equal([]string{filepath.Join(dir, "crd.yaml")}))
 	g.Expect(operator.Timeout).To(Equal(20 * time.Second))
 	g.Expect(operator.ServesWebhooks).To(BeFalse())
-	g.Expect(operator.LeftOut).To(HaveKey("failover"))
+	g.Expect(operator.LeftOut).To(And(HaveLen(2), HaveKey("failover"), HaveKey("silent/resync")), "it has no arguments for resyncs")
+	g.Expect(operator.Required).To(HaveKey("spec.size"))
 	g.Expect(operator.Unmeetable[0].Patch).To(MatchJSON(`{"spec":{"image":"none"}}`))
 
 	g.Expect(operator.Children[1].Generated).To(BeTrue())

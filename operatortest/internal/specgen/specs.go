@@ -5,9 +5,12 @@ package specgen
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"example.com/operator-workshop/operatortest"
@@ -19,10 +22,11 @@ type Specs struct {
 	schema *apiextensionsv1.JSONSchemaProps
 	// Base is the sample's spec as the API server stores it, with defaults.
 	Base map[string]any
-	// Values, Immutable and Fixed are the Operator's, by the paths of fields.
+	// Values, Immutable, fixed and required are the Operator's, by the paths of fields.
 	Values    map[string][]any
 	Immutable []string
 	fixed     map[string]string
+	required  map[string]string
 }
 
 // New reads the schema of spec in a version of a definition, and the operator's additions to it. The caller sets
@@ -32,7 +36,7 @@ func New(definition *apiextensionsv1.CustomResourceDefinition, version string, o
 	if err != nil {
 		return nil, err
 	}
-	made := &Specs{schema: schema, Values: map[string][]any{}, Immutable: operator.Immutable, fixed: operator.Fixed}
+	made := &Specs{schema: schema, Values: map[string][]any{}, Immutable: operator.Immutable, fixed: operator.Fixed, required: operator.Required}
 	for path, values := range operator.Values {
 		if !declares(schema, path) {
 			return nil, fmt.Errorf("operator.Values names %s, which %s does not have", path, definition.Name)
@@ -46,7 +50,26 @@ func New(definition *apiextensionsv1.CustomResourceDefinition, version string, o
 			return nil, fmt.Errorf("operator.Fixed has %s=%q: name a field of %s, and the reason why it keeps its value", path, reason, definition.Name)
 		}
 	}
+	for path, reason := range operator.Required {
+		if !declares(schema, path) || reason == "" {
+			return nil, fmt.Errorf("operator.Required has %s=%q: name a field of %s, and the reason why it always has a value", path, reason, definition.Name)
+		}
+	}
 	return made, nil
+}
+
+// CheckRequired returns an error if the sample has no value for a field that must always have one. It doesn't look inside
+// lists and maps.
+func (s *Specs) CheckRequired() error {
+	for _, path := range slices.Sorted(maps.Keys(s.required)) {
+		if strings.ContainsAny(path, "[*") {
+			continue
+		}
+		if _, found, err := unstructured.NestedFieldNoCopy(s.Base, fieldsOf(path)...); !found || err != nil {
+			return fmt.Errorf("operator.Required names %s, which the sample lacks: give it a value there", path)
+		}
+	}
+	return nil
 }
 
 // specSchema returns the schema of spec in one version of a definition.

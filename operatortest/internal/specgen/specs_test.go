@@ -28,6 +28,7 @@ func TestChangesOfASpec(t *testing.T) {
 		values         map[string][]any
 		immutable      []string
 		fixed          map[string]string
+		required       map[string]string
 		want, unknown  []string
 	}{
 		"an integer goes to its bounds first": {
@@ -53,6 +54,10 @@ func TestChangesOfASpec(t *testing.T) {
 		"a number": {
 			schema: `{type: object, required: [ratio], properties: {ratio: {type: number, minimum: 0, maximum: 1, multipleOf: 0.5}}}`, sample: `{ratio: 0.5}`,
 			want: []string{"spec.ratio from 0.5 to 0", "spec.ratio from 0.5 to 1"},
+		},
+		"a field that must keep a value is not removed": {
+			schema: `{type: object, properties: {colour: {type: string, enum: [red, green], nullable: true}}}`, sample: `{colour: green}`,
+			required: map[string]string{"spec.colour": "the test says so"}, want: []string{`spec.colour from "green" to "red"`},
 		},
 		"a field without a sample is added, one that is optional removed": {
 			schema: `{type: object, properties: {colour: {type: string, enum: [red, green]}, size: {type: integer, maximum: 1}}}`, sample: `{colour: green}`,
@@ -153,7 +158,7 @@ func TestChangesOfASpec(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			specs := specsOf(g, c.schema, c.sample)
-			specs.Immutable, specs.fixed = c.immutable, c.fixed
+			specs.Immutable, specs.fixed, specs.required = c.immutable, c.fixed, c.required
 			for path, values := range c.values {
 				var err error
 				specs.Values[path], err = asJSON(values)

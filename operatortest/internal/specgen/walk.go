@@ -146,7 +146,9 @@ func (w *walk) options(at position, schema *apiextensionsv1.JSONSchemaProps, cur
 	} else {
 		all = w.others(at, schema, current)
 	}
-	if schema.Nullable && present(current) {
+	if _, always := w.required[at.Path]; always {
+		required = true
+	} else if schema.Nullable && present(current) {
 		all = append(all, option{null, nil})
 	}
 	// A field with a default never stays absent.

@@ -46,8 +46,10 @@ func (runner *Runner) readSpecs(ctx context.Context) (*specgen.Specs, error) {
 		return nil, err
 	}
 	runner.drafts = namespace.Name
-	made.Base, err = runner.Admits(ctx, nil)
-	return made, err
+	if made.Base, err = runner.Admits(ctx, nil); err != nil {
+		return nil, err
+	}
+	return made, made.CheckRequired()
 }
 
 // OtherSpec returns a spec that differs from the sample's in as many fields as possible, and to which the API server
