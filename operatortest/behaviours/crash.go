@@ -21,11 +21,7 @@ var crash = behaviour{
 		"it is done, and make the work idempotent: derive names from the resource, and use its UID as the key in external systems; " +
 		"when a resource is deleted, clean up first and remove the finalizer last",
 	check: func(ctx context.Context, runner *trial.Runner) error {
-		life, err := newLifecycle(ctx, runner)
-		if err != nil {
-			return err
-		}
-		writes, err := undisturbed(ctx, runner, life)
+		life, writes, err := undisturbed(ctx, runner)
 		if err != nil {
 			return err
 		}
@@ -48,21 +44,6 @@ var crash = behaviour{
 		}
 		return err
 	},
-}
-
-// undisturbed returns the writes of an operator in an undisturbed lifecycle. It returns errNotTried if even that
-// lifecycle fails: every disturbed one would fail for the same reason, which other behaviours report.
-func undisturbed(ctx context.Context, runner *trial.Runner, life *lifecycle) ([]write, error) {
-	seen, err := runner.Once("life", func() (any, error) {
-		recorder := &crashPoint{}
-		err := playCrashes(ctx, runner.Reference, life, "the writes of a life without a crash", recorder)
-		return recorder.seen, err
-	})
-	if err != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("%w, because creating, changing and deleting a resource fails even undisturbed: fix that first, with the behaviours %q and %q\n%s",
-			errNotTried, update.name, deletion.name, trial.Brief(err))
-	}
-	return seen.([]write), err
 }
 
 // crashAround kills one operator right before a write, and its successor right after the same write, in one trial.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -86,7 +87,7 @@ func checkLeftOut(leftOut map[string]string) error {
 		whole, part, isPart := strings.Cut(name, "/")
 		known := slices.ContainsFunc(behaviours, func(b behaviour) bool { return b.name == whole })
 		if isPart {
-			known = name == "converges/observedGeneration" || name == trial.Claims || name == "collision/event" ||
+			known = name == "converges/observedGeneration" || name == trial.Claims || name == trial.Kstatus || name == trial.Resync || name == "collision/event" ||
 				name == "misoperation/report" || name == "misoperation/pods" || name == "growth/memory" ||
 				name == trial.AppliedEnv || name == trial.AppliedAnnotations || name == trial.AppliedSecrets ||
 				whole == update.name && strings.HasPrefix(part, "spec.") || whole == leastPrivilege.name && part != "" || whole == secrets.name && part != ""
@@ -124,7 +125,12 @@ type session struct {
 	failed []string
 }
 
+// newSession returns a session that tries all trials of a behaviour and lists all that fail. With the environment variable
+// OPERATORTEST_FIRST_FAILURE, it ends the others after the first failure: that is quicker for a half-written operator.
 func newSession(ctx context.Context, runner *trial.Runner) *session {
+	if os.Getenv("OPERATORTEST_FIRST_FAILURE") == "" {
+		ctx = trial.WithAll(ctx)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	return &session{runner: runner, ctx: ctx, cancel: cancel, results: map[string]chan error{}}
 }

@@ -19,10 +19,12 @@
 //	                 finalizer holds it, nothing more is written
 //	early-deletion   a resource that is deleted while it is being made leaves nothing behind
 //	namespace        a namespace that is deleted as a whole becomes empty, and nothing is left outside Kubernetes
-//	neighbours       two resources in one namespace don't touch each other's children and pods
+//	neighbours       two resources in one namespace don't touch each other's children and pods; the same name in
+//	                 two namespaces is not tried
 //	crash            killed before and after each of its writes, it reaches the same state after a restart;
 //	                 it may end with an error before its first write, and is started again
-//	faults           conflicts, throttling, errors, timeouts, lost replies and broken watches only delay it
+//	faults           conflicts, throttling, errors, timeouts and lost replies, at each of its writes, and broken
+//	                 watches only delay it
 //	history          killed or with failing requests, it deletes, recreates and reverts no more than when undisturbed
 //	stale            an old view of the cluster leads to no duplicate and no lost change
 //	time-travel      restarted, and shown the past by an API server that lags behind, it does no harm in the present
@@ -59,7 +61,8 @@
 //
 // A disturbance that changes nothing is an error, because any operator would pass it: a misspelt patch, or one that
 // sets the current value. The fields that a patch of [operatortest.Child.Drift] changes are compared before Normalize:
-// after the repair they must have other values, even if these are random.
+// after the repair they must have other values, even if these are random. A trial that finds nothing to disturb is
+// reported as not tried.
 //
 // Specs are generated from the definition's schema: bounds, enums, defaults, optional fields, lists. CEL rules are
 // left to the API server: a spec that it refuses is dropped. For strings whose form the schema doesn't specify,

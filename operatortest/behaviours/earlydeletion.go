@@ -89,7 +89,7 @@ func deleteDuring(ctx context.Context, runner *trial.Runner, target write, recor
 			return err
 		}
 		if !reached {
-			t.Remark = "the operator never came to " + target.String()
+			t.NotTried = "the operator never came to " + target.String()
 			return nil
 		}
 		if err := t.Delete(ctx, resource); err != nil {

@@ -31,13 +31,13 @@ func lateWrites() []lateWrite {
 }
 
 func tryLateWrite(ctx context.Context, runner *trial.Runner, late lateWrite) error {
-	change, err := runner.OtherSpecInPlace(ctx)
+	change, err := changeInPlace(ctx, runner)
 	if err != nil {
 		return err
 	}
 	return runner.Try(ctx, "a write of the former leader arrives late, "+late.what, func(ctx context.Context, t *trial.Trial) error {
 		if change == nil {
-			t.Remark = "no change of the spec is known that keeps the children's names: declare Operator.Values for a field that can be changed that way"
+			t.NotTried = "no change of the spec is known that keeps the children's names: declare Operator.Values for a field that can be changed that way"
 			return nil
 		}
 		changed, err := t.Fresh(ctx, change)
@@ -73,7 +73,7 @@ func (w lateWrite) play(ctx context.Context, t *trial.Trial, change map[string]a
 		return err
 	}
 	if !begun {
-		t.Remark = "the operator made no such write"
+		t.NotTried = "the operator made no such write"
 		return nil
 	}
 	if err := leader.Kill(); err != nil {

@@ -2,11 +2,12 @@ package behaviours
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,9 +18,13 @@ import (
 )
 
 const (
-	// failuresPerKind is how many writes of each kind fail in each phase of a lifecycle. Of all other requests, only
-	// the first fails, because informers wait longer before they retry.
+	// failuresPerKind is how many of the first requests to write objects of a kind fail in each phase of a lifecycle. After
+	// that, one request fails for each write. Of all other requests, only the first of each kind fails, because informers
+	// wait longer before they retry.
 	failuresPerKind = 2
+	// failuresPerPhase bounds the failing writes of a phase: an operator waits twice as long after each failure, as a rule
+	// from 5 ms up, so after 10 it has waited for 5 s.
+	failuresPerPhase = 10
 	// maxRestarts bounds how often an operator may exit before its first write because the API server doesn't answer
 	// a request that it needs. Kubernetes would restart it, and so does the kit.
 	maxRestarts = 10
@@ -31,27 +36,33 @@ var faults = behaviour{
 	advice: "how errors are handled: return each from the reconcile, so that the queue retries; a conflict is not a success, so read the object again; " +
 		"after a lost reply the work may already be done, so check before doing it again; don't exit when a watch breaks, because informers restart it",
 	check: func(ctx context.Context, runner *trial.Runner) error {
-		life, err := newLifecycle(ctx, runner)
+		life, _, err := undisturbed(ctx, runner)
 		if err != nil {
 			return err
 		}
-		if _, err := undisturbed(ctx, runner, life); err != nil {
-			return err
-		}
 		cases := faultCases()
-		return trial.Each(ctx, len(cases), func(ctx context.Context, i int) error {
-			return runner.Try(ctx, cases[i].what, func(ctx context.Context, t *trial.Trial) error { return withFault(ctx, t, life, cases[i]) })
+		var disturbed atomic.Bool
+		err = trial.Each(ctx, len(cases), func(ctx context.Context, i int) error {
+			return runner.Try(ctx, cases[i].what, func(ctx context.Context, t *trial.Trial) error {
+				err := tryFault(ctx, t, life, cases[i])
+				if t.NotTried == "" {
+					disturbed.Store(true)
+				}
+				return err
+			})
 		})
+		if err == nil && !disturbed.Load() && runner.OnlyTrial == "" {
+			return errors.New("expected the operator to make requests while a resource is created, changed and deleted\nfound none that could fail")
+		}
+		return err
 	},
 }
 
 // fault is a way in which requests fail.
 type fault struct {
 	// what completes "while …".
-	what string
-	// decide is the rule. count returns how many requests with a key there have been in this phase of the lifecycle,
-	// including this one.
-	decide func(request traffic.Request, count func(key string) int) traffic.Action
+	what   string
+	decide func(request traffic.Request, now *phase) traffic.Action
 }
 
 // faultCases returns the faults to try, those that take longest first.
@@ -81,14 +92,10 @@ func anyRequest(traffic.Request) bool { return true }
 // canConflict reports whether a request concerns an object that someone else may have changed.
 func canConflict(request traffic.Request) bool { return request.IsWrite() && request.Verb != "create" }
 
-// repeat disturbs the first requests of each kind in each phase.
-func repeat(matches func(traffic.Request) bool, action traffic.Action) func(traffic.Request, func(string) int) traffic.Action {
-	return func(request traffic.Request, count func(string) int) traffic.Action {
-		limit := 1
-		if request.IsWrite() {
-			limit = failuresPerKind
-		}
-		if !matches(request) || count(request.Kind()) > limit {
+// repeat disturbs the first requests of each kind in each phase, and then each write once.
+func repeat(matches func(traffic.Request) bool, action traffic.Action) func(traffic.Request, *phase) traffic.Action {
+	return func(request traffic.Request, now *phase) traffic.Action {
+		if !matches(request) || !now.fails(request) {
 			return traffic.Action{}
 		}
 		return action
@@ -96,9 +103,9 @@ func repeat(matches func(traffic.Request) bool, action traffic.Action) func(traf
 }
 
 // delayVerbs asks the client to wait, once for each verb. The shortest wait that a reply can ask for is a second.
-func delayVerbs() func(traffic.Request, func(string) int) traffic.Action {
+func delayVerbs() func(traffic.Request, *phase) traffic.Action {
 	delayed := map[string]bool{}
-	return func(request traffic.Request, _ func(string) int) traffic.Action {
+	return func(request traffic.Request, _ *phase) traffic.Action {
 		if !request.IsWrite() || delayed[request.Verb] {
 			return traffic.Action{}
 		}
@@ -111,28 +118,36 @@ func delayVerbs() func(traffic.Request, func(string) int) traffic.Action {
 
 // cutWatches breaks the watches at the first write of each phase, so that the operator misses the write's
 // consequences.
-func cutWatches(request traffic.Request, count func(string) int) traffic.Action {
-	return traffic.Action{CutWatches: request.IsWrite() && count("write") == 1}
+func cutWatches(request traffic.Request, now *phase) traffic.Action {
+	return traffic.Action{CutWatches: request.IsWrite() && now.count("write") == 1}
 }
 
 // expireWatches breaks the watches at the very first write, and makes the API server refuse to resume them.
-func expireWatches() func(traffic.Request, func(string) int) traffic.Action {
+func expireWatches() func(traffic.Request, *phase) traffic.Action {
 	cut := false
-	return func(request traffic.Request, count func(string) int) traffic.Action {
+	return func(request traffic.Request, now *phase) traffic.Action {
 		switch {
 		case !cut && request.IsWrite():
 			cut = true
 			return traffic.Action{CutWatches: true}
-		case cut && request.Verb == "watch" && count(request.Kind()) == 1:
+		case cut && request.Verb == "watch" && now.count(request.Kind()) == 1:
 			return answer(http.StatusGone, metav1.StatusReasonExpired)
 		}
 		return traffic.Action{}
 	}
 }
 
-// withFault runs a lifecycle while requests fail.
-func withFault(ctx context.Context, t *trial.Trial, life *lifecycle, fault fault) error {
-	injector := &faultInjector{fault: fault, counts: map[string]int{}}
+func tryFault(ctx context.Context, t *trial.Trial, life *lifecycle, fault fault) error {
+	disturbed, err := withFault(ctx, t, life, fault)
+	if err == nil && !disturbed {
+		t.NotTried = "nothing to disturb: the operator makes no such request"
+	}
+	return err
+}
+
+// withFault runs a lifecycle while requests fail, and reports whether any did.
+func withFault(ctx context.Context, t *trial.Trial, life *lifecycle, fault fault) (disturbed bool, err error) {
+	injector := &faultInjector{fault: fault, now: newPhase()}
 	operator := t.StartOn(injector.tap(), operatortest.RunOptions{})
 	restarts := 0
 	t.BeforeLook = func() error {
@@ -148,47 +163,13 @@ func withFault(ctx context.Context, t *trial.Trial, life *lifecycle, fault fault
 		operator = t.StartOn(injector.tap(), operatortest.RunOptions{})
 		return nil
 	}
-	err := runLifecycle(ctx, t, life, func(context.Context) error {
+	err = runLifecycle(ctx, t, life, func(context.Context) error {
 		injector.nextPhase()
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("while %s:\n%w", fault.what, err)
+		return true, fmt.Errorf("while %s:\n%w", fault.what, err)
 	}
-	return nil
-}
-
-// faultInjector makes requests fail, and counts them in each phase of a lifecycle.
-type faultInjector struct {
-	fault fault
-
-	mu     sync.Mutex
-	counts map[string]int
-}
-
-// tap returns a new Tap, also for an operator that is restarted.
-func (i *faultInjector) tap() *traffic.Tap {
-	tap := traffic.New()
-	tap.SetRule(i.decide)
-	return tap
-}
-
-// decide doesn't interfere with leader election, which has a behaviour of its own, or with requests that are not for
-// a resource: after a failed discovery, libraries wait up to 10 seconds.
-func (i *faultInjector) decide(request traffic.Request) traffic.Action {
-	if request.IsLease() || request.Resource == "" {
-		return traffic.Action{}
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.fault.decide(request, func(key string) int {
-		i.counts[key]++
-		return i.counts[key]
-	})
-}
-
-func (i *faultInjector) nextPhase() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.counts = map[string]int{}
+	disturbed, t.Remark = injector.result()
+	return disturbed, nil
 }

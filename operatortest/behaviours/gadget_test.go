@@ -92,7 +92,7 @@ func (r *gadgetReconciler) keepConfigMap(ctx context.Context, gadget *unstructur
 	if err != nil {
 		return r.reportRefused(ctx, gadget, err)
 	}
-	if refusal == "" && r.flaw != leaksRenamed {
+	if refusal == "" && r.flaw != leaksRenamed && r.flaw != leaksAndMarks {
 		if err := r.removeRenamed(ctx, gadget); err != nil {
 			return err
 		}

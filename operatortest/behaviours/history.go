@@ -21,11 +21,7 @@ var history = behaviour{
 		"write a child in one request, not in steps; delete it only if it can't be changed",
 	after: crash.name,
 	check: func(ctx context.Context, runner *trial.Runner) error {
-		life, err := newLifecycle(ctx, runner)
-		if err != nil {
-			return err
-		}
-		writes, err := undisturbed(ctx, runner, life)
+		life, writes, err := undisturbed(ctx, runner)
 		if err != nil {
 			return err
 		}

@@ -14,11 +14,7 @@ type lifecycle struct {
 	made, changed state.Snapshot
 }
 
-func newLifecycle(ctx context.Context, runner *trial.Runner) (*lifecycle, error) {
-	change, err := runner.OtherSpec(ctx)
-	if err != nil {
-		return nil, err
-	}
+func newLifecycle(ctx context.Context, runner *trial.Runner, change map[string]any) (*lifecycle, error) {
 	made, err := runner.Fresh(ctx, nil)
 	if err != nil {
 		return nil, err

@@ -68,6 +68,7 @@ func namedApart(runner *trial.Runner, spec map[string]any) error {
 }
 
 func tryNeighbours(ctx context.Context, t *trial.Trial, spec map[string]any, first, second state.Snapshot) error {
+	t.Remark = "two resources with the same name in two namespaces are not tried: in a trial, an operator sees one namespace"
 	operator := t.Start(operatortest.RunOptions{})
 	staying, leaving := t.Resource(nil), secondResource(t.Runner, spec)
 	if err := errors.Join(t.Create(ctx, staying), t.Create(ctx, leaving)); err != nil {

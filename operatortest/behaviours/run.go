@@ -126,7 +126,7 @@ func Run(ctx context.Context, operator operatortest.Operator, cluster *testclust
 
 // runSelected tries behaviours in parallel, and reports them in order.
 func runSelected(ctx context.Context, runner *trial.Runner, selected func(name string) bool, add func(report.Behaviour)) error {
-	running := newSession(trial.WithAll(context.Background()), runner)
+	running := newSession(context.Background(), runner)
 	defer running.end()
 	tried := slices.DeleteFunc(slices.Clone(behaviours), func(b behaviour) bool { return !selected(b.name) })
 	running.startAll(tried)

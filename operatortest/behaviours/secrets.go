@@ -21,7 +21,7 @@ var secrets = behaviour{
 		"which errors end up in a condition or an Event: a library's error may quote its input; " +
 		"let pods refer to a Secret with secretKeyRef or a volume, and compare contents by a keyed hash (HMAC)",
 	check: func(ctx context.Context, runner *trial.Runner) error {
-		life, err := newLifecycle(ctx, runner)
+		life, _, err := undisturbed(ctx, runner)
 		if err != nil {
 			return err
 		}
@@ -30,7 +30,8 @@ var secrets = behaviour{
 			wrong = fault{"nothing goes wrong", repeat(noRequest, traffic.Action{})}
 		}
 		err = runner.Try(ctx, "a whole life, while "+wrong.what, func(ctx context.Context, t *trial.Trial) error {
-			return withFault(ctx, t, life, wrong)
+			_, err := withFault(ctx, t, life, wrong)
+			return err
 		})
 		if err != nil {
 			return err

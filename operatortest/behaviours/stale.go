@@ -67,7 +67,7 @@ func newStaleSetup(ctx context.Context, runner *trial.Runner) (*staleSetup, erro
 		return nil, err
 	}
 	found := &staleSetup{made: made, hasChildren: len(runner.ChildNames(nil)) > 0, hasNamed: slices.ContainsFunc(runner.Operator.Children, isNamed)}
-	if found.change, err = runner.OtherSpecInPlace(ctx); err != nil {
+	if found.change, err = changeInPlace(ctx, runner); err != nil {
 		return nil, err
 	}
 	if found.change == nil {

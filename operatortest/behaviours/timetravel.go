@@ -21,13 +21,13 @@ var timeTravel = behaviour{
 	advice: "deletes and other writes that can't be undone: send the UID that was read as a precondition, or first read the object from the API server, not from the cache; " +
 		"derive a child's name from the resource; \"already exists\" and a conflict mean that the cache is out of date, so return the error and read again",
 	check: func(ctx context.Context, runner *trial.Runner) error {
-		change, err := runner.OtherSpec(ctx)
+		life, _, err := undisturbed(ctx, runner)
 		if err != nil {
 			return err
 		}
 		past := []journey{
 			{"the resource had no children yet", unmade},
-			{"the spec was another one, and nothing had been done about it", changeAndBack(change)},
+			{"the spec was another one, and nothing had been done about it", changeAndBack(life.change)},
 			{"the resource was an earlier one of the same name, and was being deleted", makeAgain},
 		}
 		return trial.Each(ctx, len(past), func(ctx context.Context, i int) error {
@@ -89,7 +89,7 @@ func (t *traveller) travel(ctx context.Context, past journey) error {
 		return err
 	}
 	if !slices.ContainsFunc(tap.Requests(), func(request traffic.Request) bool { return request.Past != "" }) {
-		t.Remark = "the operator asks for nothing that may come from a cache, so it saw only the present"
+		t.NotTried = "the operator asks for nothing that may come from a cache, so it saw only the present"
 	}
 	// An operator that saw a child of the present and the spec of the past could not tell that they don't belong
 	// together.
@@ -154,7 +154,7 @@ func changeAndBack(change map[string]any) func(context.Context, *traveller) erro
 			if !trial.Refused(err) {
 				return err
 			}
-			t.revision, t.Remark = "", "the API server refuses to change the spec back, so there is no such past"
+			t.revision, t.NotTried = "", "the API server refuses to change the spec back, so there is no such past"
 			return nil
 		}
 		if err := t.SetSpec(ctx, t.resource, before); err != nil {

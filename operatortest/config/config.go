@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/manifest"
+	"example.com/operator-workshop/operatortest/internal/trial"
 	"example.com/operator-workshop/operatortest/process"
 )
 
@@ -47,7 +49,8 @@ type File struct {
 	Command []string `json:"command"`
 	// LeaderElection are further arguments, for trials with leader election.
 	LeaderElection []string `json:"leaderElection,omitempty"`
-	// Resync are further arguments, for trials in which informers must pass all objects to the handlers again every second.
+	// Resync are further arguments, for trials in which informers must pass all objects to the handlers again every
+	// second. Without them, silent/resync is left out.
 	Resync []string `json:"resync,omitempty"`
 	// Env are further environment variables, as NAME=value, with the same placeholders.
 	Env []string `json:"env,omitempty"`
@@ -78,11 +81,11 @@ type File struct {
 	Immutable []string `json:"immutable,omitempty"`
 	// Fixed are fields that keep the sample's value in all trials, by their paths, each with the reason.
 	Fixed map[string]string `json:"fixed,omitempty"`
+	// Required are optional fields that have a value in all trials, by their paths, each with the reason.
+	Required map[string]string `json:"required,omitempty"`
 	// Unmeetable are specs that the API server accepts but the operator can't fulfil.
 	Unmeetable []Unmeetable `json:"unmeetable,omitempty"`
 	// Normalize removes what differs between two resources with the same spec before they are compared.
-	// Required are optional fields that have a value in all trials, by their paths, each with the reason.
-	Required map[string]string `json:"required,omitempty"`
 	Normalize []Normalize `json:"normalize,omitempty"`
 	// LeftOut are behaviours, and parts of behaviours such as collision/event, that don't fit the operator, each with
 	// the reason, which the report shows. [operatortest.Operator] lists the parts.
@@ -196,6 +199,9 @@ func (f *File) Operator(dir string) (operatortest.Operator, error) {
 	if err := command.Check(); err != nil {
 		return made, fmt.Errorf("command: %w", err)
 	}
+	if len(f.Resync) == 0 {
+		made.LeftOut = with(f.LeftOut, trial.Resync, "resync has no arguments for it")
+	}
 	made.Run, made.ServesWebhooks = command.Run, command.ServesWebhooks()
 	if len(f.Webhooks) > 0 && !made.ServesWebhooks {
 		return made, errors.New("webhooks: command must tell the operator where to serve them, for example with --webhook-port={{.WebhookPort}} and --webhook-cert-path={{.CertDir}}")
@@ -281,6 +287,13 @@ func duration(field, text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%s: %q is not a duration such as 30s", field, text)
 	}
 	return parsed, nil
+}
+
+// with returns a copy of a map with one more entry, unless the map has one for the key.
+func with(entries map[string]string, key, value string) map[string]string {
+	all := map[string]string{key: value}
+	maps.Copy(all, entries)
+	return all
 }
 
 // inside returns a path relative to the folder; an empty path stays empty.

@@ -78,6 +78,13 @@ normalize:
 	}))
 }
 
+func TestResync(t *testing.T) {
+	g := NewWithT(t)
+	operator, _, err := load(t, least+`resync: ["--resync={{.Resync}}"]`)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(operator.LeftOut).To(BeEmpty())
+}
+
 // Waiting helps only if a field may still appear.
 func TestConvergedAtOnce(t *testing.T) {
 	tests := map[string]struct {

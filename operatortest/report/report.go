@@ -20,7 +20,7 @@ type Result string
 const (
 	Passed Result = "passed"
 	Failed Result = "failed"
-	// NotTried means that the operator lacks a behaviour that this one requires.
+	// NotTried means that the operator lacks a behaviour that this one requires, or that a trial had nothing to disturb.
 	NotTried Result = "not tried"
 	// LeftOut means that a behaviour was not tried, for the reason given.
 	LeftOut Result = "left out"
@@ -74,7 +74,7 @@ type Trial struct {
 	// Requests is how many requests the trial's operators made; Writes is how many of these were writes.
 	Requests int `json:"requests"`
 	Writes   int `json:"writes"`
-	// Remark says what the trial could not try, if anything.
+	// Remark says what the trial could not try, if anything, or why it was not tried.
 	Remark  string `json:"remark,omitempty"`
 	Failure string `json:"failure,omitempty"`
 	// Timeline lists the requests of a failed trial's operators, and the watch events that reached them, for each operator in
@@ -181,6 +181,9 @@ func (b Behaviour) junit() junitSuite {
 		if trial.Result == Failed {
 			failed = true
 			made.Failure = &junitText{Message: firstLine(trial.Failure), Text: trial.Failure}
+		}
+		if trial.Result == NotTried {
+			made.Skipped = &junitText{Message: trial.Remark}
 		}
 		suite.Cases = append(suite.Cases, made)
 	}

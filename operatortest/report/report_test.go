@@ -16,6 +16,7 @@ func example() *Report {
 		{Name: "converges", Promise: "gets there", Result: Passed, Trials: []Trial{{ID: "converges/sample-a", Name: "sample a", Result: Passed, Seconds: 1.25, Requests: 9, Writes: 4}}},
 		{Name: "crash", Promise: "survives", Result: Failed, Failure: "behaviour \"crash\": <lost>\nmore", Advice: "look <there>", Trials: []Trial{
 			{ID: "crash/1", Name: "before create", Result: Passed, Requests: 3},
+			{ID: "crash/3", Name: "before patch", Result: NotTried, Remark: "nothing to disturb"},
 			{ID: "crash/2", Name: "after create", Result: Failed, Failure: "expected <one>\nfound two", Requests: 5, Timeline: []Entry{
 				{Operator: 1, Seconds: 0.5, What: "create secrets", Object: "a/b", Reply: "201", Injected: true},
 				{Operator: 1, Seconds: 0.6, What: "ADDED secrets", Object: "a/b", Reply: "resource version 7"},
@@ -35,8 +36,9 @@ func TestJUnit(t *testing.T) {
 	g.Expect(xml.Unmarshal(written.Bytes(), &read)).To(Succeed())
 	g.Expect(read.Suites).To(HaveLen(5))
 	g.Expect(read.Suites[0].Cases).To(ConsistOf(And(HaveField("Name", "sample a"), HaveField("Failure", BeNil()))))
-	g.Expect(read.Suites[1]).To(And(HaveField("Tests", 2), HaveField("Failures", 1)), "no extra case is added if a trial has failed")
-	g.Expect(read.Suites[1].Cases[1].Failure).To(Equal(&junitText{Message: "expected <one>", Text: "expected <one>\nfound two"}))
+	g.Expect(read.Suites[1]).To(And(HaveField("Tests", 3), HaveField("Failures", 1)), "no extra case is added if a trial has failed")
+	g.Expect(read.Suites[1].Cases[1].Skipped.Message).To(Equal("nothing to disturb"))
+	g.Expect(read.Suites[1].Cases[2].Failure).To(Equal(&junitText{Message: "expected <one>", Text: "expected <one>\nfound two"}))
 	g.Expect(read.Suites[3]).To(And(HaveField("Tests", 1), HaveField("Failures", 1)), "a behaviour that was not tried has not passed")
 	g.Expect(read.Suites[4]).To(And(HaveField("Tests", 1), HaveField("Skipped", 1), HaveField("Failures", 0)))
 	g.Expect(read.Suites[4].Cases[0].Skipped.Message).To(Equal("one replica by design"))
@@ -70,7 +72,7 @@ func TestFailuresAndLines(t *testing.T) {
 	g := NewWithT(t)
 	var written bytes.Buffer
 	g.Expect(example().WriteFailures(&written)).To(Succeed())
-	g.Expect(written.String()).To(And(ContainSubstring("<lost>\nmore\nto run a trial alone: operatortest run --trial 'crash/2'\n"), ContainSubstring("not tried"), HaveSuffix("3 trials and 17 requests in 12 s, seed 7\n")))
+	g.Expect(written.String()).To(And(ContainSubstring("<lost>\nmore\nto run a trial alone: operatortest run --trial 'crash/2'\n"), ContainSubstring("not tried"), HaveSuffix("4 trials and 17 requests in 12 s, seed 7\n")))
 	g.Expect(example().Behaviours[2].Line()).To(Equal("collision\tpassed\t0 trials\twithout event (by a condition only)"))
 	g.Expect(example().Behaviours[4].Line()).To(Equal("failover\tleft out\t\tone replica by design"))
 }

@@ -68,6 +68,8 @@ type Tap struct {
 	// watches are the open watches; holds are the matches that hold back watch events.
 	watches map[*watch]struct{}
 	holds   map[*hold]struct{}
+	// cut is how many open watches CutWatches has broken.
+	cut int
 
 	eventsMu sync.Mutex
 	events   []Event

@@ -64,10 +64,18 @@ func (t *Tap) CutWatches() {
 	t.mu.Lock()
 	open := t.watches
 	t.watches = map[*watch]struct{}{}
+	t.cut += len(open)
 	t.mu.Unlock()
 	for watch := range open {
 		watch.fail(io.ErrUnexpectedEOF)
 	}
+}
+
+// WatchesCut returns how many open watches have been broken.
+func (t *Tap) WatchesCut() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cut
 }
 
 // held reports whether a hold other than the given one holds back the events of a watch.

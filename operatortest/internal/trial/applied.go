@@ -24,6 +24,13 @@ import (
 // applier is the field manager of someone who shares a child with the operator.
 const applier = "someone-else"
 
+// Kstatus is the part of converges that an operator leaves out if another controller sets conditions that kstatus
+// interprets.
+const Kstatus = "converges/kstatus"
+
+// Resync is the part of silent that an operator without a setting for resyncs leaves out.
+const Resync = "silent/resync"
+
 // Parts of what others apply that an operator may rightly remove, for Operator.LeftOut.
 const (
 	AppliedEnv         = "drift/env"

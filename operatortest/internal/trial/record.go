@@ -91,6 +91,9 @@ func (runner *Runner) record(ctx context.Context, name string, began time.Time, 
 			made.Timeline = append(made.Timeline, timeline(i+1, requests, instance.Tap.Events())...)
 		}
 	}
+	if t.NotTried != "" {
+		made.Result, made.Remark = report.NotTried, t.NotTried
+	}
 	if err != nil {
 		made.Result, made.Failure, made.Namespace = report.Failed, err.Error(), t.Namespace
 	}

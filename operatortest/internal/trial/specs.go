@@ -204,13 +204,16 @@ func (runner *Runner) OtherSpecInPlace(ctx context.Context) (map[string]any, err
 	if !specgen.Same(most, known.Base) {
 		candidates = slices.Insert(candidates, 0, most)
 	}
-	return runner.firstAllowed(ctx, candidates)
+	return runner.FirstAllowed(ctx, candidates)
 }
 
-// firstAllowed returns the first spec to which the API server allows the sample to be changed, or nil if there is
+// FirstAllowed returns the first spec to which the API server allows the sample to be changed, or nil if there is
 // none.
-func (runner *Runner) firstAllowed(ctx context.Context, candidates []map[string]any) (allowed map[string]any, err error) {
-	err = runner.Try(reference(ctx), "another spec with the same names", func(ctx context.Context, t *Trial) error {
+func (runner *Runner) FirstAllowed(ctx context.Context, candidates []map[string]any) (allowed map[string]any, err error) {
+	if len(candidates) == 0 {
+		return nil, nil
+	}
+	err = runner.Try(reference(ctx), "another spec that the API server allows", func(ctx context.Context, t *Trial) error {
 		stored := runner.Resource(nil)
 		if err := t.Create(ctx, stored); err != nil {
 			return err

@@ -36,8 +36,9 @@ type Trial struct {
 	secrets   *secretWatch
 	// last is the condition that the trial last waited for; nil if the trial has changed something since then.
 	last func(context.Context) error
-	// Remark says what the trial could not try, for its Record.
-	Remark string
+	// Remark says what the trial could not try, for its Record. NotTried says why it disturbed nothing, so that it proves
+	// nothing.
+	Remark, NotTried string
 	// BeforeLook checks the operators before each check of the cluster. By default, an operator that has exited on its
 	// own is an error; some trials start another one instead.
 	BeforeLook func() error

@@ -1,0 +1,98 @@
+package behaviours
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"example.com/operator-workshop/operatortest/traffic"
+)
+
+// faultInjector makes requests fail, and counts them in each phase of a lifecycle.
+type faultInjector struct {
+	fault fault
+
+	mu   sync.Mutex
+	now  *phase
+	taps []*traffic.Tap
+	// injected is how many requests were disturbed; spared is how many writes would have been, but for the limit.
+	injected, spared int
+}
+
+// tap returns a new Tap, also for an operator that is restarted.
+func (i *faultInjector) tap() *traffic.Tap {
+	tap := traffic.New()
+	tap.SetRule(i.decide)
+	i.taps = append(i.taps, tap)
+	return tap
+}
+
+// decide doesn't interfere with leader election, which has a behaviour of its own, or with requests that are not for
+// a resource: after a failed discovery, libraries wait up to 10 seconds.
+func (i *faultInjector) decide(request traffic.Request) traffic.Action {
+	if request.IsLease() || request.Resource == "" {
+		return traffic.Action{}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	action := i.fault.decide(request, i.now)
+	if action.Answer != nil || action.Drop != nil || action.Lose != nil {
+		i.injected++
+	}
+	return action
+}
+
+func (i *faultInjector) nextPhase() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.spared += i.now.spared
+	i.now = newPhase()
+}
+
+// result reports whether the operator was disturbed, and what was not tried.
+func (i *faultInjector) result() (disturbed bool, remark string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if spared := i.spared + i.now.spared; spared > 0 {
+		remark = fmt.Sprintf("%d more writes could have failed: at most %d do so in each phase, because the operator waits longer each time", spared, failuresPerPhase)
+	}
+	cut := func(tap *traffic.Tap) bool { return tap.WatchesCut() > 0 }
+	return i.injected > 0 || slices.ContainsFunc(i.taps, cut), remark
+}
+
+// phase counts the requests in one phase of a lifecycle.
+type phase struct {
+	counts map[string]int
+	// failed are the objects whose last write failed, so that the next one is probably the same write.
+	failed map[string]bool
+	// failures is how many writes failed; spared is how many would have, but for the limit.
+	failures, spared int
+}
+
+func newPhase() *phase { return &phase{counts: map[string]int{}, failed: map[string]bool{}} }
+
+// count returns how many requests with a key there have been, including this one.
+func (p *phase) count(key string) int {
+	p.counts[key]++
+	return p.counts[key]
+}
+
+// fails reports whether a request is one of those that fail: the first of its kind, and each write to each object once.
+// Each Event is an object of its own, so of these only the first fail.
+func (p *phase) fails(request traffic.Request) bool {
+	nth := p.count(request.Kind())
+	if !request.IsWrite() {
+		return nth == 1
+	}
+	object := request.Kind() + " " + request.Target()
+	fails := nth <= failuresPerKind || !p.failed[object] && !request.IsEvent()
+	if fails && p.failures == failuresPerPhase {
+		p.spared++
+		return false
+	}
+	p.failed[object] = fails
+	if fails {
+		p.failures++
+	}
+	return fails
+}
