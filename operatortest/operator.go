@@ -88,9 +88,10 @@ type Operator struct {
 	// behaviour, add its name after a slash:
 	//
 	//	converges/observedGeneration  conditions without observedGeneration; status.observedGeneration is read in any case
+	//	converges/kstatus             another controller sets the condition Reconciling or Stalled of the resource
 	//	converges/order               the status is not about whether the children exist and their pods are ready
-	//	drift/env                     only the operator may change the list of a container's variables
 	//	silent/resync                 nothing makes the operator's informers repeat all objects, so RunOptions.Resync has no effect
+	//	drift/env                     only the operator may change the list of a container's variables
 	//	drift/template-annotations    only the operator may change the annotations of a child's pod template
 	//	drift/secrets                 only the operator may change a ServiceAccount's list of Secrets
 	//	collision/event               a name conflict is reported by a condition, without an Event

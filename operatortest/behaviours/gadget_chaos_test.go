@@ -53,6 +53,7 @@ func chaoticOperator(mutation mutation, operator operatortest.Operator) operator
 var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructured.Unstructured) error{
 	namesAnew:        (*gadgetReconciler).nameAnew,
 	marksFirst:       (*gadgetReconciler).markFirst,
+	leaksAndMarks:    (*gadgetReconciler).markFirst,
 	remembersName:    (*gadgetReconciler).rememberName,
 	ordersAnew:       (*gadgetReconciler).orderAnew,
 	picksAnotherName: (*gadgetReconciler).pickAnotherName,
@@ -111,6 +112,11 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	keepsLast:        (*gadgetReconciler).accumulate,
 	startsWorkers:    (*gadgetReconciler).accumulate,
 	copiesLabels:     (*gadgetReconciler).copyLabels,
+	makesTwo:         (*gadgetReconciler).makePair,
+	triesSecondOnce:  (*gadgetReconciler).makePair,
+	marksOnce:        (*gadgetReconciler).markOnce,
+	runsJob:          (*gadgetReconciler).runJob,
+	hashesName:       (*gadgetReconciler).hashName,
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {

@@ -86,6 +86,11 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options operatorte
 			return err
 		}
 	}
+	if condition, found := auditors[mutation]; found {
+		if err := reconciler.audit(manager, condition); err != nil {
+			return err
+		}
+	}
 	if watchesDeployments(mutation) {
 		builder = builder.Owns(&appsv1.Deployment{})
 	}
@@ -135,6 +140,7 @@ func (r *gadgetReconciler) waitingFor(ctx context.Context, configMap client.Obje
 
 // setStatus writes the status of a gadget.
 func setStatus(gadget *unstructured.Unstructured, conditions []metav1.Condition) error {
+	slices.SortFunc(conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 	var list []any
 	for i := range conditions {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i])

@@ -64,6 +64,14 @@ func secretiveOperator(mutation mutation, operator operatortest.Operator) operat
 		operator = widgetOperator(operator)
 	case makesRole, leaksRole:
 		operator = roleOperator(operator)
+	case runsJob:
+		operator = jobOperator(operator)
+	case hashesName:
+		operator = hashing(operator)
+	case isStalled:
+		operator.LeftOut = map[string]string{trial.Kstatus: "the condition Stalled is another controller's"}
+	case makesTwo, triesSecondOnce:
+		operator = secretPair(operator)
 	case makesNothing:
 		operator.Children, operator.Unmeetable = nil, nil
 	case hasPhase:
