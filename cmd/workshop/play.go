@@ -57,6 +57,31 @@ func (a *app) playCommand() *cobra.Command {
 	return command
 }
 
+func (a *app) commandsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "commands FILE [SECTION]",
+		Short:   "Print the commands of a page, or of one section, without prompts and outputs",
+		Example: "  bin/workshop commands docs/2-clientgo-foo.md 2.9",
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path := a.relative(args[0])
+			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("there is no page %s: docs/ has them", path)
+			}
+			loaded, err := chapter.Load(path)
+			if err != nil {
+				return err
+			}
+			commands, err := loaded.Commands(strings.Join(args[1:], ""))
+			if err != nil {
+				return err
+			}
+			fmt.Fprint(cmd.OutOrStdout(), commands)
+			return nil
+		},
+	}
+}
+
 func (a *app) tourCommand() *cobra.Command {
 	var options playOptions
 	command := &cobra.Command{

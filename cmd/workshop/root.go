@@ -62,7 +62,7 @@ func newRootCommand() *cobra.Command {
 		a.toolsCommand(), a.doctorCommand(), a.benchCommand(),
 		a.upCommand(), a.downCommand(), a.statusCommand(), a.resetCommand(),
 		a.shellCommand(), a.envCommand(), a.loadCommand(), a.rolloutCommand(),
-		a.playCommand(), a.tourCommand(), a.stageCommand(), a.e2eCommand(), a.snippetsCommand(), a.pagesCommand(),
+		a.playCommand(), a.commandsCommand(), a.tourCommand(), a.stageCommand(), a.e2eCommand(), a.snippetsCommand(), a.pagesCommand(),
 		a.progressCommand(), a.verifyExercisesCommand(), a.confirmCommand(), a.watchdogCommand(),
 	)
 	return root

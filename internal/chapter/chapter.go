@@ -29,9 +29,10 @@ var stepNumber = regexp.MustCompile(`^[0-9]+\.[0-9]+\b`)
 // Number is the N.M at the start of the step's title, or "".
 func (s *Step) Number() string { return stepNumber.FindString(s.Title) }
 
-// Block is a console fence.
+// Block is a console fence, or a hidden console block.
 type Block struct {
 	Line        int
+	Hidden      bool   // a comment, which only the player sees
 	Background  string // name of the process it starts, or ""
 	Ready       string // output that tells that the background process is ready
 	Stop        string // name of the background process it stops first, or ""

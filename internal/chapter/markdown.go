@@ -14,7 +14,7 @@ import (
 type Fence struct {
 	Line       int      // of the opening fence
 	Indent     string   // white space before the opening fence
-	Mark       string   // the opening run of ` or ~
+	Mark       string   // the opening run of ` or ~; "" for a hidden console block
 	Body       []string // lines without the indentation of the fence
 	Start, End int      // the bytes of the file that hold the body
 	info       string

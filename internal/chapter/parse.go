@@ -76,7 +76,7 @@ func (p *parser) parseFence(f Fence) {
 }
 
 func (p *parser) parseBlock(f Fence, words []word) {
-	block := Block{Line: f.Line}
+	block := Block{Line: f.Line, Hidden: f.Mark == ""}
 	p.parseBlockWords(words, &block)
 	p.parseConsole(f, &block)
 	p.step.Blocks = append(p.step.Blocks, block)

@@ -70,11 +70,11 @@ func TestParseReadsTheGrammar(t *testing.T) {
 			[]Block{{Line: 4, Commands: []Command{{Line: 5, Text: "true", Want: []string{"```", "~~~"}, Exit: 5}}}}},
 		"a hidden block": {
 			"text\n\n<!-- console timeout=3s\n$ until a; do\n>   b\n> done\n...\n-->\n\nmore\n",
-			[]Block{{Line: 3, Timeout: 3 * time.Second, Commands: []Command{{Line: 4, Text: "until a; do\n  b\ndone", Want: []string{"..."}}}}},
+			[]Block{{Line: 3, Hidden: true, Timeout: 3 * time.Second, Commands: []Command{{Line: 4, Text: "until a; do\n  b\ndone", Want: []string{"..."}}}}},
 		},
 		"a hidden block in a list, with CRLF": {
 			"- a\r\n\r\n  <!--console\r\n  $ true\r\n  ? 5\r\n  -->\r\n",
-			[]Block{{Line: 3, Commands: []Command{{Line: 4, Text: "true", Exit: 5}}}},
+			[]Block{{Line: 3, Hidden: true, Commands: []Command{{Line: 4, Text: "true", Exit: 5}}}},
 		},
 		"comments that only mention console": {"<!-- consoles\n$ a\n-->\n<!-- a console -->\n", nil},
 		"other languages, comments and inline code are left alone": {
