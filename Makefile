@@ -24,7 +24,7 @@ given = $(if $(filter command,$(firstword $(origin $(1)))),$($(1)))
 # The classroom cluster: CLUSTER=embedded|kind|current NAME=… PORT=… NODES=… KIND_NODE_IMAGE=… (of kind's nodes)
 export WORKSHOP_CLUSTER := $(or $(call given,CLUSTER),$(WORKSHOP_CLUSTER))
 export WORKSHOP_NAME := $(or $(call given,NAME),$(WORKSHOP_NAME))
-# With CLUSTER=current: go on without a question.
+# With CLUSTER=current: install without asking.
 export WORKSHOP_YES := $(or $(call given,YES),$(WORKSHOP_YES))
 
 # Use the learner's own copy of a stage.
@@ -65,15 +65,15 @@ tools: bootstrap ## Build the control plane and the other pinned tools into bin/
 	@$(WORKSHOP) tools
 
 .PHONY: doctor
-doctor: bootstrap ## Check whether this machine is ready, and say what mends it
+doctor: bootstrap ## Check whether this machine is ready, and if not, say how to fix it
 	@$(WORKSHOP) doctor
 
 .PHONY: up
-up: bootstrap ## Make the classroom cluster run (PORT=…, NODES=…; with CLUSTER=kind also KIND_NODE_IMAGE=…)
+up: bootstrap ## Start the classroom cluster (PORT=…, NODES=…; with CLUSTER=kind also KIND_NODE_IMAGE=…)
 	@$(WORKSHOP) up $(if $(call given,PORT),--port $(PORT)) $(if $(call given,NODES),--nodes $(NODES))
 
 .PHONY: down
-down: bootstrap ## Remove the classroom cluster and all it holds
+down: bootstrap ## Remove the classroom cluster and everything in it
 	@$(WORKSHOP) down
 
 .PHONY: status
@@ -81,11 +81,11 @@ status: bootstrap ## Show components, version, nodes, memory and kubeconfig
 	@$(WORKSHOP) status
 
 .PHONY: reset
-reset: bootstrap ## Take the cluster back to an empty one (STAGE=N looks whether there is such a chapter)
+reset: bootstrap ## Empty the cluster (STAGE=N: fail if there is no chapter N)
 	@$(WORKSHOP) reset $(if $(call given,STAGE),--stage $(STAGE))
 
 .PHONY: shell
-shell: bootstrap ## A shell with the settings of kubectl and etcdctl, and bin/ on the PATH
+shell: bootstrap ## Start a shell with the settings of kubectl and etcdctl, and bin/ on the PATH
 	@$(WORKSHOP) shell
 
 .PHONY: kind-load
@@ -147,5 +147,5 @@ clean: ## Remove bin/ (the finished tools stay in the cache)
 	rm -rf bin
 
 .DEFAULT:
-	@echo "make: there is no target $@; \`make help\` lists those there are" >&2; exit 2
+	@echo "make: there is no target $@; \`make help\` lists all targets" >&2; exit 2
 endif

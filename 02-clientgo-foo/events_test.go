@@ -28,14 +28,14 @@ func TestRecorderCountsRepetitions(t *testing.T) {
 	for i := range 30 {
 		foo.ResourceVersion = fmt.Sprint(i) // each write of the status makes a new one
 		recorder.Eventf(foo, nil, corev1.EventTypeWarning, "Broken", actionSync, "try %d", i)
-		recorder.Eventf(foo, nil, corev1.EventTypeNormal, "Mended", actionSync, "try %d", i)
+		recorder.Eventf(foo, nil, corev1.EventTypeNormal, "Repaired", actionSync, "try %d", i)
 	}
-	recorder.Eventf(other, foo, corev1.EventTypeNormal, "Mended", actionSync, "once")
+	recorder.Eventf(other, foo, corev1.EventTypeNormal, "Repaired", actionSync, "once")
 	recorder.stop()
 
 	g.Expect(store.events).To(HaveExactElements(
 		And(HaveField("Reason", "Broken"), HaveField("Note", "try 0"), HaveField("Series.Count", BeEquivalentTo(30))),
-		And(HaveField("Reason", "Mended"), HaveField("Note", "try 0"), HaveField("Series.Count", BeEquivalentTo(30))),
+		And(HaveField("Reason", "Repaired"), HaveField("Note", "try 0"), HaveField("Series.Count", BeEquivalentTo(30))),
 		And(HaveField("Regarding.UID", other.UID), HaveField("Related.UID", foo.UID), HaveField("Series", BeNil())),
 	), "a Foo that becomes ready and unready again and again must not fill the API server, see createOrCount in events.go")
 }

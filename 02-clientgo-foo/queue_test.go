@@ -59,7 +59,7 @@ func TestProcessNext(t *testing.T) {
 	g.Expect(c.queue.NumRequeues(key)).To(BeZero(), "after a success the queue forgets the failures")
 	g.Expect(syncs(g, resultSuccess)).To(Equal(successes+1), "observeSync measures each sync, with its result")
 	c.queue.Add(key)
-	g.Expect(c.queue.Len()).To(Equal(1), "a worker tells the queue when it is done with a key: until then nobody else gets it")
+	g.Expect(c.queue.Len()).To(Equal(1), "a worker tells the queue when it is done with a key: until then no other worker gets it")
 
 	ended, end := context.WithCancel(t.Context())
 	end()

@@ -37,7 +37,7 @@ func TestProgress(t *testing.T) {
 		wantError bool
 	}{
 		"it is being made":                        {state: cloud.StateProvisioning, wantReason: "Provisioning", wantAfter: poll},
-		"it is in a state that nobody knows":      {state: "thinking", wantReason: "Provisioning", wantAfter: poll},
+		"it is in an unknown state":               {state: "thinking", wantReason: "Provisioning", wantAfter: poll},
 		"it is being upgraded":                    {state: cloud.StateUpgrading, running: 1, wantReason: "Updating", wantAfter: poll},
 		"it could not be made":                    {state: cloud.StateFailed, wantReason: "Failed", wantAfter: observe, wantError: true},
 		"someone deletes it":                      {state: cloud.StateDeleting, running: 1, wantReason: "Lost", wantError: true},

@@ -204,7 +204,7 @@ func dieAfterRelease() func(http.RoundTripper) http.RoundTripper {
 }
 
 // terminating is a namespace that was deleted before the first spec, with a Kluster in it whose cluster ran. Kubernetes
-// takes more than ten seconds to empty a namespace in which something has finalizers, so the last spec looks whether it has gone.
+// takes more than ten seconds to empty a namespace in which something has finalizers, so the last spec checks whether it is gone.
 var terminating string
 
 // terminateNamespace makes that.

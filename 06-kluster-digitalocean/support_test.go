@@ -142,7 +142,7 @@ func expectReason(ctx context.Context, kluster *klusterv1alpha1.Kluster, reason 
 		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)
 		g.Expect(apierrors.IsNotFound(err)).To(BeFalse(), "the Kluster is gone, and with it the ID of its cluster")
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(secretsIn(asJSON(kluster))).To(BeEmpty(), "the token belongs into its Secret only")
+		g.Expect(secretsIn(asJSON(kluster))).To(BeEmpty(), "the token belongs in its Secret only")
 		ready = meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
 		g.Expect(ready).NotTo(BeNil(), "the Kluster has no condition Ready yet, see updateStatus in status.go")
 		g.Expect(ready.Reason).To(Equal(reason), "Ready is %s: %s", ready.Status, ready.Message)

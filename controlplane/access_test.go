@@ -102,8 +102,8 @@ func TestUsersAndCertificates(t *testing.T) {
 	})
 }
 
-// nobody is the ID of a user that owns no files.
-const nobody = 65534
+// stranger is the ID of a user that owns no files.
+const stranger = 65534
 
 // pages are paths that the programs of a control plane serve, and some that other servers do.
 var pages = []string{
@@ -153,7 +153,7 @@ func TestAnotherUserGetsNothing(t *testing.T) {
 		try := func(test, file string) int {
 			command := exec.CommandContext(ctx, "/usr/bin/test", test, file)
 			command.Dir = "/"
-			command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+			command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: stranger, Gid: stranger}}
 			_ = command.Run() // the exit status is the answer
 			return command.ProcessState.ExitCode()
 		}

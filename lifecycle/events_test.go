@@ -29,14 +29,14 @@ func TestRecorderCountsRepetitions(t *testing.T) {
 	for i := range 30 {
 		one.ResourceVersion = fmt.Sprint(i) // each status update changes it
 		recorder.Eventf(one, nil, corev1.EventTypeWarning, "Broken", "Sync", "try %d", i)
-		recorder.Eventf(one, nil, corev1.EventTypeNormal, "Mended", "Sync", "try %d", i)
+		recorder.Eventf(one, nil, corev1.EventTypeNormal, "Repaired", "Sync", "try %d", i)
 	}
-	recorder.Eventf(other, one, corev1.EventTypeNormal, "Mended", "Sync", "once")
+	recorder.Eventf(other, one, corev1.EventTypeNormal, "Repaired", "Sync", "once")
 	recorder.Stop()
 
 	g.Expect(store.events).To(HaveExactElements(
 		And(HaveField("Reason", "Broken"), HaveField("Note", "try 0"), HaveField("Series.Count", BeEquivalentTo(30))),
-		And(HaveField("Reason", "Mended"), HaveField("Note", "try 0"), HaveField("Series.Count", BeEquivalentTo(30))),
+		And(HaveField("Reason", "Repaired"), HaveField("Note", "try 0"), HaveField("Series.Count", BeEquivalentTo(30))),
 		And(HaveField("Regarding.UID", other.UID), HaveField("Related.UID", one.UID), HaveField("Series", BeNil())),
 	), "an object that becomes ready and unready again and again must not fill the API server, see createOrCount in events.go")
 }

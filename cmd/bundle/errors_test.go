@@ -33,7 +33,7 @@ func TestManifestsThatMakeNoBundle(t *testing.T) {
 		"an image without tag":                 {old: "gadget-operator:v1\n", new: "gadget-operator\n", want: `the image "registry.example.com:5000/gadget-operator" of manager may be another tomorrow`},
 		"an image with the tag latest":         {old: "gadget-operator:v1\n", new: "gadget-operator:latest\n", want: `gadget-operator:latest" of manager may be another tomorrow`},
 		"an image in a variable, without tag":  {old: "front@sha256:", new: "front@", want: "of front-end may be another tomorrow"},
-		"a CRD that nobody described":          {old: "      version: v1\n", new: "      version: v2\n", want: "gadgets.toys.example.com in version v1 is not described"},
+		"a CRD without a description":          {old: "      version: v1\n", new: "      version: v2\n", want: "gadgets.toys.example.com in version v1 is not described"},
 		"a version that is served as well":     {old: "served: false", new: "served: true", want: "gadgets.toys.example.com in version v1beta1 is not described"},
 		"a description without CRD": {
 			old:  "    owned:\n",

@@ -94,7 +94,7 @@ func textOf(raw []byte) (text string, err error) {
 	return note.Spec.Text, json.Unmarshal(raw, &note)
 }
 
-// defaultNote sets the text of a Note that has none.
+// defaultNote sets a default text in Notes without one.
 func defaultNote(_ context.Context, request admission.Request) admission.Response {
 	text, err := textOf(request.Object.Raw)
 	switch {

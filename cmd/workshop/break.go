@@ -36,7 +36,7 @@ func (a *app) breakCopy(cmd *cobra.Command, stage repo.Stage, names []string) er
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Something in %s is broken now (what you had is in %s). `make stage-%d check` shows what fails: find out why, and mend it.\n", a.relative(own.Path), kept, stage.Number)
+	fmt.Fprintf(out, "Something in %s is broken now (what you had is in %s). `make stage-%d check` shows what fails: find out why, and fix it.\n", a.relative(own.Path), kept, stage.Number)
 	return nil
 }
 
@@ -50,7 +50,7 @@ func (a *app) whileBroken(cmd *cobra.Command, own *exercise.Copy, verb string, b
 			return err
 		}
 		if finding == nil {
-			fmt.Fprintf(out, "You have mended it: %s passes again. `make stage-%d break` lists what else can break.\n", broken.Name, own.Number)
+			fmt.Fprintf(out, "You have fixed it: %s passes again. `make stage-%d break` lists what else can break.\n", broken.Name, own.Number)
 			return nil
 		}
 		fmt.Fprintf(out, "\nBroken: %s\n", broken.Name)
@@ -72,7 +72,7 @@ func (a *app) whileBroken(cmd *cobra.Command, own *exercise.Copy, verb string, b
 		}
 		return err
 	default:
-		name, now, err := own.Mend()
+		name, now, err := own.Unbreak()
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 func (a *app) upCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "up",
-		Short: "Make the classroom cluster run",
+		Short: "Start the classroom cluster",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			began := time.Now()
@@ -44,7 +44,7 @@ func (a *app) upCommand() *cobra.Command {
 func (a *app) downCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
-		Short: "Remove the classroom cluster and all it holds",
+		Short: "Remove the classroom cluster and everything in it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cluster, err := a.cluster(cmd.OutOrStdout())
@@ -60,7 +60,7 @@ func (a *app) resetCommand() *cobra.Command {
 	var stage string
 	command := &cobra.Command{
 		Use:   "reset",
-		Short: "Take the cluster back to the state in which chapters start",
+		Short: "Empty the cluster, so that any chapter can start",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if stage != "" {
@@ -167,7 +167,7 @@ func (a *app) envCommand() *cobra.Command {
 func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "Check whether this machine is ready, and say what mends it",
+		Short: "Check whether this machine is ready, and if not, say how to fix it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			checks := doctor.Examine(cmd.Context(), a.repo, a.provider == classroom.Kind)

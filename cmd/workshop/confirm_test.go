@@ -18,12 +18,12 @@ func TestConfirm(t *testing.T) {
 		refused bool
 		asks    bool
 	}{
-		"y":                     {input: "y\n", asks: true},
-		"Yes":                   {input: "Yes\n", asks: true},
-		"nothing but Enter":     {input: "\n", asks: true, refused: true},
-		"anything else":         {input: "sure\n", asks: true, refused: true},
-		"nobody who can answer": {input: "", asks: true, refused: true},
-		"YES=1":                 {yes: true},
+		"y":                 {input: "y\n", asks: true},
+		"Yes":               {input: "Yes\n", asks: true},
+		"nothing but Enter": {input: "\n", asks: true, refused: true},
+		"anything else":     {input: "sure\n", asks: true, refused: true},
+		"no one to answer":  {input: "", asks: true, refused: true},
+		"YES=1":             {yes: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

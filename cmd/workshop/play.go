@@ -234,7 +234,7 @@ func (a *app) snippetsCommand() *cobra.Command {
 func (a *app) pagesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "pages",
-		Short: "Check the links, the spelling and some of the words of all Markdown files",
+		Short: "Check the links, spelling and words of all Markdown files, and the words of comments and exercises",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			checker := pages.NewChecker(a.repo.Root)
@@ -248,7 +248,7 @@ func (a *app) pagesCommand() *cobra.Command {
 					problems = append(problems, checker.Check(a.relative(path)))
 				}
 			}
-			return errors.Join(problems...)
+			return errors.Join(append(problems, checker.CheckSources())...)
 		},
 	}
 }

@@ -36,7 +36,7 @@ func makePrivate(dir string) error {
 	}
 	owner, known := info.Sys().(*syscall.Stat_t)
 	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !known || int(owner.Uid) != os.Getuid() {
-		return fmt.Errorf("%s must be a folder that belongs to you and that nobody else can enter (mode 0700): remove it, or make it one", dir)
+		return fmt.Errorf("%s must be a folder that belongs to you and that no other user can enter (mode 0700): remove it, or change its owner and mode", dir)
 	}
 	return nil
 }

@@ -167,9 +167,9 @@ func TestKindLifecycle(t *testing.T) {
 
 func TestKindNeedsAnEngine(t *testing.T) {
 	cases := map[string]struct{ says, want string }{
-		"a daemon that is down":           {"Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?", "needs a running docker engine: start it"},
-		"a socket that one may not use":   {"permission denied while trying to connect to the Docker daemon socket", "usermod -aG docker"},
-		"an answer that nobody can guess": {"something else", "(docker version: something else)"},
+		"a daemon that is down":         {"Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?", "needs a running docker engine: start it"},
+		"a socket that one may not use": {"permission denied while trying to connect to the Docker daemon socket", "usermod -aG docker"},
+		"an unexpected answer":          {"something else", "(docker version: something else)"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -70,7 +70,7 @@ func Ready(checks []Check) bool {
 	return true
 }
 
-// Print writes the checks as a table, remedies below the requirement they mend.
+// Print writes the checks as a table. Below a requirement that is not met, it says how to meet it.
 func Print(out io.Writer, checks []Check) {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "\tREQUIREMENT\tFOUND\tNEEDED")

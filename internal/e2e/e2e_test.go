@@ -79,7 +79,7 @@ func TestRunRemovesTheClusterAfterCtrlC(t *testing.T) {
 	}}
 	err := n.test(&bytes.Buffer{}, nil, []Step{interrupt, n.step("chapter", nil)}).Run(ctx)
 	g.Expect(err).To(MatchError("interrupted during specs"), "Down gets a context that is not over")
-	g.Expect(n.done).To(Equal([]string{"specs", "down"}), "no logs of what nobody has failed at")
+	g.Expect(n.done).To(Equal([]string{"specs", "down"}), "no logs when no spec has failed")
 }
 
 func TestCommandEndsWithAllThatItStarted(t *testing.T) {

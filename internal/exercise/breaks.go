@@ -11,7 +11,7 @@ import (
 )
 
 // Break is a small change to the finished stage that makes the operator fail in a known way. Learners have it put into their copy,
-// and find and mend it by what the check reports.
+// and find and fix it with what the check reports.
 type Break struct {
 	// Name is what fails, such as the name of a behaviour of the test kit.
 	Name string `json:"name"`
@@ -26,7 +26,7 @@ type Break struct {
 
 // asStep is what a finding says about a break: its file, which would give the change away, is not part of it.
 func (b Break) asStep() Step {
-	return Step{ID: b.Name, Title: "Find what is broken", Task: "A change to your copy broke one thing. Find it by what the check found, and mend it.", Checks: []Check{b.Check}}
+	return Step{ID: b.Name, Title: "Find what is broken", Task: "A change to your copy broke one thing. Use what the check found to locate and fix it.", Checks: []Check{b.Check}}
 }
 
 func (s *Stage) validateBreaks() error {
@@ -160,7 +160,7 @@ func (c *Copy) noteBreak(change Break, folder string) error {
 	return c.append(breakWord, change.Name, time.Now().Format(time.DateOnly), filepath.Base(folder))
 }
 
-// CheckBreak runs the check of the break that is in the copy. It returns nil if it is mended.
+// CheckBreak runs the check of the break that is in the copy. It returns nil once the bug is fixed.
 func (c *Copy) CheckBreak(ctx context.Context, change Break) (*Finding, error) {
 	overlay, err := c.writeOverlay(len(c.Steps))
 	if err != nil {
@@ -176,8 +176,8 @@ func (c *Copy) CheckBreak(ctx context.Context, change Break) (*Finding, error) {
 	return nil, c.forget(breakWord)
 }
 
-// Mend puts the file back that a break changed. What is there now is kept. It returns the file and the folder that keeps it.
-func (c *Copy) Mend() (name, kept string, err error) {
+// Unbreak restores the file that a break changed, and saves what is there now. It returns the file and the folder with the saved one.
+func (c *Copy) Unbreak() (name, kept string, err error) {
 	change, folder, err := c.Broken()
 	if err != nil {
 		return "", "", err
@@ -190,7 +190,7 @@ func (c *Copy) Mend() (name, kept string, err error) {
 		return "", "", fmt.Errorf("read the file as it was: %w", err)
 	}
 	path := filepath.Join(c.Path, filepath.FromSlash(change.File))
-	now, err := c.keep("mend-"+change.Name, change.File)
+	now, err := c.keep("unbreak-"+change.Name, change.File)
 	if err != nil {
 		return "", "", err
 	}

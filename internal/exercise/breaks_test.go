@@ -56,7 +56,7 @@ func TestBreakAndMendByHand(t *testing.T) {
 	}
 	own.edit(t, "toy.go", "a - b", "b + a")
 	if finding := own.expectBroken(t); finding != nil {
-		t.Fatalf("it is mended, and found %+v", finding)
+		t.Fatalf("it is fixed, and found %+v", finding)
 	}
 	if broken, _, err := own.Broken(); broken != nil || err != nil {
 		t.Errorf("still broken: %v, %v", broken, err)
@@ -77,16 +77,16 @@ func TestMendGivesTheFileBack(t *testing.T) {
 		t.Errorf("more than the break has changed:\n%s", spoiled)
 	}
 	own.edit(t, "toy.go", "a - b", "a - b // hm")
-	name, kept, err := own.Mend()
+	name, kept, err := own.Unbreak()
 	if err != nil || name != "toy.go" || own.read(t, "toy.go") != before {
-		t.Fatalf("mended %s: %v\n%s", name, err, own.read(t, "toy.go"))
+		t.Fatalf("restored %s: %v\n%s", name, err, own.read(t, "toy.go"))
 	}
 	tried, err := os.ReadFile(filepath.Join(own.Root, kept, "toy.go"))
 	if err != nil || !strings.Contains(string(tried), "// hm") {
 		t.Errorf("what the learner tried is not kept: %v", err)
 	}
-	if _, _, err := own.Mend(); err == nil || !strings.Contains(err.Error(), "is not broken") {
-		t.Errorf("mended twice: %v", err)
+	if _, _, err := own.Unbreak(); err == nil || !strings.Contains(err.Error(), "is not broken") {
+		t.Errorf("restored twice: %v", err)
 	}
 }
 

@@ -12,7 +12,7 @@ var tips = []struct {
 }{
 	{
 		regexp.MustCompile(`imported and not used|undefined: (fmt|errors|slices|maps|strings|context|time|metav1|corev1|appsv1|apierrors|meta|client|ctrl|types|labels)\b`),
-		"Imports follow from the code: an editor with gopls mends them when you save.",
+		"Imports follow from the code: an editor with gopls corrects them when you save.",
 	},
 	{
 		regexp.MustCompile(`undefined: \w+|\w+ undefined \(type`),

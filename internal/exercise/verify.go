@@ -36,7 +36,7 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 	for at, step := range c.Steps {
 		_, kept, err := c.Solve(step.ID)
 		if err == nil && kept != "" {
-			err = os.RemoveAll(filepath.Join(c.Root, kept)) // nobody wrote that
+			err = os.RemoveAll(filepath.Join(c.Root, kept)) // no learner wrote that
 		}
 		if err := errors.Join(err, c.give(step)); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (s *Stage) Verify(ctx context.Context, makeTargets func(dir string, targets
 		}
 		_, kept, err := tried.Solve(step.ID)
 		if err == nil && kept != "" {
-			err = os.RemoveAll(filepath.Join(s.Root, kept)) // nobody wrote that
+			err = os.RemoveAll(filepath.Join(s.Root, kept)) // no learner wrote that
 		}
 		if err != nil {
 			return err

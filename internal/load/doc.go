@@ -53,8 +53,8 @@
 // user without an operator would not make any, so creating them, their status and
 // their events all count as the operator's cost. A control plane that has run for
 // a while is not as fast as a new one. So the order is operator, baseline,
-// baseline, operator, and the ratio is that of the means. Before each, all that
-// the last one made is gone, down to the pods, and the control plane has rested.
+// baseline, operator, and the ratio is that of the means. Each begins when
+// all objects of the one before are gone, pods included, and the control plane is idle.
 //
 // A request belongs to the phase in which it reached the API server. Peak memory
 // is that of the first process up to the end of the idle phase.

@@ -1,5 +1,6 @@
 // Package pages checks Markdown pages: that links lead somewhere, that words are spelt right, and that no phrase
-// belittles readers or makes them read a sentence twice. It ignores code, in blocks and within lines.
+// belittles readers or makes them read a sentence twice. It looks for these phrases in comments of Go files and in the
+// text of the exercises as well. It ignores code, in blocks and within lines.
 package pages
 
 import (
@@ -20,24 +21,6 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// avoided are words and phrases that a page should not use, with what to do instead.
-var avoided = map[string]string{
-	"as one would":    "say who does what",
-	"comes up":        "name what happens: starts, occurs, is asked",
-	"ends by":         "write: ends when",
-	"in order to":     "write: to",
-	"in the words of": "quote it, or say it",
-	"note that":       "leave it out",
-	"obviously":       "leave it out: what is obvious to you may not be to a reader",
-	"of course":       "leave it out: what is obvious to you may not be to a reader",
-	"simply":          "leave it out: it isn't simple to someone who is learning it",
-	"somebody":        "name the person or the program",
-	"trivial":         "leave it out: it isn't to someone who is learning it",
-	"utilize":         "write: use",
-	"what is left of": "write: the rest of, or name it",
-	"whoever":         "give the sentence a subject: anyone who, a user who",
-}
-
 // Checker checks the pages of a repository.
 type Checker struct {
 	root     string
@@ -50,16 +33,7 @@ type Checker struct {
 func NewChecker(root string) *Checker {
 	spelling := misspell.New()
 	spelling.Compile()
-	phrases := make([]string, 0, len(avoided))
-	for phrase := range avoided {
-		phrases = append(phrases, strings.ReplaceAll(phrase, " ", `\s+`))
-	}
-	return &Checker{
-		root:     root,
-		spelling: spelling,
-		phrases:  regexp.MustCompile(`(?i)\b(?:` + strings.Join(phrases, "|") + `)\b`),
-		anchors:  map[string]map[string]bool{},
-	}
+	return &Checker{root: root, spelling: spelling, phrases: phrasesPattern(), anchors: map[string]map[string]bool{}}
 }
 
 // page is a page being checked.
@@ -155,10 +129,7 @@ func (p *page) checkProse(block ast.Node) {
 		}
 		return p.lineOf(block)
 	}
-	for _, found := range p.phrases.FindAllStringIndex(prose.String(), -1) {
-		phrase := strings.Join(strings.Fields(prose.String()[found[0]:found[1]]), " ")
-		p.report(line(found[0]), "%q: %s", phrase, avoided[strings.ToLower(phrase)])
-	}
+	p.reportPhrases(prose.String(), func(at int, message string) { p.report(line(at), "%s", message) })
 	if _, wrong := p.spelling.Replace(prose.String()); len(wrong) > 0 {
 		for _, each := range wrong {
 			p.report(line(0)+each.Line-1, "%q: should it be %q?", each.Original, each.Corrected)

@@ -2,7 +2,7 @@
 // specs for an operator's definitions and samples, and [DescribeOperator] for everything else: it runs the operator
 // many times inside the test process, through Operator.Run.
 //
-//	converges        a resource gets its children, and then a status that says so: conditions
+//	converges        a resource gets its children, and then a status that reports them: conditions
 //	                 with observedGeneration, Current by kstatus
 //	silent           once converged, no write: not on resyncs, after others' changes, after a restart
 //	frugal           no more than MaxWrites writes for a new resource, and none that the API server must refuse
@@ -67,7 +67,7 @@
 // Specs are generated from the definition's schema: bounds, enums, defaults, optional fields, lists. CEL rules are
 // left to the API server: a spec that it refuses is dropped. For strings whose form the schema doesn't specify,
 // [operatortest.Operator.Values] lists sensible ones, by paths such as spec.image, spec.pools[].size or
-// spec.labels.*. If they may only rise, as versions do, [operatortest.Operator.Ascending] says so. Sequences of specs
+// spec.labels.*. Name fields that may only rise, such as versions, in [operatortest.Operator.Ascending]. Sequences of specs
 // are drawn at random, from [operatortest.Operator.Seed], so each run tries the same ones; one that fails is
 // shortened.
 //

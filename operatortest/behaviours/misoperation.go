@@ -24,7 +24,7 @@ import (
 // quota that refuses their pods, nodes on which the pods can't be scheduled, and images that can't be pulled. The
 // others are in misoperation_cases.go.
 //
-// Not every one of them affects every operator. If the resource converges as usual, the trial's remark says so; the
+// Not every one of them affects every operator. If the resource converges as usual, a remark in the trial reports that; the
 // trial of the quota for children fails if nothing was refused.
 var misoperation = behaviour{
 	name:    "misoperation",

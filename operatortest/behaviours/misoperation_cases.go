@@ -30,7 +30,7 @@ func danglingReferences(ctx context.Context, runner *trial.Runner) ([]trial.Case
 			return nil, err
 		}
 		what := fmt.Sprintf("the spec names %s, which does not exist", prepared.GetName()+missing)
-		cases = append(cases, trial.Case{Name: what, Try: mended(what, spec.(map[string]any))})
+		cases = append(cases, trial.Case{Name: what, Try: corrected(what, spec.(map[string]any))})
 	}
 	return cases, nil
 }
@@ -61,8 +61,8 @@ func renameIn(value any, name, other string) (renamed any, found bool) {
 	return runtime.DeepCopyJSONValue(value), false
 }
 
-// mended tries a resource that is created with a spec that can't be met, and then gets the sample's spec.
-func mended(what string, spec map[string]any) func(context.Context, *trial.Trial) error {
+// corrected tries a resource that is created with a spec that can't be met, and then gets the sample's spec.
+func corrected(what string, spec map[string]any) func(context.Context, *trial.Trial) error {
 	return func(ctx context.Context, t *trial.Trial) error {
 		wanted, err := t.Fresh(ctx, nil)
 		if err != nil {

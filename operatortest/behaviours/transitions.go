@@ -91,8 +91,8 @@ func (s *search) tryAll(ctx context.Context, planned []sequence) error {
 type detour string
 
 const (
-	fromMet      detour = "a resource that was met became one whose %s, and was mended"
-	fromTheStart detour = "a new resource's %s, and it was mended"
+	fromMet      detour = "a resource that was met became one whose %s, and was corrected"
+	fromTheStart detour = "a new resource's %s, and it was corrected"
 	blockerGone  detour = "a resource's %s, and then that went away"
 )
 

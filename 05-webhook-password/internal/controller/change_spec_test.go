@@ -95,7 +95,7 @@ var _ = Describe("a change", func() {
 			g.Expect(exists(ctx, g, after)).To(BeTrue(), "its deletion should queue the Password, see SetupWithManager in password_controller.go")
 			g.Expect(after.UID).NotTo(Equal(before.UID))
 		})
-		Expect(passwordIn(after)).NotTo(Equal(passwordIn(before)), "nobody remembers the former password")
+		Expect(passwordIn(after)).NotTo(Equal(passwordIn(before)), "the former password was not reused")
 		expectEvents(ctx, password, "Normal Generated", "Normal Generated")
 	}, SpecTimeout(specTimeout))
 })

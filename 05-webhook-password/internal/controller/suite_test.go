@@ -29,7 +29,7 @@ import (
 var (
 	scheme = newScheme()
 	logger = newLogger()
-	// The webhooks are those that kustomize has made of config/webhook, with all that the API server must know of them.
+	// The webhooks are those that kustomize has made of config/webhook, with all that the API server needs to know.
 	cluster = &testcluster.Cluster{CRDs: operator.CRDs, Webhooks: []string{"../serving/webhooks.yaml"}, Scheme: scheme}
 )
 

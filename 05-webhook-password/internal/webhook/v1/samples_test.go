@@ -40,7 +40,7 @@ var _ = Describe("the samples", func() {
 	for _, file := range refused {
 		It("are accepted without admission: "+file, func(ctx SpecContext) {
 			_, err := createSample(ctx, byNone, file)
-			Expect(err).NotTo(HaveOccurred(), "a sample that the schema refuses belongs into config/samples/invalid")
+			Expect(err).NotTo(HaveOccurred(), "a sample that the schema refuses belongs in config/samples/invalid")
 		}, SpecTimeout(waitTimeout))
 	}
 })
