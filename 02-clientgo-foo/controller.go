@@ -175,7 +175,7 @@ func (c *controller) work(ctx, leading context.Context, recorder events.EventRec
 		return nil
 	}
 	//workshop:step 2.14b
-	return fmt.Errorf("work was still in progress %s after the signal to stop: the next start goes on with it, --drain-timeout gives it longer", c.drain)
+	return fmt.Errorf("work was still in progress %s after the signal to stop: the next start continues it; to give it longer, raise --drain-timeout", c.drain)
 }
 
 // processNext takes one key from the queue and syncs it. It returns false when the

@@ -161,7 +161,7 @@ func (c *controller) work(ctx, leading context.Context, recorder events.EventRec
 	if timeout.Stop() || leading.Err() != nil {
 		return nil
 	}
-	return fmt.Errorf("work was still in progress %s after the signal to stop: the next start goes on with it, --drain-timeout gives it longer", c.options.drainTimeout)
+	return fmt.Errorf("work was still in progress %s after the signal to stop: the next start continues it; to give it longer, raise --drain-timeout", c.options.drainTimeout)
 }
 
 // processNext works on one key of the queue. It returns false when there is

@@ -30,7 +30,7 @@ type LeaderElection struct {
 	Enabled bool
 	// Namespace is the namespace of the Lease.
 	Namespace string
-	// Identity is this replica's name in the Lease; made up if empty.
+	// Identity is this replica's name in the Lease; generated if empty.
 	Identity string
 	// LeaseDuration is how long the other replicas wait for a silent leader, in whole seconds.
 	LeaseDuration time.Duration
@@ -71,7 +71,7 @@ func (o *Options) AddFlags(set *flag.FlagSet) {
 	election := &o.LeaderElection
 	set.BoolVar(&election.Enabled, "leader-elect", election.Enabled, "work only while holding a Lease; needed with several replicas")
 	set.StringVar(&election.Namespace, "leader-election-namespace", election.Namespace, "`namespace` of the Lease")
-	set.StringVar(&election.Identity, "leader-election-id", election.Identity, "this replica's `name` in the Lease; made up if empty")
+	set.StringVar(&election.Identity, "leader-election-id", election.Identity, "this replica's `name` in the Lease; generated if empty")
 	set.DurationVar(&election.LeaseDuration, "leader-election-lease-duration", election.LeaseDuration, "how long the others wait for a leader that is silent")
 	set.DurationVar(&election.RenewDeadline, "leader-election-renew-deadline", election.RenewDeadline, "after how long without success the leader gives up")
 	set.DurationVar(&election.RetryPeriod, "leader-election-retry-period", election.RetryPeriod, "how often the Lease is renewed, or tried for")

@@ -21,10 +21,9 @@ needed=$(sed -n 's/^go //p' go.mod)
 install="install Go $needed or newer from https://go.dev/dl/"
 command -v go >/dev/null 2>&1 || fail "the go command is not on your PATH: $install"
 
-# outdated goes on with an earlier bin/workshop: if a module can't be downloaded now, only the commands that need it
-# fail.
+# outdated keeps an earlier bin/workshop: if a module can't be downloaded now, only the commands that need it fail.
 outdated() {
-	echo "workshop: going on with the bin/workshop of before, which can't be built now ($(echo "$1" | head -n 1))" >&2
+	echo "workshop: bin/workshop can't be rebuilt now, so the old one is used ($(echo "$1" | head -n 1))" >&2
 	exit 0
 }
 

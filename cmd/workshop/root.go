@@ -106,7 +106,7 @@ func (a *app) ensureTools(ctx context.Context, out io.Writer, setName string) er
 	}
 	// The tools are there. If a module can't be downloaded, only the commands that need it fail.
 	if err := builder.Prefetch(ctx); err != nil && ctx.Err() == nil {
-		fmt.Fprintf(out, "Going on, although not all modules are there: %v\n", err)
+		fmt.Fprintf(out, "Continuing, although some modules are missing: %v\n", err)
 	}
 	return ctx.Err()
 }

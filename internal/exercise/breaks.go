@@ -153,7 +153,7 @@ func (c *Copy) Broken() (*Break, string, error) {
 	return nil, "", nil
 }
 
-// breakWord is in the place of a step's ID in the line of the progress file that tells of a break.
+// breakWord is in the place of a step's ID in the line of the progress file that records a break.
 const breakWord = "break"
 
 func (c *Copy) noteBreak(change Break, folder string) error {

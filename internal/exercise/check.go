@@ -176,7 +176,7 @@ func (c *Copy) checkStep(ctx context.Context, id string) (*Finding, Ran, error) 
 		return nil, ran, err
 	}
 	step := c.Steps[at]
-	// A generator would fail at a syntax error, too, wherever that is.
+	// A syntax error anywhere would make a generator fail, too.
 	if finding, err := c.syntaxError(ctx); finding != nil || err != nil {
 		return finding, ran, err
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // progressFile returns the path of a file with a line for each step that is done: the stage's folder, the step, the day. A line with
-// "break" in place of a step tells of a break in the copy: its name, the day, and the folder that keeps the file as it was.
+// "break" in place of a step records a break in the copy: its name, the day, and the folder that keeps the file as it was.
 func (c *Copy) progressFile() string { return filepath.Join(c.work(), "progress.txt") }
 
 // progress returns the fields of the lines about this stage.

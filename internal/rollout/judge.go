@@ -12,7 +12,7 @@ type sight struct {
 	done bool
 	// progress is a line for people.
 	progress string
-	// trouble is why a pod can't start and what to do, or "".
+	// trouble says why a pod can't start and what to do, or "".
 	trouble string
 	// waiting is what a pod waits for that may still come, or "".
 	waiting string

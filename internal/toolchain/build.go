@@ -75,7 +75,7 @@ func (b Builder) Ensure(ctx context.Context, set Set) (int, error) {
 		}
 		defer unlock()
 	}
-	// What is missing is looked up again: another build may have made it while this one waited.
+	// Check again what is missing: another build may have made it while this one waited.
 	todo := missing(set, store)
 	if err := b.build(ctx, set, todo, store); err != nil {
 		return 0, err

@@ -81,7 +81,7 @@ func setConversion(ctx context.Context, conversion *apiextensionsv1.CustomResour
 	DeferCleanup(func(ctx SpecContext) { change(ctx, before) })
 }
 
-// expectNothingLeft checks that a process has taken everything back.
+// expectNothingLeft checks that a process has undone all its changes.
 func expectNothingLeft(ctx context.Context, conversion *apiextensionsv1.CustomResourceConversion) {
 	GinkgoHelper()
 	_, err := mutating(ctx)

@@ -177,8 +177,8 @@ func (a *Account) Create(ctx context.Context, owner cloud.Owner, spec cloud.Spec
 	return root.Cluster.translate()
 }
 
-// Upgrade implements cloud.CloudProvider. A minor version is met by each of its
-// patches, and "latest" by any version: it must not upgrade a cluster without a change of the spec.
+// Upgrade implements cloud.CloudProvider. Every patch satisfies its minor version,
+// and every version satisfies "latest": it must not upgrade a cluster whose spec has not changed.
 // An earlier version is Refused without a request: the cloud would refuse it each time.
 func (a *Account) Upgrade(ctx context.Context, cluster *cloud.Cluster, version string) (bool, error) {
 	if version == "latest" || cluster.Version == version || strings.HasPrefix(cluster.Version, version+".") {
