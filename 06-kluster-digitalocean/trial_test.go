@@ -107,7 +107,7 @@ func (r *trial) step(t *testing.T) error {
 	return err
 }
 
-// steps reconciles the Kluster so often that the operator must have done all that it can.
+// steps reconciles the Kluster often enough for the operator to have done everything that it can.
 func (r *trial) steps(t *testing.T) (last error) {
 	t.Helper()
 	for range 10 {

@@ -27,13 +27,13 @@ func readAccount(path string) (account, error) {
 	}
 	var found account
 	if err := json.Unmarshal(content, &found); err != nil {
-		return fresh, fmt.Errorf("the state file %s is broken (%w): remove it to begin anew", path, err)
+		return fresh, fmt.Errorf("the state file %s is broken (%w): remove it to start over", path, err)
 	}
 	if found.Format != fileFormat {
-		return fresh, fmt.Errorf("the state file %s has the format %d, not %d: remove it to begin anew", path, found.Format, fileFormat)
+		return fresh, fmt.Errorf("the state file %s has the format %d, not %d: remove it to start over", path, found.Format, fileFormat)
 	}
 	if err := found.check(); err != nil {
-		return fresh, fmt.Errorf("the state file %s is broken (%w): remove it to begin anew", path, err)
+		return fresh, fmt.Errorf("the state file %s is broken (%w): remove it to start over", path, err)
 	}
 	return found, nil
 }

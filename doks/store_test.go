@@ -80,7 +80,7 @@ func TestStateFilesThatCannotBeUsed(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "state.json")
 			g.Expect(os.WriteFile(path, []byte(c.content), 0o600)).To(Succeed())
 			_, err := doks.New(doks.Options{Tokens: []string{"a"}, StateFile: path})
-			g.Expect(err).To(MatchError(And(ContainSubstring(c.message), ContainSubstring("remove it to begin anew"))))
+			g.Expect(err).To(MatchError(And(ContainSubstring(c.message), ContainSubstring("remove it to start over"))))
 			g.Expect(strings.Count(err.Error(), "\n")).To(BeZero())
 			content, err := os.ReadFile(path)
 			g.Expect(err).NotTo(HaveOccurred())

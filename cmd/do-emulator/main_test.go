@@ -140,7 +140,7 @@ func TestMistakesAreErrorsOfOneLine(t *testing.T) {
 		"an invalid fault":           {"--token a --fault drop", "write METHOD PATH KIND"},
 		"an invalid duration":        {"--token a --delete-time soon", "delete-time"},
 		"an invalid state":           {"--token a --delete-state gone --listen 127.0.0.1:0", "choose none, deleted or deleting"},
-		"a broken state file":        {"--token a --listen 127.0.0.1:0 --state " + broken, "remove it to begin anew"},
+		"a broken state file":        {"--token a --listen 127.0.0.1:0 --state " + broken, "remove it to start over"},
 		"no tools":                   {"--token a --listen 127.0.0.1:0 --clusters kwok --assets /no/such/folder", "etcd is missing"},
 	}
 	for name, c := range cases {

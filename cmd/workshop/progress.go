@@ -11,7 +11,7 @@ import (
 func (a *app) progressCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "progress",
-		Short: "Show how many steps of the exercises are done, and the command to go on with",
+		Short: "Show how many steps of the exercises are done, and the next command",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			stages, err := a.stagesWithExercises()

@@ -26,7 +26,7 @@ func (a *app) stageCommand() *cobra.Command {
 	var own bool
 	command := &cobra.Command{
 		Use:   "stage N [VERB...]",
-		Short: "Play a stage's chapter, go on with its exercises, or run targets of the stage's own Makefile",
+		Short: "Play a stage's chapter, work on its exercises, or run targets of the stage's own Makefile",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			stage, err := a.repo.Stage(args[0])
@@ -104,7 +104,7 @@ func (a *app) playOwn(cmd *cobra.Command, stage repo.Stage, options playOptions)
 	}
 	if options.before != "" {
 		if options.solved == "" {
-			return fmt.Errorf("no section of the chapter is done in your copy yet: go on with `make stage-%d check`", stage.Number)
+			return fmt.Errorf("no section of the chapter is done in your copy yet: continue with `make stage-%d check`", stage.Number)
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "Step %s of your copy is not done, so the playing ends before section %s.\n", own.Steps[next].ID, options.before)
 	}

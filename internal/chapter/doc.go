@@ -57,10 +57,11 @@ those starting with "$ " or "? ". Write [..] for them, or for their beginning.
 	                      in the section that the learner has solved last
 	stop=NAME             stop this background process first; the fence may have no command
 
-A background process that ends before it is stopped fails the chapter, before the next command or at the end. Stopping
-is SIGINT, as Ctrl-C, then SIGTERM after 10 seconds, then SIGKILL after 5 more, for all that it started. What still
-runs at the end is stopped. When a chapter fails, its cleanup fences run before that, since deleting may need the
-operator. They run where the chapter stood: what they need must not depend on a cd in a later step.
+A background process that ends before it is stopped fails the chapter, before the next command or at the end. To stop
+it, the player sends SIGINT, as Ctrl-C does, SIGTERM after 10 seconds, and SIGKILL after 5 more, to it and to every
+process that it started. It stops what still runs at the end. When a chapter fails, its cleanup fences run before that,
+since deleting may need the operator. They run in the working directory of that moment, so they must not depend on a cd
+in a later step.
 
 # Hidden blocks
 

@@ -275,6 +275,6 @@ func TestInterruptedUp(t *testing.T) {
 	cluster := newCluster(t, checkout(t), "cut")
 	cut, cancel := context.WithCancel(ctx)
 	time.AfterFunc(300*time.Millisecond, cancel)
-	g.Expect(cluster.Up(cut)).To(MatchError(ContainSubstring("interrupted: `make up NAME=cut` goes on from here")))
+	g.Expect(cluster.Up(cut)).To(MatchError(ContainSubstring("interrupted: `make up NAME=cut` continues from here")))
 	g.Expect(cluster.Up(ctx)).To(Succeed())
 }

@@ -86,7 +86,7 @@ func (e *embedded) explain(err error) error {
 	var damaged *controlplane.DamagedError
 	switch {
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("%w: `%s` goes on from here, `%s` removes what there is", errInterrupted, e.options.MakeCommand("up"), e.options.MakeCommand("down"))
+		return fmt.Errorf("%w: `%s` continues from here, `%s` removes what exists", errInterrupted, e.options.MakeCommand("up"), e.options.MakeCommand("down"))
 	case errors.As(err, &damaged):
 		return fmt.Errorf("cluster %s in .workshop is damaged: %s; `%s` removes the cluster and what it holds, `%s` makes a new one",
 			e.options.Name, damaged.Reason, e.options.MakeCommand("down"), e.options.MakeCommand("up"))

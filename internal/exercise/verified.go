@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// Fingerprint is a hash of all that the result of Verify depends on: the stage, the packages of this repository that its tests import,
+// Fingerprint is a hash of everything that the result of Verify depends on: the stage, the packages of this repository that its tests import,
 // this package, what the chapter shows of the checks, and the pinned tools.
 func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 	command := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "-f", "{{if and .Module .Module.Main}}{{.Dir}}{{end}}", "./...")

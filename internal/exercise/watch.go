@@ -27,7 +27,7 @@ func (c *Copy) Lock(what string) (unlock func() error, err error) {
 		return nil, fmt.Errorf("lock %s: %w", c.name(), err)
 	}
 	if !locked {
-		return nil, fmt.Errorf("another `make stage-%d %s` is at work in %s: go on there, or end it first", c.Number, what, c.name())
+		return nil, fmt.Errorf("another `make stage-%d %s` is running in %s: use that one, or stop it first", c.Number, what, c.name())
 	}
 	return lock.Close, nil
 }

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// removeTimeout bounds how long objects may take to be gone with all that they own.
+	// removeTimeout bounds how long objects, and everything they own, may take to be deleted.
 	removeTimeout = 10 * time.Minute
 	// removeInterval is how often a wait asks the API server whether they are.
 	removeInterval = time.Second
@@ -109,7 +109,7 @@ func asCreated(found *unstructured.Unstructured) *unstructured.Unstructured {
 	return made
 }
 
-// remove deletes the objects of a load and returns when they are gone with all that they own.
+// remove deletes the objects of a load and returns when they are gone, and everything that they own.
 func (g *ground) remove(ctx context.Context, l load) error {
 	objects := l.objects()
 	err := inParallel(ctx, objects, func(ctx context.Context, _ int, object *unstructured.Unstructured) error {

@@ -47,7 +47,7 @@ func (w *Waiter) Wait(ctx context.Context) error {
 		seen, err := w.look(limited)
 		switch {
 		case ctx.Err() != nil:
-			return fmt.Errorf("interrupted: the rollout of deployment %s goes on in the cluster", w.Name)
+			return fmt.Errorf("interrupted: the rollout of deployment %s continues in the cluster", w.Name)
 		case limited.Err() != nil:
 			return w.late(last)
 		case err != nil:

@@ -174,6 +174,6 @@ func TestWaitInterrupted(t *testing.T) {
 		ctx, interrupt := context.WithTimeout(t.Context(), 10*time.Second)
 		defer interrupt()
 		waiter := Waiter{Kubectl: cluster(t, deployed(0), replicaSet("2")), Namespace: namespace, Name: name, Limit: time.Minute, Out: &bytes.Buffer{}}
-		NewWithT(t).Expect(waiter.Wait(ctx)).To(MatchError("interrupted: the rollout of deployment foo goes on in the cluster"))
+		NewWithT(t).Expect(waiter.Wait(ctx)).To(MatchError("interrupted: the rollout of deployment foo continues in the cluster"))
 	})
 }

@@ -23,7 +23,7 @@ func DescribeEnd(o Operator) {
 		left := func(ctx context.Context) string {
 			return Kubectl(ctx, "get", o.ChildKinds, "--namespace="+o.Trial, "--selector=app.kubernetes.io/managed-by="+o.ManagedBy, "--output=name")
 		}
-		gomega.Eventually(left).WithContext(ctx).Should(gomega.BeEmpty(), "all that the resources had is gone")
+		gomega.Eventually(left).WithContext(ctx).Should(gomega.BeEmpty(), "everything that belonged to the resources is deleted")
 		webhooks := Kubectl(ctx, "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--output=jsonpath={.items[*].webhooks[*].clientConfig.service.namespace}")
 		gomega.Expect(strings.Fields(webhooks)).NotTo(gomega.ContainElement(o.Namespace), "no webhook has the API server ask an operator that is gone")
 	}, ginkgo.SpecTimeout(Timeout))
