@@ -291,7 +291,7 @@ func TestTheIntentIsWrittenFirst(t *testing.T) {
 		return nil, nil
 	})
 	g.Expect(r.steps(t)).To(Succeed())
-	g.Expect(recorded).To(HaveKey(klusterv1alpha1.CreatePendingAnnotation), "when the cloud is asked for a cluster, the Kluster says so already, see create in reconcile.go")
+	g.Expect(recorded).To(HaveKey(klusterv1alpha1.CreatePendingAnnotation), "the create intent is recorded before the cloud is asked for a cluster, see create in reconcile.go")
 	g.Expect(recorded).To(HaveKeyWithValue(klusterv1alpha1.ExternalAccountAnnotation, "0b5c0a52-0000-4000-8000-0000000000bb"), "and names the account, see recordCreatePending in metadata.go")
 	g.Expect(patches(r.api.Actions())).To(ContainElement(And(ContainSubstring(klusterv1alpha1.ExternalAccountAnnotation), ContainSubstring(`"resourceVersion":"30"`))),
 		"with the resource version, the API server refuses the intent if the Kluster has changed, see recordCreatePending in metadata.go")

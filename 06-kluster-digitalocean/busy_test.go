@@ -39,7 +39,7 @@ var _ = Describe("a busy cloud", func() {
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("is left alone by all Klusters of the token to whose request it says so", func(ctx SpecContext) {
+	It("gets no requests for any Kluster of the token that it asked to pause", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		options := testOptions(namespace)
@@ -67,11 +67,11 @@ var _ = Describe("a busy cloud", func() {
 		eventually(ctx, func(g Gomega) {
 			all := append(eventsOf(ctx, g, klusters[0]), eventsOf(ctx, g, klusters[1])...)
 			all = slices.DeleteFunc(all, func(reason string) bool { return reason != klusterv1alpha1.ReasonUnavailable })
-			g.Expect(all).To(HaveLen(1), "only the Kluster that was answered so says so")
+			g.Expect(all).To(HaveLen(1), "only the Kluster whose request got that answer reports it")
 		})
 	}, SpecTimeout(specTimeout))
 
-	It("is waited for by a Kluster that is made or deleted meanwhile, which says so", func(ctx SpecContext) {
+	It("delays a Kluster that is created or deleted meanwhile, which reports that", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		options := testOptions(namespace)

@@ -69,7 +69,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Expect(account.Effective("delete cluster")).To(HaveLen(2))
 	}, SpecTimeout(specTimeout))
 
-	It("and waits, and says so, when the cloud's deletion never ends", func(ctx SpecContext) {
+	It("and waits, and reports that, when the cloud's deletion never ends", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))

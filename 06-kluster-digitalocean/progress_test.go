@@ -233,7 +233,7 @@ func TestIsFinished(t *testing.T) {
 		"a cluster may have been asked for": {kluster: func(kluster *klusterv1alpha1.Kluster) { kluster.Annotations = pendingKluster().Annotations }},
 		"there is a cluster":                {kluster: provisioned(klusterv1alpha1.ReasonRunning), protected: true},
 		"the cluster is gone":               {kluster: provisioned(klusterv1alpha1.ReasonDeleted), protected: true, want: true},
-		"the cluster stays, because Orphan says so": {
+		"the cluster stays because of Orphan": {
 			kluster: func(kluster *klusterv1alpha1.Kluster) {
 				provisioned(klusterv1alpha1.ReasonRunning)(kluster)
 				kluster.Spec.DeletionPolicy = klusterv1alpha1.DeletionOrphan

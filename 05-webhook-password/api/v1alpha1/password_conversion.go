@@ -112,8 +112,8 @@ func hubSpec(spec PasswordSpec) secretv1.PasswordSpec {
 	return secretv1.PasswordSpec{Policy: policy}
 }
 
-// spokeSpec says in this version what a spec of v1 says, as far as it can. The counts are always written: left out, they
-// would be defaults. A spec from an annotation may be invalid: of a class that occurs twice, the first counts, and any
+// spokeSpec says in this version what a spec of v1 says, as far as it can. The counts are always written: a missing
+// one would get its default. A spec from an annotation may be invalid: of a class that occurs twice, the first counts, and any
 // letter case but Mixed becomes small letters.
 //
 //workshop:step 5.12a
