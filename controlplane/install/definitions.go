@@ -16,7 +16,7 @@ import (
 
 // installDefinitions returns when the API server serves all definitions.
 func (m *Manifests) installDefinitions(ctx context.Context, cluster client.Client, config *rest.Config, webhooks envtest.WebhookInstallOptions, shared bool) error {
-	// asTheyAre keep the conversion that they have here; for the others, envtest sets it or removes it.
+	// asTheyAre keep the conversion that they have in the cluster; envtest sets or removes that of the others.
 	var asTheyAre, others []*apiextensionsv1.CustomResourceDefinition
 	for _, definition := range m.Definitions {
 		found := &apiextensionsv1.CustomResourceDefinition{}
