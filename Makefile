@@ -97,7 +97,7 @@ tour: bootstrap ## Play all chapters in order (QUIET=1: a line for each step)
 	@$(WORKSHOP) tour $(if $(call given,QUIET),--quiet)
 
 .PHONY: progress
-progress: bootstrap ## Show how far you are with the exercises (make stage-N start|check|watch|hint|diff|solve|reset [STEP=N.M], break [NAME])
+progress: bootstrap ## Show how far you are with the exercises (make stage-N start|check|watch|hint|diff|solve|reset [STEP=N.M], restore, break [NAME])
 	@$(WORKSHOP) progress
 
 .PHONY: test

@@ -20,7 +20,7 @@ import (
 )
 
 // exerciseVerbs are the words after `make stage-N` that concern the learner's own copy of a stage.
-var exerciseVerbs = []string{"start", "check", "watch", "hint", "diff", "solve", "reset", breakVerb}
+var exerciseVerbs = []string{"start", "check", "watch", "hint", "diff", "solve", "reset", "restore", breakVerb}
 
 // errNotDone means that a check found an unfinished step. What it found has already been printed.
 var errNotDone = errors.New("a step of the exercises is not done")
@@ -49,6 +49,9 @@ func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) 
 		}
 		fmt.Fprintf(out, "%s is a new copy. What you had is in %s.\n", a.relative(own.Path), kept)
 		return printNext(out, own)
+	}
+	if verb == "restore" {
+		return restore(out, own, step)
 	}
 	if verb == "check" || verb == "watch" {
 		if err := own.Exists(); err != nil {
@@ -168,6 +171,9 @@ func printFound(out io.Writer, own *exercise.Copy, finding *exercise.Finding) {
 		field(out, "open", finding.Open)
 	}
 	field(out, "found", finding.Found)
+	if len(finding.Missing) > 0 {
+		field(out, "missing", fmt.Sprintf("%s\n`make stage-%d restore` puts back what is missing, and changes nothing else", strings.Join(finding.Missing, "\n"), own.Number))
+	}
 	if tip := finding.Tip(); tip != "" {
 		field(out, "hint", tip)
 	}
@@ -208,6 +214,21 @@ func printHints(out io.Writer, own *exercise.Copy, id string) error {
 	return nil
 }
 
+// restore puts back the files that the copy lacks.
+func restore(out io.Writer, own *exercise.Copy, step string) error {
+	if step != "" {
+		return fmt.Errorf("restore puts back whatever is missing and takes no STEP: `make stage-%d restore`", own.Number)
+	}
+	names, err := own.Restore()
+	if len(names) == 0 && err == nil {
+		fmt.Fprintf(out, "No file of %s is missing.\n", "work/"+filepath.Base(own.Path))
+	}
+	for _, name := range names {
+		fmt.Fprintf(out, "%s is there again.\n", filepath.Join("work", filepath.Base(own.Path), name))
+	}
+	return err
+}
+
 // replace reports what Solve or Undo did.
 func replace(out io.Writer, do func(id string) ([]string, string, error), id, word string) error {
 	files, kept, err := do(id)
@@ -220,54 +241,6 @@ func replace(out io.Writer, do func(id string) ([]string, string, error), id, wo
 	}
 	fmt.Fprintf(out, "Step %s is %s in %s. What you had is in %s.\n", id, word, strings.Join(files, ", "), kept)
 	return nil
-}
-
-// diff shows what the solution would change in the copy.
-func (a *app) diff(ctx context.Context, out io.Writer, own *exercise.Copy, id string) error {
-	names, solved, err := own.Compare(id)
-	if err != nil {
-		return err
-	}
-	same := true
-	for _, name := range names {
-		equal, err := printDiff(ctx, out, own, name, solved[name], "solution")
-		if err != nil {
-			return err
-		}
-		same = same && equal
-	}
-	if same {
-		fmt.Fprintf(out, "Step %s is the same as in the solution.\n", id)
-	}
-	return nil
-}
-
-// printDiff shows how a file of the copy differs from another form of it.
-func printDiff(ctx context.Context, out io.Writer, own *exercise.Copy, name string, other []byte, called string) (equal bool, err error) {
-	folder, err := os.MkdirTemp("", "solution-")
-	if err != nil {
-		return false, fmt.Errorf("make a folder for the %s: %w", called, err)
-	}
-	defer os.RemoveAll(folder)
-	path := filepath.Join(folder, filepath.Base(name))
-	if err := os.WriteFile(path, other, 0o600); err != nil {
-		return false, fmt.Errorf("write the %s: %w", called, err)
-	}
-	theirs := filepath.Join(own.Path, filepath.FromSlash(name))
-	if _, err := os.Stat(theirs); err != nil {
-		theirs = os.DevNull
-	}
-	command := exec.CommandContext(ctx, "diff", "-u", "-L", "yours/"+name, "-L", called+"/"+name, theirs, path)
-	command.Stdout, command.Stderr = out, out
-	err = command.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == 1 {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("compare %s with the %s: %w", name, called, err)
-	}
-	return true, nil
 }
 
 // stagesWithExercises returns the stages that have exercises.

@@ -30,3 +30,17 @@ func TestCheckBuildsMissingTools(t *testing.T) {
 	g.Expect(filepath.Join(own.Root, "bin", "little")).To(BeAnExistingFile())
 	g.Expect(shown.all()).To(ContainSubstring("Step 1.1, 1 of 3"))
 }
+
+func TestRestorePutsBackADeletedFile(t *testing.T) {
+	g := NewWithT(t)
+	own := toyCopy(g, t)
+	g.Expect(os.Remove(filepath.Join(own.Path, "toy.go"))).To(Succeed())
+	shown := &screen{}
+	a := &app{repo: repo.Repo{Root: own.Root}}
+	g.Expect(a.check(t.Context(), shown, own, "")).To(MatchError(errNotDone))
+	g.Expect(shown.all()).To(ContainSubstring("  missing toy.go\n          `make stage-1 restore` puts back what is missing"))
+	g.Expect(restore(shown, own, "")).To(Succeed())
+	g.Expect(filepath.Join(own.Path, "toy.go")).To(BeARegularFile())
+	g.Expect(shown.all()).To(ContainSubstring("work/01-toy/toy.go is there again."))
+	g.Expect(restore(shown, own, "1.1")).To(MatchError(ContainSubstring("takes no STEP")))
+}

@@ -171,7 +171,7 @@ func (c *Copy) CheckBreak(ctx context.Context, change Break) (*Finding, error) {
 		return nil, err
 	}
 	if finding := c.judge(change.asStep(), found); finding != nil {
-		return finding, nil
+		return finding, c.nameMissing(finding)
 	}
 	return nil, c.forget(breakWord)
 }

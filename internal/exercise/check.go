@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -24,7 +23,9 @@ type Finding struct {
 	Command string
 	// Unbuilt means that the program or its tests do not compile, Early that the tests ended before they could report a result.
 	Unbuilt, Early bool
-	failures       []testFailure
+	// Missing are files that the copy lacks, which may be the reason: Restore puts them back.
+	Missing  []string
+	failures []testFailure
 }
 
 // Ran counts what has run in a check: Go's tests, and Ginkgo's specs, which run on a control plane.
@@ -164,6 +165,14 @@ func (c *Copy) CheckStep(ctx context.Context, id string) (*Finding, error) {
 }
 
 func (c *Copy) checkStep(ctx context.Context, id string) (*Finding, Ran, error) {
+	finding, ran, err := c.tryStep(ctx, id)
+	if finding == nil || err != nil {
+		return nil, ran, err
+	}
+	return finding, ran, c.nameMissing(finding)
+}
+
+func (c *Copy) tryStep(ctx context.Context, id string) (*Finding, Ran, error) {
 	var ran Ran
 	if err := c.Exists(); err != nil {
 		return nil, ran, err
@@ -262,54 +271,4 @@ func (c *Copy) judge(step Step, found outcome) *Finding {
 		return nil
 	}
 	return finding
-}
-
-// longestLine and mostLines bound the message of a test: a library may print a whole object in Go's notation.
-const longestLine, mostLines = 400, 40
-
-// shownError is how Gomega begins to show an error. The message follows, and then its fields in braces.
-var shownError = regexp.MustCompile(`^( *)<\*\S+ \| 0x[0-9a-f]+>:\s*$`)
-
-// withoutFields leaves out the fields of errors, and the empty line before them.
-func withoutFields(lines []string) []string {
-	var kept []string
-	indent, inFields := "", false
-	for _, line := range lines {
-		if begin := shownError.FindStringSubmatch(line); begin != nil && !inFields {
-			indent = begin[1]
-		}
-		text, indented := strings.CutPrefix(line, indent)
-		switch {
-		case inFields:
-			inFields = !indented || !strings.HasPrefix(text, "}")
-		case indent != "" && indented && strings.HasPrefix(text, "{"):
-			inFields = !strings.HasSuffix(strings.TrimSpace(text), "}")
-			for len(kept) > 0 && strings.TrimSpace(kept[len(kept)-1]) == "" {
-				kept = kept[:len(kept)-1]
-			}
-		default:
-			kept = append(kept, line)
-		}
-	}
-	return kept
-}
-
-// shorten leaves out what Gomega shows of an error beside its message, the middle of long lines, since a message says at its ends what and
-// why, and what follows many lines.
-func shorten(message string) string {
-	lines := withoutFields(strings.Split(strings.TrimSpace(message), "\n"))
-	for i, line := range lines {
-		if letters := []rune(line); len(letters) > longestLine {
-			lines[i] = string(letters[:longestLine/2]) + " [...] " + string(letters[len(letters)-longestLine/2:])
-		}
-	}
-	if more := len(lines) - mostLines; more > 0 {
-		lines = append(lines[:mostLines], fmt.Sprintf("(%d more lines)", more))
-	}
-	return strings.Join(lines, "\n")
-}
-
-func firstLines(text string, most int) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[:min(len(lines), most)], "\n")
 }

@@ -15,6 +15,10 @@ var tips = []struct {
 		"Imports follow from the code: an editor with gopls corrects them when you save.",
 	},
 	{
+		regexp.MustCompile(`missing method DeepCopyObject|undefined \(type .* has no field or method DeepCopy|no required module provides package \S+/pkg/generated/`),
+		"Generated code is missing or older than the types: run make generate in the copy's folder.",
+	},
+	{
 		regexp.MustCompile(`undefined: \w+|\w+ undefined \(type`),
 		"A name that the tests or the other files use is missing: was it renamed, or does it come with an earlier step?",
 	},

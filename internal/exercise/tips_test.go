@@ -7,8 +7,10 @@ import (
 
 func TestTips(t *testing.T) {
 	for found, means := range map[string]string{
-		`./sync.go:10:2: "fmt" imported and not used`:                                                                                  "gopls",
-		`./sync.go:31:9: undefined: apierrors`:                                                                                         "gopls",
+		`./sync.go:10:2: "fmt" imported and not used`: "gopls",
+		`./sync.go:31:9: undefined: apierrors`:        "gopls",
+		`api/v1/guestbook_types.go:12:25: cannot use &Guestbook{} as runtime.Object value: *Guestbook does not implement runtime.Object (missing method DeepCopyObject)`: "make generate",
+		`main.go:3:8: no required module provides package example.com/operator-workshop/02-clientgo-foo/pkg/generated/clientset; to add it:`:                             "make generate",
 		`./sync.go:31:9: undefined: newDeployment`:                                                                                     "renamed",
 		`./a.go:3:5: c.recorder.Eventt undefined (type events.EventRecorder has no field or method Eventt)`:                            "renamed",
 		`./deployment.go:55:15: cannot use foo.Spec.Replicas (variable of type int32) as *int32 value in struct literal`:               "new(value)",

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"example.com/operator-workshop/internal/exercise"
+)
+
+// diff shows what the solution would change in the copy.
+func (a *app) diff(ctx context.Context, out io.Writer, own *exercise.Copy, id string) error {
+	names, solved, err := own.Compare(id)
+	if err != nil {
+		return err
+	}
+	same := true
+	for _, name := range names {
+		equal, err := printDiff(ctx, out, own, name, solved[name], "solution")
+		if err != nil {
+			return err
+		}
+		same = same && equal
+	}
+	if same {
+		fmt.Fprintf(out, "Step %s is the same as in the solution.\n", id)
+	}
+	return nil
+}
+
+// printDiff shows how a file of the copy differs from another form of it.
+func printDiff(ctx context.Context, out io.Writer, own *exercise.Copy, name string, other []byte, called string) (equal bool, err error) {
+	folder, err := os.MkdirTemp("", "solution-")
+	if err != nil {
+		return false, fmt.Errorf("make a folder for the %s: %w", called, err)
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, filepath.Base(name))
+	if err := os.WriteFile(path, other, 0o600); err != nil {
+		return false, fmt.Errorf("write the %s: %w", called, err)
+	}
+	theirs := filepath.Join(own.Path, filepath.FromSlash(name))
+	if _, err := os.Stat(theirs); err != nil {
+		theirs = os.DevNull
+	}
+	command := exec.CommandContext(ctx, "diff", "-u", "-L", "yours/"+name, "-L", called+"/"+name, theirs, path)
+	command.Stdout, command.Stderr = out, out
+	err = command.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("compare %s with the %s: %w", name, called, err)
+	}
+	return true, nil
+}
