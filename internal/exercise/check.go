@@ -255,15 +255,15 @@ func (c *Copy) judge(step Step, found outcome) *Finding {
 			all = append(all, fmt.Sprintf("and %d more", more))
 		}
 		finding.Found = strings.Join(all, "\n")
-		if hang := c.hang(found.output); hang != "" && !found.reported {
-			finding.Early = true
-			finding.Found, finding.Open = "it does not end, or it panics: see "+hang+"\n"+firstLines(finding.Found, 12), hang
+		if place, description := c.ended(found.output); place != "" && !found.reported {
+			finding.Early, finding.Open = true, place
+			finding.Found = found.failures[0].name + ":\n" + description
 		}
 	case found.err != nil:
 		finding.Early = true
 		finding.Found = "the tests ended early: " + found.err.Error() + "\n" + strings.TrimSpace(found.output)
-		if hang := c.hang(found.output); hang != "" {
-			finding.Found, finding.Open = "it does not end, or it panics: see "+hang+"\n"+firstLines(found.output, 12), hang
+		if place, description := c.ended(found.output); place != "" {
+			finding.Found, finding.Open = description, place
 		}
 	case found.tests == 0:
 		finding.Found = "no test ran: the check of this step is wrong, please report it"

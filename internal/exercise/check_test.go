@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestWhatRan(t *testing.T) {
@@ -130,17 +129,5 @@ func TestWhatIsFound(t *testing.T) {
 				t.Fatalf("expected %q at %q\nfound %+v", test.text, test.open, finding)
 			}
 		})
-	}
-}
-
-func TestAnEndlessLoopIsFound(t *testing.T) {
-	timeout := goTestTimeout
-	goTestTimeout = time.Second
-	t.Cleanup(func() { goTestTimeout = timeout })
-	own := started(t)
-	own.edit(t, "toy.go", addStub, "\tselect {}\n")
-	_, finding := own.check(t)
-	if finding == nil || finding.Open != "work/01-toy/toy.go:6" || !strings.Contains(finding.Found, "does not end") {
-		t.Fatalf("found %+v", finding)
 	}
 }

@@ -18,15 +18,15 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// goTestTimeout bounds Go tests, so that a learner waits only briefly for an endless loop.
-var goTestTimeout = 20 * time.Second
-
-const (
+var (
+	// goTestTimeout bounds Go tests, so that a learner waits only briefly for an endless loop.
+	goTestTimeout = 20 * time.Second
 	// specTimeout bounds Ginkgo specs, which need a control plane.
 	specTimeout = 3 * time.Minute
-	// waitTimeout is how long the test kit waits for something that the learner's operator may never do.
-	waitTimeout = 15 * time.Second
 )
+
+// waitTimeout is how long the test kit waits for something that the learner's operator may never do.
+const waitTimeout = 15 * time.Second
 
 // outcome is what `go test` found.
 type outcome struct {

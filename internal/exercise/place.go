@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -218,20 +217,4 @@ func goFirst(a, b string) int {
 		return 1
 	}
 	return strings.Compare(a, b)
-}
-
-// frame matches a line of a goroutine's stack.
-var frame = regexp.MustCompile(`(?m)^\s+(/.+\.go):(\d+)`)
-
-// hang returns the first place in the learner's code, without tests, in the stacks of a test that timed out or panicked.
-func (c *Copy) hang(output string) string {
-	if !strings.Contains(output, "goroutine ") {
-		return ""
-	}
-	for _, match := range frame.FindAllStringSubmatch(output, -1) {
-		if rest, inside := strings.CutPrefix(match[1], c.Path+"/"); inside && fs.ValidPath(rest) && !isTest(rest) {
-			return c.relative(match[1]) + ":" + match[2]
-		}
-	}
-	return ""
 }

@@ -130,8 +130,8 @@ func intended(step Step, finding *Finding) string {
 	return ""
 }
 
-// panicked matches the message of a test that panicked.
-var panicked = regexp.MustCompile(`(?m)^\s*panic: `)
+// panicked matches the message of a test that panicked, or of a program that Go ended.
+var panicked = regexp.MustCompile(`(?m)^\s*(panic|fatal error): `)
 
 // panics returns the name and the message of a test that panicked, "" if none did.
 func (f *Finding) panics() string {

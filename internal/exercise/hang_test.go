@@ -1,0 +1,104 @@
+package exercise
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/operator-workshop/internal/repo"
+)
+
+// hangs are bodies of add that never return, with the line of toy.go where they hang.
+var hangs = map[string]struct{ body, line string }{
+	"a wait for nothing":    {"\tselect {}\n", "6"},
+	"an endless loop":       {"\tfor {\n\t}\n", "4"},
+	"a loop in a goroutine": {"\tdone := make(chan int)\n\tgo func() {\n\t\tfor {\n\t\t\ta++\n\t\t}\n\t}()\n\treturn <-done\n", "12"},
+	"a deadlock":            {"\tvar mu sync.Mutex\n\tmu.Lock()\n\tmu.Lock()\n\treturn a + b\n", "10"},
+}
+
+// shortTimeouts lets tests and specs end after a second.
+func shortTimeouts(t *testing.T) {
+	t.Helper()
+	tests, specs := goTestTimeout, specTimeout
+	goTestTimeout, specTimeout = time.Second, time.Second
+	t.Cleanup(func() { goTestTimeout, specTimeout = tests, specs })
+}
+
+// expectHang writes a body of add into the copy. It expects that the check ends, and says where add hangs.
+func (c *Copy) expectHang(t *testing.T, body, line string) {
+	t.Helper()
+	c.edit(t, "toy.go", addStub, body)
+	if strings.Contains(body, "sync.") {
+		c.edit(t, "toy.go", "package toy\n", "package toy\n\nimport \"sync\"\n")
+	}
+	finding, err := c.CheckStep(t.Context(), "1.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if finding == nil || !strings.HasPrefix(finding.Open, "work/01-toy/toy.go:"+line) ||
+		!strings.Contains(finding.Found, "it does not end: see "+finding.Open) || !strings.Contains(finding.Found, "01-toy.add") {
+		t.Fatalf("expected line %s\nfound %+v", line, finding)
+	}
+}
+
+func TestWhatHangsIsFoundInATest(t *testing.T) {
+	shortTimeouts(t)
+	for name, hang := range hangs {
+		t.Run(name, func(t *testing.T) { started(t).expectHang(t, hang.body, hang.line) })
+	}
+}
+
+func TestWhatHangsIsFoundInASpec(t *testing.T) {
+	shortTimeouts(t)
+	for name, hang := range hangs {
+		t.Run(name, func(t *testing.T) { startedWithSpecs(t).expectHang(t, hang.body, hang.line) })
+	}
+}
+
+// startedWithSpecs is a copy of the toy whose first step is checked by a spec.
+func startedWithSpecs(t *testing.T) *Copy {
+	t.Helper()
+	stage := newToy(t)
+	checkout, err := repo.Find(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(checkout.Root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := strings.Replace(string(content), "module example.com/operator-workshop\n", "module example.com/operator-workshop/01-toy\n", 1)
+		if err := os.WriteFile(filepath.Join(stage.Dir, name), []byte(own), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(stage.Dir, "suite_test.go"), []byte(suite), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	stage.Steps[0].Checks = []Check{{Run: "^TestSpecs$", Specs: "adds two numbers"}}
+	own := stage.Copy(noMake)
+	if err := own.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return own
+}
+
+const suite = `package toy
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+func TestSpecs(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "toy")
+}
+
+var _ = It("adds two numbers", func() { Expect(add(1, 1)).To(Equal(2)) })
+`
