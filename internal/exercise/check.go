@@ -1,7 +1,6 @@
 package exercise
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -116,44 +115,6 @@ func (c *Copy) give(step Step) error {
 	}
 	if err := files.write(c.Path); err != nil {
 		return fmt.Errorf("write what comes with step %s: %w", step.ID, err)
-	}
-	return nil
-}
-
-// giveTests puts the tests of the next step into the copy, to be read and run before the step is done. Tests that the learner has
-// changed stay as they are.
-func (c *Copy) giveTests() error {
-	next, err := c.Next()
-	if err != nil || next == len(c.Steps) {
-		return err
-	}
-	wanted, err := c.Form(next + 1)
-	if err != nil {
-		return err
-	}
-	tests := tree{}
-	for name, file := range wanted {
-		if !isTest(name) {
-			continue
-		}
-		theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("read the tests of step %s: %w", c.Steps[next].ID, err)
-		}
-		untouched, known := err != nil, next
-		for ; !untouched && known >= 0; known-- {
-			form, err := c.Form(known)
-			if err != nil {
-				return err
-			}
-			untouched = bytes.Equal(form[name].content, theirs)
-		}
-		if untouched {
-			tests[name] = file
-		}
-	}
-	if err := tests.write(c.Path); err != nil {
-		return fmt.Errorf("write the tests of step %s: %w", c.Steps[next].ID, err)
 	}
 	return nil
 }

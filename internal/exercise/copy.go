@@ -81,7 +81,7 @@ func (c *Copy) Start() error {
 			return errors.Join(err, os.RemoveAll(c.Path))
 		}
 	}
-	return errors.Join(c.forget(), c.giveTests())
+	return errors.Join(c.forget(), c.noteGiven(files), c.giveTests())
 }
 
 // prepareWork makes the folder of all copies.

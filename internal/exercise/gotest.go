@@ -262,6 +262,18 @@ func (c *Copy) writeOverlay(done int) (string, error) {
 			replace[filepath.Join(c.Path, filepath.FromSlash(name))] = filepath.Join(folder, filepath.FromSlash(name))
 		}
 	}
+	// Tests that the course no longer has may declare what its tests declare. Go is told that they do not exist.
+	hashes, err := c.given()
+	if err != nil {
+		return "", err
+	}
+	dropped, err := c.dropped(hashes)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range dropped {
+		replace[filepath.Join(c.Path, filepath.FromSlash(name))] = ""
+	}
 	if err := tests.write(folder); err != nil {
 		return "", fmt.Errorf("write the tests of the course: %w", err)
 	}

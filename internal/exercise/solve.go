@@ -57,7 +57,7 @@ func (c *Copy) around(id string) (at int, before, after tree, err error) {
 
 // replace puts what differs between two forms into the copy, and keeps the old files.
 func (c *Copy) replace(step Step, what string, before, after tree) (names []string, kept string, err error) {
-	grafts := tree{}
+	grafts, given := tree{}, tree{}
 	for _, name := range differing(before, after) {
 		path := filepath.Join(c.Path, filepath.FromSlash(name))
 		theirs, err := os.ReadFile(path)
@@ -76,6 +76,9 @@ func (c *Copy) replace(step Step, what string, before, after tree) (names []stri
 			grafts[name] = file{content: grafted, mode: wanted.mode}
 			names = append(names, name)
 		}
+		if string(grafted) == string(wanted.content) {
+			given[name] = wanted
+		}
 	}
 	if len(names) == 0 {
 		return nil, "", nil
@@ -87,7 +90,7 @@ func (c *Copy) replace(step Step, what string, before, after tree) (names []stri
 	if err := grafts.write(c.Path); err != nil {
 		return nil, "", fmt.Errorf("write %s, whose old files are in %s: %w", c.name(), c.relative(folder), err)
 	}
-	return names, c.relative(folder), nil
+	return names, c.relative(folder), c.noteGiven(given)
 }
 
 // Compare returns the files of the copy that a step changes, as Solve would write them.
