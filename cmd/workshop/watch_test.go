@@ -38,16 +38,22 @@ func (s *screen) all() string {
 	return s.text.String()
 }
 
-// toyCopy is a copy that a learner has begun, of a stage of three small steps.
-func toyCopy(g Gomega, t *testing.T) *exercise.Copy {
+// toyCheckout is a checkout with a stage of three small steps.
+func toyCheckout(g Gomega, t *testing.T) (root string) {
 	archive, err := txtar.ParseFile("../../internal/exercise/testdata/toy.txtar")
 	g.Expect(err).NotTo(HaveOccurred())
-	root := t.TempDir()
+	root = t.TempDir()
 	for _, file := range archive.Files {
 		path := filepath.Join(root, file.Name)
 		g.Expect(os.MkdirAll(filepath.Dir(path), 0o755)).To(Succeed())
 		g.Expect(os.WriteFile(path, file.Data, 0o644)).To(Succeed())
 	}
+	return root
+}
+
+// toyCopy is a copy that a learner has begun, of a stage of three small steps.
+func toyCopy(g Gomega, t *testing.T) *exercise.Copy {
+	root := toyCheckout(g, t)
 	stage, err := exercise.Load(repo.Repo{Root: root}, repo.Stage{Number: 1, Name: "1-toy", Dir: filepath.Join(root, "01-toy")})
 	g.Expect(err).NotTo(HaveOccurred())
 	own := stage.Copy(func(string, ...string) error { return errors.New("nothing is made here") })

@@ -111,3 +111,19 @@ func (c *Copy) forget(ids ...string) error {
 		return kept.String()
 	})
 }
+
+// Changed returns when a learner last changed a file of the copy; the zero time if there is no copy.
+func (c *Copy) Changed() (last time.Time, err error) {
+	if _, err := os.Stat(c.Path); errors.Is(err, os.ErrNotExist) {
+		return time.Time{}, nil
+	}
+	inFolder := func(string) error { return nil }
+	err = c.written(inFolder, func(path string) error {
+		info, err := os.Stat(path)
+		if err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+		return err
+	})
+	return last, err
+}

@@ -5,11 +5,40 @@ import (
 	"strings"
 )
 
-// tips say what messages of the compiler, the API server and the test kit most likely mean in a half-written operator.
+// tips say what messages of the compiler, the API server and the test kit most likely mean in a half-written operator. $1 is the
+// first group of the expression: what the message says of the learner's own objects.
 var tips = []struct {
 	found *regexp.Regexp
 	means string
 }{
+	{
+		regexp.MustCompile(`(\w+ \S+) has no controller reference to this (\w+) \(with its UID\): its owners are \[\]`),
+		"Your $1 exists, but has no owner reference: the garbage collector will not delete it with its $2.",
+	},
+	{
+		regexp.MustCompile(`(\w+ \S+) has no controller reference to this (\w+) \(with its UID\): its owners are`),
+		"Your $1 exists and has an owner reference, but not one with the UID of this $2 and with controller set to true.",
+	},
+	{
+		regexp.MustCompile(`there is no (\w+) (\S+) yet`),
+		"A $1 with the name $2 was not created: is the code that creates it reached, and does it use this name?",
+	},
+	{
+		regexp.MustCompile(`(\w+ \S+) is (\w+) by kstatus, not Current`),
+		"Your $1 exists, but its status says $2: compare its conditions, and observedGeneration with metadata.generation.",
+	},
+	{
+		regexp.MustCompile(`its finalizers are \["([^"\]]+)`),
+		"The object is being deleted and waits for $1: is the code that removes this finalizer reached?",
+	},
+	{
+		regexp.MustCompile(`no condition has a message that names it; the conditions are \[\]`),
+		"The status has no conditions at all: it was not written, or without them.",
+	},
+	{
+		regexp.MustCompile(`found unused ones: ([^,\n]+)`),
+		"The role allows $1, and the operator never asked for it: take it out of the marker, or write the code that needs it.",
+	},
 	{
 		regexp.MustCompile(`imported and not used|undefined: (fmt|errors|slices|maps|strings|context|time|metav1|corev1|appsv1|apierrors|meta|client|ctrl|types|labels)\b`),
 		"Imports follow from the code: an editor with gopls corrects them when you save.",
@@ -78,8 +107,8 @@ func (f *Finding) Tip() string {
 		return "" // the test has caused this error on purpose
 	}
 	for _, tip := range tips {
-		if tip.found.MatchString(f.Found) {
-			return tip.means
+		if match := tip.found.FindStringSubmatchIndex(f.Found); match != nil {
+			return string(tip.found.ExpandString(nil, tip.means, f.Found, match))
 		}
 	}
 	return ""

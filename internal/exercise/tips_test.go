@@ -25,6 +25,13 @@ func TestTips(t *testing.T) {
 		`Operation cannot be fulfilled on foos.example.com "a": the object has been modified; please apply your changes to the latest`: "queued again",
 		`Deployment.apps "a" is invalid: spec.template.metadata.labels: Invalid value: selector does not match template labels`:        "match the labels",
 		`spec.selectableFields: Invalid value: "": may only be set when validations.schema is included`:                                "selectable",
+		"Deployment web has no controller reference to this Foo (with its UID): its owners are []":                                     "your Deployment web exists, but has no owner reference",
+		"Deployment web has no controller reference to this Foo (with its UID): its owners are [{v1 Pod a b <nil>}]":                   "your Deployment web exists and has an owner reference",
+		"expected the sample to converge\nfound there is no Deployment sample-web yet":                                                 "a Deployment with the name sample-web was not created",
+		"Foo sample is InProgress by kstatus, not Current: Foo generation is 2":                                                        "status says InProgress",
+		`its finalizers are ["example.com/cleanup" "b"]`:                                                                               "waits for example.com/cleanup:",
+		"no condition has a message that names it; the conditions are []":                                                              "no conditions at all",
+		"found unused ones: delete deployments.apps (config/rbac/role.yaml), x":                                                        "delete deployments.apps (config/rbac/role.yaml), and the operator never",
 		`expected 2, found 0`: "",
 		"the server could not find the requested resource (get pods)\nto match error\n    list pods": "",
 	} {
