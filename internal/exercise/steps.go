@@ -30,6 +30,10 @@ type Stage struct {
 	Steps []Step `json:"steps"`
 	// Breaks are what learners may have broken in a finished copy.
 	Breaks []Break `json:"breaks,omitempty"`
+	// Unstepped are the tests that check no step.
+	Unstepped []Unstepped `json:"unstepped,omitempty"`
+	// Unbroken are the behaviours of the test kit that no break concerns, with the reasons.
+	Unbroken map[string]string `json:"unbroken,omitempty"`
 
 	mu    sync.Mutex
 	forms map[int]tree // by the number of steps that are done

@@ -1,0 +1,213 @@
+package exercise
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Unstepped are tests of a stage that check no step, and why.
+type Unstepped struct {
+	// Files are files with tests. Those that a step's check runs don't count.
+	Files []string `json:"files,omitempty"`
+	// Tests are names of Go tests, and texts of specs with those of their containers.
+	Tests []string `json:"tests,omitempty"`
+	// Reason completes "it belongs to no step, because …".
+	Reason string `json:"reason"`
+}
+
+// deployed is the folder of the tests of a deployed operator. They belong to no step.
+const deployed = "test/e2e"
+
+// suiteTest is a Go test of a stage or, with a text instead of a function's name, a Ginkgo spec.
+type suiteTest struct {
+	file, name string
+	spec       bool
+}
+
+// tests returns all tests of the finished stage, by package and in the order of their files.
+func (s *Stage) tests() ([]suiteTest, error) {
+	files, err := s.Form(len(s.Steps))
+	if err != nil {
+		return nil, err
+	}
+	var all []suiteTest
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !isTest(name) || path.Dir(name) == deployed {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, files[name].content, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, fmt.Errorf("read the tests of stage %d: %w", s.Number, err)
+		}
+		for _, found := range testsIn(parsed) {
+			found.file = name
+			all = append(all, found)
+		}
+	}
+	return all, nil
+}
+
+func testsIn(file *ast.File) (found []suiteTest) {
+	for _, declared := range file.Decls {
+		switch declared := declared.(type) {
+		case *ast.FuncDecl:
+			if name := declared.Name.Name; declared.Recv == nil && strings.HasPrefix(name, "Test") && name != "TestMain" {
+				found = append(found, suiteTest{name: name})
+			}
+		case *ast.GenDecl:
+			for _, spec := range declared.Specs {
+				if values, is := spec.(*ast.ValueSpec); is && len(values.Values) == 1 {
+					found = append(found, specsIn(values.Values[0], "")...)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// specsIn returns the specs of a call of Ginkgo's Describe, It and so on.
+func specsIn(node ast.Node, container string) (found []suiteTest) {
+	call, is := node.(*ast.CallExpr)
+	if !is || len(call.Args) < 2 {
+		return nil
+	}
+	called, is := call.Fun.(*ast.Ident)
+	if !is {
+		return nil
+	}
+	text := strings.TrimSpace(container + " " + literal(call.Args[0]))
+	switch called.Name {
+	case "It", "Specify", "DescribeTable":
+		return []suiteTest{{name: text, spec: true}}
+	case "Describe", "Context", "When":
+		for _, arg := range call.Args {
+			if body, is := arg.(*ast.FuncLit); is {
+				for _, statement := range body.Body.List {
+					if expression, is := statement.(*ast.ExprStmt); is {
+						found = append(found, specsIn(expression.X, text)...)
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// literal returns the text of a string, without what is not written there.
+func literal(node ast.Expr) string {
+	switch node := node.(type) {
+	case *ast.BasicLit:
+		if text, err := strconv.Unquote(node.Value); err == nil {
+			return text
+		}
+	case *ast.BinaryExpr:
+		return literal(node.X) + literal(node.Y)
+	}
+	return ""
+}
+
+// selects tells whether a check runs a test, or a part of it.
+func (c Check) selects(test suiteTest) (bool, error) {
+	if path.Clean(cmp.Or(c.Package, ".")) != path.Dir(test.file) {
+		return false, nil
+	}
+	if test.spec {
+		if c.Specs == "" {
+			return false, nil // labels are those of the test kit
+		}
+		return regexp.MatchString(c.Specs, test.name)
+	}
+	// As `go test -run` does: alternatives, each with elements that are separated by slashes.
+	for _, alternative := range splitOutside(c.Run, '|') {
+		matches, err := regexp.MatchString(splitOutside(alternative, '/')[0], test.name)
+		if matches || err != nil {
+			return matches, err
+		}
+	}
+	return false, nil
+}
+
+// splitOutside splits a regular expression at a letter outside of brackets.
+func splitOutside(expression string, separator rune) (parts []string) {
+	depth, from := 0, 0
+	for at, letter := range expression {
+		switch {
+		case strings.ContainsRune("([", letter):
+			depth++
+		case strings.ContainsRune(")]", letter):
+			depth--
+		case letter == separator && depth == 0:
+			parts, from = append(parts, expression[from:at]), at+1
+		}
+	}
+	return append(parts, expression[from:])
+}
+
+// checkedBy returns the tests that a step's checks run.
+func (s *Stage) checkedBy(step Step, tests []suiteTest) ([]suiteTest, error) {
+	var selected []suiteTest
+	for _, test := range tests {
+		for _, check := range step.Checks {
+			runs, err := check.selects(test)
+			if err != nil {
+				return nil, fmt.Errorf("step %s: %w", step.ID, err)
+			}
+			if runs {
+				selected = append(selected, test)
+				break
+			}
+		}
+	}
+	return selected, nil
+}
+
+// CheckCoverage returns an error if a test of the stage checks no step and is not in the list of those that need not, or if that list
+// names a test that does not exist or that checks a step.
+func (s *Stage) CheckCoverage() error {
+	tests, err := s.tests()
+	if err != nil {
+		return err
+	}
+	reasons := map[string]string{} // by test or file
+	for _, group := range s.Unstepped {
+		for _, name := range slices.Concat(group.Tests, group.Files) {
+			reasons[name] = group.Reason
+		}
+	}
+	stepped, exist := map[string]bool{}, map[string]bool{}
+	for _, step := range s.Steps {
+		selected, err := s.checkedBy(step, tests)
+		if err != nil {
+			return err
+		}
+		for _, test := range selected {
+			stepped[test.name] = true
+		}
+	}
+	var problems []error
+	for _, test := range tests {
+		exist[test.name], exist[test.file] = true, true
+		if reasons[test.name] == "" && reasons[test.file] == "" && !stepped[test.name] {
+			problems = append(problems, fmt.Errorf("%s: no step's check runs %q of %s: add it to a check, or with a reason to unstepped", FileName, test.name, test.file))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(reasons)) {
+		switch {
+		case !exist[name]:
+			problems = append(problems, fmt.Errorf("%s: unstepped names %q, which is no test of the stage, and no file with tests", FileName, name))
+		case stepped[name]:
+			problems = append(problems, fmt.Errorf("%s: unstepped names %q, which a step's check runs", FileName, name))
+		}
+	}
+	return errors.Join(problems...)
+}

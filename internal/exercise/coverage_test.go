@@ -1,0 +1,87 @@
+package exercise
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/operator-workshop/internal/repo"
+)
+
+// realStages are the stages of this checkout that have exercises.
+func realStages(t *testing.T) []*Stage {
+	t.Helper()
+	checkout, err := repo.Find(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stages, err := checkout.Stages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var loaded []*Stage
+	for _, found := range stages {
+		stage, err := Load(checkout, found)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(stage.Steps) > 0 {
+			loaded = append(loaded, stage)
+		}
+	}
+	return loaded
+}
+
+func TestEveryTestChecksAStepOrSaysWhyNot(t *testing.T) {
+	for _, stage := range realStages(t) {
+		t.Run(stage.Name, func(t *testing.T) {
+			if err := stage.CheckCoverage(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestCoverage(t *testing.T) {
+	stage := newToy(t)
+	if err := stage.CheckCoverage(); err != nil {
+		t.Fatal(err)
+	}
+	stage.editTests(t, "func TestGreet", "func TestMore(*testing.T) {}\n\nvar _ = Describe(\"a toy\", func() {\n\tIt(\"is \"+kind+\"small\", func() {})\n})\n\nfunc TestGreet")
+	stage.Unstepped = []Unstepped{{Tests: []string{"TestAdd", "TestAbsent"}, Reason: "it is a test"}}
+	err := toyAgain(t, stage).CheckCoverage()
+	for _, wanted := range []string{
+		`no step's check runs "TestMore" of toy_test.go`, `no step's check runs "a toy is small" of toy_test.go`,
+		`unstepped names "TestAbsent", which is no test`, `unstepped names "TestAdd", which a step's check runs`,
+	} {
+		if err == nil || !strings.Contains(err.Error(), wanted) {
+			t.Errorf("expected an error with %q\nfound %v", wanted, err)
+		}
+	}
+	stage.Unstepped = []Unstepped{{Tests: []string{"TestMore", "a toy is small"}, Reason: "they do nothing"}}
+	if err := toyAgain(t, stage).CheckCoverage(); err != nil {
+		t.Error(err)
+	}
+	stage.Unstepped = []Unstepped{{Files: []string{"toy_test.go"}, Reason: "they do nothing"}}
+	if err := toyAgain(t, stage).CheckCoverage(); err != nil {
+		t.Error(err)
+	}
+}
+
+// toyAgain loads the toy stage again, with the same unstepped tests.
+func toyAgain(t *testing.T, stage *Stage) *Stage {
+	again := toyAt(t, stage.Root)
+	again.Unstepped = stage.Unstepped
+	return again
+}
+
+func TestWhatAChecksPatternSelects(t *testing.T) {
+	for expression, wanted := range map[string][]string{
+		"^TestA$":                        {"^TestA$"},
+		"^TestA$/^(x|y)$|^Test(B|C)[/|]": {"^TestA$/^(x|y)$", "^Test(B|C)[/|]"},
+	} {
+		if got := splitOutside(expression, '|'); !slices.Equal(got, wanted) {
+			t.Errorf("%s is split to %q", expression, got)
+		}
+	}
+}
