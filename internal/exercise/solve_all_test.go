@@ -1,29 +1,10 @@
 package exercise
 
-import (
-	"testing"
-
-	"example.com/operator-workshop/internal/repo"
-)
+import "testing"
 
 // TestSolvingStepByStepGivesTheFinishedStage needs no compiler: `make verify-exercises` runs the checks, too.
 func TestSolvingStepByStepGivesTheFinishedStage(t *testing.T) {
-	checkout, err := repo.Find(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	stages, err := checkout.Stages()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, found := range stages {
-		stage, err := Load(checkout, found)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(stage.Steps) == 0 {
-			continue
-		}
+	for _, stage := range realStages(t) {
 		t.Run(stage.Name, func(t *testing.T) {
 			stage.Start = nil
 			own := stage.Copy(func(string, ...string) error { return nil }) // what is generated is not compared
