@@ -103,7 +103,7 @@ func specsIn(node ast.Node, container string) (found []suiteTest) {
 	return found
 }
 
-// literal returns the text of a string, without what is not written there.
+// literal returns the text of a string, with an ellipsis for what is not written there.
 func literal(node ast.Expr) string {
 	switch node := node.(type) {
 	case *ast.BasicLit:
@@ -113,7 +113,7 @@ func literal(node ast.Expr) string {
 	case *ast.BinaryExpr:
 		return literal(node.X) + literal(node.Y)
 	}
-	return ""
+	return "…"
 }
 
 // selects tells whether a check runs a test, or a part of it.

@@ -51,14 +51,14 @@ func TestCoverage(t *testing.T) {
 	stage.Unstepped = []Unstepped{{Tests: []string{"TestAdd", "TestAbsent"}, Reason: "it is a test"}}
 	err := toyAgain(t, stage).CheckCoverage()
 	for _, wanted := range []string{
-		`no step's check runs "TestMore" of toy_test.go`, `no step's check runs "a toy is small" of toy_test.go`,
+		`no step's check runs "TestMore" of toy_test.go`, `no step's check runs "a toy is …small" of toy_test.go`,
 		`unstepped names "TestAbsent", which is no test`, `unstepped names "TestAdd", which a step's check runs`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), wanted) {
 			t.Errorf("expected an error with %q\nfound %v", wanted, err)
 		}
 	}
-	stage.Unstepped = []Unstepped{{Tests: []string{"TestMore", "a toy is small"}, Reason: "they do nothing"}}
+	stage.Unstepped = []Unstepped{{Tests: []string{"TestMore", "a toy is …small"}, Reason: "they do nothing"}}
 	if err := toyAgain(t, stage).CheckCoverage(); err != nil {
 		t.Error(err)
 	}
@@ -83,5 +83,33 @@ func TestWhatAChecksPatternSelects(t *testing.T) {
 		if got := splitOutside(expression, '|'); !slices.Equal(got, wanted) {
 			t.Errorf("%s is split to %q", expression, got)
 		}
+	}
+}
+
+func TestThePageOfTests(t *testing.T) {
+	stage := newToy(t)
+	stage.Unstepped = []Unstepped{{Files: []string{"more_test.go"}, Reason: "They do nothing."}}
+	stage.Steps[2].Checks = append(stage.Steps[2].Checks, Check{Run: "TestSpecs", Label: "drift || crash"})
+	page := "# A page\n\n" + pageBegin + "old\n" + pageEnd + "\nThe end.\n"
+	filled, err := FillPage(page, []*Stage{stage})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wanted := range []string{
+		"# A page\n", "\nThe end.\n", "\n## Stage 1\n", "| 1.1 Add two numbers | `TestAdd` |  |\n",
+		"| 1.2b Say it to someone | `TestName` | the test kit's `drift`, `crash` |\n", "\n- They do nothing. `more_test.go`\n",
+	} {
+		if !strings.Contains(filled, wanted) {
+			t.Errorf("the page lacks %q:\n%s", wanted, filled)
+		}
+	}
+	if strings.Contains(filled, "old") {
+		t.Errorf("what was there is left:\n%s", filled)
+	}
+	if again, err := FillPage(filled, []*Stage{stage}); err != nil || again != filled {
+		t.Errorf("filled twice, it is another page: %v\n%s", err, again)
+	}
+	if _, err := FillPage("# A page\n", nil); err == nil {
+		t.Error("a page without the lines was filled")
 	}
 }
