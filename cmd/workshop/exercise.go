@@ -128,7 +128,7 @@ func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	repeating := false
+	repeating, section := false, ""
 	finding, err := own.Check(ctx, only, func(step exercise.Step, ran exercise.Ran, again bool) {
 		word := "done"
 		if again {
@@ -139,6 +139,7 @@ func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only
 			fmt.Fprintln(out, "No step is left. A later step can break an earlier one, so each is checked once more, which takes up to some minutes.")
 		}
 		fmt.Fprintf(out, "%s  %s  %s (%s)\n", word, step.ID, step.Title, ran)
+		section = step.Section()
 	})
 	if err != nil {
 		return err
@@ -150,6 +151,9 @@ func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only
 		fmt.Fprintf(out, "All %d steps of stage %d are done: you have written this stage. `make stage-%d OWN=1` plays its chapter with your copy, `make stage-%d test OWN=1` runs all of its tests.\n",
 			len(own.Steps), own.Number, own.Number, own.Number)
 		return nil
+	}
+	if section != "" && section != finding.Step.Section() && !repeating {
+		fmt.Fprintf(out, "`make stage-%d OWN=1 FROM=%s` plays section %s of the chapter with your copy, on the classroom cluster.\n", own.Number, section, section)
 	}
 	printFinding(out, own, finding)
 	return errNotDone

@@ -44,3 +44,18 @@ func TestRestorePutsBackADeletedFile(t *testing.T) {
 	g.Expect(shown.all()).To(ContainSubstring("work/01-toy/toy.go is there again."))
 	g.Expect(restore(shown, own, "1.1")).To(MatchError(ContainSubstring("takes no STEP")))
 }
+
+func TestCheckSaysHowToPlayASectionThatIsDone(t *testing.T) {
+	g := NewWithT(t)
+	own := toyCopy(g, t)
+	a := &app{repo: repo.Repo{Root: own.Root}}
+	solve := func(step string) string {
+		_, _, err := own.Solve(step)
+		g.Expect(err).NotTo(HaveOccurred())
+		shown := &screen{}
+		g.Expect(a.check(t.Context(), shown, own, "")).To(MatchError(errNotDone))
+		return shown.all()
+	}
+	g.Expect(solve("1.1")).To(ContainSubstring("`make stage-1 OWN=1 FROM=1.1` plays section 1.1 of the chapter with your copy"))
+	g.Expect(solve("1.2a")).NotTo(ContainSubstring("OWN=1"), "section 1.2 has another step")
+}
