@@ -20,7 +20,11 @@ var tips = []struct {
 		"Your $1 exists and has an owner reference, but not one with the UID of this $2 and with controller set to true.",
 	},
 	{
-		regexp.MustCompile(`there is no (\w+) (\S+) yet`),
+		regexp.MustCompile(`there is no condition (\w+) yet`),
+		"The status has no condition $1: it was not written, or without it.",
+	},
+	{
+		regexp.MustCompile(`there is no ([A-Z]\w+) (\S+) yet`),
 		"A $1 with the name $2 was not created: is the code that creates it reached, and does it use this name?",
 	},
 	{

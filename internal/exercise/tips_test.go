@@ -30,6 +30,7 @@ func TestTips(t *testing.T) {
 		"expected the sample to converge\nfound there is no Deployment sample-web yet":                                                 "a Deployment with the name sample-web was not created",
 		"Foo sample is InProgress by kstatus, not Current: Foo generation is 2":                                                        "status says InProgress",
 		`its finalizers are ["example.com/cleanup" "b"]`:                                                                               "waits for example.com/cleanup:",
+		"found, after 15s at most: there is no condition Ready yet":                                                                    "no condition Ready:",
 		"no condition has a message that names it; the conditions are []":                                                              "no conditions at all",
 		"found unused ones: delete deployments.apps (config/rbac/role.yaml), x":                                                        "delete deployments.apps (config/rbac/role.yaml), and the operator never",
 		`expected 2, found 0`: "",
