@@ -220,6 +220,10 @@ func (c *Copy) judge(step Step, found outcome) *Finding {
 			finding.Early, finding.Open = true, place
 			finding.Found = found.failures[0].name + ":\n" + description
 		}
+		if place, description := c.stuck(found.progress); place != "" {
+			finding.Open = place
+			finding.Found += "\n" + description
+		}
 	case found.err != nil:
 		finding.Early = true
 		finding.Found = "the tests ended early: " + found.err.Error() + "\n" + strings.TrimSpace(found.output)

@@ -25,6 +25,9 @@ var (
 	specTimeout = 3 * time.Minute
 )
 
+// While a spec waits, Ginkgo looks after some time, and then again and again, where its goroutines are.
+var firstLook, nextLook = 6 * time.Second, 3 * time.Second
+
 // waitTimeout is how long the test kit waits for something that the learner's operator may never do.
 const waitTimeout = 15 * time.Second
 
@@ -40,6 +43,8 @@ type outcome struct {
 	failures []testFailure
 	// reported means that the failures are from the specs' own report, so the process ended regularly.
 	reported bool
+	// progress says where goroutines were while specs that failed were waiting.
+	progress []progressReport
 	// output is everything that was printed.
 	output string
 	err    error
@@ -74,7 +79,7 @@ func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome
 		if err := os.RemoveAll(report); err != nil {
 			return outcome{}, fmt.Errorf("remove the report of the previous specs: %w", err)
 		}
-		specs = append(specs, "-ginkgo.json-report="+report)
+		specs = append(specs, "-ginkgo.json-report="+report, "-ginkgo.poll-progress-after="+firstLook.String(), "-ginkgo.poll-progress-interval="+nextLook.String())
 	}
 	args := append([]string{"-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + timeout.String(), "-test.run=" + check.Run}, specs...)
 	command := exec.CommandContext(ctx, binary, args...)
@@ -219,6 +224,7 @@ type specReport struct {
 		LeafNodeText            string
 		State                   string
 		Failure                 struct{ Message string }
+		ProgressReports         []progressReport
 	}
 }
 
@@ -243,6 +249,7 @@ func (o *outcome) readSpecs(path string) {
 			case "failed", "panicked", "timedout", "interrupted", "aborted":
 				o.tests++
 				o.failures = append(o.failures, testFailure{name: name, message: strings.TrimSpace(spec.Failure.Message)})
+				o.progress = append(o.progress, spec.ProgressReports...)
 			}
 		}
 	}

@@ -57,7 +57,7 @@ func (c *Copy) lineInFunction(file, line, function string) string {
 	if err != nil || line != "1" {
 		return line
 	}
-	_, name, _ := strings.Cut(path.Base(function), ".")
+	_, name, _ := strings.Cut(strings.TrimSuffix(path.Base(function), "(...)"), ".")
 	name, _, _ = strings.Cut(strings.NewReplacer("(*", "", ")", "").Replace(name), ".func")
 	declared, err := byName(content)
 	found, is := declared[name]
@@ -65,4 +65,43 @@ func (c *Copy) lineInFunction(file, line, function string) string {
 		return line
 	}
 	return fmt.Sprint(1 + strings.Count(string(content[:found.start]), "\n"))
+}
+
+// progressReport says where goroutines were at one moment of a spec.
+type progressReport struct {
+	Goroutines []struct {
+		State string
+		Stack []struct {
+			Function, Filename string
+			Line               int
+		}
+	}
+}
+
+// atWork matches the states of goroutines that compute, or that wait for what may never come. An operator at rest waits for its queue.
+var atWork = regexp.MustCompile(`^(running|runnable|sync\.(RW)?Mutex\.|select \(no cases\)|chan (send|receive) \(nil chan\))`)
+
+// stuck returns the place in the learner's code where a goroutine was at work at several moments of a spec that failed, and what that may
+// mean; an empty place if there is none.
+func (c *Copy) stuck(progress []progressReport) (place, description string) {
+	seen := map[string]int{}
+	for _, report := range progress {
+		for _, goroutine := range report.Goroutines {
+			if !atWork.MatchString(goroutine.State) {
+				continue
+			}
+			for _, call := range goroutine.Stack {
+				rest, inside := strings.CutPrefix(call.Filename, c.Path+"/")
+				if !inside || !fs.ValidPath(rest) || isTest(rest) {
+					continue
+				}
+				if seen[call.Function]++; seen[call.Function] > 1 {
+					place = c.relative(call.Filename) + ":" + c.lineInFunction(call.Filename, fmt.Sprint(call.Line), call.Function)
+					return place, fmt.Sprintf("meanwhile, a goroutine did not leave %s (%s): see %s", path.Base(call.Function), goroutine.State, place)
+				}
+				break
+			}
+		}
+	}
+	return "", ""
 }

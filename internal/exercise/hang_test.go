@@ -57,6 +57,39 @@ func TestWhatHangsIsFoundInASpec(t *testing.T) {
 	}
 }
 
+// TestWhatHangsIsFoundWhileASpecWaits has specs that give up, as those of the test kit do, while add runs in another goroutine.
+func TestWhatHangsIsFoundWhileASpecWaits(t *testing.T) {
+	first, next := firstLook, nextLook
+	firstLook, nextLook = 200*time.Millisecond, 200*time.Millisecond
+	t.Cleanup(func() { firstLook, nextLook = first, next })
+	for name, test := range map[string]struct{ body, open, found string }{
+		"an endless loop": {"\tfor {\n\t}\n", "work/01-toy/toy.go:4", "did not leave 01-toy.add"},
+		"a deadlock":      {"\tvar mu sync.Mutex\n\tmu.Lock()\n\tmu.Lock()\n\treturn a + b\n", "work/01-toy/toy.go:10", "(sync.Mutex.Lock"},
+		"work that takes its time, and rests": {
+			"\tfor {\n\t\ttime.Sleep(10*time.Millisecond)\n\t}\n", "work/01-toy/toy.go:6", "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := startedWithSpecs(t)
+			own.edit(t, "toy.go", addStub, test.body)
+			for _, name := range []string{"sync", "time"} {
+				if strings.Contains(test.body, name+".") {
+					own.edit(t, "toy.go", "package toy\n", "package toy\n\nimport \""+name+"\"\n")
+				}
+			}
+			own.Steps[0].Checks[0].Specs = "adds in another goroutine"
+			finding, err := own.CheckStep(t.Context(), "1.1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if finding == nil || finding.Early || !strings.HasPrefix(finding.Open, test.open) ||
+				!strings.Contains(finding.Found, test.found) || strings.Contains(finding.Found, "meanwhile") != (test.found != "") {
+				t.Errorf("found %+v", finding)
+			}
+		})
+	}
+}
+
 // startedWithSpecs is a copy of the toy whose first step is checked by a spec.
 func startedWithSpecs(t *testing.T) *Copy {
 	t.Helper()
@@ -90,6 +123,7 @@ const suite = `package toy
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -101,4 +135,10 @@ func TestSpecs(t *testing.T) {
 }
 
 var _ = It("adds two numbers", func() { Expect(add(1, 1)).To(Equal(2)) })
+
+var _ = It("adds in another goroutine", func() {
+	done := make(chan int)
+	go func() { done <- add(1, 1) }()
+	Eventually(done).WithTimeout(2 * time.Second).Should(Receive(Equal(2)))
+})
 `
