@@ -17,6 +17,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+	"mvdan.cc/sh/v3/syntax"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/operator-workshop/operatortest/behaviours"
@@ -77,6 +78,24 @@ func newRunCommand() *cobra.Command {
 	return command
 }
 
+// command returns the command line of this run, without the flags that select what is tried.
+func (o runOptions) command() string {
+	line := "operatortest run -f " + quoted(o.file)
+	if o.seed != 0 { // the IDs of some trials differ with the seed
+		line += fmt.Sprintf(" --seed %d", o.seed)
+	}
+	return line
+}
+
+// quoted returns an argument as it is written in a shell.
+func quoted(argument string) string {
+	word, err := syntax.Quote(argument, syntax.LangPOSIX)
+	if err != nil {
+		return argument // it has bytes that can't be written in a shell
+	}
+	return word
+}
+
 // logsFolder is the folder for the operators' logs in that of --report, unless the file names another one.
 const logsFolder = "logs"
 
@@ -107,7 +126,9 @@ func run(ctx context.Context, options runOptions, output io.Writer) (err error) 
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
 	table := tabwriter.NewWriter(output, 18, 0, 2, ' ', 0)
-	options.Words = config.Words
+	command := options.command()
+	options.Words = config.Words(command)
+	options.Replay = func(trial string) string { return command + " --trial " + quoted(trial) }
 	options.Progress = func(behaviour report.Behaviour) {
 		fmt.Fprintln(table, behaviour.Line())
 		_ = table.Flush() // a closed output doesn't end the run

@@ -22,7 +22,7 @@ func TestRun(t *testing.T) {
 	g := NewWithT(t)
 	reports := filepath.Join(t.TempDir(), "reports")
 	var output bytes.Buffer
-	err := run(t.Context(), runOptions{file: example, reports: reports, Options: behaviours.Options{Only: []string{"schema", "drift", "misoperation", "shutdown", "failover"}}}, &output)
+	err := run(t.Context(), runOptions{file: example, seed: 7, reports: reports, Options: behaviours.Options{Only: []string{"schema", "drift", "misoperation", "shutdown", "failover"}}}, &output)
 	g.Expect(err).To(MatchError(errLacking), output.String())
 	g.Expect(output.String()).To(MatchRegexp(`schema +passed +1 trials`))
 	g.Expect(output.String()).To(MatchRegexp(`drift +passed +3 trials`))
@@ -38,6 +38,7 @@ func TestRun(t *testing.T) {
 	g.Expect(filepath.Join(reports, "junit.xml")).To(BeAnExistingFile())
 	g.Expect(filepath.Join(reports, "report.html")).To(BeAnExistingFile())
 	failed := made.Behaviours[slices.IndexFunc(made.Behaviours, func(b report.Behaviour) bool { return b.Name == "shutdown" })].Trials[0]
+	g.Expect(failed.Replay).To(Equal("operatortest run -f " + example + " --seed 7 --trial " + failed.ID))
 	g.Expect(failed.Logs).NotTo(BeEmpty())
 	g.Expect(filepath.Join(reports, failed.Logs[0].File)).To(BeAnExistingFile())
 
@@ -45,6 +46,12 @@ func TestRun(t *testing.T) {
 	one := made.Behaviours[1].Trials[1].ID
 	g.Expect(run(t.Context(), runOptions{file: example, Options: behaviours.Options{Trial: one}}, &output)).To(Succeed(), output.String())
 	g.Expect(output.String()).To(And(MatchRegexp(`drift +passed +1 trials`), Not(ContainSubstring("schema"))))
+}
+
+func TestCommandToRunATrialAlone(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(runOptions{file: "operatortest.yaml"}.command()).To(Equal("operatortest run -f operatortest.yaml"))
+	g.Expect(runOptions{file: "my operator's.yaml", seed: -7}.command()).To(Equal(`operatortest run -f "my operator's.yaml" --seed -7`))
 }
 
 func TestRunRefuses(t *testing.T) {

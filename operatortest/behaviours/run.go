@@ -31,6 +31,8 @@ type Options struct {
 	// Words replaces Go names in the report with the user's, if the operator is not described in Go. Nil keeps Go
 	// names.
 	Words func(text string) string
+	// Replay returns the command that runs one trial alone, for the report. It may be nil.
+	Replay func(trial string) string
 }
 
 // Names returns the names of all behaviours, in the order in which a new operator should implement them.
@@ -67,6 +69,15 @@ func (o Options) reword(behaviour *report.Behaviour) {
 	}
 }
 
+// noteReplay adds to failed trials how to run them alone.
+func (o Options) noteReplay(trials []report.Trial) {
+	for i := range trials {
+		if o.Replay != nil && trials[i].Result == report.Failed {
+			trials[i].Replay = o.Replay(trials[i].ID)
+		}
+	}
+}
+
 // behaviourOf returns the behaviour in a trial's ID.
 func behaviourOf(id string) string {
 	behaviour, _, _ := strings.Cut(id, "/")
@@ -93,6 +104,7 @@ func Run(ctx context.Context, operator operatortest.Operator, cluster *testclust
 	made := &report.Report{Began: began, Seed: randomSeed(operator)}
 	add := func(behaviour report.Behaviour) {
 		options.reword(&behaviour)
+		options.noteReplay(behaviour.Trials)
 		made.Behaviours = append(made.Behaviours, behaviour)
 		if options.Progress != nil {
 			options.Progress(behaviour)

@@ -9,8 +9,13 @@ import (
 // goNames matches names of Go fields in hints: those of operatortest.Operator and Child, and a few others.
 var goNames = regexp.MustCompile(`\b[oO]perator\.([A-Z]\w*)|\bChild\.(Drift|Foreign)\b|\bRunOptions\.Namespace\b|go test -ginkgo\.label-filter=(\S+)`)
 
-// Words replaces Go names in a text with the keys of operatortest.yaml and the command's flags.
-func Words(text string) string {
+// Words returns a function that replaces Go names in a text with the keys of operatortest.yaml and the command's flags. run
+// is the command that tries the operator, such as "operatortest run -f operatortest.yaml".
+func Words(run string) func(text string) string {
+	return func(text string) string { return words(run, text) }
+}
+
+func words(run, text string) string {
 	return goNames.ReplaceAllStringFunc(text, func(name string) string {
 		parts := goNames.FindStringSubmatch(name)
 		switch field, known := keys[parts[1]]; {
@@ -19,7 +24,7 @@ func Words(text string) string {
 		case parts[2] != "":
 			return strings.ToLower(parts[2]) + " of the child"
 		case parts[3] != "":
-			return "operatortest run --only=" + parts[3]
+			return run + " --only=" + parts[3]
 		case strings.HasPrefix(name, "RunOptions."):
 			return "{{.Namespace}}, in command or env"
 		}

@@ -13,10 +13,12 @@ func TestWords(t *testing.T) {
 		"a field at the beginning":   {"operator.LeftOut names", "leftOut names"},
 		"a child's":                  {"the patch of Child.Foreign", "the patch of foreign of the child"},
 		"the namespace":              {"confine it to RunOptions.Namespace", "confine it to {{.Namespace}}, in command or env"},
-		"how to repeat a behaviour":  {"alone: go test -ginkgo.label-filter=crash", "alone: operatortest run --only=crash"},
+		"how to repeat a behaviour":  {"alone: go test -ginkgo.label-filter=crash", "alone: operatortest run -f a.yaml --only=crash"},
 		"something that is no field": {"the operator.Status is", "the operator.Status is"},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(Words(test.text)).To(Equal(test.want)) })
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(Words("operatortest run -f a.yaml")(test.text)).To(Equal(test.want))
+		})
 	}
 }

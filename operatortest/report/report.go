@@ -65,8 +65,10 @@ func (b Behaviour) Shown() string {
 // Trial is one experiment of a behaviour.
 type Trial struct {
 	// ID selects the trial when it is run again.
-	ID   string `json:"id"`
-	Name string `json:"name"`
+	ID string `json:"id"`
+	// Replay is the command that runs a failed trial alone.
+	Replay string `json:"replay,omitempty"`
+	Name   string `json:"name"`
 	// Result is the trial's result; it is never LeftOut.
 	Result Result `json:"result"`
 	// Seconds is how long the trial took, without the time that it waited for its turn.
@@ -133,8 +135,8 @@ func (r *Report) WriteFailures(to io.Writer) error {
 	for _, behaviour := range r.Behaviours {
 		if behaviour.Result == Failed || behaviour.Result == NotTried {
 			fmt.Fprintf(text, "\n%s\n", behaviour.Failure)
-			if i := slices.IndexFunc(behaviour.Trials, func(trial Trial) bool { return trial.Result == Failed }); i >= 0 {
-				fmt.Fprintf(text, "to run a trial alone: operatortest run --trial '%s'\n", behaviour.Trials[i].ID)
+			if i := slices.IndexFunc(behaviour.Trials, func(trial Trial) bool { return trial.Replay != "" }); i >= 0 {
+				fmt.Fprintf(text, "to run a trial alone: %s\n", behaviour.Trials[i].Replay)
 			}
 		}
 		trials += len(behaviour.Trials)

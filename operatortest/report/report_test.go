@@ -17,7 +17,7 @@ func example() *Report {
 		{Name: "crash", Promise: "survives", Result: Failed, Failure: "behaviour \"crash\": <lost>\nmore", Advice: "look <there>", Trials: []Trial{
 			{ID: "crash/1", Name: "before create", Result: Passed, Requests: 3},
 			{ID: "crash/3", Name: "before patch", Result: NotTried, Remark: "nothing to disturb"},
-			{ID: "crash/2", Name: "after create", Result: Failed, Failure: "expected <one>\nfound two", Requests: 5, Timeline: []Entry{
+			{ID: "crash/2", Name: "after create", Result: Failed, Failure: "expected <one>\nfound two", Replay: "retry crash/2", Requests: 5, Timeline: []Entry{
 				{Operator: 1, Seconds: 0.5, What: "create secrets", Object: "a/b", Reply: "201", Injected: true},
 				{Operator: 1, Seconds: 0.6, What: "ADDED secrets", Object: "a/b", Reply: "resource version 7"},
 			}, Logs: []Log{{File: "logs/a.log", LastLines: "its last lines:\ngoodbye"}}},
@@ -59,7 +59,7 @@ func TestHTML(t *testing.T) {
 	g.Expect(example().WriteHTML(&written)).To(Succeed())
 	page := written.String()
 	for _, wanted := range []string{
-		"expected &lt;one&gt;", "operatortest run --trial 'crash/2'", "<td>0.500</td><td>1</td><td>create secrets</td><td>a/b</td><td>201</td>", "goodbye", `href="logs/a.log"`, "look &lt;there&gt;", "left out: one replica by design", "without event: by a condition only",
+		"expected &lt;one&gt;", "<code>retry crash/2</code>", "<td>0.500</td><td>1</td><td>create secrets</td><td>a/b</td><td>201</td>", "goodbye", `href="logs/a.log"`, "look &lt;there&gt;", "left out: one replica by design", "without event: by a condition only",
 	} {
 		g.Expect(page).To(ContainSubstring(wanted))
 	}
@@ -72,7 +72,7 @@ func TestFailuresAndLines(t *testing.T) {
 	g := NewWithT(t)
 	var written bytes.Buffer
 	g.Expect(example().WriteFailures(&written)).To(Succeed())
-	g.Expect(written.String()).To(And(ContainSubstring("<lost>\nmore\nto run a trial alone: operatortest run --trial 'crash/2'\n"), ContainSubstring("not tried"), HaveSuffix("4 trials and 17 requests in 12 s, seed 7\n")))
+	g.Expect(written.String()).To(And(ContainSubstring("<lost>\nmore\nto run a trial alone: retry crash/2\n"), ContainSubstring("not tried"), HaveSuffix("4 trials and 17 requests in 12 s, seed 7\n")))
 	g.Expect(example().Behaviours[2].Line()).To(Equal("collision\tpassed\t0 trials\twithout event (by a condition only)"))
 	g.Expect(example().Behaviours[4].Line()).To(Equal("failover\tleft out\t\tone replica by design"))
 }
