@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -99,7 +98,7 @@ func quoted(argument string) string {
 // logsFolder is the folder for the operators' logs in that of --report, unless the file names another one.
 const logsFolder = "logs"
 
-// run tests the operator, and prints a line for each behaviour as soon as it has ended.
+// run tests the operator, and prints its results and its progress.
 func run(ctx context.Context, options runOptions, output io.Writer) (err error) {
 	if err := options.Check(); err != nil {
 		return err
@@ -125,15 +124,13 @@ func run(ctx context.Context, options runOptions, output io.Writer) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	table := tabwriter.NewWriter(output, 18, 0, 2, ' ', 0)
+	shown := newProgress(output, isTerminal(output))
+	options.Progress, options.OnTrial = shown.behaviour, shown.trial
 	command := options.command()
 	options.Words = config.Words(command)
 	options.Replay = func(trial string) string { return command + " --trial " + quoted(trial) }
-	options.Progress = func(behaviour report.Behaviour) {
-		fmt.Fprintln(table, behaviour.Line())
-		_ = table.Flush() // a closed output doesn't end the run
-	}
 	made, err := behaviours.Run(ctx, operator, cluster, options.Options)
+	shown.end()
 	if err != nil {
 		return err
 	}

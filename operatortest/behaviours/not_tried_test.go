@@ -2,6 +2,7 @@ package behaviours
 
 import (
 	"context"
+	"sync/atomic"
 
 	. "github.com/onsi/gomega"
 
@@ -48,8 +49,18 @@ var _ = pooledIt("a broken operator's failing trials are all listed, not only th
 })
 
 var _ = pooledIt("a trial that comes after another one can be run alone", func(ctx context.Context, g Gomega) {
-	made, err := Run(ctx, gadgetOperator(""), cluster, Options{Trial: "crash/after-create-configmaps-settings"})
+	var begun, ended atomic.Int32 // of the behaviour's own trials
+	made, err := Run(ctx, gadgetOperator(""), cluster, Options{Trial: "crash/after-create-configmaps-settings", OnTrial: func(behaviour string, isEnd bool) {
+		switch {
+		case behaviour == "":
+		case isEnd:
+			ended.Add(1)
+		default:
+			begun.Add(1)
+		}
+	}})
 	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect([]int32{begun.Load(), ended.Load()}).To(Equal([]int32{1, 1}))
 	g.Expect(made.Behaviours[0].Trials).To(HaveExactElements(And(
 		HaveField("ID", "crash/after-create-configmaps-settings"), HaveField("Result", report.Passed), HaveField("Remark", ""),
 	)))

@@ -28,6 +28,9 @@ type Options struct {
 	Trial string
 	// Progress is called when a behaviour has ended, in the order of Names. It may be nil.
 	Progress func(report.Behaviour)
+	// OnTrial is called when a trial of a behaviour begins, and when it has ended. The name is empty for trials whose results
+	// several behaviours use. Calls may be concurrent. It may be nil.
+	OnTrial func(behaviour string, ended bool)
 	// Words replaces Go names in the report with the user's, if the operator is not described in Go. Nil keeps Go
 	// names.
 	Words func(text string) string
@@ -117,7 +120,7 @@ func Run(ctx context.Context, operator operatortest.Operator, cluster *testclust
 		if runner, err = trial.NewRunner(ctx, operator, cluster); err != nil {
 			return nil, err
 		}
-		runner.OnlyTrial = options.Trial
+		runner.OnlyTrial, runner.OnTrial = options.Trial, options.OnTrial
 		defer runner.Close()
 	}
 	if selected(schemaName) {

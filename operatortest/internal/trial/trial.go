@@ -54,6 +54,10 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 		return err
 	}
 	defer done()
+	if runner.OnTrial != nil {
+		runner.OnTrial(behaviourOf(ctx), false)
+		defer runner.OnTrial(behaviourOf(ctx), true)
+	}
 	began := time.Now()
 	namespace, err := runner.Cluster.CreateNamespace(ctx)
 	if err != nil {
