@@ -19,6 +19,8 @@ type failure struct {
 	id    string
 	cause error
 	logs  [][]traffic.Request
+	// said are the last lines that each operator logged.
+	said []string
 }
 
 // Brief returns the error of a trial without the requests.
@@ -64,6 +66,9 @@ func (f *failure) Error() string {
 		fmt.Fprintf(text, "requests of operator %d (%d earlier ones left out):\n", i+1, skipped)
 		for _, request := range shown[skipped:] {
 			fmt.Fprintln(text, request)
+		}
+		if said := f.said[i]; said != "" && !strings.Contains(f.cause.Error(), said) {
+			fmt.Fprintf(text, "the last lines of its log:\n%s\n", said)
 		}
 	}
 	return strings.TrimSpace(text.String())

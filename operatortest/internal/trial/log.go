@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -18,8 +20,9 @@ const (
 	logLevel = 5
 	// maxLog is how many bytes of a log the kit keeps: the last ones.
 	maxLog = 8 << 20
-	// lastLines is how many of a log's last lines a failure shows.
+	// lastLines is how many of a log's last lines a failure shows, at most lastBytes.
 	lastLines = 10
+	lastBytes = 8 << 10
 )
 
 // operatorLog is what one operator logs: through the logger in its context, and to files.
@@ -89,14 +92,15 @@ func (l *operatorLog) String() string {
 	return logged.String()
 }
 
-// lastLines returns the end of the log, for errors.
+// detail matches the lines that a logger in Go writes only if it is told to be verbose.
+var detail = regexp.MustCompile(`(^| )"level"=[2-9] "msg"=`)
+
+// lastLines returns the end of the log without details, for errors; empty if nothing was logged.
 func (l *operatorLog) lastLines() string {
 	text := strings.TrimSpace(l.String())
-	if text == "" {
-		return "it logged nothing that the kit can see"
-	}
-	lines := strings.Split(text, "\n")
-	return "the last lines of its log:\n" + strings.Join(lines[max(0, len(lines)-lastLines):], "\n")
+	text = text[max(0, len(text)-lastBytes):]
+	lines := slices.DeleteFunc(strings.Split(text, "\n"), detail.MatchString)
+	return strings.Join(lines[max(0, len(lines)-lastLines):], "\n")
 }
 
 // close stops recording, and forgets the files.

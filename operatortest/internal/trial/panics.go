@@ -130,7 +130,7 @@ func (t *Trial) panicked() error {
 			continue
 		}
 		reason, stack, _ := strings.Cut(found, "\n")
-		return fmt.Errorf("expected no panic in the operator, not even one that a framework recovers\nfound, in operator %d of the trial %s: %s\nat %s\n%s",
+		return fmt.Errorf("expected no panic in the operator, not even one that a framework recovers\nfound, in operator %d of the trial %s: %s\nat %s\nthe last lines of its log:\n%s",
 			i+1, t.id, reason, ownLine(stack), operator.log.lastLines())
 	}
 	return nil

@@ -73,7 +73,7 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 			runner.record(ctx, name, began, tried, err)
 		}
 		if err != nil {
-			err = &failure{id: id(behaviourOf(ctx), name), cause: err, logs: tried.Logs()}
+			err = &failure{id: id(behaviourOf(ctx), name), cause: err, logs: tried.Logs(), said: tried.lastLines()}
 		}
 		err = errors.Join(err, tried.clear(namespace))
 	}()
@@ -173,6 +173,15 @@ func (t *Trial) Logs() [][]traffic.Request {
 		logs = append(logs, instance.Tap.Requests())
 	}
 	return logs
+}
+
+// lastLines returns the last lines that each operator has logged.
+func (t *Trial) lastLines() []string {
+	var said []string
+	for _, instance := range t.instances {
+		said = append(said, instance.log.lastLines())
+	}
+	return said
 }
 
 // Ended returns an error if an operator has exited on its own.
