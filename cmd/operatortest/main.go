@@ -175,6 +175,9 @@ func addLogs(made *report.Report, dir string) {
 			}
 			// Sorted by name, they are in the order of the starts.
 			files, _ := filepath.Glob(filepath.Join(dir, logsFolder, trial.Namespace+"-*.log"))
+			if len(files) > 0 {
+				trial.Logs = nil // the files have more
+			}
 			for _, file := range files {
 				trial.Logs = append(trial.Logs, report.Log{File: logsFolder + "/" + filepath.Base(file), LastLines: process.LastLinesOf(file)})
 			}

@@ -79,33 +79,35 @@ type Trial struct {
 	// Remark says what the trial could not try, if anything, or why it was not tried.
 	Remark  string `json:"remark,omitempty"`
 	Failure string `json:"failure,omitempty"`
-	// Timeline lists the requests of a failed trial's operators, and the watch events that reached them, for each operator in
-	// chronological order.
+	// Timeline lists in chronological order, for a failed trial, what the kit did, the requests of the operators, and the watch
+	// events that reached them.
 	Timeline []Entry `json:"timeline,omitempty"`
 	// Namespace is a failed trial's namespace.
 	Namespace string `json:"namespace,omitempty"`
-	// Logs are the output of a failed trial's operators, if it was kept.
+	// Logs are what a failed trial's operators logged or printed, as far as the kit knows it.
 	Logs []Log `json:"logs,omitempty"`
 }
 
 // Log is the output of one operator.
 type Log struct {
-	// File is the path of the whole output; LastLines are its last lines.
-	File      string `json:"file"`
+	// File is the path of the whole output, if it was kept; LastLines are its last lines.
+	File      string `json:"file,omitempty"`
 	LastLines string `json:"lastLines"`
 }
 
-// Entry is one request of a trial's operators, or one watch event that reached them.
+// Entry is one line of a trial's timeline.
 type Entry struct {
-	// Operator is the operator's number in the trial, from 1: after a crash, the next one is started.
+	// Operator is the operator's number in the trial, from 1: after a crash, the next one is started. It is 0 for what the kit
+	// itself did.
 	Operator int `json:"operator"`
-	// Seconds counts from the operator's start.
+	// Seconds counts from the trial's start.
 	Seconds float64 `json:"seconds"`
 	// What is the verb of a request, or the type of a watch event such as ADDED, and the resource. Object is the
-	// object's namespace/name.
+	// object's namespace/name. The kit starts, stops and kills operators, and names kinds in place of resources.
 	What   string `json:"what"`
 	Object string `json:"object"`
-	// Reply is the status of the reply, and what else happened to the request; for a watch event, the object's resource version.
+	// Reply is the status of the reply, and what else happened to the request; for a watch event, the object's resource version;
+	// for a write of the kit, its patch or error.
 	Reply string `json:"reply"`
 	// Injected means that the kit interfered with the request, or that the request failed.
 	Injected bool `json:"injected,omitempty"`

@@ -18,6 +18,7 @@ func example() *Report {
 			{ID: "crash/1", Name: "before create", Result: Passed, Requests: 3},
 			{ID: "crash/3", Name: "before patch", Result: NotTried, Remark: "nothing to disturb"},
 			{ID: "crash/2", Name: "after create", Result: Failed, Failure: "expected <one>\nfound two", Replay: "retry crash/2", Requests: 5, Timeline: []Entry{
+				{Seconds: 0.4, What: "kill operator 1"},
 				{Operator: 1, Seconds: 0.5, What: "create secrets", Object: "a/b", Reply: "201", Injected: true},
 				{Operator: 1, Seconds: 0.6, What: "ADDED secrets", Object: "a/b", Reply: "resource version 7"},
 			}, Logs: []Log{{File: "logs/a.log", LastLines: "its last lines:\ngoodbye"}}},
@@ -59,7 +60,7 @@ func TestHTML(t *testing.T) {
 	g.Expect(example().WriteHTML(&written)).To(Succeed())
 	page := written.String()
 	for _, wanted := range []string{
-		"expected &lt;one&gt;", "<code>retry crash/2</code>", "<td>0.500</td><td>1</td><td>create secrets</td><td>a/b</td><td>201</td>", "goodbye", `href="logs/a.log"`, "look &lt;there&gt;", "left out: one replica by design", "without event: by a condition only",
+		"expected &lt;one&gt;", "<code>retry crash/2</code>", "<td>0.500</td><td>1</td><td>create secrets</td><td>a/b</td><td>201</td>", "<td>0.400</td><td>the kit</td><td>kill operator 1</td>", "goodbye", `href="logs/a.log"`, "look &lt;there&gt;", "left out: one replica by design", "without event: by a condition only",
 	} {
 		g.Expect(page).To(ContainSubstring(wanted))
 	}

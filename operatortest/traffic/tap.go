@@ -59,6 +59,8 @@ type Tap struct {
 	log  []*Request
 	rule Rule
 	dead bool
+	// diedAt is when the operator died.
+	diedAt time.Duration
 	// confine changes a request for all namespaces. Nil if the operator may see all of them.
 	confine func(*http.Request, *Request)
 	// past is the state that lists show; nil for the present.
@@ -101,7 +103,7 @@ func (t *Tap) SetRule(rule Rule) {
 // does in the test process has an effect outside it.
 func (t *Tap) Kill() {
 	t.mu.Lock()
-	t.dead = true
+	t.die()
 	select {
 	case <-t.killed:
 	default:
@@ -113,9 +115,22 @@ func (t *Tap) Kill() {
 
 // Killed reports whether the Tap was killed, by a rule or by Kill.
 func (t *Tap) Killed() bool {
+	_, killed := t.KilledAt()
+	return killed
+}
+
+// KilledAt returns when the Tap was killed, as the request log counts time, and whether it was.
+func (t *Tap) KilledAt() (at time.Duration, killed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.dead
+	return t.diedAt, t.dead
+}
+
+// die notes the operator's death. The caller holds mu.
+func (t *Tap) die() {
+	if !t.dead {
+		t.dead, t.diedAt = true, t.Now()
+	}
 }
 
 // Requests returns all requests so far, in the order they were made.
@@ -150,7 +165,7 @@ func (t *Tap) begin(parsed Request) (*Request, Action) {
 	}
 	action := t.rule(parsed)
 	if action.Kill && action.Drop != nil {
-		t.dead = true
+		t.die()
 		action.Drop = ErrKilled
 	}
 	return entry, action
@@ -164,7 +179,9 @@ func (t *Tap) end(entry *Request, action Action, response *http.Response, err er
 	if response != nil {
 		entry.Status = response.StatusCode
 	}
-	t.dead = t.dead || action.Kill
+	if action.Kill {
+		t.die()
+	}
 	lost := action.Lose
 	if t.dead {
 		lost = ErrKilled

@@ -21,8 +21,9 @@ type Instance struct {
 	timeout time.Duration
 	// external means that it makes calls that no tap sees.
 	external bool
-	// Stopped means that the kit stopped it.
-	Stopped bool
+	// Stopped means that the kit stopped it; terminated is when it was told to stop, as its Tap counts time.
+	Stopped    bool
+	terminated time.Duration
 	// Done is closed when Run has returned; Err is what it returned.
 	Done chan struct{}
 	Err  error
@@ -76,7 +77,7 @@ func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Inst
 
 // Terminate tells the operator to stop, as SIGTERM does.
 func (i *Instance) Terminate() {
-	i.Stopped = true
+	i.Stopped, i.terminated = true, i.Tap.Now()
 	i.cancel(nil)
 }
 

@@ -1,18 +1,13 @@
 package trial
 
 import (
-	"cmp"
 	"context"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"example.com/operator-workshop/operatortest/report"
-	"example.com/operator-workshop/operatortest/traffic"
 )
 
 // Record is what is known about a trial that has ended.
@@ -74,12 +69,12 @@ func (runner *Runner) IsOnly(ctx context.Context, name string) bool {
 }
 
 // record notes the result of a trial.
-func (runner *Runner) record(ctx context.Context, name string, began time.Time, t *Trial, err error) {
+func (runner *Runner) record(ctx context.Context, name string, t *Trial, err error) {
 	behaviour := behaviourOf(ctx)
-	made := Record{Behaviour: behaviour, Began: began, Trial: report.Trial{
-		ID: id(behaviour, name), Name: name, Result: report.Passed, Remark: t.Remark, Seconds: time.Since(began).Seconds(),
+	made := Record{Behaviour: behaviour, Began: t.began, Trial: report.Trial{
+		ID: id(behaviour, name), Name: name, Result: report.Passed, Remark: t.Remark, Seconds: time.Since(t.began).Seconds(),
 	}}
-	for i, instance := range t.instances {
+	for _, instance := range t.instances {
 		requests := instance.Tap.Requests()
 		made.Requests += len(requests)
 		for _, request := range requests {
@@ -87,39 +82,28 @@ func (runner *Runner) record(ctx context.Context, name string, began time.Time, 
 				made.Writes++
 			}
 		}
-		if err != nil {
-			made.Timeline = append(made.Timeline, timeline(i+1, requests, instance.Tap.Events())...)
-		}
 	}
 	if t.NotTried != "" {
 		made.Result, made.Remark = report.NotTried, t.NotTried
 	}
 	if err != nil {
 		made.Result, made.Failure, made.Namespace = report.Failed, err.Error(), t.Namespace
+		made.Timeline, made.Logs = t.timeline(), t.lastLogs()
 	}
 	runner.mu.Lock()
 	defer runner.mu.Unlock()
 	runner.records = append(runner.records, made)
 }
 
-// timeline merges an operator's requests and the watch events that reached it, in chronological order.
-func timeline(operator int, requests []traffic.Request, events []traffic.Event) []report.Entry {
-	var entries []report.Entry
-	for _, request := range requests {
-		entries = append(entries, report.Entry{
-			Operator: operator, Seconds: request.At.Seconds(), What: request.Kind(), Object: request.Target(), Reply: request.Result(),
-			Injected: request.Note != "" || request.Status >= http.StatusBadRequest,
-		})
+// lastLogs returns the last lines that the operators have logged.
+func (t *Trial) lastLogs() []report.Log {
+	var logs []report.Log
+	for _, said := range t.lastLines() {
+		if said != "" {
+			logs = append(logs, report.Log{LastLines: said})
+		}
 	}
-	for _, event := range events {
-		entries = append(entries, report.Entry{
-			Operator: operator, Seconds: event.At.Seconds(),
-			What:   string(event.Type) + " " + schema.GroupResource{Group: event.Group, Resource: event.Resource}.String(),
-			Object: strings.TrimPrefix(event.Namespace+"/"+event.Name, "/"), Reply: "resource version " + event.Version,
-		})
-	}
-	slices.SortStableFunc(entries, func(a, b report.Entry) int { return cmp.Compare(a.Seconds, b.Seconds) })
-	return entries
+	return logs
 }
 
 // Trials returns a behaviour's trials that have ended, in the order in which they began.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/operatortest/internal/state"
+	"example.com/operator-workshop/operatortest/report"
 	"example.com/operator-workshop/operatortest/testcluster"
 	"example.com/operator-workshop/operatortest/traffic"
 )
@@ -21,6 +23,12 @@ import (
 // Trial is one experiment in a namespace of its own.
 type Trial struct {
 	*Runner
+	// Cluster is the Runner's, with a client that records what the trial writes.
+	Cluster recordedCluster
+	// began is when the trial began. acts are what the kit has done since then, apart from starting and ending operators.
+	began     time.Time
+	actsMu    sync.Mutex
+	acts      []report.Entry
 	Namespace string
 	// user is the user as which the operators run.
 	user string
@@ -63,14 +71,11 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 	if err != nil {
 		return err
 	}
-	tried := &Trial{
-		Runner: runner, Namespace: namespace.Name, id: id(behaviourOf(ctx), name), user: runner.user,
-		Foreign: map[types.UID]bool{}, prepared: map[string]bool{}, applied: map[types.UID]appliedParts{},
-	}
-	tried.BeforeLook = tried.Ended
+	tried := runner.newTrial(id(behaviourOf(ctx), name), namespace.Name)
+	tried.began = began
 	defer func() {
 		if err == nil || ctx.Err() == nil { // otherwise another trial failed, or no one is waiting any more
-			runner.record(ctx, name, began, tried, err)
+			runner.record(ctx, name, tried, err)
 		}
 		if err != nil {
 			err = &failure{id: id(behaviourOf(ctx), name), cause: err, logs: tried.Logs(), said: tried.lastLines()}
@@ -96,6 +101,17 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 	}
 	err = errors.Join(tried.confined(), tried.undeclared(ctx), tried.stays(ctx))
 	return errors.Join(tried.panicked(), err)
+}
+
+// newTrial returns a trial that begins now.
+func (runner *Runner) newTrial(id, namespace string) *Trial {
+	made := &Trial{
+		Runner: runner, began: time.Now(), Namespace: namespace, id: id, user: runner.user,
+		Foreign: map[types.UID]bool{}, prepared: map[string]bool{}, applied: map[types.UID]appliedParts{},
+	}
+	made.Cluster = recordedCluster{Cluster: runner.Cluster, Admin: recorder{runner.Cluster.Admin, made.note}}
+	made.BeforeLook = made.Ended
+	return made
 }
 
 // markForeign treats everything in the namespace as someone else's, except the children of resources.

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/traffic"
@@ -23,11 +22,7 @@ func (runner *Runner) serveWebhooks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	serving := &Trial{
-		Runner: runner, Namespace: namespace.Name, id: "webhooks", user: runner.user,
-		Foreign: map[types.UID]bool{}, prepared: map[string]bool{}, applied: map[types.UID]appliedParts{},
-	}
-	serving.BeforeLook = serving.Ended
+	serving := runner.newTrial("webhooks", namespace.Name)
 	runner.webhooks = serving
 	if err := serving.grantRoles(ctx); err != nil {
 		return err
