@@ -139,28 +139,13 @@ func run(ctx context.Context, options runOptions, output io.Writer) (err error) 
 	}
 	if options.reports != "" {
 		addLogs(made, options.reports)
-		if err := writeReports(made, options.reports); err != nil {
+		if err := made.WriteFiles(options.reports); err != nil {
 			return err
 		}
 		fmt.Fprintf(output, "reports: %s\n", options.reports)
 	}
 	if !made.Passed() {
 		return errLacking
-	}
-	return nil
-}
-
-func writeReports(made *report.Report, dir string) error {
-	for name, write := range map[string]func(io.Writer) error{
-		"report.json": made.WriteJSON, "junit.xml": made.WriteJUnit, "report.html": made.WriteHTML,
-	} {
-		file, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			return fmt.Errorf("write the report: %w", err)
-		}
-		if err := errors.Join(write(file), file.Close()); err != nil {
-			return fmt.Errorf("write %s: %w", file.Name(), err)
-		}
 	}
 	return nil
 }

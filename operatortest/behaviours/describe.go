@@ -27,35 +27,50 @@ const behaviourTimeout = 15 * time.Minute
 // Describe; the suite must start the cluster in its BeforeSuite. Each spec has its behaviour's name as a label.
 //
 // The trials of all selected behaviours run in parallel from the first spec on, and each spec waits for its own.
+//
+// Two environment variables work as the flags of "operatortest run" do. With OPERATORTEST_REPORT=DIR, report.json,
+// junit.xml and report.html are written to a folder in DIR, which has the name of the sample's kind. With
+// OPERATORTEST_TRIAL=ID, only the trial with that ID in a report is run.
 func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Cluster) {
 	ginkgo.Describe("the operator", ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 		var running *session
+		written := &suiteReport{Options: Options{Trial: os.Getenv(trialVariable), Replay: replay}, dir: os.Getenv(reportVariable)}
 		ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
-			if err := checkLeftOut(operator.LeftOut); err != nil {
+			if err := errors.Join(written.Check(), checkLeftOut(operator.LeftOut)); err != nil {
 				ginkgo.Fail(err.Error())
 			}
 			runner, err := trial.NewRunner(ctx, operator, cluster)
 			if err != nil {
 				ginkgo.Fail(err.Error())
 			}
-			running = newSession(context.Background(), runner)
-			running.startAll(slices.DeleteFunc(slices.Clone(behaviours), func(b behaviour) bool { return !selected(b) }))
+			running = written.session(runner)
+			running.startAll(slices.DeleteFunc(slices.Clone(behaviours), func(b behaviour) bool { return !selected(b) || written.skips(b) }))
 		})
 		ginkgo.AfterAll(func() {
 			if running != nil {
 				running.end()
 				running.runner.Close()
+				if err := written.write(); err != nil {
+					ginkgo.Fail(err.Error())
+				}
 			}
 		})
 		for _, behaviour := range behaviours {
 			ginkgo.It(behaviour.promise, ginkgo.Label(behaviour.name), func(ctx ginkgo.SpecContext) {
-				if reason := behaviour.leftOut(operator); reason != "" {
-					ginkgo.Skip(reason)
+				if written.skips(behaviour) {
+					ginkgo.Skip(trialVariable + " selects a trial of another behaviour")
 				}
-				err := running.result(ctx, behaviour)
-				ginkgo.AddReportEntry("trials", report.Table(running.runner.Trials(behaviour.name)), ginkgo.ReportEntryVisibilityFailureOrVerbose)
+				made, err := running.describe(ctx, behaviour)
 				if err != nil {
 					ginkgo.Fail(err.Error())
+				}
+				written.add(made)
+				if made.Result == report.LeftOut {
+					ginkgo.Skip(made.Reason)
+				}
+				ginkgo.AddReportEntry("trials", report.Table(made.Trials), ginkgo.ReportEntryVisibilityFailureOrVerbose)
+				if made.Failure != "" {
+					ginkgo.Fail(made.Failure)
 				}
 			}, ginkgo.NodeTimeout(behaviourTimeout))
 		}

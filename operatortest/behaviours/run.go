@@ -146,29 +146,38 @@ func runSelected(ctx context.Context, runner *trial.Runner, selected func(name s
 	tried := slices.DeleteFunc(slices.Clone(behaviours), func(b behaviour) bool { return !selected(b.name) })
 	running.startAll(tried)
 	for _, behaviour := range tried {
-		made := report.Behaviour{Name: behaviour.name, Promise: behaviour.promise, Result: report.Passed, LeftOut: partsLeftOut(runner.Operator, behaviour)}
-		if made.Reason = behaviour.leftOut(runner.Operator); made.Reason != "" {
-			made.Result = report.LeftOut
-			add(made)
-			continue
-		}
-		err := running.result(ctx, behaviour)
+		made, err := running.describe(ctx, behaviour)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		switch {
-		case errors.Is(err, errNotTried):
-			made.Result, made.Failure = report.NotTried, err.Error()
-		case err != nil:
-			made.Result, made.Failure, made.Advice = report.Failed, err.Error(), behaviour.advice
-		}
-		made.Trials = runner.Trials(behaviour.name)
-		if runner.OnlyTrial != "" && len(made.Trials) == 0 && err == nil {
-			return fmt.Errorf("there is no trial %q: the report has the IDs of all trials", runner.OnlyTrial)
+		if err != nil {
+			return err
 		}
 		add(made)
 	}
 	return nil
+}
+
+// describe waits for the outcome of a behaviour, and describes it. It returns an error if the selected trial does not
+// exist.
+func (s *session) describe(ctx context.Context, b behaviour) (report.Behaviour, error) {
+	made := report.Behaviour{Name: b.name, Promise: b.promise, Result: report.Passed, LeftOut: partsLeftOut(s.runner.Operator, b)}
+	if made.Reason = b.leftOut(s.runner.Operator); made.Reason != "" {
+		made.Result = report.LeftOut
+		return made, nil
+	}
+	err := s.result(ctx, b)
+	switch {
+	case errors.Is(err, errNotTried):
+		made.Result, made.Failure = report.NotTried, err.Error()
+	case err != nil:
+		made.Result, made.Failure, made.Advice = report.Failed, err.Error(), b.advice
+	}
+	made.Trials = s.runner.Trials(b.name)
+	if s.runner.OnlyTrial != "" && len(made.Trials) == 0 && err == nil {
+		return made, fmt.Errorf("there is no trial %q: the report has the IDs of all trials", s.runner.OnlyTrial)
+	}
+	return made, nil
 }
 
 // partsLeftOut returns the parts of a behaviour that are left out, by what follows the slash.

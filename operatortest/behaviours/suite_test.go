@@ -19,6 +19,7 @@ import (
 const (
 	roleVariable = "OPERATORTEST_ROLE"
 	roleBroken   = "broken"
+	roleReported = "reported"
 )
 
 // specTimeout bounds a spec's waits.
@@ -34,10 +35,15 @@ func TestOperatortest(t *testing.T) {
 	log.SetLogger(GinkgoLogr)
 	klog.SetLogger(GinkgoLogr)
 	suite, reporter := GinkgoConfiguration()
-	suite.LabelFilter = "!" + roleBroken
-	if os.Getenv(roleVariable) == roleBroken {
+	switch role := os.Getenv(roleVariable); role {
+	case roleBroken:
 		cluster.CRDs, cluster.Webhooks = []string{"testdata/broken/crd"}, nil
-		suite.LabelFilter = roleBroken
+		suite.LabelFilter = role
+	case roleReported:
+		cluster.CRDs = []string{"testdata/gadget/gadgets.yaml"}
+		suite.LabelFilter = role + " && " + drift.name
+	default:
+		suite.LabelFilter = "!" + roleBroken + " && !" + roleReported
 	}
 	RunSpecs(t, "operatortest", suite, reporter)
 }

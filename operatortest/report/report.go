@@ -5,8 +5,11 @@ package report
 import (
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -121,6 +124,23 @@ func (r *Report) Passed() bool {
 		}
 	}
 	return true
+}
+
+// WriteFiles writes report.json, junit.xml and report.html to a folder, which it creates if necessary.
+func (r *Report) WriteFiles(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the folder of the report: %w", err)
+	}
+	for name, write := range map[string]func(io.Writer) error{"report.json": r.WriteJSON, "junit.xml": r.WriteJUnit, "report.html": r.WriteHTML} {
+		file, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+		if err := errors.Join(write(file), file.Close()); err != nil {
+			return fmt.Errorf("write %s: %w", file.Name(), err)
+		}
+	}
+	return nil
 }
 
 // WriteJSON writes the whole report.
