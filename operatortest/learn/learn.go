@@ -200,7 +200,7 @@ func describe(file config.File, first, second run, undescribed []unknown) page {
 		most = second
 	}
 	file.MaxWrites, file.Confine = len(most.writes), first.confined
-	made := page{File: file, Kind: first.resource.GetKind(), Verdict: verdictOf(first.resource), Unmet: unmet(first.resource), Children: children, Unknown: undescribed}
+	made := page{File: file, Kind: first.resource.GetKind(), Verdict: verdictOf(first.resource), Unmet: unmet(first.resource), Children: children, Gone: first.gone, Unknown: undescribed}
 	times := map[string]int{}
 	for _, write := range most.writes {
 		times[write.Kind()]++

@@ -79,6 +79,49 @@ func TestPair(t *testing.T) {
 	})
 }
 
+func TestGeneratedChildrenAreToldApartByLabels(t *testing.T) {
+	labelled := func(name, labels string) *unstructured.Unstructured {
+		return object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+", labels: {"+labels+"}}}")
+	}
+	tests := map[string]struct {
+		first, second []*unstructured.Unstructured
+		want          []map[string]string
+	}{
+		"one of its kind": {
+			[]*unstructured.Unstructured{labelled("hello-a1", "part: one")}, []*unstructured.Unstructured{labelled("hello-b1", "part: one")},
+			[]map[string]string{nil},
+		},
+		"two, with a common label and a random one": {
+			[]*unstructured.Unstructured{labelled("hello-a1", "app: x, part: one, hash: a1"), labelled("hello-a2", "app: x, part: two, hash: a2")},
+			[]*unstructured.Unstructured{labelled("hello-b1", "app: x, part: two, hash: b1"), labelled("hello-b2", "app: x, part: one, hash: b2")},
+			[]map[string]string{{"part": "one"}, {"part": "two"}},
+		},
+		"two with the same labels": {
+			[]*unstructured.Unstructured{labelled("hello-a1", "app: x"), labelled("hello-a2", "app: x")},
+			[]*unstructured.Unstructured{labelled("hello-b1", "app: x"), labelled("hello-b2", "app: x")},
+			[]map[string]string{nil, nil},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			children := pair(run{resource: greeting(t, "one"), children: test.first}, run{resource: greeting(t, "two"), children: test.second})
+			g.Expect(children).To(HaveLen(len(test.want)))
+			for i, child := range children {
+				g.Expect(child.Labels).To(Equal(test.want[i]))
+				g.Expect(child.second.GetLabels()["part"]).To(Equal(child.first.GetLabels()["part"]), "the same child of both runs")
+			}
+		})
+	}
+}
+
+func TestMissing(t *testing.T) {
+	g := NewWithT(t)
+	objects := []*unstructured.Unstructured{configMap(t, "kept"), configMap(t, "again"), configMap(t, "hello-a1")}
+	g.Expect(missing([]string{"kept", "lock", "again", "again", "hello-*", "hello-*", "hello-*", "lock"}, objects)).To(Equal([]string{"again", "hello-*", "lock"}))
+	g.Expect(missing([]string{"kept"}, objects)).To(BeEmpty())
+}
+
 func TestDifferences(t *testing.T) {
 	tests := map[string]struct {
 		one, other string
@@ -212,6 +255,9 @@ func TestRender(t *testing.T) {
 	first.children = []*unstructured.Unstructured{configMap(t, "hello-words"), configMap(t, "hello-x7k2p"), configMap(t, "shared"), configMap(t, "one"), object(t, deployment)}
 	second.children = []*unstructured.Unstructured{configMap(t, "hello-words"), configMap(t, "hello-9qwzm"), configMap(t, "shared"), configMap(t, "two")}
 	first.drift = [][]proposal{{{What: `data."a": b changed`, Patch: map[string]any{"data": map[string]any{"a: b": "two\nlines"}}}}, nil, nil, nil, nil}
+	first.gone = []string{"ConfigMap lock", "Job hello-*"}
+	first.children[1].SetLabels(map[string]string{"part": "one"})
+	second.children[1].SetLabels(map[string]string{"part": "one"})
 	first.state = map[string]any{"ConfigMap/shared": map[string]any{"data": map[string]any{"time": "1"}}}
 	second.state = map[string]any{"ConfigMap/shared": map[string]any{"data": map[string]any{"time": "2"}}}
 	file := config.File{CRDs: []string{"crds: all"}, Sample: "sample.yaml", Command: []string{"./manager", "--namespace={{.Namespace}}", "--note=a # b"}}
@@ -220,8 +266,9 @@ func TestRender(t *testing.T) {
 	text := string(content)
 	for _, line := range []string{
 		`  name: object.metadata.name + "-words" # or: "hello-" + object.spec.configMapName`,
-		`  # The name is generated, such as hello-x7k2p: the kit takes the one object of this kind that the Greeting controls.`,
-		"  generated: true\n",
+		"  # The name is generated, such as hello-x7k2p: the kit takes the one object of this kind and with these labels that the Greeting controls.\n",
+		"  generated: true\n  labels: {part: one}\n",
+		"# children: ConfigMap lock, Job hello-*\nmaxWrites: ",
 		`  # The same name in both runs, and it depends on no field`,
 		`  name: object.metadata.namespace`,
 		`  # Only one of the two runs left this object, hello:`,
@@ -244,7 +291,7 @@ func TestRender(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred(), text)
 	g.Expect(operator.Children).To(HaveLen(5))
 	g.Expect(operator.Children[0].Drift).To(HaveKeyWithValue(`data."a": b changed`, `{"data":{"a: b":"two\nlines"}}`))
-	g.Expect(operator.Children).To(ContainElement(HaveField("Generated", true)))
+	g.Expect(operator.Children).To(ContainElement(And(HaveField("Generated", true), HaveField("Labels", map[string]string{"part": "one"}))))
 	g.Expect(operator.Normalize).NotTo(BeNil())
 }
 

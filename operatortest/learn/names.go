@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,7 +19,9 @@ type child struct {
 	name []string
 	// first and second are the object in each run; second is nil if only one run created it.
 	first, second *unstructured.Unstructured
-	Drift         []proposal
+	// Labels tell a child with a generated name from the others of its kind.
+	Labels map[string]string
+	Drift  []proposal
 }
 
 // source is a field that can be part of a name.
@@ -99,8 +102,10 @@ func pair(first, second run) []child {
 		rest = slices.Delete(rest, i, i+1)
 	}
 	for _, made := range left {
-		generated := child{kind: made.GroupVersionKind(), first: made}
-		i := slices.IndexFunc(rest, func(other *unstructured.Unstructured) bool { return other.GroupVersionKind() == generated.kind })
+		generated := child{kind: made.GroupVersionKind(), first: made, Labels: distinguishing(made, first.children, second.children)}
+		i := slices.IndexFunc(rest, func(other *unstructured.Unstructured) bool {
+			return other.GroupVersionKind() == generated.kind && hasLabels(other, generated.Labels)
+		})
 		if i >= 0 {
 			generated.second = rest[i]
 			rest = slices.Delete(rest, i, i+1)
@@ -111,4 +116,37 @@ func pair(first, second run) []child {
 		children = append(children, child{kind: made.GroupVersionKind(), first: made})
 	}
 	return children
+}
+
+// distinguishing returns the labels with which only one object of a kind is found in each of two equal runs; nil if the
+// object is the only one of its kind, or if no labels tell it from the others.
+func distinguishing(made *unstructured.Unstructured, first, second []*unstructured.Unstructured) map[string]string {
+	first, second = sameKind(made, first), sameKind(made, second)
+	found := maps.Clone(made.GetLabels())
+	maps.DeleteFunc(found, func(key, value string) bool {
+		has := func(object *unstructured.Unstructured) bool { return hasLabels(object, map[string]string{key: value}) }
+		// Random values differ between the runs.
+		return !slices.ContainsFunc(second, has) || !slices.ContainsFunc(first, func(object *unstructured.Unstructured) bool { return !has(object) })
+	})
+	lacks := func(object *unstructured.Unstructured) bool { return !hasLabels(object, found) }
+	if len(found) == 0 || len(slices.DeleteFunc(first, lacks)) != 1 || len(slices.DeleteFunc(second, lacks)) != 1 {
+		return nil
+	}
+	return found
+}
+
+// sameKind returns the objects of another one's kind.
+func sameKind(one *unstructured.Unstructured, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool {
+		return object.GroupVersionKind() != one.GroupVersionKind()
+	})
+}
+
+func hasLabels(object *unstructured.Unstructured, wanted map[string]string) bool {
+	for key, value := range wanted {
+		if found, has := object.GetLabels()[key]; !has || found != value {
+			return false
+		}
+	}
+	return true
 }

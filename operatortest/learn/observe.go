@@ -30,7 +30,9 @@ const quiet = 3 * time.Second
 type run struct {
 	resource *unstructured.Unstructured
 	children []*unstructured.Unstructured
-	state    state.Snapshot
+	// gone are the kinds and names of objects that the operator created and that no longer exist.
+	gone  []string
+	state state.Snapshot
 	// confined means that the operator asked for the resources of all namespaces.
 	confined bool
 	// writes are the writes that took effect, without Events and Leases.
@@ -76,7 +78,7 @@ func observeIn(ctx context.Context, t *trial.Trial, output string) (run, error) 
 	if err := t.Get(ctx, made.resource); err != nil {
 		return made, err
 	}
-	if made.children, err = findChildren(ctx, t); err != nil {
+	if made.children, made.gone, err = findChildren(ctx, t); err != nil {
 		return made, err
 	}
 	for _, child := range made.children {
@@ -91,27 +93,45 @@ func observeIn(ctx context.Context, t *trial.Trial, output string) (run, error) 
 	return made, err
 }
 
-// findChildren returns the objects that the operator created and that still exist.
-func findChildren(ctx context.Context, t *trial.Trial) ([]*unstructured.Unstructured, error) {
+// findChildren returns the objects that the operator created and that still exist, and the kinds and names of those
+// that don't. The operator's requests show what it created.
+func findChildren(ctx context.Context, t *trial.Trial) (children []*unstructured.Unstructured, gone []string, err error) {
 	asked, err := t.MadeElse()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var children []*unstructured.Unstructured
 	for kind, names := range asked {
 		objects, err := t.List(ctx, kind)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		objects = slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool { return object.GetDeletionTimestamp() != nil })
+		for _, name := range missing(names, objects) {
+			gone = append(gone, kind.Kind+" "+name)
 		}
 		for _, object := range objects {
 			isAsked := func(name string) bool { return trial.IsNamed(object.GetName(), name) }
-			if object.GetDeletionTimestamp() == nil && slices.ContainsFunc(names, isAsked) {
+			if slices.ContainsFunc(names, isAsked) {
 				children = append(children, object)
 			}
 		}
 	}
+	slices.Sort(gone)
 	slices.SortFunc(children, func(a, b *unstructured.Unstructured) int { return strings.Compare(key(a), key(b)) })
-	return children, nil
+	return children, gone, nil
+}
+
+// missing returns the names under which more objects were created than exist, each once.
+func missing(created []string, objects []*unstructured.Unstructured) []string {
+	left := slices.Clone(created)
+	for _, object := range objects {
+		i := slices.IndexFunc(left, func(name string) bool { return trial.IsNamed(object.GetName(), name) })
+		if i >= 0 {
+			left = slices.Delete(left, i, i+1)
+		}
+	}
+	slices.Sort(left)
+	return slices.Compact(left)
 }
 
 func key(object *unstructured.Unstructured) string {

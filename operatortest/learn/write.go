@@ -26,6 +26,8 @@ type page struct {
 	Unknown  []unknown
 	// OtherRoles are files with roles that are not the operator's.
 	OtherRoles []string
+	// Gone are objects that the operator created and that no longer existed in the end.
+	Gone []string
 	// Unmet are the conditions that were not True in the end, if none was True.
 	Unmet []string
 }
@@ -142,14 +144,21 @@ children:
   {{- if .Once}}
   # Only one of the two runs left this object, {{.First}}: correct the name, or find out why.
   {{- else if .Generated}}
-  # The name is generated, such as {{.First}}: the kit takes the one object of this kind that the {{$.Kind}} controls. If it controls
+  # The name is generated, such as {{.First}}: the kit takes the one object of this kind
+  {{- if .Labels}} and with these labels
+  {{- end}} that the {{$.Kind}} controls.
+  {{- if not .Labels}} If it controls
   # several, tell them apart:
   # labels: {app: web}
+  {{- end}}
   {{- else if .Constant}}
   # The same name in both runs, and it depends on no field: two resources in one namespace would share the object.
   {{- end}}
   {{- if .Generated}}
   generated: true
+  {{- with .Labels}}
+  labels: {{yaml .}}
+  {{- end}}
   {{- else}}
   name: {{yaml .Name}}{{with .Fits}} # or: {{.}}{{end}}
   {{- end}}
@@ -172,6 +181,10 @@ children:
 {{- else}}
 # The operator created no object that existed in the end, except Events and Leases.
 # children: []
+{{- end}}
+{{- with .Gone}}
+# Created and deleted again while the operator ran. The trials compare only what exists in the end, so declare none of these as
+# children: {{range $i, $object := .}}{{if $i}}, {{end}}{{$object}}{{end}}
 {{- end}}
 maxWrites: {{.MaxWrites}} # {{range $i, $write := .Writes}}{{if $i}}, {{end}}{{$write}}{{end}}
 {{- if .Normalize}}
