@@ -127,6 +127,9 @@ type RunOptions struct {
 	// LogFile tells the kit to search a file to which the operator logs, as it searches the output of the logger in Run's
 	// context. The file may be removed later. Nil outside the kit.
 	LogFile func(path string) error
+	// ProcessGroup tells the kit that the operator runs as processes of this group, which it then measures. Nil outside the
+	// kit.
+	ProcessGroup func(id int)
 }
 
 // WebhookServer is where an operator serves its webhooks.

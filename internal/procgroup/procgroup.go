@@ -1,4 +1,4 @@
-// Package procgroup runs programs in process groups of their own, and ends whole groups.
+// Package procgroup runs programs in process groups of their own, and measures and ends whole groups.
 //
 // A program in the workshop's own group would get the terminal's Ctrl-C together with the workshop, and its children
 // might outlive it. In a group of its own, only the workshop ends it: when the workshop chooses to, with a signal that
@@ -9,11 +9,7 @@
 package procgroup
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -100,20 +96,6 @@ func endsWithin(group int, limit time.Duration) bool {
 // allDead reports whether every process of a group is a zombie: dead, but not reaped yet. In a container whose PID 1
 // reaps nothing, zombies stay forever. Without Linux's /proc, allDead returns false.
 func allDead(group int) bool {
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil || len(stats) == 0 {
-		return false
-	}
-	for _, path := range stats {
-		stat, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has just been reaped
-		}
-		// proc(5): "pid (name) state ppid pgrp …"; the name may contain anything.
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if len(fields) > 2 && fields[2] == strconv.Itoa(group) && fields[0] != "Z" && fields[0] != "X" {
-			return false
-		}
-	}
-	return true
+	living, known := members(group)
+	return known && len(living) == 0
 }

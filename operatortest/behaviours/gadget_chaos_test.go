@@ -109,6 +109,7 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	generatesTwo:     (*gadgetReconciler).generate,
 	blanksFirst:      (*gadgetReconciler).keepDirectly,
 	replacesChanged:  (*gadgetReconciler).keepDirectly,
+	waitsForSecond:   (*gadgetReconciler).accumulate,
 	keepsLast:        (*gadgetReconciler).accumulate,
 	startsWorkers:    (*gadgetReconciler).accumulate,
 	copiesLabels:     (*gadgetReconciler).copyLabels,

@@ -93,6 +93,9 @@ func (c Command) Run(ctx context.Context, config *rest.Config, options operatort
 	if err != nil {
 		return err
 	}
+	if options.ProcessGroup != nil {
+		options.ProcessGroup(command.Process.Pid)
+	}
 	return started.wait(ctx, c.grace())
 }
 

@@ -122,7 +122,8 @@ func TestTheKitCanReadTheLog(t *testing.T) {
 	g := NewWithT(t)
 	server, _ := listener(t)
 	var read *os.File
-	options := operatortest.RunOptions{Namespace: "here", LogFile: func(path string) (err error) {
+	group := 0
+	options := operatortest.RunOptions{Namespace: "here", ProcessGroup: func(id int) { group = id }, LogFile: func(path string) (err error) {
 		read, err = os.Open(path)
 		return err
 	}}
@@ -132,6 +133,7 @@ func TestTheKitCanReadTheLog(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(content)).To(HaveSuffix("line 99\n"), "even though the file has been removed")
 	g.Expect(read.Name()).NotTo(BeAnExistingFile())
+	g.Expect(group).NotTo(BeZero())
 }
 
 func TestAKilledTestProcessLeavesNoOperator(t *testing.T) {

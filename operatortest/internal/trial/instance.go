@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"runtime/pprof"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -31,6 +32,8 @@ type Instance struct {
 	// label is the label of its goroutines.
 	label string
 	log   *operatorLog
+	// group is its process group; 0 if it runs in this process.
+	group atomic.Int64
 
 	panicMu sync.Mutex
 	// panic is its panic and the stack; empty if it has not panicked.
@@ -51,6 +54,7 @@ func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Inst
 	}
 	handled.add(started)
 	options.Namespace, options.LogFile = t.Namespace, started.log.follow
+	options.ProcessGroup = func(id int) { started.group.Store(int64(id)) }
 	if t.Operator.ServesWebhooks && options.Webhooks == nil {
 		options.Webhooks = t.unusedWebhooks()
 	}

@@ -1,9 +1,13 @@
 package trial
 
 import (
+	"context"
 	"runtime"
 	"strings"
+	"time"
 
+	"example.com/operator-workshop/internal/procgroup"
+	"example.com/operator-workshop/operatortest/testcluster"
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
@@ -17,20 +21,24 @@ type Usage struct {
 	// Heap is the whole process's heap in use after a garbage collection, in bytes, without the log that the kit
 	// keeps.
 	Heap int64
+	// Processes is measured in place of goroutines and the heap if the operator runs as processes of its own.
+	Processes procgroup.Usage
 }
 
-// IsProcess reports whether the operator runs as a process of its own; then Usage knows only its watches.
-func (i *Instance) IsProcess() bool {
-	i.log.mu.Lock()
-	defer i.log.mu.Unlock()
-	return len(i.log.files) > 0
-}
+// processLooks is how many times an operator's processes are measured, of which the least counts: many programs start
+// others for a moment. The pauses add up to a second.
+const processLooks = int(time.Second / testcluster.PollInterval)
+
+// IsProcess reports whether the operator runs as processes of its own.
+func (i *Instance) IsProcess() bool { return i.group.Load() != 0 }
 
 // Usage measures the operator. It recognizes the operator's goroutines by the label that they inherit.
-func (i *Instance) Usage() (Usage, error) {
+func (i *Instance) Usage(ctx context.Context) (Usage, error) {
 	found := Usage{Goroutines: map[string]int{}, Stacks: map[string]string{}, Watches: i.Tap.Watching(func(traffic.Request) bool { return true })}
 	if i.IsProcess() {
-		return found, nil
+		var err error
+		found.Processes, err = leastOf(ctx, int(i.group.Load()))
+		return found, err
 	}
 	goroutines, err := allGoroutines()
 	if err != nil {
@@ -51,6 +59,24 @@ func (i *Instance) Usage() (Usage, error) {
 	defer i.log.mu.Unlock()
 	found.Heap = int64(memory.HeapAlloc) - int64(cap(i.log.text))
 	return found, nil
+}
+
+// leastOf returns the least that a process group uses within a second.
+func leastOf(ctx context.Context, group int) (procgroup.Usage, error) {
+	least, err := procgroup.UsageOf(group)
+	ticker := time.NewTicker(testcluster.PollInterval)
+	defer ticker.Stop()
+	for look := 1; look < processLooks && err == nil; look++ {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return least, ctx.Err()
+		}
+		var next procgroup.Usage
+		next, err = procgroup.UsageOf(group)
+		least.Threads, least.Files, least.Memory = min(least.Threads, next.Threads), min(least.Files, next.Files), min(least.Memory, next.Memory)
+	}
+	return least, err
 }
 
 // isConnection reports whether a goroutine serves a connection, which client-go keeps for the next request.
