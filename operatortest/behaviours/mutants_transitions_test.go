@@ -2,9 +2,10 @@ package behaviours
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -13,31 +14,31 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-var _ = It("catches every operator that depends on the past, in as few steps as possible", func(ctx SpecContext) {
-	expected := map[mutation]string{
-		keepsColour:  `2. change the spec to {"configMapName":"settings","size":2}`,
-		leaksRenamed: `2. change the spec to {"colour":"green","configMapName":"tuning","size":2}`,
+var _ = Describe("the test kit", func() {
+	shortest := func(mutation mutation, change string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			report := transit(ctx, mutation)
+			found := ""
+			if report != nil {
+				found = report.Error()
+			}
+			expected := And(
+				HavePrefix("behaviour %q: the operator ", transitions.name), ContainSubstring("drawn from Operator.Seed 4"),
+				ContainSubstring("after step 2 the same final state as that of a new resource"),
+				WithTransform(stepsOf, HaveExactElements(
+					`1. create it with {"colour":"green","configMapName":"settings","size":2}`, // the sample is the simplest spec
+					"2. change the spec to "+change)),
+			)
+			if matched, problem := expected.Match(found); !matched || problem != nil {
+				return fmt.Errorf("one that %s: %w", mutation, errors.Join(problem, errors.New(expected.FailureMessage(found))))
+			}
+			return nil
+		}
 	}
-	var mu sync.Mutex
-	reports := map[mutation]error{}
-	var all sync.WaitGroup
-	for mutation := range expected {
-		all.Go(func() {
-			err := transit(ctx, mutation)
-			mu.Lock()
-			defer mu.Unlock()
-			reports[mutation] = err
-		})
-	}
-	all.Wait()
-	for mutation, report := range expected {
-		Expect(reports[mutation]).To(MatchError(And(
-			HavePrefix("behaviour %q: the operator ", transitions.name),
-			ContainSubstring("after step 2 the same final state as that of a new resource"), ContainSubstring(report), ContainSubstring("drawn from Operator.Seed 4"))))
-		steps := stepsOf(reports[mutation].Error())
-		Expect(steps).To(HaveLen(2))
-		Expect(steps[0]).To(Equal(`1. create it with {"colour":"green","configMapName":"settings","size":2}`), "the sample is the simplest spec")
-	}
+	inPool("catches every operator that depends on the past, in as few steps as possible",
+		shortest(keepsColour, `{"configMapName":"settings","size":2}`),
+		shortest(leaksRenamed, `{"colour":"green","configMapName":"tuning","size":2}`),
+	)
 })
 
 // transit tries the transitions of an operator with a flaw. The random choices, and so the results, are the same in
