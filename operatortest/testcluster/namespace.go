@@ -23,9 +23,10 @@ const NamespaceTimeout = 30 * time.Second
 //
 // After the spec, the custom resources in the namespace are deleted, and the spec
 // fails if one of them doesn't disappear, for example because of a finalizer that
-// is never removed. Then the namespace is deleted, too. Kubernetes starts to empty a
-// deleted namespace only after 5 seconds, so the spec doesn't wait for that; on an
-// existing cluster, [Cluster.Stop] does, once for all namespaces.
+// is never removed. On an existing cluster the namespace is deleted, too. Kubernetes
+// starts to empty a deleted namespace only after 5 seconds, so the spec doesn't wait
+// for that; [Cluster.Stop] does, once for all namespaces. Any other cluster is removed
+// as a whole: emptying a namespace would cost the API server more than most specs do.
 func (c *Cluster) Namespace(ctx context.Context) string {
 	ginkgo.GinkgoHelper()
 	namespace, err := c.CreateNamespace(ctx)
@@ -62,7 +63,9 @@ func (c *Cluster) deleteNamespace(ctx context.Context, namespace *corev1.Namespa
 			WithTimeout(NamespaceTimeout).WithPolling(PollInterval).
 			Should(gomega.Succeed(), "everything that a spec created must disappear after it")
 	}
-	gomega.Expect(client.IgnoreNotFound(c.Admin.Delete(ctx, namespace))).To(gomega.Succeed(), "delete the spec's namespace")
+	if c.Existing {
+		gomega.Expect(client.IgnoreNotFound(c.Admin.Delete(ctx, namespace))).To(gomega.Succeed(), "delete the spec's namespace")
+	}
 }
 
 func (c *Cluster) deleteAll(ctx context.Context, kind schema.GroupVersionKind, namespace string) error {
