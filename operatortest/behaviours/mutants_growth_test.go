@@ -77,12 +77,18 @@ func newHoard(ctx context.Context, config *rest.Config) (*hoard, error) {
 	return &hoard{ended: ctx, watcher: watcher}, err
 }
 
-var _ = DescribeTable("an operator that grows is caught", expectCaught, nameMutant,
-	Entry(nil, growth, waitsForEver, "accumulate.func1 after each 4 rounds"),
-	Entry(nil, growth, waitsForSecond, "accumulate.func2 after each 4 rounds"),
-	Entry(nil, growth, keepsAll, "the test process has more memory in use after each 4 rounds, in bytes"),
-	Entry(nil, growth, watchesForEach, "the operator has more open watches after each 4 rounds"),
-)
+var _ = Describe("the test kit", func() {
+	// The goroutines and watches of an operator are told apart from those of others, its memory is not.
+	catches("grows",
+		mutant{growth, waitsForEver, "accumulate.func1 after each 4 rounds"},
+		mutant{growth, waitsForSecond, "accumulate.func2 after each 4 rounds"},
+		mutant{growth, watchesForEach, "the operator has more open watches after each 4 rounds"},
+	)
+})
+
+var _ = It("catches an operator that "+string(keepsAll), func(ctx SpecContext) {
+	expectCaught(ctx, growth, keepsAll, "the test process has more memory in use after each 4 rounds, in bytes")
+})
 
 var _ = It("what grows only occasionally is not a leak", func() {
 	Expect(rises([]int64{10, 12, 14, 16}, 2)).To(BeTrue())
