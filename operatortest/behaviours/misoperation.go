@@ -22,7 +22,7 @@ import (
 // A misoperation is a spec that the schema accepts but the cluster can't meet, after the paper on Acto (SOSP 2023).
 // Four apply to every operator with children, without knowledge of its spec: a quota that refuses the children, a
 // quota that refuses their pods, nodes on which the pods can't be scheduled, and images that can't be pulled. The
-// others are in misoperation_cases.go.
+// others come from the spec and its schema: they are in misoperation_cases.go.
 //
 // Not every one of them affects every operator. If the resource converges as usual, a remark in the trial reports that; the
 // trial of the quota for children fails if nothing was refused.
@@ -319,6 +319,11 @@ func misoperations(ctx context.Context, runner *trial.Runner) ([]trial.Case, err
 			cases = append(cases,
 				trial.Case{Name: "no node fits the pods", Try: podsHeld((*trial.Trial).Unschedule, "no node fits the pods, which stay pending", "the nodes fit")},
 				trial.Case{Name: "the images can't be pulled", Try: podsHeld((*trial.Trial).FailPulls, "the images can't be pulled", "they can be pulled")})
+			impossible, err := impossibleSpecs(ctx, runner)
+			if err != nil {
+				return nil, err
+			}
+			cases = append(cases, impossible...)
 		}
 	}
 	dangling, err := danglingReferences(ctx, runner)

@@ -35,6 +35,26 @@ func danglingReferences(ctx context.Context, runner *trial.Runner) ([]trial.Case
 	return cases, nil
 }
 
+// impossibleSpecs returns trials in which the spec itself asks for pods that can't run. Unlike the cluster's problems,
+// only a change of the spec solves this one, so the operator must apply it although its pods don't run.
+func impossibleSpecs(ctx context.Context, runner *trial.Runner) ([]trial.Case, error) {
+	known, err := runner.Specs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var cases []trial.Case
+	for _, candidate := range known.Impossible() {
+		if _, err := runner.Admits(ctx, candidate.To); err != nil {
+			if trial.Refused(err) {
+				continue // by another rule of the definition
+			}
+			return nil, err
+		}
+		cases = append(cases, trial.Case{Name: candidate.What, Try: corrected(candidate.What, candidate.To)})
+	}
+	return cases, nil
+}
+
 // renameIn returns a copy of a spec in which each value that equals name is replaced with other, and whether there was
 // any.
 func renameIn(value any, name, other string) (renamed any, found bool) {

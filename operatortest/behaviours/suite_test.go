@@ -26,7 +26,7 @@ const (
 const specTimeout = 30 * time.Second
 
 var cluster = &testcluster.Cluster{
-	CRDs:   []string{"testdata/crd", "testdata/gadget/gadgets.yaml", "testdata/depot/depots.yaml"},
+	CRDs:   []string{"testdata/crd", "testdata/gadget/gadgets.yaml", "testdata/depot/depots.yaml", "testdata/server/servers.yaml"},
 	Stages: []string{"testdata/slow-pods.yaml"},
 }
 

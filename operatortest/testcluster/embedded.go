@@ -16,6 +16,9 @@ import (
 // UnpullableAnnotation is an annotation of simulated pods whose images can't be pulled as long as its value is "true".
 const UnpullableAnnotation = "operatortest.example.com/unpullable"
 
+// UnpullableImage is an image that simulated pods can never pull.
+const UnpullableImage = "operatortest.example.com/unpullable:1"
+
 //go:embed unpullable.yaml
 var unpullable []byte
 
