@@ -53,6 +53,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if os.Getenv(greeterVariable) != "" {
+		if err := runGreeter(ctrl.SetupSignalHandler(), ctrl.GetConfigOrDie(), os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(m.Run())
 }
