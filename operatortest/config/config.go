@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -287,13 +286,6 @@ func duration(field, text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%s: %q is not a duration such as 30s", field, text)
 	}
 	return parsed, nil
-}
-
-// with returns a copy of a map with one more entry, unless the map has one for the key.
-func with(entries map[string]string, key, value string) map[string]string {
-	all := map[string]string{key: value}
-	maps.Copy(all, entries)
-	return all
 }
 
 // inside returns a path relative to the folder; an empty path stays empty.

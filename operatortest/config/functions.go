@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -205,4 +206,11 @@ func holdsRole(file string) bool {
 	return err == nil && slices.ContainsFunc(objects, func(object *unstructured.Unstructured) bool {
 		return slices.Contains([]string{"Role", "ClusterRole"}, object.GetKind())
 	})
+}
+
+// with returns a copy of a map with one more entry, unless the map has one for the key.
+func with(entries map[string]string, key, value string) map[string]string {
+	all := map[string]string{key: value}
+	maps.Copy(all, entries)
+	return all
 }
