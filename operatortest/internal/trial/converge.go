@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/state"
 )
 
@@ -232,108 +229,6 @@ func current(object *unstructured.Unstructured) error {
 	}
 	if result.Status != status.CurrentStatus {
 		return fmt.Errorf("%s %s is %s by kstatus, not Current: %s", object.GetKind(), object.GetName(), result.Status, result.Message)
-	}
-	return nil
-}
-
-// Child gets a declared child, or nil if the resource should have none.
-func (t *Trial) Child(ctx context.Context, declared operatortest.Child, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	name := declared.NameFor(resource)
-	if name == "" {
-		return nil, nil
-	}
-	if declared.Generated {
-		return t.generatedChild(ctx, declared, resource)
-	}
-	child := &unstructured.Unstructured{}
-	child.SetGroupVersionKind(declared.Kind)
-	child.SetNamespace(t.namespaceOf(declared.Kind))
-	child.SetName(name)
-	err := t.get(ctx, child)
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no %s %s yet", declared.Kind.Kind, name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get %s %s: %w", declared.Kind.Kind, name, err)
-	}
-	if child.GetDeletionTimestamp() != nil {
-		return nil, fmt.Errorf("%s %s is being deleted", child.GetKind(), name)
-	}
-	if child.GetNamespace() == "" && resource.GetNamespace() != "" {
-		return child, nil // a cluster-scoped object can't have a namespaced owner
-	}
-	if !metav1.IsControlledBy(child, resource) {
-		return nil, fmt.Errorf("%s %s has no controller reference to this %s (with its UID): its owners are %v",
-			child.GetKind(), name, resource.GetKind(), child.GetOwnerReferences())
-	}
-	return child, nil
-}
-
-func (t *Trial) generatedChild(ctx context.Context, declared operatortest.Child, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	objects, err := t.List(ctx, declared.Kind)
-	if err != nil {
-		return nil, err
-	}
-	child, err := generatedIn(objects, declared, resource)
-	if err != nil {
-		return nil, err
-	}
-	if child.GetDeletionTimestamp() != nil {
-		return nil, fmt.Errorf("%s %s is being deleted", child.GetKind(), child.GetName())
-	}
-	return child, nil
-}
-
-// generatedIn returns the only object that is a resource's child with a generated name.
-func generatedIn(objects []*unstructured.Unstructured, declared operatortest.Child, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	var found []*unstructured.Unstructured
-	var names []string
-	for _, object := range objects {
-		if metav1.IsControlledBy(object, resource) && hasLabels(object, declared) {
-			found, names = append(found, object), append(names, object.GetName())
-		}
-	}
-	switch len(found) {
-	case 0:
-		if len(declared.Labels) > 0 {
-			return nil, fmt.Errorf("there is no %s yet that this %s controls, by its UID, and that has the labels %v", declared.Kind.Kind, resource.GetKind(), labels.Set(declared.Labels))
-		}
-		return nil, fmt.Errorf("there is no %s yet that this %s controls, by its UID", declared.Kind.Kind, resource.GetKind())
-	case 1:
-		return found[0], nil
-	}
-	return nil, fmt.Errorf("this %s controls %d objects of kind %s, but should control one: %s (if all of them are its children, tell them apart with Child.Labels)",
-		resource.GetKind(), len(found), declared.Kind.Kind, strings.Join(names, ", "))
-}
-
-// FirstChild returns the first declared child that the sample has, or nil if it has none.
-func (runner *Runner) FirstChild() *operatortest.Child {
-	for i := range runner.Operator.Children {
-		if declared := &runner.Operator.Children[i]; declared.NameFor(runner.Sample) != "" {
-			return declared
-		}
-	}
-	return nil
-}
-
-// Children calls do for each declared child that the resource should have.
-func (t *Trial) Children(ctx context.Context, resource *unstructured.Unstructured, do func(operatortest.Child, *unstructured.Unstructured) error) error {
-	found := false
-	for _, declared := range t.Operator.Children {
-		child, err := t.Child(ctx, declared, resource)
-		if err != nil {
-			return err
-		}
-		if child == nil {
-			continue
-		}
-		found = true
-		if err := do(declared, child); err != nil {
-			return fmt.Errorf("%s %s: %w", child.GetKind(), child.GetName(), err)
-		}
-	}
-	if !found && len(t.Operator.Children) > 0 {
-		return errors.New("the sample has none of Operator.Children: use a sample that has some")
 	}
 	return nil
 }
