@@ -170,6 +170,9 @@ func withFault(ctx context.Context, t *trial.Trial, life *lifecycle, fault fault
 	if err != nil {
 		return true, fmt.Errorf("while %s:\n%w", fault.what, err)
 	}
-	disturbed, t.Remark = injector.result()
+	disturbed, spared := injector.result()
+	if spared != "" {
+		t.Remark = spared
+	}
 	return disturbed, nil
 }

@@ -12,6 +12,8 @@ type lifecycle struct {
 	change map[string]any
 	// made and changed are the final states of fresh resources with the two specs.
 	made, changed state.Snapshot
+	// remark says which changes of the spec are not tried, if any.
+	remark string
 }
 
 func newLifecycle(ctx context.Context, runner *trial.Runner, change map[string]any) (*lifecycle, error) {
@@ -30,6 +32,7 @@ func newLifecycle(ctx context.Context, runner *trial.Runner, change map[string]a
 // the children's history is recorded. A hook runs at the end of each phase, before the state is checked again.
 func runLifecycle(ctx context.Context, t *trial.Trial, life *lifecycle, hook func(context.Context) error) error {
 	defer t.Follow()()
+	t.Remark = life.remark
 	resource := t.Resource(nil)
 	phases := []struct {
 		begin, end func() error

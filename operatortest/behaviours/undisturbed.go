@@ -38,6 +38,7 @@ func undisturbed(ctx context.Context, runner *trial.Runner) (*lifecycle, []write
 		}
 		for _, other := range others {
 			if found, otherErr := playUndisturbed(ctx, runner, other); otherErr == nil {
+				found.remark = fmt.Sprintf("the spec is only changed to %s, because other changes fail even undisturbed", specgen.OneLine(other))
 				return found, nil
 			}
 		}
