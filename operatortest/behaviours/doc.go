@@ -23,8 +23,8 @@
 //	                 two namespaces is not tried
 //	crash            killed before and after each of its writes, it reaches the same state after a restart;
 //	                 it may end with an error before its first write, and is started again
-//	faults           conflicts, throttling, errors, timeouts and lost replies, at each of its writes, and broken
-//	                 watches only delay it
+//	faults           conflicts, throttling, errors, timeouts and lost replies, at its first writes and some
+//	                 later ones, and broken watches only delay it
 //	history          killed or with failing requests, it deletes, recreates and reverts no more than when undisturbed
 //	stale            an old view of the cluster leads to no duplicate and no lost change
 //	time-travel      restarted, and shown the past by an API server that lags behind, it does no harm in the present

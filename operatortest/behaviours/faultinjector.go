@@ -54,7 +54,7 @@ func (i *faultInjector) result() (disturbed bool, remark string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if spared := i.spared + i.now.spared; spared > 0 {
-		remark = fmt.Sprintf("%d more writes could have failed: at most %d do so in each phase, because the operator waits longer each time", spared, failuresPerPhase)
+		remark = fmt.Sprintf("%d more writes could have failed: of the later ones, only %d do so in each phase, because the operator waits longer each time", spared, laterFailures)
 	}
 	cut := func(tap *traffic.Tap) bool { return tap.WatchesCut() > 0 }
 	return i.injected > 0 || slices.ContainsFunc(i.taps, cut), remark
@@ -65,11 +65,15 @@ type phase struct {
 	counts map[string]int
 	// failed are the objects whose last write failed, so that the next one is probably the same write.
 	failed map[string]bool
-	// failures is how many writes failed; spared is how many would have, but for the limit.
-	failures, spared int
+	// later are the objects of which a later write failed; spared is how many more writes would have failed, but for the
+	// limit.
+	later  map[string]bool
+	spared int
 }
 
-func newPhase() *phase { return &phase{counts: map[string]int{}, failed: map[string]bool{}} }
+func newPhase() *phase {
+	return &phase{counts: map[string]int{}, failed: map[string]bool{}, later: map[string]bool{}}
+}
 
 // count returns how many requests with a key there have been, including this one.
 func (p *phase) count(key string) int {
@@ -77,22 +81,22 @@ func (p *phase) count(key string) int {
 	return p.counts[key]
 }
 
-// fails reports whether a request is one of those that fail: the first of its kind, and each write to each object once.
-// Each Event is an object of its own, so of these only the first fail.
+// fails reports whether a request is one of those that fail: the first of its kind, and one later write to each object,
+// which must not be the retry of one that failed. Each Event is an object of its own, so of these only the first fail.
 func (p *phase) fails(request traffic.Request) bool {
 	nth := p.count(request.Kind())
 	if !request.IsWrite() {
 		return nth == 1
 	}
 	object := request.Kind() + " " + request.Target()
-	fails := nth <= failuresPerKind || !p.failed[object] && !request.IsEvent()
-	if fails && p.failures == failuresPerPhase {
+	later := nth > failuresPerKind && !p.failed[object] && !p.later[object] && !request.IsEvent()
+	if later && len(p.later) == laterFailures {
 		p.spared++
-		return false
+		later = false
 	}
-	p.failed[object] = fails
-	if fails {
-		p.failures++
+	if later {
+		p.later[object] = true
 	}
-	return fails
+	p.failed[object] = nth <= failuresPerKind || later
+	return p.failed[object]
 }

@@ -18,13 +18,12 @@ import (
 )
 
 const (
-	// failuresPerKind is how many of the first requests to write objects of a kind fail in each phase of a lifecycle. After
-	// that, one request fails for each write. Of all other requests, only the first of each kind fails, because informers
-	// wait longer before they retry.
+	// failuresPerKind is how many of the first requests to write objects of a kind fail in each phase of a lifecycle. Of
+	// all other requests, only the first of each kind fails, because informers wait longer before they retry.
 	failuresPerKind = 2
-	// failuresPerPhase bounds the failing writes of a phase: an operator waits twice as long after each failure, as a rule
-	// from 5 ms up, so after 10 it has waited for 5 s.
-	failuresPerPhase = 10
+	// laterFailures is how many more writes fail in each phase, each to another object. An operator waits twice as long
+	// after each failure, so this is few.
+	laterFailures = 3
 	// maxRestarts bounds how often an operator may exit before its first write because the API server doesn't answer
 	// a request that it needs. Kubernetes would restart it, and so does the kit.
 	maxRestarts = 10
@@ -92,7 +91,7 @@ func anyRequest(traffic.Request) bool { return true }
 // canConflict reports whether a request concerns an object that someone else may have changed.
 func canConflict(request traffic.Request) bool { return request.IsWrite() && request.Verb != "create" }
 
-// repeat disturbs the first requests of each kind in each phase, and then each write once.
+// repeat disturbs the first requests of each kind in each phase, and then some later writes.
 func repeat(matches func(traffic.Request) bool, action traffic.Action) func(traffic.Request, *phase) traffic.Action {
 	return func(request traffic.Request, now *phase) traffic.Action {
 		if !matches(request) || !now.fails(request) {

@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,18 +43,26 @@ func (r *gadgetReconciler) makePair(ctx context.Context, gadget *unstructured.Un
 	if err := r.begin(ctx, gadget); err != nil {
 		return err
 	}
-	if err := client.IgnoreAlreadyExists(r.Create(ctx, newSecret(gadget))); err != nil {
+	if err := r.makeSecret(ctx, newSecret(gadget)); err != nil {
 		return err
 	}
 	second := newSecret(gadget)
 	second.Name += "-second"
 	if _, tried := r.memory.LoadOrStore(gadget.GetUID(), true); r.flaw == makesTwo || !tried {
-		err := client.IgnoreAlreadyExists(r.Create(ctx, second))
+		err := r.makeSecret(ctx, second)
 		if err != nil && r.flaw == makesTwo {
 			return err
 		}
 	}
 	return r.keepConfigMap(ctx, gadget)
+}
+
+func (r *gadgetReconciler) makeSecret(ctx context.Context, secret *corev1.Secret) error {
+	err := r.Get(ctx, client.ObjectKeyFromObject(secret), &corev1.Secret{})
+	if apierrors.IsNotFound(err) {
+		return client.IgnoreAlreadyExists(r.Create(ctx, secret))
+	}
+	return err
 }
 
 // markOnce patches the gadget a second time, after it has added the finalizer.
@@ -100,17 +109,15 @@ var _ = pooledIt("a fault that disturbs nothing is reported as not tried", func(
 	g.Expect(runner.Trials(faults.name)).To(HaveEach(And(HaveField("Result", report.NotTried), HaveField("Remark", HavePrefix("nothing to disturb")))))
 })
 
-var _ = It("makes the first requests of a kind fail, and then each write to each object once", func() {
+var _ = It("makes the first requests of a kind fail, and then one later write to each object", func() {
 	now := newPhase()
 	fails := func(verb, name string) bool {
 		return now.fails(traffic.Request{Verb: verb, Resource: "configmaps", Name: name})
 	}
 	Expect([]bool{fails("list", ""), fails("list", "")}).To(Equal([]bool{true, false}))
 	Expect([]bool{fails("create", "a"), fails("create", "a"), fails("create", "a")}).To(Equal([]bool{true, true, false}))
-	Expect([]bool{fails("create", "b"), fails("create", "b"), fails("create", "b")}).To(Equal([]bool{true, false, true}))
-	for _, name := range []string{"c", "d", "e", "f", "g", "h"} {
-		Expect(fails("create", name)).To(BeTrue(), name)
-	}
-	Expect(fails("create", "i")).To(BeFalse(), "too many have failed")
+	Expect([]bool{fails("create", "b"), fails("create", "b"), fails("create", "b")}).To(Equal([]bool{true, false, false}))
+	Expect([]bool{fails("create", "a"), fails("create", "c")}).To(Equal([]bool{true, true}))
+	Expect(fails("create", "d")).To(BeFalse(), "too many have failed")
 	Expect(now.spared).To(Equal(1))
 })
