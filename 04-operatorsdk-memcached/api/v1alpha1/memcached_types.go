@@ -82,6 +82,14 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:Pattern=`^\S+$`
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Image",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Image string `json:"image,omitempty"`
+
+	// MaxConnections is how many clients can be connected to each pod, 16 to 16384. The default is memcached's own, 1024.
+	// +optional
+	//workshop:step 4.14a
+	// +kubebuilder:validation:Minimum=16
+	// +kubebuilder:validation:Maximum=16384
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Connections per pod",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:advanced"}
+	MaxConnections int32 `json:"maxConnections,omitempty"`
 }
 
 // MemcachedStatus is the state that the operator observed.

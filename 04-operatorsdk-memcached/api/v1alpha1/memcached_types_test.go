@@ -28,7 +28,9 @@ func TestMemcachedInJSON(t *testing.T) {
 		"conditions":[{"type":"Available","status":"True","reason":"EnoughPods","message":"m","lastTransitionTime":null}]}}`
 	const few = `{"metadata":{"name":"sessions"},"spec":{"size":1}}`
 	tests := map[string]struct{ read, want string }{
-		"all fields are set":                                                {read: all, want: all},
+		"all fields are set": {read: all, want: all},
+		//workshop:step 4.14a
+		"the limit of connections is set":                                   {read: `{"spec":{"size":1,"maxConnections":512}}`, want: `{"spec":{"size":1,"maxConnections":512}}`},
 		"what is not set is left to the API server":                         {read: few, want: few},
 		"a required size is sent even if it is zero, so that it is refused": {read: `{}`, want: `{"spec":{"size":0}}`},
 	}

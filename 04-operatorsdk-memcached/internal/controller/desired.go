@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -94,10 +96,9 @@ func setContainer(container *corev1.Container, memcached *cachev1alpha1.Memcache
 	container.Image = image
 	// Without it, the API server chooses a policy by the first image's tag, and keeps it when the image changes.
 	container.ImagePullPolicy = corev1.PullIfNotPresent
-	container.Args = []string{
-		fmt.Sprintf("--port=%d", memcached.Spec.ContainerPort),
-		fmt.Sprintf("--memory-limit=%d", memcached.Spec.MemoryMegabytes),
-	}
+	//workshop:between 4.9b 4.14c container.Args = wantedArguments(memcached)
+	//workshop:step 4.14c
+	container.Args = replaceArguments(container.Args, wantedArguments(memcached))
 	container.Resources = resourcesOf(memcached)
 	if container.SecurityContext == nil {
 		container.SecurityContext = &corev1.SecurityContext{}
@@ -112,6 +113,34 @@ func setContainer(container *corev1.Container, memcached *cachev1alpha1.Memcache
 		container.ReadinessProbe = &corev1.Probe{}
 	}
 	container.ReadinessProbe.ProbeHandler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString(portName)}}
+}
+
+// wantedArguments returns the arguments that a Memcached asks for.
+//
+//workshop:step 4.9b
+func wantedArguments(memcached *cachev1alpha1.Memcached) []string {
+	wanted := []string{
+		fmt.Sprintf("--port=%d", memcached.Spec.ContainerPort),
+		fmt.Sprintf("--memory-limit=%d", memcached.Spec.MemoryMegabytes),
+	}
+	//workshop:step 4.14b
+	if limit := memcached.Spec.MaxConnections; limit > 0 {
+		wanted = append(wanted, fmt.Sprintf("--conn-limit=%d", limit))
+	}
+	return wanted
+}
+
+// replaceArguments returns the wanted arguments, followed by those present ones that others have added. Others usually
+// append theirs, so nothing moves: a new order would replace the pods. The list of the present arguments can't be used
+// afterwards.
+//
+//workshop:step 4.14c
+func replaceArguments(present, wanted []string) []string {
+	isOurs := func(argument string) bool {
+		flag, _, hasValue := strings.Cut(argument, "=")
+		return hasValue && slices.Contains([]string{"--port", "--memory-limit", "--conn-limit"}, flag)
+	}
+	return slices.Concat(wanted, slices.DeleteFunc(present, isOurs))
 }
 
 // resourcesOf allows for a quarter more memory than the items may fill, and 32 MiB.

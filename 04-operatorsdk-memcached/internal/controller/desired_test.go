@@ -176,7 +176,8 @@ func TestSetDeploymentUndoes(t *testing.T) {
 		"an image that is always pulled": container(func(c *corev1.Container) {
 			c.ImagePullPolicy = corev1.PullAlways
 		}),
-		"other arguments":     container(func(c *corev1.Container) { c.Args = append(c.Args, "--disable-cas") }),
+		"another argument":    container(func(c *corev1.Container) { c.Args[1] = "--memory-limit=9000" }),
+		"a missing argument":  container(func(c *corev1.Container) { c.Args = c.Args[:1] }),
 		"more memory":         container(func(c *corev1.Container) { c.Resources.Limits[corev1.ResourceMemory] = resource.MustParse("9Gi") }),
 		"no request":          container(func(c *corev1.Container) { c.Resources.Requests = nil }),
 		"another port":        container(func(c *corev1.Container) { c.Ports[0].ContainerPort = 80 }),

@@ -31,6 +31,8 @@ var operator = operatortest.Operator{
 			"another image":         `{"spec":{"template":{"spec":{"containers":[{"name":"memcached","image":"someone/else:1"}]}}}}`,
 			"a label of ours taken": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
 			"privileges asked for":  `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
+			//workshop:step 4.14b
+			"fewer connections": `{"spec":{"template":{"spec":{"containers":[{"name":"memcached","image":"docker.io/library/memcached:1.6.39-alpine","args":["--port=12000","--memory-limit=128","--conn-limit=16"]}]}}}}`,
 		},
 		Foreign: map[string]string{
 			"pods restarted by kubectl": `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2026-11-01T00:00:00Z"}}}}}`,
@@ -63,6 +65,7 @@ var operator = operatortest.Operator{
 		"spec.image":           {"docker.io/library/memcached:1.6.39-alpine", "registry.test:5000/memcached@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "memcached"},
 		"spec.size":            {int64(1), int64(2), int64(3)},
 		"spec.memoryMegabytes": {int64(8), int64(64), int64(128)}, // 65536 fit into no simulated node
+		"spec.maxConnections":  {int64(16), int64(2048)},          //workshop:step 4.14b
 	},
 	Normalize: hidePodNames,
 }

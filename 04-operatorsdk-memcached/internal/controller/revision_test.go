@@ -32,7 +32,9 @@ func TestNewRevision(t *testing.T) {
 		"the status changes": {change: func(memcached *cachev1alpha1.Memcached) { memcached.Status.ReadyReplicas = 1 }},
 		"the port changes":   {change: func(memcached *cachev1alpha1.Memcached) { memcached.Spec.ContainerPort = 12000 }, differs: true},
 		"the memory changes": {change: func(memcached *cachev1alpha1.Memcached) { memcached.Spec.MemoryMegabytes = 65 }, differs: true},
-		"the image changes":  {change: func(*cachev1alpha1.Memcached) {}, image: "memcached:2", differs: true},
+		//workshop:step 4.14a
+		"the limit of connections changes": {change: func(memcached *cachev1alpha1.Memcached) { memcached.Spec.MaxConnections = 512 }, differs: true},
+		"the image changes":                {change: func(*cachev1alpha1.Memcached) {}, image: "memcached:2", differs: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

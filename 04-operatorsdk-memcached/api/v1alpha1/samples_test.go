@@ -1,0 +1,45 @@
+package v1alpha1
+
+//workshop:given 4.14a
+
+import (
+	"os"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+)
+
+func readFile(g Gomega, name string) string {
+	content, err := os.ReadFile("../../config/" + name)
+	g.Expect(err).NotTo(HaveOccurred(), "see the list of what a change to an API takes, in the chapter")
+	return string(content)
+}
+
+func TestTheFullSampleHasALimitOfConnections(t *testing.T) {
+	g := NewWithT(t)
+	memcached := &Memcached{}
+	content := readFile(g, "samples/cache_v1alpha1_memcached_full.yaml")
+	g.Expect(yaml.UnmarshalStrict([]byte(content), memcached)).To(Succeed(), "MemcachedSpec has every field of the sample, by its JSON name")
+	g.Expect(memcached.Spec).To(HaveField("MaxConnections", BeEquivalentTo(2048)), "config/samples/cache_v1alpha1_memcached_full.yaml sets every field of the spec")
+}
+
+func TestSamplesHaveLimitsOfConnectionsThatAreRefused(t *testing.T) {
+	for name, want := range map[string]int32{"max-connections-too-small.yaml": 15, "max-connections-too-large.yaml": 16385} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			memcached := &Memcached{}
+			content := readFile(g, "samples/invalid/"+name)
+			g.Expect(content).To(HavePrefix("# refused: spec.maxConnections in body should be "), "the first line says why it is refused, as in the other files there")
+			g.Expect(yaml.UnmarshalStrict([]byte(content), memcached)).To(Succeed())
+			g.Expect(memcached.Spec).To(HaveField("MaxConnections", want), "the number next to the limit shows it best")
+			g.Expect(memcached.Spec).To(HaveField("Size", BeNumerically(">", 0)), "nothing but the limit is wrong with the file")
+		})
+	}
+}
+
+func TestConsolesShowTheLimitOfConnections(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(readFile(g, "manifests/bases/memcached-operator.clusterserviceversion.yaml")).To(ContainSubstring("path: maxConnections"),
+		"operator-sdk would write a descriptor for the marker of the field")
+}
