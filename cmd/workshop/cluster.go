@@ -17,6 +17,7 @@ import (
 )
 
 func (a *app) upCommand() *cobra.Command {
+	var aside bool
 	command := &cobra.Command{
 		Use:   "up",
 		Short: "Start the classroom cluster",
@@ -28,7 +29,11 @@ func (a *app) upCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.up(cmd.Context(), out, cluster); err != nil {
+			up := a.upAndChoose
+			if aside {
+				up = a.up
+			}
+			if err := up(cmd.Context(), out, cluster); err != nil {
 				return err
 			}
 			fmt.Fprintf(out, "Ready after %.1f s. Next: `%s`; or, for kubectl alone, export KUBECONFIG=%s\n", time.Since(began).Seconds(), a.makeCommand("shell"), cluster.Kubeconfig())
@@ -37,7 +42,7 @@ func (a *app) upCommand() *cobra.Command {
 	}
 	command.Flags().IntVar(&a.port, "port", 0, "port of the API server (0: a free one)")
 	command.Flags().IntVar(&a.nodes, "nodes", 0, "number of nodes (0: 3 simulated ones, 1 with kind)")
-	command.Flags().BoolVar(&a.aside, "aside", false, "leave .workshop/kubeconfig as it is: a cluster for tests")
+	command.Flags().BoolVar(&aside, "aside", false, "leave .workshop/kubeconfig as it is: a cluster for tests")
 	return command
 }
 
@@ -73,6 +78,9 @@ func (a *app) resetCommand() *cobra.Command {
 				return err
 			}
 			if err := cluster.Reset(cmd.Context()); err != nil {
+				return err
+			}
+			if err := cluster.Choose(cmd.Context()); err != nil {
 				return err
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), "The cluster is as it was when it was new.")
@@ -125,7 +133,7 @@ func (a *app) shellCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.up(cmd.Context(), out, cluster); err != nil {
+			if err := a.upAndChoose(cmd.Context(), out, cluster); err != nil {
 				return err
 			}
 			shell := fromEnvironment("SHELL", "/bin/sh")

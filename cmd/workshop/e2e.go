@@ -35,7 +35,7 @@ func (a *app) e2eCommand() *cobra.Command {
 			if a.provider != classroom.Current {
 				a.provider, a.name = classroom.Kind, fmt.Sprintf("e2e-%d", stage.Number)
 			}
-			a.nodes, a.aside = nodes, true
+			a.nodes = nodes
 			return a.endToEnd(cmd, stage, options)
 		},
 	}

@@ -24,7 +24,6 @@ type app struct {
 	name     string
 	port     int
 	nodes    int
-	aside    bool
 	// yes answers the question asked before anything is installed into the learner's own cluster.
 	yes bool
 	// confirm asks that question; commands that install nothing leave it nil.
@@ -126,7 +125,7 @@ func (a *app) cluster(out io.Writer) (classroom.Cluster, error) {
 		nodes = defaultNodes(a.provider)
 	}
 	return classroom.New(classroom.Options{
-		Repo: a.repo, Provider: a.provider, Name: a.name, Port: a.port, Nodes: nodes, Out: out, Confirm: a.confirm, Aside: a.aside,
+		Repo: a.repo, Provider: a.provider, Name: a.name, Port: a.port, Nodes: nodes, Out: out, Confirm: a.confirm,
 	})
 }
 
@@ -150,7 +149,15 @@ func (a *app) upToInstall(cmd *cobra.Command) (classroom.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cluster, a.up(cmd.Context(), cmd.OutOrStdout(), cluster)
+	return cluster, a.upAndChoose(cmd.Context(), cmd.OutOrStdout(), cluster)
+}
+
+// upAndChoose brings up a cluster that the learner then works with.
+func (a *app) upAndChoose(ctx context.Context, out io.Writer, cluster classroom.Cluster) error {
+	if err := a.up(ctx, out, cluster); err != nil {
+		return err
+	}
+	return cluster.Choose(ctx)
 }
 
 // up makes the tools and then the cluster ready.

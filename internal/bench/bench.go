@@ -61,7 +61,7 @@ func (b Bench) Clusters(ctx context.Context) error {
 	var clusters []classroom.Cluster
 	for i := range crowd {
 		cluster, err := classroom.New(classroom.Options{
-			Repo: b.Repo, Provider: classroom.Embedded, Name: fmt.Sprintf("bench-%d", i+1), Nodes: 3, Aside: true, Out: b.Log,
+			Repo: b.Repo, Provider: classroom.Embedded, Name: fmt.Sprintf("bench-%d", i+1), Nodes: 3, Out: b.Log,
 		})
 		if err != nil {
 			return err

@@ -31,6 +31,9 @@ const DefaultName = "workshop"
 type Cluster interface {
 	// Up gets the cluster running: it creates, repairs or reuses it.
 	Up(ctx context.Context) error
+	// Choose makes .workshop/kubeconfig lead to the cluster, unless the cluster has a name of its own and the link leads
+	// to another one: then commands for the one never change which cluster the other's commands find.
+	Choose(ctx context.Context) error
 	// Down removes the cluster and everything in it. It returns nil if the cluster does not exist.
 	Down(ctx context.Context) error
 	// Reset restores the cluster to the state it had when it was created.
@@ -62,9 +65,6 @@ type Options struct {
 	Port int
 	// Nodes is the number of nodes, at least 1.
 	Nodes int
-	// Aside leaves .workshop/kubeconfig unchanged: a test's cluster must not become the one that the learner works
-	// with.
-	Aside bool
 	// Out receives progress, including each command before it runs.
 	Out io.Writer
 	// Confirm is called before a cluster that the workshop did not make is used. Up fails with its error. Nil means

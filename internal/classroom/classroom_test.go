@@ -97,7 +97,7 @@ func TestClusterLifecycle(t *testing.T) {
 	g := NewWithT(t)
 	ctx := testContext(t)
 	r := checkout(t)
-	cluster := newCluster(t, r, "one")
+	cluster := newCluster(t, r, classroom.DefaultName)
 
 	status, err := cluster.Status(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -120,8 +120,9 @@ func TestClusterLifecycle(t *testing.T) {
 		g.Expect(pids(ctx, g, cluster)).To(Equal(before))
 	})
 
-	t.Run("the kubeconfig of the cluster brought up last is .workshop/kubeconfig", func(t *testing.T) {
+	t.Run("the kubeconfig of the chosen cluster is .workshop/kubeconfig", func(t *testing.T) {
 		g := NewWithT(t)
+		g.Expect(cluster.Choose(ctx)).To(Succeed())
 		chosen, err := filepath.EvalSymlinks(filepath.Join(r.State(), "kubeconfig"))
 		g.Expect(err).NotTo(HaveOccurred())
 		own, err := filepath.EvalSymlinks(cluster.Kubeconfig())
@@ -147,11 +148,13 @@ func TestClusterLifecycle(t *testing.T) {
 		}
 		second := newCluster(t, r, "two")
 		g.Expect(second.Up(ctx)).To(Succeed())
+		g.Expect(second.Choose(ctx)).To(Succeed())
+		g.Expect(os.Readlink(filepath.Join(r.State(), "kubeconfig"))).To(Equal("workshop.kubeconfig"))
 		g.Expect(kubectl(ctx, r, second, "create", "namespace", "only-in-two")).To(ContainSubstring("created"))
 		g.Expect(kubectl(ctx, r, cluster, "get", "namespace", "only-in-two")).To(ContainSubstring("NotFound"))
 		g.Expect(second.Down(ctx)).To(Succeed())
 		g.Expect(pids(ctx, g, cluster)).To(Equal(before))
-		g.Expect(os.Readlink(filepath.Join(r.State(), "kubeconfig"))).To(Equal("one.kubeconfig"), "what is left is chosen")
+		g.Expect(os.Readlink(filepath.Join(r.State(), "kubeconfig"))).To(Equal("workshop.kubeconfig"))
 	})
 
 	t.Run("killed components are started again and nothing is lost", func(t *testing.T) {

@@ -86,6 +86,9 @@ func (c *current) Up(ctx context.Context) error {
 	return c.options.Confirm(ctx, fmt.Sprintf("This changes your own cluster: context %s, server %s.", name, server))
 }
 
+// Choose does nothing: .workshop/kubeconfig leads to clusters that the workshop made.
+func (c *current) Choose(context.Context) error { return nil }
+
 // freeze copies the current context, with its certificates and keys, into a file named after its content.
 func (c *current) freeze(ctx context.Context) (name, server string, err error) {
 	quiet := *c

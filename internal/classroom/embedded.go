@@ -52,8 +52,11 @@ func (e *embedded) Up(ctx context.Context) error {
 	if err == nil && status.Complete && status.Running() {
 		fmt.Fprintf(e.options.Out, "Cluster %s is running.\n", e.options.Name)
 	}
-	return e.use(ctx, e.plane.Up(ctx))
+	return e.finish(e.plane.Up(ctx))
 }
+
+// Choose implements Cluster.
+func (e *embedded) Choose(ctx context.Context) error { return choose(ctx, e.options, e.Kubeconfig()) }
 
 // Reset restores the cluster to the state it had when it was new.
 func (e *embedded) Reset(ctx context.Context) error {
@@ -61,24 +64,25 @@ func (e *embedded) Reset(ctx context.Context) error {
 	if errors.Is(err, controlplane.ErrNotFound) {
 		return e.Up(ctx)
 	}
-	return e.use(ctx, err)
+	return e.finish(err)
 }
 
-// use writes the control plane's kubeconfig, if the control plane is up, and makes it the chosen one.
-func (e *embedded) use(ctx context.Context, err error) error {
+// finish writes the cluster's kubeconfig if the control plane is up.
+func (e *embedded) finish(err error) error {
 	if err != nil {
 		return e.explain(err)
+	}
+	if err := private.MakeDir(e.options.Repo.State()); err != nil {
+		return err
 	}
 	content, err := os.ReadFile(e.plane.KubeconfigPath())
 	if err != nil {
 		return err
 	}
-	if existing, err := os.ReadFile(e.Kubeconfig()); err != nil || string(existing) != string(content) {
-		if err := private.WriteFile(e.Kubeconfig(), content); err != nil {
-			return err
-		}
+	if existing, err := os.ReadFile(e.Kubeconfig()); err == nil && string(existing) == string(content) {
+		return nil
 	}
-	return chooseKubeconfig(ctx, e.options, e.Kubeconfig())
+	return private.WriteFile(e.Kubeconfig(), content)
 }
 
 // explain adds to an error what a learner can do about it.
@@ -98,11 +102,11 @@ func (e *embedded) explain(err error) error {
 
 // Down ends the cluster's processes and removes its files.
 func (e *embedded) Down(ctx context.Context) error {
-	if err := unchoose(ctx, e.options.Repo.State(), e.Kubeconfig()); err != nil {
-		return err
-	}
 	if err := os.RemoveAll(e.Kubeconfig()); err != nil {
 		return private.Explain(err)
+	}
+	if err := unchoose(ctx, e.options.Repo.State(), e.Kubeconfig()); err != nil {
+		return err
 	}
 	if _, err := os.Lstat(e.dir); errors.Is(err, os.ErrNotExist) {
 		fmt.Fprintf(e.options.Out, "There is no cluster %s.\n", e.options.Name)

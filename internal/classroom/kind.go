@@ -93,7 +93,10 @@ func (k *kind) Up(ctx context.Context) error {
 	return k.create(ctx)
 }
 
-// reuse starts stopped nodes, for example after the machine was restarted, and makes the cluster the chosen one.
+// Choose implements Cluster.
+func (k *kind) Choose(ctx context.Context) error { return choose(ctx, k.options, k.Kubeconfig()) }
+
+// reuse starts stopped nodes, for example after the machine was restarted.
 func (k *kind) reuse(ctx context.Context, nodes []container) error {
 	var stopped []string
 	for _, node := range nodes {
@@ -124,7 +127,7 @@ func (k *kind) reuse(ctx context.Context, nodes []container) error {
 		return err
 	}
 	fmt.Fprintf(k.options.Out, "Cluster %s is running.\n", k.cluster)
-	return chooseKubeconfig(ctx, k.options, k.Kubeconfig())
+	return nil
 }
 
 func (k *kind) exportKubeconfig(ctx context.Context) error {
@@ -150,7 +153,7 @@ func (k *kind) create(ctx context.Context) error {
 	}
 	err := k.createOnce(ctx, made)
 	if errors.Is(err, errKindTaken) {
-		return errors.Join(k.foreign(), k.removeFiles(ctx))
+		return errors.Join(k.foreign(), k.removeFiles())
 	}
 	if err != nil {
 		// Remove the unfinished cluster even if the context has ended.
@@ -161,7 +164,7 @@ func (k *kind) create(ctx context.Context) error {
 		}
 		return errors.Join(err, k.remove(cleanup))
 	}
-	return chooseKubeconfig(ctx, k.options, k.Kubeconfig())
+	return nil
 }
 
 func (k *kind) createOnce(ctx context.Context, made record) error {
@@ -199,6 +202,13 @@ func (k *kind) config() string {
 
 // Down removes the cluster's containers and its files.
 func (k *kind) Down(ctx context.Context) error {
+	if err := k.down(ctx); err != nil {
+		return err
+	}
+	return unchoose(ctx, k.options.Repo.State(), k.Kubeconfig())
+}
+
+func (k *kind) down(ctx context.Context) error {
 	unlock, found, err := k.find(ctx)
 	if err != nil {
 		return err
@@ -209,7 +219,7 @@ func (k *kind) Down(ctx context.Context) error {
 		return k.foreign()
 	case kindAbsent:
 		fmt.Fprintf(k.options.Out, "There is no kind cluster %s.\n", k.cluster)
-		return k.removeFiles(ctx)
+		return k.removeFiles()
 	}
 	if err := k.remove(ctx); err != nil {
 		return err
@@ -246,14 +256,11 @@ func (k *kind) remove(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("remove the containers of %s: %w; see `docker ps --all`", k.cluster, err)
 	}
-	return k.removeFiles(ctx)
+	return k.removeFiles()
 }
 
 // removeFiles removes every file except the lock: removing that while another command waits for it would let both in.
-func (k *kind) removeFiles(ctx context.Context) error {
-	if err := unchoose(ctx, k.options.Repo.State(), k.Kubeconfig()); err != nil {
-		return err
-	}
+func (k *kind) removeFiles() error {
 	for _, path := range []string{k.Kubeconfig(), k.Kubeconfig() + ".lock", k.path(".yaml"), k.path(".json")} {
 		if err := os.RemoveAll(path); err != nil {
 			return private.Explain(err)

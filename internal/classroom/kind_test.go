@@ -34,9 +34,12 @@ esac
 `
 	fakeKind = `#!/bin/sh
 echo "$*" >> "$FAKE/commands"
+last= kubeconfig=
+for each; do [ "$last" != --kubeconfig ] || kubeconfig=$each; last=$each; done
 case "$1" in
 create) for each in $KIND_FAKE_NODES; do echo "$each-id $each running" >> "$FAKE/containers"; done
-  if [ -f "$FAKE/refuse" ]; then cat "$FAKE/refuse" >&2; exit 1; fi ;;
+  if [ -f "$FAKE/refuse" ]; then cat "$FAKE/refuse" >&2; exit 1; fi
+  echo kubeconfig > "$kubeconfig" ;;
 delete) rm -f "$FAKE/containers" ;;
 load) echo packed > "$TMPDIR/images.tar" ;;
 esac

@@ -3,7 +3,7 @@ package classroom
 import "context"
 
 // Reset recreates the cluster, because kind has no snapshots. What was chosen when it was created stays: the number of
-// nodes, their image and the port.
+// nodes, their image and the port, and also whether .workshop/kubeconfig leads to it.
 func (k *kind) Reset(ctx context.Context) error {
 	if err := requireEngine(ctx); err != nil {
 		return err
@@ -14,17 +14,17 @@ func (k *kind) Reset(ctx context.Context) error {
 	}
 	k.options.Nodes = max(k.options.Nodes, len(nodes))
 	k.keepChoices()
-	if err := k.Down(ctx); err != nil {
+	if err := k.down(ctx); err != nil {
 		return err
 	}
 	return k.Up(ctx)
 }
 
-// keepChoices takes image and port from the record, unless this command chooses others. Down removes the record.
+// keepChoices takes image and port from the record, unless this command chooses others. Removing the cluster removes the record.
 func (k *kind) keepChoices() {
 	made, err := readRecord(k.path(".json"))
 	if err != nil {
-		return // Down finds out whose cluster it is
+		return // down finds out whose cluster it is
 	}
 	if k.image == "" {
 		k.image = made.Image

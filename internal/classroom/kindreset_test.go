@@ -30,10 +30,15 @@ func TestKindResetKeepsWhatWasChosen(t *testing.T) {
 	t.Setenv(classroom.NodeImageVariable, "kindest/node:v1.36.1")
 	g.Expect(bench.cluster(t, func(o *classroom.Options) { o.Port = port }).Up(ctx)).To(Succeed())
 
+	g.Expect(bench.cluster(t).Choose(ctx)).To(Succeed())
+	link := filepath.Join(bench.repo.State(), "kubeconfig")
+	g.Expect(os.Readlink(link)).To(Equal("demo.kind.kubeconfig"))
+
 	t.Setenv(classroom.NodeImageVariable, "")
 	for range 2 {
 		g.Expect(bench.cluster(t).Reset(ctx)).To(Succeed())
 	}
+	g.Expect(os.Readlink(link)).To(Equal("demo.kind.kubeconfig"))
 	g.Expect(created()).To(HaveEach(HaveSuffix("--image kindest/node:v1.36.1")), "of three clusters, one after the other")
 	config, err := os.ReadFile(filepath.Join(bench.repo.State(), "demo.kind.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())

@@ -23,18 +23,22 @@ func lockChoice(ctx context.Context, state string) (unlock func(), err error) {
 	return lock(ctx, filepath.Join(state, "choice.lock"), io.Discard, choiceLimit)
 }
 
-// chooseKubeconfig points .workshop/kubeconfig at the cluster brought up last, so that editors, shells and the stages'
-// Makefiles have a fixed path.
-func chooseKubeconfig(ctx context.Context, options Options, kubeconfig string) error {
-	if options.Aside {
-		return nil
-	}
+// choose points .workshop/kubeconfig at a cluster, so that editors, shells and the stages' Makefiles have a fixed path.
+// See Cluster.Choose.
+func choose(ctx context.Context, options Options, kubeconfig string) error {
 	unlock, err := lockChoice(ctx, options.Repo.State())
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	return point(filepath.Join(options.Repo.State(), "kubeconfig"), filepath.Base(kubeconfig))
+	if _, err := os.Stat(kubeconfig); err != nil {
+		return nil // another command has just removed the cluster
+	}
+	link := filepath.Join(options.Repo.State(), "kubeconfig")
+	if _, err := os.Stat(link); err == nil && options.Name != DefaultName {
+		return nil
+	}
+	return point(link, filepath.Base(kubeconfig))
 }
 
 // point creates or changes a symbolic link atomically.
@@ -51,7 +55,7 @@ func point(link, target string) error {
 }
 
 // unchoose points .workshop/kubeconfig away from a removed cluster: at the newest remaining one, or else it removes the
-// link.
+// link. Call it when the cluster's kubeconfig is gone: from then on, choose leaves the link alone.
 func unchoose(ctx context.Context, state, kubeconfig string) error {
 	unlock, err := lockChoice(ctx, state)
 	if err != nil {

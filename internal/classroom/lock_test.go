@@ -3,6 +3,7 @@ package classroom
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -46,7 +47,7 @@ func TestLockSaysWhatItWaitsFor(t *testing.T) {
 func TestOneKubeconfigIsAlwaysChosen(t *testing.T) {
 	g := NewWithT(t)
 	ctx := t.Context()
-	options := Options{Repo: repo.Repo{Root: t.TempDir()}}
+	options := Options{Repo: repo.Repo{Root: t.TempDir()}, Name: DefaultName}
 	state := options.Repo.State()
 	g.Expect(os.Mkdir(state, 0o700)).To(Succeed())
 	path := func(name string) string { return filepath.Join(state, name+".kubeconfig") }
@@ -61,25 +62,36 @@ func TestOneKubeconfigIsAlwaysChosen(t *testing.T) {
 	g.Expect(os.WriteFile(path("half.kind"), nil, 0o600)).To(Succeed())
 	g.Expect(record{Phase: phaseCreating}.write(filepath.Join(state, "half.kind.json"))).To(Succeed())
 	g.Expect(os.WriteFile(path(copyPrefix+"1"), nil, 0o600)).To(Succeed(), "of a learner's own cluster")
-	g.Expect(chooseKubeconfig(ctx, options, path("first"))).To(Succeed())
+	g.Expect(choose(ctx, options, path("first"))).To(Succeed())
 
 	var all sync.WaitGroup
 	errs := [20]error{}
 	for i := range errs {
 		all.Go(func() {
 			other := path(fmt.Sprint("other-", i))
-			if errs[i] = chooseKubeconfig(ctx, options, other); errs[i] == nil {
-				errs[i] = unchoose(ctx, state, other)
-			}
+			errs[i] = errors.Join(os.WriteFile(other, nil, 0o600), choose(ctx, options, other), os.Remove(other), unchoose(ctx, state, other))
 		})
 	}
 	all.Wait()
 	g.Expect(errs).To(HaveEach(BeNil()))
 	g.Expect(os.Readlink(link)).To(Equal("second.kind.kubeconfig"), "the newest complete cluster")
 
-	g.Expect(unchoose(ctx, state, path("first"))).To(Succeed())
-	g.Expect(os.Readlink(link)).To(Equal("second.kind.kubeconfig"), "another's removal changes nothing")
+	named := options
+	named.Name = "named"
+	complete("named", 0)
+	g.Expect(choose(ctx, named, path("named"))).To(Succeed())
+	g.Expect(os.Readlink(link)).To(Equal("second.kind.kubeconfig"), "a cluster with a name of its own leaves the link alone")
+	g.Expect(os.Remove(path("second.kind"))).To(Succeed())
+	g.Expect(choose(ctx, named, path("named"))).To(Succeed())
+	g.Expect(os.Readlink(link)).To(Equal("named.kubeconfig"), "the link led nowhere")
+	g.Expect(choose(ctx, options, path("first"))).To(Succeed())
+	g.Expect(os.Readlink(link)).To(Equal("first.kubeconfig"), "the default cluster takes it back")
+
+	g.Expect(os.Remove(path("named"))).To(Succeed())
+	g.Expect(unchoose(ctx, state, path("named"))).To(Succeed())
+	g.Expect(os.Readlink(link)).To(Equal("first.kubeconfig"), "another's removal changes nothing")
 	g.Expect(os.Remove(path("first"))).To(Succeed())
-	g.Expect(unchoose(ctx, state, path("second.kind"))).To(Succeed())
+	g.Expect(choose(ctx, options, path("first"))).To(Succeed(), "another command has just removed it")
+	g.Expect(unchoose(ctx, state, path("first"))).To(Succeed())
 	g.Expect(link).NotTo(BeAnExistingFile(), "no cluster is left")
 }
