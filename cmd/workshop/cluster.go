@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/operator-workshop/internal/classroom"
 	"example.com/operator-workshop/internal/doctor"
+	"example.com/operator-workshop/internal/providers"
 	"example.com/operator-workshop/internal/subshell"
 )
 
@@ -178,7 +178,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Check whether this machine is ready, and if not, say how to fix it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			checks := doctor.Examine(cmd.Context(), a.repo, a.provider == classroom.Kind)
+			checks := doctor.Examine(cmd.Context(), a.repo, a.provider == providers.Kind)
 			doctor.Print(cmd.OutOrStdout(), checks)
 			if !doctor.Ready(checks) {
 				return fmt.Errorf("this machine is not ready: the lines marked MISSING say what to do")

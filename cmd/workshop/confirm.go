@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/providers"
 )
 
 // confirmCommand runs before the targets of the stages' Makefiles that change a cluster.
@@ -26,7 +27,7 @@ func (a *app) confirmCommand() *cobra.Command {
 			kubeconfig := os.Getenv("KUBECONFIG")
 			agreed := a.yes && classroom.IsCopy(a.repo, kubeconfig) // as in a command of a chapter
 			if !agreed && !classroom.IsClassroom(a.repo, kubeconfig) {
-				a.provider = classroom.Current
+				a.provider = providers.Current
 				a.confirm = a.ask(cmd.InOrStdin(), cmd.ErrOrStderr())
 				cluster, err := a.cluster(cmd.ErrOrStderr())
 				if err != nil {

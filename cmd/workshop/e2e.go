@@ -8,9 +8,9 @@ import (
 
 	"example.com/operator-workshop/internal/chapter"
 	"example.com/operator-workshop/internal/chapter/play"
-	"example.com/operator-workshop/internal/classroom"
 	"example.com/operator-workshop/internal/e2e"
 	"example.com/operator-workshop/internal/leftover"
+	"example.com/operator-workshop/internal/providers"
 	"example.com/operator-workshop/internal/repo"
 )
 
@@ -32,8 +32,8 @@ func (a *app) e2eCommand() *cobra.Command {
 			if err := options.Check(stage, a.provider); err != nil {
 				return err
 			}
-			if a.provider != classroom.Current {
-				a.provider, a.name = classroom.Kind, fmt.Sprintf("e2e-%d", stage.Number)
+			if a.provider != providers.Current {
+				a.provider, a.name = providers.Kind, fmt.Sprintf("e2e-%d", stage.Number)
 			}
 			a.nodes = nodes
 			return a.endToEnd(cmd, stage, options)

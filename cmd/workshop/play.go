@@ -13,9 +13,9 @@ import (
 	"example.com/operator-workshop/internal/chapter"
 	"example.com/operator-workshop/internal/chapter/play"
 	"example.com/operator-workshop/internal/chapter/snippet"
-	"example.com/operator-workshop/internal/classroom"
 	"example.com/operator-workshop/internal/exercise"
 	"example.com/operator-workshop/internal/pages"
+	"example.com/operator-workshop/internal/providers"
 )
 
 type playOptions struct {
@@ -120,7 +120,7 @@ func (a *app) play(cmd *cobra.Command, options playOptions, paths []string) erro
 			return fmt.Errorf("step %s can't be played with your copy yet: those before %s can", options.from, options.before)
 		}
 		// Start no cluster for a chapter that can't use it. Among several chapters, only its blocks are skipped.
-		if len(paths) == 1 && a.provider != classroom.Embedded && !loaded.PlayedOn(a.provider) {
+		if len(paths) == 1 && a.provider != providers.Embedded && !loaded.PlayedOn(a.provider) {
 			return fmt.Errorf("%s has no commands for CLUSTER=%s: play it without CLUSTER=, on the built-in cluster", loaded.Path, a.provider)
 		}
 		if options.own != nil {
@@ -170,7 +170,7 @@ func (a *app) playAll(cmd *cobra.Command, options playOptions, chapters []*chapt
 
 // startAgain returns the advice on how to restore the state in which chapters start.
 func (a *app) startAgain() string {
-	if a.provider == classroom.Current {
+	if a.provider == providers.Current {
 		return "the commands of the chapter's last step remove what is left in your cluster"
 	}
 	return "`" + a.makeCommand("reset") + "` gives you an empty cluster to start again"

@@ -13,6 +13,7 @@ import (
 
 	"example.com/operator-workshop/internal/classroom"
 	"example.com/operator-workshop/internal/leftover"
+	"example.com/operator-workshop/internal/providers"
 	"example.com/operator-workshop/internal/repo"
 	"example.com/operator-workshop/internal/toolchain"
 )
@@ -54,7 +55,7 @@ func newRootCommand() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainFlagError(err) })
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.provider, "cluster", fromEnvironment("WORKSHOP_CLUSTER", classroom.Embedded), "provider of the cluster: embedded, kind or current")
+	flags.StringVar(&a.provider, "cluster", fromEnvironment("WORKSHOP_CLUSTER", providers.Embedded), "provider of the cluster: embedded, kind or current")
 	flags.StringVar(&a.name, "name", fromEnvironment("WORKSHOP_NAME", classroom.DefaultName), "name of the cluster")
 	flags.BoolVar(&a.yes, "yes", os.Getenv("WORKSHOP_YES") != "", "with --cluster=current: install without asking")
 	root.AddCommand(
@@ -136,7 +137,7 @@ func (a *app) makeCommand(goal string) string {
 
 // defaultNodes: simulated nodes cost nothing, kind's are containers.
 func defaultNodes(provider string) int {
-	if provider == classroom.Kind {
+	if provider == providers.Kind {
 		return 1
 	}
 	return 3
@@ -181,7 +182,7 @@ func goSettings() []string { return []string{"CGO_ENABLED=" + fromEnvironment("C
 func (a *app) chosen(cluster classroom.Cluster) []string {
 	chosen := append(cluster.Environment(), goSettings()...)
 	chosen = append(chosen, "WORKSHOP_CLUSTER="+a.provider, "WORKSHOP_NAME="+a.name)
-	if a.provider == classroom.Current && a.confirm != nil {
+	if a.provider == providers.Current && a.confirm != nil {
 		// Ask a learner once per chapter, not again for each of its commands.
 		chosen = append(chosen, "WORKSHOP_YES=1")
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"example.com/operator-workshop/internal/chapter"
-	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/providers"
 )
 
 // requireFree refuses a chapter if something that it makes exists already: its first command would fail, and its
@@ -35,7 +35,7 @@ func (a *app) requireFree(ctx context.Context, environment []string, loaded *cha
 		return nil
 	}
 	remedy := a.startAgain()
-	if a.provider == classroom.Current {
+	if a.provider == providers.Current {
 		remedy = "remove it first, if it is yours, or choose another cluster"
 	}
 	return fmt.Errorf("the cluster has %s already, which %s makes and deletes: nothing was changed; %s", strings.Join(taken, ", "), loaded.Path, remedy)

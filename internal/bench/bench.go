@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/providers"
 	"example.com/operator-workshop/internal/repo"
 	"example.com/operator-workshop/internal/toolchain"
 )
@@ -61,7 +62,7 @@ func (b Bench) Clusters(ctx context.Context) error {
 	var clusters []classroom.Cluster
 	for i := range crowd {
 		cluster, err := classroom.New(classroom.Options{
-			Repo: b.Repo, Provider: classroom.Embedded, Name: fmt.Sprintf("bench-%d", i+1), Nodes: 3, Out: b.Log,
+			Repo: b.Repo, Provider: providers.Embedded, Name: fmt.Sprintf("bench-%d", i+1), Nodes: 3, Out: b.Log,
 		})
 		if err != nil {
 			return err

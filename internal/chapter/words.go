@@ -6,16 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-)
 
-// The kinds of cluster a block can be marked for with cluster=.
-const (
-	ClusterEmbedded = "embedded"
-	ClusterKind     = "kind"
-	ClusterCurrent  = "current"
+	"example.com/operator-workshop/internal/providers"
 )
-
-var clusters = []string{ClusterEmbedded, ClusterKind, ClusterCurrent}
 
 // consoleWords says in messages what may follow console.
 const consoleWords = `background=NAME ready="TEXT", stop=NAME, expect=error, timeout=DURATION, cluster=NAME[,NAME], cleanup and makes="KIND/NAME …", own="COMMAND"`
@@ -82,7 +75,7 @@ func (p *parser) parseBlockWords(words []word, block *Block) {
 			check(err == nil && timeout > 0, "timeout=%s: a duration above 0 such as 30s or 5m is needed", w.value)
 		case "cluster":
 			block.Clusters = strings.Split(w.value, ",")
-			check(knownClusters(block.Clusters), "cluster=%s: one or more of %s are needed, separated by commas", w.value, strings.Join(clusters, ", "))
+			check(knownClusters(block.Clusters), "cluster=%s: one or more of %s are needed, separated by commas", w.value, strings.Join(providers.All(), ", "))
 		case "cleanup":
 			block.Cleanup = true
 			check(!w.hasValue, "cleanup takes no value")
@@ -112,7 +105,7 @@ func (p *parser) parseBlockWords(words []word, block *Block) {
 // knownClusters tells whether each name is a kind of cluster, given once.
 func knownClusters(names []string) bool {
 	for i, name := range names {
-		if !slices.Contains(clusters, name) || slices.Contains(names[:i], name) {
+		if !slices.Contains(providers.All(), name) || slices.Contains(names[:i], name) {
 			return false
 		}
 	}

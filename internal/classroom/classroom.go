@@ -14,14 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"example.com/operator-workshop/internal/providers"
 	"example.com/operator-workshop/internal/repo"
-)
-
-// The names of the providers, as given to CLUSTER=.
-const (
-	Embedded = "embedded"
-	Kind     = "kind"
-	Current  = "current"
 )
 
 // DefaultName is the name of the cluster when none is chosen.
@@ -57,7 +51,7 @@ var _ ImageLoader = (*kind)(nil)
 // Options choose a cluster.
 type Options struct {
 	Repo repo.Repo
-	// Provider is Embedded, Kind or Current.
+	// Provider is one of package providers.
 	Provider string
 	// Name distinguishes the clusters of one checkout.
 	Name string
@@ -76,10 +70,10 @@ type Options struct {
 // learner who copies the command would reset or remove another cluster.
 func (o Options) MakeCommand(goal string) string {
 	command := "make " + goal
-	if o.Provider != Embedded {
+	if o.Provider != providers.Embedded {
 		command += " CLUSTER=" + o.Provider
 	}
-	if o.Name != DefaultName && o.Provider != Current {
+	if o.Name != DefaultName && o.Provider != providers.Current {
 		command += " NAME=" + o.Name
 	}
 	return command
@@ -100,14 +94,14 @@ func New(options Options) (Cluster, error) {
 		return nil, fmt.Errorf("%d nodes: choose a number between 1 and 1000", options.Nodes)
 	}
 	switch options.Provider {
-	case Embedded:
+	case providers.Embedded:
 		return newEmbedded(options)
-	case Kind:
+	case providers.Kind:
 		return newKind(options), nil
-	case Current:
+	case providers.Current:
 		return newCurrent(options), nil
 	}
-	return nil, fmt.Errorf("there is no provider CLUSTER=%s: choose one of %s", options.Provider, strings.Join([]string{Embedded, Kind, Current}, ", "))
+	return nil, fmt.Errorf("there is no provider CLUSTER=%s: choose one of %s", options.Provider, strings.Join(providers.All(), ", "))
 }
 
 // environment returns what a shell needs to work with a cluster: bin/ first on the PATH, the cluster's kubeconfig, and

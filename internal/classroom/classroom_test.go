@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/providers"
 	"example.com/operator-workshop/internal/repo"
 )
 
@@ -44,7 +45,7 @@ func checkout(t *testing.T) repo.Repo {
 // newCluster returns a cluster of that checkout and removes it when the test ends.
 func newCluster(t *testing.T, r repo.Repo, name string, change ...func(*classroom.Options)) classroom.Cluster {
 	t.Helper()
-	options := classroom.Options{Repo: r, Provider: classroom.Embedded, Name: name, Nodes: 2, Out: io.Discard}
+	options := classroom.Options{Repo: r, Provider: providers.Embedded, Name: name, Nodes: 2, Out: io.Discard}
 	for _, each := range change {
 		each(&options)
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/operator-workshop/internal/private"
+	"example.com/operator-workshop/internal/providers"
 	"example.com/operator-workshop/internal/repo"
 )
 
@@ -171,7 +172,7 @@ func (c *current) Reset(context.Context) error {
 
 // Status reports what the cluster's API server answers.
 func (c *current) Status(ctx context.Context) (Status, error) {
-	status := Status{Name: Current, Provider: Current, Kubeconfig: c.Kubeconfig(), State: StateRunning}
+	status := Status{Name: providers.Current, Provider: providers.Current, Kubeconfig: c.Kubeconfig(), State: StateRunning}
 	if err := private.MakeDir(c.options.Repo.State()); err != nil {
 		return status, err
 	}

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/providers"
 	"example.com/operator-workshop/internal/repo"
 )
 
@@ -34,7 +35,7 @@ func TestCurrentStaysWithTheClusterThatWasConfirmed(t *testing.T) {
 		return os.WriteFile(learners, []byte(elsewhere), 0o600)
 	}
 	out := &bytes.Buffer{}
-	cluster, err := classroom.New(classroom.Options{Repo: r, Provider: classroom.Current, Name: "any", Nodes: 1, Out: out, Confirm: switchThen})
+	cluster, err := classroom.New(classroom.Options{Repo: r, Provider: providers.Current, Name: "any", Nodes: 1, Out: out, Confirm: switchThen})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(cluster.Up(ctx)).To(Succeed())
 	g.Expect(asked).To(HavePrefix("This changes your own cluster: context own, server https://127.0.0.1:"))

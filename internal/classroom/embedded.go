@@ -12,6 +12,7 @@ import (
 
 	"example.com/operator-workshop/controlplane"
 	"example.com/operator-workshop/internal/private"
+	"example.com/operator-workshop/internal/providers"
 )
 
 // embedded is a control plane run from the programs in bin/, with simulated nodes. Its files are in
@@ -121,7 +122,7 @@ func (e *embedded) Down(ctx context.Context) error {
 
 // Status reports the processes and the API server's answers.
 func (e *embedded) Status(ctx context.Context) (Status, error) {
-	status := Status{Name: e.options.Name, Provider: Embedded, Kubeconfig: e.Kubeconfig()}
+	status := Status{Name: e.options.Name, Provider: providers.Embedded, Kubeconfig: e.Kubeconfig()}
 	up := "`" + e.options.MakeCommand("up") + "`"
 	found, err := e.plane.Status(ctx)
 	var damaged *controlplane.DamagedError

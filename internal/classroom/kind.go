@@ -14,6 +14,7 @@ import (
 
 	"example.com/operator-workshop/controlplane"
 	"example.com/operator-workshop/internal/private"
+	"example.com/operator-workshop/internal/providers"
 )
 
 // NodeImageVariable names the environment variable that replaces kind's own node image.
@@ -271,7 +272,7 @@ func (k *kind) removeFiles() error {
 
 // Status reports what the cluster's API server answers.
 func (k *kind) Status(ctx context.Context) (Status, error) {
-	status := Status{Name: k.cluster, Provider: Kind, Kubeconfig: k.Kubeconfig(), State: StateRunning}
+	status := Status{Name: k.cluster, Provider: providers.Kind, Kubeconfig: k.Kubeconfig(), State: StateRunning}
 	unlock, found, err := k.find(ctx)
 	if err != nil {
 		return status, err

@@ -16,6 +16,7 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 
 	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/providers"
 	"example.com/operator-workshop/internal/repo"
 )
 
@@ -77,7 +78,7 @@ func newKindBench(t *testing.T) *kindBench {
 // cluster returns the bench's cluster as a new command would find it.
 func (b *kindBench) cluster(t *testing.T, change ...func(*classroom.Options)) classroom.Cluster {
 	t.Helper()
-	options := classroom.Options{Repo: b.repo, Provider: classroom.Kind, Name: "demo", Nodes: 2, Out: &b.out}
+	options := classroom.Options{Repo: b.repo, Provider: providers.Kind, Name: "demo", Nodes: 2, Out: &b.out}
 	for _, each := range change {
 		each(&options)
 	}

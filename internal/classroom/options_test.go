@@ -11,11 +11,12 @@ import (
 	. "github.com/onsi/gomega"
 
 	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/providers"
 	"example.com/operator-workshop/internal/repo"
 )
 
 func TestOptions(t *testing.T) {
-	valid := classroom.Options{Provider: classroom.Embedded, Name: "demo", Nodes: 1}
+	valid := classroom.Options{Provider: providers.Embedded, Name: "demo", Nodes: 1}
 	cases := map[string]struct {
 		change func(*classroom.Options)
 		want   string
@@ -41,11 +42,11 @@ func TestOptions(t *testing.T) {
 
 func TestMakeCommandLeadsToTheSameCluster(t *testing.T) {
 	cases := map[string]struct{ provider, name, want string }{
-		"the default":               {classroom.Embedded, classroom.DefaultName, "make reset"},
-		"another one":               {classroom.Embedded, "demo", "make reset NAME=demo"},
-		"kind":                      {classroom.Kind, classroom.DefaultName, "make reset CLUSTER=kind"},
-		"another one in kind":       {classroom.Kind, "demo", "make reset CLUSTER=kind NAME=demo"},
-		"one's own, without a name": {classroom.Current, "demo", "make reset CLUSTER=current"},
+		"the default":               {providers.Embedded, classroom.DefaultName, "make reset"},
+		"another one":               {providers.Embedded, "demo", "make reset NAME=demo"},
+		"kind":                      {providers.Kind, classroom.DefaultName, "make reset CLUSTER=kind"},
+		"another one in kind":       {providers.Kind, "demo", "make reset CLUSTER=kind NAME=demo"},
+		"one's own, without a name": {providers.Current, "demo", "make reset CLUSTER=current"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +78,7 @@ users: [{name: nobody, user: {}}]
 				g.Expect(os.WriteFile(path, []byte(c.kubeconfig), 0o600)).To(Succeed())
 			}
 			t.Setenv("KUBECONFIG", path)
-			cluster, err := classroom.New(classroom.Options{Repo: checkout(t), Provider: classroom.Current, Name: "any", Nodes: 1, Out: &bytes.Buffer{}})
+			cluster, err := classroom.New(classroom.Options{Repo: checkout(t), Provider: providers.Current, Name: "any", Nodes: 1, Out: &bytes.Buffer{}})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(cluster.Up(testContext(t))).To(MatchError(ContainSubstring(c.want)))
 		})
@@ -92,7 +93,7 @@ func TestCurrentIsTheLearnersOwn(t *testing.T) {
 	g.Expect(own.Up(ctx)).To(Succeed())
 	t.Setenv("KUBECONFIG", own.Kubeconfig())
 	out := &bytes.Buffer{}
-	cluster, err := classroom.New(classroom.Options{Repo: r, Provider: classroom.Current, Name: "any", Nodes: 1, Out: out})
+	cluster, err := classroom.New(classroom.Options{Repo: r, Provider: providers.Current, Name: "any", Nodes: 1, Out: out})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(cluster.Up(ctx)).To(Succeed())
 	g.Expect(out.String()).To(ContainSubstring("Using your cluster"))
@@ -100,7 +101,7 @@ func TestCurrentIsTheLearnersOwn(t *testing.T) {
 
 	var asked string
 	no := func(_ context.Context, question string) error { asked = question; return errors.New("no") }
-	careful, err := classroom.New(classroom.Options{Repo: r, Provider: classroom.Current, Name: "any", Nodes: 1, Out: out, Confirm: no})
+	careful, err := classroom.New(classroom.Options{Repo: r, Provider: providers.Current, Name: "any", Nodes: 1, Out: out, Confirm: no})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(careful.Up(ctx)).To(MatchError("no"))
 	g.Expect(asked).To(And(ContainSubstring("context own"), ContainSubstring("server https://127.0.0.1:")))
@@ -116,7 +117,7 @@ func TestKindWithoutDocker(t *testing.T) {
 	g := NewWithT(t)
 	r := checkout(t)
 	t.Setenv("PATH", t.TempDir())
-	cluster, err := classroom.New(classroom.Options{Repo: r, Provider: classroom.Kind, Name: "demo", Nodes: 1, Out: &bytes.Buffer{}})
+	cluster, err := classroom.New(classroom.Options{Repo: r, Provider: providers.Kind, Name: "demo", Nodes: 1, Out: &bytes.Buffer{}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(cluster.Up(testContext(t))).To(MatchError(ContainSubstring("needs docker")))
 }
@@ -127,9 +128,9 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/home/learner/config")
 	r := repo.Repo{Root: t.TempDir()}
 	for provider, kubeconfig := range map[string]string{
-		classroom.Embedded: filepath.Join(r.Root, ".workshop", "demo.kubeconfig"),
-		classroom.Kind:     filepath.Join(r.Root, ".workshop", "demo.kind.kubeconfig"),
-		classroom.Current:  "/home/learner/config",
+		providers.Embedded: filepath.Join(r.Root, ".workshop", "demo.kubeconfig"),
+		providers.Kind:     filepath.Join(r.Root, ".workshop", "demo.kind.kubeconfig"),
+		providers.Current:  "/home/learner/config",
 	} {
 		cluster, err := classroom.New(classroom.Options{Repo: r, Provider: provider, Name: "demo", Nodes: 1, Out: &bytes.Buffer{}})
 		g.Expect(err).NotTo(HaveOccurred())

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/providers"
 	"example.com/operator-workshop/internal/repo"
 )
 
@@ -106,7 +106,7 @@ func leadingNumber(text string) int {
 }
 
 func checkDocker(ctx context.Context, required bool) Check {
-	check := Check{Name: "docker", Found: "none", Needed: "only for CLUSTER=" + classroom.Kind, Optional: !required}
+	check := Check{Name: "docker", Found: "none", Needed: "only for CLUSTER=" + providers.Kind, Optional: !required}
 	if _, err := exec.LookPath("docker"); err != nil {
 		check.Remedy = "install a docker engine if you want CLUSTER=kind; everything else works without"
 		return check

@@ -12,6 +12,7 @@ import (
 
 	"example.com/operator-workshop/internal/classroom"
 	"example.com/operator-workshop/internal/leftover"
+	"example.com/operator-workshop/internal/providers"
 	"example.com/operator-workshop/internal/repo"
 	"example.com/operator-workshop/operatortest/incluster/logs"
 )
@@ -50,7 +51,7 @@ func (o Options) Check(stage repo.Stage, provider string) error {
 	if o.Only != "" && o.Only != "specs" && o.Only != "chapter" {
 		return fmt.Errorf("--only=%s: choose specs or chapter", o.Only)
 	}
-	if provider == classroom.Current && o.Build {
+	if provider == providers.Current && o.Build {
 		return errors.New("CLUSTER=current: choose an image that the cluster can pull, with IMG=…, such as one that `make docker-build docker-push IMG=…` has put into a registry")
 	}
 	return nil
@@ -104,7 +105,7 @@ func (t *StageTest) test() Test {
 		test.Begin = append(test.Begin, Step{Name: "the build of the image", Do: t.buildImage})
 	}
 	test.Begin = append(test.Begin, Step{Name: "the creation of the cluster", Do: t.bringUp})
-	if t.Provider == classroom.Kind {
+	if t.Provider == providers.Kind {
 		test.Steps = append(test.Steps, Step{Name: "the loading of the images", Do: t.load})
 	}
 	if t.Only != "chapter" {
@@ -122,7 +123,7 @@ func (t *StageTest) buildImage(ctx context.Context) error {
 
 // bringUp also makes sure that the test deletes nothing that the learner's own cluster had before.
 func (t *StageTest) bringUp(ctx context.Context) (err error) {
-	if t.held, err = t.Up(ctx); err != nil || t.Provider != classroom.Current {
+	if t.held, err = t.Up(ctx); err != nil || t.Provider != providers.Current {
 		return err
 	}
 	return t.RequireFree(ctx, t.environment())
@@ -157,7 +158,7 @@ func (t *StageTest) chapter(ctx context.Context) error { return t.Play(ctx, t.en
 
 func (t *StageTest) command(program string, args ...string) Command {
 	grace := ownGrace
-	if t.Provider == classroom.Current {
+	if t.Provider == providers.Current {
 		grace = currentGrace
 	}
 	return Command{Dir: t.Stage.Dir, Env: t.environment(), Args: append([]string{program}, args...), Grace: grace, Out: t.Out}
@@ -180,7 +181,7 @@ func (t *StageTest) logs() string { return filepath.Join(t.Stage.Dir, "bin", "e2
 // collect never hides the failure that it is called for: it prints what could not be had, and returns no error.
 func (t *StageTest) collect(ctx context.Context) error {
 	err := logs.Collect(ctx, filepath.Join(t.Repo.Bin(), "kubectl"), t.environment(), filepath.Join(t.logs(), "cluster"))
-	if t.Provider == classroom.Kind {
+	if t.Provider == providers.Kind {
 		status, statusErr := t.Cluster.Status(ctx)
 		export := exec.CommandContext(ctx, filepath.Join(t.Repo.Bin(), "kind"), "export", "logs", filepath.Join(t.logs(), "kind"), "--name", status.Name)
 		exported := export.Run()
@@ -197,7 +198,7 @@ func (t *StageTest) collect(ctx context.Context) error {
 }
 
 func (t *StageTest) down(ctx context.Context) error {
-	if t.Provider == classroom.Current {
+	if t.Provider == providers.Current {
 		return nil
 	}
 	if !t.Keep {

@@ -7,7 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/providers"
 	"example.com/operator-workshop/internal/repo"
 )
 
@@ -21,13 +21,13 @@ func TestCheck(t *testing.T) {
 		provider string
 		want     string
 	}{
-		"a stage with tests":                     {Options{Image: "a:b", Build: true, Only: "specs"}, tested, classroom.Kind, ""},
-		"a stage without tests":                  {Options{Image: "a:b"}, untested, classroom.Kind, "stage 1 has no end-to-end tests"},
-		"a chapter only":                         {Options{Image: "a:b"}, repo.Stage{}, classroom.Kind, "stage 0 has no end-to-end tests"},
-		"no image":                               {Options{}, tested, classroom.Kind, "--image is missing"},
-		"a part that does not exist":             {Options{Image: "a:b", Only: "docs"}, tested, classroom.Kind, "--only=docs: choose specs or chapter"},
-		"an image that the cluster can't pull":   {Options{Image: "a:b", Build: true}, tested, classroom.Current, "choose an image that the cluster can pull"},
-		"an image that your own cluster can get": {Options{Image: "a:b"}, tested, classroom.Current, ""},
+		"a stage with tests":                     {Options{Image: "a:b", Build: true, Only: "specs"}, tested, providers.Kind, ""},
+		"a stage without tests":                  {Options{Image: "a:b"}, untested, providers.Kind, "stage 1 has no end-to-end tests"},
+		"a chapter only":                         {Options{Image: "a:b"}, repo.Stage{}, providers.Kind, "stage 0 has no end-to-end tests"},
+		"no image":                               {Options{}, tested, providers.Kind, "--image is missing"},
+		"a part that does not exist":             {Options{Image: "a:b", Only: "docs"}, tested, providers.Kind, "--only=docs: choose specs or chapter"},
+		"an image that the cluster can't pull":   {Options{Image: "a:b", Build: true}, tested, providers.Current, "choose an image that the cluster can pull"},
+		"an image that your own cluster can get": {Options{Image: "a:b"}, tested, providers.Current, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -47,11 +47,11 @@ func TestTheStepsOfAStageTest(t *testing.T) {
 		provider string
 		want     []string
 	}{
-		"in a kind cluster": {Options{Build: true}, classroom.Kind,
+		"in a kind cluster": {Options{Build: true}, providers.Kind,
 			[]string{"the build of the image", "the creation of the cluster", "the loading of the images", "the specs", "the chapter"}},
-		"in the learner's cluster": {Options{}, classroom.Current, []string{"the creation of the cluster", "the specs", "the chapter"}},
-		"the specs only":           {Options{Only: "specs"}, classroom.Current, []string{"the creation of the cluster", "the specs"}},
-		"the chapter only":         {Options{Only: "chapter"}, classroom.Current, []string{"the creation of the cluster", "the chapter"}},
+		"in the learner's cluster": {Options{}, providers.Current, []string{"the creation of the cluster", "the specs", "the chapter"}},
+		"the specs only":           {Options{Only: "specs"}, providers.Current, []string{"the creation of the cluster", "the specs"}},
+		"the chapter only":         {Options{Only: "chapter"}, providers.Current, []string{"the creation of the cluster", "the chapter"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

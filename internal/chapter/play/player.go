@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"example.com/operator-workshop/internal/chapter"
+	"example.com/operator-workshop/internal/providers"
 )
 
 // Player plays chapters.
@@ -85,7 +86,7 @@ func (p *Player) begin(c *chapter.Chapter) (*playing, error) {
 			delay:  cmp.Or(p.typingDelay, 8*time.Millisecond),
 		},
 		reached: p.From == "",
-		cluster: cmp.Or(p.Cluster, chapter.ClusterEmbedded),
+		cluster: cmp.Or(p.Cluster, providers.Embedded),
 		done:    map[*chapter.Block]bool{},
 	}
 	if p.In != nil {

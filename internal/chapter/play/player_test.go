@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"example.com/operator-workshop/internal/chapter"
+	"example.com/operator-workshop/internal/providers"
 )
 
 // testPlayer plays quietly in an empty directory, and does not wait long for what won't end.
@@ -174,7 +175,7 @@ func TestPlayCounts(t *testing.T) {
 }
 
 func TestPlayChoosesByCluster(t *testing.T) {
-	for cluster, want := range map[string]int{"": 1, chapter.ClusterEmbedded: 1, chapter.ClusterKind: 2, chapter.ClusterCurrent: 1} {
+	for cluster, want := range map[string]int{"": 1, providers.Embedded: 1, providers.Kind: 2, providers.Current: 1} {
 		t.Run(cluster, func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
