@@ -52,8 +52,8 @@ type Options struct {
 type ControlPlane struct {
 	dir     string
 	options Options
-	// watchdog ends a control plane that is tied to this process.
-	watchdog *watchdog
+	// stop ends a control plane that is tied to this process. It is nil for others.
+	stop func() error
 }
 
 // Open returns the control plane in a folder. It creates nothing; Up does. What Up starts runs until Down or Remove, even
@@ -87,7 +87,7 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(dir))
 	}
-	if c.watchdog, err = newWatchdog(dir); err != nil {
+	if c.stop, err = startWatchdog(dir); err != nil {
 		return nil, errors.Join(err, os.Remove(dir))
 	}
 	if err := c.Up(ctx); err != nil {
@@ -98,10 +98,10 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 
 // Stop ends a control plane made by Start, and removes its folder. Calling it again does nothing.
 func (c *ControlPlane) Stop() error {
-	if c.watchdog == nil {
+	if c.stop == nil {
 		return errors.New("stop the control plane: it outlives this process: use Down or Remove")
 	}
-	return c.watchdog.end()
+	return c.stop()
 }
 
 // Dir is the control plane's folder. It contains kubeconfig, logs/, etcd's data, and the keys and certificates.

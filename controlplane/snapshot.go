@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"example.com/operator-workshop/internal/private"
+	"example.com/operator-workshop/internal/procgroup"
 )
 
 // snapshotFile contains the state of the new control plane, for Reset.
@@ -159,7 +160,7 @@ func (c *ControlPlane) run(ctx context.Context, tool string, args ...string) err
 	command.Dir, command.Env = c.dir, c.environment()
 	command.Stdout, command.Stderr = &messages, &messages
 	// In a process group of its own, it doesn't get the terminal's Ctrl-C: the context ends it.
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	procgroup.Isolate(command)
 	err := command.Run()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -2,10 +2,10 @@ package controlplane
 
 import (
 	"fmt"
-	"io"
 	"os/exec"
 	"sync"
-	"syscall"
+
+	"example.com/operator-workshop/internal/procgroup"
 )
 
 // watchdogScript waits until its standard input ends, which happens when the process closes it or ends, even by kill
@@ -22,31 +22,18 @@ done
 rm -rf "$1" 2>/dev/null || { sleep 1; rm -rf "$1"; }
 `
 
-// watchdog ends a control plane when the process that started it ends.
-type watchdog struct {
-	command *exec.Cmd
-	leash   io.Closer
-	end     func() error
-}
-
-func newWatchdog(dir string) (*watchdog, error) {
+// startWatchdog starts the watchdog of a control plane. end makes it act, and waits until nothing is left.
+func startWatchdog(dir string) (end func() error, err error) {
 	command := exec.Command("/bin/sh", "-c", watchdogScript, "watchdog", dir)
-	// A group of its own keeps the watchdog alive when Ctrl-C ends this process's group.
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	leash, err := command.StdinPipe()
+	leash, err := procgroup.Watchdog(command)
 	if err != nil {
-		return nil, fmt.Errorf("start the watchdog: %w", err)
+		return nil, err
 	}
-	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("start the watchdog: %w", err)
-	}
-	w := &watchdog{command: command, leash: leash}
-	w.end = sync.OnceValue(func() error {
-		_ = leash.Close()
+	return sync.OnceValue(func() error {
+		_ = leash.Close() // an error means that the watchdog has already exited
 		if err := command.Wait(); err != nil {
 			return fmt.Errorf("end the control plane: %w", err)
 		}
 		return nil
-	})
-	return w, nil
+	}), nil
 }

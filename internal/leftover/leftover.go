@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"example.com/operator-workshop/internal/procgroup"
 )
 
 // Variable is set in the environment of every program that a play starts.
@@ -74,14 +76,9 @@ func (p *Play) begin(ctx context.Context, watchdog []string) error {
 		return fmt.Errorf("record the play: %w", err)
 	}
 	command := exec.Command(watchdog[0], append(slices.Clone(watchdog[1:]), p.mark)...)
-	// A separate session, so that closing the player's terminal doesn't end the watchdog.
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	leash, err := command.StdinPipe()
+	leash, err := procgroup.Watchdog(command)
 	if err != nil {
-		return fmt.Errorf("start the watchdog: %w", err)
-	}
-	if err := command.Start(); err != nil {
-		return fmt.Errorf("start the watchdog: %w", err)
+		return err
 	}
 	go func() { _ = command.Wait() }() // reaps it; its exit status doesn't matter
 	p.leash = leash

@@ -6,9 +6,13 @@
 // background job.
 //
 // A group's ID is the process ID of its leader, which is the program itself.
+//
+// A program that must not outlive the workshop, even if kill -9 ends that, has a watchdog.
 package procgroup
 
 import (
+	"fmt"
+	"io"
 	"os/exec"
 	"syscall"
 	"time"
@@ -50,6 +54,22 @@ func Run(command *exec.Cmd, grace time.Duration) error {
 		End(command.Process.Pid)
 	}
 	return err
+}
+
+// Watchdog starts a command that is to act when this process ends, however it ends: from then on, the command reads the
+// end of its standard input. Until then it reads what this process writes to the leash. Closing the leash makes the
+// command act at once. Call the command's Wait in any case.
+func Watchdog(command *exec.Cmd) (leash io.WriteCloser, err error) {
+	// In a session of its own, neither Ctrl-C nor closing the terminal reaches it.
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	leash, err = command.StdinPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start the watchdog: %w", err)
+	}
+	return leash, nil
 }
 
 // End takes the steps in order until the group has ended, and kills it if it is still running after the last one. It

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -122,4 +123,26 @@ func TestAGroupOfDeadProcessesDoesNotLive(t *testing.T) {
 	// It stays in the process table until the Wait below.
 	g.Eventually(procgroup.Lives).WithArguments(command.Process.Pid).WithTimeout(5 * time.Second).Should(BeFalse())
 	g.Expect(command.Wait()).To(MatchError(ContainSubstring("killed")))
+}
+
+func TestWatchdog(t *testing.T) {
+	g := NewWithT(t)
+	script := `trap '' HUP INT TERM; read -r word; echo "$word"; cat >/dev/null; echo acts`
+	watchdog := exec.CommandContext(t.Context(), "sh", "-c", script)
+	out, err := watchdog.StdoutPipe()
+	g.Expect(err).NotTo(HaveOccurred())
+	leash, err := procgroup.Watchdog(watchdog)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(syscall.Getpgid(watchdog.Process.Pid)).To(Equal(watchdog.Process.Pid), "no signal from the terminal reaches it")
+
+	_, err = io.WriteString(leash, "told\n")
+	g.Expect(err).NotTo(HaveOccurred())
+	said := make([]byte, len("told\n"))
+	_, err = io.ReadFull(out, said)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(said)).To(Equal("told\n"))
+	g.Expect(procgroup.Lives(watchdog.Process.Pid)).To(BeTrue(), "it waits")
+	g.Expect(leash.Close()).To(Succeed())
+	g.Expect(io.ReadAll(out)).To(BeEquivalentTo("acts\n"))
+	g.Expect(watchdog.Wait()).To(Succeed())
 }

@@ -26,14 +26,9 @@ type watchdog struct {
 
 func startWatchdog(dir string) (*watchdog, error) {
 	command := exec.Command("/bin/sh", "-c", watchdogScript, "watchdog", dir)
-	// In a group of its own, the watchdog survives Ctrl-C, which ends this process's group.
-	procgroup.Isolate(command)
-	leash, err := command.StdinPipe()
+	leash, err := procgroup.Watchdog(command)
 	if err != nil {
-		return nil, fmt.Errorf("start the operator's watchdog: %w", err)
-	}
-	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("start the operator's watchdog: %w", err)
+		return nil, err
 	}
 	return &watchdog{command: command, leash: leash}, nil
 }
