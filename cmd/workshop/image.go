@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/kube"
 	"example.com/operator-workshop/internal/rollout"
 )
 
@@ -58,7 +60,7 @@ func (a *app) rolloutCommand() *cobra.Command {
 			if limit <= 0 {
 				return errors.New("--timeout: choose a positive time, such as 4m")
 			}
-			waiter := &rollout.Waiter{Kubectl: a.kubectl, Namespace: namespace, Name: name, Limit: limit, Out: cmd.OutOrStdout()}
+			waiter := &rollout.Waiter{Get: a.get(), Namespace: namespace, Name: name, Limit: limit, Out: cmd.OutOrStdout()}
 			return waiter.Wait(cmd.Context())
 		},
 	}
@@ -67,13 +69,20 @@ func (a *app) rolloutCommand() *cobra.Command {
 	return command
 }
 
-// kubectl runs bin/kubectl in the cluster that KUBECONFIG names. An error is the last line of its messages.
-func (a *app) kubectl(ctx context.Context, args ...string) (string, error) {
-	return a.kubectlWith(ctx, nil, args...)
+// get returns what asks the cluster that KUBECONFIG names: kubectl only if it has to, because each request is a process.
+func (a *app) get() kube.Get {
+	if client, err := kube.Open(os.Getenv("KUBECONFIG")); err == nil {
+		return client.Get
+	}
+	return func(ctx context.Context, path string) ([]byte, error) {
+		out, err := a.kubectl(ctx, nil, "get", "--raw", path)
+		return []byte(out), err
+	}
 }
 
-// kubectlWith takes the cluster from an environment; nil is that of this process.
-func (a *app) kubectlWith(ctx context.Context, environment []string, args ...string) (string, error) {
+// kubectl runs bin/kubectl in the cluster that an environment names; nil is that of this process. An error is the last
+// line of its messages.
+func (a *app) kubectl(ctx context.Context, environment []string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, filepath.Join(a.repo.Bin(), "kubectl"), args...)
 	command.Env = environment
 	out, err := command.Output()

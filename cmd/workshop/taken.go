@@ -43,7 +43,7 @@ func (a *app) requireFree(ctx context.Context, environment []string, loaded *cha
 
 // names lists the objects of a kind: those in the namespace default, if the kind has namespaces.
 func (a *app) names(ctx context.Context, environment []string, kind string) ([]string, error) {
-	out, err := a.kubectlWith(ctx, environment, "get", kind, "--namespace=default", "--output=name")
+	out, err := a.kubectl(ctx, environment, "get", kind, "--namespace=default", "--output=name")
 	if err != nil {
 		return nil, err
 	}

@@ -180,6 +180,15 @@ func (c *current) Status(ctx context.Context) (Status, error) {
 		status.State, status.Detail = StateAbsent, err.Error()
 		return status, nil
 	}
-	describeServer(ctx, &status, c.kubectl)
+	server, err := c.kubectl(ctx, "config", "view", "--minify", "--output=jsonpath={.clusters[0].cluster.server}")
+	if err != nil {
+		status.State, status.Detail = StateBroken, err.Error()
+		return status, nil
+	}
+	// The learner's kubeconfig may need a program to log in, which only kubectl calls.
+	describeServer(ctx, &status, server, func(ctx context.Context, path string) ([]byte, error) {
+		out, err := c.kubectl(ctx, "get", "--raw", path)
+		return []byte(out), err
+	})
 	return status, nil
 }

@@ -158,7 +158,7 @@ func (e *embedded) Status(ctx context.Context) (Status, error) {
 		status.Detail = hung + " runs, but does not answer: " + up + " replaces it"
 	default:
 		status.State = StateRunning
-		describeServer(ctx, &status, e.kubectl)
+		describe(ctx, &status, e.Kubeconfig())
 	}
 	return status, nil
 }
@@ -180,9 +180,4 @@ func measure(ctx context.Context, found controlplane.Component) Component {
 		component.Started = time.UnixMilli(created)
 	}
 	return component
-}
-
-func (e *embedded) kubectl(ctx context.Context, args ...string) (string, error) {
-	runner := runner{repo: e.options.Repo, env: []string{"KUBECACHEDIR=" + filepath.Join(e.options.Repo.State(), "kube-cache")}}
-	return runner.output(ctx, "kubectl", append([]string{"--kubeconfig", e.Kubeconfig()}, args...)...)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/operator-workshop/controlplane"
+	"example.com/operator-workshop/internal/kube"
 	"example.com/operator-workshop/internal/private"
 	"example.com/operator-workshop/internal/providers"
 )
@@ -58,7 +59,6 @@ func newKind(options Options) *kind {
 		runner: runner{
 			repo: options.Repo, out: options.Out,
 			log: filepath.Join(state, options.Name+".kind.log"),
-			env: []string{"KUBECACHEDIR=" + filepath.Join(state, "kube-cache")},
 		},
 	}
 }
@@ -117,8 +117,14 @@ func (k *kind) reuse(ctx context.Context, nodes []container) error {
 	if err := k.exportKubeconfig(ctx); err != nil {
 		return err
 	}
-	err := poll(ctx, kindStartLimit, func(ctx context.Context) bool {
-		_, err := k.kubectl(ctx, "get", "--raw", "/readyz", "--request-timeout=5s")
+	client, err := kube.Open(k.Kubeconfig())
+	if err != nil {
+		return err
+	}
+	err = poll(ctx, kindStartLimit, func(ctx context.Context) bool {
+		limited, cancel := context.WithTimeout(ctx, answerLimit)
+		defer cancel()
+		_, err := client.Get(limited, "/readyz")
 		return err == nil
 	})
 	if errors.Is(err, errTimeLimit) {
@@ -286,11 +292,7 @@ func (k *kind) Status(ctx context.Context) (Status, error) {
 	case kindHalfMade:
 		status.State, status.Detail = StateBroken, "it was only partly created: `"+k.options.MakeCommand("up")+"` recreates it"
 	default:
-		describeServer(ctx, &status, k.kubectl)
+		describe(ctx, &status, k.Kubeconfig())
 	}
 	return status, nil
-}
-
-func (k *kind) kubectl(ctx context.Context, args ...string) (string, error) {
-	return k.runner.output(ctx, "kubectl", append([]string{"--kubeconfig", k.runner.relative(k.Kubeconfig())}, args...)...)
 }

@@ -3,12 +3,15 @@ package classroom_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +19,7 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 
 	"example.com/operator-workshop/internal/classroom"
+	"example.com/operator-workshop/internal/kube/kubetest"
 	"example.com/operator-workshop/internal/providers"
 	"example.com/operator-workshop/internal/repo"
 )
@@ -40,20 +44,35 @@ for each; do [ "$last" != --kubeconfig ] || kubeconfig=$each; last=$each; done
 case "$1" in
 create) for each in $KIND_FAKE_NODES; do echo "$each-id $each running" >> "$FAKE/containers"; done
   if [ -f "$FAKE/refuse" ]; then cat "$FAKE/refuse" >&2; exit 1; fi
-  echo kubeconfig > "$kubeconfig" ;;
+  cp "$FAKE/kubeconfig" "$kubeconfig" ;;
 delete) rm -f "$FAKE/containers" ;;
+export) cp "$FAKE/kubeconfig" "$kubeconfig" ;;
 load) echo packed > "$TMPDIR/images.tar" ;;
 esac
 if [ -f "$FAKE/hang" ] && [ "$1" != delete ]; then sleep 600 & echo $! > "$FAKE/hanging"; wait; fi
 `
-	fakeKubectl = "#!/bin/sh\necho ok\n"
 )
 
-// kindBench is a checkout with fakes of docker, kind and kubectl.
+// kindBench is a checkout with fakes of docker and kind, and of the API server.
 type kindBench struct {
-	repo repo.Repo
-	fake string
-	out  bytes.Buffer
+	repo   repo.Repo
+	fake   string
+	out    bytes.Buffer
+	server fakeServer
+}
+
+// fakeServer answers like an API server that needs two requests to become ready.
+type fakeServer struct{ asked atomic.Int32 }
+
+func (s *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == "/readyz" && s.asked.Add(1) < 3:
+		http.Error(w, "etcd is not ready", http.StatusInternalServerError)
+	case r.URL.Path == "/version":
+		fmt.Fprint(w, `{"gitVersion": "v1.37.1"}`)
+	case r.URL.Path == "/api/v1/nodes":
+		fmt.Fprint(w, `{"items": [{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}]}`)
+	}
 }
 
 func newKindBench(t *testing.T) *kindBench {
@@ -63,12 +82,12 @@ func newKindBench(t *testing.T) *kindBench {
 	engine := t.TempDir()
 	g.Expect(os.MkdirAll(bench.repo.Bin(), 0o755)).To(Succeed())
 	for path, script := range map[string]string{
-		filepath.Join(engine, "docker"):            fakeDocker,
-		filepath.Join(bench.repo.Bin(), "kind"):    fakeKind,
-		filepath.Join(bench.repo.Bin(), "kubectl"): fakeKubectl,
+		filepath.Join(engine, "docker"):         fakeDocker,
+		filepath.Join(bench.repo.Bin(), "kind"): fakeKind,
 	} {
 		g.Expect(os.WriteFile(path, []byte(script), 0o755)).To(Succeed())
 	}
+	bench.write(t, "kubeconfig", string(kubetest.YAML(t, kubetest.Serve(t, &bench.server))))
 	t.Setenv("PATH", engine+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("FAKE", bench.fake)
 	t.Setenv("KIND_FAKE_NODES", "control-plane worker")
@@ -153,6 +172,10 @@ func TestKindLifecycle(t *testing.T) {
 
 	g.Expect(bench.cluster(t).Up(ctx)).To(Succeed())
 	g.Expect(strings.Count(bench.read("commands"), "create cluster")).To(Equal(1), "a second up finds the cluster")
+	g.Expect(bench.server.asked.Load()).To(BeEquivalentTo(3), "and waits until its API server is ready")
+	status, err := bench.cluster(t).Status(ctx)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(status).To(And(HaveField("State", classroom.StateRunning), HaveField("Version", "v1.37.1"), HaveField("Nodes", 2), HaveField("ReadyNodes", 1)))
 
 	bench.write(t, "containers", "control-plane-id control-plane exited\nworker-id worker exited\n")
 	g.Expect(bench.cluster(t).Up(ctx)).To(Succeed())

@@ -2,35 +2,44 @@ package classroom
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"text/tabwriter"
 	"time"
+
+	"example.com/operator-workshop/internal/kube"
 )
 
-// kubectlFunc runs kubectl against one cluster.
-type kubectlFunc func(ctx context.Context, args ...string) (string, error)
+// answerLimit bounds the wait for one answer of an API server.
+const answerLimit = 5 * time.Second
 
-// describeServer fills in what only the API server knows. If it doesn't answer, the state is Broken.
-func describeServer(ctx context.Context, status *Status, kubectl kubectlFunc) {
-	var version struct{ GitVersion string }
-	if err := getJSON(ctx, kubectl, &version, "get", "--raw", "/version", "--request-timeout=5s"); err != nil {
+// describe fills in what only the API server knows, with the certificates in a kubeconfig that the workshop wrote.
+func describe(ctx context.Context, status *Status, kubeconfig string) {
+	client, err := kube.Open(kubeconfig)
+	if err != nil {
 		status.State, status.Detail = StateBroken, err.Error()
 		return
 	}
-	status.Version = version.GitVersion
-	server, err := kubectl(ctx, "config", "view", "--minify", "--output=jsonpath={.clusters[0].cluster.server}")
-	if err == nil {
-		status.Server = server
+	describeServer(ctx, status, client.Server, client.Get)
+}
+
+// describeServer asks the API server. If it doesn't answer, the state is Broken.
+func describeServer(ctx context.Context, status *Status, server string, get kube.Get) {
+	limited, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	var version struct{ GitVersion string }
+	if err := get.JSON(limited, "/version", &version); err != nil {
+		status.State, status.Detail = StateBroken, err.Error()
+		return
 	}
+	status.Version, status.Server = version.GitVersion, server
 	var nodes struct {
 		Items []struct {
 			Status struct{ Conditions []condition }
 		}
 	}
-	if err := getJSON(ctx, kubectl, &nodes, "get", "nodes", "--output=json", "--request-timeout=5s"); err != nil {
+	if err := get.JSON(limited, "/api/v1/nodes", &nodes); err != nil {
 		status.Detail = err.Error()
 		return
 	}
@@ -47,14 +56,6 @@ type condition struct{ Type, Status string }
 
 func isReady(conditions []condition) bool {
 	return slices.Contains(conditions, condition{Type: "Ready", Status: "True"})
-}
-
-func getJSON(ctx context.Context, kubectl kubectlFunc, into any, args ...string) error {
-	out, err := kubectl(ctx, args...)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal([]byte(out), into)
 }
 
 // Print writes the status in human-readable form.

@@ -29,20 +29,16 @@ var pullReasons = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPul
 var createReasons = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
 
 // currentPods leaves out those of earlier templates: that they can't start may be the reason for the new one.
-func currentPods(deployment object, all []object) []object {
+func currentPods(deployment object, replicaSets, pods []object) []object {
 	var current string
-	for _, each := range all {
-		if each.Kind == "ReplicaSet" && each.controller() == deployment.Metadata.UID && each.revision() == deployment.revision() {
+	for _, each := range replicaSets {
+		if each.controller() == deployment.Metadata.UID && each.revision() == deployment.revision() {
 			current = each.Metadata.UID
 		}
 	}
-	var pods []object
-	for _, each := range all {
-		if each.Kind == "Pod" && current != "" && each.controller() == current && each.Metadata.DeletionTimestamp == "" {
-			pods = append(pods, each)
-		}
-	}
-	return pods
+	return slices.DeleteFunc(pods, func(pod object) bool {
+		return current == "" || pod.controller() != current || pod.Metadata.DeletionTimestamp != ""
+	})
 }
 
 // judge says how far the rollout is. pods are those of the Deployment's current template.

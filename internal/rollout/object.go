@@ -4,7 +4,6 @@ import "fmt"
 
 // object has what the rollout looks at of a Deployment, a ReplicaSet or a pod, by the names of Kubernetes' API.
 type object struct {
-	Kind     string
 	Metadata struct {
 		Name, UID         string
 		Generation        int64

@@ -1,17 +1,15 @@
 // Package rollout waits until a Deployment has replaced its pods, and gives up at once when one of the new pods can't
 // start: it reports a missing image in seconds, not after the time limit.
-//
-// It asks kubectl and not a client of its own: client-go would make the first build of the workshop's command five
-// times as long.
 package rollout
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"time"
+
+	"example.com/operator-workshop/internal/kube"
 )
 
 const (
@@ -24,8 +22,8 @@ const (
 
 // Waiter waits for one Deployment.
 type Waiter struct {
-	// Kubectl runs kubectl and returns what it prints on its standard output.
-	Kubectl func(ctx context.Context, args ...string) (string, error)
+	// Get asks the cluster's API server.
+	Get kube.Get
 	// Namespace and Name are those of the Deployment.
 	Namespace, Name string
 	// Limit bounds the wait.
@@ -89,17 +87,21 @@ func (w *Waiter) late(last sight) error {
 
 // look reads the Deployment and the pods of its current template.
 func (w *Waiter) look(ctx context.Context) (sight, error) {
-	out, err := w.Kubectl(ctx, "get", "deployments,replicasets,pods", "--namespace="+w.Namespace, "--output=json")
+	var deployments, replicaSets, pods struct{ Items []object }
+	core, apps := "/api/v1/namespaces/"+w.Namespace, "/apis/apps/v1/namespaces/"+w.Namespace
+	err := w.Get.JSON(ctx, apps+"/deployments", &deployments)
+	if err == nil {
+		err = w.Get.JSON(ctx, apps+"/replicasets", &replicaSets)
+	}
+	if err == nil {
+		err = w.Get.JSON(ctx, core+"/pods", &pods)
+	}
 	if err != nil {
 		return sight{}, fmt.Errorf("look for deployment %s: %w", w.Name, err)
 	}
-	var found struct{ Items []object }
-	if err := json.Unmarshal([]byte(out), &found); err != nil {
-		return sight{}, fmt.Errorf("read kubectl's answer: %w", err)
-	}
-	for _, each := range found.Items {
-		if each.Kind == "Deployment" && each.Metadata.Name == w.Name {
-			return judge(each, currentPods(each, found.Items)), nil
+	for _, each := range deployments.Items {
+		if each.Metadata.Name == w.Name {
+			return judge(each, currentPods(each, replicaSets.Items, pods.Items)), nil
 		}
 	}
 	return sight{}, fmt.Errorf("namespace %s has no deployment %s: `make deploy` makes it", w.Namespace, w.Name)
@@ -110,9 +112,9 @@ func (w *Waiter) lastWords(ctx context.Context, crashed container) string {
 	if crashed.pod == "" {
 		return ""
 	}
-	line, err := w.Kubectl(ctx, "logs", crashed.pod, "--namespace="+w.Namespace, "--container="+crashed.name, "--previous", "--tail=1")
-	if err != nil || line == "" {
+	line, err := w.Get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/log?container=%s&previous=true&tailLines=1", w.Namespace, crashed.pod, crashed.name))
+	if err != nil || len(line) == 0 {
 		return ""
 	}
-	return "; its last message: " + firstLine(line)
+	return "; its last message: " + firstLine(string(line))
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"strings"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/operator-workshop/internal/kube"
 )
 
 const namespace, name = "foo-system", "foo"
@@ -55,17 +57,22 @@ func pod(revision, reason, message string) *corev1.Pod {
 	}
 }
 
-// cluster answers kubectl's questions with these objects.
-func cluster(t *testing.T, objects ...runtime.Object) func(context.Context, ...string) (string, error) {
-	return func(_ context.Context, args ...string) (string, error) {
-		if args[0] == "logs" {
-			return strings.Join(args, " ") + "\n", nil
+// cluster answers requests with these objects.
+func cluster(objects ...runtime.Object) kube.Get {
+	kinds := map[string]string{
+		"/apis/apps/v1/namespaces/foo-system/deployments": "Deployment",
+		"/apis/apps/v1/namespaces/foo-system/replicasets": "ReplicaSet",
+		"/api/v1/namespaces/foo-system/pods":              "Pod",
+	}
+	return func(_ context.Context, path string) ([]byte, error) {
+		kind, found := kinds[path]
+		if !found {
+			return []byte(path + "\n"), nil // the log that is asked for
 		}
-		out, err := json.Marshal(map[string]any{"items": objects})
-		if err != nil {
-			t.Error(err)
-		}
-		return string(out), nil
+		items := slices.DeleteFunc(slices.Clone(objects), func(each runtime.Object) bool {
+			return each.GetObjectKind().GroupVersionKind().Kind != kind
+		})
+		return json.Marshal(map[string]any{"items": items})
 	}
 }
 
@@ -74,7 +81,7 @@ func wait(t *testing.T, check func(g Gomega, err error, took time.Duration, out 
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		out := &bytes.Buffer{}
-		waiter := Waiter{Kubectl: cluster(t, objects...), Namespace: namespace, Name: name, Limit: 4 * time.Minute, Out: out}
+		waiter := Waiter{Get: cluster(objects...), Namespace: namespace, Name: name, Limit: 4 * time.Minute, Out: out}
 		began := time.Now()
 		err := waiter.Wait(t.Context())
 		check(NewWithT(t), err, time.Since(began), out.String())
@@ -104,7 +111,7 @@ func TestWaitGivesUpWhenAPodCannotStart(t *testing.T) {
 		"an image that is no name":       {[]runtime.Object{deployed(0), pod("2", "InvalidImageName", "couldn't parse")}, []string{`"foo:v1" is no name of an image`}},
 		"a container that can't be made": {[]runtime.Object{deployed(0), pod("2", "CreateContainerConfigError", "secret \"token\" not found")}, []string{"CreateContainerConfigError", `secret "token" not found`}},
 		"a container that crashes": {[]runtime.Object{deployed(0), crashing},
-			[]string{"container manager of pod foo-2-x keeps exiting (exit status 1, Error)", "its last message: logs foo-2-x --namespace=foo-system --container=manager --previous --tail=1"}},
+			[]string{"container manager of pod foo-2-x keeps exiting (exit status 1, Error)", "its last message: /api/v1/namespaces/foo-system/pods/foo-2-x/log?container=manager&previous=true&tailLines=1"}},
 		"a pod that the namespace refuses": {[]runtime.Object{refused}, []string{"the cluster refuses the pods", "violates PodSecurity"}},
 	}
 	for name, c := range cases {
@@ -130,16 +137,16 @@ func TestWaitLeavesEarlierPodsOut(t *testing.T) {
 func TestWaitForgivesWhatPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		before := cluster(t, deployed(0), replicaSet("2"), pod("2", "CreateContainerConfigError", "secret not found"))
-		after := cluster(t, deployed(2), replicaSet("2"))
+		before := cluster(deployed(0), replicaSet("2"), pod("2", "CreateContainerConfigError", "secret not found"))
+		after := cluster(deployed(2), replicaSet("2"))
 		began := time.Now()
-		kubectl := func(ctx context.Context, args ...string) (string, error) {
+		get := func(ctx context.Context, path string) ([]byte, error) {
 			if time.Since(began) < failureTimeout {
-				return before(ctx, args...)
+				return before(ctx, path)
 			}
-			return after(ctx, args...)
+			return after(ctx, path)
 		}
-		waiter := Waiter{Kubectl: kubectl, Namespace: namespace, Name: name, Limit: time.Minute, Out: &bytes.Buffer{}}
+		waiter := Waiter{Get: get, Namespace: namespace, Name: name, Limit: time.Minute, Out: &bytes.Buffer{}}
 		g.Expect(waiter.Wait(t.Context())).To(Succeed())
 	})
 }
@@ -173,7 +180,7 @@ func TestWaitInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, interrupt := context.WithTimeout(t.Context(), 10*time.Second)
 		defer interrupt()
-		waiter := Waiter{Kubectl: cluster(t, deployed(0), replicaSet("2")), Namespace: namespace, Name: name, Limit: time.Minute, Out: &bytes.Buffer{}}
+		waiter := Waiter{Get: cluster(deployed(0), replicaSet("2")), Namespace: namespace, Name: name, Limit: time.Minute, Out: &bytes.Buffer{}}
 		NewWithT(t).Expect(waiter.Wait(ctx)).To(MatchError("interrupted: the rollout of deployment foo continues in the cluster"))
 	})
 }
