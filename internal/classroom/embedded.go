@@ -158,7 +158,7 @@ func (e *embedded) Status(ctx context.Context) (Status, error) {
 		status.Detail = hung + " runs, but does not answer: " + up + " replaces it"
 	default:
 		status.State = StateRunning
-		describe(ctx, &status, e.Kubeconfig())
+		describe(ctx, &status, e.options)
 	}
 	return status, nil
 }

@@ -292,7 +292,7 @@ func (k *kind) Status(ctx context.Context) (Status, error) {
 	case kindHalfMade:
 		status.State, status.Detail = StateBroken, "it was only partly created: `"+k.options.MakeCommand("up")+"` recreates it"
 	default:
-		describe(ctx, &status, k.Kubeconfig())
+		describe(ctx, &status, k.options)
 	}
 	return status, nil
 }

@@ -176,6 +176,10 @@ func TestKindLifecycle(t *testing.T) {
 	status, err := bench.cluster(t).Status(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(status).To(And(HaveField("State", classroom.StateRunning), HaveField("Version", "v1.37.1"), HaveField("Nodes", 2), HaveField("ReadyNodes", 1)))
+	g.Expect(os.Remove(bench.cluster(t).Kubeconfig())).To(Succeed())
+	status, err = bench.cluster(t).Status(ctx)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(status).To(And(HaveField("State", classroom.StateBroken), HaveField("Detail", ContainSubstring("`make up CLUSTER=kind NAME=demo` writes the kubeconfig again"))))
 
 	bench.write(t, "containers", "control-plane-id control-plane exited\nworker-id worker exited\n")
 	g.Expect(bench.cluster(t).Up(ctx)).To(Succeed())

@@ -14,11 +14,11 @@ import (
 // answerLimit bounds the wait for one answer of an API server.
 const answerLimit = 5 * time.Second
 
-// describe fills in what only the API server knows, with the certificates in a kubeconfig that the workshop wrote.
-func describe(ctx context.Context, status *Status, kubeconfig string) {
-	client, err := kube.Open(kubeconfig)
+// describe fills in what only the API server knows, with the certificates in the cluster's kubeconfig.
+func describe(ctx context.Context, status *Status, options Options) {
+	client, err := kube.Open(status.Kubeconfig)
 	if err != nil {
-		status.State, status.Detail = StateBroken, err.Error()
+		status.State, status.Detail = StateBroken, fmt.Sprintf("%v: `%s` writes the kubeconfig again", err, options.MakeCommand("up"))
 		return
 	}
 	describeServer(ctx, status, client.Server, client.Get)
