@@ -43,12 +43,9 @@ func checkout(t *testing.T) repo.Repo {
 }
 
 // newCluster returns a cluster of that checkout and removes it when the test ends.
-func newCluster(t *testing.T, r repo.Repo, name string, change ...func(*classroom.Options)) classroom.Cluster {
+func newCluster(t *testing.T, r repo.Repo, name string) classroom.Cluster {
 	t.Helper()
 	options := classroom.Options{Repo: r, Provider: providers.Embedded, Name: name, Nodes: 2, Out: io.Discard}
-	for _, each := range change {
-		each(&options)
-	}
 	cluster, err := classroom.New(options)
 	if err != nil {
 		t.Fatal(err)
