@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 )
@@ -57,7 +58,8 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 
 // Verify solves the steps one by one in a copy of its own. It shows that each step's check fails before the step is solved, because
 // its code is missing, in the way that the chapter shows, and passes afterwards, and that the copy is then like the stage after this
-// step; so after the last it is the finished stage. The errors name the steps for which this is not true. After RemoveVerified,
+// step; so after the last it is the finished stage. After each step the whole program compiles, and passes the Go tests of all steps so
+// far; specs, which need a control plane, run only for their own step. The errors name the steps for which this is not true. After RemoveVerified,
 // several stages may be verified at the same time.
 func (s *Stage) Verify(ctx context.Context, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) error {
 	tried := s.Copy(makeTargets)
@@ -99,6 +101,13 @@ func (s *Stage) Verify(ctx context.Context, makeTargets func(dir string, targets
 		if left != nil {
 			problems = append(problems, fmt.Errorf("step %s, solved: its check fails: %s", step.ID, left.Found))
 		}
+		problem, err := tried.soFar(ctx, at)
+		if err != nil {
+			return err
+		}
+		if problem != "" {
+			problems = append(problems, fmt.Errorf("step %s, solved: %s", step.ID, problem))
+		}
 		found := ""
 		if finding != nil {
 			found = finding.Found
@@ -106,6 +115,52 @@ func (s *Stage) Verify(ctx context.Context, makeTargets func(dir string, targets
 		report(step, failed, time.Since(began), found)
 	}
 	return errors.Join(problems...)
+}
+
+// soFar returns what is wrong with a copy in which the steps up to this one are solved: the program does not compile, or fails a Go test
+// of one of these steps.
+func (c *Copy) soFar(ctx context.Context, at int) (problem string, err error) {
+	message, err := c.build(ctx)
+	if err != nil {
+		return "", err
+	}
+	if message != "" {
+		return "the program does not compile: " + message, nil
+	}
+	overlay, err := c.writeOverlay(at + 1)
+	if err != nil {
+		return "", err
+	}
+	for _, check := range joined(c.Steps[:at+1]) {
+		found, err := c.goTest(ctx, check, overlay)
+		if err != nil {
+			return "", err
+		}
+		if finding := c.judge(c.Steps[at], found); finding != nil {
+			return "the check of an earlier step fails: " + finding.Found, nil
+		}
+	}
+	return "", nil
+}
+
+// joined returns a check for each package that runs the Go tests of all steps in it, without specs.
+func joined(steps []Step) []Check {
+	var all []Check
+	for _, step := range steps {
+		for _, check := range step.Checks {
+			if check.Label != "" || check.Specs != "" {
+				continue
+			}
+			at := slices.IndexFunc(all, func(other Check) bool { return other.Package == check.Package })
+			if at < 0 {
+				all = append(all, Check{Package: check.Package, Run: check.Run, joins: 1})
+				continue
+			}
+			all[at].Run += "|" + check.Run
+			all[at].joins++
+		}
+	}
+	return all
 }
 
 // notTried matches what the test kit says of a behaviour that needs another one first, which the operator lacks.

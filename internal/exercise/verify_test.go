@@ -2,6 +2,7 @@ package exercise
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,20 @@ func TestVerify(t *testing.T) {
 	panicking.editTests(t, `t.Errorf("expected %d, found %d", sum, got)`, `panic("one is not one")`)
 	if err := panicking.Verify(t.Context(), noMake, report); err == nil || !strings.Contains(err.Error(), "step 1.1, before it is solved: a test panics, instead of saying what is missing: TestAdd/one:\npanic: one is not one") {
 		t.Errorf("a test that panics: %v", err)
+	}
+	flawed := newToy(t)
+	flawed.editTests(t, `if got := add(1, 1); got != sum {`, `if got := add(1, 1); got != sum || strings.HasSuffix(greet("you"), "you") {`)
+	if err := os.MkdirAll(filepath.Join(flawed.Dir, "cmd"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(flawed.Dir, "cmd", "main.go"), []byte("package main\n\nfunc main() {\n\t//workshop:until 1.2a missing()\n}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err := flawed.Verify(t.Context(), noMake, report)
+	for _, wanted := range []string{"step 1.1, solved: the program does not compile: cmd/main.go:4", "step 1.2b, solved: the check of an earlier step fails: TestAdd/one:"} {
+		if err == nil || !strings.Contains(err.Error(), wanted) {
+			t.Errorf("expected %q\nfound %v", wanted, err)
+		}
 	}
 	for old, test := range map[string]struct{ replacement, wanted string }{
 		"TestAdd/one:":                  {"TestAdd/two:", `step 1.1, before it is solved: the chapter shows that "TestAdd/two" fails, which it doesn't`},
