@@ -97,7 +97,7 @@ func corrected(what string, spec map[string]any) func(context.Context, *trial.Tr
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		if met {
-			t.Remark = "not affected: the spec is met nevertheless"
+			t.NotTried = "not affected: the spec is met nevertheless"
 		}
 		if err := t.SetSpec(ctx, resource, t.SampleSpec()); err != nil {
 			return err
