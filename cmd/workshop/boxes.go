@@ -45,7 +45,7 @@ func (a *app) fillBoxes(out io.Writer, check bool) error {
 	})
 }
 
-// fill replaces the text of a page by what change makes of it.
+// fill replaces the text of a page with the result of change.
 func (a *app) fill(out io.Writer, path string, check bool, change func(text string) (string, error)) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -59,7 +59,7 @@ func copyFile(g Gomega, from, to string) {
 	g.Expect(os.WriteFile(to, content, info.Mode().Perm())).To(Succeed())
 }
 
-// command is a command in a folder of the copy, in the environment of a shell that has these settings as well.
+// command returns a command that runs in a folder of the copy, in the environment of a shell with additional settings.
 func (c checkout) command(t *testing.T, dir string, settings []string, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), name, args...)
@@ -76,7 +76,7 @@ func (c checkout) run(t *testing.T, dir string, settings []string, name string, 
 	return string(out), command.ProcessState.ExitCode()
 }
 
-// plainEnvironment leaves out what a make or a play that runs this test has set.
+// plainEnvironment returns the environment without the variables that make or a play has set for this test.
 func plainEnvironment() []string {
 	var plain []string
 	for _, entry := range os.Environ() {

@@ -15,8 +15,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// compileBench returns a command that runs until it is stopped and then exits with status 7, and a fake sleep that
-// leaves a note instead of waiting.
+// compileBench returns a command that runs until the file stop exists, and then exits with status 7. Instead of
+// waiting, a fake sleep creates the file slept.
 func compileBench(t *testing.T) (command, stop, slept string) {
 	t.Helper()
 	g := NewWithT(t)

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/internal/providers"
 )
 
-// confirmCommand runs before the targets of the stages' Makefiles that change a cluster.
+// confirmCommand asks before a target of a stage's Makefile changes a cluster.
 func (a *app) confirmCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm",

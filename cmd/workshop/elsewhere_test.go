@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// hijackers are variables of a shell that mean something else there.
+// hijackers are settings of a learner's shell that must not affect the workshop.
 var hijackers = []string{
 	"PORT=3000", "STAGE=production", "CLUSTER=hpc", "NODES=many", "NAME=Me", "N=none", "YES=1", "QUIET=1", "IMG=img",
 	"GOFLAGS=-mod=vendor", "GOOS=windows", "GOARCH=arm64", "CDPATH=/:/usr", "MAKEFLAGS=-j4",
@@ -123,7 +123,7 @@ func (c checkout) stagesAsk(t *testing.T) {
 			t.Run(dir+" "+target, func(t *testing.T) {
 				t.Parallel()
 				g := NewWithT(t)
-				settings := []string{"KUBECONFIG=" + kubeconfig, "YES=1"} // exported, it answers nothing
+				settings := []string{"KUBECONFIG=" + kubeconfig, "YES=1"} // an exported YES=1 must not count as an answer
 				out, status := c.run(t, dir, settings, "make", target, "KUBECTL=echo CHANGED", "BIN=../bin")
 				g.Expect(status).NotTo(BeZero())
 				g.Expect(out).To(ContainSubstring("This changes your own cluster: context production, server http://127.0.0.1:"))
@@ -150,7 +150,7 @@ func (c checkout) stagesAsk(t *testing.T) {
 	})
 }
 
-// killedPlay kills the player at many points. Nothing runs on, and the next play works.
+// killedPlay kills the player at many points. Each time, nothing may keep running, and the next play must work.
 func (c checkout) killedPlay(t *testing.T) {
 	settings := []string{"KUBECONFIG=" + foreignCluster(t), "WORKSHOP_CLUSTER=current", "WORKSHOP_YES=1"}
 	const (
@@ -226,7 +226,7 @@ func read(path string) string {
 	return string(content)
 }
 
-// lives tells whether a process runs; one that is dead and not reaped does not.
+// lives reports whether a process is running. A zombie is not.
 func lives(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false

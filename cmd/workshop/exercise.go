@@ -233,7 +233,7 @@ func restore(out io.Writer, own *exercise.Copy, step string) error {
 	return err
 }
 
-// replace reports what Solve or Undo did.
+// replace calls do, which is Solve or Undo, and reports what it changed.
 func replace(out io.Writer, do func(id string) ([]string, string, error), id, word string) error {
 	files, kept, err := do(id)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// TestCheckBuildsMissingTools has a checkout without bin/, and one small tool.
+// TestCheckBuildsMissingTools uses a checkout without bin/ whose only tool is small.
 func TestCheckBuildsMissingTools(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv(repo.CacheVariable, t.TempDir())

@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/internal/leftover"
 )
 
-// hold reserves the cluster for a play: a second play would delete what the first has made.
+// hold reserves the cluster for a play: a second play would delete what the first one makes.
 func (a *app) hold(ctx context.Context, cluster classroom.Cluster) (*leftover.Play, error) {
 	self, err := os.Executable()
 	if err != nil {

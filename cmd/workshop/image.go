@@ -69,7 +69,8 @@ func (a *app) rolloutCommand() *cobra.Command {
 	return command
 }
 
-// get returns what asks the cluster that KUBECONFIG names: kubectl only if it has to, because each request is a process.
+// get returns a function that queries the cluster that KUBECONFIG names. It uses kubectl only for kubeconfigs that
+// package kube can't read, because kubectl takes a process for each request.
 func (a *app) get() kube.Get {
 	if client, err := kube.Open(os.Getenv("KUBECONFIG")); err == nil {
 		return client.Get
@@ -80,8 +81,8 @@ func (a *app) get() kube.Get {
 	}
 }
 
-// kubectl runs bin/kubectl in the cluster that an environment names; nil is that of this process. An error is the last
-// line of its messages.
+// kubectl runs bin/kubectl against the cluster that the environment names; nil means this process's environment. An
+// error contains the last line of kubectl's messages.
 func (a *app) kubectl(ctx context.Context, environment []string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, filepath.Join(a.repo.Bin(), "kubectl"), args...)
 	command.Env = environment

@@ -25,7 +25,7 @@ type playOptions struct {
 	before string         // number of a step of the only chapter to stop before
 	own    *exercise.Copy // the learner's copy that takes the place of the stage; nil for none
 	solved string         // the section of the chapter that was solved last in the learner's copy
-	// lenient shows output that differs from the chapter's, and continues.
+	// lenient shows output that differs from the chapter, instead of failing.
 	lenient bool
 }
 

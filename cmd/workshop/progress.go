@@ -27,8 +27,8 @@ func (a *app) progressCommand() *cobra.Command {
 	}
 }
 
-// printProgress prints a bar for each stage. It advises going on with the stage whose copy was changed last or, if all its steps are
-// done, with the next that has any left.
+// printProgress prints a bar for each stage. It suggests continuing with the stage whose copy was changed last or, if
+// all its steps are done, with the next stage that has steps left.
 func printProgress(out io.Writer, stages []*exercise.Stage) error {
 	var commands []string // by stage, "" if all of its steps are done
 	latest, at := time.Time{}, 0

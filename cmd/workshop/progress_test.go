@@ -29,7 +29,7 @@ func threeStages(g Gomega, t *testing.T) []*exercise.Stage {
 	return stages
 }
 
-// start makes a copy that was last changed so many minutes ago, and notes steps as done.
+// start makes a copy that was last changed the given number of minutes ago, and records the steps as done.
 func start(g Gomega, stage *exercise.Stage, minutes int, done ...string) {
 	own := stage.Copy(func(string, ...string) error { return errors.New("nothing is made here") })
 	g.Expect(own.Start()).To(Succeed())

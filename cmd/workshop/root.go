@@ -119,7 +119,7 @@ func (a *app) builder(out io.Writer, platform toolchain.Platform) (toolchain.Bui
 	return toolchain.Builder{Root: a.repo.Root, Cache: cache, Platform: platform, Out: out, Terminal: isTerminal(out)}, nil
 }
 
-// cluster is the one that the flags choose, which may not exist yet.
+// cluster returns the cluster that the flags choose, which may not exist yet.
 func (a *app) cluster(out io.Writer) (classroom.Cluster, error) {
 	nodes := a.nodes
 	if nodes == 0 {
@@ -161,7 +161,7 @@ func (a *app) upAndChoose(ctx context.Context, out io.Writer, cluster classroom.
 	return cluster.Choose(ctx)
 }
 
-// up makes the tools and then the cluster ready.
+// up builds missing tools, and then brings up the cluster.
 func (a *app) up(ctx context.Context, out io.Writer, cluster classroom.Cluster) error {
 	if err := a.ensureTools(ctx, out, toolchain.Main); err != nil {
 		return err
@@ -169,21 +169,21 @@ func (a *app) up(ctx context.Context, out io.Writer, cluster classroom.Cluster) 
 	return cluster.Up(ctx)
 }
 
-// environment is the caller's environment with bin/ and the cluster.
+// environment returns the caller's environment and the variables that chosen returns.
 func (a *app) environment(cluster classroom.Cluster) []string {
 	return append(os.Environ(), a.chosen(cluster)...)
 }
 
-// goSettings hold for all that is compiled, in the stages' Makefiles as well: with two settings of cgo, half of the
-// packages would be compiled twice. Cgo can be switched on, as for `go test -race`.
+// goSettings apply to everything that is compiled, as they do in the stages' Makefiles: with two settings of cgo, half
+// of the packages would be compiled twice. Learners can switch cgo on, for example for `go test -race`.
 func goSettings() []string { return []string{"CGO_ENABLED=" + fromEnvironment("CGO_ENABLED", "0")} }
 
-// chosen are the variables that lead to the cluster and to bin/.
+// chosen returns the variables that make programs use the cluster and bin/.
 func (a *app) chosen(cluster classroom.Cluster) []string {
 	chosen := append(cluster.Environment(), goSettings()...)
 	chosen = append(chosen, "WORKSHOP_CLUSTER="+a.provider, "WORKSHOP_NAME="+a.name)
 	if a.provider == providers.Current && a.confirm != nil {
-		// Ask a learner once per chapter, not again for each of its commands.
+		// Ask the learner once per chapter, not for each of its commands.
 		chosen = append(chosen, "WORKSHOP_YES=1")
 	}
 	return chosen

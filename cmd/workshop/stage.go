@@ -155,8 +155,8 @@ func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) err
 	return err
 }
 
-// untilCtrlC splits verbs before the first that runs a program until Ctrl-C. Ctrl-C cuts the earlier ones short, and is
-// how the later ones end.
+// untilCtrlC splits verbs before the first one that runs a program until Ctrl-C. Ctrl-C interrupts the earlier verbs,
+// but is the normal end of the later ones.
 func untilCtrlC(verbs []string) (first, last []string) {
 	at := slices.IndexFunc(verbs, func(verb string) bool { return verb == "run" || verb == "emulator" })
 	if at < 0 {
@@ -198,7 +198,7 @@ func (a *app) runMake(cmd *cobra.Command, stage repo.Stage, environment, targets
 	return nil
 }
 
-// jobs matches make's options for parallel jobs, and those for its jobserver, whose descriptors are not passed on.
+// jobs matches make's options for parallel jobs and for its jobserver, whose file descriptors a child does not inherit.
 var jobs = regexp.MustCompile(`(^| )(-j[0-9]*|--jobserver-(auth|fds)=[^ ]*)`)
 
 // withoutJobs returns the environment without the options that let make run jobs in parallel.
@@ -216,7 +216,8 @@ func withoutJobs(environment []string) []string {
 	return kept
 }
 
-// offlineVerbs need no cluster of the classroom, or find it themselves: tests start their own, kind-load takes that of kind.
+// offlineVerbs need no classroom cluster, or find one themselves: tests start their own, and kind-load uses the kind
+// cluster.
 var offlineVerbs = []string{
 	"help", "test", "fuzz", "fmt", "vet", "lint", "lint-fix", "lint-config", "generate", "manifests", "build",
 	"docker-build", "docker-push", "docker-buildx", "kind-load", "build-installer", "bundle", "bundle-build", "bundle-push",

@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// targetsWithCluster are those that work on the classroom cluster.
+// targetsWithCluster are the targets that work on the classroom cluster.
 var targetsWithCluster = []string{
 	"install", "uninstall", "run", "deploy", "undeploy", "samples", "cert-manager", "remove-cert-manager",
 }

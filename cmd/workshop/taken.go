@@ -10,8 +10,8 @@ import (
 	"example.com/operator-workshop/internal/providers"
 )
 
-// requireFree refuses a chapter if something that it makes exists already: its first command would fail, and its
-// cleanup would then delete what was there before.
+// requireFree returns an error if something that the chapter makes already exists: the command that makes it would
+// fail, and the cleanup would then delete what was there before.
 func (a *app) requireFree(ctx context.Context, environment []string, loaded *chapter.Chapter) error {
 	byKind := map[string][]string{}
 	var taken []string
@@ -41,7 +41,7 @@ func (a *app) requireFree(ctx context.Context, environment []string, loaded *cha
 	return fmt.Errorf("the cluster has %s already, which %s makes and deletes: nothing was changed; %s", strings.Join(taken, ", "), loaded.Path, remedy)
 }
 
-// names lists the objects of a kind: those in the namespace default, if the kind has namespaces.
+// names lists the objects of a kind; for a namespaced kind, only those in the namespace default.
 func (a *app) names(ctx context.Context, environment []string, kind string) ([]string, error) {
 	out, err := a.kubectl(ctx, environment, "get", kind, "--namespace=default", "--output=name")
 	if err != nil {

@@ -66,7 +66,7 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 	return command
 }
 
-// playBySection checks that each chapter, up to a section, is true of the program that a learner has written by then.
+// playBySection checks that each chapter, up to a section, matches the program that a learner has written by then.
 func (a *app) playBySection(cmd *cobra.Command, stages []*exercise.Stage) error {
 	for _, stage := range stages {
 		own := stage.Copy(func(dir string, targets ...string) error { return a.makeInCopy(cmd, cmd.OutOrStdout(), dir, targets) })
@@ -76,8 +76,8 @@ func (a *app) playBySection(cmd *cobra.Command, stages []*exercise.Stage) error 
 			if err != nil {
 				return err
 			}
-			// The garbage collector looks for new kinds every 30 seconds. A definition that was deleted and is there again
-			// within that time can confuse it.
+			// The garbage collector discovers kinds every 30 seconds. A CRD that is deleted and created again within
+			// that time can confuse it.
 			if err := cluster.Reset(cmd.Context()); err != nil {
 				return err
 			}

@@ -25,7 +25,7 @@ type watcher struct {
 	clears bool
 }
 
-// watch checks the step, or the first that is not done, now and at every save.
+// watch checks the given step, or the first that is not done, now and at every save.
 func (a *app) watch(cmd *cobra.Command, own *exercise.Copy, step string) (err error) {
 	unlock, err := own.Lock("watch")
 	if err != nil {
@@ -34,7 +34,7 @@ func (a *app) watch(cmd *cobra.Command, own *exercise.Copy, step string) (err er
 	defer func() { err = errors.Join(err, unlock()) }()
 	if step != "" {
 		if _, err := own.Step(step); err != nil {
-			return err // no save changes that
+			return err // saving a file would not change that
 		}
 	}
 	ctx, cancel := context.WithCancel(cmd.Context())
@@ -46,7 +46,7 @@ func (a *app) watch(cmd *cobra.Command, own *exercise.Copy, step string) (err er
 	w := &watcher{app: a, cmd: cmd, own: own, out: cmd.OutOrStdout(), step: step}
 	var keys <-chan byte
 	if terminal := int(os.Stdin.Fd()); term.IsTerminal(terminal) {
-		// Keys count without Enter. Then the terminal does not begin a line at a line feed either.
+		// In raw mode, keys arrive without Enter. But a line feed then no longer returns to the beginning of the line.
 		before, err := term.MakeRaw(terminal)
 		if err != nil {
 			return fmt.Errorf("read keys from the terminal: %w", err)
@@ -127,7 +127,7 @@ func (w *watcher) checkUntil(ctx context.Context, changes <-chan struct{}, keys 
 	}
 }
 
-// check checks one step. A copy with a break in it is checked for that.
+// check checks one step or, if the copy has a break in it, the break.
 func (w *watcher) check(ctx context.Context) error {
 	w.cmd.SetContext(ctx)
 	broken, kept, err := w.own.Broken()
@@ -170,7 +170,7 @@ func (w *watcher) press(ctx context.Context, key byte) error {
 // ctrlC is what a terminal in raw mode sends for Ctrl-C.
 const ctrlC = 3
 
-// readKeys sends what is typed.
+// readKeys sends each key that is typed.
 func readKeys(terminal io.Reader) <-chan byte {
 	keys := make(chan byte)
 	go func() {
@@ -185,7 +185,7 @@ func readKeys(terminal io.Reader) <-chan byte {
 	return keys
 }
 
-// carriageReturns writes to a terminal in raw mode, which needs them at the ends of lines.
+// carriageReturns writes to a terminal in raw mode, which needs a carriage return at the end of each line.
 type carriageReturns struct{ io.Writer }
 
 func (w carriageReturns) Write(text []byte) (int, error) {
