@@ -45,7 +45,7 @@ type Block struct {
 	Commands    []Command
 }
 
-// PlayedOn tells whether the block is meant for this kind of cluster.
+// PlayedOn reports whether the block is meant for this kind of cluster.
 func (b *Block) PlayedOn(cluster string) bool {
 	return len(b.Clusters) == 0 || slices.Contains(b.Clusters, cluster)
 }
@@ -82,7 +82,7 @@ func (c *Chapter) Makes() []string {
 	return all
 }
 
-// PlayedOn tells whether any block is meant for this kind of cluster.
+// PlayedOn reports whether any block is meant for this kind of cluster.
 func (c *Chapter) PlayedOn(cluster string) bool {
 	return slices.ContainsFunc(c.Steps, func(step Step) bool {
 		return slices.ContainsFunc(step.Blocks, func(block Block) bool { return block.PlayedOn(cluster) })

@@ -100,7 +100,7 @@ func (p *parser) readCommand(body []string, number int) []string {
 	}
 }
 
-// endsInBackslash tells whether a line ends in a backslash that is not itself escaped.
+// endsInBackslash reports whether a line ends in a backslash that is not itself escaped.
 func (p *parser) endsInBackslash(line string, number int) bool {
 	text := strings.TrimRight(line, " \t")
 	backslashes := len(text) - len(strings.TrimRight(text, `\`))

@@ -25,7 +25,7 @@ var (
 	fenceLine = regexp.MustCompile("^[ \t]*(?:`{3,}[^`]*|~{3,}.*)$")
 )
 
-// ClosedBy tells whether a line would close the fence.
+// ClosedBy reports whether a line would close the fence.
 func (f *Fence) ClosedBy(line string) bool {
 	run := strings.TrimSpace(line)
 	return len(run) >= len(f.Mark) && strings.Trim(run, f.Mark[:1]) == ""

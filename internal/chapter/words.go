@@ -102,7 +102,7 @@ func (p *parser) parseBlockWords(words []word, block *Block) {
 	check(!block.Cleanup, "cleanup does not go with background=%s: it is stopped at the end anyway", block.Background)
 }
 
-// knownClusters tells whether each name is a kind of cluster, given once.
+// knownClusters reports whether each name is a kind of cluster, given once.
 func knownClusters(names []string) bool {
 	for i, name := range names {
 		if !slices.Contains(providers.All(), name) || slices.Contains(names[:i], name) {

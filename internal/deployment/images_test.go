@@ -88,7 +88,7 @@ func TestBuildContextHoldsWhatIsCopied(t *testing.T) {
 	}
 }
 
-// isKept tells whether a pattern names the file, or a folder that it lies in.
+// isKept reports whether a pattern names the file, or a folder that it lies in.
 func isKept(patterns []string, file string) bool {
 	for ; file != "."; file = path.Dir(file) {
 		for _, pattern := range patterns {

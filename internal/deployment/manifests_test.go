@@ -136,7 +136,7 @@ func (i installed) portNames() []string {
 	return names
 }
 
-// selects tells whether a selector, which must not be empty, takes the Deployment's pods.
+// selects reports whether a selector, which must not be empty, takes the Deployment's pods.
 func (i installed) selects(selector *metav1.LabelSelector) bool {
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	return err == nil && !parsed.Empty() && parsed.Matches(labels.Set(i.deployment.Spec.Template.Labels))

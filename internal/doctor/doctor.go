@@ -37,7 +37,7 @@ type Check struct {
 	Optional bool
 }
 
-// OK tells whether the requirement is met.
+// OK reports whether the requirement is met.
 func (c Check) OK() bool { return c.Remedy == "" }
 
 // Examine checks every requirement. kind adds those of CLUSTER=kind as required ones.
@@ -60,7 +60,7 @@ func Examine(ctx context.Context, r repo.Repo, kind bool) []Check {
 	return append(checks, checkDocker(ctx, kind))
 }
 
-// Ready tells whether every requirement that is not optional is met.
+// Ready reports whether every requirement that is not optional is met.
 func Ready(checks []Check) bool {
 	for _, check := range checks {
 		if !check.OK() && !check.Optional {

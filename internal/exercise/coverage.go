@@ -116,7 +116,7 @@ func literal(node ast.Expr) string {
 	return "…"
 }
 
-// selects tells whether a check runs a test, or a part of it.
+// selects reports whether a check runs a test, or a part of it.
 func (c Check) selects(test suiteTest) (bool, error) {
 	if path.Clean(cmp.Or(c.Package, ".")) != path.Dir(test.file) {
 		return false, nil

@@ -120,11 +120,11 @@ func differing(before, after tree) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// generated tells whether a generator writes the file, not a learner.
+// generated reports whether a generator writes the file, not a learner.
 func generated(name string) bool {
 	return strings.HasPrefix(path.Base(name), "zz_generated") || strings.Contains(name, "pkg/generated/") || strings.Contains(name, "config/crd/bases/") ||
 		strings.Contains(name, "config/rbac/role")
 }
 
-// isTest tells whether the file has tests. Checks use the course's own.
+// isTest reports whether the file has tests. Checks use the course's own.
 func isTest(name string) bool { return strings.HasSuffix(name, "_test.go") }

@@ -84,8 +84,8 @@ func (c *Copy) giveTests() error {
 	return c.writeGiven(hashes)
 }
 
-// untouched tells whether a test of the copy is as it was given, or is not there. If its hash is unknown, it is compared with the
-// forms up to the next step.
+// untouched reports whether a test of the copy is as it was given, or is not there. If its hash is unknown, it is
+// compared with the forms up to the next step.
 func (c *Copy) untouched(name, hash string, next int) (bool, error) {
 	theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
 	if errors.Is(err, os.ErrNotExist) {

@@ -163,7 +163,7 @@ func put(theirs, other []byte, document int, at place) ([]byte, bool) {
 	return []byte(strings.Join(lines, "\n")), true
 }
 
-// onOwnLine tells whether a key or an element begins a line, as a new one of this parent would.
+// onOwnLine reports whether a key or an element begins a line, as a new one of this parent would.
 func onOwnLine(lines []string, parent, key *yaml.Node) bool {
 	if parent.Style&yaml.FlowStyle != 0 || len(parent.Content) == 0 {
 		return false
@@ -217,7 +217,7 @@ func lastOf(parent, key *yaml.Node) int {
 	return last
 }
 
-// commentAt tells whether a line is a comment of this indentation.
+// commentAt reports whether a line is a comment of this indentation.
 func commentAt(line string, indentation int) bool {
 	return strings.HasPrefix(strings.TrimSpace(line), "#") && form.Depth(line) == indentation
 }

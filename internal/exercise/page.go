@@ -65,7 +65,7 @@ func (s *Stage) testTable(page *strings.Builder) error {
 	return nil
 }
 
-// runsSpecs tells whether a Go test is the one that runs Ginkgo's specs.
+// runsSpecs reports whether a Go test is the one that runs Ginkgo's specs.
 func (s *Stage) runsSpecs(test suiteTest) bool {
 	for _, step := range s.Steps {
 		for _, check := range step.Checks {

@@ -197,7 +197,7 @@ type upTo struct {
 	done  int
 }
 
-// Pending tells whether a step is not done in this form.
+// Pending reports whether a step is not done in this form.
 func (f upTo) Pending(id string) (bool, error) {
 	at, err := f.stage.index(id)
 	return at >= f.done, err

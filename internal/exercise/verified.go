@@ -86,7 +86,7 @@ func (s *Stage) verifiedFile(fingerprint string) (string, error) {
 	return filepath.Join(cache, "exercises", fmt.Sprintf("stage-%d-%s", s.Number, fingerprint)), nil
 }
 
-// Verified tells whether Verify has succeeded with that fingerprint before.
+// Verified reports whether Verify has succeeded with that fingerprint before.
 func (s *Stage) Verified(fingerprint string) (bool, error) {
 	path, err := s.verifiedFile(fingerprint)
 	if err != nil {

@@ -102,7 +102,7 @@ func TestWhatEnvtestLacks(t *testing.T) {
 	}
 }
 
-// deleteOwner deletes the owner of a ConfigMap, and returns a function that tells whether the ConfigMap is gone, too.
+// deleteOwner deletes the owner of a ConfigMap, and returns a function that reports whether the ConfigMap is gone, too.
 func deleteOwner(ctx context.Context, g Gomega, c client.Client) func(ctx context.Context) (bool, error) {
 	owner := newGreeting("default")
 	child := newConfigMap(owner)
@@ -139,7 +139,7 @@ func createDeployment(ctx context.Context, g Gomega, c client.Client) func(ctx c
 	}
 }
 
-// gone returns a function that tells whether the API server no longer has the object.
+// gone returns a function that reports whether the API server no longer has the object.
 func gone(c client.Client, object client.Object) func(ctx context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, client.ObjectKeyFromObject(object), object)

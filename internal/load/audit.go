@@ -125,7 +125,7 @@ func (l *auditLog) between(from, to time.Time) []request {
 	return found
 }
 
-// watches tells whether a watch of a resource has begun since a time.
+// watches reports whether a watch of a resource has begun since a time.
 func (l *auditLog) watches(group, resource string, since time.Time) bool {
 	for _, each := range l.requests {
 		if each.Verb == "watch" && each.Group == group && each.Resource == resource && each.Status < 300 && !each.received.Before(since) {

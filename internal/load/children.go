@@ -62,7 +62,7 @@ func (g *ground) children(ctx context.Context, resources load) (load, error) {
 	return children, nil
 }
 
-// isResource tells whether an owner is one of the resources.
+// isResource reports whether an owner is one of the resources.
 func (g *ground) isResource(owner *metav1.OwnerReference) bool {
 	kind := g.plan.object(1).GroupVersionKind()
 	return owner != nil && owner.Kind == kind.Kind && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group == kind.Group

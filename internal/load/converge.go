@@ -146,7 +146,7 @@ func (c *convergence) follow(ctx context.Context, running *operator, seen <-chan
 	return nil
 }
 
-// take notes an event and tells whether it made an object converge.
+// take notes an event and reports whether it made an object converge.
 func (c *convergence) take(event watch.Event) bool {
 	object, ok := event.Object.(*unstructured.Unstructured)
 	if !ok || event.Type == watch.Bookmark {

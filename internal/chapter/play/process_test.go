@@ -45,7 +45,7 @@ func (p *Player) expectGone(g Gomega, file string) {
 	g.Eventually(func() bool { return runs(pid) }, "5s", "5ms").Should(BeFalse())
 }
 
-// runs tells whether a process runs; one that is dead and not reaped does not.
+// runs reports whether a process runs; one that is dead and not reaped does not.
 func runs(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false

@@ -72,7 +72,7 @@ func cutSpec(decl *ast.GenDecl, name string) (alone *ast.GenDecl, found bool) {
 	return nil, false
 }
 
-// usesPlace tells whether a group of constants counts with iota or repeats values silently.
+// usesPlace reports whether a group of constants counts with iota or repeats values silently.
 func usesPlace(decl *ast.GenDecl) bool {
 	found := false
 	ast.Inspect(decl, func(node ast.Node) bool {

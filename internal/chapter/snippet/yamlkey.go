@@ -125,7 +125,7 @@ func cutLines(lines []string, at place) []string {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// contains tells whether a line that is not blank, after the first, still belongs to the subtree.
+// contains reports whether a line that is not blank, after the first, still belongs to the subtree.
 func (p place) contains(line string) bool {
 	depth := indentOf(line) + 1
 	text := line[depth-1:]

@@ -10,7 +10,7 @@ import (
 
 // Steps says what a form consists of.
 type Steps interface {
-	// Pending tells whether a step is not done in this form. It is an error if there is no such step.
+	// Pending reports whether a step is not done in this form. It is an error if there is no such step.
 	Pending(id string) (bool, error)
 	// Title is what the step is about, without a full stop.
 	Title(id string) string
@@ -38,7 +38,7 @@ func Derive(name string, source []byte, steps Steps) (derived []byte, exists boo
 // given matches the mark of a file that learners are given.
 var given = regexp.MustCompile(`(?m)^(//|# )workshop:given `)
 
-// Given tells whether a finished file is one that learners are given, and need not write.
+// Given reports whether a finished file is one that learners are given, and need not write.
 func Given(source []byte) bool { return given.Match(source) }
 
 // mark is a comment that says which step something belongs to.
@@ -97,7 +97,7 @@ func (l *lines) drop(first, last int) {
 // put replaces a line by others.
 func (l *lines) put(line int, text string) { l.replaced[line] = &text }
 
-// dropped tells whether a line goes.
+// dropped reports whether a line goes.
 func (l *lines) dropped(line int) bool {
 	text, replaced := l.replaced[line]
 	return replaced && text == nil

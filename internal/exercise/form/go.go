@@ -83,8 +83,8 @@ func (f *goFile) apply(marked *mark, group *ast.CommentGroup, comment *ast.Comme
 	return f.takeOut(marked, group, at)
 }
 
-// concernsMarker tells whether workshop:markers concerns a line of its comment: without words, those below that begin with a plus
-// sign, and otherwise those that begin with one of the words.
+// concernsMarker reports whether workshop:markers concerns a line of its comment: without words, those below that begin
+// with a plus sign, and otherwise those that begin with one of the words.
 func concernsMarker(marked *mark, line string, below bool) bool {
 	if marked.text == "" {
 		return below && strings.HasPrefix(line, "+")
@@ -216,7 +216,7 @@ func (f *goFile) below(group *ast.CommentGroup, at int) ast.Node {
 	return found
 }
 
-// startsLine tells whether only white space precedes a node.
+// startsLine reports whether only white space precedes a node.
 func (f *goFile) startsLine(node ast.Node) bool {
 	position := f.set.Position(node.Pos())
 	return strings.TrimSpace(f.text[position.Line-1][:position.Column-1]) == ""
