@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// crowd is how many clusters are measured side by side.
+	// crowd is how many clusters are measured at the same time.
 	crowd = 5
 	// settle is how long a new cluster is left alone before it counts as idle.
 	settle = 20 * time.Second
@@ -30,7 +30,7 @@ const (
 // Bench measures one checkout on this machine.
 type Bench struct {
 	Repo repo.Repo
-	// Runs is how often each duration is measured.
+	// Runs is how many times each duration is measured.
 	Runs int
 	// Out receives a Markdown table of the figures, Log the progress.
 	Out, Log io.Writer
@@ -51,7 +51,7 @@ func (b Bench) Build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// With a root of its own, it leaves bin/ alone.
+	// The builder gets its own root, so that it leaves bin/ alone.
 	builder := toolchain.Builder{Root: filepath.Join(scratch, "root"), Cache: filepath.Join(scratch, "cache"), Platform: toolchain.Host(), Out: b.Out}
 	_, err = builder.Ensure(ctx, set)
 	return err
@@ -114,9 +114,9 @@ func (b Bench) row(figure string, took []time.Duration) {
 	fmt.Fprintf(b.Out, "| %s | %.2f s | %.2f–%.2f s |\n", figure, took[len(took)/2].Seconds(), took[0].Seconds(), took[len(took)-1].Seconds())
 }
 
-// costs measures the memory and the idle load of one cluster, and of several side by side. It adds up the components'
-// shares of memory, not their sizes: clusters share the pages of their programs, and the sum of the sizes would count
-// those several times. Other programs on the machine don't affect the result.
+// costs measures the memory and the idle load of one cluster, and of several at the same time. It adds up the
+// components' shares of memory, not their sizes: clusters share the pages of their programs, and the sum of the sizes
+// would count those several times. Other programs on the machine don't affect the result.
 func (b Bench) costs(ctx context.Context, clusters []classroom.Cluster) error {
 	var first uint64
 	for i, cluster := range clusters {
@@ -170,7 +170,7 @@ func processorSeconds(ctx context.Context, clusters []classroom.Cluster) (float6
 	return sum(ctx, clusters, func(component classroom.Component) (float64, error) { return component.CPUSeconds, nil })
 }
 
-// sum adds up a figure over all components of the clusters.
+// sum adds up a figure of all components of the clusters.
 func sum[N uint64 | float64](ctx context.Context, clusters []classroom.Cluster, of func(classroom.Component) (N, error)) (N, error) {
 	var total N
 	for _, cluster := range clusters {

@@ -17,7 +17,7 @@ import (
 // loadProgram measures one stage under load. It is built on demand; its source says why it is a separate program.
 const loadProgram = "./internal/load/loadbench"
 
-// loadGrace is how long it may take to stop its control plane and its controller after Ctrl-C.
+// loadGrace is how long loadProgram may take to stop its control plane and its controller after Ctrl-C.
 const loadGrace = time.Minute
 
 // LoadOptions say how the controllers of the stages are measured under load.

@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// checkout makes a repository with a stage that can be measured, 2, and one that can't, 1.
+// checkout makes a repository in which stage 2 can be measured, and stage 1 can't.
 func checkout(t *testing.T) repo.Repo {
 	t.Helper()
 	root := t.TempDir()

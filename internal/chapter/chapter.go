@@ -10,7 +10,7 @@ import (
 
 // Chapter is a parsed chapter.
 type Chapter struct {
-	Path     string // as in messages
+	Path     string // as messages show it
 	Steps    []Step
 	Snippets []Snippet
 }
@@ -34,14 +34,14 @@ type Block struct {
 	Line        int
 	Hidden      bool   // a comment, which only the player sees
 	Background  string // name of the process it starts, or ""
-	Ready       string // output that tells that the background process is ready
+	Ready       string // output that shows that the background process is ready
 	Stop        string // name of the background process it stops first, or ""
 	ExpectError bool
 	Timeout     time.Duration // of each command; 0 means the player's default
 	Clusters    []string      // kinds of cluster it is played on; empty means all
 	Cleanup     bool
 	Makes       []string // what the chapter makes and this block removes: KIND/NAME, where * matches any text
-	Own         string   // the command that takes the place of the block's when the chapter is played with a learner's copy, or ""
+	Own         string   // the command that replaces the block's when the chapter is played with a learner's copy, or ""
 	Commands    []Command
 }
 
@@ -50,28 +50,28 @@ func (b *Block) PlayedOn(cluster string) bool {
 	return len(b.Clusters) == 0 || slices.Contains(b.Clusters, cluster)
 }
 
-// AnyError is the Exit of a command that must fail, no matter with which status.
+// AnyError is the Exit of a command that must fail with any status.
 const AnyError = -1
 
-// Command is what follows a "$ " prompt, with the output and the exit status that it must have.
+// Command is the text after a "$ " prompt, with the output and the exit status that the command must have.
 type Command struct {
 	Line int
-	Text string   // for the shell; has several lines where the first does not complete it
+	Text string   // for the shell; more than one line if the first is not a complete command
 	Want []string // lines of expected output
 	Exit int      // 0 to 255, or AnyError
 }
 
-// Snippet is a fence that is cut from a source file.
+// Snippet is a fence whose content comes from a source file.
 type Snippet struct {
 	Fence
 	File   string // relative to the root of the repository, with slashes
 	Symbol string // Go symbol, or "" for the whole file
 	Key    string // YAML key, or "" for the whole file
-	Step   string // ID of a step of the exercises: the form that the file has after it; "" for the finished file
-	Diff   bool   // what the step changes, not all that is there after it
+	Step   string // ID of an exercise step: shows the file's form after it; "" for the finished file
+	Diff   bool   // show only what the step changes
 }
 
-// Makes is what the chapter makes in a cluster and removes in the end, as KIND/NAME, where * matches any text.
+// Makes returns what the chapter makes in a cluster and removes at the end, as KIND/NAME, where * matches any text.
 func (c *Chapter) Makes() []string {
 	var all []string
 	for _, step := range c.Steps {
@@ -89,7 +89,7 @@ func (c *Chapter) PlayedOn(cluster string) bool {
 	})
 }
 
-// Numbers lists the steps by their numbers, N.M.
+// Numbers lists the numbers of the steps, N.M.
 func (c *Chapter) Numbers() []string {
 	var all []string
 	for i := range c.Steps {

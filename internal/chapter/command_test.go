@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestACommandReachesToTheEndOfItsHeredocs gives each command the heredocs it should open, and a line of output.
+// TestACommandReachesToTheEndOfItsHeredocs follows each command with the heredocs that it opens, and a line of output.
 func TestACommandReachesToTheEndOfItsHeredocs(t *testing.T) {
 	tests := map[string]struct {
 		command    string

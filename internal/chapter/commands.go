@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Commands returns what readers type, ready to paste into a shell: the commands of the chapter, or of one section, which
-// is named by its number or its title. Comments say in which section a command is, and what to know before running it.
+// Commands returns what readers type, ready to paste into a shell: the commands of the chapter, or of one section,
+// which is named by its number or its title. Comments name the section of each command, and say what readers must know
+// before they run it.
 func (c *Chapter) Commands(section string) (string, error) {
 	steps := c.Steps
 	if section != "" {

@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// page has a block of each sort that matters to someone who types the commands.
+// page has a block of each kind that matters to a reader who types the commands.
 const page = `# A page
 ` + "```console" + `
 $ first

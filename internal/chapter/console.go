@@ -9,14 +9,14 @@ import (
 
 func isPrompt(line string) bool { return line == "$" || strings.HasPrefix(line, "$ ") }
 
-// parseConsole reads the commands of a console fence with what they must print.
+// parseConsole reads the commands of a console fence and the output that they must print.
 func (p *parser) parseConsole(f Fence, block *Block) {
 	exit := 0
 	if block.ExpectError {
 		exit = AnyError
 	}
 	var command *Command // the last one so far
-	complete := false    // its status is read
+	complete := false    // its status has been read
 	for i := 0; i < len(f.Body); i++ {
 		line, number := f.Body[i], f.Line+1+i
 		status, isStatus := strings.CutPrefix(line+" ", "? ")
@@ -79,7 +79,8 @@ func (p *parser) readCommand(body []string, number int) []string {
 		last := len(lines) - 1
 		continued := !inHeredoc && p.endsInBackslash(body[last], number+last)
 		err := checkShell(strings.Join(lines, "\n") + "\n")
-		// A heredoc begins behind the last of the lines that a \ joins. The parser does not call an open one incomplete.
+		// A heredoc begins after the last of the lines joined by \. The parser does not report an open heredoc as
+		// incomplete.
 		inHeredoc = !continued && err != nil && strings.Contains(err.Error(), "unclosed here-document")
 		if !continued && !inHeredoc && !syntax.IsIncomplete(err) {
 			p.reportShell(err, number)
@@ -113,13 +114,13 @@ func (p *parser) endsInBackslash(line string, number int) bool {
 	return true
 }
 
-// checkShell returns what a POSIX shell can't read in a command.
+// checkShell returns an error if a POSIX shell can't parse the command.
 func checkShell(command string) error {
 	_, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(command), "")
 	return err
 }
 
-// reportShell reports an error of checkShell, which starts with its line:column, in the command that starts in this line.
+// reportShell reports an error of checkShell, which starts with line:column. line is where the command starts.
 func (p *parser) reportShell(err error, line int) {
 	if err == nil {
 		return

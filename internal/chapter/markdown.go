@@ -16,7 +16,7 @@ type Fence struct {
 	Indent     string   // white space before the opening fence
 	Mark       string   // the opening run of ` or ~; "" for a hidden console block
 	Body       []string // lines without the indentation of the fence
-	Start, End int      // the bytes of the file that hold the body
+	Start, End int      // byte offsets of the body in the file
 	info       string
 }
 
@@ -31,7 +31,7 @@ func (f *Fence) ClosedBy(line string) bool {
 	return len(run) >= len(f.Mark) && strings.Trim(run, f.Mark[:1]) == ""
 }
 
-// read takes the headings and fences from the Markdown text.
+// read reads the headings and fences of the Markdown text.
 func (p *parser) read() {
 	document := goldmark.DefaultParser().Parse(text.NewReader(p.text))
 	// The function below returns no error.
@@ -128,8 +128,7 @@ func (p *parser) readComment(node *ast.HTMLBlock, line int) {
 	p.parseFence(f)
 }
 
-// checkText refuses what looks like a fence in the text of a block but is none: its commands would silently not be
-// played.
+// checkText reports text that looks like a fence but isn't one: its commands would silently not be played.
 func (p *parser) checkText(node ast.Node) {
 	if node.Type() != ast.TypeBlock {
 		return

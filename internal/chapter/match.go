@@ -10,9 +10,9 @@ const (
 	anyLines = "..."
 )
 
-// Match compares the expected lines with the real ones. When they differ, it returns the index of the
-// first expected line that can't be found, and that of the real line found in its place; an index behind the last line
-// is the end.
+// Match compares the expected lines with the real ones. When they differ, it returns the index of the first expected
+// line that can't be found, and the index of the real line found in its place. An index past the last line means the
+// end.
 func Match(want, got []string) (wantIndex, gotIndex int, ok bool) {
 	w, g := 0, 0
 	// The last "..." seen, and how far it reaches. Only the last can ever have to reach further.
@@ -40,7 +40,7 @@ func Match(want, got []string) (wantIndex, gotIndex int, ok bool) {
 	return 0, 0, true
 }
 
-// matchLine compares one line; [..] matches any text, also none.
+// matchLine compares one line; [..] matches any text, including none.
 func matchLine(want, got string) bool {
 	if !strings.HasSuffix(want, anyText) {
 		// Readers can't see trailing white space, so ignore it, except where a final [..] may match it.

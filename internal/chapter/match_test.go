@@ -11,7 +11,7 @@ func TestMatch(t *testing.T) {
 	tests := map[string]struct {
 		want, got string // lines separated by |
 		ok        bool
-		wantIndex int // of the lines to be marked
+		wantIndex int // of the lines that differ first
 		gotIndex  int
 	}{
 		"nothing":                            {"", "", true, 0, 0},

@@ -13,8 +13,8 @@ import (
 type parser struct {
 	text     []byte
 	chapter  *Chapter
-	step     Step           // that the next fence belongs to
-	running  map[string]int // background processes with the line that starts them
+	step     Step           // the step that the next fence belongs to
+	running  map[string]int // by background process, the line that starts it
 	problems []problem
 }
 
@@ -43,7 +43,7 @@ func (p *parser) report(line int, format string, args ...any) {
 	p.problems = append(p.problems, problem{line, fmt.Sprintf(format, args...)})
 }
 
-// endStep begins the next step.
+// endStep ends the current step and begins the next one.
 func (p *parser) endStep(next Step) {
 	if p.step.Level > 0 || len(p.step.Blocks) > 0 {
 		p.chapter.Steps = append(p.chapter.Steps, p.step)
@@ -54,7 +54,7 @@ func (p *parser) endStep(next Step) {
 // shellLanguages are refused: readers would take such a fence for something the player has checked.
 var shellLanguages = []string{"sh", "bash", "shell", "zsh", "shellsession", "shell-session", "sh-session", "bash-session"}
 
-// parseFence decides by the language what a fence is: played, cut from a file, or left alone.
+// parseFence decides by its language whether a fence is played, filled from a file, or left alone.
 func (p *parser) parseFence(f Fence) {
 	language, words, err := splitInfo(f.info)
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *parser) parseBlock(f Fence, words []word) {
 	}
 }
 
-// parseSnippet reads the words of a fence that is cut from a file.
+// parseSnippet reads the words of a fence that is filled from a file.
 func (p *parser) parseSnippet(f Fence, language string, words []word) {
 	snippet := Snippet{Fence: f, Diff: language == "diff"}
 	known := map[string]*string{"file": &snippet.File, "step": &snippet.Step}

@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/internal/providers"
 )
 
-// consoleWords says in messages what may follow console.
+// consoleWords lists for messages the words that may follow console.
 const consoleWords = `background=NAME ready="TEXT", stop=NAME, expect=error, timeout=DURATION, cluster=NAME[,NAME], cleanup and makes="KIND/NAME …", own="COMMAND"`
 
 var (
@@ -25,7 +25,7 @@ type word struct {
 	hasValue   bool
 }
 
-// splitInfo splits an info string into the language and the words behind it.
+// splitInfo splits an info string into the language and the words after it.
 func splitInfo(info string) (language string, words []word, err error) {
 	language, rest := info, ""
 	if end := strings.IndexAny(info, " \t"); end >= 0 {
@@ -48,7 +48,7 @@ func splitInfo(info string) (language string, words []word, err error) {
 
 // parseBlockWords reads the words of a console fence into block and reports every one that is wrong.
 func (p *parser) parseBlockWords(words []word, block *Block) {
-	// check reports a word unless it is as it must be.
+	// check reports a word unless ok.
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
 			p.report(block.Line, format, args...)
@@ -102,7 +102,7 @@ func (p *parser) parseBlockWords(words []word, block *Block) {
 	check(!block.Cleanup, "cleanup does not go with background=%s: it is stopped at the end anyway", block.Background)
 }
 
-// knownClusters reports whether each name is a kind of cluster, given once.
+// knownClusters reports whether each name is a kind of cluster and occurs only once.
 func knownClusters(names []string) bool {
 	for i, name := range names {
 		if !slices.Contains(providers.All(), name) || slices.Contains(names[:i], name) {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// backgroundOutput bounds what is kept of a background process's output, and backgroundTail what is shown of it.
+	// backgroundOutput bounds how much of a background process's output is kept, and backgroundTail how much is shown.
 	backgroundOutput = 64 << 10
 	backgroundTail   = 20
 )
@@ -57,7 +57,7 @@ func (p *playing) awaitReady(ctx context.Context, b *background, block *chapter.
 	}
 }
 
-// checkBackgrounds reports every background process that has ended by itself, once.
+// checkBackgrounds reports, once, every background process that has ended by itself.
 func (p *playing) checkBackgrounds() error {
 	var errs []error
 	p.backgrounds = slices.DeleteFunc(p.backgrounds, func(b *background) bool {
@@ -68,14 +68,14 @@ func (p *playing) checkBackgrounds() error {
 		lines = lines[max(0, len(lines)-backgroundTail):]
 		headline := fmt.Sprintf("background process %s ended by itself with exit status %d", b.name, b.process.status())
 		errs = append(errs, p.failure(b.command, headline, section("its last output", lines, unmarked)))
-		// Its children may still be there.
+		// Its children may still be running.
 		b.process.stop(p.session.grace)
 		return true
 	})
 	return errors.Join(errs...)
 }
 
-// stopBackground stops the background process of this name. There is none when its block was skipped.
+// stopBackground stops the background process with this name. It does not exist if its block was skipped.
 func (p *playing) stopBackground(name string) {
 	for i, b := range p.backgrounds {
 		if b.name == name {

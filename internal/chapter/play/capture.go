@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// capture keeps what a process prints, passes it on, and tells when a text has appeared in it.
+// capture keeps what a process prints, passes it on, and signals when a text has appeared in it.
 type capture struct {
 	mu      sync.Mutex
 	text    []byte
-	limit   int  // number of bytes kept: the last ones
+	limit   int  // how many bytes, from the end, are kept
 	dropped bool // whether more than limit was printed
 	live    io.Writer
 	awaited string
 	ready   chan struct{} // closed when awaited has appeared
 }
 
-// newCapture keeps the last limit bytes and copies everything to live.
+// newCapture returns a capture that keeps the last limit bytes and copies everything to live.
 func newCapture(limit int, live io.Writer) *capture {
 	return &capture{limit: limit, live: live, ready: make(chan struct{})}
 }
@@ -44,7 +44,7 @@ func (c *capture) mute() {
 	c.live = io.Discard
 }
 
-// lines are the lines kept, as they are compared, and whether that is all that was printed.
+// lines returns the kept lines in the form in which they are compared, and whether they are all that was printed.
 func (c *capture) lines() (lines []string, complete bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

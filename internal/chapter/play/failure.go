@@ -26,8 +26,8 @@ func (p *playing) interrupted(ctx context.Context, command *chapter.Command) err
 
 func indent(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }
 
-// section shows lines under a title: those around the marked one, where an index behind the last line marks the end, or
-// the last ones of unmarked lines.
+// section shows lines under a title: those around the marked line or, if none is marked, the last ones. An index past
+// the last line marks the end.
 func section(title string, lines []string, marked int) string {
 	first, last := len(lines)-sectionLines, len(lines)
 	if marked != unmarked {

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// ansiCode matches what terminals take for colours, cursor movements and titles.
+// ansiCode matches the escape sequences for colours, cursor movements and titles.
 var ansiCode = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
 
 func stripANSI(text string) string { return ansiCode.ReplaceAllString(text, "") }
 
-// outputLines are the lines of a command's real output as they are compared: without colours and trailing blank lines.
+// outputLines returns a command's real output as it is compared: as lines, without colours and trailing blank lines.
 func outputLines(output string) []string {
 	lines := strings.Split(strings.ReplaceAll(stripANSI(output), "\r\n", "\n"), "\n")
 	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {

@@ -1,4 +1,4 @@
-// Package play runs the console blocks of a chapter in a shell and compares what they print with what is written.
+// Package play runs the console blocks of a chapter in a shell and compares their output with the chapter's.
 package play
 
 import (
@@ -21,18 +21,18 @@ import (
 type Player struct {
 	Dir     string    // where the commands start; "" is the current directory
 	Env     []string  // environment the commands start with
-	Out     io.Writer // what is shown
-	Cluster string    // one of chapter's; "" means embedded
+	Out     io.Writer // receives what the player shows
+	Cluster string    // the kind of cluster, as in a chapter's cluster=; "" means embedded
 
-	Quiet  bool      // show one line per step and the summary only
-	From   string    // number of the step to start showing at: those before are played as with Quiet; "" shows all
-	Before string    // number of the step to stop before; the cleanup blocks of the rest are still run; "" plays all
+	Quiet  bool      // show only one line per step and the summary
+	From   string    // number of the first step to show: the steps before it are played as with Quiet; "" shows all
+	Before string    // number of the step to stop before, except that later cleanup blocks still run; "" plays all
 	Typing bool      // Out is a terminal: type the commands, show output as it comes, bold headings (unless NO_COLOR)
-	In     io.Reader // wait for Enter on it before each command shown, and fail when it ends; nil does not wait
-	// Lenient shows output that differs from what is written, and goes on. An exit status that differs still ends the playing.
+	In     io.Reader // where to wait for Enter before each command shown; an error when it ends; nil does not wait
+	// Lenient shows output that differs from the chapter, and continues. A different exit status still ends the play.
 	Lenient bool
 
-	// Tests set what follows.
+	// Tests set the following fields.
 	typingDelay    time.Duration // for each character typed; 0 means 8 ms: quick, but possible to follow
 	timeout        time.Duration // for a command, and for a background process to be ready; 0 means 2 minutes
 	cleanupTimeout time.Duration // for all cleanup blocks together after a failure; 0 means 1 minute
@@ -43,9 +43,9 @@ type Player struct {
 // posixShell exists on every system that Kubernetes tools run on.
 const posixShell = "/bin/sh"
 
-// Play plays a chapter. At the first thing that is not as the chapter says, it runs the cleanup blocks not reached yet
-// and returns an error for a reader to learn from: path:line, the command, what was wanted and what came instead.
-// The same when ctx ends; errors.Is then finds ctx's error. Nothing that was started is left running.
+// Play plays a chapter. At the first difference from the chapter, it runs the cleanup blocks that it has not reached
+// yet, and returns an error for readers: path:line, the command, what was expected and what came instead. It does the
+// same when ctx ends; errors.Is then finds ctx's error. It leaves nothing running.
 func (p *Player) Play(ctx context.Context, c *chapter.Chapter) error {
 	playing, err := p.begin(c)
 	if err != nil {
@@ -63,7 +63,7 @@ func (p *Player) Play(ctx context.Context, c *chapter.Chapter) error {
 	return err
 }
 
-// begin prepares the playing of a chapter with the player's settings, or what they are by default.
+// begin prepares to play a chapter with the player's settings or their defaults.
 func (p *Player) begin(c *chapter.Chapter) (*playing, error) {
 	dir, err := filepath.Abs(p.Dir)
 	if err != nil {
@@ -95,7 +95,7 @@ func (p *Player) begin(c *chapter.Chapter) (*playing, error) {
 	return playing, nil
 }
 
-// isNoColor follows no-color.org: the variable counts when it is not empty.
+// isNoColor reports whether an entry sets NO_COLOR. As no-color.org says, an empty value does not count.
 func isNoColor(entry string) bool {
 	return strings.HasPrefix(entry, "NO_COLOR=") && entry != "NO_COLOR="
 }

@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/internal/providers"
 )
 
-// testPlayer plays quietly in an empty directory, and does not wait long for what won't end.
+// testPlayer returns a player that plays quietly in an empty directory, with short time limits.
 func testPlayer(t *testing.T) *Player {
 	return &Player{
 		Dir:   t.TempDir(),
@@ -38,7 +38,7 @@ func parse(g Gomega, text string) *chapter.Chapter {
 	return parsed
 }
 
-// Commands with what they print, as if typed one after the other; played with each shell.
+// shellScripts are commands with their output, as if typed one after the other. Each shell plays them.
 var shellScripts = map[string][]string{
 	"the directory carries over":                {"$ mkdir -p 'a b/c'", "$ cd 'a b'", "$ cd c", "$ pwd", "[..]/a b/c", "$ cd - >/dev/null", "$ pwd", "[..]/a b"},
 	"an exported variable carries over":         {"$ export A=1", "$ echo $A", "1", "$ sh -c 'echo $A'", "1"},
@@ -68,7 +68,7 @@ var shellScripts = map[string][]string{
 func TestPlayIsLikeOneShell(t *testing.T) {
 	shells := map[string]string{"sh": posixShell}
 	if bash, err := exec.LookPath("bash"); err == nil {
-		// On macOS, /bin/sh is bash, which is POSIX's when called sh.
+		// On macOS, /bin/sh is bash, which follows POSIX when it is called sh.
 		link := filepath.Join(t.TempDir(), "sh")
 		NewWithT(t).Expect(os.Symlink(bash, link)).To(Succeed())
 		shells["bash as sh"] = link
@@ -199,7 +199,7 @@ func TestPlayFromAStepIsQuietBeforeIt(t *testing.T) {
 		"## 1.3 C\n"+consoleFence("", "$ echo $A", "1"))
 	go func() { result <- player.Play(t.Context(), parsed) }()
 	for range 2 {
-		// A pipe takes the key only when the player reads it: for the commands that are shown.
+		// Writing a key to the pipe blocks until the player reads it, which it does only for commands that are shown.
 		g.Consistently(result, "20ms", "5ms").ShouldNot(Receive())
 		_, err := key.Write([]byte("\n"))
 		g.Expect(err).NotTo(HaveOccurred())

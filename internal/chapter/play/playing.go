@@ -14,27 +14,27 @@ import (
 	"example.com/operator-workshop/internal/chapter"
 )
 
-// playing is one playing of a chapter.
+// playing is the state while a chapter is played.
 type playing struct {
 	player      *Player
 	chapter     *chapter.Chapter
 	session     *session
 	screen      *screen
-	input       *bufio.Reader // of the Enter key before each command; nil to wait for none
-	reached     bool          // the step that the player starts to show at
+	input       *bufio.Reader // where Enter is read before each command; nil does not wait
+	reached     bool          // whether the first step to show has begun
 	cluster     string
 	backgrounds []*background
 	done        map[*chapter.Block]bool // played to the end
 	counts      counts
 }
 
-// counts is what was played.
+// counts counts what was played.
 type counts struct {
-	steps    int // with at least one block played
+	steps    int // steps with at least one played block
 	commands int
-	differ   int      // commands whose output differed, when lenient
+	differ   int      // commands whose output differed; only if lenient
 	skipped  int      // blocks for other clusters
-	needs    []string // what the skipped blocks are for
+	needs    []string // the clusters that the skipped blocks need
 }
 
 func (c counts) String() string {
@@ -67,7 +67,7 @@ func (p *playing) step(ctx context.Context, step *chapter.Step) error {
 	p.screen.heading(step)
 	start := time.Now()
 	before := p.counts
-	// note sums the step up.
+	// note summarizes the step.
 	note := func() string {
 		return plural(p.counts.commands-before.commands, "command") + ", " + seconds(time.Since(start))
 	}
@@ -135,7 +135,7 @@ func (p *playing) show(ctx context.Context, command *chapter.Command) error {
 	if waits {
 		failed = p.awaitEnter(ctx, command)
 	}
-	// A terminal shows the Enter key itself, and that ends the line.
+	// A terminal echoes the Enter key, which ends the line.
 	if !waits || !p.player.Typing || failed != nil {
 		p.screen.endCommand()
 	}
@@ -166,12 +166,12 @@ func (p *playing) awaitEnter(ctx context.Context, command *chapter.Command) erro
 	return nil
 }
 
-// limit is the time that a command of the block gets.
+// limit returns the time limit for each command of the block.
 func (p *playing) limit(block *chapter.Block) time.Duration {
 	return cmp.Or(block.Timeout, p.player.timeout, 2*time.Minute)
 }
 
-// run runs a command and compares what it does with what the chapter says.
+// run runs a command and compares its output and exit status with the chapter's.
 func (p *playing) run(ctx context.Context, block *chapter.Block, command *chapter.Command) error {
 	limit := p.limit(block)
 	output, status, err := p.session.run(ctx, command.Text, limit, p.screen)
@@ -206,8 +206,9 @@ func (p *playing) run(ctx context.Context, block *chapter.Block, command *chapte
 	return errors.Join(err, p.checkBackgrounds())
 }
 
-// cleanUp runs the cleanup blocks that were not played to their end, also when ctx has ended. Their output is not
-// compared: what they remove may never have been there. Background processes still run, as finalizers may need them.
+// cleanUp runs the cleanup blocks that were not played to their end, even if ctx has ended. Their output is not
+// compared: what they remove may never have existed. Background processes keep running, because finalizers may need
+// them.
 func (p *playing) cleanUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(p.player.cleanupTimeout, time.Minute))
 	defer cancel()
@@ -239,7 +240,7 @@ func (p *playing) cleanUpBlock(ctx context.Context, block *chapter.Block) (errs 
 	return errs
 }
 
-// end ends everything that still runs.
+// end ends everything that is still running.
 func (p *playing) end() error {
 	for len(p.backgrounds) > 0 {
 		p.stopBackground(p.backgrounds[len(p.backgrounds)-1].name)

@@ -17,7 +17,7 @@ type process struct {
 	cmd     *exec.Cmd
 	output  *capture
 	exited  chan struct{} // closed when the program has ended
-	drained chan struct{} // closed when, after that, all it had printed is in output
+	drained chan struct{} // closed when, after that, output contains everything that it printed
 }
 
 // gracePeriods say how long a process group gets to end after each signal.
@@ -27,11 +27,11 @@ type gracePeriods struct {
 }
 
 const (
-	// lastOutput bounds the reading of what a program has printed, if a child that it left still holds the pipe.
+	// lastOutput bounds how long output is read after the program has ended, in case a child keeps the pipe open.
 	lastOutput = 200 * time.Millisecond
 )
 
-// startProcess starts cmd with no input and with both outputs joined, in order, in output.
+// startProcess starts cmd without input. Standard output and standard error both go to output, in order.
 func startProcess(cmd *exec.Cmd, output *capture) (*process, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -53,8 +53,8 @@ func startProcess(cmd *exec.Cmd, output *capture) (*process, error) {
 	return p, nil
 }
 
-// read copies the program's output until it has ended, and throws away what its children print after that.
-// It goes on reading because a child must not block on a full pipe.
+// read copies the program's output until the program has ended. After that it reads and discards what the children
+// print, so that they don't block on a full pipe.
 func (p *process) read(reader *os.File) {
 	defer reader.Close()
 	_, _ = io.Copy(p.output, reader)
@@ -64,7 +64,7 @@ func (p *process) read(reader *os.File) {
 	_, _ = io.Copy(io.Discard, reader)
 }
 
-// status is the exit status of the program as a shell would give it. It must have ended.
+// status returns the exit status of the ended program, as a shell would report it.
 func (p *process) status() int {
 	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())
@@ -84,7 +84,7 @@ func (p *process) ended() bool {
 // groupLives reports whether any process of the group is still running.
 func (p *process) groupLives() bool { return procgroup.Lives(p.cmd.Process.Pid) }
 
-// stop ends the whole group: it asks as Ctrl-C does, then asks again, then kills.
+// stop ends the whole group with SIGINT, then SIGTERM, then SIGKILL.
 func (p *process) stop(grace gracePeriods) {
 	procgroup.End(p.cmd.Process.Pid,
 		procgroup.Step{Signal: syscall.SIGINT, Wait: grace.interrupt},

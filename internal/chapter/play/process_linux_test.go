@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// It needs /proc, so this file is compiled only on Linux.
+// The test needs /proc, so this file is compiled only on Linux.
 func TestAGroupOfDeadProcessesDoesNotLive(t *testing.T) {
 	g := NewWithT(t)
 	cmd := exec.Command("sleep", "1000")
@@ -17,7 +17,7 @@ func TestAGroupOfDeadProcessesDoesNotLive(t *testing.T) {
 	p := &process{cmd: cmd}
 	g.Expect(p.groupLives()).To(BeTrue())
 	g.Expect(cmd.Process.Kill()).To(Succeed())
-	// It stays in the process table until the Wait below.
+	// The zombie stays in the process table until the Wait below.
 	g.Eventually(p.groupLives, "5s", "5ms").Should(BeFalse())
 	g.Expect(syscall.Kill(-cmd.Process.Pid, 0)).To(Succeed())
 	g.Expect(cmd.Wait()).NotTo(Succeed())

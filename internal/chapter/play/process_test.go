@@ -20,12 +20,13 @@ import (
 	"example.com/operator-workshop/internal/chapter"
 )
 
-// sleeper starts a grandchild that would outlive the test and tells its number in the file; it says when it is there.
+// sleeper returns a command that starts a grandchild, which would outlive the test, and writes its process ID to the
+// file. It prints "there" when it is ready.
 func sleeper(file string) string {
 	return "sh -c 'sleep 1000 & echo $! >" + file + ".new; mv " + file + ".new " + file + "; echo there; wait'"
 }
 
-// process returns the number that a command wrote to the file in the player's directory; 0 as long as it has not.
+// process returns the process ID that a command wrote to the file in the player's directory, or 0 if it has not yet.
 func (p *Player) process(file string) int {
 	text, err := os.ReadFile(filepath.Join(p.Dir, file))
 	if err != nil {
@@ -38,14 +39,14 @@ func (p *Player) process(file string) int {
 	return pid
 }
 
-// expectGone expects that the process with the number in this file has run and runs no more.
+// expectGone expects that the process whose ID is in the file has run and is gone.
 func (p *Player) expectGone(g Gomega, file string) {
 	pid := p.process(file)
 	g.Expect(pid).NotTo(BeZero())
 	g.Eventually(func() bool { return runs(pid) }, "5s", "5ms").Should(BeFalse())
 }
 
-// runs reports whether a process runs; one that is dead and not reaped does not.
+// runs reports whether a process is running. A zombie is not.
 func runs(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false
@@ -54,7 +55,7 @@ func runs(pid int) bool {
 	return err != nil || !strings.Contains(string(stat), ") Z ")
 }
 
-// playUntil plays the text and ends the context as soon as the file is there.
+// playUntil plays the text and ends the context as soon as the file exists.
 func (p *Player) playUntil(g Gomega, text, file string) error {
 	parsed := parse(g, text)
 	ctx, cancel := context.WithCancel(context.Background())

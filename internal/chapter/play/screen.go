@@ -20,18 +20,18 @@ const (
 // screen shows a chapter being played.
 type screen struct {
 	out     io.Writer
-	quiet   bool          // only results
-	typing  bool          // as on a terminal: typed commands, output as it comes, colours kept
+	quiet   bool          // show only results
+	typing  bool          // type commands, show output as it comes, keep colours
 	bold    bool          // headings
 	delay   time.Duration // for each character typed
-	partial []byte        // output of which the end of the line is still to come, when not typing
-	midLine bool          // the last byte shown was not the end of a line, when typing
+	partial []byte        // output without its line end so far; only if not typing
+	midLine bool          // the last byte shown was not a line end; only if typing
 }
 
-// print shows what a quiet screen does not.
+// print shows text, unless the screen is quiet.
 func (s *screen) print(text string) {
 	if !s.quiet {
-		// A screen that can't be written to must not stop the playing.
+		// A failed write to the screen must not stop the play.
 		_, _ = io.WriteString(s.out, text)
 	}
 }
@@ -46,7 +46,7 @@ func (s *screen) heading(step *chapter.Step) {
 	}
 }
 
-// result shows how a step went; headings and commands have shown it already when not quiet.
+// result shows the result of a step on a quiet screen. Other screens have already shown the heading and commands.
 func (s *screen) result(word string, step *chapter.Step, note string) {
 	if !s.quiet {
 		return
@@ -58,10 +58,10 @@ func (s *screen) result(word string, step *chapter.Step, note string) {
 	fmt.Fprintf(s.out, "%-4s  %s (%s)\n", word, title, note)
 }
 
-// say shows a line about the playing itself.
+// say shows a line about the play itself.
 func (s *screen) say(line string) { s.print(line + "\n") }
 
-// command shows a command, typed character by character on a terminal, without the end of its last line.
+// command shows a command without its final line end. On a terminal, it types character by character.
 func (s *screen) command(ctx context.Context, text string) {
 	s.print("$ ")
 	if !s.typing || s.quiet {

@@ -29,7 +29,7 @@ func TestTheScreen(t *testing.T) {
 		"is not bold with NO_COLOR":             {typing: true, env: "NO_COLOR=1", want: coloured},
 		"is bold with an empty NO_COLOR":        {typing: true, env: "NO_COLOR=", want: boldTitles.Replace(coloured)},
 		"waits for Enter":                       {input: strings.NewReader("\n\n"), want: plain},
-		// The terminal itself shows the line end of the Enter key.
+		// The terminal itself echoes the line end of the Enter key.
 		"leaves the line to Enter": {typing: true, input: strings.NewReader("\n\n"), want: boldTitles.Replace(
 			strings.NewReplacer("\\nb'\n", "\\nb'", "\nEOF\n\n", "\nEOF\n").Replace(coloured))},
 	}
@@ -74,7 +74,7 @@ func TestEnterIsAwaited(t *testing.T) {
 		result <- err
 	}()
 	for range 2 {
-		// A pipe takes the key only when the player reads it.
+		// Writing the key to the pipe blocks until the player reads it.
 		g.Consistently(result, "20ms", "5ms").ShouldNot(Receive())
 		_, err := key.Write([]byte("\n"))
 		g.Expect(err).NotTo(HaveOccurred())

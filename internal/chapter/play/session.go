@@ -21,7 +21,7 @@ type session struct {
 	dir      string // private directory
 	env      []string
 	cwd      string
-	saved    bool // the state of an earlier command is there
+	saved    bool // whether an earlier command has left its state
 	status   int  // $?
 	grace    gracePeriods
 	leftover []*process // commands that ended, but left children behind
@@ -30,7 +30,7 @@ type session struct {
 // outputLimit bounds how many bytes of a command's output are kept.
 const outputLimit = 1 << 20
 
-// refusedVariables can't be set in bash; one that comes with the environment would break the restoring of all.
+// refusedVariables can't be set in bash. If the environment contained one, restoring the variables would fail.
 var refusedVariables = []string{"UID", "EUID", "PPID", "SHELLOPTS", "BASHOPTS"}
 
 // newSession makes a session that starts in cwd, an absolute path.
@@ -51,11 +51,11 @@ func newSession(shell, cwd string, env []string, grace gracePeriods) (*session, 
 	return s, nil
 }
 
-// saveScript runs when a command's shell ends, and writes a script that restores its variables. POSIX has no word for
-// "all variables with their values, quoted": so it exports them all, writes what "export -p" prints, and then lines that
-// take back the exports of its own, which POSIX can only do by a new variable. It leaves out the variables that a shell
-// without any environment has too, such as IFS and PS1. A line within a value can look like a variable to sed; asking
-// for the variable sorts that out.
+// saveScript runs when a command's shell ends, and writes a script that restores its variables. POSIX has no command
+// that prints all variables with their values, quoted. So the script exports them all and writes the output of "export
+// -p", followed by lines that undo the exports it added. In POSIX, the only way is to unset a variable and set it
+// again. It leaves out variables that even a shell without an environment has, such as IFS and PS1. A line within a
+// value can look like a variable to sed, so the script checks that the variable is set.
 const saveScript = `set +efuxC
 (
   IFS=' 	
@@ -73,7 +73,7 @@ const saveScript = `set +efuxC
 )
 `
 
-// close ends what commands left running and removes the session's files.
+// close ends the processes that commands left running, and removes the session's files.
 func (s *session) close() error {
 	for _, p := range s.leftover {
 		p.stop(gracePeriods{interrupt: 0, terminate: s.grace.terminate})
@@ -84,11 +84,11 @@ func (s *session) close() error {
 	return nil
 }
 
-// errTimeLimit is the cause of a command's end when it took too long.
+// errTimeLimit is the cause when a command is ended because it took too long.
 var errTimeLimit = errors.New("time limit")
 
-// run runs a command and returns its output and status. It ends the command when ctx does, or when it takes longer
-// than limit; the error is then ctx's or errTimeLimit, and the output what there was so far.
+// run runs a command and returns its output and status. It ends the command when ctx ends or the command takes longer
+// than limit. The error is then ctx's or errTimeLimit, and the output is what the command printed so far.
 func (s *session) run(ctx context.Context, text string, limit time.Duration, live io.Writer) (*capture, int, error) {
 	output := newCapture(outputLimit, live)
 	p, err := s.start(text, output, true)
@@ -105,12 +105,12 @@ func (s *session) run(ctx context.Context, text string, limit time.Duration, liv
 		return output, 0, context.Cause(ctx)
 	}
 	s.status = p.status()
-	// Forget leftovers that are gone: another program may get the number of their group.
+	// Forget leftovers that are gone: another process may get the ID of their group.
 	s.leftover = slices.DeleteFunc(append(s.leftover, p), func(p *process) bool { return !p.groupLives() })
 	return output, s.status, s.load()
 }
 
-// start starts a shell that has the session's state and runs text. With save, it leaves its state to the next one.
+// start starts a shell that has the session's state and runs text. With save, it saves its state for the next shell.
 func (s *session) start(text string, output *capture, save bool) (*process, error) {
 	// Without this, the error would say that the shell does not exist.
 	if _, err := os.Stat(s.cwd); err != nil {
@@ -126,7 +126,7 @@ func (s *session) start(text string, output *capture, save bool) (*process, erro
 	} else {
 		env = append(slices.Clone(s.env), env...)
 	}
-	// The state is restored on the same line, so that the line numbers in the shell's messages are the command's.
+	// Restore the state on the same line, so that the shell's messages have the line numbers of the command.
 	cmd := exec.Command(s.shell, "-c", restore+text)
 	cmd.Args[0] = "sh"
 	cmd.Dir = s.cwd
@@ -139,7 +139,8 @@ func (s *session) file(name string) string { return filepath.Join(s.dir, name) }
 // quote makes text a word of the shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// load takes over the state that a command left. One that replaced its shell (exec) left none: the old state stays.
+// load takes over the state that a command left. A command that replaced its shell (exec) leaves none; then the old
+// state stays.
 func (s *session) load() error {
 	err := os.Rename(s.file("state.new"), s.file("state"))
 	if errors.Is(err, os.ErrNotExist) {

@@ -38,7 +38,7 @@ func cutSymbol(source []byte, name string) (string, error) {
 	return "", errMissing("symbol " + name)
 }
 
-// funcName is the name of a function, or Type.Method without pointers and type parameters.
+// funcName returns the name of a function, or Type.Method without pointers and type parameters.
 func funcName(decl *ast.FuncDecl) string {
 	if decl.Recv == nil || len(decl.Recv.List) == 0 {
 		return decl.Name.Name
@@ -47,8 +47,8 @@ func funcName(decl *ast.FuncDecl) string {
 	return strings.TrimPrefix(receiver, "*") + "." + decl.Name.Name
 }
 
-// cutSpec returns the declaration of a type, constant or variable. One from a group in parentheses becomes a declaration
-// of its own, unless its value depends on its place in the group: then it is the whole group.
+// cutSpec returns the declaration of a type, constant or variable. A declaration from a group in parentheses is
+// returned alone, unless its value depends on its place in the group: then the whole group is returned.
 func cutSpec(decl *ast.GenDecl, name string) (alone *ast.GenDecl, found bool) {
 	for _, spec := range decl.Specs {
 		var names []*ast.Ident
@@ -72,7 +72,7 @@ func cutSpec(decl *ast.GenDecl, name string) (alone *ast.GenDecl, found bool) {
 	return nil, false
 }
 
-// usesPlace reports whether a group of constants counts with iota or repeats values silently.
+// usesPlace reports whether a group of constants uses iota or repeats values implicitly.
 func usesPlace(decl *ast.GenDecl) bool {
 	found := false
 	ast.Inspect(decl, func(node ast.Node) bool {

@@ -82,7 +82,7 @@ func Check(root, path string) error {
 	return errors.Join(errs...)
 }
 
-// source names where the snippet is from.
+// source returns where the snippet is from.
 func source(s chapter.Snippet) string {
 	if part := s.Symbol + s.Key; part != "" {
 		return s.File + " at " + part
@@ -90,7 +90,7 @@ func source(s chapter.Snippet) string {
 	return s.File
 }
 
-// cut returns the lines that the snippet must have.
+// cut returns the lines that the snippet must contain.
 func cut(root string, s chapter.Snippet) ([]string, error) {
 	source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(s.File)))
 	if errors.Is(err, os.ErrNotExist) {
@@ -100,7 +100,7 @@ func cut(root string, s chapter.Snippet) ([]string, error) {
 		return nil, fmt.Errorf("file=%s: %w", s.File, err)
 	}
 	checkout := repo.Repo{Root: root}
-	// What the exercises know by marks in the code is not what a reader of the chapter looks for.
+	// The marks in the code are for the exercises; readers of the chapter don't need them.
 	var before []byte
 	switch {
 	case s.Diff:
@@ -130,7 +130,7 @@ func cut(root string, s chapter.Snippet) ([]string, error) {
 	return lines, nil
 }
 
-// part cuts what the snippet shows from a file.
+// part returns the part of a file that the snippet shows.
 func part(s chapter.Snippet, source []byte) (string, error) {
 	switch {
 	case s.Symbol != "":
@@ -144,8 +144,8 @@ func part(s chapter.Snippet, source []byte) (string, error) {
 // contextLines is how many unchanged lines are shown around each change.
 const contextLines = 3
 
-// changes returns the lines that a step adds to the part of the file that the snippet shows, and those that it removes, as a
-// unified diff without a heading. What is not there before the step is added as a whole.
+// changes returns the lines that a step adds to and removes from the part of the file that the snippet shows, as a
+// unified diff without a heading. A part that does not exist before the step counts as added.
 func changes(s chapter.Snippet, before []byte, after string) (string, error) {
 	old, err := part(s, before)
 	var missing errMissing
@@ -175,7 +175,7 @@ func changes(s chapter.Snippet, before []byte, after string) (string, error) {
 	return strings.Join(shown, "\n"), nil
 }
 
-// lines splits a text into its lines with their ends; an empty text has none.
+// lines splits a text into lines, which keep their line ends. An empty text has no lines.
 func lines(text string) []string {
 	if text == "" {
 		return nil
@@ -188,7 +188,7 @@ type errMissing string
 
 func (e errMissing) Error() string { return "has no " + string(e) }
 
-// diff shows what differs between what is written (-) and what the source says (+), without the equal lines around it.
+// diff shows the difference between the chapter (-) and the source (+), without the equal lines around it.
 func diff(old, updated []string) string {
 	for len(old) > 0 && len(updated) > 0 && old[0] == updated[0] {
 		old, updated = old[1:], updated[1:]
@@ -199,7 +199,7 @@ func diff(old, updated []string) string {
 	return strings.Join(append(signed("-", old), signed("+", updated)...), "\n")
 }
 
-// signed marks lines with a sign and leaves most of a long list out.
+// signed puts a sign before each line, and shortens a long list.
 func signed(sign string, lines []string) []string {
 	var marked []string
 	for i, line := range lines {

@@ -15,14 +15,15 @@ import (
 // keyPart is one part of a key: .name (the first without the dot), ["name"] or [index].
 var keyPart = regexp.MustCompile(`^(?:\.?([^.\[\]"]+)|\["([^"]*)"\]|\[([0-9]+)\])`)
 
-// place is where a subtree starts in a file; both count from 1. The column is that of the key, or of an item's dash.
+// place is where a subtree starts in a file. Lines and columns count from 1; the column is that of the key, or of an
+// item's dash.
 type place struct {
 	line, column int
-	sequence     bool // the value of a key is a sequence, whose dashes may stand in the key's own column
+	sequence     bool // the value of a key is a sequence, whose dashes may be in the key's own column
 }
 
 // cutKey returns the lines of a YAML file that hold a key with its value and the comments directly above it, or an item
-// of a sequence, without their indentation. The first document that has the key counts.
+// of a sequence, without their indentation. It uses the first document that has the key.
 func cutKey(source []byte, key string) (string, error) {
 	lines := strings.Split(strings.ReplaceAll(string(source), "\r\n", "\n"), "\n")
 	decoder := yaml.NewDecoder(bytes.NewReader(source))
@@ -110,7 +111,7 @@ func cutLines(lines []string, at place) []string {
 		}
 		cut = append(cut, line[min(indent, indentOf(line)):])
 	}
-	// Blank lines and comments at the end that are not indented deeper belong to what follows.
+	// Final blank lines, and comments without deeper indentation, belong to what follows.
 	for last := cut[len(cut)-1]; strings.TrimSpace(last) == "" || last[0] == '#'; last = cut[len(cut)-1] {
 		cut = cut[:len(cut)-1]
 	}
@@ -125,12 +126,12 @@ func cutLines(lines []string, at place) []string {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// contains reports whether a line that is not blank, after the first, still belongs to the subtree.
+// contains reports whether a line after the first, which must not be blank, belongs to the subtree.
 func (p place) contains(line string) bool {
 	depth := indentOf(line) + 1
 	text := line[depth-1:]
 	switch {
-	case text[0] == '#': // a comment may be indented as it likes
+	case text[0] == '#': // a comment may have any indentation
 		return true
 	case depth != p.column:
 		return depth > p.column
