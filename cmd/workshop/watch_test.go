@@ -118,7 +118,7 @@ func TestOneWatchAtATime(t *testing.T) {
 	unlock, err := own.Lock("watch")
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = own.Lock("watch")
-	g.Expect(err).To(MatchError(ContainSubstring("another `make stage-1 watch` is at work")))
+	g.Expect(err).To(MatchError(ContainSubstring("another `make stage-1 watch` is running in work/01-toy")))
 	g.Expect(unlock()).To(Succeed())
 	unlock, err = own.Lock("watch")
 	g.Expect(err).NotTo(HaveOccurred())
