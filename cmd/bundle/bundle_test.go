@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// gadgetFlags are the flags of the tests that have others in mind.
+// gadgetFlags are the flags for tests that are not about flags.
 var gadgetFlags = []string{"--version=0.1.0", "--channels=candidate,fast", "--default-channel=fast"}
 
-// gadgetManifests are those of an operator for Gadgets.
+// gadgetManifests returns the manifests of an operator for Gadgets.
 func gadgetManifests(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile("testdata/manifests.yaml")
@@ -24,7 +24,7 @@ func gadgetManifests(t *testing.T) string {
 	return string(content)
 }
 
-// readFolder returns the contents of all files in a folder by their paths there.
+// readFolder returns the contents of all files in a folder, by their paths relative to it.
 func readFolder(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	contents := map[string]string{}

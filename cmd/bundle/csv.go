@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// versionPattern is semantic versioning without what may follow a +: a name can't contain one.
+// versionPattern matches a semantic version without build metadata: the ClusterServiceVersion's name can't contain a +.
 var versionPattern = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*)?$`)
 
 func isVersion(text string) bool { return versionPattern.MatchString(text) }
@@ -22,8 +22,8 @@ func isVersion(text string) bool { return versionPattern.MatchString(text) }
 // object is a JSON object.
 type object = map[string]any
 
-// makeVersion returns the ClusterServiceVersion: the base, and what the other
-// manifests say about the operator.
+// makeVersion returns the ClusterServiceVersion: the base, completed with what the other manifests say about the
+// operator.
 func makeVersion(m *manifests, version string, granted permissions) (*unstructured.Unstructured, error) {
 	packageName, err := m.packageName()
 	if err != nil {
@@ -77,7 +77,7 @@ func (m *manifests) packageName() (string, error) {
 	return name, nil
 }
 
-// strategy says how OLM installs the operator.
+// strategy returns the ClusterServiceVersion's install strategy, which tells OLM how to install the operator.
 func (m *manifests) strategy(granted permissions) object {
 	strategy := object{
 		"deployments": []any{object{
@@ -110,7 +110,7 @@ func (m *manifests) examples() (string, error) {
 	return strings.TrimSpace(text.String()), nil
 }
 
-// convert reads from an object the fields that a Go type has.
+// convert copies from an object the fields that the Go type has.
 func convert(from *unstructured.Unstructured, into any) error {
 	data, err := from.MarshalJSON()
 	if err == nil {

@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// bundleFolder holds all files of the bundle, but for the file that an image is built by.
+// bundleFolder contains all files of the bundle, except bundle.Dockerfile.
 const bundleFolder = "bundle"
 
-// files are the contents of files by their paths, which have slashes.
+// files maps paths, written with slashes, to the contents of files.
 type files map[string][]byte
 
 // makeBundle returns all files of the bundle.
@@ -37,7 +37,7 @@ func makeBundle(m *manifests, chosen options) (files, error) {
 		return nil, err
 	}
 	for _, object := range slices.Concat(m.definitions, m.others, granted.others) {
-		// OLM puts all of it in the operator's namespace.
+		// OLM puts all namespaced objects in the operator's namespace.
 		object = object.DeepCopy()
 		object.SetNamespace("")
 		if err := made.add("manifests/"+fileName(object), object); err != nil {
@@ -69,7 +69,7 @@ func (f files) add(path string, object *unstructured.Unstructured) error {
 	return nil
 }
 
-// fileName is the one that operator-sdk gives an object.
+// fileName returns the name that operator-sdk gives the file of an object.
 func fileName(object *unstructured.Unstructured) string {
 	kind := object.GroupVersionKind()
 	if kind.Kind == "CustomResourceDefinition" {
@@ -81,7 +81,7 @@ func fileName(object *unstructured.Unstructured) string {
 	return strings.Join(parts, "_") + ".yaml"
 }
 
-// write replaces the bundle in the folder dir: a file that is no longer made would be installed too.
+// write replaces the whole bundle in the folder dir: OLM would also install files left over from an older bundle.
 func (f files) write(dir string) error {
 	if err := os.RemoveAll(filepath.Join(dir, bundleFolder)); err != nil {
 		return fmt.Errorf("remove the old bundle: %w", err)

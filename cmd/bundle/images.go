@@ -9,17 +9,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// imageVariable ends the name of an environment variable that holds an image.
+// imageVariable is the suffix of environment variables whose values are images.
 const imageVariable = "_IMAGE"
 
-// relatedImage is an image that the operator needs, under a name that is free to choose.
+// relatedImage is an image that the operator needs. It can have any name.
 type relatedImage struct {
 	Name  string `json:"name"`
 	Image string `json:"image"`
 }
 
-// images lists the images of the containers, the operator's own first, and
-// those that variables hold: what a cluster without access to the internet has to copy.
+// images lists the images of the containers, the operator's own first, and then those in environment variables. A
+// cluster without access to the internet needs copies of all of them.
 func (m *manifests) images() ([]relatedImage, error) {
 	containers, err := m.containers()
 	if err != nil {
@@ -40,7 +40,7 @@ func (m *manifests) images() ([]relatedImage, error) {
 	return images, nil
 }
 
-// variableImages finds the images that variables hold: MEMCACHED_IMAGE holds that of the name memcached.
+// variableImages returns the images in environment variables: the value of MEMCACHED_IMAGE gets the name memcached.
 func variableImages(variables []corev1.EnvVar) []relatedImage {
 	var images []relatedImage
 	for _, variable := range variables {

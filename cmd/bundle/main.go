@@ -1,5 +1,5 @@
-// Command bundle makes a bundle for the Operator Lifecycle Manager (OLM) of the
-// manifests that it reads: it does what `operator-sdk generate bundle` does.
+// Command bundle reads an operator's manifests and makes a bundle for the Operator Lifecycle Manager (OLM), as
+// `operator-sdk generate bundle` does.
 package main
 
 import (
@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// options say which release the bundle is.
+// options describe the release.
 type options struct {
 	// version is the release, such as 0.1.0.
 	version string
-	// channels are those in which the release is offered, and defaultChannel the one for users who name none; may be
+	// channels are the channels that offer the release. defaultChannel is the one for users who name none; it may be
 	// empty.
 	channels       []string
 	defaultChannel string
@@ -28,8 +28,8 @@ func main() {
 	}
 }
 
-// run reads manifests and writes the bundle into the folder dir: a folder bundle
-// and a file bundle.Dockerfile. It returns an error of one line.
+// run reads manifests and writes the bundle to dir: the folder bundle and the file bundle.Dockerfile. Its errors are
+// one line long.
 func run(args []string, input io.Reader, dir string) error {
 	chosen, err := parse(args)
 	if err != nil {
@@ -46,7 +46,7 @@ func run(args []string, input io.Reader, dir string) error {
 	return files.write(dir)
 }
 
-// parse reads the flags, which have the names that operator-sdk gives them.
+// parse reads the flags, which have the same names as operator-sdk's.
 func parse(args []string) (options, error) {
 	var chosen options
 	flags := flag.NewFlagSet("bundle", flag.ContinueOnError)

@@ -14,27 +14,27 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifests are the objects that were read, by what becomes of them.
+// manifests are the objects in the input, grouped by what happens to them.
 type manifests struct {
-	// base is the part of the ClusterServiceVersion that people wrote.
+	// base is the handwritten part of the ClusterServiceVersion.
 	base *unstructured.Unstructured
-	// deployment, roles and bindings go into it. A role that is not the
-	// operator's own goes into the bundle instead, and so does a binding.
+	// deployment, and the operator's own roles and bindings, become part of the ClusterServiceVersion. Other roles and
+	// bindings go into the bundle as they are.
 	deployment *unstructured.Unstructured
 	roles      []*unstructured.Unstructured
 	bindings   []*unstructured.Unstructured
-	// samples become its examples.
+	// samples become the ClusterServiceVersion's examples.
 	samples []*unstructured.Unstructured
 	// definitions and others go into the bundle as they are.
 	definitions []*unstructured.Unstructured
 	others      []*unstructured.Unstructured
-	// accounts do so too, but for the operator's own, which OLM makes itself.
+	// accounts also go into the bundle as they are, except for the operator's own service account, which OLM creates.
 	accounts []*unstructured.Unstructured
-	// scorecard is what operator-sdk tries with the bundle; may be nil.
+	// scorecard is the configuration of operator-sdk's tests of the bundle; may be nil.
 	scorecard *unstructured.Unstructured
 }
 
-// installable are the kinds that OLM installs from a bundle and that need nothing done to them.
+// installable are the kinds that OLM installs from a bundle, and that go into it as they are.
 var installable = []schema.GroupKind{
 	{Kind: "Service"}, {Kind: "ConfigMap"}, {Kind: "Secret"},
 	{Group: "policy", Kind: "PodDisruptionBudget"},
@@ -45,7 +45,7 @@ var installable = []schema.GroupKind{
 	{Group: "monitoring.coreos.com", Kind: "PrometheusRule"},
 }
 
-// readManifests sorts a stream of YAML documents.
+// readManifests reads a stream of YAML documents, and groups the objects.
 func readManifests(input io.Reader) (*manifests, error) {
 	sorted := &manifests{}
 	var unknown []*unstructured.Unstructured
@@ -80,7 +80,7 @@ func readManifests(input io.Reader) (*manifests, error) {
 func decode(document []byte) (*unstructured.Unstructured, error) {
 	data, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
-		return nil, errors.New(strings.Join(strings.Fields(err.Error()), " ")) // it has a line for each mistake
+		return nil, errors.New(strings.Join(strings.Fields(err.Error()), " ")) // the library's error has a line for each mistake
 	}
 	if string(data) == "null" {
 		return nil, nil
@@ -95,7 +95,7 @@ func decode(document []byte) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// add puts an object in its place, and reports whether it has one.
+// add puts an object into its group. It returns false for an object that belongs to no group, which must be a sample.
 func (m *manifests) add(object *unstructured.Unstructured) (bool, error) {
 	kind := object.GroupVersionKind().GroupKind()
 	switch kind {
@@ -124,7 +124,7 @@ func (m *manifests) add(object *unstructured.Unstructured) (bool, error) {
 	return true, nil
 }
 
-// setOnly sets what there may be one of.
+// setOnly sets a field for a kind of which a bundle has only one object.
 func setOnly(place **unstructured.Unstructured, object *unstructured.Unstructured) error {
 	if *place != nil {
 		return fmt.Errorf("there are two objects of kind %s, %s and %s: a bundle has one", object.GetKind(), (*place).GetName(), object.GetName())
@@ -133,7 +133,7 @@ func setOnly(place **unstructured.Unstructured, object *unstructured.Unstructure
 	return nil
 }
 
-// addSamples takes the objects that nothing else is known of: they must be of the operator's own kinds.
+// addSamples adds the objects that belong to no other group. They must be of the operator's own kinds.
 func (m *manifests) addSamples(objects []*unstructured.Unstructured) error {
 	kinds, err := m.kinds()
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// marker is one of operator-sdk's, beside a field in the Go code.
+// marker matches operator-sdk's marker beside a field in the Go code.
 var marker = regexp.MustCompile(`\+operator-sdk:csv:customresourcedefinitions:type=(spec|status),displayName="([^"]*)"(?:,xDescriptors=\{([^}]*)\})?`)
 
-// `operator-sdk generate kustomize manifests` replaces the descriptors in
-// config/manifests/bases by those that the markers ask for.
+// `operator-sdk generate kustomize manifests` replaces the descriptors in config/manifests/bases with those that the
+// markers describe.
 func TestTheDescriptorsAreThoseOfTheMarkers(t *testing.T) {
 	g := NewWithT(t)
 	owned := readVersion(t).Spec.CustomResourceDefinitions.Owned
@@ -34,7 +34,8 @@ func TestTheDescriptorsAreThoseOfTheMarkers(t *testing.T) {
 	g.Expect(withoutDescription(owned[0].StatusDescriptors)).To(ConsistOf(marked["status"]), hint)
 }
 
-// readMarkers returns the descriptors that the Go code asks for, by part of the Memcached.
+// readMarkers returns the descriptors that the markers in the Go code describe, by the part of the Memcached: spec or
+// status.
 func readMarkers(t *testing.T) map[string][]descriptor {
 	t.Helper()
 	g := NewWithT(t)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ownKind is a version of a kind that the operator has.
+// ownKind is a served version of one of the operator's own kinds.
 type ownKind struct {
 	schema.GroupVersionKind
 	// definition is the name of the CRD.
@@ -17,7 +17,7 @@ type ownKind struct {
 	schema     crdSchema
 }
 
-// crdSchema is what a CRD says to people about a field and those in it.
+// crdSchema contains a CRD's descriptions of a field and of the fields in it.
 type crdSchema struct {
 	Description string
 	Properties  map[string]crdSchema
@@ -52,9 +52,8 @@ func (m *manifests) kinds() ([]ownKind, error) {
 	return kinds, nil
 }
 
-// owned returns what the base says about the operator's kinds, with the CRDs'
-// descriptions where it has none. It returns an error unless the base has each
-// kind, and no other, and there is a sample of each.
+// owned returns the base's entries about the operator's kinds, completed with the descriptions in the CRDs. It returns
+// an error unless the base describes exactly the operator's kinds, and each has a sample.
 func (m *manifests) owned() ([]any, error) {
 	kinds, err := m.kinds()
 	if err != nil {
@@ -87,7 +86,7 @@ func (m *manifests) owned() ([]any, error) {
 	return owned, nil
 }
 
-// nameOf says which kind an entry of the list "owned" is about.
+// nameOf returns the kind and the version that an entry of the list "owned" is about.
 func nameOf(entry any) string {
 	fields, _ := entry.(object)
 	return fmt.Sprintf("%v %v in version %v", fields["kind"], fields["name"], fields["version"])
@@ -97,8 +96,8 @@ func (k ownKind) isDescribedBy(entry any) bool {
 	return nameOf(entry) == fmt.Sprintf("%s %s in version %s", k.Kind, k.definition, k.Version)
 }
 
-// describe adds the CRD's descriptions to the entry and to its descriptors, which
-// say how forms show the fields.
+// describe adds the CRD's descriptions to the entry and its descriptors, if they have none. Descriptors say how forms
+// show the fields.
 func (k ownKind) describe(entry object) error {
 	setMissing(entry, "description", k.schema.Description)
 	for _, part := range []string{"spec", "status"} {

@@ -13,16 +13,16 @@ const rbac = rbacv1.GroupName
 // permissions are what the operator's service account may do.
 type permissions struct {
 	account string
-	// namespaced are the rules that RoleBindings grant: OLM grants them in each
-	// namespace that the operator looks after, and in its own.
+	// namespaced are the rules that RoleBindings grant. OLM grants them in the operator's namespace and in each
+	// namespace that the operator watches.
 	namespaced []any
-	// cluster are the rules that ClusterRoleBindings grant: everywhere.
+	// cluster are the rules that ClusterRoleBindings grant, in all namespaces.
 	cluster []any
-	// others are the roles, bindings and service accounts of someone else.
+	// others are the roles, bindings and service accounts that are not the operator's.
 	others []*unstructured.Unstructured
 }
 
-// grants sorts roles and bindings by whether they are the operator's.
+// grants separates the operator's own roles and bindings from others.
 func (m *manifests) grants() (permissions, error) {
 	granted, err := m.account()
 	if err != nil {
@@ -65,7 +65,7 @@ func (m *manifests) grants() (permissions, error) {
 	return granted, nil
 }
 
-// account finds the operator's service account.
+// account finds the operator's service account, and puts all other service accounts into others.
 func (m *manifests) account() (permissions, error) {
 	var granted permissions
 	if m.deployment == nil {
@@ -84,7 +84,8 @@ func (m *manifests) account() (permissions, error) {
 	return granted, nil
 }
 
-// isOwn reports whether the binding is for the operator alone.
+// isOwn reports whether the binding is for the operator's service account. A binding that is also for others is an
+// error.
 func (p *permissions) isOwn(binding *rbacv1.ClusterRoleBinding) (bool, error) {
 	own := 0
 	for _, subject := range binding.Subjects {
@@ -98,7 +99,7 @@ func (p *permissions) isOwn(binding *rbacv1.ClusterRoleBinding) (bool, error) {
 	return own > 0, nil
 }
 
-// role returns nil if there is none.
+// role returns the role that a binding refers to, or nil if there is none.
 func (m *manifests) role(reference rbacv1.RoleRef) *unstructured.Unstructured {
 	for _, role := range m.roles {
 		if role.GetKind() == reference.Kind && role.GetName() == reference.Name {

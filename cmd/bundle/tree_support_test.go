@@ -19,7 +19,7 @@ import (
 // stageRoot is the folder of stage 4, whose bundle these tests make and check.
 const stageRoot = "../../04-operatorsdk-memcached"
 
-// clusterServiceVersion is what the tests read of one.
+// clusterServiceVersion contains the fields of a ClusterServiceVersion that the tests read.
 type clusterServiceVersion struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -70,7 +70,7 @@ type descriptor struct {
 	Shown                          []string `json:"x-descriptors"`
 }
 
-// readYAML reads a file of this stage into a Go type.
+// readYAML reads a file of stage 4 into a Go type.
 func readYAML(t *testing.T, path string, into any) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(stageRoot, path))
@@ -78,7 +78,7 @@ func readYAML(t *testing.T, path string, into any) {
 	NewWithT(t).Expect(yaml.Unmarshal(content, into)).To(Succeed(), path)
 }
 
-// readVersion reads the ClusterServiceVersion of the bundle in the tree.
+// readVersion reads the ClusterServiceVersion of stage 4's bundle.
 func readVersion(t *testing.T) clusterServiceVersion {
 	t.Helper()
 	var csv clusterServiceVersion
@@ -86,7 +86,7 @@ func readVersion(t *testing.T) clusterServiceVersion {
 	return csv
 }
 
-// readAnnotations reads the annotations of the bundle in the tree.
+// readAnnotations reads the annotations of stage 4's bundle.
 func readAnnotations(t *testing.T) map[string]string {
 	t.Helper()
 	var file struct{ Annotations map[string]string }
@@ -94,7 +94,7 @@ func readAnnotations(t *testing.T) map[string]string {
 	return file.Annotations
 }
 
-// makeVariable returns what the Makefile sets a variable to, unless the user chooses.
+// makeVariable returns the default that the Makefile gives a variable.
 func makeVariable(t *testing.T, name string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(stageRoot, "Makefile"))

@@ -80,7 +80,7 @@ func TestEachFieldHasADescriptor(t *testing.T) {
 	}
 }
 
-// That the API server accepts the samples is tested with the controller.
+// The tests of the controller check that the API server accepts the samples.
 func TestTheExamplesAreTheSamples(t *testing.T) {
 	g := NewWithT(t)
 	var examples []any
