@@ -183,7 +183,8 @@ func TestAnotherUserGetsNothing(t *testing.T) {
 	})
 }
 
-// saysNothing asks a port for all pages without credentials, both over TLS and without TLS.
+// saysNothing requests all pages from a port without credentials, both over TLS and without TLS. All must be refused,
+// except that health pages may answer "ok".
 func saysNothing(t *testing.T, component string, port uint32) {
 	t.Helper()
 	g := NewWithT(t)

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// loopback is the only address that anything of a control plane listens on.
+	// loopback is the only address on which any part of a control plane listens.
 	loopback = "127.0.0.1"
 	// serviceRange is the range of the Services' addresses. It is kubeadm's default; the API server's own default has room
 	// for 254 Services only.
@@ -136,8 +136,8 @@ func (c *ControlPlane) scheduler(r record, keys pki) []string {
 	return c.controller(keys, "kube-scheduler", r.Ports.Scheduler)
 }
 
-// kwok opens no port: every user of the machine could read its metrics there, and no container has logs or a shell to
-// offer.
+// kwok opens no port: every user of the machine could read its metrics there, and simulated containers have neither
+// logs nor a shell.
 func (c *ControlPlane) kwok(r record, keys pki) []string {
 	return []string{
 		"--kubeconfig=" + keys.path("kwok.kubeconfig"), "--config=" + c.path(r.Stages), "--manage-all-nodes=true",

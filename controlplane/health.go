@@ -42,7 +42,7 @@ type Component struct {
 
 // Status says which parts of a control plane are running.
 type Status struct {
-	// Components are all of them, in the order of the variable Components.
+	// Components describes every program, in the order of the variable Components.
 	Components []Component `json:"components"`
 	// Ready means that the API server accepts requests.
 	Ready bool `json:"ready"`

@@ -117,7 +117,8 @@ var componentUsers = map[string]User{
 	"kwok": {Name: "kwok", Groups: []string{"system:masters"}},
 }
 
-// writeKubeconfigs writes those that are missing, and those with an old port or an old certificate authority.
+// writeKubeconfigs writes the kubeconfigs that are missing, and replaces those with an old port or an old certificate
+// authority.
 func (c *ControlPlane) writeKubeconfigs(r record) error {
 	for component, user := range componentUsers {
 		if err := c.writeKubeconfig(r, user, c.pki(r).path(component+".kubeconfig")); err != nil {

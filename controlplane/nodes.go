@@ -104,7 +104,7 @@ type node struct {
 
 type condition struct{ Type, Status string }
 
-// lacking says what is missing for a pod to run, or "".
+// lacking returns what is still missing before pods can run, or "".
 func (c *ControlPlane) lacking(ctx context.Context, r record) string {
 	var nodes struct{ Items []node }
 	if err := c.ask(ctx, r, "kube-apiserver", "/api/v1/nodes", &nodes); err != nil {

@@ -48,7 +48,7 @@ type identity struct {
 	config certutil.Config
 }
 
-// identities are the certificates of a control plane. Each is valid for one purpose only.
+// identities are the certificates of a control plane. Each is valid for one purpose only, except etcd's.
 // Source of the names and groups: kubeadm, and the bootstrap policy of RBAC.
 func identities(hosts []string) []identity {
 	server := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}

@@ -116,7 +116,7 @@ func (p process) start(ctx context.Context, command []string, dir, log string, e
 	return nil
 }
 
-// kill ends the process, if it runs, and waits until it is gone.
+// kill ends the process, if it is running, and waits until it is gone.
 func (p process) kill(ctx context.Context) error {
 	pid, _, err := p.await(ctx)
 	if err != nil || pid == 0 {

@@ -38,7 +38,7 @@ type DamagedError struct{ Reason string }
 
 func (e *DamagedError) Error() string { return "the control plane's folder is damaged: " + e.Reason }
 
-// load reads the record, and checks that what it names is there.
+// load reads the record, and checks that the keys and the data that it names exist.
 func (c *ControlPlane) load() (record, error) {
 	content, err := os.ReadFile(c.path(recordFile))
 	if errors.Is(err, fs.ErrNotExist) {

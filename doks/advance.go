@@ -77,7 +77,7 @@ func (e *Emulator) endpoint(id string) string {
 	if e.planes != nil {
 		return e.addresses[id]
 	}
-	// RFC 2606 keeps .invalid out of every network.
+	// RFC 2606 reserves .invalid, so this name never resolves.
 	return fmt.Sprintf("https://%s.k8s.invalid", id)
 }
 

@@ -90,7 +90,7 @@ func newLabWithPlanes(t *testing.T, planes *pretended, change ...func(*doks.Opti
 	return newLab(t, append(change, func(o *doks.Options) { o.Planes = planes })...)
 }
 
-// soon waits while the clock moves, as the worker needs it to.
+// soon moves the clock, which the worker needs, until check succeeds.
 func (l *lab) soon(check func(Gomega)) {
 	l.Helper()
 	l.Eventually(l.ctx, func(g Gomega) {

@@ -103,8 +103,7 @@ func (e *Emulator) Clusters() []Cluster {
 	return views
 }
 
-// Close stops the background work, of which there is none without planes. The planes themselves keep running: see
-// Planes.
+// Close stops the background work, which exists only with Planes. The control planes themselves keep running.
 func (e *Emulator) Close() {
 	e.stop()
 	e.working.Wait()

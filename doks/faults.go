@@ -40,7 +40,7 @@ const (
 	FaultEndState FaultKind = "end-state"
 )
 
-// Always is the Fault.Count of a fault that never ends.
+// Always is the Fault.Count of a fault that hits every matching request.
 const Always = -1
 
 // Fault makes requests to the API go wrong. It hits the first Count matching requests that no older fault has hit.

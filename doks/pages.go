@@ -11,7 +11,7 @@ const (
 	largestPerPage = 200
 )
 
-// pageLinks lead from a page to others. A page without others has none.
+// pageLinks are a page's links to other pages. Pages is nil if there are none.
 type pageLinks struct {
 	Pages *pages `json:"pages,omitempty"`
 }

@@ -15,7 +15,7 @@ type Resources struct {
 	VolumeSnapshots []Resource `json:"volume_snapshots"`
 }
 
-// Resource is one of them.
+// Resource is a load balancer, a volume or a volume snapshot.
 type Resource struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -28,7 +28,7 @@ type selection struct {
 	VolumeSnapshots []string `json:"volume_snapshots"`
 }
 
-// with joins two sets. The lists in the result are never nil.
+// with returns the resources of both sets. The lists in the result are never nil.
 func (r Resources) with(more Resources) Resources {
 	return Resources{
 		LoadBalancers:   append(append([]Resource{}, r.LoadBalancers...), more.LoadBalancers...),

@@ -2,8 +2,8 @@ package doks
 
 import "slices"
 
-// copy shares nothing with the original, so that a body can be decoded into it: JSON decoding changes in place what a
-// pointer points to, or a list that exists.
+// copy returns settings that share nothing with the original, so that a body can be decoded into the copy: JSON
+// decoding changes in place what a pointer points to, or a list that exists.
 func (s settings) copy() settings {
 	s.MaintenancePolicy = clone(s.MaintenancePolicy)
 	if s.ControlPlaneFirewall = clone(s.ControlPlaneFirewall); s.ControlPlaneFirewall != nil {

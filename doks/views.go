@@ -52,7 +52,8 @@ type NodePool struct {
 	Nodes     []Node            `json:"nodes"`
 }
 
-// Taint keeps pods off the nodes of a pool. Decoding ignores the case of field names, because godo sends capitals.
+// Taint keeps pods off the nodes of a pool. godo sends capitalized field names, which decoding accepts, because it
+// ignores case.
 type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
@@ -80,8 +81,8 @@ type StatusMessage struct {
 	Timestamp time.Time `json:"timestamp"`
 }
 
-// documentationIP is the address of every cluster without a plane, whose server has a name. RFC 5737 reserves the
-// address for documentation, so it never reaches anything.
+// documentationIP is the IPv4 address of a cluster whose API server's URL contains a name, as it does without Planes.
+// RFC 5737 reserves the address for documentation, so it never reaches anything.
 const documentationIP = "203.0.113.10"
 
 // view is the cluster as the API shows it now.
@@ -113,7 +114,7 @@ func (c *cluster) ipv4() string {
 	return server.Hostname()
 }
 
-// statusMessage is the state itself if there is no other message and the state is temporary.
+// statusMessage is the cluster's message, or "provisioning" while a cluster without a message is being provisioned.
 func (c *cluster) statusMessage() string {
 	if c.Message == "" && c.State == StateProvisioning {
 		return string(c.State)

@@ -58,8 +58,8 @@ func OpenTemporary(assets string, out io.Writer) (*Kwok, error) {
 	return kwok, nil
 }
 
-// DeleteLeftovers removes the control planes of emulators without a state file that were killed before they could do
-// it themselves.
+// DeleteLeftovers removes the control planes of emulators that had no state file and were killed before they could
+// remove them.
 func DeleteLeftovers(ctx context.Context, assets string, out io.Writer) error {
 	home, err := home()
 	if err != nil {
