@@ -95,7 +95,8 @@ func quoted(argument string) string {
 	return word
 }
 
-// logsFolder is the folder for the operators' logs in that of --report, unless the file names another one.
+// logsFolder is the folder for the operators' logs inside the folder of --report, unless operatortest.yaml names
+// another.
 const logsFolder = "logs"
 
 // run tests the operator, and prints its results and its progress.
@@ -158,7 +159,7 @@ func addLogs(made *report.Report, dir string) {
 			if trial.Namespace == "" {
 				continue
 			}
-			// Sorted by name, they are in the order of the starts.
+			// Sorted by name, the files are in the order in which the operators were started.
 			files, _ := filepath.Glob(filepath.Join(dir, logsFolder, trial.Namespace+"-*.log"))
 			if len(files) > 0 {
 				trial.Logs = nil // the files have more

@@ -36,12 +36,12 @@ const greeterVariable = "OPERATORTEST_GREETER"
 
 var greetingKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Greeting"}
 
-// named contains the random names of the ConfigMaps, by the UIDs of their Greetings. That is the operator's flaw: nothing
-// in the cluster shows these names to its successor.
+// named maps the UIDs of Greetings to the random names of their ConfigMaps. That is the operator's flaw: nothing in the
+// cluster shows these names to its successor.
 var named sync.Map
 
 func runGreeter(ctx context.Context, restConfig *rest.Config, namespace string) error {
-	unique := true // several run in the test process
+	unique := true // the test process runs several operators
 	manager, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Metrics:    server.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
@@ -88,7 +88,8 @@ func (r *greeter) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	return reconcile.Result{}, r.Status().Patch(ctx, greeting, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// A crash in the test process leaves package variables alone, and so doesn't show this flaw. A process loses them.
+// A simulated crash in the test process keeps package variables, and so doesn't show this flaw. A killed process loses
+// them.
 func TestMemoryIsLostWithAProcess(t *testing.T) {
 	g := NewWithT(t)
 	example, err := filepath.Abs("../../operatortest/examples/shell")

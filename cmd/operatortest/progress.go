@@ -38,7 +38,7 @@ func newProgress(output io.Writer, live bool) *progress {
 	return made
 }
 
-// isTerminal reports whether output is a terminal on which lines can be replaced: one with TERM=dumb can't.
+// isTerminal reports whether output is a terminal that can overwrite lines; one with TERM=dumb can't.
 func isTerminal(output io.Writer) bool {
 	file, ok := output.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"

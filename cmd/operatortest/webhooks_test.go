@@ -40,7 +40,7 @@ import (
 // certificate. The binary's arguments are the port and the namespace.
 const notesVariable = "OPERATORTEST_NOTES"
 
-// notesCommand is the command that starts it.
+// notesCommand is the command that starts this operator.
 var notesCommand = `[env, "` + notesVariable + `={{.CertDir}}", "` + os.Args[0] + `", "{{.WebhookPort}}", "{{.Namespace}}"]`
 
 var noteKind = schema.GroupVersionKind{Group: "webhooks.example.com", Version: "v1", Kind: "Note"}

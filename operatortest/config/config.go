@@ -26,12 +26,12 @@ import (
 type File struct {
 	// CRDs are files and folders with the operator's CustomResourceDefinitions.
 	CRDs []string `json:"crds"`
-	// Samples is a folder with objects that the API server must accept, InvalidSamples one with objects that it must refuse, for
-	// the reason in the first line of each file: "# refused: " and a part of the message.
+	// Samples is a folder with objects that the API server must accept. InvalidSamples is a folder with objects that it
+	// must refuse; the first line of each file gives the reason: "# refused: " and a part of the message.
 	Samples        string `json:"samples,omitempty"`
 	InvalidSamples string `json:"invalidSamples,omitempty"`
-	// Sample is the file of the resource on which the behaviours are tried. The operator must be able to fulfil its
-	// spec. Only its first object is used.
+	// Sample is the file with the resource on which the behaviours are tried. The operator must be able to fulfil the
+	// resource's spec. Only the file's first object is used.
 	Sample string `json:"sample"`
 	// Webhooks are files and folders with the operator's webhook configurations, as controller-gen writes them. The
 	// API server calls an operator that runs beside the trials, at {{.WebhookPort}} of 127.0.0.1, with the
@@ -74,9 +74,11 @@ type File struct {
 	// Values are sensible values of spec fields, by paths such as spec.image, spec.pools[].size or spec.labels.*. Without
 	// them, the kit generates values from the field's schema.
 	Values map[string][]any `json:"values,omitempty"`
-	// Ascending are the paths of fields that can only increase, such as a version: only a later one of Values may follow a value.
+	// Ascending are the paths of fields that can only increase, such as a version: the API server accepts only a later
+	// one of the field's Values.
 	Ascending []string `json:"ascending,omitempty"`
-	// Immutable are the paths of fields that can't be changed. The behaviour update checks that the API server refuses it.
+	// Immutable are the paths of fields that can't be changed. The behaviour update checks that the API server refuses
+	// a change.
 	Immutable []string `json:"immutable,omitempty"`
 	// Fixed are fields that keep the sample's value in all trials, by their paths, each with the reason.
 	Fixed map[string]string `json:"fixed,omitempty"`
@@ -107,8 +109,8 @@ type Child struct {
 	// resource controls and that has Labels, which distinguish it from other children of its kind.
 	Generated bool              `json:"generated,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
-	// Drift are JSON merge patches that the operator must undo; the keys say what they do. A list in a merge patch replaces the
-	// whole old list.
+	// Drift are JSON merge patches that the operator must undo; each key describes its patch. A list in a merge patch
+	// replaces the whole old list.
 	Drift map[string]map[string]any `json:"drift,omitempty"`
 	// Foreign are JSON merge patches of fields that belong to others, which the operator must leave alone.
 	Foreign map[string]map[string]any `json:"foreign,omitempty"`

@@ -85,7 +85,8 @@ func TestResync(t *testing.T) {
 	g.Expect(operator.LeftOut).To(BeEmpty())
 }
 
-// Waiting helps only if a field may still appear.
+// A missing field may still appear, so it is worth waiting for. An expression that can never be evaluated must fail at
+// once.
 func TestConvergedAtOnce(t *testing.T) {
 	tests := map[string]struct {
 		expression string

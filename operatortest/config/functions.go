@@ -156,7 +156,7 @@ func normalizer(rules []Normalize) (func(*unstructured.Unstructured), error) {
 	}, nil
 }
 
-// apply applies a patch to the object. If it doesn't apply, the object stays as it is.
+// apply applies a patch to the object. If the patch doesn't apply, the object stays unchanged.
 func apply(object *unstructured.Unstructured, patch jsonpatch.Patch, options *jsonpatch.ApplyOptions) {
 	content, err := json.Marshal(object.Object)
 	if err != nil {
@@ -171,7 +171,8 @@ func apply(object *unstructured.Unstructured, patch jsonpatch.Patch, options *js
 	}
 }
 
-// roleFiles returns the files, and the files in the folders that contain a Role or a ClusterRole.
+// roleFiles returns the files that paths names, and from the folders that it names, the files that contain a Role or a
+// ClusterRole.
 func roleFiles(dir string, paths []string) ([]string, error) {
 	var files []string
 	for _, path := range paths {

@@ -143,9 +143,9 @@ func nested(path []string, value any) map[string]any {
 	return map[string]any{path[0]: value}
 }
 
-// accepted returns proposals that the API server accepts: for a field that the operator set to another value than the
-// default, for a label, and for another such field. If there is no such field, it proposes one with its default value,
-// which the operator may not have set.
+// accepted returns proposals that the API server accepts: one for a field that the operator set to another value than
+// the default, one for a label, and then more for such fields. If no field has such a value, it proposes a field with
+// its default value, which the operator may not have set.
 func accepted(ctx context.Context, t *trial.Trial, object *unstructured.Unstructured) ([]proposal, error) {
 	own, _ := split(object)
 	var set, defaulted, labels []proposal
@@ -170,7 +170,7 @@ func accepted(ctx context.Context, t *trial.Trial, object *unstructured.Unstruct
 	return choose(set, labels), nil
 }
 
-// choose takes one proposal of each kind, and more of the first kind if there are too few.
+// choose takes one proposal of each kind, and more from set if those are too few.
 func choose(set, labels []proposal) []proposal {
 	one := min(1, len(set))
 	all := slices.Concat(set[:one], labels[:min(1, len(labels))], set[one:])

@@ -118,7 +118,7 @@ func pair(first, second run) []child {
 	return children
 }
 
-// distinguishing returns the labels with which only one object of a kind is found in each of two equal runs; nil if the
+// distinguishing returns the labels that select exactly one object of a kind in each of two equal runs; nil if the
 // object is the only one of its kind, or if no labels tell it from the others.
 func distinguishing(made *unstructured.Unstructured, first, second []*unstructured.Unstructured) map[string]string {
 	first, second = sameKind(made, first), sameKind(made, second)
@@ -135,7 +135,7 @@ func distinguishing(made *unstructured.Unstructured, first, second []*unstructur
 	return found
 }
 
-// sameKind returns the objects of another one's kind.
+// sameKind returns the objects that have the same kind as one.
 func sameKind(one *unstructured.Unstructured, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool {
 		return object.GroupVersionKind() != one.GroupVersionKind()

@@ -51,7 +51,7 @@ func observe(ctx context.Context, runner *trial.Runner, name, output string) (ru
 		return failed
 	})
 	if failed != nil {
-		return made, failed // without the log of all requests
+		return made, failed // unlike err, it doesn't contain the log of all requests
 	}
 	return made, err
 }

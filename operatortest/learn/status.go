@@ -24,7 +24,7 @@ type verdict struct {
 // verdictOf reads the status of a resource on which the operator has finished its work.
 func verdictOf(resource *unstructured.Unstructured) verdict {
 	_, observed, _ := unstructured.NestedInt64(resource.Object, "status", "observedGeneration")
-	// The kit can't wait for conditions of another form.
+	// Ignore conditions in any other form: the kit can't wait for them.
 	conditions, _ := trial.ConditionsOf(resource)
 	types := append([]string{"Ready", "Available"}, slices.Sorted(maps.Keys(conditions))...)
 	for _, name := range types {

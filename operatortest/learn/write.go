@@ -26,9 +26,9 @@ type page struct {
 	Unknown  []unknown
 	// OtherRoles are files with roles that are not the operator's.
 	OtherRoles []string
-	// Gone are objects that the operator created and that no longer existed in the end.
+	// Gone are objects that the operator created and that no longer existed at the end.
 	Gone []string
-	// Unmet are the conditions that were not True in the end, if none was True.
+	// Unmet are the conditions that were not True at the end, if none was True.
 	Unmet []string
 }
 
@@ -38,7 +38,7 @@ type unknown struct {
 	Value string
 }
 
-// Elects reports whether one of the arguments is about leader election.
+// Elects reports whether one of the command's arguments is about leader election.
 func (p page) Elects() bool {
 	return slices.ContainsFunc(p.Command, func(argument string) bool { return strings.Contains(argument, "leader-elect") })
 }
@@ -48,8 +48,8 @@ func (c child) Kind() string       { return c.kind.Kind }
 func (c child) Generated() bool    { return len(c.name) == 0 && c.second != nil }
 func (c child) Once() bool         { return c.second == nil }
 
-// Name returns the likeliest expression for the child's name. For a generated name, which no expression can give, it
-// returns the expression which says that there is no such child.
+// Name returns the likeliest expression for the child's name. If the name is generated, so that no expression can give
+// it, Name returns the expression that means "no such child".
 func (c child) Name() string {
 	if len(c.name) == 0 {
 		return `""`
@@ -57,7 +57,7 @@ func (c child) Name() string {
 	return c.name[0]
 }
 
-// Fits returns the other expressions for the same name, without the name itself, which comes last.
+// Fits returns the other expressions that give the same name, except for the last one, which is the name itself.
 func (c child) Fits() string {
 	if len(c.name) < 3 {
 		return ""

@@ -19,7 +19,7 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// defaultGrace is a pod's: the default of terminationGracePeriodSeconds.
+// defaultGrace is the default of a pod's terminationGracePeriodSeconds.
 const defaultGrace = 30 * time.Second
 
 // withheld are the environment variables that the operator doesn't inherit, because they point to another cluster.
@@ -29,8 +29,8 @@ var withheld = []string{"KUBECONFIG", "USE_EXISTING_CLUSTER", "KUBERNETES_SERVIC
 // text/template that can use [Values]: "--namespace={{.Namespace}}".
 type Command struct {
 	// Args are the program and its arguments. A program without a slash in its name is looked up on the tests' PATH; a
-	// relative path is relative to Dir. The kit may run several operators at once, so the program must not listen on any
-	// port, or only on free ones. If it doesn't understand ":0", use {{.FreePort}}.
+	// relative path is relative to Dir. The kit may run several operators at once, so the program must not listen on
+	// fixed ports. If it doesn't understand ":0", use {{.FreePort}}.
 	Args []string
 	// LeaderElection are further arguments, for trials with leader election. If the operator elects a leader by default,
 	// add "--leader-elect={{.LeaderElection}}", or a similar flag, to Args instead.
@@ -162,8 +162,8 @@ func inherited(environment []string) []string {
 	})
 }
 
-// createLog creates the file for what the operator prints: in Logs, or else in a folder that is deleted with the
-// operator. Unlike a pipe, a file can block neither the operator nor the wait for its end.
+// createLog creates the file for what the operator prints: in Logs, or else in dir, a folder that is deleted when the
+// operator has ended. Unlike a pipe, a file can block neither the operator nor the wait for its end.
 func (c Command) createLog(dir, namespace string) (*os.File, error) {
 	if c.Logs != "" {
 		dir = c.Logs
@@ -186,7 +186,7 @@ func (c Command) grace() time.Duration {
 	return c.Grace
 }
 
-// explain adds to a start error what to do about it.
+// explain adds advice to the error of a failed start.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):

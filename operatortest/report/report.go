@@ -34,7 +34,7 @@ type Report struct {
 	Began time.Time `json:"began"`
 	// Seconds is how long everything took.
 	Seconds float64 `json:"seconds"`
-	// Seed is the seed of everything random.
+	// Seed is the seed of all random choices.
 	Seed       int64       `json:"seed"`
 	Behaviours []Behaviour `json:"behaviours"`
 }
@@ -74,7 +74,7 @@ type Trial struct {
 	Name   string `json:"name"`
 	// Result is the trial's result; it is never LeftOut.
 	Result Result `json:"result"`
-	// Seconds is how long the trial took, without the time that it waited for its turn.
+	// Seconds is how long the trial took, not counting the time that it waited for its turn.
 	Seconds float64 `json:"seconds"`
 	// Requests is how many requests the trial's operators made; Writes is how many of these were writes.
 	Requests int `json:"requests"`
@@ -100,13 +100,14 @@ type Log struct {
 
 // Entry is one line of a trial's timeline.
 type Entry struct {
-	// Operator is the operator's number in the trial, from 1: after a crash, the next one is started. It is 0 for what the kit
-	// itself did.
+	// Operator is the operator's number in the trial, from 1; after a crash, the trial starts another one. It is 0 for
+	// what the kit itself did.
 	Operator int `json:"operator"`
 	// Seconds counts from the trial's start.
 	Seconds float64 `json:"seconds"`
-	// What is the verb of a request, or the type of a watch event such as ADDED, and the resource. Object is the
-	// object's namespace/name. The kit starts, stops and kills operators, and names kinds in place of resources.
+	// What is the verb of a request, or the type of a watch event such as ADDED, and the resource. If the kit acted, it
+	// is the verb and the kind, or "start", "stop" or "kill" with the operator's number. Object is the object's
+	// namespace/name.
 	What   string `json:"what"`
 	Object string `json:"object"`
 	// Reply is the status of the reply, and what else happened to the request; for a watch event, the object's resource version;
@@ -257,7 +258,7 @@ type junitText struct {
 	Text    string `xml:",chardata"`
 }
 
-// seconds is written with milliseconds.
+// seconds is written with three decimal places.
 type seconds float64
 
 // MarshalText implements encoding.TextMarshaler.

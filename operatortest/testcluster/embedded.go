@@ -2,7 +2,7 @@ package testcluster
 
 import (
 	"context"
-	_ "embed" // for the stage below
+	_ "embed" // for unpullable.yaml
 	"fmt"
 	"maps"
 	"os"

@@ -7,7 +7,7 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// A suite calls Start in its BeforeSuite and Stop after it; so can any other program.
+// A suite calls Start in its BeforeSuite, and Stop when it ends; any other program can do the same.
 func ExampleCluster() {
 	ctx := context.Background()
 	cluster := &testcluster.Cluster{CRDs: []string{"testdata/crd"}}

@@ -19,12 +19,12 @@ import (
 // removalTimeout bounds how long the tests' objects may take to vanish from a shared cluster.
 const removalTimeout = 60 * time.Second
 
-// manifests are what Start installs.
+// manifests returns what Start installs.
 func (c *Cluster) manifests() *install.Manifests {
 	return &install.Manifests{CRDs: c.CRDs, Webhooks: c.Webhooks, Converts: c.Converts, Scheme: c.Scheme, OnCreate: c.RemoveOnStop}
 }
 
-// installed takes over what the tests need to know of the manifests.
+// installed copies to the Cluster what the tests need to know about the installed manifests.
 func (c *Cluster) installed(manifests *install.Manifests) {
 	c.Serving = manifests.Serving
 	for _, definition := range manifests.Definitions {

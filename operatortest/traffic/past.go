@@ -16,9 +16,9 @@ type past struct {
 // function is called; then the cache catches up. revision is a resource version at most 5 minutes old.
 //
 // A list that may come from a cache (resourceVersion=0) returns the objects as they were at the revision, and a watch
-// from there shows later changes only after the cache has caught up. A list that requires current data gets current
-// data. So would a watch that begins with all objects in place of a list; it is refused, as by a server without that
-// feature, and clients list instead.
+// from that revision shows later changes only after the cache has caught up. A list that requires current data gets
+// current data. A watch that begins with all objects in place of a list would get current data, too, so it is refused,
+// as by a server without that feature, and clients list instead.
 //
 // A client encounters such a server when it reconnects to a different one of several:
 // https://github.com/kubernetes/kubernetes/issues/59848.

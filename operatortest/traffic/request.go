@@ -193,9 +193,8 @@ func nameInBody(request *http.Request) (string, error) {
 	return name, nil
 }
 
-// namesIn returns an object's metadata.name and metadata.generateName. They are empty if the body can't be read: the
-// log does without the name. Go clients may send objects of Kubernetes' own kinds in protobuf, but never custom
-// resources.
+// namesIn returns an object's metadata.name and metadata.generateName. They are empty if the body can't be read; the
+// log then shows no name. Go clients may send objects of Kubernetes' own kinds in protobuf, but never custom resources.
 func namesIn(body []byte) (name, generateName string) {
 	var object struct {
 		Metadata struct{ Name, GenerateName string }

@@ -9,7 +9,7 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-// known is an event of an object with the UID "known".
+// known returns an event about the object with the UID "known".
 func known(kind apiwatch.EventType, version int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(
 		`{"type":%q,"object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","uid":"known","resourceVersion":"%d"}}}`, kind, version))

@@ -124,7 +124,7 @@ type watch struct {
 	// pending are events that may be held; ready is what the operator can read.
 	pending []json.RawMessage
 	ready   bytes.Buffer
-	// shown is the latest version of each object among them.
+	// shown is the latest version of each object whose events the operator could read.
 	shown map[types.UID]Version
 	err   error
 }

@@ -183,7 +183,7 @@ func TestHold(t *testing.T) {
 func TestHoldsOverlap(t *testing.T) {
 	g, server, tap := NewWithT(t), newStream(t), New()
 	first := tap.Hold(ofConfigMaps)
-	seen := watching(t, tap, server.config) // a hold is for watches that begin later too
+	seen := watching(t, tap, server.config) // a hold also applies to watches that begin later
 	second := tap.Hold(ofConfigMaps)
 	server.events <- event("ADDED", "a", 1)
 	pendingIn(g, tap, 1)
