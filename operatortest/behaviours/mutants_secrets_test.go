@@ -120,7 +120,7 @@ var _ = Describe("the test kit", func() {
 })
 
 var _ = It("the trials of other behaviours are searched, too", func(ctx SpecContext) {
-	runner, err := trial.NewRunner(ctx, mutant{flaw: logsEncoded}.operator(), cluster)
+	runner, err := trial.NewRunner(ctx, mutant{lacking: secrets, flaw: logsEncoded}.operator(), cluster)
 	Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()
 	running := newSession(ctx, runner)
@@ -131,7 +131,7 @@ var _ = It("the trials of other behaviours are searched, too", func(ctx SpecCont
 })
 
 var _ = pooledIt("a value that is not secret is found unless its key is left out", func(ctx context.Context, g Gomega) {
-	operator := mutant{flaw: copiesSecret}.operator()
+	operator := mutant{lacking: secrets, flaw: copiesSecret}.operator()
 	operator.LeftOut = nil
 	g.Expect(tryReport(ctx, secrets, operator, `host in Secret gadget`)).To(Succeed())
 })
