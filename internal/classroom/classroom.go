@@ -25,8 +25,8 @@ const DefaultName = "workshop"
 type Cluster interface {
 	// Up gets the cluster running: it creates, repairs or reuses it.
 	Up(ctx context.Context) error
-	// Choose makes .workshop/kubeconfig lead to the cluster, unless the cluster has a name of its own and the link leads
-	// to another one: then commands for the one never change which cluster the other's commands find.
+	// Choose points .workshop/kubeconfig at the cluster, unless the cluster has a name of its own and the link points
+	// to another one: commands for one cluster must not change which cluster other commands find.
 	Choose(ctx context.Context) error
 	// Down removes the cluster and everything in it. It returns nil if the cluster does not exist.
 	Down(ctx context.Context) error
@@ -51,7 +51,7 @@ var _ ImageLoader = (*kind)(nil)
 // Options choose a cluster.
 type Options struct {
 	Repo repo.Repo
-	// Provider is one of package providers.
+	// Provider is one of the names in package providers.
 	Provider string
 	// Name distinguishes the clusters of one checkout.
 	Name string

@@ -67,7 +67,7 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// pids maps component names to process numbers.
+// pids maps component names to process IDs.
 func pids(ctx context.Context, g Gomega, cluster classroom.Cluster) map[string]int {
 	status, err := cluster.Status(ctx)
 	g.Expect(err).NotTo(HaveOccurred())

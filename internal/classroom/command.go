@@ -121,7 +121,7 @@ func cleanEnvironment() []string {
 }
 
 // lastLine returns the most informative line of a tool's messages: the line that kind marks as its error, or the last
-// one that is not empty.
+// line that is not empty.
 func lastLine(messages string, err error) string {
 	lines := strings.Split(strings.TrimSpace(messages), "\n")
 	for _, line := range lines {

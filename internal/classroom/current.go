@@ -23,7 +23,7 @@ type current struct {
 	options Options
 	runner  runner
 	// frozen is the copy of the kubeconfig that everything uses once Up has checked the cluster: switching the context
-	// meanwhile must not send the rest of a chapter to another cluster.
+	// later must not send the rest of a chapter to another cluster.
 	frozen string
 }
 
@@ -54,7 +54,7 @@ func (c *current) learners() string {
 	return filepath.Join(home, ".kube", "config")
 }
 
-// Environment returns what every shell needs.
+// Environment returns the variables that every shell needs.
 func (c *current) Environment() []string { return environment(c.options.Repo, c.Kubeconfig()) }
 
 func (c *current) kubectl(ctx context.Context, args ...string) (string, error) {
@@ -87,7 +87,7 @@ func (c *current) Up(ctx context.Context) error {
 	return c.options.Confirm(ctx, fmt.Sprintf("This changes your own cluster: context %s, server %s.", name, server))
 }
 
-// Choose does nothing: .workshop/kubeconfig leads to clusters that the workshop made.
+// Choose does nothing: .workshop/kubeconfig only points to clusters that the workshop made.
 func (c *current) Choose(context.Context) error { return nil }
 
 // freeze copies the current context, with its certificates and keys, into a file named after its content.

@@ -32,7 +32,7 @@ func newEmbedded(options Options) (*embedded, error) {
 	return &embedded{options: options, dir: dir, plane: plane}, err
 }
 
-// Kubeconfig is .workshop/NAME.kubeconfig.
+// Kubeconfig returns .workshop/NAME.kubeconfig.
 func (e *embedded) Kubeconfig() string {
 	return filepath.Join(e.options.Repo.State(), e.options.Name+".kubeconfig")
 }

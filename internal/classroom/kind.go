@@ -67,10 +67,10 @@ func (k *kind) path(ending string) string {
 	return filepath.Join(k.options.Repo.State(), k.options.Name+".kind"+ending)
 }
 
-// Kubeconfig is .workshop/NAME.kind.kubeconfig.
+// Kubeconfig returns .workshop/NAME.kind.kubeconfig.
 func (k *kind) Kubeconfig() string { return k.path(".kubeconfig") }
 
-// Environment is what every shell needs.
+// Environment returns the variables that every shell needs.
 func (k *kind) Environment() []string { return environment(k.options.Repo, k.Kubeconfig()) }
 
 // Up creates the cluster, or reuses an existing one and rewrites its kubeconfig.

@@ -2,8 +2,8 @@ package classroom
 
 import "context"
 
-// Reset recreates the cluster, because kind has no snapshots. What was chosen when it was created stays: the number of
-// nodes, their image and the port, and also whether .workshop/kubeconfig leads to it.
+// Reset recreates the cluster, because kind has no snapshots. It keeps the number of nodes, their image and the port,
+// and whether .workshop/kubeconfig points to the cluster.
 func (k *kind) Reset(ctx context.Context) error {
 	if err := requireEngine(ctx); err != nil {
 		return err
@@ -20,11 +20,12 @@ func (k *kind) Reset(ctx context.Context) error {
 	return k.Up(ctx)
 }
 
-// keepChoices takes image and port from the record, unless this command chooses others. Removing the cluster removes the record.
+// keepChoices takes the image and the port from the record, unless this command chooses others. Removing the cluster
+// removes the record.
 func (k *kind) keepChoices() {
 	made, err := readRecord(k.path(".json"))
 	if err != nil {
-		return // down finds out whose cluster it is
+		return // down checks whose cluster it is
 	}
 	if k.image == "" {
 		k.image = made.Image

@@ -54,8 +54,8 @@ func point(link, target string) error {
 	return os.Rename(fresh, link)
 }
 
-// unchoose points .workshop/kubeconfig away from a removed cluster: at the newest remaining one, or else it removes the
-// link. Call it when the cluster's kubeconfig is gone: from then on, choose leaves the link alone.
+// unchoose points .workshop/kubeconfig away from a removed cluster: at the newest remaining one. If there is none, it
+// removes the link. Call it when the cluster's kubeconfig is gone: from then on, choose leaves the link alone.
 func unchoose(ctx context.Context, state, kubeconfig string) error {
 	unlock, err := lockChoice(ctx, state)
 	if err != nil {

@@ -32,7 +32,7 @@ type record struct {
 	Root string `json:"root"`
 	// Container is the ID of the control plane.
 	Container string `json:"container,omitempty"`
-	// Image and Port are those that were chosen for the cluster, which a reset keeps.
+	// Image and Port were chosen when the cluster was created; a reset keeps them.
 	Image string `json:"image,omitempty"`
 	Port  int    `json:"port,omitempty"`
 }

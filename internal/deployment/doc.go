@@ -1,4 +1,3 @@
-// Package deployment holds the tests that look at the stages' images, scaffold markers and
-// manifests side by side: what makes a deployment safe is the same in all of
-// them, and a stage that forgets a part of it is found here.
+// Package deployment tests the images, scaffold markers and manifests of all stages together. The rules for a safe
+// deployment are the same in every stage, and these tests find a stage that breaks one.
 package deployment

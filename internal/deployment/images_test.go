@@ -11,14 +11,14 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// root is the repository's, seen from this package.
+// root is the repository's root, relative to this package.
 const root = "../.."
 
-// stage is one that runs in a cluster.
+// stage is a stage whose program runs in a cluster.
 type stage struct {
 	dir     string
 	program string
-	// installations are what of config/ can be deployed.
+	// installations are the folders of config/ that can be deployed.
 	installations []string
 }
 
@@ -31,10 +31,10 @@ var stages = []stage{
 }
 
 var (
-	// ownSources are the lines by which a Dockerfile copies the Go code that the stage needs, and ownPackage what it compiles.
+	// ownSources matches the lines by which a Dockerfile copies the Go code of the stage; ownPackage, what it compiles.
 	ownSources = regexp.MustCompile(`(?m)^COPY (?:STAGE/(?:api|cmd|internal|pkg|\*\.go)\S*|lifecycle|localwebhook|manager) \S+\n`)
 	ownPackage = regexp.MustCompile(`-o /manager \S+`)
-	// copied are the lines that take from the build context, not from another stage of the build.
+	// copied matches the lines that copy from the build context, not from another stage of the build.
 	copied = regexp.MustCompile(`(?m)^COPY ([^-\s].*) \S+$`)
 )
 
@@ -59,7 +59,8 @@ func TestDockerfileIsPinnedAndNotRoot(t *testing.T) {
 	g.Expect(text).To(ContainSubstring("\nUSER 65532:65532\n"), "by number, for Kubernetes can't see whether a name is root's")
 }
 
-// A build on the learner's machine must produce the same program as the Dockerfile, byte for byte.
+// TestImageFlagsAreThoseOfTheDockerfile checks that a build on the learner's machine produces the same program as the
+// Dockerfile, byte for byte.
 func TestImageFlagsAreThoseOfTheDockerfile(t *testing.T) {
 	dockerfile, offline := read(t, stages[0].dir, "Dockerfile"), read(t, "tools", "image.mk")
 	for _, flag := range []string{"GOWORK=off", "CGO_ENABLED=0", "go build -trimpath -buildvcs=false", `-ldflags "-s -w `, "-X main.version=", "-X main.revision="} {
@@ -88,7 +89,7 @@ func TestBuildContextHoldsWhatIsCopied(t *testing.T) {
 	}
 }
 
-// isKept reports whether a pattern names the file, or a folder that it lies in.
+// isKept reports whether a pattern names the file or a folder that contains it.
 func isKept(patterns []string, file string) bool {
 	for ; file != "."; file = path.Dir(file) {
 		for _, pattern := range patterns {

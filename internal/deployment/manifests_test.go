@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// installed are the objects of one installation that make it safe to run.
+// installed are the objects that make one installation safe to run.
 type installed struct {
 	namespace  corev1.Namespace
 	deployment appsv1.Deployment
@@ -45,7 +45,7 @@ func TestInstallations(t *testing.T) {
 	}
 }
 
-// `make deploy` waits for the Deployment that it installs.
+// TestDeployWaits checks that `make deploy` waits for the Deployment that it installs.
 func TestDeployWaits(t *testing.T) {
 	for _, stage := range stages {
 		objects := build(t, filepath.Join(stage.dir, "config", stage.installations[0]))
@@ -136,13 +136,13 @@ func (i installed) portNames() []string {
 	return names
 }
 
-// selects reports whether a selector, which must not be empty, takes the Deployment's pods.
+// selects reports whether a selector, which must not be empty, matches the Deployment's pods.
 func (i installed) selects(selector *metav1.LabelSelector) bool {
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	return err == nil && !parsed.Empty() && parsed.Matches(labels.Set(i.deployment.Spec.Template.Labels))
 }
 
-// build has kustomize, the one that `make tools` builds, put an installation together.
+// build renders an installation with the kustomize that `make tools` builds.
 func build(t *testing.T, folder string) installed {
 	g := NewWithT(t)
 	output, err := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "kustomize"), "build", filepath.Join(root, folder)).Output()

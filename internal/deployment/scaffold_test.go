@@ -7,7 +7,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// `kubebuilder create` (v4) inserts code at these comments, and skips or refuses a file without them.
+// TestScaffoldMarkers checks the comments at which `kubebuilder create` (v4) inserts code. Without them, kubebuilder
+// skips or rejects the file.
 func TestScaffoldMarkers(t *testing.T) {
 	markers := map[string][]string{
 		"cmd/main.go":                       {"imports", "scheme", "builder"},

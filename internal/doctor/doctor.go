@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// What the workshop was measured to need; docs/benchmarks.md has the figures.
+// What the workshop needs, as measured; docs/benchmarks.md has the figures.
 const (
 	// buildSpace is the disk space of a first build, in bytes: modules, compiler cache and tools.
 	buildSpace = 7e9
@@ -26,12 +26,12 @@ const (
 	inotifyWatches   = 524288
 )
 
-// Check is the outcome for one requirement.
+// Check is the result for one requirement.
 type Check struct {
 	Name   string
 	Found  string
 	Needed string
-	// Remedy is what to do; empty when the requirement is met.
+	// Remedy says what to do; empty if the requirement is met.
 	Remedy string
 	// Optional requirements do not make the machine unready.
 	Optional bool
@@ -40,7 +40,7 @@ type Check struct {
 // OK reports whether the requirement is met.
 func (c Check) OK() bool { return c.Remedy == "" }
 
-// Examine checks every requirement. kind adds those of CLUSTER=kind as required ones.
+// Examine checks every requirement. kind makes the requirements of CLUSTER=kind mandatory.
 func Examine(ctx context.Context, r repo.Repo, kind bool) []Check {
 	checks := []Check{
 		checkGo(ctx, r),
@@ -84,7 +84,7 @@ func Print(out io.Writer, checks []Check) {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", mark, check.Name, check.Found, check.Needed)
 	}
-	// The table is a buffer until here: out reports what fails.
+	// Flush writes the table to out, whose errors are not handled here.
 	_ = table.Flush()
 	for _, check := range checks {
 		if !check.OK() {

@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// program puts a command into a PATH of its own that prints the text.
+// program sets PATH to a folder with a single command, which prints the text.
 func program(t *testing.T, name, prints string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/internal/toolchain"
 )
 
-// checkWritable tries the directories that are written: the checkout and the cache.
+// checkWritable tries to write to the checkout and the cache.
 func checkWritable(r repo.Repo) Check {
 	check := Check{Name: "writable folders", Needed: "checkout, cache"}
 	cache, err := repo.CacheDir()
@@ -95,7 +95,7 @@ func checkMemory() Check {
 		return check
 	}
 	check.Found = gigabytes(memory.Total)
-	// A machine sold with 4 GB shows a little less.
+	// A machine sold with 4 GB reports a little less.
 	if float64(memory.Total) < 0.9*memoryNeeded {
 		check.Remedy = "use a machine with more memory: compiling kube-apiserver takes about 3 GB"
 	}

@@ -48,7 +48,7 @@ func goEnv(ctx context.Context, dir, name string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// packageCommand is how the usual package manager of this system installs a tool.
+// packageCommand returns the command with which this system's usual package manager installs a tool.
 func packageCommand(tool string) string {
 	if runtime.GOOS == "darwin" {
 		return "xcode-select --install"
@@ -81,7 +81,7 @@ func checkTool(ctx context.Context, name, needed, version string, pattern *regex
 	return check
 }
 
-// atLeast compares dotted version numbers; what follows a number, such as "rc1", is not looked at.
+// atLeast compares dotted version numbers. It ignores text after a number, such as "rc1".
 func atLeast(found, needed string) bool {
 	have, want := strings.Split(found, "."), strings.Split(needed, ".")
 	for i := range want {

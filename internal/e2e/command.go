@@ -35,14 +35,14 @@ func (c Command) Run(ctx context.Context) error {
 	return nil
 }
 
-// others are variables that mean something to make, go or the shell. What a make tells the programs that it starts,
-// another make would take as its own; GOOS=windows in a learner's shell would break every command.
+// others are variables that change what make, go or the shell does. A nested make would take the outer make's flags for
+// its own, and GOOS=windows in a learner's shell would break every command.
 var others = []string{
 	"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "CLUSTER", "NAME", "IMG",
 	"GOFLAGS", "GOOS", "GOARCH", "CDPATH",
 }
 
-// Environment is that of this process and more, without variables that other programs would misunderstand.
+// Environment returns this process's environment and the additional variables, without those in others.
 func Environment(more ...string) []string {
 	environment := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

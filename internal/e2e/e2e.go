@@ -1,5 +1,5 @@
-// Package e2e tests a stage's operator from end to end: in a cluster made for
-// it, from its image, by its own specs and by its chapter.
+// Package e2e tests a stage's operator from end to end: deployed from its image to a cluster made for the test, with
+// the operator's own specs and with its chapter.
 package e2e
 
 import (
@@ -13,7 +13,7 @@ import (
 const (
 	// logsLimit bounds the collection of logs, which Ctrl-C does not cut short.
 	logsLimit = 3 * time.Minute
-	// downLimit bounds the removal of the cluster, also after Ctrl-C.
+	// downLimit bounds the removal of the cluster, even after Ctrl-C.
 	downLimit = 3 * time.Minute
 )
 
@@ -24,21 +24,21 @@ type Step struct {
 	Do   func(ctx context.Context) error
 }
 
-// Test is what is done, and what is done in the end.
+// Test is a test's steps, and what follows them.
 type Test struct {
-	// Begin are the steps before there is anything to look at or to remove.
+	// Begin are the steps before there are logs to collect or anything to remove.
 	Begin []Step
-	// Steps are those that try the operator. The first that fails is the last.
+	// Steps test the operator. They end with the first one that fails.
 	Steps []Step
-	// Logs writes down what can be known of a failure, and says where.
+	// Logs collects information about a failure, and prints where it is.
 	Logs func(ctx context.Context) error
-	// Down removes what Begin has made. It is called whatever happened after Begin.
+	// Down removes what Begin has made. It is called after Begin, even if a step fails.
 	Down func(ctx context.Context) error
 	// Out receives a line for each step.
 	Out io.Writer
 }
 
-// Run returns the error of the step that failed, with those of what was done in the end. After Ctrl-C, when ctx has
+// Run returns the error of the step that failed, joined with the errors of Logs and Down. After Ctrl-C, when ctx has
 // ended, it collects no logs but still calls Down.
 func (t Test) Run(ctx context.Context) error {
 	began := time.Now()
@@ -71,7 +71,7 @@ func (t Test) all(ctx context.Context, steps []Step) error {
 	return nil
 }
 
-// atTheEnd calls do with a fresh time limit, because ctx may have ended.
+// atTheEnd calls do with a new context and time limit, because ctx may have ended.
 func atTheEnd(ctx context.Context, limit time.Duration, do func(ctx context.Context) error) error {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// notes keeps the order in which things are done.
+// notes records the order of calls.
 type notes struct{ done []string }
 
 func (n *notes) step(name string, err error) Step {
@@ -93,7 +93,7 @@ func TestCommandEndsWithAllThatItStarted(t *testing.T) {
 	g.Expect(time.Since(began)).To(BeNumerically("<", 30*time.Second), "a program that does not end is ended")
 }
 
-// signal is an output that calls a function when it gets to see some text.
+// signal is an output that calls a function when it receives some text.
 type signal struct {
 	text strings.Builder
 	at   string

@@ -20,14 +20,15 @@ import (
 const (
 	// specsLimit bounds the specs of a stage; they take a few minutes.
 	specsLimit = 30 * time.Minute
-	// ownGrace and currentGrace are how long the specs may clean up after Ctrl-C: a cluster of their own goes anyway.
+	// ownGrace and currentGrace are how long the specs may clean up after Ctrl-C. A cluster of their own is removed
+	// anyway.
 	ownGrace     = 10 * time.Second
 	currentGrace = 5 * time.Minute
 )
 
-// Options say what is tried of a stage's operator.
+// Options say what to test of a stage's operator.
 type Options struct {
-	// Image is the operator's. Build builds it first, with the stage's `make docker-build`.
+	// Image is the operator's image. Build builds it first, with the stage's `make docker-build`.
 	Image string
 	Build bool
 	// With are images that the operator's pods need, loaded if docker has them.
@@ -36,7 +37,7 @@ type Options struct {
 	Labels string
 	// Only is "specs", "chapter", or empty for both.
 	Only string
-	// Keep leaves the cluster as it is in the end.
+	// Keep leaves the cluster as it is at the end.
 	Keep bool
 }
 
@@ -57,7 +58,7 @@ func (o Options) Check(stage repo.Stage, provider string) error {
 	return nil
 }
 
-// StageTest tries a stage's operator in a cluster.
+// StageTest tests a stage's operator in a cluster.
 type StageTest struct {
 	Options
 	Repo     repo.Repo
@@ -72,7 +73,7 @@ type StageTest struct {
 
 	// Up brings the cluster up and reserves it.
 	Up func(ctx context.Context) (*leftover.Play, error)
-	// Variables lead to the cluster and to bin/.
+	// Variables returns the variables that make programs use the cluster and bin/.
 	Variables func() []string
 	// RequireFree fails if the cluster has something that the stage's chapter makes and deletes.
 	RequireFree func(ctx context.Context, environment []string) error
@@ -83,9 +84,9 @@ type StageTest struct {
 	held *leftover.Play
 }
 
-// Run tries the operator, and removes the cluster again unless it is the learner's own or kept.
+// Run tests the operator, and removes the cluster afterwards unless it is the learner's own or kept.
 func (t *StageTest) Run(ctx context.Context) error {
-	// Before anything is built: is there a container engine?
+	// Check for a container engine before building anything.
 	if _, err := t.Cluster.Status(ctx); err != nil {
 		return err
 	}
@@ -129,7 +130,8 @@ func (t *StageTest) bringUp(ctx context.Context) (err error) {
 	return t.RequireFree(ctx, t.environment())
 }
 
-// load copies the operator's image into the nodes, and those of other pods that docker has. Nodes pull the rest.
+// load copies the operator's image into the nodes, and the images of other pods if docker has them. Nodes pull the
+// rest.
 func (t *StageTest) load(ctx context.Context) error {
 	images := []string{t.Image}
 	for _, image := range t.With {
@@ -175,10 +177,11 @@ func (t *StageTest) environment() []string {
 	return Environment(variables...)
 }
 
-// logs is the folder for what is known of a failure. The specs write theirs while the operator is still there.
+// logs returns the folder for information about a failure. The specs write their part while the operator is still
+// running.
 func (t *StageTest) logs() string { return filepath.Join(t.Stage.Dir, "bin", "e2e-logs") }
 
-// collect never hides the failure that it is called for: it prints what could not be had, and returns no error.
+// collect collects logs. It prints its errors and returns nil, so that it never hides the failure it is called for.
 func (t *StageTest) collect(ctx context.Context) error {
 	err := logs.Collect(ctx, filepath.Join(t.Repo.Bin(), "kubectl"), t.environment(), filepath.Join(t.logs(), "cluster"))
 	if t.Provider == providers.Kind {

@@ -22,7 +22,7 @@ import (
 const (
 	// happensWithin is longer than the garbage collector, kwok and the emptying of a namespace need.
 	happensWithin = 30 * time.Second
-	// quietTime is how long a test looks for something that must not happen.
+	// quietTime is how long a test watches for something that must not happen.
 	quietTime    = 2 * time.Second
 	pollInterval = 50 * time.Millisecond
 )
@@ -65,7 +65,7 @@ func TestAPIServerChecksGreetings(t *testing.T) {
 	g.Expect(c.Update(t.Context(), greeting)).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
 }
 
-// TestWhatEnvtestLacks asks two control planes the same questions.
+// TestWhatEnvtestLacks makes the same checks on two control planes.
 func TestWhatEnvtestLacks(t *testing.T) {
 	planes := map[string]struct {
 		start   func(*testing.T) client.Client

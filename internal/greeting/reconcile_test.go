@@ -73,7 +73,7 @@ func textOf(ctx context.Context, greeting *Greeting) (string, error) {
 	return configMap.Data[textKey], err
 }
 
-// expectReason waits until the condition Ready has the reason, for the Greeting's present generation.
+// expectReason waits until the condition Ready has the reason, for the Greeting's current generation.
 func expectReason(ctx context.Context, greeting *Greeting, reason string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega, ctx context.Context) {

@@ -23,7 +23,7 @@ func Text(name, language string) string {
 	return fmt.Sprintf("%s, %s!", hello, strings.TrimSpace(name))
 }
 
-// newConfigMap is the ConfigMap that a Greeting should have, without its owner.
+// newConfigMap returns the ConfigMap that a Greeting should have, without its owner reference.
 func newConfigMap(greeting *Greeting) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: greeting.Namespace, Name: greeting.Name + "-text"},

@@ -1,5 +1,5 @@
-// Package kube asks an API server with package net/http: in place of kubectl, which would be a process for each question,
-// and of client-go, which would make the first build of the workshop's command five times as long.
+// Package kube sends requests to an API server with package net/http. kubectl would take a process for each request,
+// and client-go would make the first build of the workshop's command five times as long.
 package kube
 
 import (
@@ -19,7 +19,7 @@ import (
 // Get sends a GET request for a path of the API server, and returns the answer's body.
 type Get func(ctx context.Context, path string) ([]byte, error)
 
-// Client asks one API server.
+// Client sends requests to one API server.
 type Client struct {
 	// Server is the URL of the API server.
 	Server string
@@ -79,7 +79,7 @@ func Open(path string) (*Client, error) {
 	return &Client{Server: cluster.Server, http: &http.Client{Transport: transport}}, nil
 }
 
-// Get is of type Get. If the API server refuses the request, the error is the message with which it does.
+// Get implements the function type Get. If the API server rejects the request, the error contains its message.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Server+path, nil)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
 	return body, nil
 }
 
-// JSON decodes the answer to a path.
+// JSON sends a GET request for a path and decodes the answer.
 func (get Get) JSON(ctx context.Context, path string, into any) error {
 	body, err := get(ctx, path)
 	if err != nil {

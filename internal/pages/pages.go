@@ -179,7 +179,7 @@ func (p *page) checkLink(destination string, line int) {
 	}
 }
 
-// headings returns the anchors of a page.
+// headings returns the anchors of a page's headings.
 func (c *Checker) headings(path string) (map[string]bool, error) {
 	if known, found := c.anchors[path]; found {
 		return known, nil
@@ -204,7 +204,7 @@ func (c *Checker) headings(path string) (map[string]bool, error) {
 	return found, nil
 }
 
-// words returns the text of a node, code included.
+// words returns the text of a node, including code.
 func words(node ast.Node, content []byte) string {
 	var all strings.Builder
 	_ = ast.Walk(node, func(inner ast.Node, entering bool) (ast.WalkStatus, error) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// avoided are words and phrases that readers stumble over, with what to do instead.
+// avoided maps words and phrases that readers stumble over to what to do instead.
 var avoided = map[string]string{
 	"all it holds":    "write: and everything in it",
 	"as one would":    "say who does what",
@@ -36,7 +36,7 @@ var avoided = map[string]string{
 	"whoever":         "give the sentence a subject: anyone who, a user who",
 }
 
-// phrasesPattern matches all that is avoided, also across the end of a line.
+// phrasesPattern matches all avoided phrases, even across the end of a line.
 func phrasesPattern() *regexp.Regexp {
 	phrases := make([]string, 0, len(avoided))
 	for phrase := range avoided {
@@ -45,7 +45,7 @@ func phrasesPattern() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:` + strings.Join(phrases, "|") + `)\b`)
 }
 
-// reportPhrases calls report for each avoided phrase in a text, with its place.
+// reportPhrases calls report for each avoided phrase in a text, with its position.
 func (c *Checker) reportPhrases(text string, report func(at int, message string)) {
 	for _, found := range c.phrases.FindAllStringIndex(text, -1) {
 		phrase := strings.Join(strings.Fields(text[found[0]:found[1]]), " ")

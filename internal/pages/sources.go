@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// exercisesFile has the text of a stage's exercises in these fields.
+// exercisesFile contains the text of a stage's exercises, in the fields textFields.
 const exercisesFile = "exercises.yaml"
 
 var textFields = []string{"title", "task", "hints"}

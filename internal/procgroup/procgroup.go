@@ -7,7 +7,7 @@
 //
 // A group's ID is the process ID of its leader, which is the program itself.
 //
-// A program that must not outlive the workshop, even if kill -9 ends that, has a watchdog.
+// A program that must not outlive the workshop, even if the workshop is ended by kill -9, has a watchdog.
 package procgroup
 
 import (
@@ -56,9 +56,9 @@ func Run(command *exec.Cmd, grace time.Duration) error {
 	return err
 }
 
-// Watchdog starts a command that is to act when this process ends, however it ends: from then on, the command reads the
-// end of its standard input. Until then it reads what this process writes to the leash. Closing the leash makes the
-// command act at once. Call the command's Wait in any case.
+// Watchdog starts a command that must act when this process ends for any reason: at that moment, the command's standard
+// input reaches its end. Until then, the command reads what this process writes to the leash. Closing the leash makes
+// the command act at once. Always call the command's Wait.
 func Watchdog(command *exec.Cmd) (leash io.WriteCloser, err error) {
 	// In a session of its own, neither Ctrl-C nor closing the terminal reaches it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

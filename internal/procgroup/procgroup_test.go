@@ -120,7 +120,7 @@ func TestAGroupOfDeadProcessesDoesNotLive(t *testing.T) {
 	g.Expect(command.Start()).To(Succeed())
 	g.Expect(procgroup.Lives(command.Process.Pid)).To(BeTrue())
 	g.Expect(command.Process.Kill()).To(Succeed())
-	// It stays in the process table until the Wait below.
+	// The zombie stays in the process table until the Wait below.
 	g.Eventually(procgroup.Lives).WithArguments(command.Process.Pid).WithTimeout(5 * time.Second).Should(BeFalse())
 	g.Expect(command.Wait()).To(MatchError(ContainSubstring("killed")))
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Usage is what the processes of a group use together.
+// Usage is what all processes of a group use together.
 type Usage struct {
 	// Threads counts at least one for each process; Files are the open files, including connections.
 	Threads, Files int
@@ -32,7 +32,7 @@ func members(group int) (living []member, known bool) {
 	for _, path := range stats {
 		stat, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has just been reaped
+			continue // the process has just been reaped
 		}
 		// proc(5): "pid (name) state ppid pgrp …", with the number of threads as the 18th after the name; the name may contain
 		// anything.
@@ -54,7 +54,7 @@ func UsageOf(group int) (Usage, error) {
 		return Usage{}, fmt.Errorf("measure process group %d: this machine has no /proc", group)
 	}
 	var found Usage
-	for _, process := range living { // one that has just ended uses nothing
+	for _, process := range living { // a process that has just ended uses nothing
 		found.Threads += process.threads
 		files, _ := os.ReadDir(filepath.Join("/proc", process.pid, "fd"))
 		found.Files += len(files)

@@ -1,4 +1,4 @@
-// Package kubetest makes API servers for tests that ask one with package kube.
+// Package kubetest makes fake API servers for tests that use package kube.
 package kubetest
 
 import (
