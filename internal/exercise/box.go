@@ -48,7 +48,7 @@ func (s *Stage) FillBoxes(chapter string) (string, error) {
 	return filled, errors.Join(problems...)
 }
 
-// box is what a chapter says about a step.
+// box returns the text of a step's box in a chapter.
 func (s *Stage) box(at int) (string, error) {
 	step := s.Steps[at]
 	changed, err := s.declarationsOf(at)
@@ -77,10 +77,10 @@ func list(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-// lineLength is how long a line of a chapter may be.
+// lineLength is the maximum length of a chapter's lines.
 const lineLength = 120
 
-// word matches what stays on one line. Code is not broken at its spaces.
+// word matches text that must stay on one line. Code is not broken at its spaces.
 var word = regexp.MustCompile("[^\\s`]*(`[^`]*`[^\\s`]*)+|\\S+")
 
 // wrap breaks text into lines at spaces.

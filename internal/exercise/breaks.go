@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Break is a small change to the finished stage that makes the operator fail in a known way. Learners have it put into their copy,
-// and find and fix it with what the check reports.
+// Break is a small change to the finished stage that makes the operator fail in a known way. Learners have it put into
+// their copy, then find and fix it from what the check reports.
 type Break struct {
 	// Name is what fails, such as the name of a behaviour of the test kit.
 	Name string `json:"name"`
@@ -20,11 +20,11 @@ type Break struct {
 	// Old is the text that is replaced by New. It must occur exactly once in the finished file.
 	Old string `json:"old"`
 	New string `json:"new"`
-	// Check fails as long as the change is in.
+	// Check fails as long as the file contains the change.
 	Check Check `json:"check"`
 }
 
-// asStep is what a finding says about a break: its file, which would give the change away, is not part of it.
+// asStep returns the break as a step for a finding. It leaves out the file, which would give the change away.
 func (b Break) asStep() Step {
 	return Step{ID: b.Name, Title: "Find what is broken", Task: "A change to your copy broke one thing. Use what the check found to locate and fix it.", Checks: []Check{b.Check}}
 }
@@ -77,7 +77,8 @@ func (s *Stage) broken(change Break) (finished, broken []byte, err error) {
 	return []byte(text), []byte(strings.Replace(text, change.Old, change.New, 1)), nil
 }
 
-// Break puts a break into the copy, all of whose steps must be done. It returns the folder that keeps the file as it was.
+// Break puts a break into the copy, all of whose steps must be done. It returns the folder that keeps the original
+// file.
 func (c *Copy) Break(ctx context.Context, name string) (kept string, err error) {
 	if err := c.Exists(); err != nil {
 		return "", err
@@ -122,7 +123,8 @@ func (c *Copy) Break(ctx context.Context, name string) (kept string, err error) 
 	return c.relative(folder), c.noteBreak(change, folder)
 }
 
-// spoil returns the learner's file with the break in it: the line alone if they have written the same, else the whole declaration.
+// spoil returns the learner's file with the break in it. If the learner's file contains the text to replace, spoil
+// changes only that, and otherwise replaces the whole declaration.
 func (c *Copy) spoil(change Break, theirs []byte) ([]byte, error) {
 	finished, broken, err := c.broken(change)
 	if err != nil {
@@ -134,7 +136,7 @@ func (c *Copy) spoil(change Break, theirs []byte) ([]byte, error) {
 	return graft(change.File, theirs, finished, broken)
 }
 
-// Broken returns the break that is in the copy, and the folder that keeps the file as it was; nil if there is none.
+// Broken returns the break that is in the copy, or nil, and the folder that keeps the original file.
 func (c *Copy) Broken() (*Break, string, error) {
 	lines, err := c.progress()
 	if err != nil {
@@ -153,7 +155,7 @@ func (c *Copy) Broken() (*Break, string, error) {
 	return nil, "", nil
 }
 
-// breakWord is in the place of a step's ID in the line of the progress file that records a break.
+// breakWord replaces the step's ID in the line of the progress file that records a break.
 const breakWord = "break"
 
 func (c *Copy) noteBreak(change Break, folder string) error {
@@ -176,7 +178,8 @@ func (c *Copy) CheckBreak(ctx context.Context, change Break) (*Finding, error) {
 	return nil, c.forget(breakWord)
 }
 
-// Unbreak restores the file that a break changed, and saves what is there now. It returns the file and the folder with the saved one.
+// Unbreak restores the file that a break changed, after saving its present content. It returns the file's name, and the
+// folder with the saved file.
 func (c *Copy) Unbreak() (name, kept string, err error) {
 	change, folder, err := c.Broken()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestEachBreakHasItsPlace needs no compiler: `make verify-exercises BREAKS=1` runs the checks, too.
+// TestEachBreakHasItsPlace needs no compiler, because it runs no checks; `make verify-exercises BREAKS=1` does.
 func TestEachBreakHasItsPlace(t *testing.T) {
 	for _, stage := range realStages(t) {
 		for _, change := range stage.Breaks {
@@ -24,7 +24,7 @@ func TestEachBreakHasItsPlace(t *testing.T) {
 func TestBreaksCoverTheBehaviours(t *testing.T) {
 	for _, stage := range realStages(t) {
 		if len(stage.Unbroken) == 0 {
-			continue // it has no operator, or no reasons yet
+			continue // the stage has no operator, or no reasons yet
 		}
 		behaviours := behavioursOf(t, stage.Root)
 		broken := map[string]bool{}

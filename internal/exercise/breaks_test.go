@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// finished is a copy with all steps done.
+// finished returns a copy with all steps done.
 func finished(t *testing.T) *Copy {
 	t.Helper()
 	own := started(t)
@@ -42,7 +42,7 @@ func (c *Copy) expectBroken(t *testing.T) *Finding {
 
 func TestBreakAndMendByHand(t *testing.T) {
 	own := finished(t)
-	// The learner's own way of writing it: the whole function is replaced.
+	// The learner wrote the function differently, so the break replaces all of it.
 	own.edit(t, "toy.go", "{ return a + b }", "{\n\tsum := b\n\tsum += a\n\treturn sum\n}")
 	if _, err := own.Break(t.Context(), "sum"); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ type Finding struct {
 // Ran counts what has run in a check: Go's tests, and Ginkgo's specs, which run on a control plane.
 type Ran struct{ Tests, Specs int }
 
-// String is such as "3 tests, 1 spec on a control plane".
+// String returns a text such as "3 tests, 1 spec on a control plane".
 func (r Ran) String() string {
 	count := func(n int, noun string) string {
 		if n == 1 {
@@ -47,8 +47,9 @@ func (r Ran) String() string {
 	return count(r.Tests, "test") + ", " + count(r.Specs, "spec") + " on a control plane"
 }
 
-// Check checks the steps that are not done yet, in order. It calls passed for each that passes, and returns what it found at the
-// first that does not. When all are done, it checks all of them once more. If only is not empty, it checks that step alone.
+// Check checks the steps that are not done yet, in order. It calls passed for each step that passes, and returns a
+// finding for the first that does not. When all are done, it checks all of them once more. If only is not empty, it
+// checks that step alone.
 func (c *Copy) Check(ctx context.Context, only string, passed func(step Step, ran Ran, again bool)) (*Finding, error) {
 	if only != "" {
 		return c.checkSteps(ctx, []string{only}, false, passed)
@@ -87,7 +88,7 @@ func (c *Copy) checkSteps(ctx context.Context, ids []string, again bool, passed 
 			return nil, err
 		}
 		if finding != nil && finding.Unbuilt {
-			return finding, nil // it tells nothing about the steps that were done
+			return finding, nil // the finding says nothing about the steps that were done
 		}
 		if finding != nil {
 			return finding, c.forget(id)
@@ -100,7 +101,7 @@ func (c *Copy) checkSteps(ctx context.Context, ids []string, again bool, passed 
 	return nil, nil
 }
 
-// give adds the files that learners get with a step and need not write. It does not overwrite any.
+// give adds the files that learners get with a step and need not write. It overwrites no file.
 func (c *Copy) give(step Step) error {
 	_, before, after, err := c.around(step.ID)
 	if err != nil {
@@ -162,7 +163,8 @@ func (c *Copy) tryStep(ctx context.Context, id string) (*Finding, Ran, error) {
 			return &Finding{Step: step, Found: err.Error(), Open: open, Command: "make " + strings.Join(step.Make, " ")}, ran, opening
 		}
 	}
-	// Code that is ahead of the step may not pass the tests of the step's own form, which expect what comes later to be missing.
+	// The tests of the step's own form expect later code to be missing, so code that is ahead of the step may fail
+	// them.
 	next, err := c.Next()
 	if err != nil {
 		return nil, ran, err
@@ -191,10 +193,10 @@ func (c *Copy) tryStep(ctx context.Context, id string) (*Finding, Ran, error) {
 	return nil, ran, nil
 }
 
-// furtherFailures is how many tests a finding names beside the first that failed.
+// furtherFailures is how many failed tests a finding names besides the first.
 const furtherFailures = 5
 
-// judge returns why the run shows that the step is not done, nil if it succeeded.
+// judge returns why the run shows that the step is not done, or nil if it succeeded.
 func (c *Copy) judge(step Step, found outcome) *Finding {
 	finding := &Finding{Step: step, Command: found.command, failures: found.failures}
 	switch {

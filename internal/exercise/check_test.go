@@ -56,7 +56,8 @@ func TestALearnersWay(t *testing.T) {
 	}
 }
 
-// TestWhatComesLaterIsExpectedOnceItIsThere has a test that expects another greeting before the last step than after it.
+// TestWhatComesLaterIsExpectedOnceItIsThere uses a test that expects a different greeting before and after the last
+// step.
 func TestWhatComesLaterIsExpectedOnceItIsThere(t *testing.T) {
 	stage := newToy(t)
 	original := *stage.Copy(noMake)

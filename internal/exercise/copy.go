@@ -36,7 +36,7 @@ func (s *Stage) Copy(makeTargets func(dir string, targets ...string) error) *Cop
 // work returns the folder of all copies.
 func (c *Copy) work() string { return filepath.Dir(c.Path) }
 
-// name returns what messages call the copy.
+// name returns the copy's name for messages.
 func (c *Copy) name() string { return workFolder + "/" + filepath.Base(c.Path) }
 
 // Exists returns nil if there is a copy, and otherwise an error that says what to do.
@@ -98,11 +98,11 @@ func (c *Copy) prepareWork() error {
 	return nil
 }
 
-// workspace is held while the workspace of the copies is changed.
+// workspace guards the workspace of the copies against concurrent changes.
 var workspace sync.Mutex
 
-// use adds the copy to the Go workspace of all copies, so that go, gopls and a debugger work there without a flag. A folder that is
-// gone is taken out, since Go works in no workspace that lists it.
+// use adds the copy to the Go workspace of all copies, so that go, gopls and a debugger work there without a flag. It
+// removes folders that no longer exist, because Go fails in a workspace that lists one.
 func (c *Copy) use() error {
 	workspace.Lock()
 	defer workspace.Unlock()
@@ -130,14 +130,14 @@ func (c *Copy) use() error {
 	if used.String() == string(content) {
 		return nil
 	}
-	// A go command that runs in another copy reads the old file or the new one.
+	// A go command in another copy must read either the old file or the new one.
 	if err := replaceFile(path, []byte(used.String()), 0o644); err != nil {
 		return fmt.Errorf("write %s/go.work: %w", workFolder, err)
 	}
 	return nil
 }
 
-// Reset replaces the copy by a new one. It returns where the old one is kept.
+// Reset replaces the copy with a new one. It returns where the old one is kept.
 func (c *Copy) Reset() (kept string, err error) {
 	if _, err := os.Stat(c.Path); err != nil {
 		return "", c.Exists()
@@ -171,7 +171,7 @@ func (c *Copy) keepFolder(what string) (string, error) {
 	}
 }
 
-// keep saves files of the copy that are about to be overwritten, as far as they exist. It returns the folder that keeps them.
+// keep saves files of the copy that are about to be overwritten, if they exist. It returns the folder that keeps them.
 func (c *Copy) keep(what string, names ...string) (string, error) {
 	folder, err := c.keepFolder(what)
 	if err != nil {
@@ -199,7 +199,7 @@ func (c *Copy) relative(path string) string {
 	return short
 }
 
-// written visits the folders of the copy and the files in them that a learner writes: neither tests, nor what generators write.
+// written visits the copy's folders, and the files in them that a learner writes: no tests and no generated files.
 func (c *Copy) written(folder, file func(path string) error) error {
 	return filepath.WalkDir(c.Path, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -15,11 +15,11 @@ import (
 	"strings"
 )
 
-// Unstepped are tests of a stage that check no step, and why.
+// Unstepped lists tests of a stage that check no step, and says why.
 type Unstepped struct {
 	// Files are files with tests. Those that a step's check runs don't count.
 	Files []string `json:"files,omitempty"`
-	// Tests are names of Go tests, and texts of specs with those of their containers.
+	// Tests are names of Go tests, and texts of specs that include the texts of their containers.
 	Tests []string `json:"tests,omitempty"`
 	// Reason completes "it belongs to no step, because …".
 	Reason string `json:"reason"`
@@ -103,7 +103,7 @@ func specsIn(node ast.Node, container string) (found []suiteTest) {
 	return found
 }
 
-// literal returns the text of a string, with an ellipsis for what is not written there.
+// literal returns the text of a string expression, with an ellipsis for parts that are not literals.
 func literal(node ast.Expr) string {
 	switch node := node.(type) {
 	case *ast.BasicLit:
@@ -123,11 +123,11 @@ func (c Check) selects(test suiteTest) (bool, error) {
 	}
 	if test.spec {
 		if c.Specs == "" {
-			return false, nil // labels are those of the test kit
+			return false, nil // labels select specs of the test kit
 		}
 		return regexp.MatchString(c.Specs, test.name)
 	}
-	// As `go test -run` does: alternatives, each with elements that are separated by slashes.
+	// Like `go test -run`: alternatives, each with elements separated by slashes.
 	for _, alternative := range splitOutside(c.Run, '|') {
 		matches, err := regexp.MatchString(splitOutside(alternative, '/')[0], test.name)
 		if matches || err != nil {
@@ -137,7 +137,7 @@ func (c Check) selects(test suiteTest) (bool, error) {
 	return false, nil
 }
 
-// splitOutside splits a regular expression at a letter outside of brackets.
+// splitOutside splits a regular expression at a separator outside of brackets.
 func splitOutside(expression string, separator rune) (parts []string) {
 	depth, from := 0, 0
 	for at, letter := range expression {
@@ -171,7 +171,7 @@ func (s *Stage) checkedBy(step Step, tests []suiteTest) ([]suiteTest, error) {
 	return selected, nil
 }
 
-// CheckCoverage returns an error if a test of the stage checks no step and is not in the list of those that need not, or if that list
+// CheckCoverage returns an error if a test of the stage checks no step and is not listed as Unstepped, or if that list
 // names a test that does not exist or that checks a step.
 func (s *Stage) CheckCoverage() error {
 	tests, err := s.tests()

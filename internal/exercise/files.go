@@ -25,10 +25,10 @@ type file struct {
 	given bool
 }
 
-// left are the folders and the file of a stage that are not copied: what was built there, and the list of steps.
+// left are the folders and the file of a stage that are not copied: build results and the list of steps.
 var left = []string{"bin", "dist", FileName}
 
-// Form returns the stage's files as they are when the first done steps are done. Each form is derived once; don't change it.
+// Form returns the stage's files as they are after the first done steps. Each form is derived once; don't change it.
 func (s *Stage) Form(done int) (tree, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *Stage) derive(done int) (tree, error) {
 	return files, nil
 }
 
-// write puts files into a folder. Each is replaced at once: if the disk is full, the old one is still there.
+// write puts files into a folder. It replaces each file atomically: if the disk is full, the old file is still there.
 func (t tree) write(dir string) error {
 	for name, file := range t {
 		target := filepath.Join(dir, filepath.FromSlash(name))

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// givenFile returns the path of a file with the hashes of the tests that were put into the copy, as sha256sum writes them. A test
-// that still has its hash is not the learner's: a newer course may replace it.
+// givenFile returns the path of a file with the hashes of the tests that were put into the copy, as sha256sum writes
+// them. If a test still has its hash, the learner has not changed it, and a newer course may replace it.
 func (c *Copy) givenFile() string {
 	return filepath.Join(c.work(), "."+filepath.Base(c.Path)+"-tests.sha256")
 }
@@ -46,8 +46,8 @@ func (c *Copy) writeGiven(hashes map[string]string) error {
 
 func hashOf(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
-// giveTests puts the tests of the next step into the copy, to be read and run before the step is done. Tests that the learner has
-// changed stay as they are. Those that the course no longer has are removed, unless the learner has changed them.
+// giveTests puts the tests of the next step into the copy, to be read and run before the step is done. It leaves
+// tests alone that the learner has changed. It removes other tests that the course no longer has.
 func (c *Copy) giveTests() error {
 	next, err := c.Next()
 	if err != nil {
@@ -84,8 +84,8 @@ func (c *Copy) giveTests() error {
 	return c.writeGiven(hashes)
 }
 
-// untouched reports whether a test of the copy is as it was given, or is not there. If its hash is unknown, it is
-// compared with the forms up to the next step.
+// untouched reports whether a test of the copy is unchanged or missing. Without a known hash, it compares the test with
+// the forms up to the next step.
 func (c *Copy) untouched(name, hash string, next int) (bool, error) {
 	theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
 	if errors.Is(err, os.ErrNotExist) {
@@ -103,7 +103,7 @@ func (c *Copy) untouched(name, hash string, next int) (bool, error) {
 	return false, nil
 }
 
-// dropped returns those of the given tests that the course no longer has.
+// dropped returns the given tests that the course no longer has.
 func (c *Copy) dropped(hashes map[string]string) ([]string, error) {
 	finished, err := c.Form(len(c.Steps))
 	if err != nil {
@@ -118,8 +118,8 @@ func (c *Copy) dropped(hashes map[string]string) ([]string, error) {
 	return names, nil
 }
 
-// removeDropped removes the tests that the course no longer has, unless the learner has changed them. They would declare again what
-// the course's tests of another name declare.
+// removeDropped removes the tests that the course no longer has, unless the learner has changed them. Otherwise they
+// might declare the same names as tests in other files of the course.
 func (c *Copy) removeDropped(hashes map[string]string) error {
 	names, err := c.dropped(hashes)
 	if err != nil {

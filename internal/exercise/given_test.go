@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// newerCourse changes the tests of a stage, and loads it again.
+// newerCourse changes the tests of a stage, and loads the stage again.
 func (c *Copy) newerCourse(t *testing.T, change func(stage *Stage)) *Copy {
 	t.Helper()
 	change(c.Stage)
@@ -73,7 +73,7 @@ func TestANewerCourseRenamesTestsThatALearnerHasChanged(t *testing.T) {
 	}
 }
 
-// TestACopyOfAnOlderVersion has no hashes: then tests are compared with the forms of the course.
+// TestACopyOfAnOlderVersion uses a copy without hashes, whose tests are compared with the forms of the course.
 func TestACopyOfAnOlderVersion(t *testing.T) {
 	own := started(t)
 	if err := os.Remove(own.givenFile()); err != nil {

@@ -25,7 +25,8 @@ var (
 	specTimeout = 3 * time.Minute
 )
 
-// While a spec waits, Ginkgo looks after some time, and then again and again, where its goroutines are.
+// firstLook is how long a spec waits until Ginkgo reports where the goroutines are, and nextLook is the interval of
+// further reports.
 var firstLook, nextLook = 6 * time.Second, 3 * time.Second
 
 // waitTimeout is how long the test kit waits for something that the learner's operator may never do.
@@ -37,11 +38,11 @@ type outcome struct {
 	command string
 	// tests is how many tests or specs ran.
 	tests int
-	// built is false if the program or its tests do not compile. Then output has the compiler's messages.
+	// built is false if the program or its tests do not compile. Then output contains the compiler's messages.
 	built bool
 	// failures are the tests that failed, with their messages.
 	failures []testFailure
-	// reported means that the failures are from the specs' own report, so the process ended regularly.
+	// reported means that the failures are from the specs' own report, so the process ended normally.
 	reported bool
 	// progress says where goroutines were while specs that failed were waiting.
 	progress []progressReport
@@ -52,7 +53,7 @@ type outcome struct {
 
 type testFailure struct{ name, message string }
 
-// goTest runs a check in a copy, with the tests of an overlay.
+// goTest runs a check in the copy, with the tests of an overlay.
 func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome, error) {
 	pkg := cmp.Or(check.Package, ".")
 	var specs []string
@@ -110,11 +111,11 @@ func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome
 	return found, nil
 }
 
-// compile makes the test binary of a package. If the package does not compile, it returns the compiler's messages. Go leaves a binary that
-// is up to date as it is, so the checks of a step compile once.
+// compile makes the test binary of a package. If the package does not compile, it returns the compiler's messages. Go
+// does not rebuild an up-to-date binary, so the checks of a step compile only once.
 func (c *Copy) compile(ctx context.Context, pkg, overlay string) (binary, message string, err error) {
 	binary = filepath.Join(filepath.Dir(overlay), "binaries", filepath.FromSlash(pkg), "course.test")
-	// Without the tables for debuggers the linker is faster.
+	// The linker is faster without debug information.
 	command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-w", "-overlay="+overlay, "-o="+binary, pkg)
 	command.Dir, command.Env = c.Path, append(os.Environ(), "CGO_ENABLED=0")
 	output, err := command.CombinedOutput()
@@ -134,7 +135,7 @@ func (c *Copy) compile(ctx context.Context, pkg, overlay string) (binary, messag
 	return binary, "", nil
 }
 
-// build compiles the copy. It returns the compiler's messages, "" if there are none.
+// build compiles the copy. It returns the compiler's messages, or "" if there are none.
 func (c *Copy) build(ctx context.Context) (message string, err error) {
 	command := exec.CommandContext(ctx, "go", "build", "./...")
 	command.Dir, command.Env = c.Path, append(os.Environ(), "CGO_ENABLED=0")
@@ -157,7 +158,7 @@ func quoted(args []string) string {
 	for i, arg := range args {
 		word, err := syntax.Quote(arg, syntax.LangPOSIX)
 		if err != nil {
-			word = arg // it has bytes that no shell can be given
+			word = arg // it contains bytes that can't be quoted
 		}
 		words[i] = word
 	}
@@ -167,10 +168,11 @@ func quoted(args []string) string {
 // event is a line of `go test -json`, see `go doc test2json`.
 type event struct{ Action, Test, Output string }
 
-// read fills in what the events tell.
+// read fills in the outcome from the events.
 func (o *outcome) read(output []byte) {
 	printed := map[string]string{}
-	// running are the tests that have not passed, in the order in which they began. After a panic, go test reports no end of them.
+	// running are the tests that have not passed, in the order in which they began. After a panic, go test does not
+	// report their end.
 	var running []string
 	for line := range bytes.Lines(output) {
 		var event event
@@ -228,12 +230,12 @@ type specReport struct {
 	}
 }
 
-// readSpecs replaces the tests and failures by those in the report of the specs.
+// readSpecs replaces the tests and failures with those in the report of the specs.
 func (o *outcome) readSpecs(path string) {
 	content, err := os.ReadFile(path)
 	var suites []specReport
 	if err != nil || json.Unmarshal(content, &suites) != nil {
-		return // the process ended early: its output says why
+		return // the process ended early; its output says why
 	}
 	o.tests, o.failures, o.reported = 0, nil, true
 	for _, suite := range suites {
@@ -269,7 +271,7 @@ func (c *Copy) writeOverlay(done int) (string, error) {
 			replace[filepath.Join(c.Path, filepath.FromSlash(name))] = filepath.Join(folder, filepath.FromSlash(name))
 		}
 	}
-	// Tests that the course no longer has may declare what its tests declare. Go is told that they do not exist.
+	// Tests that the course no longer has might declare the same names as its tests, so make Go ignore them.
 	hashes, err := c.given()
 	if err != nil {
 		return "", err

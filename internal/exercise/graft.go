@@ -17,10 +17,11 @@ import (
 	"example.com/operator-workshop/internal/exercise/form"
 )
 
-// declaration is a piece of a Go file with its doc comment, and with the comments above that, such as markers for a generator.
+// declaration is a declaration of a Go file with its doc comment and the comments above it, such as markers for a
+// generator.
 type declaration struct {
-	// name is unique in a file: a method's has its receiver, a group of constants has the name of the first, and one of _ has
-	// what it is assigned, such as the text of a Describe.
+	// name is unique in a file. A method's name includes its receiver, a group of constants has the name of its first,
+	// and a declaration of _ includes the assigned value, such as the text of a Describe.
 	name       string
 	text       string
 	start, end int // byte offsets in the file
@@ -46,8 +47,8 @@ func declarations(source []byte) ([]declaration, error) {
 	return found, nil
 }
 
-// firstComment returns where the first comment between two declarations begins, next if there is none. One on the last line of the
-// declaration above belongs to that.
+// firstComment returns where the first comment between two declarations begins, or next if there is none. A comment on
+// the last line of the declaration above belongs to that declaration.
 func firstComment(set *token.FileSet, syntax *ast.File, above, next token.Pos) token.Pos {
 	for _, group := range syntax.Comments {
 		if above < group.Pos() && group.Pos() < next && set.Position(group.Pos()).Line > set.Position(above).Line {
@@ -82,8 +83,8 @@ func nameOf(node ast.Decl) string {
 	return ""
 }
 
-// assigned tells the values of several declarations of _ apart: by the function that is called, and its first argument if that is a
-// literal; other values by all of their text.
+// assigned returns a text that distinguishes the values of several declarations of _: for a call, the function and its
+// first argument if that is a literal; for other values, the whole expression.
 func assigned(value ast.Expr) string {
 	call, isCall := value.(*ast.CallExpr)
 	if !isCall {
@@ -137,8 +138,9 @@ func byName(source []byte) (map[string]declaration, error) {
 	return named, err
 }
 
-// graft puts the declarations that differ between two forms of a file into the learner's file. The others stay as the learner has
-// them. Of a YAML file, graftYAML puts keys. Any other file, and one that does not parse, is replaced as a whole.
+// graft puts the declarations that differ between two forms of a file into the learner's file. It leaves the others
+// alone. In a YAML file, graftYAML replaces single keys. Any other file, and a file that does not parse, is replaced as
+// a whole.
 func graft(name string, theirs, before, after []byte) ([]byte, error) {
 	if ext := path.Ext(name); ext == ".yaml" || ext == ".yml" {
 		if grafted, ok := graftYAML(theirs, before, after); ok {

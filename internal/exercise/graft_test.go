@@ -7,7 +7,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Markers for a generator are above a declaration, but not in its doc comment.
+// TestGraftTakesTheCommentsAboveADeclaration uses markers for a generator, which are above a declaration but not in its
+// doc comment.
 func TestGraftTakesTheCommentsAboveADeclaration(t *testing.T) {
 	const (
 		before = "package toy\n\nvar one = 1 // mine\n\n// Two is two.\nfunc two() int { return 2 }\n"

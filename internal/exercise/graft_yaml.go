@@ -17,8 +17,9 @@ import (
 // place is where a value is in a YAML document: the keys of mappings and the indices of lists on the way to it.
 type place []any
 
-// graftYAML puts the keys and list elements that differ between two forms of a YAML file into the learner's file. The others stay as the
-// learner has them, with their comments. It returns false if the learner's file does not parse, or differs too much.
+// graftYAML puts the keys and list elements that differ between two forms of a YAML file into the learner's file. It
+// leaves the others alone, with their comments. It returns false if the learner's file does not parse, or differs too
+// much.
 func graftYAML(theirs, before, after []byte) ([]byte, bool) {
 	if bytes.Equal(theirs, before) {
 		return after, true
@@ -59,7 +60,7 @@ func documents(source []byte) (all []*yaml.Node, err error) {
 	}
 }
 
-// differences returns the places at which two values differ, those that are only in the first at the end.
+// differences returns the places at which two values differ. Places that are only in the first value come last.
 func differences(before, after *yaml.Node, at place) (all []place) {
 	below := func(step any) {
 		next := append(slices.Clone(at), step)
@@ -90,7 +91,7 @@ func differences(before, after *yaml.Node, at place) (all []place) {
 	return all
 }
 
-// find returns the value at a place, nil if there is none.
+// find returns the value at a place, or nil if there is none.
 func find(node *yaml.Node, at place) *yaml.Node {
 	for _, step := range at {
 		_, node = child(node, step)
@@ -98,7 +99,8 @@ func find(node *yaml.Node, at place) *yaml.Node {
 	return node
 }
 
-// child returns a value of a mapping with its key, or an element of a list, with itself as its key; nil if there is none.
+// child returns a value of a mapping with its key, or an element of a list with itself as its key, or nil if there is
+// none.
 func child(node *yaml.Node, step any) (key, value *yaml.Node) {
 	switch step := step.(type) {
 	case string:
@@ -123,8 +125,8 @@ func same(a, b *yaml.Node) bool {
 	return errors.Join(a.Decode(&left), b.Decode(&right)) == nil && reflect.DeepEqual(left, right)
 }
 
-// put makes the value at a place of a document that of another file. What is not on lines of its own in both files is put together with
-// what it belongs to.
+// put copies the value at a place of a document from another file. If the value is not on lines of its own in both
+// files, put copies the value that contains it.
 func put(theirs, other []byte, document int, at place) ([]byte, bool) {
 	present, err := documents(theirs)
 	wanted, errOther := documents(other)
@@ -154,7 +156,7 @@ func put(theirs, other []byte, document int, at place) ([]byte, bool) {
 	if key != nil {
 		first, last := key.Line, form.LastLine(lines, key.Line)
 		for block == nil && first > 1 && commentAt(lines[first-2], form.Depth(lines[first-1])) {
-			first-- // what goes takes its comments along
+			first-- // a removed key takes its comments along
 		}
 		lines = slices.Replace(lines, first-1, last, block...)
 	} else {
@@ -163,7 +165,8 @@ func put(theirs, other []byte, document int, at place) ([]byte, bool) {
 	return []byte(strings.Join(lines, "\n")), true
 }
 
-// onOwnLine reports whether a key or an element begins a line, as a new one of this parent would.
+// onOwnLine reports whether a key or an element begins a line. If key is nil, it reports this for a new one of the
+// parent.
 func onOwnLine(lines []string, parent, key *yaml.Node) bool {
 	if parent.Style&yaml.FlowStyle != 0 || len(parent.Content) == 0 {
 		return false
@@ -178,7 +181,7 @@ func onOwnLine(lines []string, parent, key *yaml.Node) bool {
 	return form.Depth(text) == key.Column-1
 }
 
-// depthBelow is how far the keys or elements of a value are indented.
+// depthBelow returns how far the keys or elements of a value are indented.
 func depthBelow(lines []string, parent *yaml.Node) int {
 	if parent.Kind == yaml.SequenceNode {
 		return form.Depth(lines[parent.Content[0].Line-1])
@@ -186,8 +189,8 @@ func depthBelow(lines []string, parent *yaml.Node) int {
 	return parent.Content[0].Column - 1
 }
 
-// above returns the number of lines that stay above a new key or element: it follows the one that it follows in the other file, or is
-// the last.
+// above returns the number of lines that stay above a new key or element. A new key follows the same key as in the
+// other file, or else the last one; a new element is the last.
 func above(lines []string, parent, otherParent *yaml.Node, step any) int {
 	last := parent.Content[len(parent.Content)-1]
 	if parent.Kind == yaml.SequenceNode {
@@ -200,7 +203,7 @@ func above(lines []string, parent, otherParent *yaml.Node, step any) int {
 		}
 	}
 	if form.Depth(lines[follows.Line-1]) < follows.Column-1 {
-		// It begins a list element, to which more lines than its own belong.
+		// The key begins a list element, which has more lines than the key's own.
 		return max(follows.Line, lastOf(parent, follows))
 	}
 	return form.LastLine(lines, follows.Line)
@@ -235,7 +238,7 @@ func shifted(lines []string, from, to int) []string {
 
 var stepComment = regexp.MustCompile(`^# Step [0-9]`)
 
-// withoutStepComments leaves out the comments about what is missing that the later form does not have any more.
+// withoutStepComments removes the comments about missing code that the later form no longer has.
 func withoutStepComments(theirs, before, after []byte) []byte {
 	comments := func(source []byte) (all []string) {
 		for line := range strings.Lines(string(source)) {

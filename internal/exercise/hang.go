@@ -15,8 +15,8 @@ var frame = regexp.MustCompile(`(?m)^(\S.*)\([^\n]*\)\n\s+(/.+\.go):(\d+)`)
 // mostFrames is how many lines of a stack a finding shows.
 const mostFrames = 12
 
-// ended describes tests that timed out or panicked: the first place in the learner's code, without tests, on a goroutine's stack, and the
-// top of that stack. The place is empty if there is none.
+// ended describes tests that timed out or panicked. It returns the first place in the learner's code, tests aside, on a
+// goroutine's stack, and the top of that stack. The place is empty if there is none.
 func (c *Copy) ended(output string) (place, description string) {
 	blocks := strings.Split(output, "\n\n")
 	why := "it panics"
@@ -40,7 +40,7 @@ func (c *Copy) ended(output string) (place, description string) {
 	return "", ""
 }
 
-// panicMessage returns the lines from the first that tells of a panic or a fatal error to the next empty line.
+// panicMessage returns the lines from the first that reports a panic or a fatal error to the next empty line.
 func panicMessage(output string) string {
 	at := panicked.FindStringIndex(output)
 	if at == nil {
@@ -50,8 +50,8 @@ func panicMessage(output string) string {
 	return firstLines(message, mostFrames)
 }
 
-// lineInFunction returns the line of a frame. The compiler can lose the lines of a loop that does nothing, and says 1: then it is the
-// line where the function is declared.
+// lineInFunction returns the line of a frame. For an empty loop, the compiler may lose the line and report 1; then
+// lineInFunction returns the line where the function is declared.
 func (c *Copy) lineInFunction(file, line, function string) string {
 	content, err := os.ReadFile(file)
 	if err != nil || line != "1" {
@@ -78,11 +78,12 @@ type progressReport struct {
 	}
 }
 
-// atWork matches the states of goroutines that compute, or that wait for what may never come. An operator at rest waits for its queue.
+// atWork matches the states of goroutines that compute, or that wait for something that may never happen. An operator
+// at rest waits for its queue.
 var atWork = regexp.MustCompile(`^(running|runnable|sync\.(RW)?Mutex\.|select \(no cases\)|chan (send|receive) \(nil chan\))`)
 
-// stuck returns the place in the learner's code where a goroutine was at work at several moments of a spec that failed, and what that may
-// mean; an empty place if there is none.
+// stuck returns the place in the learner's code where a goroutine was at work in several reports of a failed spec, and
+// a description. The place is empty if there is none.
 func (c *Copy) stuck(progress []progressReport) (place, description string) {
 	seen := map[string]int{}
 	for _, report := range progress {

@@ -18,7 +18,7 @@ var hangs = map[string]struct{ body, line string }{
 	"a deadlock":            {"\tvar mu sync.Mutex\n\tmu.Lock()\n\tmu.Lock()\n\treturn a + b\n", "10"},
 }
 
-// shortTimeouts lets tests and specs end after a second.
+// shortTimeouts makes tests and specs time out after a second.
 func shortTimeouts(t *testing.T) {
 	t.Helper()
 	tests, specs := goTestTimeout, specTimeout
@@ -26,7 +26,7 @@ func shortTimeouts(t *testing.T) {
 	t.Cleanup(func() { goTestTimeout, specTimeout = tests, specs })
 }
 
-// expectHang writes a body of add into the copy. It expects that the check ends, and says where add hangs.
+// expectHang writes a body of add into the copy. It expects that the check ends and reports where add hangs.
 func (c *Copy) expectHang(t *testing.T, body, line string) {
 	t.Helper()
 	c.edit(t, "toy.go", addStub, body)
@@ -57,7 +57,8 @@ func TestWhatHangsIsFoundInASpec(t *testing.T) {
 	}
 }
 
-// TestWhatHangsIsFoundWhileASpecWaits has specs that give up, as those of the test kit do, while add runs in another goroutine.
+// TestWhatHangsIsFoundWhileASpecWaits uses specs that give up, as the test kit's do, while add runs in another
+// goroutine.
 func TestWhatHangsIsFoundWhileASpecWaits(t *testing.T) {
 	first, next := firstLook, nextLook
 	firstLook, nextLook = 200*time.Millisecond, 200*time.Millisecond
@@ -90,7 +91,7 @@ func TestWhatHangsIsFoundWhileASpecWaits(t *testing.T) {
 	}
 }
 
-// startedWithSpecs is a copy of the toy whose first step is checked by a spec.
+// startedWithSpecs returns a copy of the toy stage whose first step is checked by a spec.
 func startedWithSpecs(t *testing.T) *Copy {
 	t.Helper()
 	stage := newToy(t)

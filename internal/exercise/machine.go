@@ -28,8 +28,8 @@ func blameMachine(output string) error {
 	return nil
 }
 
-// replaceFile replaces a file at once: if the disk is full, the old one is still there. The name of the new file begins with a dot
-// until it is complete, so that neither go nor watch reads it.
+// replaceFile replaces a file atomically: if the disk is full, the old file is still there. Until the new file is
+// complete, its name begins with a dot, so that neither go nor watch reads it.
 func replaceFile(path string, content []byte, mode fs.FileMode) error {
 	partial := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".partial")
 	if err := os.WriteFile(partial, content, mode); err != nil {

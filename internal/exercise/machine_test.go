@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestTheMachineIsBlamed has a machine that fails while a step that was done is checked. That step stays done.
+// TestTheMachineIsBlamed makes the machine fail while a finished step is checked. The step stays done.
 func TestTheMachineIsBlamed(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil  func(*testing.T, *Stage)
@@ -75,7 +75,7 @@ func fakeGo(pattern, prints string) func(*testing.T, *Stage) {
 	}
 }
 
-// fullDiskVariable names a copy to TestOnAFullDisk, when it runs in a process that can write no file.
+// fullDiskVariable passes the path of a copy to TestOnAFullDisk when it runs in a process that can't write files.
 const fullDiskVariable = "EXERCISE_FULL_DISK"
 
 // TestOnAFullDisk runs itself again under a limit to the size of files, which makes each write fail, as on a full disk.

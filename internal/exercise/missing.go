@@ -47,8 +47,8 @@ func (c *Copy) nameMissing(finding *Finding) error {
 	return err
 }
 
-// Restore puts back the files that the copy lacks, in the form that they have at this point. It changes no other file. It
-// returns the files.
+// Restore puts back the files that the copy lacks, in the form that they have at this point. It changes no other file.
+// It returns the names of the files.
 func (c *Copy) Restore() ([]string, error) {
 	if err := c.Exists(); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestAMissingFileIsNamedAndPutBack deletes a file that came with a step, and one that is no Go code.
+// TestAMissingFileIsNamedAndPutBack deletes a file that came with a step, and one that is not Go code.
 func TestAMissingFileIsNamedAndPutBack(t *testing.T) {
 	stage := newToy(t)
 	if err := os.WriteFile(filepath.Join(stage.Dir, "sample.yaml"), []byte("a: b\n"), 0o644); err != nil {

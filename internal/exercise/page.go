@@ -8,7 +8,7 @@ import (
 // pageBegin and pageEnd enclose what FillPage writes.
 const pageBegin, pageEnd = "<!-- the tests of the steps -->\n", "<!-- end of the tests of the steps -->"
 
-// FillPage writes into a page, for each stage, the tests that check its steps, and those that check none.
+// FillPage writes into a page, for each stage, the tests that check its steps and the tests that check no step.
 func FillPage(page string, stages []*Stage) (string, error) {
 	before, rest, found := strings.Cut(page, pageBegin)
 	_, after, ends := strings.Cut(rest, pageEnd)

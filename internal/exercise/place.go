@@ -51,8 +51,8 @@ func (c *Copy) stepOfError(checked Step, output string) (Step, string) {
 	return checked, ""
 }
 
-// syntaxError returns a finding if a Go file that a learner writes can't be parsed, nil otherwise. The step is the one that the line
-// belongs to; if there is none, the first that is not done.
+// syntaxError returns a finding if a Go file that a learner writes can't be parsed, nil otherwise. Its step is the one
+// that the line belongs to or, if there is none, the first step that is not done.
 func (c *Copy) syntaxError(ctx context.Context) (*Finding, error) {
 	parsed := true
 	inFolder := func(string) error { return nil }
@@ -66,7 +66,7 @@ func (c *Copy) syntaxError(ctx context.Context) (*Finding, error) {
 	if err != nil || parsed {
 		return nil, err
 	}
-	// The compiler says it in the words that learners find elsewhere, and knows which files belong to the program.
+	// Use the compiler's message: learners can search for it, and the compiler knows which files belong to the program.
 	message, err := c.build(ctx)
 	if err != nil || message == "" {
 		return nil, err
@@ -80,8 +80,8 @@ func (c *Copy) syntaxError(ctx context.Context) (*Finding, error) {
 	return finding, nil
 }
 
-// stepAt returns the step that the declaration on a line of the copy belongs to: of the steps up to the next one to do, the last
-// that changes it. It returns nil if none does.
+// stepAt returns the step that the declaration on a line of the copy belongs to: the last step that changes it, up to
+// the next step to do. It returns nil if no step does.
 func (c *Copy) stepAt(name string, line int) (*Step, error) {
 	theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *Copy) stepAt(name string, line int) (*Step, error) {
 	return nil, nil
 }
 
-// declaredAt returns the name of the declaration on a line of a Go file, "" if there is none.
+// declaredAt returns the name of the declaration on a line of a Go file, or "" if there is none.
 func declaredAt(source []byte, line int) string {
 	present, err := declarations(source)
 	if err != nil {
@@ -122,8 +122,8 @@ func declaredAt(source []byte, line int) string {
 	return ""
 }
 
-// declaredInBroken returns the name of the declaration on a line of a file that can't be parsed, "" if that is not known. A brace that is
-// missing at the end of a declaration is an error on the first line of the next.
+// declaredInBroken returns the name of the declaration on a line of a file that can't be parsed, or "" if it is
+// unknown. If a declaration lacks its closing brace, the parser reports the first line of the next one.
 func declaredInBroken(source []byte, line int) string {
 	lines := strings.SplitAfter(string(source), "\n")
 	through := min(line, len(lines))
@@ -174,7 +174,7 @@ func (s *Stage) declarationsOf(at int) (map[string][]string, error) {
 	return found, nil
 }
 
-// open returns where to begin with a step: the comment that names it or, if there is none, what the step changes.
+// open returns where to start on a step: at the comment that names it or, if there is none, at what the step changes.
 func (c *Copy) open(step Step) (string, error) {
 	at, err := c.index(step.ID)
 	if err != nil {
@@ -208,7 +208,7 @@ func (c *Copy) open(step Step) (string, error) {
 	return fallback, nil
 }
 
-// goFirst sorts Go files before others: what is generated from them can wait.
+// goFirst sorts Go files before others, which may be generated from them.
 func goFirst(a, b string) int {
 	if isGo := filepath.Ext(a) == ".go"; isGo != (filepath.Ext(b) == ".go") {
 		if isGo {

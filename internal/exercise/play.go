@@ -10,8 +10,8 @@ import (
 	"example.com/operator-workshop/internal/chapter"
 )
 
-// Replace makes the commands of a chapter, and the output that they must have, name the copy where they name the stage. In the
-// section that was solved last, the commands for a learner's copy take the place of others.
+// Replace replaces the stage's name with the copy's in the commands of a chapter and their expected output. In the
+// section that was solved last, it uses the commands meant for a learner's copy.
 func (c *Copy) Replace(played *chapter.Chapter, solved string) {
 	stage := filepath.Base(c.Dir)
 	replace := func(text string) string {
@@ -34,8 +34,8 @@ func (c *Copy) Replace(played *chapter.Chapter, solved string) {
 	}
 }
 
-// WorkspaceInPlace writes a Go workspace that is like that of the checkout, with the copy in place of the stage. It returns its path, for
-// GOWORK.
+// WorkspaceInPlace writes a Go workspace like the checkout's, with the copy in place of the stage. It returns the path
+// of the workspace file, for GOWORK.
 func (c *Copy) WorkspaceInPlace() (string, error) {
 	content, err := os.ReadFile(filepath.Join(c.Root, "go.work"))
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// progressFile returns the path of a file with a line for each step that is done: the stage's folder, the step, the day. A line with
-// "break" in place of a step records a break in the copy: its name, the day, and the folder that keeps the file as it was.
+// progressFile returns the path of a file with a line for each step that is done: the stage's folder, the step, the
+// day. A line with "break" in place of a step records a break in the copy: its name, the day, and the folder that keeps
+// the original file.
 func (c *Copy) progressFile() string { return filepath.Join(c.work(), "progress.txt") }
 
 // progress returns the fields of the lines about this stage.
@@ -41,8 +42,8 @@ func (c *Copy) append(fields ...string) error {
 	return c.changeProgress(func(content string) string { return content + line })
 }
 
-// changeProgress replaces the content of the progress file. Checks of several stages, which may run at the same time, wait for each
-// other.
+// changeProgress replaces the content of the progress file. It locks the file, because several stages may be checked at
+// the same time.
 func (c *Copy) changeProgress(change func(content string) string) (err error) {
 	lock := flock.New(filepath.Join(c.work(), ".progress.lock"))
 	if err := lock.Lock(); err != nil {
@@ -75,7 +76,7 @@ func (c *Copy) Done() ([]string, error) {
 	return done, err
 }
 
-// Next returns the index of the first step that is not done, len(Steps) if all are.
+// Next returns the index of the first step that is not done, or len(Steps) if all are.
 func (c *Copy) Next() (int, error) {
 	done, err := c.Done()
 	if err != nil {
@@ -97,7 +98,7 @@ func (c *Copy) note(step Step) error {
 	return c.append(step.ID, time.Now().Format(time.DateOnly))
 }
 
-// forget removes steps, or the break, from the progress; all lines about the stage if none is named.
+// forget removes steps, or the break, from the progress. Without arguments, it removes all lines about the stage.
 func (c *Copy) forget(ids ...string) error {
 	return c.changeProgress(func(content string) string {
 		var kept strings.Builder
@@ -112,7 +113,7 @@ func (c *Copy) forget(ids ...string) error {
 	})
 }
 
-// Changed returns when a learner last changed a file of the copy; the zero time if there is no copy.
+// Changed returns when a learner last changed a file of the copy; or the zero time if there is no copy.
 func (c *Copy) Changed() (last time.Time, err error) {
 	if _, err := os.Stat(c.Path); errors.Is(err, os.ErrNotExist) {
 		return time.Time{}, nil

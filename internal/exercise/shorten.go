@@ -12,7 +12,7 @@ const longestLine, mostLines = 400, 40
 // shownError is how Gomega begins to show an error. The message follows, and then its fields in braces.
 var shownError = regexp.MustCompile(`^( *)<\*\S+ \| 0x[0-9a-f]+>:\s*$`)
 
-// withoutFields leaves out the fields of errors, and the empty line before them.
+// withoutFields removes the fields of errors, and the empty line before them.
 func withoutFields(lines []string) []string {
 	var kept []string
 	indent, inFields := "", false
@@ -36,8 +36,8 @@ func withoutFields(lines []string) []string {
 	return kept
 }
 
-// shorten leaves out what Gomega shows of an error beside its message, the middle of long lines, since a message says at its ends what and
-// why, and what follows many lines.
+// shorten removes what Gomega shows of an error besides its message, the middle of long lines, whose ends say what
+// failed and why, and the lines after the first mostLines.
 func shorten(message string) string {
 	lines := withoutFields(strings.Split(strings.TrimSpace(message), "\n"))
 	for i, line := range lines {

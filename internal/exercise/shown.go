@@ -9,11 +9,12 @@ import (
 	"example.com/operator-workshop/internal/chapter"
 )
 
-// foundField and alsoField begin lines of what a check prints: what it found, and further tests that failed.
+// foundField and alsoField begin lines of a check's output: what it found, and further tests that failed.
 const foundField, alsoField = "  found   ", "also: "
 
-// shown returns what a chapter shows of a step's check before the step is solved: in the last fence before the step's box that begins with
-// the command of the check, the lines from what it found on, without their indentation.
+// shown returns what a chapter shows of a step's check before the step is solved. It takes the last fence before the
+// step's box that begins with the command of the check, and returns the lines from foundField on, without their
+// indentation.
 func (s *Stage) shown(text string, step Step) ([]string, error) {
 	before, _, _ := strings.Cut(text, boxBegin(step))
 	before = before[strings.LastIndex(before, boxEnd)+1:]
@@ -44,8 +45,8 @@ func (s *Stage) checkShown(step Step, finding *Finding) error {
 	return finding.agrees(shown)
 }
 
-// agrees returns an error if a chapter shows something else than what was found. Tests run in no fixed order, so each that failed may be
-// the one that is shown.
+// agrees returns an error if a chapter shows something other than the finding. Tests run in no fixed order, so the
+// chapter may show any of the failed tests.
 func (f *Finding) agrees(shown []string) error {
 	message := func(name string) (string, bool) {
 		at := slices.IndexFunc(f.failures, func(failure testFailure) bool { return failure.name == name })

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Solve puts the solution of a step into the copy, and makes what is generated from it. It returns the files that it changed, and
-// the folder that keeps the old ones, also if generating fails.
+// Solve puts the solution of a step into the copy, and runs the generators. It returns the files that it changed and
+// the folder that keeps the old ones, even if a generator fails.
 func (c *Copy) Solve(id string) (files []string, kept string, err error) {
 	at, before, after, err := c.around(id)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Copy) around(id string) (at int, before, after tree, err error) {
 	return at, before, after, err
 }
 
-// replace puts what differs between two forms into the copy, and keeps the old files.
+// replace puts the differences between two forms into the copy, and keeps the old files.
 func (c *Copy) replace(step Step, what string, before, after tree) (names []string, kept string, err error) {
 	grafts, given := tree{}, tree{}
 	for _, name := range differing(before, after) {
@@ -66,7 +66,7 @@ func (c *Copy) replace(step Step, what string, before, after tree) (names []stri
 		}
 		wanted, exists := after[name]
 		if !exists {
-			continue // the step that is undone added this file: it stays, and does no harm
+			continue // the undone step added this file: it stays, and does no harm
 		}
 		grafted, err := graft(name, theirs, before[name].content, wanted.content)
 		if err != nil {

@@ -2,12 +2,13 @@ package exercise
 
 import "testing"
 
-// TestSolvingStepByStepGivesTheFinishedStage needs no compiler: `make verify-exercises` runs the checks, too.
+// TestSolvingStepByStepGivesTheFinishedStage needs no compiler, because it runs no checks; `make verify-exercises`
+// does.
 func TestSolvingStepByStepGivesTheFinishedStage(t *testing.T) {
 	for _, stage := range realStages(t) {
 		t.Run(stage.Name, func(t *testing.T) {
 			stage.Start = nil
-			own := stage.Copy(func(string, ...string) error { return nil }) // what is generated is not compared
+			own := stage.Copy(func(string, ...string) error { return nil }) // generated files are not compared
 			own.Path = t.TempDir() + "/" + stage.Name
 			if err := own.Start(); err != nil {
 				t.Fatal(err)

@@ -28,11 +28,11 @@ type Stage struct {
 	Start []string `json:"start,omitempty"`
 	// Steps are in the order in which a learner does them.
 	Steps []Step `json:"steps"`
-	// Breaks are what learners may have broken in a finished copy.
+	// Breaks are the bugs that learners can have put into a finished copy.
 	Breaks []Break `json:"breaks,omitempty"`
 	// Unstepped are the tests that check no step.
 	Unstepped []Unstepped `json:"unstepped,omitempty"`
-	// Unbroken are the behaviours of the test kit that no break concerns, with the reasons.
+	// Unbroken are the behaviours of the test kit that have no break, with the reasons.
 	Unbroken map[string]string `json:"unbroken,omitempty"`
 
 	mu    sync.Mutex
@@ -49,7 +49,7 @@ type Step struct {
 	Task string `json:"task"`
 	// Hints help without giving the solution. They are printed together.
 	Hints []string `json:"hints"`
-	// Minutes is about how long the step takes.
+	// Minutes is roughly how long the step takes.
 	Minutes int `json:"minutes"`
 	// Make are targets of the stage's Makefile to run before the checks, such as generate.
 	Make []string `json:"make,omitempty"`
@@ -68,7 +68,7 @@ type Check struct {
 	// Label selects Ginkgo specs by label, such as a behaviour of the test kit.
 	Label string `json:"label,omitempty"`
 
-	// joins is how many checks are run in one.
+	// joins is how many checks this one combines.
 	joins int
 }
 
@@ -122,7 +122,7 @@ func (s *Stage) validate() error {
 	return nil
 }
 
-// Section is the section of the chapter that the step belongs to.
+// Section returns the section of the chapter that the step belongs to.
 func (s Step) Section() string { return strings.TrimRight(s.ID, "abcdefghijklmnopqrstuvwxyz") }
 
 // index returns a step's index in Steps.
@@ -162,13 +162,13 @@ func FileAfter(checkout repo.Repo, name, id string, source []byte) ([]byte, erro
 	return after, err
 }
 
-// FileBefore returns the form that a file of a stage has before a step, and nothing if the file is not there yet.
+// FileBefore returns the form that a file of a stage has before a step, or nil if the file does not exist yet.
 func FileBefore(checkout repo.Repo, name, id string, source []byte) ([]byte, error) {
 	before, _, err := fileInForm(checkout, name, id, source, 0)
 	return before, err
 }
 
-// fileInForm returns the form of a file in which all steps before this one are done, and so many from this one on.
+// fileInForm returns the form of a file after all steps before this one and the given number of steps from this one on.
 func fileInForm(checkout repo.Repo, name, id string, source []byte, more int) (content []byte, exists bool, err error) {
 	stages, err := checkout.Stages()
 	if err != nil {
@@ -191,7 +191,7 @@ func fileInForm(checkout repo.Repo, name, id string, source []byte, more int) (c
 	return nil, false, fmt.Errorf("step=%s: the file belongs to no stage", id)
 }
 
-// upTo is the form in which the first done steps are done.
+// upTo is the form after the first done steps.
 type upTo struct {
 	stage *Stage
 	done  int
@@ -203,7 +203,7 @@ func (f upTo) Pending(id string) (bool, error) {
 	return at >= f.done, err
 }
 
-// Title is a step's title.
+// Title returns a step's title.
 func (f upTo) Title(id string) string {
 	at, err := f.stage.index(id)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// tips say what messages of the compiler, the API server and the test kit most likely mean in a half-written operator. $1 is the
-// first group of the expression: what the message says of the learner's own objects.
+// tips say what messages of the compiler, the API server and the test kit most likely mean in a half-written operator.
+// $1 is the first group of the expression, such as the name of one of the learner's objects.
 var tips = []struct {
 	found *regexp.Regexp
 	means string
@@ -105,7 +105,7 @@ var tips = []struct {
 	},
 }
 
-// Tip returns what the finding most likely means, "" if that is not known.
+// Tip returns what the finding most likely means, or "" if it is not known.
 func (f *Finding) Tip() string {
 	if strings.Contains(f.Found, "to match error") {
 		return "" // the test has caused this error on purpose

@@ -12,14 +12,14 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// newToy is a checkout with one small stage of three steps.
+// newToy returns a small stage of three steps in a checkout of its own.
 func newToy(t *testing.T) *Stage {
 	t.Helper()
 	archive, err := txtar.ParseFile("testdata/toy.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A path with a space, as checkouts may have.
+	// The path has a space, as a checkout's may.
 	root := filepath.Join(t.TempDir(), "a checkout")
 	for _, file := range archive.Files {
 		path := filepath.Join(root, file.Name)
@@ -42,7 +42,7 @@ func toyAt(t *testing.T, root string) *Stage {
 
 func noMake(string, ...string) error { return errors.New("nothing is made here") }
 
-// started is a copy that a learner has begun.
+// started returns a copy that a learner has begun.
 func started(t *testing.T) *Copy {
 	t.Helper()
 	own := newToy(t).Copy(noMake)
@@ -97,7 +97,7 @@ const (
 	greetStub = "\t// Your turn, step 1.2a: Say hello.\n\treturn \"\"\n"
 )
 
-// editChapter replaces text where it is first in the chapter, editTests where it is first in the stage's tests.
+// editChapter replaces the first occurrence of a text in the chapter, and editTests in the stage's tests.
 func (s *Stage) editChapter(t *testing.T, old, replacement string) {
 	t.Helper()
 	editFile(t, s.Chapter, old, replacement)

@@ -32,7 +32,7 @@ func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 	slices.Sort(folders)
 	sum := sha256.New()
 	fmt.Fprintln(sum, runtime.Version())
-	// A package's folders may hold files that are embedded, so all below it count.
+	// A package may embed files, so everything below its folder counts.
 	covered := "\x00"
 	for _, folder := range folders {
 		if folder == covered || strings.HasPrefix(folder, covered+string(filepath.Separator)) {
@@ -43,7 +43,7 @@ func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 			switch {
 			case err != nil:
 				return err
-			case entry.IsDir() && (entry.Name() == "bin" || entry.Name() == "dist"): // what was built there
+			case entry.IsDir() && (entry.Name() == "bin" || entry.Name() == "dist"): // build results
 				return filepath.SkipDir
 			case !entry.Type().IsRegular():
 				return nil

@@ -15,11 +15,11 @@ import (
 // verifyFolder is where the copies for Verify are, in the checkout.
 const verifyFolder = ".verify"
 
-// starting is held while a copy is started: all that Verify makes are in one workspace.
+// starting guards the start of a copy: all of Verify's copies share one workspace.
 var starting sync.Mutex
 
-// RemoveVerified removes what earlier runs of Verify have left in a checkout. Call it before the first stage: the copies share a
-// workspace, which must not list a copy that is not there when another stage is compiled.
+// RemoveVerified removes what earlier runs of Verify have left in a checkout. Call it before the first stage: the
+// copies share a workspace, which must not list a missing copy when another stage is compiled.
 func RemoveVerified(root string) error {
 	if err := os.RemoveAll(filepath.Join(root, verifyFolder)); err != nil {
 		return fmt.Errorf("remove the copies of the previous run: %w", err)
@@ -27,8 +27,8 @@ func RemoveVerified(root string) error {
 	return nil
 }
 
-// SolveBySection solves the steps in the learner's copy, which must not exist yet, and removes it at the end. It calls play after each section
-// of the chapter in which a step is solved, with the next such section, "" after the last.
+// SolveBySection solves the steps in the learner's copy, which must not exist yet, and removes it at the end. It calls
+// play after each section of the chapter in which a step is solved, with the next such section, or "" after the last.
 func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) {
 	if err := c.Start(); err != nil {
 		return err
@@ -56,11 +56,12 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 	return nil
 }
 
-// Verify solves the steps one by one in a copy of its own. It shows that each step's check fails before the step is solved, because
-// its code is missing, in the way that the chapter shows, and passes afterwards, and that the copy is then like the stage after this
-// step; so after the last it is the finished stage. After each step the whole program compiles, and passes the Go tests of all steps so
-// far; specs, which need a control plane, run only for their own step. The errors name the steps for which this is not true. After RemoveVerified,
-// several stages may be verified at the same time.
+// Verify solves the steps one by one in a copy of its own. It checks that each step's check fails before the step is
+// solved, because its code is missing and in the way that the chapter shows, and passes afterwards; that the copy then
+// equals the form after this step, which for the last step is the finished stage; and that the whole program then
+// compiles and passes the Go tests of all steps so far. Specs, which need a control plane, run only for their own step.
+// The errors name the steps for which this is not true. After RemoveVerified, several stages may be verified at the
+// same time.
 func (s *Stage) Verify(ctx context.Context, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) error {
 	tried := s.Copy(makeTargets)
 	tried.Path = filepath.Join(s.Root, verifyFolder, filepath.Base(s.Dir))
@@ -143,7 +144,7 @@ func (c *Copy) soFar(ctx context.Context, at int) (problem string, err error) {
 	return "", nil
 }
 
-// joined returns a check for each package that runs the Go tests of all steps in it, without specs.
+// joined returns for each package a check that runs the Go tests of all steps in it, without specs.
 func joined(steps []Step) []Check {
 	var all []Check
 	for _, step := range steps {
@@ -163,10 +164,11 @@ func joined(steps []Step) []Check {
 	return all
 }
 
-// notTried matches what the test kit says of a behaviour that needs another one first, which the operator lacks.
+// notTried matches the test kit's message about a behaviour that depends on another one, which the operator lacks.
 var notTried = regexp.MustCompile(`(?m)^behaviour "[a-z-]+": not tried`)
 
-// intended returns what is wrong with the result of a step's check before the step is solved, "" if it fails as it should.
+// intended returns what is wrong with the result of a step's check before the step is solved, or "" if it fails as it
+// should.
 func intended(step Step, finding *Finding) string {
 	switch {
 	case finding == nil:
@@ -188,7 +190,7 @@ func intended(step Step, finding *Finding) string {
 // panicked matches the message of a test that panicked, or of a program that Go ended.
 var panicked = regexp.MustCompile(`(?m)^\s*(panic|fatal error): `)
 
-// panics returns the name and the message of a test that panicked, "" if none did.
+// panics returns the name and the message of a test that panicked, or "" if none did.
 func (f *Finding) panics() string {
 	for _, failure := range f.failures {
 		if panicked.MatchString(failure.message) {
@@ -198,8 +200,8 @@ func (f *Finding) panics() string {
 	return ""
 }
 
-// asDerived returns an error if the copy, with its steps solved one by one, differs from the form in which the first done steps are
-// done.
+// asDerived returns an error if the copy, with its steps solved one by one, differs from the form after the first done
+// steps.
 func (c *Copy) asDerived(done int) error {
 	wanted, err := c.Form(done)
 	if err != nil {

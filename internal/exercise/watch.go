@@ -13,10 +13,11 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// settle is how long a save may take: editors write a file in several steps.
+// settle is how long a save may take, because editors write a file in several steps.
 const settle = 100 * time.Millisecond
 
-// Lock makes sure that one process at a time does what is named to the copy, such as check it. It fails if another does.
+// Lock makes sure that only one process at a time does something to the copy, such as check it. It fails if another
+// process is doing so.
 func (c *Copy) Lock(what string) (unlock func() error, err error) {
 	if err := c.Exists(); err != nil {
 		return nil, err
@@ -32,8 +33,8 @@ func (c *Copy) Lock(what string) (unlock func() error, err error) {
 	return lock.Close, nil
 }
 
-// Changes sends when files that a learner writes have changed, until ctx ends. Tests and what generators write do not count, and neither
-// does a save that changes nothing.
+// Changes sends a signal whenever files that a learner writes have changed, until ctx ends. Tests and generated files
+// do not count, and neither does a save that changes nothing.
 func (c *Copy) Changes(ctx context.Context) (<-chan struct{}, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -53,7 +54,7 @@ func (c *Copy) Changes(ctx context.Context) (<-chan struct{}, error) {
 			case <-ctx.Done():
 				return
 			case lost := <-watcher.Errors:
-				if lost != nil { // events were lost: look what has changed
+				if lost != nil { // events were lost: find out what has changed
 					quiet.Reset(settle)
 				}
 			case <-watcher.Events:
@@ -61,12 +62,12 @@ func (c *Copy) Changes(ctx context.Context) (<-chan struct{}, error) {
 			case <-quiet.C:
 				now, err := c.hashWatched(watcher)
 				if err != nil || now == last {
-					continue // a file that is just being replaced: its event follows
+					continue // a file is just being replaced: its event follows
 				}
 				last = now
 				select {
 				case changed <- struct{}{}:
-				default: // one is waiting already
+				default: // a signal is already waiting
 				}
 			}
 		}
@@ -74,7 +75,7 @@ func (c *Copy) Changes(ctx context.Context) (<-chan struct{}, error) {
 	return changed, nil
 }
 
-// hashWatched is a hash of the files that a learner writes. It has all their folders watched.
+// hashWatched returns a hash of the files that a learner writes, and adds all their folders to the watcher.
 func (c *Copy) hashWatched(watcher *fsnotify.Watcher) (string, error) {
 	sum := sha256.New()
 	err := c.written(watcher.Add, func(path string) error {

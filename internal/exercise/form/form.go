@@ -12,11 +12,11 @@ import (
 type Steps interface {
 	// Pending reports whether a step is not done in this form. It is an error if there is no such step.
 	Pending(id string) (bool, error)
-	// Title is what the step is about, without a full stop.
+	// Title says what the step is about, without a full stop.
 	Title(id string) string
 }
 
-// Derive returns a file's form, and whether it has one: a file may come with a later step.
+// Derive returns a file's form, and whether the file exists in it: a file may come with a later step.
 func Derive(name string, source []byte, steps Steps) (derived []byte, exists bool, err error) {
 	if !bytes.Contains(source, []byte("workshop:")) {
 		return source, true, nil
@@ -77,7 +77,7 @@ func parseMark(comment string, steps Steps) (*mark, error) {
 	return found, err
 }
 
-// lines are the lines of a file, of which some are replaced. A nil element is a line that goes.
+// lines are the lines of a file, some of which are replaced. A nil element marks a line to drop.
 type lines struct {
 	text     []string
 	replaced map[int]*string
@@ -94,16 +94,16 @@ func (l *lines) drop(first, last int) {
 	}
 }
 
-// put replaces a line by others.
+// put replaces a line with a text, which may have several lines.
 func (l *lines) put(line int, text string) { l.replaced[line] = &text }
 
-// dropped reports whether a line goes.
+// dropped reports whether a line is dropped.
 func (l *lines) dropped(line int) bool {
 	text, replaced := l.replaced[line]
 	return replaced && text == nil
 }
 
-// indentation is the white space that a line begins with.
+// indentation returns the white space at the beginning of a line.
 func (l *lines) indentation(line int) string {
 	text := l.text[line-1]
 	return text[:len(text)-len(strings.TrimLeft(text, " \t"))]
@@ -115,7 +115,7 @@ func (l *lines) String() string {
 		replacement, replaced := l.replaced[i+1]
 		switch {
 		case text == "" && l.dropped(i) && len(kept) > 0 && strings.HasSuffix(kept[len(kept)-1], "{"):
-			// the paragraph above this empty line is gone
+			// the paragraph above this empty line was dropped
 		case !replaced:
 			kept = append(kept, text)
 		case replacement != nil:

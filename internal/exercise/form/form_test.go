@@ -10,7 +10,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// order are steps one to three, of which some are pending.
+// order is steps one to three, some of which are pending.
 type order []string
 
 func (o order) Pending(id string) (bool, error) {

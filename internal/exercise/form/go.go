@@ -16,7 +16,7 @@ type goFile struct {
 	set    *token.FileSet
 	syntax *ast.File
 	steps  Steps
-	// covered are the lines that an outer mark has decided about.
+	// covered are the lines that an outer mark has already decided on.
 	covered map[int]bool
 }
 
@@ -83,8 +83,8 @@ func (f *goFile) apply(marked *mark, group *ast.CommentGroup, comment *ast.Comme
 	return f.takeOut(marked, group, at)
 }
 
-// concernsMarker reports whether workshop:markers concerns a line of its comment: without words, those below that begin
-// with a plus sign, and otherwise those that begin with one of the words.
+// concernsMarker reports whether workshop:markers applies to a line of its comment. Without words, it applies to the
+// lines below that begin with a plus sign, and otherwise to lines that begin with one of the words.
 func concernsMarker(marked *mark, line string, below bool) bool {
 	if marked.text == "" {
 		return below && strings.HasPrefix(line, "+")
@@ -92,7 +92,7 @@ func concernsMarker(marked *mark, line string, below bool) bool {
 	return slices.ContainsFunc(strings.Fields(marked.text), func(word string) bool { return strings.HasPrefix(line, word) })
 }
 
-// takeOut leaves out what a mark above it concerns.
+// takeOut removes the code that a mark above it applies to.
 func (f *goFile) takeOut(marked *mark, group *ast.CommentGroup, at int) error {
 	node := f.below(group, at)
 	if node == nil {
@@ -113,7 +113,7 @@ func (f *goFile) takeOut(marked *mark, group *ast.CommentGroup, at int) error {
 	return nil
 }
 
-// cover removes lines and has their marks ignored.
+// cover removes lines, so that their marks are ignored.
 func (f *goFile) cover(first, last int) {
 	f.drop(first, last)
 	for line := first; line <= last; line++ {
@@ -137,7 +137,7 @@ func (f *goFile) stub(marked *mark, function *ast.FuncDecl) error {
 	return nil
 }
 
-// source is the text of a node.
+// source returns the text of a node.
 func (f *goFile) source(node ast.Node) string {
 	first, last := f.set.Position(node.Pos()), f.set.Position(node.End())
 	if first.Line != last.Line {
@@ -146,7 +146,7 @@ func (f *goFile) source(node ast.Node) string {
 	return f.text[first.Line-1][first.Column-1 : last.Column-1]
 }
 
-// zeroResults is a statement that returns zero values.
+// zeroResults returns a statement that returns zero values.
 func zeroResults(source func(ast.Node) string, results *ast.FieldList) string {
 	if results.NumFields() == 0 {
 		return ""
@@ -187,8 +187,8 @@ func zero(source func(ast.Node) string, kind ast.Expr) string {
 	return "*new(" + text + ")"
 }
 
-// below returns the outermost node that a mark on a line of its own can concern: one that has the mark in its doc comment,
-// or that begins on the next line that is no comment.
+// below returns the outermost node that a mark on a line of its own can apply to: one with the mark in its doc comment,
+// or one that begins on the next line that is not a comment.
 func (f *goFile) below(group *ast.CommentGroup, at int) ast.Node {
 	next := at + 1
 	for next <= len(f.text) && strings.HasPrefix(strings.TrimSpace(f.text[next-1]), "//") {
@@ -222,7 +222,7 @@ func (f *goFile) startsLine(node ast.Node) bool {
 	return strings.TrimSpace(f.text[position.Line-1][:position.Column-1]) == ""
 }
 
-// docOf is the comment that documents a declaration or a field, nil if there is none.
+// docOf returns the comment that documents a declaration or a field, or nil if there is none.
 func docOf(node ast.Node) *ast.CommentGroup {
 	switch node := node.(type) {
 	case *ast.FuncDecl:

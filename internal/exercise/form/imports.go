@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// PruneImports leaves out the imports that a file does not use.
+// PruneImports removes the imports that a file does not use.
 func PruneImports(name string, source []byte) ([]byte, error) {
 	set := token.NewFileSet()
 	syntax, err := parser.ParseFile(set, name, source, parser.ParseComments)
@@ -55,8 +55,8 @@ func PruneImports(name string, source []byte) ([]byte, error) {
 // majorVersion matches the last element of the paths of modules from version 2 on.
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// importName is the name by which a file calls a package. For an import without a name it is taken from the path, as
-// goimports does.
+// importName returns the name by which a file refers to a package. Like goimports, it takes the name of an unnamed
+// import from the path.
 func importName(spec *ast.ImportSpec) string {
 	if spec.Name != nil {
 		return spec.Name.Name

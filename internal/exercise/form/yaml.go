@@ -41,7 +41,8 @@ func deriveYAML(source []byte, steps Steps) (derived []byte, exists bool, err er
 	return []byte(file.String()), true, nil
 }
 
-// node returns the last line of the key or list element that begins at first, or at the next line that is no comment.
+// node returns the last line of the key or list element that begins at first, or at the next line that is not a
+// comment.
 func (l *lines) node(first int) (last int, err error) {
 	for first <= len(l.text) && strings.HasPrefix(strings.TrimSpace(l.text[first-1]), "#") {
 		first++
@@ -52,8 +53,8 @@ func (l *lines) node(first int) (last int, err error) {
 	return LastLine(l.text, first), nil
 }
 
-// LastLine returns the last line of the key or list element of a YAML file that begins at line first: all deeper lines belong to it.
-// Lines count from 1.
+// LastLine returns the last line of the key or list element of a YAML file that begins at line first. All lines with
+// deeper indentation belong to it. Lines count from 1.
 func LastLine(lines []string, first int) int {
 	depth := Depth(lines[first-1])
 	isElement := isListElement(strings.TrimSpace(lines[first-1]))
@@ -65,9 +66,9 @@ func LastLine(lines []string, first int) int {
 		}
 		deeper := Depth(lines[line-1]) > depth
 		if !deeper && strings.HasPrefix(text, "#") {
-			continue // it belongs to what follows
+			continue // the line belongs to what follows
 		}
-		// A list may be as deep as its key.
+		// A list may have the same indentation as its key.
 		listed := !isElement && Depth(lines[line-1]) == depth && isListElement(text)
 		if !deeper && !listed {
 			break
@@ -77,7 +78,7 @@ func LastLine(lines []string, first int) int {
 	return last
 }
 
-// Depth is how many spaces a line of a YAML file begins with.
+// Depth returns the number of spaces at the beginning of a line.
 func Depth(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
 func isListElement(text string) bool { return text == "-" || strings.HasPrefix(text, "- ") }
