@@ -79,7 +79,7 @@ var _ = Describe("a rule that is added later", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// copyDefinition is the stage's definition under another group, which a spec may change.
+// copyDefinition returns the stage's definition under another group, which a spec may change.
 func copyDefinition(group string) *unstructured.Unstructured {
 	GinkgoHelper()
 	definition := readDefinition()
@@ -111,6 +111,6 @@ func install(ctx context.Context, definition *unstructured.Unstructured) {
 		"kind":       field(definition, "spec", "names", "listKind"),
 	}}
 	Eventually(cluster.Client.List).WithContext(ctx).WithArguments(list).Should(Succeed())
-	// The last write to the definition was the API server's.
+	// The API server has written to the definition since.
 	Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(definition), definition)).To(Succeed())
 }

@@ -107,8 +107,8 @@ func compile(definition *apiextensionsv1.CustomResourceDefinition) (offline, err
 	return api, nil
 }
 
-// write returns what is stored when a client that is strict writes the object, or why it is refused. Old is what was stored before,
-// nil for a new object.
+// write returns what the API server stores when a strict client writes the object, or why it refuses. old is what was
+// stored before, nil for a new object.
 func (api offline) write(ctx context.Context, object, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	name := object.GroupVersionKind().Version
 	version, found := api[name]
@@ -126,7 +126,7 @@ func (api offline) write(ctx context.Context, object, old *unstructured.Unstruct
 	problems := validation.ValidateCustomResource(nil, stored.Object, version.values)
 	var before any
 	if old != nil {
-		// With the conversion None, the old object in this version lacks what only the other version knows.
+		// With conversion None, the old object, read in this version, lacks the fields that only the other version has.
 		converted := old.DeepCopy().Object
 		pruning.Prune(converted, version.structure, true)
 		before = converted
@@ -162,8 +162,8 @@ func decode(document []byte) (*unstructured.Unstructured, error) {
 	return object, object.UnmarshalJSON(content)
 }
 
-// tryInvalid returns an error if the last object of an invalid sample is not refused with the message in the file's first line. The
-// objects before it are those that are there already.
+// tryInvalid returns an error unless the last object of an invalid sample is refused with the message in the file's
+// first line. The objects before it exist already.
 func (api offline) tryInvalid(ctx context.Context, file string) error {
 	objects, content, err := readObjects(file)
 	if err != nil {

@@ -155,15 +155,15 @@ func TestBooking(t *testing.T) {
 	}
 }
 
-// TestEveryRuleHasASample takes the rules of v1 away one by one. Without a rule, some sample must be accepted, or refused for another
-// reason.
+// TestEveryRuleHasASample removes the rules of v1 one at a time. Without the rule, some invalid sample must be
+// accepted, or refused for another reason.
 func TestEveryRuleHasASample(t *testing.T) {
 	api := mustRead(t)
 	files, err := filepath.Glob(operator.InvalidSamples + "/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A sample that fails anyway shows nothing.
+	// A sample that fails even with all rules in place shows nothing.
 	files = slices.DeleteFunc(files, func(file string) bool { return api.tryInvalid(t.Context(), file) != nil })
 	definition := mustDecode(t)
 	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
@@ -184,8 +184,8 @@ func TestEveryRuleHasASample(t *testing.T) {
 	})
 }
 
-// forEachRule takes the rules out of a schema, one at a time, and calls try with a name and the text of the rule that is missing. Of the
-// status, which a sample can't set, it takes none.
+// forEachRule removes the rules of a schema, one at a time, and calls try with a name and the text of the missing rule.
+// It skips the status, which a sample can't set.
 func forEachRule(schema *apiextensionsv1.JSONSchemaProps, path string, try func(name, rule string)) {
 	without := func(word, value string, takeOut func(*apiextensionsv1.JSONSchemaProps)) {
 		whole := *schema
@@ -231,7 +231,7 @@ func forEachRule(schema *apiextensionsv1.JSONSchemaProps, path string, try func(
 	}
 }
 
-// The API server doesn't validate this format: it tells clients, such as generators of code, what fits.
+// The API server doesn't validate this format. It tells clients, such as code generators, which numbers fit.
 func TestNumberHasAFormat(t *testing.T) {
 	mustRead(t)
 	for _, version := range mustDecode(t).Spec.Versions {
@@ -264,7 +264,7 @@ func ticketWith(fields map[string]any) *unstructured.Unstructured {
 	return ticketOf("default", "ticket", "flights.com/v1", spec)
 }
 
-// expectRefusal expects no error if no message is given.
+// expectRefusal expects an error with the message, or no error if the message is empty.
 func expectRefusal(t *testing.T, err error, message string) {
 	t.Helper()
 	if message == "" && err != nil {

@@ -48,7 +48,7 @@ var _ = Describe("the definition", func() {
 	behaviours.DescribeSchema(operator, cluster)
 })
 
-// newTicket is a valid ticket in version v1 that is not created yet.
+// newTicket returns a valid ticket in version v1 that does not exist yet.
 func newTicket(namespace, name string) *unstructured.Unstructured {
 	return ticketOf(namespace, name, "flights.com/v1", map[string]any{"from": "ZRH", "to": "FCO", "number": int64(2)})
 }
@@ -76,7 +76,7 @@ func set(object *unstructured.Unstructured, value any, fields ...string) {
 	Expect(unstructured.SetNestedField(object.Object, value, fields...)).To(Succeed())
 }
 
-// field reads one field of an object; nil where there is none, and for null.
+// field reads one field of an object. It returns nil if the field is missing or null.
 func field(object *unstructured.Unstructured, fields ...string) any {
 	GinkgoHelper()
 	value, _, err := unstructured.NestedFieldNoCopy(object.Object, fields...)

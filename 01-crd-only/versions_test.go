@@ -14,12 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// conversionSample shows a ticket as it is created, as it is read in v2, and as v1 has it after a client has written it in v2.
+// conversionSample shows a ticket as it is created, as it is read in v2, and as it looks in v1 after a client has
+// written it in v2.
 const conversionSample = "config/samples/conversion/seat-given-back.yaml"
 
-// With conversion None the API server changes apiVersion and nothing else. A field
-// that has another name in the other version is invisible to its readers, and lost
-// once they write. The conversion webhook of stage 5 carries such fields over.
+// With conversion None the API server changes apiVersion and nothing else. If a field
+// has another name in the other version, clients of that version don't see it, and it
+// is lost once they write. The conversion webhook of stage 5 carries such fields over.
 var _ = Describe("two versions with conversion None", func() {
 	It("do to a ticket what "+conversionSample+" says", func(ctx SpecContext) {
 		looks, _, err := readObjects(conversionSample)
@@ -53,7 +54,8 @@ var _ = Describe("two versions with conversion None", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// expectLook names the fields that the file has wrong. It doesn't say what is right, so that learners find out.
+// expectLook names the fields that are wrong in the file. It doesn't say what is right: learners find that out
+// themselves.
 func expectLook(number int, look, found *unstructured.Unstructured) {
 	GinkgoHelper()
 	said, _, err := unstructured.NestedMap(look.Object, "spec")
