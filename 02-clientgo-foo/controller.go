@@ -55,7 +55,7 @@ type controller struct {
 	lastStatus      staleVersions
 }
 
-// newController connects the parts. Only the queue runs already; stop ends it.
+// newController connects the parts. It starts only the queue, which stop ends.
 func newController(clients *clients, options options) (*controller, error) {
 	fooInformers := informers.NewSharedInformerFactoryWithOptions(clients.foo, options.resyncPeriod,
 		informers.WithNamespace(options.namespace), informers.WithTransform(stripManagedFields))
@@ -116,7 +116,7 @@ func (c *controller) start(ctx context.Context) error {
 	return nil
 }
 
-// synced tells whether the caches are filled and every object in them has been queued.
+// synced reports whether the caches are filled and every object in them has been queued.
 func (c *controller) synced() bool {
 	for _, handler := range c.handlers {
 		if !cache.IsDone(handler) {
@@ -134,9 +134,9 @@ func (c *controller) stop() {
 	c.kubeInformers.Shutdown()
 }
 
-// work runs the workers until ctx ends, and then until the queue is empty. The end of
-// ctx cancels no request. The end of leading does, at once, and so does the
-// drain timeout, with an error.
+// work runs the workers until ctx ends, and then until the queue is empty. Requests in
+// progress may finish, unless leading ends, which aborts them at once, or the drain
+// timeout expires, which aborts them with an error.
 //
 //workshop:step 2.8
 func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {

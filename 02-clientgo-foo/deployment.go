@@ -22,8 +22,8 @@ const containerName = "foo"
 // fooKind is the kind in owner references to Foos.
 var fooKind = examplev1alpha1.SchemeGroupVersion.WithKind("Foo")
 
-// selectorLabels select the pods of a Foo's Deployment. A selector is immutable, so
-// it holds nothing that can change. The Deployment's name can't, and is unique in the namespace.
+// selectorLabels select the pods of a Foo's Deployment. A selector is immutable, so it must hold
+// nothing that can change. The Deployment's name can't change, and is unique in the namespace.
 //
 //workshop:step 2.9a
 func selectorLabels(foo *examplev1alpha1.Foo) map[string]string {

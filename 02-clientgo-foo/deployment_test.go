@@ -15,7 +15,7 @@ import (
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 )
 
-// storedFoo is a Foo as the API server returns it.
+// storedFoo returns a Foo as the API server returns it.
 func storedFoo() *examplev1alpha1.Foo {
 	return &examplev1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "front", UID: "uid-of-front", Generation: 3, ResourceVersion: "30"},
@@ -23,7 +23,7 @@ func storedFoo() *examplev1alpha1.Foo {
 	}
 }
 
-// storedDeployment is the Foo's Deployment as the API server returns it.
+// storedDeployment returns the Foo's Deployment as the API server returns it.
 func storedDeployment() *appsv1.Deployment {
 	deployment := newDeployment(storedFoo())
 	deployment.UID = "uid-of-web"
@@ -153,7 +153,7 @@ func TestNewPatchRestoresTheContainer(t *testing.T) {
 		HaveField("Name", "renamed"), Equal(storedDeployment().Spec.Template.Spec.Containers[0])))
 }
 
-// withoutUID takes the precondition out of a patch, which must be there.
+// withoutUID removes the precondition from a patch, and fails if there is none.
 func withoutUID(g Gomega, patch []byte) []byte {
 	var content map[string]any
 	g.Expect(json.Unmarshal(patch, &content)).To(Succeed())

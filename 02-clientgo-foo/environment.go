@@ -21,10 +21,10 @@ func wantedVariables(foo *examplev1alpha1.Foo) []corev1.EnvVar {
 	return []corev1.EnvVar{{Name: messageVariable, Value: foo.Spec.Message}}
 }
 
-// replaceMessage returns the variables of a container with MESSAGE as wanted: in the place where
-// it is, at the end if it is new, or taken out. The other variables are not ours: they stay, and
-// so does their order, because a variable can refer to those before it. The list of the present
-// variables can't be used afterwards.
+// replaceMessage returns the variables of a container with MESSAGE as wanted: in its place if it
+// is already there, at the end if it is new, or removed. The other variables are not ours: they
+// stay, in their order, because a variable can refer to those before it. Don't use present
+// afterwards.
 //
 //workshop:step 2.15c
 func replaceMessage(present, wanted []corev1.EnvVar) []corev1.EnvVar {

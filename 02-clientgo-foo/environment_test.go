@@ -27,7 +27,7 @@ func TestNewDeploymentHasTheMessage(t *testing.T) {
 	g.Expect(container.Env).To(BeEmpty(), "a Foo without a message asks for no variable")
 }
 
-// patchOfVariables is what a container's variables become when the Foo has a message.
+// patchOfVariables describes what a container's variables become when the Foo has a message.
 type patchOfVariables struct {
 	found   []corev1.EnvVar
 	message string
@@ -99,7 +99,8 @@ func (p patchOfVariables) run(t *testing.T) {
 	g.Expect(newPatch(patched, wanted)).To(BeEmpty(), "nothing differs any more, so nothing must be sent")
 }
 
-// A Deployment may have a variable twice. A strategic merge patch that takes one out takes both, so a second patch follows.
+// A Deployment may have a variable twice. A strategic merge patch that removes one removes both, so a second patch
+// follows.
 func TestNewPatchComesToRestWhenTheMessageIsThereTwice(t *testing.T) {
 	g := NewWithT(t)
 	wanted := newDeployment(fooWithMessage("hello"))

@@ -24,21 +24,21 @@ import (
 )
 
 const (
-	// eventSynced is the reason of the event that tells that a Foo has become ready. Warnings have the condition's reason.
+	// eventSynced is the reason of the event for a Foo that has become ready. Warnings have the condition's reason.
 	eventSynced = "Synced"
-	// actionSync is what the controller was doing at the time of any event.
+	// actionSync is the action in all events.
 	actionSync = "Sync"
-	// maxEvents is how many events may wait to be written. Further ones are dropped: the status says the same.
+	// maxEvents is how many events may wait to be written. Any more are dropped: the status says the same.
 	maxEvents = 1000
 	// maxSeries is how many series are counted at a time.
 	maxSeries = 4096
-	// maxNote is how many bytes of a note the API server takes.
+	// maxNote is the maximum length of a note, in bytes, that the API server accepts.
 	maxNote = 1024
-	// flushTimeout bounds how long events may hold the shutdown up.
+	// flushTimeout bounds how long events may delay the shutdown.
 	flushTimeout = 2 * time.Second
 )
 
-// eventBackoff carries an event over a brief failure of the API server. After that the event is dropped.
+// eventBackoff lets an event survive a brief failure of the API server. After that the event is dropped.
 var eventBackoff = wait.Backoff{Steps: 4, Duration: 50 * time.Millisecond, Factor: 3}
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -56,7 +56,7 @@ type recorder struct {
 	queue    chan *eventsv1.Event
 	// series are the Events written so far. Only the writer uses it.
 	series map[seriesKey]series
-	// abort cuts writes off, and stopped is closed when the writer has ended.
+	// abort aborts writes, and stopped is closed when the writer has ended.
 	abort   context.CancelFunc
 	stopped chan struct{}
 }
@@ -73,7 +73,7 @@ type series struct {
 	count int32
 }
 
-// startRecorder begins to write events. The end of ctx cuts writes off.
+// startRecorder starts writing events. The end of ctx aborts writes.
 func startRecorder(ctx context.Context, events typedeventsv1.EventsV1Interface) (*recorder, error) {
 	host, err := os.Hostname()
 	if err != nil {

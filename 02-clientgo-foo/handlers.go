@@ -59,7 +59,7 @@ func (c *controller) deploymentUpdated(before, after any) {
 	if older == nil || newer == nil || older.ResourceVersion == newer.ResourceVersion {
 		return
 	}
-	c.deploymentChanged(older) // its owner may have been another one
+	c.deploymentChanged(older) // it may have had another owner
 	c.deploymentChanged(newer)
 }
 
@@ -117,7 +117,7 @@ func controllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {
 	return owner
 }
 
-// objectOf returns the object of an event, nil if it is no T. When a watch has
+// objectOf returns the object of an event, or nil if it is not a T. When a watch has
 // missed a deletion, the last known state arrives wrapped in a tombstone.
 //
 //workshop:step 2.7

@@ -13,8 +13,8 @@ import (
 	listers "example.com/operator-workshop/02-clientgo-foo/pkg/generated/listers/example/v1alpha1"
 )
 
-// newHandlers is a controller with the caches and the queue that event handlers
-// use. It knows the Foos front, which controls the Deployment web, and waiting, which wants one named web too.
+// newHandlers returns a controller with the caches and the queue that event handlers use. It knows the Foos front,
+// which controls the Deployment web, and waiting, whose spec has the same name.
 func newHandlers(t *testing.T) *controller {
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
 		byDeploymentName:     indexByDeploymentName,

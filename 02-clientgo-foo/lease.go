@@ -31,7 +31,7 @@ type lease struct {
 	lock    resourcelock.Interface
 	elector *leaderelection.LeaderElector
 	health  *leaderelection.HealthzAdaptor
-	// leading gets the context that ends when the Lease is lost.
+	// leading receives the context that ends when the Lease is lost.
 	leading chan context.Context
 	// stop ends the elector, which then closes stopped. Both are nil before acquire.
 	stop    context.CancelFunc
@@ -55,8 +55,8 @@ func newLease(kube kubernetes.Interface, options lifecycle.LeaderElection) (*lea
 		Client:     kube.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 	}
-	// ReleaseOnCancel is left out: it would also give the Lease up when a renewal fails, and that before the
-	// leading context ends. Another replica could begin while this one still writes. See release.
+	// ReleaseOnCancel is not set: it would also give the Lease up after a failed renewal, before the leading context
+	// ends. Another replica could begin while this one still writes. See release.
 	l.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          leaseName,
 		Lock:          l.lock,
@@ -75,7 +75,8 @@ func newLease(kube kubernetes.Interface, options lifecycle.LeaderElection) (*lea
 	return l, nil
 }
 
-// newIdentity makes a name up if none is given. Two processes on one machine must differ.
+// newIdentity returns the given name or, if there is none, makes one up. Two processes on one machine need different
+// names.
 func newIdentity(given string) (string, error) {
 	if given != "" {
 		return given, nil

@@ -1,11 +1,11 @@
 // Command foo-controller runs the controller of the kind Foo: for each Foo it
 // keeps one Deployment in line with the spec, and reports in the status.
 //
-// It is written with client-go alone, so that every part of a controller can be
-// seen: informers and listers (controller.go), event handlers (handlers.go), the
-// work queue and its workers (controller.go), the reconcile of one Foo (sync.go),
-// the objects it writes (deployment.go, status.go, events.go), leader election
-// (lease.go), and the order in which all of it starts and stops (run.go).
+// It is written with client-go alone, so that you can see every part of a controller:
+// informers and listers (controller.go), event handlers (handlers.go), the work queue
+// and its workers (controller.go), the reconcile of one Foo (sync.go), the objects it
+// writes (deployment.go, status.go, events.go), leader election (lease.go), and the
+// order in which all of it starts and stops (run.go).
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"syscall"
 )
 
-// programName is in the user agent, in events and in the owners of fields.
+// programName is the user agent, the source of events, and the field manager.
 const programName = "foo-controller"
 
 // version and revision are what the program was built from. The Makefile and the Dockerfile set them through -ldflags.

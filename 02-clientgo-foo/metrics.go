@@ -15,7 +15,7 @@ const (
 	resultError = "error"
 )
 
-// syncDuration counts the syncs too: a histogram includes that.
+// syncDuration also counts the syncs: a histogram includes a count.
 var syncDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 	Name:           "foo_reconcile_duration_seconds",
 	Help:           "How long it took to bring one Foo up to date, by result.",

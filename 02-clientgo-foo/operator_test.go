@@ -78,7 +78,7 @@ func runForKit(ctx context.Context, config *rest.Config, wishes operatortest.Run
 	return run(ctx, config, options)
 }
 
-// takeName creates a Deployment that is no Foo's.
+// takeName creates a Deployment that belongs to no Foo.
 func takeName(ctx context.Context, writer client.Client, namespace string) error {
 	deployment := newDeployment(newFoo(namespace, "someone-else", "taken"))
 	deployment.OwnerReferences = nil

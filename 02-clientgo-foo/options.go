@@ -9,15 +9,15 @@ import (
 	"example.com/operator-workshop/lifecycle"
 )
 
-// options are what run needs to know besides the cluster. Those of package lifecycle are about probes, metrics and leader
+// options are what run needs to know besides the cluster. The embedded ones are about probes, metrics and leader
 // election.
 type options struct {
 	lifecycle.Options
-	// namespace is the only one to watch; empty for all.
+	// namespace is the only namespace to watch; empty means all.
 	namespace string
 	// workers is how many Foos are synced at the same time.
 	workers int
-	// resyncPeriod is how often every Foo is synced without an event. 0 is never.
+	// resyncPeriod is how often every Foo is synced without an event. 0 means never.
 	resyncPeriod time.Duration
 	// drainTimeout bounds how long work in progress may take after the signal to stop.
 	drainTimeout time.Duration
@@ -45,7 +45,7 @@ func (o options) validate() error {
 	return o.Validate()
 }
 
-// flags are the options and what only the command line needs.
+// flags are the options, and what only the command line needs.
 type flags struct {
 	options
 	commandLine lifecycle.Flags

@@ -72,7 +72,7 @@ func TestProcessNext(t *testing.T) {
 	g.Expect(c.processNext(t.Context())).To(BeFalse(), "a worker ends when the queue is shut down and empty")
 }
 
-// syncs is how many syncs with this result were measured.
+// syncs returns how many syncs with this result were measured.
 func syncs(g Gomega, result string) uint64 {
 	families, err := legacyregistry.DefaultGatherer.Gather()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -117,7 +117,7 @@ func TestWorkStops(t *testing.T) {
 	}
 }
 
-// heldLister is an empty cache. It notes whom it is asked for, and answers once proceed is closed.
+// heldLister is an empty cache. It reports which Foo it is asked for, and answers once proceed is closed.
 type heldLister struct {
 	listers.FooLister
 	asked   chan string

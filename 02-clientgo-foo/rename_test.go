@@ -108,7 +108,7 @@ func refusePods(ctx context.Context, namespace string) client.Object {
 	return limit
 }
 
-// expectDeployments waits until the namespace holds those Deployments and no others.
+// expectDeployments waits until the namespace holds exactly these Deployments.
 func expectDeployments(ctx context.Context, namespace string, names ...string) {
 	GinkgoHelper()
 	Eventually(deploymentNames).WithContext(ctx).WithArguments(namespace).WithTimeout(convergeTimeout).WithPolling(pollInterval).

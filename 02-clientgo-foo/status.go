@@ -46,10 +46,10 @@ func observedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) *ex
 	return status
 }
 
-// isUndecided tells whether the Deployment's status is too old to tell: the Foo was
-// ready and has not changed, and the Deployment controller has not observed the
-// latest generation, which may not concern the pods (an annotation makes a new one, too).
-// The Deployment's next status queues the Foo again.
+// isUndecided reports whether the Deployment's status is too old to go by: the Foo was
+// ready and has not changed, and the Deployment controller has not observed the latest
+// generation, which may not concern the pods (a changed annotation makes a new
+// generation, too). The Deployment's next status queues the Foo again.
 //
 //workshop:step 2.11a
 func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
@@ -68,8 +68,8 @@ func blockedStatus(foo *examplev1alpha1.Foo, blocker *blocker) *examplev1alpha1.
 	return status
 }
 
-// newStatus is a copy of the Foo's status, so that conditions keep their transition
-// times, with the fields set that depend on the spec alone.
+// newStatus returns a copy of the Foo's status, so that conditions keep their
+// transition times, and sets the fields that depend on the spec alone.
 //
 //workshop:step 2.11a
 func newStatus(foo *examplev1alpha1.Foo) *examplev1alpha1.FooStatus {
@@ -90,8 +90,8 @@ func setReady(status *examplev1alpha1.FooStatus, ready metav1.ConditionStatus, r
 	})
 }
 
-// isRolledOut tells whether all pods are of the current template and available. Until the
-// Deployment controller has observed a change, the Deployment's status describes the state before it.
+// isRolledOut reports whether all pods have the current template and are available. Until the Deployment controller has
+// observed a change, the Deployment's status describes the state before it.
 //
 //workshop:step 2.11a
 func isRolledOut(deployment *appsv1.Deployment, replicas int32) bool {

@@ -126,8 +126,8 @@ func (s *slowCreates) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// runWith runs a controller whose requests go through wrap, if that is given. It
-// ends when stop is called, at the latest when the spec ends.
+// runWith runs a controller whose requests go through wrap, unless it is nil. It ends
+// when stop is called, or else when the spec ends.
 func runWith(wrap func(http.RoundTripper) http.RoundTripper, options options) (stop func(), ended chan error) {
 	config := rest.CopyConfig(cluster.Config)
 	if wrap != nil {
@@ -159,7 +159,7 @@ func electing(options options) options {
 	return options
 }
 
-// leaseHolder is the identity of the replica that works, "" if there is none.
+// leaseHolder returns the identity of the replica that works, "" if there is none.
 func leaseHolder(ctx context.Context, namespace string) string {
 	lease := &coordinationv1.Lease{}
 	err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: leaseName}, lease)

@@ -60,7 +60,7 @@ func newScheme() *runtime.Scheme {
 	return kinds
 }
 
-// testOptions are those of a controller for one namespace, without servers.
+// testOptions returns the options of a controller for one namespace, without servers.
 func testOptions(namespace string) options {
 	options := defaultOptions()
 	options.namespace = namespace
@@ -68,7 +68,7 @@ func testOptions(namespace string) options {
 	return options
 }
 
-// startController runs a controller until the function it returns is called, at the latest until the spec ends.
+// startController runs a controller until the returned function is called, or else until the spec ends.
 func startController(options options) (stop func()) {
 	end, ended := runWith(nil, options)
 	return func() {
@@ -78,7 +78,7 @@ func startController(options options) (stop func()) {
 	}
 }
 
-// newFoo is a valid Foo that is not created yet.
+// newFoo returns a valid Foo that does not exist yet.
 func newFoo(namespace, name, deploymentName string) *examplev1alpha1.Foo {
 	return &examplev1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},

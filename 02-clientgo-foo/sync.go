@@ -23,7 +23,7 @@ var errStaleCache = errors.New("the cached Foo is stale")
 
 // +kubebuilder:rbac:groups=example.com,resources=foos,verbs=get
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create;patch;delete
-// Some clusters, such as OpenShift, ask for this permission where an owner reference has blockOwnerDeletion:
+// Some clusters, such as OpenShift, require this permission to set blockOwnerDeletion in an owner reference:
 // +kubebuilder:rbac:groups=example.com,resources=foos/finalizers,verbs=update
 
 // sync reconciles one Foo. It reads the caches, writes only what differs, and may
@@ -103,7 +103,8 @@ func (c *controller) ensureDeployment(ctx context.Context, foo *examplev1alpha1.
 func findBlocker(foo *examplev1alpha1.Foo, found, wanted *appsv1.Deployment) *blocker {
 	owner := controllingFoo(found)
 	controlled := owner != nil && owner.UID == foo.UID
-	// Only one Foo of a name exists at a time, so the owner is a deleted one, and its Deployment about to be collected.
+	// Only one Foo of a name exists at a time, so the owner has been deleted, and the garbage collector will soon
+	// delete its Deployment.
 	leftover := owner != nil && !controlled && owner.Name == foo.Name
 	switch {
 	case leftover, controlled && found.DeletionTimestamp != nil:
@@ -117,7 +118,8 @@ func findBlocker(foo *examplev1alpha1.Foo, found, wanted *appsv1.Deployment) *bl
 			message: fmt.Sprintf("Deployment %q exists and is not managed by this Foo: delete it, or choose another spec.deploymentName", found.Name),
 		}
 	case !equality.Semantic.DeepEqual(found.Spec.Selector, wanted.Spec.Selector):
-		// A selector is immutable, and another program has set this one. Deleting pods that serve is the user's decision.
+		// A selector is immutable, and another program has set this one. Only the user can decide to delete pods that
+		// are serving.
 		return &blocker{
 			reason:  examplev1alpha1.ReasonErrResourceExists,
 			message: fmt.Sprintf("Deployment %q has a selector that is not this Foo's and can't be changed: delete it, and a new one follows", found.Name),
@@ -163,7 +165,7 @@ func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1
 }
 
 // removeRenamed deletes the Foo's Deployments of earlier names. They serve until the
-// one of the current name has rolled out.
+// Deployment of the current name has rolled out.
 //
 //workshop:step 2.14a
 func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo, present *appsv1.Deployment) error {
@@ -186,10 +188,10 @@ func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo
 	return nil
 }
 
-// removeDeployment deletes a Deployment that the Foo no longer names. That can't be
-// undone, so a stale cache must not decide it. If the API server has another generation
-// of the Foo, its spec.deploymentName may have changed, and errStaleCache has it synced again. If a
-// user has removed the owner reference to keep the Deployment, the resource version makes the API server refuse.
+// removeDeployment deletes a Deployment that the Foo no longer names. That can't be undone, so don't trust a stale
+// cache. If the API server has another generation of the Foo, its spec.deploymentName may have changed, and
+// errStaleCache makes the queue sync it again. If a user has removed the owner reference to keep the Deployment, the
+// resource version makes the API server refuse the deletion.
 //
 //workshop:step 2.14a
 func (c *controller) removeDeployment(ctx context.Context, foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) error {
@@ -215,7 +217,7 @@ func (c *controller) removeDeployment(ctx context.Context, foo *examplev1alpha1.
 	return nil
 }
 
-// newRefusal is the blocker for a Deployment that the API server has refused.
+// newRefusal returns the blocker for a Deployment that the API server has refused.
 //
 //workshop:step 2.10b
 func newRefusal(wanted *appsv1.Deployment, err error) *blocker {
@@ -226,14 +228,14 @@ func newRefusal(wanted *appsv1.Deployment, err error) *blocker {
 	}
 }
 
-// isRefusal tells whether the request can't succeed until a quota, a policy or a role changes.
+// isRefusal reports whether the request can't succeed until a quota, a policy or a role changes.
 //
 //workshop:step 2.10b
 func isRefusal(err error) bool {
 	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !isNamespaceTerminating(err) && !isUIDMismatch(err)
 }
 
-// isUIDMismatch tells whether a patch was computed from an object that has since been deleted and recreated.
+// isUIDMismatch reports whether a patch was computed from an object that has since been deleted and recreated.
 func isUIDMismatch(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -243,12 +245,12 @@ func isUIDMismatch(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, isUID)
 }
 
-// isNamespaceTerminating tells whether a create came too late: the Foo is about to be deleted as well.
+// isNamespaceTerminating reports whether a create came too late: the Foo is about to be deleted as well.
 func isNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// isExpected tells whether the error is part of normal operation: the cache lags
+// isExpected reports whether the error is part of normal operation: the cache lags
 // behind, or another client was faster. A retry succeeds.
 func isExpected(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||

@@ -24,7 +24,7 @@ type syncer struct {
 	*controller
 	kube *kubefake.Clientset
 	foos *foofake.Clientset
-	// reasons are those of the condition in each status that it has written.
+	// reasons are the condition's reasons, one for each status that it has written.
 	reasons []string
 }
 
@@ -107,7 +107,8 @@ func TestSyncWrites(t *testing.T) {
 		failure error
 		// stale tells whether the API server has a newer Foo than the cache.
 		stale bool
-		// want are the verbs of the writes of Deployments, wantReasons the condition's reasons in those of the status.
+		// want are the verbs of the writes of Deployments, wantReasons the condition's reasons in the writes of the
+		// status.
 		want, wantReasons []string
 		wantErr           error
 	}{

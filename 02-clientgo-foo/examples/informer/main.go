@@ -1,4 +1,4 @@
-// Command informer keeps a copy of all ConfigMaps of a namespace, and tells what
+// Command informer keeps a copy of all ConfigMaps of a namespace, and prints what
 // happens to them, until Ctrl-C.
 package main
 

@@ -22,7 +22,7 @@ func configMap(name, resourceVersion string) corev1.ConfigMap {
 	}
 }
 
-// serveConfigMaps lists one ConfigMap, and tells of some changes to every watch.
+// serveConfigMaps lists one ConfigMap, and sends some changes to every watch.
 func serveConfigMaps(response http.ResponseWriter, request *http.Request) {
 	encoder := json.NewEncoder(response)
 	switch query := request.URL.Query(); {
@@ -33,7 +33,7 @@ func serveConfigMaps(response http.ResponseWriter, request *http.Request) {
 			Items:    []corev1.ConfigMap{configMap("first", "1")},
 		})
 	case query.Get("sendInitialEvents") != "":
-		// An API server that can't list by a watch: the informer sends the list request instead.
+		// Answer like an API server that can't list by a watch: the informer then sends a list request.
 		response.WriteHeader(http.StatusUnprocessableEntity)
 		_ = encoder.Encode(metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/operatortest/incluster"
 )
 
-// fooNamespace is where the tests have their Foos.
+// fooNamespace is the namespace of the tests' Foos.
 const fooNamespace = "foo-e2e"
 
 // foo describes the deployed controller to the shared specs.
@@ -50,7 +50,7 @@ func TestE2E(t *testing.T) { incluster.Run(t, "Foo e2e") }
 
 var _ = BeforeSuite(func(ctx SpecContext) { incluster.Check(ctx, foo) }, NodeTimeout(time.Minute))
 
-// The specs build on each other: they follow the controller from its arrival to its end.
+// The specs build on each other: they follow the controller from its installation to its removal.
 var _ = Describe("the controller", Ordered, func() {
 	incluster.DescribeArrival(foo)
 	incluster.DescribeChildren(foo)

@@ -1,5 +1,5 @@
-// Package example is what the example programs of chapter 2 have in common: they
-// find the cluster, end with Ctrl-C, and report an error in one line.
+// Package example holds what the example programs of chapter 2 share: they find the
+// cluster, end on Ctrl-C, and report an error in one line.
 package example
 
 import (
@@ -19,12 +19,12 @@ import (
 type Cluster struct {
 	// Config says where the API server is and who we are there.
 	Config *rest.Config
-	// Namespace is the only one that the example looks at.
+	// Namespace is the only namespace that the example looks at.
 	Namespace string
 }
 
-// Main runs the example until it ends, or Ctrl-C ends its context. Arguments are
-// what the command line holds besides the flags.
+// Main runs the example until it ends, or Ctrl-C ends its context. It passes on the
+// arguments that follow the flags.
 func Main(run func(ctx context.Context, cluster Cluster, arguments []string) error) {
 	kubeconfig := flag.String("kubeconfig", os.Getenv(clientcmd.RecommendedConfigPathEnvVar), "`file` that names the cluster")
 	namespace := flag.String("namespace", "default", "the `namespace` to look at")

@@ -1,4 +1,4 @@
-// Package exampletest is what the tests of the examples have in common.
+// Package exampletest holds what the tests of the examples share.
 package exampletest
 
 import (
@@ -17,10 +17,10 @@ import (
 	"example.com/operator-workshop/02-clientgo-foo/examples/internal/example"
 )
 
-// Namespace is the only one in which the API server of Serve has anything.
+// Namespace is the namespace of the cluster that Serve returns.
 const Namespace = "shop"
 
-// Serve runs a small API server. It answers each request for the path with what answer returns, and others with 404.
+// Serve runs a small API server. It lets answer handle each GET of the path, and answers all other requests with 404.
 func Serve(t *testing.T, path string, answer http.HandlerFunc) example.Cluster {
 	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
 		if request.Method != http.MethodGet || request.URL.Path != path {
