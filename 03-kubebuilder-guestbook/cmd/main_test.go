@@ -19,7 +19,7 @@ import (
 	"example.com/operator-workshop/manager/managertest"
 )
 
-// kinds are those that the manager asks for.
+// kinds are the kinds that the manager looks up.
 var kinds = managertest.Kinds{
 	corev1.SchemeGroupVersion:   {"configmaps": "ConfigMap", "services": "Service", "pods": "Pod"},
 	appsv1.SchemeGroupVersion:   {"deployments": "Deployment"},
@@ -28,7 +28,7 @@ var kinds = managertest.Kinds{
 
 func TestMain(m *testing.M) { managertest.Main(m, main) }
 
-// cluster is the flag for an API server that knows the kinds.
+// cluster returns the flag for an API server that knows the kinds.
 func cluster(t *testing.T) string {
 	return "--kubeconfig=" + managertest.Kubeconfig(t, (&managertest.APIServer{Kinds: kinds}).Start(t))
 }

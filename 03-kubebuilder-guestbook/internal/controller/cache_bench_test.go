@@ -46,7 +46,7 @@ func BenchmarkCacheTransform(b *testing.B) {
 	}
 }
 
-// measureCache reports by how much the heap has grown when a cache is full, per object.
+// measureCache reports by how much the heap grows, per object, when the cache is filled.
 func measureCache(b *testing.B, makeObject func(i int) client.Object, transform toolscache.TransformFunc) {
 	var grown int64
 	for b.Loop() {
@@ -76,7 +76,7 @@ func heapSize() int64 {
 	return int64(memory.HeapAlloc)
 }
 
-// benchSettings is a ConfigMap with two pages and the fields that kubectl manages.
+// benchSettings returns a ConfigMap with two pages and the fields that kubectl manages.
 func benchSettings(i int) client.Object {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{

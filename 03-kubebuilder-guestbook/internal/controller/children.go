@@ -21,7 +21,7 @@ import (
 //workshop:markers 3.8 +kubebuilder Some
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
-// Some clusters, such as OpenShift, ask for this permission where an owner reference has blockOwnerDeletion:
+// Some clusters, such as OpenShift, require this permission to set blockOwnerDeletion in an owner reference:
 // +kubebuilder:rbac:groups=webapp.my.domain,resources=guestbooks/finalizers,verbs=update
 
 // applyChildren creates or patches the Deployment and the Service, each even if the

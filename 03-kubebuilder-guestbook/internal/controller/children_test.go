@@ -17,7 +17,7 @@ import (
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
 
-// storedChild is the Deployment of storedGuestbook, as apply finds it.
+// storedChild returns the Deployment of storedGuestbook, as apply finds it.
 func storedChild() childObject {
 	deployment := newDeployment(storedGuestbook())
 	deployment.UID = "uid-of-deployment"

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// image runs nginx without being root. Its start script renders templates.
+	// image runs nginx as a user other than root. Its start script renders templates.
 	image = "nginxinc/nginx-unprivileged:1.29.1-alpine"
 	// containerName is the one container of a pod.
 	containerName = "page"
-	// portName is the port that the container serves the page on, 8080, and the Service, 80.
+	// portName is the port that serves the page: 8080 in the container, 80 in the Service.
 	portName = "http"
 
 	instanceLabel  = "app.kubernetes.io/instance"
 	managedByLabel = "app.kubernetes.io/managed-by"
-	// revisionAnnotation, on the pods and their template, is the revision that they were created from.
+	// revisionAnnotation, on the pods and their template, holds the revision that they were created from.
 	revisionAnnotation = "webapp.my.domain/revision"
 )
 
@@ -52,7 +52,7 @@ func newRevision(guestbook *webappv1.Guestbook, settings string) string {
 	return fmt.Sprintf("%s.%s", guestbook.UID, digest(spec, image, settings))
 }
 
-// revisionOf is the revision that a pod was created from.
+// revisionOf returns the revision that a pod was created from.
 func revisionOf(pod *corev1.Pod) string { return pod.Annotations[revisionAnnotation] }
 
 // setDeployment sets the fields of the Deployment that the controller owns. A new

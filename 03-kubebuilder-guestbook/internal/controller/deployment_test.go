@@ -16,7 +16,7 @@ import (
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
 
-// storedGuestbook is a Guestbook as the API server returns it.
+// storedGuestbook returns a Guestbook as the API server returns it.
 func storedGuestbook() *webappv1.Guestbook {
 	return &webappv1.Guestbook{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-of-web", Generation: 3, ResourceVersion: "30"},
@@ -24,7 +24,7 @@ func storedGuestbook() *webappv1.Guestbook {
 	}
 }
 
-// newDeployment is the Deployment that the controller makes for the Guestbook.
+// newDeployment returns the Deployment that the controller makes for the Guestbook.
 func newDeployment(guestbook *webappv1.Guestbook) *appsv1.Deployment {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: guestbook.Namespace, Name: guestbook.Name}}
 	setDeployment(deployment, guestbook, "present")

@@ -28,8 +28,8 @@ const (
 	controllerName = "guestbook-controller"
 	// actionReconcile is the action in all Events.
 	actionReconcile = "Reconcile"
-	// reconcileTimeout bounds one call of Reconcile. It is shorter than the
-	// manager's graceful shutdown, so that a call which has begun can end.
+	// reconcileTimeout bounds one call of Reconcile. It is shorter than the manager's
+	// graceful shutdown, so that a call that has begun can finish.
 	reconcileTimeout = 15 * time.Second
 )
 
@@ -155,7 +155,7 @@ func (r *GuestbookReconciler) announce(guestbook *webappv1.Guestbook, before []m
 	r.Recorder.Eventf(guestbook, nil, eventType, ready.Reason, actionReconcile, "%s", ready.Message)
 }
 
-// isNamespaceTerminating tells whether a create came too late: the Guestbook is about to be deleted as well.
+// isNamespaceTerminating reports whether a create came too late: the Guestbook is about to be deleted as well.
 //
 //workshop:step 3.5e
 func isNamespaceTerminating(err error) bool {

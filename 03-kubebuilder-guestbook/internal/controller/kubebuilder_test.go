@@ -2,7 +2,7 @@ package controller
 
 import "sigs.k8s.io/controller-runtime/pkg/client"
 
-// k8sClient is the name by which the tests that `kubebuilder create api` adds to this package know the cluster.
+// k8sClient is the client that the tests use that `kubebuilder create api` adds to this package.
 var k8sClient client.Client
 
 // SetK8sClient is for the suite, which is in the package controller_test.

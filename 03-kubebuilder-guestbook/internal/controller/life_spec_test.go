@@ -94,7 +94,7 @@ var _ = Describe("a Guestbook", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// forbidDeployments returns when the API server refuses every new Deployment in the namespace.
+// forbidDeployments makes the API server refuse every new Deployment in the namespace, and waits until it does.
 func forbidDeployments(ctx context.Context, namespace string) *corev1.ResourceQuota {
 	GinkgoHelper()
 	quota := &corev1.ResourceQuota{

@@ -26,7 +26,7 @@ func readyNames(pods []corev1.Pod) []string {
 	return names
 }
 
-// isTerminating tells whether the pod is being deleted, or has finished already.
+// isTerminating reports whether the pod is being deleted, or has finished already.
 func isTerminating(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

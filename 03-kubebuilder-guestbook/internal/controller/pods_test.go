@@ -16,7 +16,7 @@ import (
 // noon is a time to count from.
 var noon = time.Date(2026, time.November, 1, 12, 0, 0, 0, time.UTC)
 
-// storedPod is a pod of storedGuestbook that has been ready since some seconds after noon.
+// storedPod returns a pod of storedGuestbook that has been ready since some seconds after noon.
 func storedPod(name string, readySince int) corev1.Pod {
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -135,7 +135,7 @@ func TestKeepReadinessLeavesOthersAlone(t *testing.T) {
 	g.Expect(keepReadiness(storedSettings())).To(Equal(storedSettings()))
 }
 
-// detailedPod is a ready pod with more than the controller reads.
+// detailedPod returns a ready pod with more than the controller reads.
 func detailedPod() *corev1.Pod {
 	pod := storedPod("web-1", 1)
 	pod.Annotations["note"] = "of a user"

@@ -58,7 +58,7 @@ func newSettings() *corev1.ConfigMap {
 	return settings
 }
 
-// recordWrites returns the kinds of the objects that are written, in their order, and what records them.
+// recordWrites returns the kinds of the objects that are written, in order, and the functions that record them.
 func recordWrites() (written *[]string, faults interceptor.Funcs) {
 	written = new([]string)
 	note := func(verb string, object client.Object) {
@@ -80,7 +80,7 @@ func recordWrites() (written *[]string, faults interceptor.Funcs) {
 	}
 }
 
-// failCreate is an API server that answers each creation with an error.
+// failCreate makes the API server answer each creation with an error.
 func failCreate(err error) interceptor.Funcs {
 	return interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return err },
@@ -220,7 +220,7 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 	tests := map[string]struct {
 		faults  interceptor.Funcs
 		objects []client.Object
-		// wantReason is that of the condition Ready; "" for no status.
+		// wantReason is the reason of the condition Ready; "" for no status.
 		wantReason string
 		wantErr    error
 	}{

@@ -8,11 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// digestKey is where a cached ConfigMap has the digest of its content. No real
-// ConfigMap has such a key: the API server refuses the space.
+// digestKey is the key under which a cached ConfigMap has the digest of its content. No
+// real ConfigMap has such a key: the API server refuses the space.
 const digestKey = "digest of the content"
 
-// digestOf is the digest of a ConfigMap's content, whether keepDigest has replaced that or not.
+// digestOf returns the digest of a ConfigMap's content, whether or not keepDigest has replaced the content.
 //
 //workshop:step 3.5b
 func digestOf(settings *corev1.ConfigMap) string {
@@ -23,9 +23,9 @@ func digestOf(settings *corev1.ConfigMap) string {
 	return digest(settings.Data, settings.BinaryData)
 }
 
-// keepDigest is a cache transform: it replaces a ConfigMap's content by its digest. The
-// cache holds every ConfigMap of the watched namespaces, and no Guestbook refers
-// to most of them. The informer may call it again with what it returned.
+// keepDigest is a cache transform: it replaces a ConfigMap's content by its
+// digest. The cache holds every ConfigMap of the watched namespaces, and no Guestbook
+// refers to most of them. The informer may call it again with what it returned.
 //
 //workshop:step 3.7
 func keepDigest(object any) (any, error) {

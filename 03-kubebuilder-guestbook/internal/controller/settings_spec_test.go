@@ -131,7 +131,7 @@ func watchReasons(ctx context.Context, guestbook *webappv1.Guestbook) <-chan str
 	return reasons
 }
 
-// countReconciles is how often managers in this process have called Reconcile.
+// countReconciles returns how often managers in this process have called Reconcile.
 func countReconciles(g Gomega) float64 {
 	families, err := metrics.Registry.Gather()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -159,7 +159,7 @@ func countReconcilesAtRest(ctx context.Context) float64 {
 	return reconciles
 }
 
-// newService is an object of the name that the Guestbook's Service has.
+// newService returns an object with the name of the Guestbook's Service.
 func newService(guestbook *webappv1.Guestbook) *corev1.Service {
 	service := &corev1.Service{}
 	service.Namespace, service.Name = guestbook.Namespace, guestbook.Name

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// storedSettings is a ConfigMap as the API server returns it.
+// storedSettings returns a ConfigMap as the API server returns it.
 func storedSettings() *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{

@@ -42,7 +42,7 @@ func observedCondition(guestbook *webappv1.Guestbook, deployment *appsv1.Deploym
 // explanation says why a child is blocked, as the Guestbook's condition reports it.
 type explanation struct{ reason, message string }
 
-// condition is that of a Guestbook with a blocked child.
+// condition returns the condition of a Guestbook with a blocked child.
 func (e *explanation) condition() metav1.Condition {
 	return newCondition(metav1.ConditionFalse, e.reason, e.message)
 }

@@ -16,7 +16,7 @@ import (
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
 
-// late is what a Deployment reports whose rollout takes too long.
+// late is the condition of a Deployment whose rollout takes too long.
 var late = appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: "took too long"}
 
 func TestObservedCondition(t *testing.T) {

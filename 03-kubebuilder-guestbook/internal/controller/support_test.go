@@ -38,7 +38,7 @@ const (
 	revisionAnnotation = "webapp.my.domain/revision"
 )
 
-// testOptions are those of a manager for some namespaces, without servers.
+// testOptions returns the options of a manager for some namespaces, without servers.
 func testOptions(namespaces ...string) manager.Options {
 	options := manager.Default()
 	options.Namespaces = namespaces
@@ -57,8 +57,8 @@ func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
 
 // runManager runs the controller as cmd/main.go does, until the context ends.
 func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options) error {
-	setup.Logger = ctrl.LoggerFrom(ctx)             // the one that the test kit gives, otherwise that of the suite
-	setup.Controller.SkipNameValidation = new(true) // controller-runtime wants one controller of a name in a process; here are many
+	setup.Logger = ctrl.LoggerFrom(ctx)             // the test kit's, otherwise the suite's
+	setup.Controller.SkipNameValidation = new(true) // controller-runtime allows each name once in a process; the specs start many
 	mgr, err := ctrl.NewManager(config, setup)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options) er
 	return mgr.Start(ctx)
 }
 
-// startManager runs a manager until the function it returns is called, at the latest until the spec ends.
+// startManager runs a manager until the returned function is called, or else until the spec ends.
 func startManager(config *rest.Config, options manager.Options) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -96,7 +96,7 @@ func startManager(config *rest.Config, options manager.Options) (stop func()) {
 	return stop
 }
 
-// newSettings is a ConfigMap that is not created yet.
+// newSettings returns a ConfigMap that does not exist yet.
 func newSettings(namespace, name, page string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -104,7 +104,7 @@ func newSettings(namespace, name, page string) *corev1.ConfigMap {
 	}
 }
 
-// newGuestbook is a valid Guestbook that is not created yet.
+// newGuestbook returns a valid Guestbook that does not exist yet.
 func newGuestbook(namespace, name string, size int32) *webappv1.Guestbook {
 	return &webappv1.Guestbook{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -119,7 +119,7 @@ func create(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// changePage gives the settings another content.
+// changePage changes the content of the settings.
 func changePage(ctx context.Context, settings *corev1.ConfigMap, page string) {
 	GinkgoHelper()
 	change := client.MergeFrom(settings.DeepCopy())
@@ -150,13 +150,13 @@ func eventually(ctx context.Context, expectations func(Gomega)) {
 	Eventually(expectations).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).Should(Succeed())
 }
 
-// consistently checks for a while what must always be true.
+// consistently checks for a while that the expectations are met.
 func consistently(ctx context.Context, expectations func(Gomega)) {
 	GinkgoHelper()
 	Consistently(expectations).WithContext(ctx).WithTimeout(quietTime).WithPolling(pollInterval).Should(Succeed())
 }
 
-// podsOf are the Guestbook's pods that are not terminating.
+// podsOf returns the Guestbook's pods that are not terminating.
 func podsOf(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook) []corev1.Pod {
 	selector, err := labels.Parse(guestbook.Status.Selector)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -166,7 +166,7 @@ func podsOf(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook) []core
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
-// named are the names of the pods in the Guestbook's status, the active one first.
+// named returns the names of the pods in the Guestbook's status, the active one first.
 func named(guestbook *webappv1.Guestbook) []string {
 	if guestbook.Status.Active == "" {
 		return guestbook.Status.Standby
@@ -180,7 +180,7 @@ func getDeployment(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook)
 	return deployment
 }
 
-// revisionOf is the revision that the Guestbook's pods should have.
+// revisionOf returns the revision that the Guestbook's pods should have.
 func revisionOf(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook) string {
 	return getDeployment(ctx, g, guestbook).Spec.Template.Annotations[revisionAnnotation]
 }

@@ -88,16 +88,16 @@ func (r *GuestbookReconciler) guestbooksWith(ctx context.Context, settings clien
 	return requests
 }
 
-// guestbookOf is the Guestbook of a pod, by its label: Owns does not follow the chain from
-// the pod to its ReplicaSet, and from that to the Deployment.
+// guestbookOf returns the Guestbook of a pod, by its label: Owns does not follow the chain
+// from the pod to its ReplicaSet, and from that to the Deployment.
 //
 //workshop:step 3.6a
 func guestbookOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
 }
 
-// uncontrolled passes watch events of objects that no Guestbook controls; Owns handles the others. An
-// object of someone else that blocks a child has the Guestbook's name.
+// uncontrolled passes watch events of objects that no Guestbook controls; Owns handles the others. Someone else's
+// object that blocks a child has the Guestbook's name.
 //
 //workshop:step 3.6a
 func uncontrolled(object client.Object) bool {

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// namespace is that of the manager. The tests that `kubebuilder create webhook` adds call it so.
+	// namespace is the manager's namespace. The tests that `kubebuilder create webhook` adds use this name.
 	namespace = "guestbook-system"
-	// guestbookNamespace is where the tests have their Guestbooks.
+	// guestbookNamespace is the namespace of the tests' Guestbooks.
 	guestbookNamespace = "guestbook-e2e"
 )
 

@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/operatortest/incluster"
 )
 
-// The specs build on each other: they follow the manager from its arrival to its end.
+// The specs build on each other: they follow the manager from its installation to its removal.
 var _ = Describe("the manager", Ordered, func() {
 	incluster.DescribeArrival(guestbook)
 
@@ -45,13 +45,13 @@ var _ = Describe("the manager", Ordered, func() {
 	incluster.DescribeEnd(guestbook)
 })
 
-// podsOf are the names of a Guestbook's pods that are not terminating.
+// podsOf returns the names of a Guestbook's pods that are not terminating.
 func podsOf(ctx context.Context, guestbook string) []string {
 	GinkgoHelper()
 	return incluster.PodsWith(ctx, guestbookNamespace, "app.kubernetes.io/instance="+guestbook)
 }
 
-// page is what a Guestbook's Service serves. The API server passes the request on to a pod.
+// page returns what a Guestbook's Service serves. The API server passes the request on to a pod.
 func page(ctx context.Context, guestbook string) (string, error) {
 	return utils.Run(exec.CommandContext(ctx, "kubectl", "get", "--raw=/api/v1/namespaces/"+guestbookNamespace+"/services/"+guestbook+":80/proxy/"))
 }

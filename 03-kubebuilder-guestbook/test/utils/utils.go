@@ -1,5 +1,5 @@
-// Package utils runs commands for the end-to-end tests. Its name and Run are those of every kubebuilder project, for
-// the tests that `kubebuilder create webhook` adds call them.
+// Package utils runs commands for the end-to-end tests. Every kubebuilder project has this package with this function,
+// because the tests that `kubebuilder create webhook` adds call it.
 package utils
 
 import (
