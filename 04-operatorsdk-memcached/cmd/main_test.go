@@ -22,7 +22,7 @@ import (
 	"example.com/operator-workshop/manager/managertest"
 )
 
-// kinds are those that the manager asks for.
+// kinds are the kinds that the manager looks up.
 var kinds = managertest.Kinds{
 	corev1.SchemeGroupVersion:        {"services": "Service", "pods": "Pod"},
 	appsv1.SchemeGroupVersion:        {"deployments": "Deployment"},
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) { managertest.Main(m, main) }
 
 func isolate(t *testing.T) { managertest.Isolate(t, "WATCH_NAMESPACE", "MEMCACHED_IMAGE") }
 
-// cluster is the flag for an API server that knows the kinds.
+// cluster returns the flag for an API server that knows the kinds.
 func cluster(t *testing.T) string {
 	return "--kubeconfig=" + managertest.Kubeconfig(t, (&managertest.APIServer{Kinds: kinds}).Start(t))
 }

@@ -64,15 +64,15 @@ func ownDeployment(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deploy
 	return deployment
 }
 
-// imageOf is the image in the spec, or the operator's default.
+// imageOf returns the image in the spec, or the operator's default.
 //
 //workshop:step 4.9b
 func (r *MemcachedReconciler) imageOf(memcached *cachev1alpha1.Memcached) string {
 	return cmp.Or(memcached.Spec.Image, r.Image)
 }
 
-// removeBudget deletes the budget of a Memcached with one pod, which a budget can't protect. One that
-// the Memcached does not control stays.
+// removeBudget deletes the budget of a Memcached with one pod, which a budget can't protect. A budget that the
+// Memcached does not control stays.
 //
 //workshop:step 4.10
 func (r *MemcachedReconciler) removeBudget(ctx context.Context, memcached *cachev1alpha1.Memcached, budget *policyv1.PodDisruptionBudget) error {

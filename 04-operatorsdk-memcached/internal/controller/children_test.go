@@ -19,7 +19,7 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// storedChild is the Deployment of storedMemcached, as apply finds it.
+// storedChild returns the Deployment of storedMemcached, as apply finds it.
 func storedChild() childObject {
 	deployment := newDeployment(storedMemcached())
 	deployment.UID = "uid-of-deployment"
@@ -98,7 +98,7 @@ func TestApplyChildren(t *testing.T) {
 		objects []client.Object
 		// wantDeployment tells whether the Deployment must be returned.
 		wantDeployment bool
-		// wantReason is that of the blocker; "" for none.
+		// wantReason is the blocker's reason; "" for none.
 		wantReason string
 		wantErr    error
 	}{

@@ -192,7 +192,7 @@ var _ = Describe("the conditions", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// limit returns when the API server keeps a namespace to a number of things.
+// limit sets a quota for a namespace, and waits until it is in effect.
 func limit(ctx context.Context, namespace string, what corev1.ResourceName, count int64) *corev1.ResourceQuota {
 	GinkgoHelper()
 	quota := &corev1.ResourceQuota{
@@ -207,8 +207,8 @@ func limit(ctx context.Context, namespace string, what corev1.ResourceName, coun
 	return quota
 }
 
-// tryPodsAgain makes the ReplicaSet's controller try again at once to create
-// pods. It would do so by itself, but later and later.
+// tryPodsAgain makes the ReplicaSet controller retry the creation of pods at once. On
+// its own it would retry after longer and longer pauses.
 func tryPodsAgain(ctx context.Context, memcached *cachev1alpha1.Memcached) {
 	GinkgoHelper()
 	sets := &appsv1.ReplicaSetList{}

@@ -244,7 +244,7 @@ var _ = Describe("a deleted Memcached", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// writesSince are the kinds of the requests that have changed something, without Events, in their order.
+// writesSince returns the kinds of the requests that have changed something, in order, without Events.
 func writesSince(tap *traffic.Tap, index int) []string {
 	var writes []string
 	for _, request := range tap.Requests()[index:] {
@@ -262,8 +262,8 @@ func releaseHold(ctx context.Context, memcached *cachev1alpha1.Memcached) {
 	expectGone(ctx, memcached)
 }
 
-// newConflicting is a Deployment that the Memcached does not control, although its
-// pods have the Memcached's labels: such as one that was left behind on purpose (kubectl delete --cascade=orphan).
+// newConflicting returns a Deployment that the Memcached does not control, although its pods have the Memcached's
+// labels, such as one that was left behind on purpose (kubectl delete --cascade=orphan).
 func newConflicting(memcached *cachev1alpha1.Memcached) *appsv1.Deployment {
 	labels := map[string]string{
 		"app.kubernetes.io/name": "memcached", "app.kubernetes.io/instance": memcached.Name, "app.kubernetes.io/managed-by": "memcached-operator",

@@ -30,7 +30,7 @@ const (
 	// whether a user is root.
 	user = 11211
 
-	// revisionAnnotation, on the pods and their template, is the revision that they were created from.
+	// revisionAnnotation, on the pods and their template, holds the revision that they were created from.
 	revisionAnnotation = "cache.example.com/revision"
 
 	instanceLabel  = "app.kubernetes.io/instance"
@@ -77,7 +77,7 @@ func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memc
 	setContainer(named(&pod.Containers, containerName, func(c *corev1.Container) *string { return &c.Name }), memcached, image)
 }
 
-// newRevision is a hash, 16 hexadecimal digits, of what the pods are created from: the spec and the image.
+// newRevision returns a hash, 16 hexadecimal digits, of what the pods are created from: the spec and the image.
 //
 // It does not hash the pod template: Kubernetes' Go types change from release to
 // release, so an update of the library would roll out every Memcached.
@@ -130,9 +130,8 @@ func wantedArguments(memcached *cachev1alpha1.Memcached) []string {
 	return wanted
 }
 
-// replaceArguments returns the wanted arguments, followed by those present ones that others have added. Others usually
-// append theirs, so nothing moves: a new order would replace the pods. The list of the present arguments can't be used
-// afterwards.
+// replaceArguments returns the wanted arguments, followed by the present ones that others have added. Others usually
+// append theirs, so nothing moves: a new order would replace the pods. Don't use present afterwards.
 //
 //workshop:step 4.14c
 func replaceArguments(present, wanted []string) []string {
@@ -143,7 +142,7 @@ func replaceArguments(present, wanted []string) []string {
 	return slices.Concat(wanted, slices.DeleteFunc(present, isOurs))
 }
 
-// resourcesOf allows for a quarter more memory than the items may fill, and 32 MiB.
+// resourcesOf allows for a quarter more memory than the items may fill, plus 32 MiB.
 // Request and limit are equal, because a cache fills what it may use.
 //
 //workshop:step 4.9b

@@ -14,7 +14,7 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// storedMemcached is a Memcached as the API server returns it.
+// storedMemcached returns a Memcached as the API server returns it.
 func storedMemcached() *cachev1alpha1.Memcached {
 	return &cachev1alpha1.Memcached{
 		ObjectMeta: metav1.ObjectMeta{
@@ -25,7 +25,7 @@ func storedMemcached() *cachev1alpha1.Memcached {
 	}
 }
 
-// newDeployment is the Deployment that the operator makes for the Memcached.
+// newDeployment returns the Deployment that the operator makes for the Memcached.
 func newDeployment(memcached *cachev1alpha1.Memcached) *appsv1.Deployment {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}}
 	setDeployment(deployment, memcached, DefaultImage)

@@ -23,7 +23,7 @@ import (
 // otherFinalizer is another controller's. It also keeps the in-memory client from deleting the Memcached.
 const otherFinalizer = "test.example.com/other"
 
-// deletedMemcached is a Memcached that is being deleted, and waits for the finalizers.
+// deletedMemcached returns a Memcached that is being deleted, and waits for the finalizers.
 func deletedMemcached(finalizers ...string) *cachev1alpha1.Memcached {
 	memcached := newMemcached()
 	memcached.DeletionTimestamp = &metav1.Time{Time: noon}
@@ -31,7 +31,7 @@ func deletedMemcached(finalizers ...string) *cachev1alpha1.Memcached {
 	return memcached
 }
 
-// ownedDeployment is the Deployment of storedMemcached before the API server has stored it.
+// ownedDeployment returns the Deployment of storedMemcached before the API server has stored it.
 func ownedDeployment() *appsv1.Deployment { return storedChild().object.(*appsv1.Deployment) }
 
 // terminating marks an object as being deleted, held by a finalizer.

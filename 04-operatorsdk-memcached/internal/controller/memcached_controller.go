@@ -27,8 +27,8 @@ const (
 	controllerName = "memcached-operator"
 	// actionReconcile is the action in all Events.
 	actionReconcile = "Reconcile"
-	// reconcileTimeout bounds one call of Reconcile. It is shorter than the
-	// manager's graceful shutdown, so that a call which has begun can end.
+	// reconcileTimeout bounds one call of Reconcile. It is shorter than the manager's
+	// graceful shutdown, so that a call that has begun can finish.
 	reconcileTimeout = 15 * time.Second
 )
 
@@ -39,7 +39,7 @@ type MemcachedReconciler struct {
 	APIReader client.Reader
 	Scheme    *runtime.Scheme
 	Recorder  events.EventRecorder
-	// Image is that of a Memcached whose spec names none.
+	// Image is the image of a Memcached whose spec names none.
 	Image string
 	// Now is the clock, time.Now outside of tests.
 	Now func() time.Time
@@ -146,7 +146,7 @@ func (r *MemcachedReconciler) announce(memcached *cachev1alpha1.Memcached, befor
 	}
 }
 
-// isNamespaceTerminating tells whether a create came too late: the Memcached is about to be deleted as well.
+// isNamespaceTerminating reports whether a create came too late: the Memcached is about to be deleted as well.
 func isNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

@@ -71,7 +71,7 @@ func asUser(name string) *rest.Config {
 	return config
 }
 
-// rulesOf are the rules of the role in a file.
+// rulesOf returns the rules of the role in a file.
 func rulesOf(file string) []rbacv1.PolicyRule {
 	GinkgoHelper()
 	content, err := os.ReadFile(file)

@@ -78,7 +78,7 @@ func budgetName(memcached *unstructured.Unstructured) string {
 	return memcached.GetName()
 }
 
-// hidePodNames puts the number of pods in place of their names, which are made at random.
+// hidePodNames replaces the names of the pods, which are random, with their number.
 func hidePodNames(object *unstructured.Unstructured) {
 	status, found := object.Object["status"].(map[string]any)
 	if !found || object.GetKind() != "Memcached" {

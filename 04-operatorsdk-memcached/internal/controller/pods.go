@@ -41,7 +41,7 @@ func podsOf(deployment *appsv1.Deployment, pods []corev1.Pod) []corev1.Pod {
 	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return isTerminating(&pod) })
 }
 
-// readyNames are the names of the ready pods, sorted, so that the same pods always give the same list.
+// readyNames returns the names of the ready pods, sorted, so that the same pods always give the same list.
 //
 //workshop:step 4.12a
 func readyNames(pods []corev1.Pod) []string {
@@ -104,10 +104,10 @@ func failureOf(pod *corev1.Pod) podFailure {
 	return podFailure{}
 }
 
-// revisionOf is the revision that the pod was created from.
+// revisionOf returns the revision that the pod was created from.
 func revisionOf(pod *corev1.Pod) string { return pod.Annotations[revisionAnnotation] }
 
-// isTerminating tells whether the pod is being deleted, or has finished already.
+// isTerminating reports whether the pod is being deleted, or has finished already.
 func isTerminating(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

@@ -15,10 +15,10 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// startingImage is one whose container never gets further by itself, see testdata/stages.yaml.
+// startingImage is an image whose container never finishes starting by itself, see testdata/stages.yaml.
 const startingImage = "registry.test/waiting:ContainerCreating"
 
-// needSimulatedPods skips a spec that decides how pods behave, if real kubelets do that.
+// needSimulatedPods skips a spec that decides how pods behave, if real kubelets run them.
 func needSimulatedPods() {
 	GinkgoHelper()
 	if strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true") {
@@ -26,7 +26,7 @@ func needSimulatedPods() {
 	}
 }
 
-// waitForPods waits until a kubelet has seen as many pods as are given, and returns them.
+// waitForPods waits until a kubelet runs this many pods, and returns them.
 func waitForPods(ctx context.Context, memcached *cachev1alpha1.Memcached, count int) []corev1.Pod {
 	GinkgoHelper()
 	var pods []corev1.Pod
@@ -37,13 +37,13 @@ func waitForPods(ctx context.Context, memcached *cachev1alpha1.Memcached, count 
 	return pods
 }
 
-// setReady lets the pod's container run, and be ready or not.
+// setReady makes the pod's container run, ready or not.
 func setReady(ctx context.Context, pod *corev1.Pod, ready bool) {
 	GinkgoHelper()
 	setContainer(ctx, pod, corev1.ContainerStatus{Ready: ready, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 }
 
-// setWaiting lets the pod's container wait for a reason, such as CrashLoopBackOff.
+// setWaiting makes the pod's container wait for a reason, such as CrashLoopBackOff.
 func setWaiting(ctx context.Context, pod *corev1.Pod, reason string) {
 	GinkgoHelper()
 	setContainer(ctx, pod, corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}})
@@ -59,7 +59,7 @@ func setCrashed(ctx context.Context, pod *corev1.Pod, ended time.Time) {
 	})
 }
 
-// setContainer writes what a kubelet would.
+// setContainer writes a container status as a kubelet would.
 func setContainer(ctx context.Context, pod *corev1.Pod, found corev1.ContainerStatus) {
 	GinkgoHelper()
 	status := corev1.ConditionFalse

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// storedPod is a ready pod of storedMemcached.
+// storedPod returns a ready pod of storedMemcached.
 func storedPod(name string) corev1.Pod {
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -41,7 +41,7 @@ func ofOldRevision(pod corev1.Pod) corev1.Pod {
 	return pod
 }
 
-// waiting is a pod whose container waits for a reason.
+// waiting returns a pod whose container waits for a reason.
 func waiting(pod corev1.Pod, reason string) corev1.Pod {
 	pod = *pod.DeepCopy()
 	pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: reason, Message: "back-off 5m0s"}
@@ -84,8 +84,8 @@ func TestReadyNames(t *testing.T) {
 	}
 }
 
-// The kubelet's reasons and what is said about them. A test of its own list, so
-// that a reason that is lost from failures shows up.
+// The kubelet's reasons and our messages. The test has a list of its own, so that it
+// notices a reason that is missing from failures.
 func TestFailure(t *testing.T) {
 	const again, pull = "its container keeps crashing", "its image can't be pulled"
 	const start, made = "its container can't be started", "its container can't be created"
@@ -152,7 +152,7 @@ func TestFailureBetweenCrashes(t *testing.T) {
 	}
 }
 
-// crashed is the pod after its container has exited; the container runs again and is not ready.
+// crashed returns the pod after its container has exited; the container runs again and is not ready.
 func crashed(pod corev1.Pod, restarts int32, ended time.Time) corev1.Pod {
 	pod = unready(pod)
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
@@ -283,7 +283,7 @@ func TestKeepEssentialsLeavesOthersAlone(t *testing.T) {
 	g.Expect(keepEssentials(newService(storedMemcached()))).To(Equal(newService(storedMemcached())))
 }
 
-// detailedPod is a ready pod with more than the operator reads.
+// detailedPod returns a ready pod with more than the operator reads.
 func detailedPod() *corev1.Pod {
 	pod := storedPod("sessions-1")
 	pod.Annotations["note"] = "of a user"

@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// declaredReasons are the reasons that the API package declares, read from its
-// source: so no list here can fall behind.
+// declaredReasons returns the reasons that the API package declares, read from its
+// source, so that no list here can fall behind.
 func declaredReasons(t *testing.T) []string {
 	t.Helper()
 	g := NewWithT(t)

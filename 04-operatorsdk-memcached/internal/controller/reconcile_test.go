@@ -141,7 +141,7 @@ func TestBlockedChildIsReported(t *testing.T) {
 	tests := map[string]struct {
 		faults  interceptor.Funcs
 		objects []client.Object
-		// wantReason is that of the condition Degraded; "" for no status.
+		// wantReason is the reason of the condition Degraded; "" for no status.
 		wantReason string
 		wantErr    error
 	}{

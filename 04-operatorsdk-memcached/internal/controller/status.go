@@ -92,8 +92,8 @@ func degraded(problem *explanation) metav1.Condition {
 	return newCondition(cachev1alpha1.ConditionDegraded, true, problem.reason, problem.message)
 }
 
-// problem is what the operator can't fix by itself, nil if there is nothing. A child
-// that waits for the end of its predecessor is no problem.
+// problem returns what the operator can't fix by itself, nil if there is nothing. A
+// child that waits for the end of its predecessor is not a problem.
 //
 //workshop:step 4.12b
 func (o observation) problem() *explanation {
@@ -112,7 +112,7 @@ func (o observation) problem() *explanation {
 	return nil
 }
 
-// requeueAfter is when the conditions may change without a watch event, 0 if they can't.
+// requeueAfter returns how soon the conditions may change without a watch event, 0 if they can't.
 //
 //workshop:step 4.12b
 func (o observation) requeueAfter() time.Duration {
@@ -123,14 +123,14 @@ func (o observation) requeueAfter() time.Duration {
 	return after
 }
 
-// revision is the one that the pods should have.
+// revision returns the revision that the pods should have.
 //
 //workshop:step 4.12b
 func (o observation) revision() string {
 	return o.deployment.Spec.Template.Annotations[revisionAnnotation]
 }
 
-// rolledOut tells whether exactly the desired pods exist, all ready and of the current revision.
+// rolledOut reports whether exactly the desired pods exist, all ready and of the current revision.
 //
 // It counts the pods because the Deployment's status describes the previous
 // template until the Deployment controller has seen the new one.

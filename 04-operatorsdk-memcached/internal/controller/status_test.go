@@ -14,10 +14,10 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// late is what a Deployment reports whose rollout takes too long.
+// late is the condition of a Deployment whose rollout takes too long.
 var late = appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: "took too long"}
 
-// foundDeployment is the Deployment of storedMemcached with a status.
+// foundDeployment returns the Deployment of storedMemcached with a status.
 func foundDeployment(observed int64, conditions ...appsv1.DeploymentCondition) *appsv1.Deployment {
 	deployment := newDeployment(storedMemcached())
 	deployment.Generation = 5
@@ -25,8 +25,8 @@ func foundDeployment(observed int64, conditions ...appsv1.DeploymentCondition) *
 	return deployment
 }
 
-// conditionTest is one line of the table of conditions. What is wanted is
-// written as the status and the reason.
+// conditionTest is one line of the table of conditions. The wanted conditions are
+// written as status and reason.
 type conditionTest struct {
 	size                                         int32
 	observed                                     observation
@@ -41,7 +41,7 @@ const (
 	asExpected = "False AsExpected"
 )
 
-// conditionTests are all the ways in which a Memcached can be found.
+// conditionTests returns all the states in which a Memcached can be observed.
 func conditionTests() map[string]conditionTest {
 	deployment := foundDeployment(5)
 	a, b, c, d := storedPod("a"), storedPod("b"), storedPod("c"), storedPod("d")

@@ -37,7 +37,7 @@ const (
 	revisionAnnotation = "cache.example.com/revision"
 )
 
-// testOptions are those of a manager for some namespaces, without servers.
+// testOptions returns the options of a manager for some namespaces, without servers.
 func testOptions(namespaces ...string) manager.Options {
 	options := manager.Default()
 	options.Namespaces = namespaces
@@ -56,8 +56,8 @@ func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
 
 // runManager runs the operator as cmd/main.go does, until the context ends.
 func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, image string) error {
-	setup.Logger = ctrl.LoggerFrom(ctx)             // the one that the test kit gives, otherwise that of the suite
-	setup.Controller.SkipNameValidation = new(true) // controller-runtime wants one controller of a name in a process; here are many
+	setup.Logger = ctrl.LoggerFrom(ctx)             // the test kit's, otherwise the suite's
+	setup.Controller.SkipNameValidation = new(true) // controller-runtime allows each name once in a process; the specs start many
 	mgr, err := ctrl.NewManager(config, setup)
 	if err != nil {
 		return err
@@ -79,13 +79,13 @@ func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, im
 	return mgr.Start(ctx)
 }
 
-// startManager runs a manager until the function it returns is called, at the
-// latest until the spec ends. Before that it deletes the spec's Memcacheds, while a manager can still remove their finalizers.
+// startManager runs a manager until the returned function is called, or else until the spec ends. Before that it
+// deletes the spec's Memcacheds, while a manager can still remove their finalizers.
 func startManager(config *rest.Config, options manager.Options) (stop func()) {
 	return startManagerWith(controller.DefaultImage, config, options)
 }
 
-// startManagerWith runs one with another default image.
+// startManagerWith runs a manager with another default image.
 func startManagerWith(image string, config *rest.Config, options manager.Options) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -121,7 +121,7 @@ func deleteMemcacheds(ctx context.Context, namespaces []string) {
 	}
 }
 
-// newMemcached is a valid Memcached that is not created yet.
+// newMemcached returns a valid Memcached that does not exist yet.
 func newMemcached(namespace, name string, size int32) *cachev1alpha1.Memcached {
 	return &cachev1alpha1.Memcached{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -149,13 +149,13 @@ func eventually(ctx context.Context, expectations func(Gomega)) {
 	Eventually(expectations).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).Should(Succeed())
 }
 
-// consistently checks for a while what must always be true.
+// consistently checks for a while that the expectations are met.
 func consistently(ctx context.Context, expectations func(Gomega)) {
 	GinkgoHelper()
 	Consistently(expectations).WithContext(ctx).WithTimeout(quietTime).WithPolling(pollInterval).Should(Succeed())
 }
 
-// conditions are a Memcached's, each as its status and its reason.
+// conditions are a Memcached's conditions, each as its status and its reason.
 type conditions struct{ available, progressing, degraded string }
 
 func newConditions(available, progressing, degraded string) conditions {
@@ -173,7 +173,7 @@ var (
 	rolling   = newConditions("True EnoughPods", "True RollingOut", "False AsExpected")
 )
 
-// broken are the conditions of a Memcached that is degraded for a reason.
+// broken returns the conditions of a Memcached that is degraded for a reason.
 func broken(available, reason string) conditions {
 	return newConditions(available, "False "+reason, "True "+reason)
 }
@@ -188,7 +188,7 @@ func expectConditions(ctx context.Context, memcached *cachev1alpha1.Memcached, w
 	})
 }
 
-// conditionsOf fetches the Memcached.
+// conditionsOf fetches the Memcached, and returns its conditions.
 func conditionsOf(ctx context.Context, g Gomega, memcached *cachev1alpha1.Memcached) conditions {
 	g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(memcached), memcached)).To(Succeed())
 	return summarize(memcached)
@@ -204,12 +204,12 @@ func summarize(memcached *cachev1alpha1.Memcached) conditions {
 	return newConditions(words(cachev1alpha1.ConditionAvailable), words(cachev1alpha1.ConditionProgressing), words(cachev1alpha1.ConditionDegraded))
 }
 
-// problemOf is the message of the condition Degraded.
+// problemOf returns the message of the condition Degraded.
 func problemOf(memcached *cachev1alpha1.Memcached) string {
 	return meta.FindStatusCondition(memcached.Status.Conditions, cachev1alpha1.ConditionDegraded).Message
 }
 
-// nameOf is the name that all of a Memcached's children have.
+// nameOf returns the name that all of a Memcached's children have.
 func nameOf(memcached *cachev1alpha1.Memcached) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}
 }
@@ -220,12 +220,12 @@ func getDeployment(ctx context.Context, g Gomega, memcached *cachev1alpha1.Memca
 	return deployment
 }
 
-// revisionOf is the revision that the Memcached's pods should have.
+// revisionOf returns the revision that the Memcached's pods should have.
 func revisionOf(ctx context.Context, g Gomega, memcached *cachev1alpha1.Memcached) string {
 	return getDeployment(ctx, g, memcached).Spec.Template.Annotations[revisionAnnotation]
 }
 
-// podsOf are the Memcached's pods that are not terminating.
+// podsOf returns the Memcached's pods that are not terminating.
 func podsOf(ctx context.Context, g Gomega, memcached *cachev1alpha1.Memcached) []corev1.Pod {
 	pods := &corev1.PodList{}
 	g.Expect(cluster.Client.List(ctx, pods, client.InNamespace(memcached.Namespace), client.MatchingLabels{"app.kubernetes.io/instance": memcached.Name})).To(Succeed())

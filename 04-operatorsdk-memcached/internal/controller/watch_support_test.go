@@ -29,7 +29,7 @@ func watchVersions(ctx context.Context, memcached *cachev1alpha1.Memcached) <-ch
 	return versions
 }
 
-// versionsUpTo returns the versions that have been handed out, up to that of the Memcached given.
+// versionsUpTo returns the versions that have been handed out, up to the given one.
 func versionsUpTo(ctx context.Context, versions <-chan *cachev1alpha1.Memcached, last *cachev1alpha1.Memcached) []*cachev1alpha1.Memcached {
 	GinkgoHelper()
 	var seen []*cachev1alpha1.Memcached

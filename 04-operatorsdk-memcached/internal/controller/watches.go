@@ -53,8 +53,8 @@ func CacheByObject() map[client.Object]cache.ByObject {
 	}
 }
 
-// memcachedOf is the Memcached of a pod, by its label: Owns does not follow the chain from
-// the pod to its ReplicaSet, and from that to the Deployment.
+// memcachedOf returns the Memcached of a pod, by its label: Owns does not follow the chain
+// from the pod to its ReplicaSet, and from that to the Deployment.
 func memcachedOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
 }

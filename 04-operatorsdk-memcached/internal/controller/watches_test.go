@@ -48,7 +48,7 @@ func TestFailuresAreVisible(t *testing.T) {
 	g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: &turn, ObjectNew: &crash})).To(BeTrue(), "another failure")
 }
 
-// waitingStatus is that of a pod whose container waits, and which still counts as ready.
+// waitingStatus returns the status of a pod whose container waits, but which still counts as ready.
 func waitingStatus(pod corev1.Pod, reason string) corev1.PodStatus {
 	status := waiting(pod, reason).Status
 	status.Conditions = pod.Status.Conditions

@@ -16,7 +16,7 @@ import (
 	"example.com/operator-workshop/operatortest/incluster"
 )
 
-// ask sends memcached behind a pod or Service the lines of a command and returns the first line of its answer.
+// ask sends the lines of a command to memcached, behind a pod or a Service, and returns the first line of the answer.
 func ask(ctx context.Context, target string, lines ...string) string {
 	GinkgoHelper()
 	return askUntil(ctx, target, "", lines...)

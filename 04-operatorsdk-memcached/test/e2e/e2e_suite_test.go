@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/operatortest/incluster"
 )
 
-// memcachedNamespace is where the tests have their Memcacheds.
+// memcachedNamespace is the namespace of the tests' Memcacheds.
 const memcachedNamespace = "memcached-e2e"
 
 // memcached describes the deployed manager to the shared specs.

@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/operatortest/incluster"
 )
 
-// The specs build on each other: they follow the manager from its arrival to its end.
+// The specs build on each other: they follow the manager from its installation to its removal.
 var _ = Describe("the manager", Ordered, func() {
 	incluster.DescribeArrival(memcached)
 
@@ -65,7 +65,7 @@ var _ = Describe("the manager", Ordered, func() {
 	incluster.DescribeEnd(memcached)
 })
 
-// podsOf are the names of a Memcached's pods that are not terminating.
+// podsOf returns the names of a Memcached's pods that are not terminating.
 func podsOf(ctx context.Context, memcached string) []string {
 	GinkgoHelper()
 	return incluster.PodsWith(ctx, memcachedNamespace, "app.kubernetes.io/instance="+memcached)
@@ -76,7 +76,7 @@ func setImage(ctx context.Context, image string) {
 	incluster.Kubectl(ctx, "patch", "memcached/memcached-full", "--namespace="+memcachedNamespace, "--type=merge", `--patch={"spec":{"image":"`+image+`"}}`)
 }
 
-// addressed are the pods that the name of a Memcached's Service resolves to.
+// addressed returns the pods that the name of a Memcached's Service resolves to.
 func addressed(ctx context.Context, memcached string) []string {
 	GinkgoHelper()
 	return strings.Fields(incluster.Kubectl(ctx, "get", "endpointslices", "--namespace="+memcachedNamespace,
