@@ -24,7 +24,7 @@ import (
 	"example.com/operator-workshop/manager/managertest"
 )
 
-// kinds are those that the manager asks for.
+// kinds are the kinds that the manager looks up.
 var kinds = managertest.Kinds{
 	corev1.SchemeGroupVersion:   {"secrets": "Secret"},
 	secretv1.SchemeGroupVersion: {"passwords": "Password"},
@@ -34,12 +34,12 @@ func TestMain(m *testing.M) { managertest.Main(m, main) }
 
 func isolate(t *testing.T) { managertest.Isolate(t, "ENABLE_WEBHOOKS", "POD_NAMESPACE") }
 
-// cluster is the flag for an API server that knows the kinds.
+// cluster returns the flag for an API server that knows the kinds.
 func cluster(t *testing.T) string {
 	return "--kubeconfig=" + managertest.Kubeconfig(t, (&managertest.APIServer{Kinds: kinds}).Start(t))
 }
 
-// certificates is a folder with a certificate for this machine, and its key.
+// certificates returns a folder with a certificate for this machine, and its key.
 func certificates(t *testing.T) string {
 	g := NewWithT(t)
 	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
@@ -194,7 +194,7 @@ func TestProcessFailsInOneLine(t *testing.T) {
 	}
 }
 
-// protocolOf is what a server that speaks TLS chooses of HTTP/2 and HTTP/1.1; "" if nothing listens.
+// protocolOf returns which of HTTP/2 and HTTP/1.1 a TLS server chooses; "" if nothing listens.
 func protocolOf(address string) string {
 	connection, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
 	if err != nil {

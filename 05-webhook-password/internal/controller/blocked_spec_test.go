@@ -14,7 +14,7 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// What controller-runtime counts, over all managers of the process.
+// controller-runtime's metrics, which cover all managers of the process.
 const (
 	reconciles      = "controller_runtime_reconcile_total"
 	reconcileErrors = "controller_runtime_reconcile_errors_total"
@@ -131,7 +131,8 @@ var _ = Describe("a Password is blocked by", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// othersSecrets are Secrets that no other Password can have, by what they are. The last exists, and is another Password's.
+// othersSecrets returns Secrets that no other Password can have, by what they are. The last exists, and is another
+// Password's.
 func othersSecrets(namespace string, owned *corev1.Secret) map[string]*corev1.Secret {
 	secret := func(name string, labels map[string]string, owners []metav1.OwnerReference) *corev1.Secret {
 		return &corev1.Secret{
@@ -165,7 +166,7 @@ func limitSecrets(ctx context.Context, namespace string) *corev1.ResourceQuota {
 	return quota
 }
 
-// expectRest returns when no operator of the process has had anything to do for a while.
+// expectRest waits until no operator of the process has had anything to do for a while.
 func expectRest(ctx context.Context) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
@@ -175,7 +176,7 @@ func expectRest(ctx context.Context) {
 	})
 }
 
-// count is the sum of a counter over all its labels.
+// count returns the sum of a counter over all its labels.
 func count(counter string) (sum float64) {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// minSearched is how long a value must be to be searched for, in bytes. A shorter one may occur at random.
+	// minSearched is the minimum length, in bytes, of a value to search for. A shorter one may occur by chance.
 	minSearched = 12
 	// windowLength is how much of a value is looked up at once.
 	windowLength = 8
 )
 
-// Where the suite looks for what must be nowhere.
+// Where the suite looks for secrets, which must not be there.
 const (
 	inLog      = "the log"
 	inEvent    = "an event"
@@ -31,10 +31,10 @@ const (
 // secrets to look for in it. The zero value is ready to use.
 type disclosures struct {
 	mu sync.Mutex
-	// texts are what was seen, by where it was.
+	// texts are what was seen, by place.
 	texts map[string][]string
-	// secrets are the values of all Secrets of the operator that there ever were,
-	// each with what it is.
+	// secrets are the values of all Secrets that the operator ever had, each with what
+	// it is.
 	secrets map[string]string
 }
 
@@ -80,7 +80,7 @@ func (d *disclosures) about(where, words string) (count int) {
 	return count
 }
 
-// sizes are the numbers of texts by where they were, and that of the secrets.
+// sizes returns the number of texts by place, and the number of secrets.
 func (d *disclosures) sizes() (texts map[string]int, secrets int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,7 +94,7 @@ func (d *disclosures) sizes() (texts map[string]int, secrets int) {
 // needle is a form of a secret value.
 type needle struct{ form, value string }
 
-// leaks names every secret that is in a text, in whatever form, but does not repeat it.
+// leaks names every secret that occurs in a text, in any form, without repeating its value.
 func (d *disclosures) leaks() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,8 +115,8 @@ func (d *disclosures) leaks() []string {
 	return found
 }
 
-// search returns the values of the needles that are in the text. It looks up
-// what begins a needle, because there are thousands of them and megabytes of text.
+// search returns the values of the needles that are in the text. It looks needles up by
+// how they begin, because there are thousands of them and megabytes of text.
 func search(text string, needles map[string][]needle) (values []string) {
 	for i := 0; i+windowLength <= len(text); i++ {
 		for _, candidate := range needles[text[i:i+windowLength]] {
@@ -128,7 +128,7 @@ func search(text string, needles map[string][]needle) (values []string) {
 	return values
 }
 
-// formsOf are the ways in which Go, JSON and Kubernetes print a value.
+// formsOf returns the ways in which Go, JSON and Kubernetes print a value.
 func formsOf(value string) []string {
 	if len(value) < minSearched {
 		return nil

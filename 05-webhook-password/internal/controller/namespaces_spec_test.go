@@ -83,10 +83,11 @@ var _ = Describe("a manager", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// secretRequests are an operator's reads of Secrets. A Tap does not write selectors down.
+// secretRequests are an operator's reads of Secrets. A Tap does not record selectors.
 type secretRequests struct {
 	mu sync.Mutex
-	// selectors are those of lists and watches, names are what was read alone, and whole is what of that came with its data.
+	// selectors are the selectors of lists and watches, names are the Secrets read one by one, and whole are those of
+	// names that came with their data.
 	selectors, names, whole []string
 }
 
@@ -148,7 +149,7 @@ func confinedTo(ctx context.Context, namespaces ...string) *rest.Config {
 	return config
 }
 
-// rulesOf are the rules of the role in a file.
+// rulesOf returns the rules of the role in a file.
 func rulesOf(file string) []rbacv1.PolicyRule {
 	GinkgoHelper()
 	content, err := os.ReadFile(file)

@@ -49,12 +49,12 @@ var operator = operatortest.Operator{
 	LeftOut:   map[string]string{"growth/memory": "this suite keeps every version of every Password, to look for passwords in the end"},
 }
 
-// requirements is the list that asks for so many digits and symbols.
+// requirements returns the list that asks for so many digits and symbols.
 func requirements(digits, symbols int64) []any {
 	return []any{map[string]any{"class": "Digit", "count": digits}, map[string]any{"class": "Symbol", "count": symbols}}
 }
 
-// secretNameOf is the name of a Password's Secret.
+// secretNameOf returns the name of a Password's Secret.
 func secretNameOf(password *unstructured.Unstructured) string {
 	if name, found, _ := unstructured.NestedString(password.Object, "spec", "secretName"); found {
 		return name
@@ -62,8 +62,8 @@ func secretNameOf(password *unstructured.Unstructured) string {
 	return password.GetName()
 }
 
-// hideRandom removes what is random or depends on the time. Of the next rotation it keeps
-// how long after the last one it comes.
+// hideRandom removes what is random or depends on the time. It replaces the time of the
+// next rotation with how long that is after the last one.
 func hideRandom(object *unstructured.Unstructured) {
 	switch object.GetKind() {
 	case "Secret":

@@ -30,8 +30,8 @@ const (
 	managedByLabel = "app.kubernetes.io/managed-by"
 	// controllerName is in logs, metrics and events, and on everything that the operator creates.
 	controllerName = "password-operator"
-	// reconcileTimeout bounds one call of Reconcile. It is shorter than the
-	// manager's graceful shutdown, so that a call which has begun can end.
+	// reconcileTimeout bounds one call of Reconcile. It is shorter than the manager's
+	// graceful shutdown, so that a call that has begun can finish.
 	reconcileTimeout = 15 * time.Second
 	// The cache does not hold the Secrets of others, so no event tells when one of them is deleted. The operator polls
 	// instead: it waits for as long as Ready has been False already, within these bounds.
@@ -59,7 +59,7 @@ type PasswordReconciler struct {
 //
 //workshop:step 5.2a
 func (r *PasswordReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	// The end of the manager cancels ctx. A call that has begun still finishes.
+	// The manager cancels ctx when it stops. A call that has begun still finishes.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)
 	defer cancel()
 
@@ -115,7 +115,7 @@ func (r *PasswordReconciler) requeueBlocked(password *secretv1.Password, blocked
 	return ctrl.Result{RequeueAfter: min(max(r.Clock.Since(since.Time), minBlockedDelay), maxBlockedDelay)}, nil
 }
 
-// untilRotation is 0, which means never, for a Password without rotation.
+// untilRotation returns how long to wait for the next rotation; 0, which means never, for a Password without rotation.
 //
 //workshop:step 5.4a
 func (r *PasswordReconciler) untilRotation(password *secretv1.Password) time.Duration {
@@ -143,7 +143,7 @@ func (b *blockedError) Error() string { return fmt.Sprintf("%s: %s", b.reason, b
 
 // SetupWithManager makes the manager call Reconcile when a Password or its Secret changes.
 func (r *PasswordReconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
-	// Without the CRD the manager would wait for it, for two minutes.
+	// Without the CRD, the manager would wait two minutes for its cache.
 	kind := secretv1.SchemeGroupVersion.WithKind("Password")
 	if _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
 		return fmt.Errorf("find the kind Password: %w", err)

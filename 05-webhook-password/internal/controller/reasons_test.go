@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// declared are the values of the constants with a prefix that the API package
-// declares, read from its source: so no list here can fall behind.
+// declared returns the values of the constants with a prefix that the API package
+// declares, read from its source, so that no list here can fall behind.
 func declared(t *testing.T, prefix string) []string {
 	t.Helper()
 	g := NewWithT(t)

@@ -86,7 +86,7 @@ func TestReconcileHasNothingToDo(t *testing.T) {
 	deleted.DeletionTimestamp, deleted.Finalizers = new(metav1.Now()), []string{"test.example.com/hold"}
 	tests := map[string]struct {
 		objects []client.Object
-		// refusal answers a create.
+		// refusal is the answer to a create.
 		refusal error
 	}{
 		"the Password does not exist":    {},
@@ -146,7 +146,7 @@ func TestReconcileIsBounded(t *testing.T) {
 	g.Expect(created).To(BeTrue(), "see ensureSecret in secret.go")
 }
 
-// passwordWith is storedPassword with a change.
+// passwordWith returns storedPassword with a change.
 func passwordWith(change func(*secretv1.Password)) *secretv1.Password {
 	password := storedPassword()
 	change(password)
@@ -226,7 +226,7 @@ func TestEnsureSecretReplacesThePassword(t *testing.T) {
 	}
 }
 
-// A change that someone has made meanwhile would be lost: the patch was computed from the Secret before it.
+// A change that someone has made meanwhile would be lost: the patch was computed from the Secret before that change.
 func TestPatchSecretIsRefusedIfTheSecretHasChanged(t *testing.T) {
 	g := NewWithT(t)
 	reconciler := testReconciler(t, interceptor.Funcs{}, sealedSecret(t))

@@ -21,18 +21,19 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// logLevel is the most that the command allows: from level 8 on client-go logs
-// the bodies of its requests, and so Secrets.
+// logLevel is the highest that the command allows: from level 8 on client-go logs the
+// bodies of its requests, and so Secrets.
 const logLevel = 7
 
-// least is how many texts and secrets a run of all specs has at least, most of them from the
-// shared tests. A search that sees fewer looks in the wrong place.
+// least is the minimum number of texts and secrets in a run of all specs, most of them from
+// the shared tests. A search that sees fewer looks in the wrong place.
 var least = map[string]int{inLog: 3000, inEvent: 150, inPassword: 300, inMetadata: 200, inMetrics: 50}
 
 const leastSecrets = 250
 
-// newLogger writes what people read to Ginkgo's report, and everything down. Unlike
-// the operator's own logger it writes out whole objects, and so is the stricter one.
+// newLogger writes what people read to Ginkgo's report, and records everything. Unlike
+// the operator's own logger, it writes out whole objects, which makes the test
+// stricter.
 func newLogger() logr.Logger {
 	write := func(prefix, line string) {
 		disclosed.note(inLog, prefix+": "+line)
@@ -43,7 +44,7 @@ func newLogger() logr.Logger {
 	return funcr.New(write, funcr.Options{Verbosity: logLevel})
 }
 
-// watchDisclosures writes everything down that happens in the cluster from now on, until the suite ends.
+// watchDisclosures records everything that happens in the cluster from now on, until the suite ends.
 func watchDisclosures() {
 	GinkgoHelper()
 	DeferCleanup(expectSecrecy) // after the watches have ended
@@ -52,7 +53,7 @@ func watchDisclosures() {
 	follow(&eventsv1.EventList{}, func(event *eventsv1.Event) { disclosed.note(inEvent, asJSON(event)) })
 }
 
-// noteSecret keeps the values of one that the operator has made, even if its label or its owner was removed.
+// noteSecret records the values of a Secret that the operator has made, even if its label or its owner was removed.
 func noteSecret(secret *corev1.Secret) {
 	if secret.Annotations["secret.example.com/fingerprint"] == "" {
 		return
@@ -92,7 +93,7 @@ func follow[T client.Object](list client.ObjectList, handle func(T)) {
 	})
 }
 
-// noteMetrics writes down what /metrics would show.
+// noteMetrics records what /metrics would show.
 func noteMetrics() {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()

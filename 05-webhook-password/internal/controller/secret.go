@@ -101,8 +101,8 @@ func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.
 
 // findSecret returns the Secret of the name that the Password asks for, nil if there is none.
 //
-// The cache has only Secrets with the operator's label, so "not found" there proves nothing: the API server is asked,
-// too.
+// The cache has only Secrets with the operator's label, so "not found" there proves nothing: findSecret asks the API
+// server, too.
 //
 //workshop:step 5.2a
 func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
@@ -144,7 +144,7 @@ func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, p
 //workshop:step 5.2a
 func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv1.Password, value string, reason *generateReason) (*corev1.Secret, error) {
 	secret := newSecret(password, value, r.Clock.Now())
-	// Without blockOwnerDeletion: to set it, some clusters ask for the right to change the owner's finalizers.
+	// Without blockOwnerDeletion: to set it, some clusters require the right to change the owner's finalizers.
 	if err := ctrl.SetControllerReference(password, secret, r.Scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return nil, fmt.Errorf("set the owner of Secret %s: %w", secret.Name, err)
 	}
@@ -155,7 +155,7 @@ func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv
 	return secret, nil
 }
 
-// patchSecret writes what differs in the Secret that is desired, and the operator's labels.
+// patchSecret writes what differs from the desired Secret, and the operator's labels.
 //
 // A patch contains only the fields that differ, so what others have added stays. With the optimistic lock, which is
 // the resource version in the patch, the API server refuses a patch that was computed from an old copy: two
@@ -193,7 +193,8 @@ func findBlocker(password *secretv1.Password, secret *corev1.Secret) *blockedErr
 	}
 	owner := metav1.GetControllerOf(secret)
 	controlled := owner != nil && owner.UID == password.UID
-	// Only one Password of a name exists at a time: the owner has been deleted, and garbage collection will follow.
+	// Only one Password of a name exists at a time, so the owner has been deleted, and the garbage collector will soon
+	// delete this Secret.
 	leftover := !controlled && isPassword(owner) && owner.Name == password.Name
 	switch {
 	case leftover, controlled && secret.DeletionTimestamp != nil:
@@ -229,14 +230,14 @@ func newSecret(password *secretv1.Password, value string, now time.Time) *corev1
 	return secret
 }
 
-// impossible is a blockedError about a spec that can't be met.
+// impossible returns a blockedError about a spec that can't be met.
 //
 //workshop:step 5.4b
 func impossible(problems field.ErrorList) error {
 	return &blockedError{reason: secretv1.ReasonImpossible, message: problems.ToAggregate().Error()}
 }
 
-// asRefused makes a blockedError of an error if the API server understood the request and refuses it. No event
+// asRefused turns an error into a blockedError if the API server understood the request but refused it. No event
 // announces that a quota or a policy has changed, so the error is retried with backoff.
 func asRefused(err error) error {
 	//workshop:step 5.4b A refusal blocks the Password.

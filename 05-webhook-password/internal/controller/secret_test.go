@@ -77,7 +77,7 @@ func TestNewSecret(t *testing.T) {
 	g.Expect(secret.Data["password"]).To(BeEquivalentTo(pass))
 }
 
-// reasonOf is empty if it is not blocked.
+// reasonOf returns the reason of a blockedError, "" for nil.
 func reasonOf(found *blockedError) string {
 	if found == nil {
 		return ""
@@ -129,7 +129,7 @@ func (emptyCluster) Get(_ context.Context, key client.ObjectKey, _ client.Object
 
 func (emptyCluster) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
 
-// oneSecret is a cluster whose only Secret has another name than the Password asks for.
+// oneSecret is a cluster whose only Secret does not have the name that the Password asks for.
 type oneSecret struct {
 	emptyCluster
 	secret *corev1.Secret

@@ -48,7 +48,7 @@ const (
 // generateReason is why a new password is made, as an event reports it.
 type generateReason struct{ eventType, event, message string }
 
-// reasonToGenerate is nil if the Secret holds a password as the Password asks.
+// reasonToGenerate returns why the Secret needs a new password, nil if it holds one as the Password asks.
 //
 //workshop:step 5.3b
 func reasonToGenerate(secret *corev1.Secret, password *secretv1.Password, now time.Time) *generateReason {

@@ -18,12 +18,12 @@ import (
 var noon = time.Date(2026, time.May, 1, 12, 0, 0, 0, time.UTC)
 
 const (
-	// pass is what they hold.
+	// pass is the password that they hold.
 	pass      = "Kf3w8Zq1Tn7Bd5Xr2Mvy"
 	otherPass = "Kf3w8Zq1Tn7Bd5Xr2Mvz"
 )
 
-// storedPassword is a Password as the API server has it, with all defaults.
+// storedPassword returns a Password as the API server has it, with all defaults.
 func storedPassword() *secretv1.Password {
 	return &secretv1.Password{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "login", UID: "uid-of-login", Generation: 3},
@@ -33,7 +33,7 @@ func storedPassword() *secretv1.Password {
 	}
 }
 
-// sealedSecret is the Secret of storedPassword.
+// sealedSecret returns the Secret of storedPassword.
 func sealedSecret(t *testing.T) *corev1.Secret {
 	t.Helper()
 	password := storedPassword()
@@ -171,7 +171,7 @@ func TestFingerprintTellsNothing(t *testing.T) {
 	}
 }
 
-// guessed tells whether a password can be found out without the data.
+// guessed reports whether a password can be found out without the data.
 func guessed(secret *corev1.Secret, guess string) bool {
 	public := &corev1.Secret{ObjectMeta: *secret.ObjectMeta.DeepCopy(), Data: map[string][]byte{"password": []byte(guess)}}
 	return fingerprint(public) == secret.Annotations[fingerprintAnnotation]

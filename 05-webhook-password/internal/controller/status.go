@@ -13,15 +13,15 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// actionReconcile is what the operator was doing at the time of any event.
+// actionReconcile is the action in all events.
 const actionReconcile = "Reconcile"
 
 //workshop:markers 5.4c
 // +kubebuilder:rbac:groups=secret.example.com,resources=passwords/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// newStatus returns the status of a Password with its own Secret, nil if it has none, and with what blocks
-// it, nil if nothing does. It takes over the present conditions only so that they keep their transition times.
+// newStatus returns the status of a Password with its own Secret, nil if it has none, and with what blocks it, nil if
+// nothing does. It starts from the current conditions only so that they keep their transition times.
 //
 //workshop:step 5.4a
 func newStatus(password *secretv1.Password, secret *corev1.Secret, blocked *blockedError) *secretv1.PasswordStatus {
@@ -95,7 +95,7 @@ func (r *PasswordReconciler) updateStatus(ctx context.Context, password *secretv
 }
 
 // announceFailure records an event when the Password fails, or fails for another reason.
-// Resyncs and restarts change neither, and so are silent.
+// Resyncs and restarts change neither, so they record none.
 //
 //workshop:step 5.4b
 func (r *PasswordReconciler) announceFailure(password *secretv1.Password, before []metav1.Condition, blocked *blockedError) {

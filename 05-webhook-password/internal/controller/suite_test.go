@@ -81,7 +81,7 @@ func serveWebhooks(ctx context.Context) {
 	}).WithContext(ctx).WithTimeout(convergeTimeout).Should(Succeed(), "the webhook server starts")
 }
 
-// exemptNamespaces lets a spec have a namespace whose requests no webhook sees, see namespaceWithoutWebhooks.
+// exemptNamespaces lets a spec use a namespace whose requests no webhook sees, see namespaceWithoutWebhooks.
 func exemptNamespaces(ctx context.Context) {
 	GinkgoHelper()
 	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}

@@ -38,7 +38,7 @@ const (
 	blockingFinalizer = "test.example.com/hold"
 )
 
-// testOptions are those of a manager for some namespaces, without servers.
+// testOptions returns the options of a manager for some namespaces, without servers.
 func testOptions(namespaces ...string) manager.Options {
 	options := manager.Default()
 	options.Namespaces = namespaces
@@ -48,8 +48,8 @@ func testOptions(namespaces ...string) manager.Options {
 
 // runManager runs the operator as cmd/main.go does, until the context ends.
 func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, options manager.Options, now clock.PassiveClock) error {
-	setup.Logger = ctrl.LoggerFrom(ctx)             // the one that the test kit gives, otherwise that of the suite
-	setup.Controller.SkipNameValidation = new(true) // controller-runtime wants one controller of a name in a process; here are many
+	setup.Logger = ctrl.LoggerFrom(ctx)             // the test kit's, otherwise the suite's
+	setup.Controller.SkipNameValidation = new(true) // controller-runtime allows each name once in a process; the specs start many
 	mgr, err := ctrl.NewManager(config, setup)
 	if err != nil {
 		return err
@@ -70,12 +70,12 @@ func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, op
 	return mgr.Start(ctx)
 }
 
-// startManager runs a manager until the function it returns is called, at the latest until the spec ends.
+// startManager runs a manager until the returned function is called, or else until the spec ends.
 func startManager(config *rest.Config, options manager.Options) (stop func()) {
 	return startManagerAt(clock.RealClock{}, config, options)
 }
 
-// startManagerAt runs one whose clock the spec has.
+// startManagerAt runs a manager with the spec's clock.
 func startManagerAt(now clock.PassiveClock, config *rest.Config, options manager.Options) (stop func()) {
 	return start(now, config, managerOptions(context.Background(), options), options)
 }
@@ -98,7 +98,8 @@ func start(now clock.PassiveClock, config *rest.Config, setup ctrl.Options, opti
 	return stop
 }
 
-// namespaceWithoutWebhooks is one whose requests no webhook sees: as if it were down, or switched off.
+// namespaceWithoutWebhooks returns a namespace whose requests no webhook sees, as if the webhooks were down or switched
+// off.
 func namespaceWithoutWebhooks(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := cluster.Namespace(ctx)
@@ -109,12 +110,12 @@ func namespaceWithoutWebhooks(ctx context.Context) string {
 	return namespace
 }
 
-// newPassword is a valid Password that is not created yet.
+// newPassword returns a valid Password that does not exist yet.
 func newPassword(namespace, name string) *secretv1.Password {
 	return &secretv1.Password{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// newImpossible is a Password with a policy that no password meets.
+// newImpossible returns a Password with a policy that no password meets.
 func newImpossible(namespace, name string) *secretv1.Password {
 	password := newPassword(namespace, name)
 	password.Spec.Policy.Length, password.Spec.Policy.Repeat = 128, secretv1.RepeatForbidden
@@ -147,7 +148,7 @@ func eventually(ctx context.Context, expectations func(Gomega)) {
 	Eventually(expectations).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).Should(Succeed())
 }
 
-// consistently checks for a while what must always be true.
+// consistently checks for a while that the expectations are met.
 func consistently(ctx context.Context, expectations func(Gomega)) {
 	GinkgoHelper()
 	Consistently(expectations).WithContext(ctx).WithTimeout(quietTime).WithPolling(pollInterval).Should(Succeed())
@@ -164,7 +165,7 @@ func expectState(ctx context.Context, password *secretv1.Password, want string) 
 	})
 }
 
-// stateOf is a Password's state, and the reason of its condition.
+// stateOf returns a Password's state, and the reason of its condition.
 func stateOf(password *secretv1.Password) string {
 	ready := meta.FindStatusCondition(password.Status.Conditions, secretv1.ConditionReady)
 	if ready == nil {
@@ -173,18 +174,18 @@ func stateOf(password *secretv1.Password) string {
 	return password.Status.State + " " + ready.Reason
 }
 
-// problemOf is the message of the condition.
+// problemOf returns the message of the condition.
 func problemOf(password *secretv1.Password) string {
 	return meta.FindStatusCondition(password.Status.Conditions, secretv1.ConditionReady).Message
 }
 
-// expectReady waits until the Password has its Secret, and the status speaks of just that. It returns the Secret.
+// expectReady waits until the Password has its Secret, and the status describes that Secret, which it returns.
 func expectReady(ctx context.Context, password *secretv1.Password) *corev1.Secret {
 	GinkgoHelper()
 	return expectReadyAgain(ctx, password, nil)
 }
 
-// expectReadyAgain waits until the password is another one than before.
+// expectReadyAgain does the same as expectReady, and waits until the password differs from the one before.
 func expectReadyAgain(ctx context.Context, password *secretv1.Password, before *corev1.Secret) *corev1.Secret {
 	GinkgoHelper()
 	secret := &corev1.Secret{}

@@ -9,8 +9,8 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// FuzzGenerate makes a password of any policy whose fields are in the range of the
-// schema: Check says exactly when there is none, and one that is made is as the policy says.
+// FuzzGenerate makes a password of any policy whose fields are in the range of the schema:
+// Check finds a problem exactly when no password is possible, and one that is made meets the policy.
 func FuzzGenerate(f *testing.F) {
 	for _, once := range []bool{false, true} {
 		f.Add(uint8(12), uint8(5), uint8(0), false, once, false)

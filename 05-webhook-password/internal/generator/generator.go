@@ -18,8 +18,8 @@ import (
 // money: an attacker who tries 10^12 a second needs about seven months for 64 bits.
 const weakBits = 64
 
-// Generate makes a password as the policy asks, of characters that crypto/rand
-// has chosen. It returns an error if Check does.
+// Generate makes a password that meets the policy, of characters that crypto/rand has
+// chosen. It returns an error if Check does.
 //
 //workshop:step 5.1b
 func Generate(policy secretv1.PasswordPolicy) (string, error) {
@@ -34,7 +34,7 @@ func Generate(policy secretv1.PasswordPolicy) (string, error) {
 	return generated, nil
 }
 
-// Check says what makes the policy impossible; nothing if it is possible. The fields lie below path.
+// Check returns what makes the policy impossible; nothing if it is possible. The policy's fields are below path.
 //
 //workshop:step 5.1b
 func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
@@ -52,7 +52,7 @@ func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
 		return problems
 	}
 	for i, requirement := range policy.Require {
-		if available := len(charactersOf(requirement.Class)); int(*requirement.Count) > available { // Validate has found the count
+		if available := len(charactersOf(requirement.Class)); int(*requirement.Count) > available { // Validate has checked that there is a count
 			problems = append(problems, field.Invalid(path.Child("require").Index(i).Child("count"), *requirement.Count,
 				fmt.Sprintf("must be at most %d, because there are no more of class %s, and none may repeat", available, requirement.Class)))
 		}
@@ -96,10 +96,10 @@ var (
 	once = strength{mixed: 550, lower: 420, digit: 217, symbol: 450}
 )
 
-// Bits is how hard a password is to guess for an attacker who knows the policy, and where in the
-// password there are letters, digits and symbols. Below weakBits, it is never more than the true entropy;
-// where it is weakBits or more, so is the true entropy. It uses whole numbers only, so that
-// config/policies/password_strength.yaml can compute the same.
+// Bits returns how hard a password is to guess for an attacker who knows the policy, and where in the password there
+// are letters, digits and symbols. Below weakBits, it is never more than the true entropy; where it is weakBits or
+// more, so is the true entropy. It uses whole numbers only, so that config/policies/password_strength.yaml can compute
+// the same.
 func Bits(policy secretv1.PasswordPolicy) int {
 	each := repeated
 	if policy.Repeat == secretv1.RepeatForbidden {
@@ -114,7 +114,7 @@ func Bits(policy secretv1.PasswordPolicy) int {
 	return (letters*letter + digits*each.digit + symbols*each.symbol) / 100
 }
 
-// count is how many characters of a class the policy asks for.
+// count returns how many characters of a class the policy asks for.
 //
 //workshop:step 5.1b
 func count(policy secretv1.PasswordPolicy, class secretv1.CharacterClass) int {

@@ -14,7 +14,7 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// policyOf is a policy with the defaults of the API server.
+// policyOf returns a policy with the defaults of the API server.
 func policyOf(change func(*secretv1.PasswordPolicy)) secretv1.PasswordPolicy {
 	policy := secretv1.PasswordPolicy{
 		Length: 20, Require: []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: new(int32(5))}},

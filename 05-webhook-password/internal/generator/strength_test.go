@@ -48,7 +48,7 @@ func TestBits(t *testing.T) {
 	}
 }
 
-// compareBits takes all policies of one length.
+// compareBits compares all policies of one length.
 func compareBits(t *testing.T, length int, letterCase secretv1.LetterCase, repeat secretv1.Repetition) (compared int) {
 	t.Helper()
 	policy := secretv1.PasswordPolicy{Length: int32(length), Case: letterCase, Repeat: repeat, Require: require(0, 0)}
@@ -85,7 +85,7 @@ func expectBits(t *testing.T, policy secretv1.PasswordPolicy, exact float64) {
 	}
 }
 
-// choices is the binary logarithm of how many sequences there are of some
+// choices returns the binary logarithm of how many sequences there are of some
 // characters out of an alphabet; minus infinity if there is none.
 func choices(alphabet, characters int, repeat secretv1.Repetition) float64 {
 	if repeat != secretv1.RepeatForbidden {

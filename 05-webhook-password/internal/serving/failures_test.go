@@ -125,7 +125,7 @@ func converter(url string, bundle []byte) *apiextensionsv1.CustomResourceConvers
 
 var failOpenCount = regexp.MustCompile(`apiserver_admission_webhook_fail_open_count\{name="faulty\.example\.com",type="validating"\} (\S+)`)
 
-// failedOpen is how often the API server has ignored the faulty webhook, by its own account.
+// failedOpen returns how often the API server has ignored the faulty webhook, by its own account.
 func failedOpen(ctx context.Context) (count float64, err error) {
 	clients, err := kubernetes.NewForConfig(cluster.Config)
 	if err != nil {

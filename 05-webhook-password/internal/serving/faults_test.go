@@ -27,10 +27,11 @@ const day = 24 * time.Hour
 // fault is a way in which a webhook server fails, and why the API server says that
 // the call has failed. URL, PORT, TIME and UID replace what differs each time.
 type fault struct {
-	// host is what the API server calls, 127.0.0.1 if empty, and certified what the certificate is for, host if empty.
+	// host is the host that the API server calls, 127.0.0.1 if empty; certified is the host that the certificate is
+	// for, host if empty.
 	host, certified string
 	age             time.Duration // of the certificate, which is valid for a day
-	otherCA         bool          // is the one that the API server knows
+	otherCA         bool          // the API server knows another CA than the one that signed
 	plain           bool          // the server talks no TLS
 	down            bool          // there is no server
 	answer          http.HandlerFunc
@@ -101,7 +102,7 @@ func fail(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "no more memory", http.StatusInternalServerError)
 }
 
-// hang goes on until the API server has given up.
+// hang does not answer until the API server has given up.
 func hang(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() }
 
 func answerAnother(w http.ResponseWriter, request *http.Request) {
@@ -175,7 +176,7 @@ var variables = []struct {
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
 	{regexp.MustCompile(`/spec-[a-z0-9]+/`), "/NAMESPACE/"},
 	{regexp.MustCompile(`revision=[0-9]+`), "revision=REVISION"},
-	// One timeout, and three places of net/http that may notice it first, each with words of its own.
+	// There is one timeout, but three places in net/http may notice it first, each with its own message.
 	{regexp.MustCompile(`(net/http: request canceled|context deadline exceeded) \(Client\.Timeout exceeded while awaiting headers\)`), "context deadline exceeded"},
 }
 

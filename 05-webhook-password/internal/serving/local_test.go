@@ -23,7 +23,7 @@ const specTimeout = time.Minute
 // noConversion is the stanza that the API server fills in if a definition has none.
 var noConversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 
-// byService is the stanza of a deployed operator.
+// byService returns the stanza of a deployed operator.
 func byService() *apiextensionsv1.CustomResourceConversion {
 	return &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,

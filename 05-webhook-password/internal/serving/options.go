@@ -21,9 +21,10 @@ const (
 
 // Where the certificates of the webhooks come from.
 const (
-	// CertsLocal: the process makes one in memory, and registers itself by its URL. For a process outside the cluster.
+	// CertsLocal: the process makes a certificate in memory, and registers itself by its URL. For a process outside the
+	// cluster.
 	CertsLocal = "local"
-	// CertsFiles: another program writes them into a folder, such as cert-manager.
+	// CertsFiles: another program, such as cert-manager, writes them into a folder.
 	CertsFiles = "files"
 	// CertsRotated: the process makes them and keeps them in a Secret, which is mounted as that folder.
 	CertsRotated = "rotated"
@@ -39,7 +40,7 @@ type Options struct {
 	BindAddress string
 	// CertPath is the folder with the certificate CertName and its key KeyName.
 	CertPath, CertName, KeyName string
-	// Namespace is that of the pod. CertsRotated keeps its Secret there.
+	// Namespace is the namespace of the pod. CertsRotated keeps its Secret there.
 	Namespace string
 }
 

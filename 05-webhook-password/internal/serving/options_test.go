@@ -70,7 +70,7 @@ func TestFlags(t *testing.T) {
 	}), "every flag has an effect, see AddFlags in options.go")
 }
 
-// certificates is a folder with the files of a certificate, which may be empty.
+// certificates returns a folder with the files of a certificate, which may be empty.
 func certificates(t *testing.T, names ...string) string {
 	t.Helper()
 	folder := t.TempDir()

@@ -44,7 +44,7 @@ var _ = Describe("the only pod of the operator", func() {
 
 		pod.runOperator(ctx, namespace, folder)
 		password := newPassword(namespace, "stored-long-ago")
-		// Before the process ends: nothing else converts.
+		// Delete it before the process ends: nothing else converts it.
 		DeferCleanup(func(ctx SpecContext) { Expect(api.Delete(ctx, password)).To(Succeed()) })
 		pod.waitReady(ctx)
 		pod.serviced.Store(true)
@@ -111,7 +111,7 @@ func (p *process) runOperator(ctx context.Context, namespace, folder string) {
 	Eventually(listed).WithContext(ctx).WithTimeout(waitTimeout).Should(BeClosed(), "the operator lists Passwords")
 }
 
-// service is an address that leads to the process as a Service does: only once the kubelet has found it ready.
+// service returns an address that leads to the process as a Service does: only once the kubelet has found it ready.
 func (p *process) service() string {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -24,9 +24,9 @@ type Rotated struct {
 	DNSNames []string
 }
 
-// SetupWithManager makes the manager look after the certificates, and call register, which registers the handlers
-// of the webhooks, as soon as the certificates are mounted. Not before: the manager starts its webhook server when it
-// is first asked for it, and a server that finds no files ends the process.
+// SetupWithManager makes the manager look after the certificates, and call register, which registers the handlers of
+// the webhooks, as soon as the certificates are mounted. It must not call register earlier: the manager starts its
+// webhook server when it is first asked for it, and a server that finds no files ends the process.
 func (r Rotated) SetupWithManager(mgr ctrl.Manager, server ctrlwebhook.Server, register func(ctrl.Manager) error) error {
 	writer, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
@@ -46,7 +46,7 @@ func (r Rotated) SetupWithManager(mgr ctrl.Manager, server ctrlwebhook.Server, r
 	})))
 }
 
-// rotator runs in every replica. They write the same Secret; the second to come finds it filled.
+// rotator runs in every replica. All write the same Secret; every one after the first finds it filled.
 func (r Rotated) rotator(mounted chan struct{}) *rotator.CertRotator {
 	return &rotator.CertRotator{
 		SecretKey:      r.Secret,

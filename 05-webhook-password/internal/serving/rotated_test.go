@@ -79,8 +79,9 @@ func mount(secret *corev1.Secret, folder string) {
 	}
 }
 
-// deploy creates what a deployment has created before its pods start: without a CA,
-// and by a name that leads to the test process, because it is behind no Service.
+// deploy creates the webhook configurations, and sets the CRD's conversion, as they are before
+// the pods of a deployment start: without a CA. They call the test process by a host name,
+// because no Service leads to it.
 func deploy(ctx context.Context, address string) {
 	GinkgoHelper()
 	_, port, err := net.SplitHostPort(address)

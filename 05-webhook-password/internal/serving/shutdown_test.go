@@ -63,7 +63,7 @@ func (s *stream) note(ctx context.Context, ask func(context.Context) error) {
 	}
 }
 
-// end returns when the last request is answered. failures can be read after it.
+// end returns when the last request is answered. Then failures can be read.
 func (s *stream) end() {
 	s.cancel()
 	s.users.Wait()

@@ -43,7 +43,7 @@ const (
 
 var (
 	scheme = newScheme()
-	// The kit would set a converter up for the versions that it knew the types of.
+	// The kit would set up a converter for the versions whose types it knows.
 	cluster = &testcluster.Cluster{CRDs: []string{"../../config/crd/bases"}}
 	// api reads and writes as an administrator, in both versions.
 	api client.Client
@@ -133,7 +133,7 @@ func (p *process) start(ctx context.Context, server ctrlwebhook.Server, setup fu
 }
 
 func (p *process) run(ctx context.Context, mgr ctrl.Manager) {
-	// Its context is not the spec's step: it outlives that, and ends with the spec.
+	// Not the context of the spec's step: the process outlives the step, and ends with the spec.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.cancel = cancel
 	go func() {
@@ -154,7 +154,7 @@ func (p *process) stop(ctx context.Context) {
 	Expect(p.err).NotTo(HaveOccurred())
 }
 
-// kill ends the process as a kill does: from now on nothing that it does reaches the API server.
+// kill ends the process as SIGKILL does: from now on nothing that it does reaches the API server.
 func (p *process) kill() {
 	p.dead.Store(true)
 	p.cancel()
@@ -183,7 +183,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// ready asks the process as a kubelet does.
+// ready probes the process as a kubelet does.
 func (p *process) ready(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.health+"/readyz", http.NoBody)
 	if err != nil {
@@ -205,7 +205,7 @@ func (p *process) waitReady(ctx context.Context) {
 	Eventually(p.ready).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed(), "the process must get ready")
 }
 
-// freeAddress was free a moment ago.
+// freeAddress returns an address that was free a moment ago.
 func freeAddress() string {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

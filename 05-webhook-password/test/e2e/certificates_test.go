@@ -25,7 +25,7 @@ import (
 
 const certificateSecret = "webhook-server-cert"
 
-// installCertManager makes sure that the cluster has cert-manager: the one that it has, or one for the tests.
+// installCertManager installs cert-manager for the tests, unless the cluster has one already.
 func installCertManager(ctx SpecContext) {
 	found := incluster.Kubectl(ctx, "get", "crd", "certificates.cert-manager.io", "--ignore-not-found", "--output=name")
 	if found != "" {
@@ -36,13 +36,13 @@ func installCertManager(ctx SpecContext) {
 	operator.Make(ctx, "cert-manager")
 }
 
-// deleteCertificate takes the Secret away that cert-manager has filled.
+// deleteCertificate deletes the Secret that cert-manager has filled.
 func deleteCertificate(ctx context.Context) {
 	GinkgoHelper()
 	incluster.Kubectl(ctx, "delete", "secret", certificateSecret, "--namespace="+namespace)
 }
 
-// expireCertificate puts a certificate into the Secret that was valid until a minute ago.
+// expireCertificate puts a certificate into the Secret that expired a minute ago.
 func expireCertificate(ctx context.Context) {
 	GinkgoHelper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -61,12 +61,12 @@ func expireCertificate(ctx context.Context) {
 		fmt.Sprintf(`--patch={"data":{"tls.crt":%q,"tls.key":%q}}`, inPEM("CERTIFICATE", certificate), inPEM("PRIVATE KEY", privateKey)))
 }
 
-// inPEM is the text that a Secret holds for something in PEM.
+// inPEM returns the content in PEM, encoded as in a Secret's data.
 func inPEM(kind string, content []byte) string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}))
 }
 
-// beRenewed matches a certificate that is valid now, and another than the former.
+// beRenewed matches a certificate that is valid now, and not the former one.
 func beRenewed(former *x509.Certificate) types.GomegaMatcher {
 	return And(
 		Not(BeNil()),
@@ -75,7 +75,7 @@ func beRenewed(former *x509.Certificate) types.GomegaMatcher {
 	)
 }
 
-// storedCertificate is the one in the Secret, nil if there is none.
+// storedCertificate returns the certificate in the Secret, nil if there is none.
 func storedCertificate(ctx context.Context) *x509.Certificate {
 	content, err := incluster.TryKubectl(ctx, "get", "secret", certificateSecret, "--namespace="+namespace, `--output=go-template={{index .data "tls.crt" | base64decode}}`)
 	if err != nil {
@@ -92,7 +92,7 @@ func storedCertificate(ctx context.Context) *x509.Certificate {
 	return certificate
 }
 
-// servedCertificate is the one that the webhook server of a pod shows.
+// servedCertificate returns the certificate that the webhook server of a pod presents.
 func servedCertificate(ctx context.Context, pod string) (certificate *x509.Certificate, err error) {
 	err = incluster.Forward(ctx, namespace, "pod/"+pod, "9443", func(ctx context.Context, address string) error {
 		// Nothing is sent. The certificate is only looked at, so it need not be trusted.

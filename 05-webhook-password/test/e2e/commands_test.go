@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/operatortest/incluster"
 )
 
-// field is what a path of kubectl leads to in an object of the tests' namespace.
+// field returns the field at a JSONPath in an object of the tests' namespace.
 func field(ctx context.Context, object, path string) string {
 	GinkgoHelper()
 	return incluster.Field(ctx, passwordNamespace, object, "{"+path+"}")

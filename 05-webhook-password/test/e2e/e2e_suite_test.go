@@ -16,12 +16,13 @@ import (
 const (
 	// namespace is where the operator runs.
 	namespace = "password-operator-system"
-	// passwordNamespace is where the tests have their Passwords.
+	// passwordNamespace is the namespace of the tests' Passwords.
 	passwordNamespace = "password-e2e"
 )
 
 // password describes the operator, deployed with certificates of one kind, to the shared specs.
-// config/self-managed names all that lies outside of its namespace, whichever the certificates.
+// config/self-managed names everything outside of its namespace, whatever the kind of
+// certificates.
 func password(certs string) incluster.Operator {
 	return incluster.Operator{
 		Namespace:  namespace,

@@ -22,8 +22,8 @@ var _ = Describe("the operator with cert-manager", Label("cert-manager"), Ordere
 	describeOperator(password("cert-manager"), deleteCertificate)
 })
 
-// describeOperator has the specs for a way to deploy. They build on each other: they follow the operator from
-// its arrival to its end. spoil makes the certificate of the webhooks one that must be replaced.
+// describeOperator defines the specs for one way to deploy. They build on each other: they follow the operator from its
+// installation to its removal. spoil does something to the webhooks' certificate so that it must be replaced.
 func describeOperator(operator incluster.Operator, spoil func(context.Context)) {
 	incluster.DescribeArrival(operator)
 

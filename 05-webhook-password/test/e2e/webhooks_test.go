@@ -29,7 +29,7 @@ spec: {policy: {require: [{class: Digit, count: 11}], repeat: Forbidden}}}`
 	sound = `{apiVersion: secret.example.com/v1, kind: Password, metadata: {name: sound}}`
 )
 
-// describeWebhooks has the specs for what the API server asks the operator about.
+// describeWebhooks defines the specs for what the API server asks the operator about.
 func describeWebhooks(operator incluster.Operator) {
 	It("refuses what only its webhook can refuse, with the words of the samples", func(ctx SpecContext) {
 		samples, err := filepath.Glob("config/samples/refused-by-webhook/*.yaml")

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// BenchmarkAdmission measures what a user waits for a create, in a dry run, so that
-// storing the object takes no part in it:
+// BenchmarkAdmission measures how long a user waits for a create, in a dry run, so that
+// storing the object does not count:
 //
 //	go test -run '^$' -bench Admission -benchtime=1000x ./internal/webhook/v1
 func BenchmarkAdmission(b *testing.B) {
@@ -43,7 +43,7 @@ func BenchmarkAdmission(b *testing.B) {
 	}
 }
 
-// measureCreates creates one after the other.
+// measureCreates creates one Password after the other.
 func measureCreates(ctx context.Context, b *testing.B, as client.Client, namespace string) {
 	b.Helper()
 	var latencies []time.Duration
@@ -66,7 +66,7 @@ func milliseconds(sorted []time.Duration, percent int) float64 {
 	return float64(sorted[(len(sorted)-1)*percent/100].Microseconds()) / 1000
 }
 
-// awaitAnswers returns when a refusal and a default tell that webhooks or policies are asked.
+// awaitAnswers waits until a refusal and a default show that the API server asks the webhooks or policies.
 func (e *environment) awaitAnswers(ctx context.Context, namespace string) error {
 	if namespace == byNone {
 		return nil

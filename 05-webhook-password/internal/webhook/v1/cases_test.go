@@ -15,9 +15,9 @@ import (
 // handlers of the webhooks alone, through an API server with the webhooks, and through
 // one with config/policies instead: all three must say the same.
 type admissionCase struct {
-	// old is the object that there is, nil for a create. Its name is that of no other case.
+	// old is the existing object, nil for a create. No other case uses its name.
 	old client.Object
-	// new is the object that is wanted, nil for a delete.
+	// new is the wanted object, nil for a delete.
 	new client.Object
 	// as is the user, an administrator if it is empty.
 	as string
@@ -48,7 +48,7 @@ const (
 	noName = "(none)"
 )
 
-// cases makes all cases anew, for trying them changes the objects.
+// cases makes all cases anew, because trying them changes the objects.
 func cases() map[string]admissionCase {
 	all := map[string]admissionCase{}
 	for _, some := range []map[string]admissionCase{policyCases(), strengthCases(), oldPolicyCases(), nameCases(), deleteCases(), alphaCases(), notedCases()} {
@@ -170,7 +170,7 @@ func alphaCases() map[string]admissionCase {
 
 type change func(*secretv1.Password)
 
-// password is one as the API server stores it: with all defaults of the schema.
+// password returns a Password as the API server stores it, with all defaults of the schema.
 func password(name string, changes ...change) *secretv1.Password {
 	object := &secretv1.Password{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: secretv1.PasswordSpec{Policy: secretv1.PasswordPolicy{
 		Length: 20, Require: []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: new(int32(5))}}, Case: secretv1.CaseMixed, Repeat: secretv1.RepeatAllowed,

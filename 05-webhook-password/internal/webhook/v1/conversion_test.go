@@ -129,7 +129,7 @@ func store(ctx SpecContext, version string) {
 	Expect(env.Client.Update(ctx, &definition)).To(Succeed())
 }
 
-// rewritten tells whether an update without a change has been written, and reads the object.
+// rewritten reports whether an update without a change has been written, and reads the object.
 func rewritten(ctx SpecContext, object *secretv1.Password) bool {
 	GinkgoHelper()
 	Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())

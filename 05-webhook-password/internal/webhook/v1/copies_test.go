@@ -38,7 +38,7 @@ func (e *environment) readCopies(ctx context.Context) ([]client.Object, error) {
 	return copies, nil
 }
 
-// confine returns whether the object is one to install.
+// confine confines the object to its namespace, and reports whether to install it.
 func (e *environment) confine(object client.Object) bool {
 	switch configuration := object.(type) {
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
@@ -92,7 +92,7 @@ func (e *environment) kustomize(ctx context.Context, folder string) ([]client.Ob
 	}
 }
 
-// decode reads an object strictly: a field that is misspelt would be a rule that is left out.
+// decode reads an object strictly: a misspelt field would silently leave a rule out.
 func (e *environment) decode(document []byte) (client.Object, error) {
 	decoded, err := runtime.Decode(strictDecoder(e.Scheme), document)
 	if err != nil {

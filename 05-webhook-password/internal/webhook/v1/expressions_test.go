@@ -136,8 +136,8 @@ func TestPossibilityIsOne(t *testing.T) {
 	t.Logf("%d policies compared", compared)
 }
 
-// TestNamesAreOne compares policy and webhook on names that are left out and stay
-// so. Through the API server it can't be tried, because there the name is filled in first.
+// TestNamesAreOne compares policy and webhook on names that stay empty. That can't be
+// tried through the API server, where the name is filled in first.
 func TestNamesAreOne(t *testing.T) {
 	g := NewWithT(t)
 	fixed := load(g, "fixed_secret_name.yaml")
@@ -158,7 +158,7 @@ func TestNamesAreOne(t *testing.T) {
 	}
 }
 
-// compare does so in each case, with and without repetition.
+// compare calls with for each variant: with and without lower and once.
 func compare(numbers change, with func(*secretv1.Password)) int {
 	variants := [][]change{{numbers}, {numbers, lower}, {numbers, once}, {numbers, lower, once}}
 	for _, changes := range variants {

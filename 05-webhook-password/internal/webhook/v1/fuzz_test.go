@@ -22,10 +22,10 @@ import (
 
 var servedPaths = []string{mutatePath, validatePath, convertPath}
 
-// FuzzAdmission sends anything to what the webhook server serves. Nothing makes it
-// panic, nothing passes that should not, and no patch goes beyond spec.secretName.
+// FuzzAdmission sends anything to what the webhook server serves. No request may make
+// it panic, none may pass that should not, and no patch may go beyond spec.secretName.
 func FuzzAdmission(f *testing.F) {
-	log.SetLogger(logr.Discard()) // controller-runtime tells of each bad request
+	log.SetLogger(logr.Discard()) // controller-runtime logs each bad request
 	handlers, err := newHandlers()
 	if err != nil {
 		f.Fatal(err)
@@ -54,7 +54,7 @@ func FuzzAdmission(f *testing.F) {
 	})
 }
 
-// seeds are the requests of all cases, a conversion in each direction, and things that are nearly a request.
+// seeds returns the requests of all cases, a conversion in each direction, and things that are nearly a request.
 func seeds(g Gomega) [][]byte {
 	bodies := [][]byte{nil, []byte("{}"), []byte("null"), []byte("[]"), []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`)}
 	add := func(object any) {
@@ -96,7 +96,7 @@ func expectDefault(t *testing.T, body, patch []byte) {
 	t.Helper()
 	var asked admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &asked); err != nil {
-		return // something follows the review that the handler does not read
+		return // the handler does not read what follows the review
 	}
 	operations, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
@@ -127,7 +127,7 @@ func expectConversion(t *testing.T, body, answer []byte) {
 		return
 	}
 	if err := json.Unmarshal(body, &asked); err != nil || asked.Request == nil {
-		return // something follows the review that the handler does not read
+		return // the handler does not read what follows the review
 	}
 	if len(answered.Response.ConvertedObjects) != len(asked.Request.Objects) {
 		t.Fatalf("%d objects became %d", len(asked.Request.Objects), len(answered.Response.ConvertedObjects))

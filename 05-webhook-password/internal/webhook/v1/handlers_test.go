@@ -40,7 +40,7 @@ const (
 // newHandlers returns what the webhook server serves, without a server or a cluster.
 func newHandlers() (http.Handler, error) {
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{})
-	// The manager is asked for nothing but its scheme and its server.
+	// Only the manager's scheme and its webhook server are used.
 	nowhere := &rest.Config{Host: "https://127.0.0.1:1"}
 	mgr, err := ctrl.NewManager(nowhere, ctrl.Options{
 		Scheme: newScheme(), WebhookServer: server, Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard(),
@@ -69,7 +69,7 @@ func TestHandlers(t *testing.T) {
 	}
 }
 
-// decide has the handlers fill in the object, and then check it, as the API server does.
+// decide lets the handlers fill in the object, and then check it, as the API server does.
 func decide(g Gomega, handlers http.Handler, c admissionCase) outcome {
 	request := requestOf(g, c)
 	answer := ask(g, handlers, mutatePath, request)
@@ -106,7 +106,7 @@ func requestOf(g Gomega, c admissionCase) *admissionv1.AdmissionRequest {
 	return request
 }
 
-// rawOf is an object as the API server sends it: in version v1.
+// rawOf returns an object as the API server sends it: in version v1.
 func rawOf(g Gomega, object client.Object) runtime.RawExtension {
 	if object == nil {
 		return runtime.RawExtension{}
@@ -122,7 +122,7 @@ func rawOf(g Gomega, object client.Object) runtime.RawExtension {
 	return runtime.RawExtension{Raw: raw}
 }
 
-// ask sends a request in the way of the API server.
+// ask sends a request as the API server does.
 func ask(g Gomega, handlers http.Handler, path string, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	review := admissionv1.AdmissionReview{Request: request}
 	review.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// review is what the oracle reads of an AdmissionReview: with types of its own, so
+// review is what the oracle reads of an AdmissionReview. It has types of its own, so
 // that it doesn't share a mistake with the code.
 type review struct {
 	APIVersion string `json:"apiVersion"`
@@ -51,8 +51,8 @@ type reviewedCharacters struct {
 	Count int64  `json:"count"`
 }
 
-// mayAllow tells whether a webhook may let a request pass. It makes no claim about requests that the API server never sends:
-// nothing follows from their answers.
+// mayAllow reports whether a webhook may let a request pass. It makes no claim about requests that the API server never
+// sends: nothing follows from their answers.
 func mayAllow(contentType string, body []byte, validating bool) bool {
 	if contentType != "application/json" {
 		return false
@@ -74,7 +74,7 @@ func mayAllow(contentType string, body []byte, validating bool) bool {
 	}
 }
 
-// hasObjects is true if the objects are there that go with the operation.
+// hasObjects reports whether the review has the objects that the operation requires.
 func (r *review) hasObjects() bool {
 	switch r.Request.Operation {
 	case "CREATE":
@@ -127,7 +127,7 @@ func (p reviewedPolicy) isInBounds() bool {
 	return inBounds
 }
 
-// hasEnough tells whether there are enough places and, without repetitions, enough characters of each class.
+// hasEnough reports whether there are enough places and, without repetitions, enough characters of each class.
 func (p reviewedPolicy) hasEnough() bool {
 	available := map[string]int64{"Digit": 10, "Symbol": 30}
 	letters, alphabet, enough := p.Length, int64(52), true

@@ -74,9 +74,9 @@ func (*PasswordCustomValidator) ValidateCreate(_ context.Context, password *secr
 	return generator.Warnings(password.Spec.Policy), asInvalid(password, problems)
 }
 
-// ValidateUpdate refuses to move the password to another Secret, and a new policy or
-// rotation that can't be met. An unchanged one is not validated (ratcheting), so an object that was stored
-// under other rules can still be labelled, say.
+// ValidateUpdate refuses to move the password to another Secret, and a new policy or rotation that can't be met. An
+// unchanged one is not validated (ratcheting), so you can still label, for example, an object that was stored under
+// other rules.
 //
 //workshop:step 5.6b
 func (*PasswordCustomValidator) ValidateUpdate(_ context.Context, before, password *secretv1.Password) (admission.Warnings, error) {
@@ -120,7 +120,7 @@ func checkSecretName(before, password *secretv1.Password) field.ErrorList {
 		fmt.Sprintf("can't be changed from %q: make another Password", before.EffectiveSecretName()))}
 }
 
-// asInvalid is nil if there are no problems, else the error that the API server itself would give.
+// asInvalid returns nil if there are no problems, and otherwise the error that the API server itself would return.
 //
 //workshop:step 5.6a
 func asInvalid(password *secretv1.Password, problems field.ErrorList) error {

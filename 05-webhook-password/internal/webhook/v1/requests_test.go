@@ -25,7 +25,7 @@ type outcome struct {
 	secretName string
 }
 
-// differs tells a learner how the outcome is not the one of the case; nothing if it is.
+// differs tells a learner how the outcome differs from the one that the case wants; "" if it does not.
 func (c *admissionCase) differs(o outcome) string {
 	if difference := c.differsInRefusal(o.refusal); difference != "" {
 		return difference
@@ -61,7 +61,7 @@ func (c *admissionCase) differsInRefusal(refusal error) string {
 	return ""
 }
 
-// try sends the request of a case to the API server, for nothing: it is a dry run.
+// try sends the request of a case to the API server, as a dry run.
 func (e *environment) try(ctx context.Context, namespace string, c admissionCase) (outcome, error) {
 	as, err := e.clientFor(c.as)
 	if err != nil {
@@ -84,7 +84,7 @@ func (e *environment) try(ctx context.Context, namespace string, c admissionCase
 	return outcome{refusal: refusal, warnings: collected(), secretName: secretNameIn(object)}, nil
 }
 
-// prepare makes the object to send. An update begins with the object that there is.
+// prepare makes the object to send. An update starts from the existing object.
 func (e *environment) prepare(ctx context.Context, namespace string, c admissionCase) (client.Object, error) {
 	if c.old == nil {
 		object := c.new.DeepCopyObject().(client.Object)
@@ -141,7 +141,7 @@ func (*warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _
 	}
 }
 
-// collect returns a context for a request, and what that is warned of.
+// collect returns a context for a request, and a function that returns the request's warnings.
 func (*warnings) collect(ctx context.Context) (context.Context, func() []string) {
 	var mu sync.Mutex
 	var texts []string

@@ -22,7 +22,7 @@ var _ = Describe("the samples", func() {
 		Expect(refused).NotTo(BeEmpty())
 	})
 	for _, namespace := range []string{byWebhooks, byPolicies} {
-		// What is refused by the schema still is when something has been filled in.
+		// What the schema refuses is still refused after a webhook or policy has filled something in.
 		for _, file := range slices.Concat(refused, invalid) {
 			It("are refused by "+namespace+": "+file, func(ctx SpecContext) {
 				message, err := createSample(ctx, namespace, file)

@@ -70,8 +70,8 @@ func TestBoundsAreOne(t *testing.T) {
 	}
 }
 
-// TestEveryClassHasCases fails if a class of the schema lacks cases on either side of its limit. These cases
-// also try the policies in config/policies; nothing else would notice that those lack the class.
+// TestEveryClassHasCases fails if a class of the schema lacks cases on either side of its limit. These cases also try
+// the policies in config/policies; nothing else would notice that the policies lack the class.
 func TestEveryClassHasCases(t *testing.T) {
 	for _, class := range classesOf(NewWithT(t)) {
 		var passes, refused bool
@@ -91,7 +91,7 @@ func TestEveryClassHasCases(t *testing.T) {
 	}
 }
 
-// versionSchema is the schema of v1 in the CRD.
+// versionSchema returns the schema of v1 in the CRD.
 func versionSchema(g Gomega) *apiextensionsv1.JSONSchemaProps {
 	content, err := os.ReadFile("../../../config/crd/bases/secret.example.com_passwords.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -105,7 +105,7 @@ func versionSchema(g Gomega) *apiextensionsv1.JSONSchemaProps {
 	return nil
 }
 
-// classesOf are the classes of characters in the schema.
+// classesOf returns the classes of characters in the schema.
 func classesOf(g Gomega) []secretv1.CharacterClass {
 	policy := versionSchema(g).Properties["spec"].Properties["policy"]
 	var classes []secretv1.CharacterClass

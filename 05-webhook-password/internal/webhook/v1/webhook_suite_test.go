@@ -42,7 +42,7 @@ func storeOld(ctx SpecContext, namespace string, c admissionCase) {
 	Expect(env.Client.Create(ctx, object)).To(Succeed(), "two cases may not use one name")
 }
 
-// awaitAdmission returns when all rules are in force. The API server takes up to a
+// awaitAdmission waits until all rules are in force. The API server takes up to a
 // second for a new webhook or policy.
 func awaitAdmission(ctx SpecContext) {
 	GinkgoHelper()
