@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// strangersAccount is another account, which has nothing to do with the Klusters of a namespace.
+// strangersAccount returns another account, which has nothing to do with the Klusters of a namespace.
 func strangersAccount(namespace string) (account *doks.Emulator, token string) {
 	name := accountName(namespace, "stranger")
 	return clouds.of(name), tokenFor(name)

@@ -29,7 +29,7 @@ type accounts struct {
 	mu     sync.Mutex
 	known  map[string]*doks.Emulator
 	closed map[string]bool
-	// answers come before the emulator, see answer.
+	// answers handle requests in place of the emulator, see answer.
 	answers map[string]func(http.ResponseWriter, *http.Request) bool
 }
 
@@ -45,21 +45,21 @@ func (a *accounts) close() { a.server.Close() }
 
 func (a *accounts) url() string { return a.server.URL + "/" }
 
-// tokenFor is the token of a namespace's account. Tests check that it appears in no log, event or status.
+// tokenFor returns the token of a namespace's account. Tests check that it appears in no log, event or status.
 func tokenFor(namespace string) string { return "dop-v1-secret-of-" + namespace }
 
-// readOnlyTokenFor is another token of the same account, which may only read.
+// readOnlyTokenFor returns another token of the same account, which may only read.
 func readOnlyTokenFor(namespace string) string { return "dop-v1-reader-of-" + namespace }
 
-// clusterTokenFor is a third token of the same account, which may not ask whose it is.
+// clusterTokenFor returns a third token of the same account, which may not ask whose it is.
 func clusterTokenFor(namespace string) string { return "dop-v1-narrow-of-" + namespace }
 
-// teamOf is the identity of a namespace's account.
+// teamOf returns the identity of a namespace's account.
 func teamOf(namespace string) string {
 	return uuid.NewSHA1(uuid.NameSpaceDNS, []byte(namespace)).String()
 }
 
-// of is the account of a namespace, which is made at the first call.
+// of returns the account of a namespace, and makes it at the first call.
 func (a *accounts) of(namespace string) *doks.Emulator {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -112,8 +112,8 @@ func (a *accounts) ServeHTTP(writer http.ResponseWriter, request *http.Request) 
 	a.of(namespace).ServeHTTP(writer, request)
 }
 
-// answer lets a function answer requests in place of the emulator: those for which it returns
-// true.
+// answer lets a function answer requests in place of the emulator. It returns true for a
+// request that it has answered.
 func (a *accounts) answer(namespace string, answer func(http.ResponseWriter, *http.Request) bool) (restore func()) {
 	set := func(answer func(http.ResponseWriter, *http.Request) bool) {
 		a.mu.Lock()
@@ -124,7 +124,7 @@ func (a *accounts) answer(namespace string, answer func(http.ResponseWriter, *ht
 	return func() { set(nil) }
 }
 
-// namespaceOf is the namespace whose account the request's token gives access to.
+// namespaceOf returns the namespace whose account the request's token gives access to.
 func namespaceOf(request *http.Request) string {
 	for _, prefix := range []string{tokenFor(""), readOnlyTokenFor(""), clusterTokenFor("")} {
 		if namespace, found := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer "+prefix); found {

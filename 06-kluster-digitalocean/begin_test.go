@@ -130,7 +130,7 @@ func TestReadToken(t *testing.T) {
 	}
 }
 
-// teller is a cloud that tells whose a token is. Other calls panic.
+// teller is a cloud that tells which account a token belongs to. Other calls panic.
 type teller struct {
 	cloud.CloudProvider
 	identity string
@@ -146,7 +146,7 @@ func TestConnect(t *testing.T) {
 		kluster func(*klusterv1alpha1.Kluster)
 		secret  func(*corev1.Secret)
 		refused bool
-		// wantReason is that of a blockedError, "" for none.
+		// wantReason is the reason of a blockedError, "" for none.
 		wantReason string
 		// wantMessage are parts of its message.
 		wantMessage []string
@@ -234,7 +234,7 @@ func TestOneKlusterMakesOneCluster(t *testing.T) {
 	g.Expect(r.live(t).Annotations).NotTo(HaveKey(klusterv1alpha1.CreatePendingAnnotation))
 }
 
-// manyOfAName is a cloud in which several clusters may have one name, as in many clouds.
+// manyOfAName is a cloud in which several clusters may have the same name, as in many clouds.
 type manyOfAName struct {
 	cloud.CloudProvider
 	made *int

@@ -213,7 +213,7 @@ var _ = Describe("a busy cloud", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// accountName is that of another account than a namespace's own.
+// accountName returns the name of an account other than the namespace's own.
 func accountName(namespace, name string) string { return namespace + "-" + name }
 
 // addAccount opens another account, and puts its token into a Secret of that name.

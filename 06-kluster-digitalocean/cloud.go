@@ -112,14 +112,15 @@ func (t *tokenState) pause(length time.Duration) {
 	}
 }
 
-// pauseLeft is how long the pause still lasts, not positive if there is none.
+// pauseLeft returns how long the pause still lasts, not positive if there is none.
 func (t *tokenState) pauseLeft() time.Duration {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	return time.Until(t.pausedUntil)
 }
 
-// wait returns when one more request may be sent. During a pause it returns an error, so that workers can serve other tokens.
+// wait blocks until one more request may be sent. During a pause it returns an error, so that workers can serve other
+// tokens.
 func (t *tokenState) wait(ctx context.Context) error {
 	if left := t.pauseLeft(); left > 0 {
 		return &rateLimitedError{left: left}

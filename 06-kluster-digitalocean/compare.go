@@ -12,24 +12,24 @@ import (
 
 // The functions in this file are pure: their results depend only on a Kluster and a cluster.
 
-// hasRun tells whether there is a cluster that runs, perhaps degraded.
+// hasRun reports whether there is a cluster that runs, perhaps degraded.
 func hasRun(cluster *cloud.Cluster) bool {
 	return cluster != nil && (cluster.State == cloud.StateRunning || cluster.State == cloud.StateDegraded)
 }
 
-// isComplete tells whether every pool has all its machines running.
+// isComplete reports whether every pool has all its machines running.
 //
 //workshop:step 6.10
 func isComplete(cluster *cloud.Cluster) bool {
 	return !slices.ContainsFunc(cluster.Pools, func(pool cloud.Pool) bool { return pool.Running < pool.Count })
 }
 
-// wasProvisioned tells whether there is a cluster whose state comes after its creation.
+// wasProvisioned reports whether there is a cluster whose state comes after its creation.
 func wasProvisioned(cluster *cloud.Cluster) bool {
 	return hasRun(cluster) || cluster != nil && cluster.State == cloud.StateUpgrading
 }
 
-// isReady tells whether the Kluster is already Ready with its present spec. Then missing machines don't change that,
+// isReady reports whether the Kluster is already Ready with its present spec. Then missing machines don't change that,
 // only the cluster's state does: machines come and go when the autoscaler works, or when the cloud replaces one.
 //
 //workshop:step 6.10
@@ -42,7 +42,7 @@ func ownerOf(kluster *klusterv1alpha1.Kluster) cloud.Owner {
 	return cloud.Owner{UID: string(kluster.UID)}
 }
 
-// isHandedOver tells whether someone has tagged the cluster for another Kluster, which manages it from then on.
+// isHandedOver reports whether someone has tagged the cluster for another Kluster, which manages it from then on.
 //
 //workshop:step 6.13a
 func isHandedOver(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) bool {

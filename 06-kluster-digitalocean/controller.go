@@ -59,7 +59,7 @@ type controller struct {
 	missingSince sync.Map
 }
 
-// newController connects the parts. Only the queue runs already; stop ends it.
+// newController connects the parts. It starts only the queue, which stop ends.
 func newController(clients *clients, options options) (*controller, error) {
 	klusterInformers := informers.NewSharedInformerFactoryWithOptions(clients.kluster, options.resyncPeriod,
 		informers.WithNamespace(options.namespace), informers.WithTransform(stripManagedFields))
@@ -114,7 +114,7 @@ func (c *controller) start(ctx context.Context) error {
 	return nil
 }
 
-// synced tells whether the caches are filled and every object in them has been queued.
+// synced reports whether the caches are filled and every object in them has been queued.
 func (c *controller) synced() bool {
 	for _, handler := range c.handlers {
 		if !cache.IsDone(handler) {
@@ -151,7 +151,7 @@ func (c *controller) work(ctx, leading context.Context, recorder events.EventRec
 	case <-ctx.Done():
 	case <-leading.Done():
 	}
-	// From here on the queue ignores new keys, and workers that find it empty end.
+	// From here on the queue ignores new keys, and workers return when it is empty.
 	c.queue.ShutDown()
 	logger := klog.FromContext(ctx)
 	logger.Info("Stopping", "queued", c.queue.Len())

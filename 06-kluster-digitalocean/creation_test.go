@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// creating is a fault of the request that creates a cluster.
+// creating returns a fault of the request that creates a cluster.
 func creating(kind doks.FaultKind, after bool) doks.Fault {
 	return doks.Fault{Method: http.MethodPost, Path: clustersPath, Kind: kind, After: after}
 }

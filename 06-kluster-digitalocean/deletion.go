@@ -39,9 +39,9 @@ func (c *controller) delete(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	return result{klusterv1alpha1.ReasonDeleting, fmt.Sprintf("the cloud is removing cluster %s", cluster.ID), c.options.pollInterval}, nil
 }
 
-// isFinished tells whether a Kluster that is being deleted needs no more requests to the cloud: its cluster will be kept,
-// is gone, or was never requested. If someone removed the annotations, the finalizer on the token's Secret still shows
-// that there may be a cluster.
+// isFinished reports whether a Kluster that is being deleted needs no more requests to the cloud: its cluster will be
+// kept, is gone, or was never requested. If someone removed the annotations, the finalizer on the token's Secret still
+// shows that there may be a cluster.
 //
 //workshop:step 6.13b
 func (c *controller) isFinished(ctx context.Context, kluster *klusterv1alpha1.Kluster) (bool, error) {
@@ -60,7 +60,7 @@ func (c *controller) isFinished(ctx context.Context, kluster *klusterv1alpha1.Kl
 	return len(protected) == 0, err
 }
 
-// release ends a deletion. The Kluster's finalizer goes last: if the operator dies before, the next one goes on.
+// release ends a deletion. The Kluster's finalizer goes last: if the operator dies before that, the next one continues.
 //
 //workshop:step 6.13b
 func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {

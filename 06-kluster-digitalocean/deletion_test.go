@@ -14,12 +14,12 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// deleting is a fault of the request that deletes a cluster.
+// deleting returns a fault of the request that deletes a cluster.
 func deleting(kind doks.FaultKind, after bool) doks.Fault {
 	return doks.Fault{Method: http.MethodDelete, Path: clusterPath, Kind: kind, After: after}
 }
 
-// looking is a fault of the request that looks at a cluster.
+// looking returns a fault of the request that looks at a cluster.
 func looking(kind doks.FaultKind, count int) doks.Fault {
 	return doks.Fault{Method: http.MethodGet, Path: clusterPath, Kind: kind, Count: count}
 }

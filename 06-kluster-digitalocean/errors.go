@@ -31,7 +31,7 @@ type blockedError struct {
 	// transient is the error that is retried with backoff. It is nil for a terminal error, which lasts until someone changes
 	// something: retrying soon would not help.
 	transient error
-	// requeueAfter is after how long to look again in spite of a terminal error; zero is --retry-interval.
+	// requeueAfter is how long to wait before looking again in spite of a terminal error; zero means --retry-interval.
 	requeueAfter time.Duration
 }
 
@@ -72,9 +72,9 @@ func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
 		cluster.ID, found, ownerOf(kluster).Tag())
 }
 
-// cloudError translates the error of a request to the cloud. If it is not an answer, it comes from the network. NotFound is
-// transient here: it may be about a node pool, or about something that the cloud does not show yet. The next observation
-// of the cluster decides.
+// cloudError translates the error of a request to the cloud. An error that is not an answer comes from the network.
+// NotFound is transient here: it may be about a node pool, or about something that the cloud does not show yet. The
+// next observation of the cluster decides.
 //
 //workshop:step 6.8a
 func cloudError(err error) error {
@@ -101,19 +101,20 @@ func cloudError(err error) error {
 	return &blockedError{reason: klusterv1alpha1.ReasonUnavailable, message: message, transient: err}
 }
 
-// isExpected tells whether the error is part of normal operation: the cache lags behind, or another client was faster. It
-// is retried without an error in the log.
+// isExpected reports whether the error is part of normal operation: the cache lags behind, or another client was
+// faster. It is retried without an error in the log.
 func isExpected(err error) bool {
 	gone := apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 	return gone || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// isRefusal tells whether the API server refuses a request because of a policy, a quota or validation.
+// isRefusal reports whether the API server refuses a request because of a policy, a quota or validation.
 func isRefusal(err error) bool {
 	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !isNamespaceTerminating(err)
 }
 
-// isNamespaceTerminating tells whether a create failed because the namespace is being deleted, and the Kluster with it.
+// isNamespaceTerminating reports whether a create failed because the namespace is being deleted, and the Kluster with
+// it.
 func isNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

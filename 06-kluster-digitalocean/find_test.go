@@ -75,7 +75,7 @@ func TestActOnWhatIsFound(t *testing.T) {
 	tests := map[string]struct {
 		kluster *klusterv1alpha1.Kluster
 		cluster *cloud.Cluster
-		// wantReason is that of a blockedError, "" for none.
+		// wantReason is the reason of a blockedError, "" for none.
 		wantReason string
 		// wantRecorded means that the ID is written into the annotation.
 		wantRecorded bool

@@ -49,7 +49,7 @@ func (c *controller) secretUpdated(before, after any) {
 	if older == nil || newer == nil || older.ResourceVersion == newer.ResourceVersion {
 		return
 	}
-	c.secretChanged(older) // its owner may have been another one
+	c.secretChanged(older) // it may have had another owner
 	c.secretChanged(newer)
 }
 
@@ -78,8 +78,8 @@ func controllingKluster(secret *corev1.Secret) *metav1.OwnerReference {
 	return owner
 }
 
-// objectOf returns the object of an event, nil if it is no T. When a watch has missed
-// a deletion, the last known state arrives wrapped in a tombstone.
+// objectOf returns the object of an event, or nil if it is not a T. When a watch has
+// missed a deletion, the last known state arrives wrapped in a tombstone.
 func objectOf[T any](object any) T {
 	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = tombstone.Obj

@@ -15,7 +15,7 @@ import (
 	listers "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/listers/inspirit941.dev/v1alpha1"
 )
 
-// newHandlers is a controller with a cache, which holds the Klusters given, and a queue. Any request would panic.
+// newHandlers returns a controller with a cache, which holds the Klusters given, and a queue. Any request would panic.
 func newHandlers(t *testing.T, klusters ...*klusterv1alpha1.Kluster) *controller {
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	for _, kluster := range klusters {

@@ -21,26 +21,26 @@ import (
 // What must not get lost is in the Kluster's metadata, which backups and migrations to another cluster keep. The status
 // shows the same, and replaces the annotations if someone overwrites the Kluster with a manifest that lacks them.
 
-// externalName is the ID of the Kluster's cluster, "" if it was never recorded. The annotation comes first, because it is
-// written first.
+// externalName returns the ID of the Kluster's cluster, "" if it was never recorded. The annotation comes first,
+// because it is written first.
 func externalName(kluster *klusterv1alpha1.Kluster) string {
 	return cmp.Or(kluster.Annotations[klusterv1alpha1.ExternalNameAnnotation], kluster.Status.KlusterID)
 }
 
-// externalAccount is the account that the cluster is created in, "" if none is recorded. The status comes first, because
-// the author of a Kluster can edit its annotations.
+// externalAccount returns the account that the cluster is created in, "" if none is recorded. The status comes first,
+// because the author of a Kluster can edit its annotations.
 func externalAccount(kluster *klusterv1alpha1.Kluster) string {
 	return cmp.Or(kluster.Status.Account, kluster.Annotations[klusterv1alpha1.ExternalAccountAnnotation])
 }
 
-// mayHaveCluster tells whether the cloud may have received a request to create the cluster.
+// mayHaveCluster reports whether the cloud may have received a request to create the cluster.
 //
 //workshop:step 6.9b
 func mayHaveCluster(kluster *klusterv1alpha1.Kluster) bool {
 	return externalName(kluster) != "" || kluster.Annotations[klusterv1alpha1.CreatePendingAnnotation] != ""
 }
 
-// isPaused tells whether the operator must leave the Kluster alone.
+// isPaused reports whether the operator must leave the Kluster alone.
 //
 //workshop:step 6.15b
 func isPaused(kluster *klusterv1alpha1.Kluster) bool {
@@ -48,14 +48,14 @@ func isPaused(kluster *klusterv1alpha1.Kluster) bool {
 	return found && value != "false"
 }
 
-// needsFinalizer tells whether the Kluster lacks the finalizer, so that a deletion would not wait for the operator.
+// needsFinalizer reports whether the Kluster lacks the finalizer, so that a deletion would not wait for the operator.
 //
 //workshop:step 6.6
 func needsFinalizer(kluster *klusterv1alpha1.Kluster) bool {
 	return kluster.DeletionTimestamp == nil && !slices.Contains(kluster.Finalizers, klusterv1alpha1.Finalizer)
 }
 
-// isReleased tells whether the operator has done its part of a deletion.
+// isReleased reports whether the operator has done its part of a deletion.
 //
 //workshop:step 6.6
 func isReleased(kluster *klusterv1alpha1.Kluster) bool {
@@ -138,7 +138,7 @@ func (c *controller) wrote(read, written *klusterv1alpha1.Kluster) {
 	}
 }
 
-// isStale tells whether the operator itself has replaced this version of the Kluster.
+// isStale reports whether the operator itself has replaced this version of the Kluster.
 func (c *controller) isStale(kluster *klusterv1alpha1.Kluster) bool {
 	version, found := c.staleVersions.Load(cache.MetaObjectToName(kluster))
 	return found && version == kluster.ResourceVersion

@@ -54,7 +54,7 @@ var operator = operatortest.Operator{
 	Normalize: hideChance,
 }
 
-// pools is a list of one pool.
+// pools returns a list of one pool.
 func pools(count int64, name string) []any {
 	return []any{map[string]any{"name": name, "size": "s-2vcpu-4gb", "count": count}}
 }

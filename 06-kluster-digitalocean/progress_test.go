@@ -21,7 +21,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// From a cluster that is being made to one that is gone.
+// These tests follow a cluster from its creation until it is gone.
 
 func TestProgress(t *testing.T) {
 	const poll, observe = 10 * time.Second, 5 * time.Minute
@@ -33,7 +33,7 @@ func TestProgress(t *testing.T) {
 		ready, changing, upgrading bool
 		wantReason                 string
 		wantAfter                  time.Duration
-		// wantError tells that it is a blockedError.
+		// wantError means that there is a blockedError.
 		wantError bool
 	}{
 		"it is being made":                        {state: cloud.StateProvisioning, wantReason: "Provisioning", wantAfter: poll},
@@ -78,7 +78,7 @@ func TestUpdateOrder(t *testing.T) {
 		state   cloud.State
 		account recordingAccount
 		want    []string
-		// wantReason is that of a blockedError, "" for none.
+		// wantReason is the reason of a blockedError, "" for none.
 		wantReason string
 	}{
 		"the pools come first, and then the version":         {state: cloud.StateRunning, want: []string{"update pools", "upgrade to 1.36"}},

@@ -207,7 +207,7 @@ func dieAfterRelease() func(http.RoundTripper) http.RoundTripper {
 // takes more than ten seconds to empty a namespace in which something has finalizers, so the last spec checks whether it is gone.
 var terminating string
 
-// terminateNamespace makes that.
+// terminateNamespace creates and deletes that namespace.
 func terminateNamespace(ctx context.Context) {
 	GinkgoHelper()
 	terminating = newNamespace(ctx)

@@ -17,7 +17,7 @@ func TestConsistencyWindow(t *testing.T) {
 	tests := map[string]struct {
 		// missing is how long ago the cluster was first missed; zero is never.
 		missing time.Duration
-		// ran tells that the cluster has run, and recorded that its ID is known.
+		// ran means that the cluster has run, and recorded that its ID is known.
 		ran, recorded bool
 		want          time.Duration
 	}{

@@ -25,12 +25,12 @@ func TestReport(t *testing.T) {
 		err  error
 		// failures is how many reconciles of the Kluster have failed in a row before.
 		failures int
-		// reported tells that the status describes the present generation already.
+		// reported means that the status describes the present generation already.
 		reported bool
 
 		wantAfter time.Duration
 		wantErr   error
-		// wantReason is that of the condition Ready; "" for no write.
+		// wantReason is the reason of the condition Ready; "" for no write.
 		wantReason string
 	}{
 		"a result":                          {next: running, wantReason: "Running"},

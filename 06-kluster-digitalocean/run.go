@@ -61,7 +61,7 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 	}
 	servers, err := lifecycle.StartServers(ctx, options.Options, lease.Check, controller.synced)
 	if err != nil {
-		controller.stop() // its queue runs already
+		controller.stop() // its queue is already running
 		return err
 	}
 	defer servers.Stop()

@@ -22,7 +22,7 @@ import (
 // logLevel is one above what the operator's own lines need.
 const logLevel = 5
 
-// wrongToken is one that no account knows.
+// wrongToken is a token that no account has.
 const wrongToken = "dop-v1-wrong"
 
 // logged is what all operators of the suite log.
@@ -79,8 +79,8 @@ func TestSecretsIn(t *testing.T) {
 	}
 }
 
-// secretsIn are the beginnings of the tokens in a text: those of the tests' accounts, as they
-// are and in base64, and those in the emulator's kubeconfigs.
+// secretsIn returns the beginnings of the tokens in a text: those of the tests' accounts, as
+// they are and in base64, and those in the emulator's kubeconfigs.
 func secretsIn(text string) (found []string) {
 	for _, beginning := range []string{"dop-v1-", "ZG9wLXYx", "token: stub-"} {
 		if strings.Contains(text, beginning) {
@@ -104,7 +104,7 @@ func (l *logWatch) Write(line []byte) (int, error) {
 	return GinkgoWriter.Write(line)
 }
 
-// count is the number of lines that hold the words.
+// count returns the number of lines that hold the words.
 func (l *logWatch) count(words string) (count int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -138,7 +138,7 @@ func replaceMachine(ctx context.Context, namespace, pool string) {
 	send(ctx, namespace, http.MethodDelete, pool+"/nodes/"+node.ID+"?replace=1", "")
 }
 
-// addMachines is what the cloud's autoscaler does.
+// addMachines adds machines, as the cloud's autoscaler does.
 func addMachines(ctx context.Context, namespace, pool string) {
 	GinkgoHelper()
 	send(ctx, namespace, http.MethodPut, pool, `{"name":"web","count":3}`)
@@ -253,5 +253,5 @@ func snapshot(ctx context.Context, namespace string) string {
 	return text
 }
 
-// hourlong is an account whose clusters take longer to make than any spec.
+// hourlong makes the creation of a cluster take longer than any spec.
 func hourlong(options *doks.Options) { options.ProvisionTime = time.Hour }

@@ -56,8 +56,8 @@ func (c *controller) report(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	return next.requeueAfter, nil
 }
 
-// isReported tells whether the status describes the Kluster's present generation. A change of its spec and its deletion
-// each begin a new one.
+// isReported reports whether the status describes the Kluster's present generation. A change of its spec and its
+// deletion each begin a new one.
 //
 //workshop:step 6.11b
 func isReported(kluster *klusterv1alpha1.Kluster) bool {

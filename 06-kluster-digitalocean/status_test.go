@@ -15,7 +15,7 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// foundCluster is what the cloud has of storedKluster.
+// foundCluster returns the cloud's cluster of storedKluster, in this state.
 func foundCluster(state cloud.State) *cloud.Cluster {
 	return &cloud.Cluster{
 		ID: "id-of-front", Name: "front", Region: "fra1", Version: "1.36.5-do.1", State: state, Endpoint: "https://front.invalid",
@@ -24,26 +24,26 @@ func foundCluster(state cloud.State) *cloud.Cluster {
 	}
 }
 
-// pendingKluster is one whose cluster the operator is about to ask for.
+// pendingKluster returns a Kluster whose cluster the operator is about to ask for.
 func pendingKluster() *klusterv1alpha1.Kluster {
 	kluster := storedKluster()
 	kluster.Annotations = map[string]string{klusterv1alpha1.CreatePendingAnnotation: "2026-01-01T00:00:00Z", klusterv1alpha1.ExternalAccountAnnotation: "acme"}
 	return kluster
 }
 
-// recordedKluster is one whose cluster's ID is known.
+// recordedKluster returns a Kluster whose cluster's ID is known.
 func recordedKluster() *klusterv1alpha1.Kluster {
 	kluster := storedKluster()
 	kluster.Annotations = map[string]string{klusterv1alpha1.ExternalNameAnnotation: "id-of-front", klusterv1alpha1.ExternalAccountAnnotation: "acme"}
 	return kluster
 }
 
-// observedCluster is an observation of the cluster in that state.
+// observedCluster returns an observation of the cluster in that state.
 func observedCluster(state cloud.State) observation {
 	return observation{account: "acme", cluster: foundCluster(state)}
 }
 
-// statusOf is newStatus, which always returns one.
+// statusOf calls newStatus, which must return a status.
 func statusOf(t *testing.T, kluster *klusterv1alpha1.Kluster, observed observation, next result, blocking *blockedError) *klusterv1alpha1.KlusterStatus {
 	t.Helper()
 	status := newStatus(kluster, observed, next, blocking)

@@ -134,7 +134,7 @@ func electing(options options) options {
 	return options
 }
 
-// leaseHolder is the identity of the replica that works, "" if there is none.
+// leaseHolder returns the identity of the replica that works, "" if there is none.
 func leaseHolder(ctx context.Context, namespace string) string {
 	lease := &coordinationv1.Lease{}
 	err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: programName}, lease)

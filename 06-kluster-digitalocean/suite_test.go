@@ -37,7 +37,7 @@ var _ = format.RegisterCustomFormatter(func(value any) (text string, handled boo
 	return "", false
 })
 
-// describe tells what tests compare of a cluster.
+// describe returns what the tests compare of a cluster.
 func describe(cluster doks.Cluster) string {
 	text := fmt.Sprintf("cluster %s with the ID %s is %s, runs %s, and has the tags %q", cluster.Name, cluster.ID, cluster.Status.State, cluster.Version, cluster.Tags)
 	for _, pool := range cluster.NodePools {
@@ -72,7 +72,7 @@ func newScheme() *runtime.Scheme {
 	return kinds
 }
 
-// testOptions are those of an operator for one namespace, without servers, that is quick to look again.
+// testOptions returns the options of an operator for one namespace, without servers, that is quick to look again.
 func testOptions(namespace string) options {
 	options := defaultOptions()
 	options.namespace = namespace

@@ -38,7 +38,7 @@ const (
 	clusterPath  = clustersPath + "/*"
 )
 
-// newNamespace is one for a spec, with the tokens of an account of its own.
+// newNamespace creates a namespace for a spec, with the tokens of an account of its own.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := cluster.Namespace(ctx)
@@ -46,7 +46,7 @@ func newNamespace(ctx context.Context) string {
 	return namespace
 }
 
-// newKluster is a valid Kluster that is not created yet.
+// newKluster returns a valid Kluster that does not exist yet.
 func newKluster(namespace, name string) *klusterv1alpha1.Kluster {
 	return &klusterv1alpha1.Kluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -74,8 +74,8 @@ func change(ctx context.Context, kluster *klusterv1alpha1.Kluster, edit func()) 
 	Expect(cluster.Client.Patch(ctx, kluster, patch)).To(Succeed())
 }
 
-// startOperator runs an operator until the function it returns is called, at the latest until the spec ends. Before
-// that it removes the spec's Klusters, and the spec fails if a cluster of theirs is left in the account.
+// startOperator runs an operator until the returned function is called, or else until the spec ends. Before that it
+// removes the spec's Klusters, and the spec fails if a cluster of theirs is left in the account.
 func startOperator(options options) (stop func()) {
 	GinkgoHelper()
 	end, ended := runWith(nil, options)
@@ -103,8 +103,8 @@ func removeKlusters(ctx context.Context, namespace string) {
 	Expect(madeByKlusters(clouds.of(namespace))).To(BeEmpty(), "a cluster without a Kluster is paid for, see delete in deletion.go")
 }
 
-// runWith runs an operator whose requests go through wrap, if that is given. It
-// ends when stop is called, at the latest when the spec ends.
+// runWith runs an operator whose requests go through wrap, unless it is nil. It ends
+// when stop is called, or else when the spec ends.
 func runWith(wrap func(http.RoundTripper) http.RoundTripper, options options) (stop func(), ended chan error) {
 	config := rest.CopyConfig(cluster.Config)
 	if wrap != nil {
@@ -186,7 +186,7 @@ func expectDeleted(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	})
 }
 
-// expectGone does the same, and expects its cluster to be gone with it.
+// expectGone does the same as expectDeleted, and expects the Kluster's cluster to be gone, too.
 func expectGone(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	expectDeleted(ctx, kluster)
@@ -194,7 +194,7 @@ func expectGone(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	Expect(left).To(BeEmpty(), "a Kluster goes after its cluster, see delete in deletion.go")
 }
 
-// madeByKlusters are the tags that tell whose the clusters of an account are.
+// madeByKlusters returns the owner tags of the clusters of an account.
 func madeByKlusters(account *doks.Emulator) (tags []string) {
 	for _, found := range account.Clusters() {
 		for _, tag := range found.Tags {
@@ -206,7 +206,7 @@ func madeByKlusters(account *doks.Emulator) (tags []string) {
 	return tags
 }
 
-// requests are those of the account's journal, as far as they have a method.
+// requests returns the requests with these methods from the account's journal.
 func requests(account *doks.Emulator, methods ...string) (found []doks.Entry) {
 	for _, entry := range account.Journal() {
 		if slices.Contains(methods, entry.Method) {
@@ -224,7 +224,7 @@ func disturb(account *doks.Emulator, faults ...doks.Fault) {
 	}
 }
 
-// eventsOf are the reasons of the events about a Kluster, each as often as it happened.
+// eventsOf returns the reasons of the events about a Kluster, each as often as it happened.
 func eventsOf(ctx context.Context, g Gomega, kluster *klusterv1alpha1.Kluster) (reasons []string) {
 	list := &eventsv1.EventList{}
 	g.Expect(cluster.Client.List(ctx, list, client.InNamespace(kluster.Namespace))).To(Succeed())

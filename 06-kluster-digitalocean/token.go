@@ -85,7 +85,7 @@ func (c *controller) readToken(ctx context.Context, kluster *klusterv1alpha1.Klu
 // secretsResource is what the metadata client lists.
 var secretsResource = corev1.SchemeGroupVersion.WithResource("secrets")
 
-// tokenFinalizer is the one that a Kluster puts on its token's Secret.
+// tokenFinalizer returns the finalizer that a Kluster puts on its token's Secret.
 func tokenFinalizer(kluster *klusterv1alpha1.Kluster) string {
 	return klusterv1alpha1.TokenFinalizerPrefix + string(kluster.UID)
 }

@@ -39,7 +39,7 @@ type trial struct {
 	name      string
 }
 
-// newTrial is a trial of a Kluster that the API server has, and of its token's Secret.
+// newTrial returns a trial of a Kluster that the API server has, and of its token's Secret.
 func newTrial(t *testing.T, kluster *klusterv1alpha1.Kluster) *trial {
 	t.Helper()
 	g := NewWithT(t)
@@ -64,7 +64,7 @@ func newTrial(t *testing.T, kluster *klusterv1alpha1.Kluster) *trial {
 	return r
 }
 
-// tokenSecret is the Secret that the Kluster names, with the token of its namespace's account.
+// tokenSecret returns the Secret that the Kluster names, with the token of its namespace's account.
 func tokenSecret(kluster *klusterv1alpha1.Kluster) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: kluster.Namespace, Name: kluster.Spec.TokenSecret.Name, UID: "uid-of-token"},
@@ -79,7 +79,7 @@ func ignoreDryRuns(action clienttesting.Action) (bool, runtime.Object, error) {
 	return len(create.CreateOptions.DryRun) > 0, create.GetObject(), nil
 }
 
-// metadataOf is a metadata client for the Secrets of the other client.
+// metadataOf returns a metadata client for the Secrets of the other client.
 func metadataOf(kube *kubefake.Clientset) *metadatafake.FakeMetadataClient {
 	scheme := metadatafake.NewTestScheme()
 	_ = metav1.AddMetaToScheme(scheme) // it fails only for a type that is registered twice
@@ -116,7 +116,7 @@ func (r *trial) steps(t *testing.T) (last error) {
 	return last
 }
 
-// live is the Kluster as the API server has it.
+// live returns the Kluster as the API server has it.
 func (r *trial) live(t *testing.T) *klusterv1alpha1.Kluster {
 	t.Helper()
 	kluster, err := r.api.Inspirit941V1alpha1().Klusters(r.namespace).Get(t.Context(), r.name, metav1.GetOptions{})
@@ -133,7 +133,7 @@ func (r *trial) change(t *testing.T, edit func(*klusterv1alpha1.Kluster)) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 }
 
-// secret is the token's Secret as the API server has it.
+// secret returns the token's Secret as the API server has it.
 func (r *trial) secret(t *testing.T) *corev1.Secret {
 	t.Helper()
 	secret, err := r.kube.CoreV1().Secrets(r.namespace).Get(t.Context(), "digitalocean", metav1.GetOptions{})
@@ -141,13 +141,13 @@ func (r *trial) secret(t *testing.T) *corev1.Secret {
 	return secret
 }
 
-// reason is that of the condition Ready, "" if there is none.
+// reason returns the reason of the condition Ready, "" if there is none.
 func (r *trial) reason(t *testing.T) string {
 	t.Helper()
 	return r.ready(t).Reason
 }
 
-// ready is the condition Ready, empty if there is none.
+// ready returns the condition Ready, empty if there is none.
 func (r *trial) ready(t *testing.T) metav1.Condition {
 	t.Helper()
 	if ready := meta.FindStatusCondition(r.live(t).Status.Conditions, klusterv1alpha1.ConditionReady); ready != nil {
@@ -156,7 +156,7 @@ func (r *trial) ready(t *testing.T) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// creations are the lines of the cloud's journal that tell of clusters that were made, and are paid for.
+// creations returns the lines of the cloud's journal that tell of clusters that were made, and are paid for.
 func (r *trial) creations() (lines []string) {
 	for _, entry := range r.cloud.Effective("create cluster") {
 		lines = append(lines, fmt.Sprint(entry))
@@ -164,7 +164,7 @@ func (r *trial) creations() (lines []string) {
 	return lines
 }
 
-// patches are the patches of a resource so far, in order.
+// patches returns the patches of a resource so far, in order.
 func patches(actions []clienttesting.Action) (found []string) {
 	for _, action := range actions {
 		if patch, is := action.(clienttesting.PatchAction); is {

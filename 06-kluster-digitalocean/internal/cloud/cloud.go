@@ -11,7 +11,7 @@ import (
 // of type *[Error]. Other errors come from the network, and don't tell whether the call took effect.
 type CloudProvider interface { //nolint:revive // what such an interface is called everywhere
 	// Identity returns the account's unique ID, which is the same for all its tokens. It is Unauthorized if the token
-	// may not read it. NotFound, from any call, is a proof only for this account.
+	// may not read it. NotFound, from any call, proves something about this account only.
 	Identity(ctx context.Context) (string, error)
 	// Find returns the cluster with the owner's tag, nil if the account's list of clusters has none. Call it when no ID
 	// is known: a cluster may exist even if the answer to its creation was an error. Find also returns a cluster that is
@@ -44,7 +44,7 @@ type Owner struct {
 // OwnerTagPrefix and the owner's UID make the tag of a cluster's owner.
 const OwnerTagPrefix = "kluster-uid:"
 
-// Tag is the tag that a cluster of the owner has.
+// Tag returns the tag that a cluster of the owner has.
 func (o Owner) Tag() string { return OwnerTagPrefix + o.UID }
 
 // Spec describes a new cluster.
@@ -70,7 +70,7 @@ type Cluster struct {
 	Pools    []Pool
 }
 
-// IsOwnedBy tells whether the cluster has this owner's tag, and no other owner's.
+// IsOwnedBy reports whether the cluster has this owner's tag, and no other owner's.
 func (c *Cluster) IsOwnedBy(owner Owner) bool { return len(c.Owners) == 1 && c.Owners[0] == owner }
 
 // State is a cluster's state as the cloud reports it.
@@ -81,11 +81,11 @@ const (
 	StateProvisioning State = "provisioning"
 	StateRunning      State = "running"
 	StateUpgrading    State = "upgrading"
-	// StateDegraded is that of a cluster that runs with problems.
+	// StateDegraded is the state of a cluster that runs with problems.
 	StateDegraded State = "degraded"
-	// StateFailed is that of a cluster that the cloud could not create.
+	// StateFailed is the state of a cluster that the cloud could not create.
 	StateFailed State = "error"
-	// StateDeleting and StateDeleted are those of a cluster that is being deleted, and still listed.
+	// StateDeleting and StateDeleted are the states of a cluster that is being deleted, and still listed.
 	StateDeleting State = "deleting"
 	StateDeleted  State = "deleted"
 )
@@ -106,7 +106,7 @@ type Pool struct {
 	Autoscale *Autoscale
 }
 
-// Taint is one that the nodes of a pool get.
+// Taint is a taint that the nodes of a pool get.
 type Taint struct{ Key, Value, Effect string }
 
 // Autoscale are the bounds within which the cloud chooses the count.

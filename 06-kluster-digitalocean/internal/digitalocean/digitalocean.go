@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// DefaultURL is that of the API itself.
+	// DefaultURL is the URL of DigitalOcean's API.
 	DefaultURL = "https://api.digitalocean.com/"
 	// requestTimeout limits each request. godo has no timeout of its own.
 	requestTimeout = 30 * time.Second
-	// pageSize is the largest that the API allows.
+	// pageSize is the largest page that the API allows.
 	pageSize = 200
 	// credentialsValidity is the requested lifetime of credentials; it is also the API's default.
 	credentialsValidity = 7 * 24 * time.Hour
@@ -199,7 +199,7 @@ func (a *Account) Upgrade(ctx context.Context, cluster *cloud.Cluster, version s
 	return true, nil
 }
 
-// isLater tells whether the version that runs is later than the one asked for. What follows the hyphen, as in
+// isLater reports whether the version that runs is later than the one asked for. What follows the hyphen, as in
 // 1.36.5-do.1, counts DigitalOcean's releases of one patch.
 func isLater(running, asked string) bool {
 	runs, err := utilversion.ParseSemantic(running)
@@ -213,7 +213,7 @@ func isLater(running, asked string) bool {
 	return err == nil && wanted.LessThan(runs)
 }
 
-// upgradeTo is the slug of the version. For a minor version it is the newest patch that the cloud offers this
+// upgradeTo returns the slug of the version. For a minor version it is the newest patch that the cloud offers this
 // cluster: only a new cluster may ask for a minor version. Source: DigitalOcean's OpenAPI document, POST upgrade.
 func (a *Account) upgradeTo(ctx context.Context, cluster *cloud.Cluster, version string) (string, error) {
 	if strings.Count(version, ".") != 1 {

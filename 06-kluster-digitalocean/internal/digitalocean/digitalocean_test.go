@@ -114,13 +114,13 @@ func TestFindReadsEveryPage(t *testing.T) {
 	g.Expect(api.Journal()).To(HaveLen(2))
 }
 
-// What is lost on the way says nothing about whether it took effect, and so is no *cloud.Error; and nothing
-// is tried twice, for only the operator knows how to.
+// A lost answer doesn't tell whether the request took effect, so it is not a *cloud.Error. The library tries nothing
+// twice, because only the operator knows how to.
 func TestLostAnswers(t *testing.T) {
 	tests := map[string]struct {
 		fault doks.Fault
 		made  int
-		// answered tells that it is an answer of the cloud's after all.
+		// answered means that it is an answer of the cloud after all.
 		answered bool
 	}{
 		"dropped before the effect": {fault: doks.Fault{Kind: doks.FaultDrop}},
@@ -312,7 +312,7 @@ func serving(t *testing.T, handle http.HandlerFunc) *digitalocean.Account {
 	return digitalocean.New(token, base, http.DefaultTransport)
 }
 
-// newSpec is one that the emulator takes.
+// newSpec returns a spec that the emulator accepts.
 func newSpec(name string) cloud.Spec {
 	return cloud.Spec{Name: name, Region: "fra1", Version: "1.36.5-do.1", Pools: []cloud.Pool{{Name: "web", Size: "s-2vcpu-4gb", Count: 1}}}
 }

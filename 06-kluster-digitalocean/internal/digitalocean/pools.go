@@ -58,7 +58,7 @@ func findPool(pools []cloud.Pool, name string) *cloud.Pool {
 	return &pools[at]
 }
 
-// isMet tells whether the found pool matches the wanted one. With autoscale the cloud chooses the count.
+// isMet reports whether the found pool matches the wanted one. With autoscale the cloud chooses the count.
 //
 //workshop:step 6.15a
 func isMet(wanted, found cloud.Pool) bool {
@@ -96,8 +96,8 @@ type poolUpdate struct {
 	MaxNodes  int               `json:"max_nodes,omitempty"`
 }
 
-// changedPool is a request with all fields: the API leaves a missing field as it was. With autoscale, the count stays as it
-// is, within the limits.
+// changedPool returns a request with all fields: the API leaves a missing field as it was. With autoscale, the count
+// stays as it is, within the limits.
 //
 //workshop:step 6.15a
 func changedPool(wanted, found cloud.Pool) *poolUpdate {

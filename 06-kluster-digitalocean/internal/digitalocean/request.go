@@ -78,8 +78,8 @@ func isJSON(response *http.Response) bool {
 	return err == nil && kind == "application/json"
 }
 
-// messageOf is the API's own message, or the status if it has none, as with a proxy's page: godo takes
-// the whole page for the message.
+// messageOf returns the API's own message, or the status if there is none, as in a proxy's page: godo takes the whole
+// page for the message.
 func messageOf(answer *godo.ErrorResponse) string {
 	if isRedirect(answer.Response) {
 		return answer.Response.Status + ": a token is sent to no other address: name the API's own address in --do-api-url"
@@ -93,7 +93,7 @@ func messageOf(answer *godo.ErrorResponse) string {
 // maxRetryAfter is the longest wait that an answer can ask for: the cloud counts requests by the hour.
 const maxRetryAfter = time.Hour
 
-// RetryAfter is how long an answer asks to wait, an hour at most; zero if it does not.
+// RetryAfter returns how long an answer asks to wait, an hour at most; zero if it does not.
 //
 //workshop:step 6.8a
 func RetryAfter(header http.Header) time.Duration {

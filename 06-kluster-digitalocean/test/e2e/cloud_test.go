@@ -34,7 +34,7 @@ const (
 // keyPair is a certificate with its key, in PEM.
 type keyPair struct{ certificate, key string }
 
-// cloudCertificate is that of the emulator.
+// cloudCertificate is the emulator's certificate.
 var cloudCertificate keyPair
 
 // startCloud runs the emulator until the specs have ended.
@@ -66,7 +66,7 @@ func cloudSecret() string {
 	return string(secret)
 }
 
-// newKeyPair makes a certificate that is its own authority.
+// newKeyPair makes a self-signed certificate.
 func newKeyPair() keyPair {
 	GinkgoHelper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -89,7 +89,7 @@ func inPEM(kind string, content []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}))
 }
 
-// clusters are the names of the clusters in the cloud.
+// clusters returns the names of the clusters in the cloud.
 func clusters(ctx context.Context) []string {
 	GinkgoHelper()
 	var answer struct {
@@ -103,7 +103,7 @@ func clusters(ctx context.Context) []string {
 	return names
 }
 
-// effective is how often an operation on a cluster has taken effect, by the cloud's journal.
+// effective returns how often an operation on a cluster has taken effect, by the cloud's journal.
 func effective(ctx context.Context, operation, cluster string) int {
 	GinkgoHelper()
 	var answer struct {
@@ -123,7 +123,8 @@ func effective(ctx context.Context, operation, cluster string) int {
 	return count
 }
 
-// askCloud asks the emulator's own pages, by a forwarded port: they are answered under a loopback address only.
+// askCloud gets one of the emulator's own pages through a forwarded port: the emulator serves them on a loopback
+// address only.
 func askCloud(ctx context.Context, path string, answer any) {
 	GinkgoHelper()
 	err := incluster.Forward(ctx, cloudNamespace, "service/do-emulator", "443", func(ctx context.Context, address string) error {

@@ -17,7 +17,7 @@ import (
 const (
 	// namespace is where the operator runs.
 	namespace = "kluster-system"
-	// klusterNamespace is where the tests have their Klusters.
+	// klusterNamespace is the namespace of the tests' Klusters.
 	klusterNamespace = "kluster-e2e"
 )
 
@@ -56,7 +56,7 @@ func TestE2E(t *testing.T) { incluster.Run(t, "Kluster e2e") }
 
 var _ = BeforeSuite(func(ctx SpecContext) { incluster.Check(ctx, kluster) }, NodeTimeout(time.Minute))
 
-// useEmulator has the operator call the emulator, whose certificate it trusts.
+// useEmulator makes the operator call the emulator, and trust its certificate.
 func useEmulator(ctx context.Context) {
 	GinkgoHelper()
 	incluster.Kubectl(ctx, "create", "configmap", "do-emulator", "--from-literal=tls.crt="+cloudCertificate.certificate, "--namespace="+namespace)

@@ -15,7 +15,7 @@ import (
 const interrupted = `{apiVersion: inspirit941.dev/v1alpha1, kind: Kluster, metadata: {name: interrupted}, spec: {name: interrupted, region: fra1,
 version: latest, tokenSecret: {name: digitalocean}, nodePools: [{name: workers, size: s-2vcpu-4gb, count: 1}]}}`
 
-// The specs build on each other: they follow the operator from its arrival to its end.
+// The specs build on each other: they follow the operator from its installation to its removal.
 var _ = Describe("the operator", Ordered, func() {
 	BeforeAll(startCloud, NodeTimeout(incluster.Timeout))
 
@@ -62,7 +62,7 @@ var _ = Describe("the operator", Ordered, func() {
 	}, SpecTimeout(incluster.Timeout))
 })
 
-// progress is what the cloud says of the interrupted Kluster's cluster.
+// progress returns what the cloud says about the interrupted Kluster's cluster.
 func progress(ctx context.Context) string {
 	GinkgoHelper()
 	return incluster.Field(ctx, klusterNamespace, "kluster/interrupted", "{.status.progress}")

@@ -35,7 +35,7 @@ type World struct {
 	Minor, Newer string
 	// Refused is a spec that the cloud never accepts.
 	Refused cloud.Spec
-	// Fail lets the next request fail, with Busy or Unavailable. retryAfter belongs to Busy; zero leaves it out.
+	// Fail makes the next request fail, with Busy or Unavailable. retryAfter belongs to Busy; zero leaves it out.
 	Fail func(problem cloud.Problem, retryAfter time.Duration)
 	// Lag hides new clusters from Find and Get, as an eventually consistent cloud may, until end is called.
 	Lag func() (end func())
@@ -173,7 +173,7 @@ func testIdentity(t *testing.T, world World) {
 	world.expect(t, err, cloud.Unavailable)
 }
 
-// Why an identity is needed: what another account answers can't be told from the end of a deletion.
+// This is why an identity is needed: another account's answers look like those at the end of a deletion.
 func testNeighbour(t *testing.T, world World) {
 	made := world.create(t)
 	_, err := world.Neighbour.Get(t.Context(), made.ID)
@@ -200,7 +200,7 @@ func testReadOnly(t *testing.T, world World) {
 	g.Expect(found).To(gomega.HaveValue(gomega.HaveField("ID", made.ID)))
 }
 
-// expectNothing tries what changes something.
+// expectNothing tries every change, and expects that none is authorized.
 func (w World) expectNothing(t *testing.T, account cloud.CloudProvider, made *cloud.Cluster) {
 	t.Helper()
 	running := w.await(t, made.ID)

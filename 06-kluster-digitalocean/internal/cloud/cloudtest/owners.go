@@ -48,7 +48,8 @@ func testNameTaken(t *testing.T, world World) {
 	g.Expect(found).To(gomega.HaveValue(gomega.HaveField("ID", made.ID)))
 }
 
-// A creation may have taken effect though the cloud does not show the cluster: the operator relies on its name.
+// A creation may have taken effect though the cloud does not show the cluster: the operator relies on its name being
+// taken.
 func testLag(t *testing.T, world World) {
 	g := gomega.NewWithT(t)
 	end := world.Lag()

@@ -14,10 +14,10 @@ import (
 
 // poolTest changes the pools of a running cluster. Each function is given the pool of World.Spec.
 type poolTest struct {
-	// from is what the cluster is made with; nil is the pool as it is.
+	// from returns the pools that the cluster is made with; nil means the pool as it is.
 	from func(cloud.Pool) []cloud.Pool
 	to   func(cloud.Pool) []cloud.Pool
-	// same tells that there is nothing to change.
+	// same means that there is nothing to change.
 	same bool
 }
 
@@ -81,7 +81,7 @@ func (p poolTest) run(t *testing.T, world World) {
 	g.Expect(changed).To(gomega.BeFalse(), "what is done already stays as it is")
 }
 
-// wishes are changes to pools. With autoscale, the cloud chooses the count.
+// wishes returns what a spec can say about the pools. With autoscale, the cloud chooses the count.
 func wishes(pools []cloud.Pool) []cloud.Pool {
 	asked := slices.Clone(pools)
 	for i := range asked {
@@ -110,7 +110,7 @@ func (w World) create(t *testing.T) *cloud.Cluster {
 	return made
 }
 
-// await returns the cluster when it runs.
+// await waits until the cluster runs, and returns it.
 func (w World) await(t *testing.T, id string) *cloud.Cluster {
 	t.Helper()
 	var found *cloud.Cluster
