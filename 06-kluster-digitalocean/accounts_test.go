@@ -112,8 +112,8 @@ func (a *accounts) ServeHTTP(writer http.ResponseWriter, request *http.Request) 
 	a.of(namespace).ServeHTTP(writer, request)
 }
 
-// answer lets a function answer requests in place of the emulator. It returns true for a
-// request that it has answered.
+// answer lets a function answer requests in place of the emulator. The function returns true if it has answered the
+// request.
 func (a *accounts) answer(namespace string, answer func(http.ResponseWriter, *http.Request) bool) (restore func()) {
 	set := func(answer func(http.ResponseWriter, *http.Request) bool) {
 		a.mu.Lock()

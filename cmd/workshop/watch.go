@@ -59,7 +59,7 @@ func (a *app) watch(cmd *cobra.Command, own *exercise.Copy, step string) (err er
 	return w.run(ctx, changes, keys)
 }
 
-// run repeats the check until ctx ends or a key quits.
+// run repeats the check until ctx ends or the user presses a key to quit.
 func (w *watcher) run(ctx context.Context, changes <-chan struct{}, keys <-chan byte) error {
 	for {
 		if w.clears {

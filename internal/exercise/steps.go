@@ -24,7 +24,7 @@ type Stage struct {
 	repo.Stage `json:"-"`
 	// Root is the checkout.
 	Root string `json:"-"`
-	// Start are targets of the stage's Makefile that complete a new copy, such as generate.
+	// Start lists the targets of the stage's Makefile that complete a new copy, such as generate.
 	Start []string `json:"start,omitempty"`
 	// Steps are in the order in which a learner does them.
 	Steps []Step `json:"steps"`

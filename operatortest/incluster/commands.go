@@ -25,7 +25,7 @@ func TryKubectl(ctx context.Context, arguments ...string) (string, error) {
 	return run(exec.CommandContext(ctx, "kubectl", arguments...))
 }
 
-// KubectlWith passes a manifest to kubectl. The arguments must end with --filename=-.
+// KubectlWith passes a manifest to kubectl. It appends --filename=- to the arguments.
 func KubectlWith(ctx context.Context, manifest string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, "kubectl", append(arguments, "--filename=-")...)
 	command.Stdin = strings.NewReader(manifest)

@@ -193,8 +193,8 @@ func findBlocker(password *secretv1.Password, secret *corev1.Secret) *blockedErr
 	}
 	owner := metav1.GetControllerOf(secret)
 	controlled := owner != nil && owner.UID == password.UID
-	// Only one Password of a name exists at a time, so the owner has been deleted, and the garbage collector will soon
-	// delete this Secret.
+	// Only one Password with a given name exists at a time, so the owner has been deleted, and the garbage collector
+	// will soon delete this Secret.
 	leftover := !controlled && isPassword(owner) && owner.Name == password.Name
 	switch {
 	case leftover, controlled && secret.DeletionTimestamp != nil:

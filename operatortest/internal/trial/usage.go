@@ -61,7 +61,7 @@ func (i *Instance) Usage(ctx context.Context) (Usage, error) {
 	return found, nil
 }
 
-// leastOf returns the least that a process group uses within a second.
+// leastOf measures a process group for a second, and returns the lowest value of each figure.
 func leastOf(ctx context.Context, group int) (procgroup.Usage, error) {
 	least, err := procgroup.UsageOf(group)
 	ticker := time.NewTicker(testcluster.PollInterval)

@@ -13,7 +13,7 @@ const GroupName = "inspirit941.dev"
 var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
 var (
-	// SchemeBuilder collects what AddToScheme does.
+	// SchemeBuilder collects the functions that AddToScheme calls.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 	// AddToScheme tells a scheme the Go types of this package's kinds.
 	AddToScheme = SchemeBuilder.AddToScheme
