@@ -73,7 +73,7 @@ func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome
 		found.built, found.output = false, message
 		return found, nil
 	}
-	timeout := goTestTimeout * time.Duration(max(1, check.joins))
+	timeout := goTestTimeout
 	report := ""
 	if len(specs) > 0 {
 		timeout, report = specTimeout, filepath.Join(filepath.Dir(binary), "specs.json")

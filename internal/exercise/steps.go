@@ -67,9 +67,6 @@ type Check struct {
 	Specs string `json:"specs,omitempty"`
 	// Label selects Ginkgo specs by label, such as a behaviour of the test kit.
 	Label string `json:"label,omitempty"`
-
-	// joins is how many checks this one combines.
-	joins int
 }
 
 var stepID = regexp.MustCompile(`^[0-9]+\.[0-9]+[a-z]?$`)
