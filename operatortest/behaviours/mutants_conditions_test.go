@@ -18,14 +18,10 @@ const (
 	isStalled mutation = "leaves alone the condition Stalled of another controller"
 )
 
-// stalls is the second without the reason in LeftOut.
-const stalls mutation = "has a condition Stalled that is True, beside Ready"
-
 // auditors are the conditions that the other controller sets.
 var auditors = map[mutation]metav1.Condition{
 	isAudited: {Type: "Audited", Status: metav1.ConditionFalse, Reason: "NoAuditor", Message: "not yet"},
 	isStalled: {Type: "Stalled", Status: metav1.ConditionTrue, Reason: "NoAuditor", Message: "the audit makes no progress"},
-	stalls:    {Type: "Stalled", Status: metav1.ConditionTrue, Reason: "NoAuditor", Message: "the audit makes no progress"},
 }
 
 // audit adds the controller that owns the condition.
@@ -49,5 +45,4 @@ var _ = Describe("the test kit", func() {
 		twin{isAudited, []behaviour{converges, silent, drift, update}},
 		twin{isStalled, []behaviour{converges, update}},
 	)
-	catches("contradicts its own condition", mutant{converges, stalls, "Failed by kstatus"})
 })
