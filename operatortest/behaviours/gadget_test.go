@@ -272,6 +272,9 @@ func (r *gadgetReconciler) writeStatus(ctx context.Context, gadget *unstructured
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "ErrResourceExists", refusal
 	}
 	warn := refusal != "" && !meta.IsStatusConditionFalse(conditions, ready.Type)
+	if r.flaw == stalls {
+		meta.SetStatusCondition(&conditions, auditors[isStalled])
+	}
 	outdated := r.flaw == observesInStatus && observedGeneration(gadget) != gadget.GetGeneration()
 	if !meta.SetStatusCondition(&conditions, ready) && r.flaw != writesAlways && r.flaw != warnsAlways && !outdated {
 		return nil

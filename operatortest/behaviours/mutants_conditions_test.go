@@ -18,6 +18,9 @@ const (
 	isStalled mutation = "leaves alone the condition Stalled of another controller"
 )
 
+// stalls sets that condition itself, in the same write as Ready, and no reason in LeftOut allows it.
+const stalls mutation = "has a condition Stalled that is True, beside Ready"
+
 // auditors are the conditions that the other controller sets.
 var auditors = map[mutation]metav1.Condition{
 	isAudited: {Type: "Audited", Status: metav1.ConditionFalse, Reason: "NoAuditor", Message: "not yet"},
@@ -45,4 +48,5 @@ var _ = Describe("the test kit", func() {
 		twin{isAudited, []behaviour{converges, silent, drift, update}},
 		twin{isStalled, []behaviour{converges, update}},
 	)
+	catches("contradicts its own condition", mutant{converges, stalls, "Failed by kstatus"})
 })

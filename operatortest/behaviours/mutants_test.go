@@ -151,7 +151,7 @@ var _ = Describe("the test kit", func() {
 		mutant{collision, warnsNever, "no Warning event about the resource names it"},
 		mutant{deletion, keepsFinalizer, `held by its finalizers ["test.example.com/parcel"]`},
 		mutant{deletion, leaksParcel, "gadget: size 2"},
-		mutant{deletion, writesWhileHeld, "no write request"},
+		mutant{deletion, writesWhileHeld, "it keeps writing"},
 		mutant{deletion, removesAgain, "expected no write request while another finalizer holds the resource"},
 		mutant{deletion, removesOthers, "expected the operator to clean up and to remove only its own finalizer"},
 		mutant{deletion, forgetsOnError, "expected the resource to exist until what is outside Kubernetes is cleaned up"},
