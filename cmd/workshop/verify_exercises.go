@@ -21,6 +21,7 @@ const verifiedAtOnce = 3
 // verifyExercisesCommand is `make verify-exercises`.
 func (a *app) verifyExercisesCommand() *cobra.Command {
 	var again, breaks, play bool
+	var steps []string
 	command := &cobra.Command{
 		Use:   "verify-exercises [N...]",
 		Short: "Show that each step's check fails before the step is solved, and passes after it",
@@ -36,6 +37,9 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 			slices.SortStableFunc(stages, func(a, b *exercise.Stage) int { return len(b.Steps) - len(a.Steps) })
 			if err := exercise.RemoveVerified(a.repo.Root); err != nil {
 				return err
+			}
+			if len(steps) > 0 && (len(stages) != 1 || play || breaks) {
+				return errors.New("--step needs one stage, and neither --play nor --breaks: workshop verify-exercises 2 --step 2.9a,2.9b")
 			}
 			if play {
 				return a.playBySection(cmd, stages)
@@ -53,7 +57,7 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 				running.Go(func() {
 					slots <- struct{}{}
 					defer func() { <-slots }()
-					problems[i] = a.verifyExercises(cmd, stage, again, breaks, say)
+					problems[i] = a.verifyExercises(cmd, stage, steps, again, breaks, say)
 				})
 			}
 			running.Wait()
@@ -62,6 +66,7 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 	}
 	command.Flags().BoolVar(&breaks, "breaks", false, "also what `make stage-N break` does")
 	command.Flags().BoolVar(&play, "play", false, "instead, play each chapter after each of its sections, with a copy in work/ in which the steps so far are solved")
+	command.Flags().StringSliceVar(&steps, "step", nil, "check only these steps of the stage, and solve the others")
 	command.Flags().BoolVar(&again, "again", false, "also if nothing has changed since the last success")
 	return command
 }
@@ -90,7 +95,7 @@ func (a *app) playBySection(cmd *cobra.Command, stages []*exercise.Stage) error 
 	return nil
 }
 
-func (a *app) verifyExercises(cmd *cobra.Command, stage *exercise.Stage, again, breaks bool, say func(format string, args ...any)) error {
+func (a *app) verifyExercises(cmd *cobra.Command, stage *exercise.Stage, steps []string, again, breaks bool, say func(format string, args ...any)) error {
 	fingerprint, err := stage.Fingerprint(cmd.Context())
 	if err != nil {
 		return err
@@ -99,19 +104,23 @@ func (a *app) verifyExercises(cmd *cobra.Command, stage *exercise.Stage, again, 
 	if err != nil {
 		return err
 	}
-	if verified && !again && !breaks {
+	if verified && !again && !breaks && len(steps) == 0 {
 		say("stage %d: its %d steps are verified, and nothing has changed since", stage.Number, len(stage.Steps))
 		return nil
 	}
 	say("stage %d: the check of each step, before and after it is solved", stage.Number)
 	begun := time.Now()
 	run := func(dir string, targets ...string) error { return a.makeInCopy(cmd, io.Discard, dir, targets) }
-	err = stage.Verify(cmd.Context(), run, func(step exercise.Step, failed, passed time.Duration, found string) {
+	err = stage.Verify(cmd.Context(), steps, run, func(step exercise.Step, failed, passed time.Duration, found string) {
 		line, _, _ := strings.Cut(strings.TrimSpace(found), "\n")
 		say("  %-6s %5.1f s %5.1f s  %s", step.ID, failed.Seconds(), passed.Seconds(), line)
 	})
 	if err != nil {
 		return fmt.Errorf("stage %d: %w", stage.Number, err)
+	}
+	if len(steps) > 0 {
+		say("stage %d: steps %s verified in %.0f s", stage.Number, strings.Join(steps, ", "), time.Since(begun).Seconds())
+		return nil
 	}
 	say("stage %d: %d steps verified in %.0f s", stage.Number, len(stage.Steps), time.Since(begun).Seconds())
 	if err := stage.NoteVerified(fingerprint); err != nil || !breaks {

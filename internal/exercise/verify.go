@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 )
@@ -34,11 +35,7 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.Path)) }()
 	for at, step := range c.Steps {
-		_, kept, err := c.Solve(step.ID)
-		if err == nil && kept != "" {
-			err = os.RemoveAll(filepath.Join(c.Root, kept)) // no learner wrote that
-		}
-		if err := errors.Join(err, c.give(step)); err != nil {
+		if err := errors.Join(c.solveUnkept(step), c.give(step)); err != nil {
 			return err
 		}
 		next := ""
@@ -59,9 +56,14 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 // solved, because its code is missing and in the way that the chapter shows, and passes afterwards; that the copy then
 // equals the form after this step, which for the last step is the finished stage; and that the whole program then
 // compiles. The checks of earlier steps aren't repeated: a naive step may break them on purpose, for the next one to
-// repair them. The errors name the steps for which this is not true. After RemoveVerified, several stages may be verified
-// at the same time.
-func (s *Stage) Verify(ctx context.Context, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) error {
+// repair them. The errors name the steps for which this is not true. With only, Verify checks just the steps with these
+// IDs, and solves the others. After RemoveVerified, several stages may be verified at the same time.
+func (s *Stage) Verify(ctx context.Context, only []string, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) error {
+	for _, id := range only {
+		if !slices.ContainsFunc(s.Steps, func(step Step) bool { return step.ID == id }) {
+			return fmt.Errorf("there is no step %s", id)
+		}
+	}
 	tried := s.Copy(makeTargets)
 	tried.Path = filepath.Join(s.Root, verifyFolder, filepath.Base(s.Dir))
 	starting.Lock()
@@ -72,6 +74,12 @@ func (s *Stage) Verify(ctx context.Context, makeTargets func(dir string, targets
 	}
 	var problems []error
 	for at, step := range s.Steps {
+		if len(only) > 0 && !slices.Contains(only, step.ID) {
+			if err := tried.pass(step); err != nil {
+				return err
+			}
+			continue
+		}
 		began := time.Now()
 		finding, err := tried.CheckStep(ctx, step.ID)
 		if err != nil {
@@ -83,11 +91,7 @@ func (s *Stage) Verify(ctx context.Context, makeTargets func(dir string, targets
 		} else if err := s.checkShown(step, finding); err != nil {
 			problems = append(problems, fmt.Errorf("step %s, before it is solved: %w", step.ID, err))
 		}
-		_, kept, err := tried.Solve(step.ID)
-		if err == nil && kept != "" {
-			err = os.RemoveAll(filepath.Join(s.Root, kept)) // no learner wrote that
-		}
-		if err != nil {
+		if err := tried.solveUnkept(step); err != nil {
 			return err
 		}
 		if err := errors.Join(tried.give(step), tried.asDerived(at+1)); err != nil {
@@ -115,6 +119,23 @@ func (s *Stage) Verify(ctx context.Context, makeTargets func(dir string, targets
 		report(step, failed, time.Since(began), found)
 	}
 	return errors.Join(problems...)
+}
+
+// pass solves a step without its checks, but runs the make targets that they begin with.
+func (c *Copy) pass(step Step) error {
+	if err := errors.Join(c.solveUnkept(step), c.give(step)); err != nil || len(step.Make) == 0 {
+		return err
+	}
+	return c.Make(c.Path, step.Make...)
+}
+
+// solveUnkept solves a step in a copy in which no learner has written anything, so that nothing need be kept.
+func (c *Copy) solveUnkept(step Step) error {
+	_, kept, err := c.Solve(step.ID)
+	if err == nil && kept != "" {
+		err = os.RemoveAll(filepath.Join(c.Root, kept))
+	}
+	return err
 }
 
 // notTried matches the test kit's message about a behaviour that depends on another one, which the operator lacks.
