@@ -138,13 +138,13 @@ func (c *controller) stop() {
 // progress may finish, unless leading ends, which aborts them at once, or the drain
 // timeout expires, which aborts them with an error.
 //
-//workshop:step 2.8
+//workshop:step 2.8b
 func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {
 	c.recorder = recorder
-	//workshop:until 2.14b working := leading
-	//workshop:step 2.14b
+	//workshop:until 2.14c working := leading
+	//workshop:step 2.14c
 	working, abort := context.WithCancel(leading)
-	//workshop:step 2.14b
+	//workshop:step 2.14c
 	defer abort()
 	var workers sync.WaitGroup
 	for range c.workers {
@@ -160,28 +160,28 @@ func (c *controller) work(ctx, leading context.Context, recorder events.EventRec
 	}
 	// From here on the queue ignores new keys, and workers return when it is empty.
 	c.queue.ShutDown()
-	//workshop:step 2.14b
+	//workshop:step 2.14c
 	logger := klog.FromContext(ctx)
-	//workshop:step 2.14b
+	//workshop:step 2.14c
 	logger.Info("Stopping", "queued", c.queue.Len())
-	//workshop:step 2.14b
+	//workshop:step 2.14c
 	timeout := time.AfterFunc(c.drain, abort)
 	workers.Wait()
-	//workshop:until 2.14b return nil
-	//workshop:step 2.14b
+	//workshop:until 2.14c return nil
+	//workshop:step 2.14c
 	logger.Info("Stopped")
-	//workshop:step 2.14b
+	//workshop:step 2.14c
 	if timeout.Stop() || leading.Err() != nil {
 		return nil
 	}
-	//workshop:step 2.14b
+	//workshop:step 2.14c
 	return fmt.Errorf("work was still in progress %s after the signal to stop: the next start continues it; to give it longer, raise --drain-timeout", c.drain)
 }
 
 // processNext takes one key from the queue and syncs it. It returns false when the
 // queue is shut down and empty. The queue never gives a key to two workers at a time.
 //
-//workshop:step 2.8
+//workshop:step 2.8a
 func (c *controller) processNext(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {
@@ -217,7 +217,7 @@ const (
 	byOwner = "owner"
 )
 
-//workshop:step 2.12
+//workshop:step 2.12b
 func indexByDeploymentName(object any) ([]string, error) {
 	foo, ok := object.(*examplev1alpha1.Foo)
 	if !ok {
@@ -226,7 +226,7 @@ func indexByDeploymentName(object any) ([]string, error) {
 	return []string{cache.NewObjectName(foo.Namespace, foo.Spec.DeploymentName).String()}, nil
 }
 
-//workshop:step 2.14a
+//workshop:step 2.14b
 func indexByOwner(object any) ([]string, error) {
 	deployment, ok := object.(*appsv1.Deployment)
 	if !ok {

@@ -33,8 +33,7 @@ func selectorLabels(foo *examplev1alpha1.Foo) map[string]string {
 	}
 }
 
-// newDeployment returns the desired Deployment of a Foo. Its pods meet the
-// strictest of Kubernetes' pod security standards, "restricted".
+// newDeployment returns the desired Deployment of a Foo.
 //
 //workshop:step 2.9a
 func newDeployment(foo *examplev1alpha1.Foo) *appsv1.Deployment {
@@ -51,29 +50,37 @@ func newDeployment(foo *examplev1alpha1.Foo) *appsv1.Deployment {
 			Selector: &metav1.LabelSelector{MatchLabels: selectorLabels(foo)},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(podLabels)},
-				Spec: corev1.PodSpec{
-					AutomountServiceAccountToken: new(false), // the pods never call the API server
-					SecurityContext: &corev1.PodSecurityContext{
-						RunAsNonRoot:   new(true),
-						SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-					},
-					Containers: []corev1.Container{{
-						Name:  containerName,
-						Image: foo.Spec.Image,
-						//workshop:step 2.15b
-						Env: wantedVariables(foo),
-						SecurityContext: &corev1.SecurityContext{
-							AllowPrivilegeEscalation: new(false),
-							Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-						},
-						Resources: corev1.ResourceRequirements{
-							Requests: resources("10m", "32Mi"),
-							Limits:   resources("500m", "128Mi"),
-						},
-					}},
-				},
+				Spec:       newPodSpec(foo),
 			},
 		},
+	}
+}
+
+// newPodSpec returns the spec of a Foo's pods. It meets the strictest of Kubernetes' pod security
+// standards, "restricted".
+//
+//workshop:step 2.9b
+func newPodSpec(foo *examplev1alpha1.Foo) corev1.PodSpec {
+	return corev1.PodSpec{
+		AutomountServiceAccountToken: new(false), // the pods never call the API server
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot:   new(true),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		Containers: []corev1.Container{{
+			Name:  containerName,
+			Image: foo.Spec.Image,
+			//workshop:step 2.15b
+			Env: wantedVariables(foo),
+			SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: new(false),
+				Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			},
+			Resources: corev1.ResourceRequirements{
+				Requests: resources("10m", "32Mi"),
+				Limits:   resources("500m", "128Mi"),
+			},
+		}},
 	}
 }
 
@@ -93,7 +100,7 @@ func resources(cpu, memory string) corev1.ResourceList {
 // would adopt an object that the cache does not show. The UID in the patch makes the API server
 // refuse it if the Deployment has since been deleted and recreated.
 //
-//workshop:step 2.10a
+//workshop:step 2.10b
 func newPatch(found, wanted *appsv1.Deployment) ([]byte, error) {
 	changed := found.DeepCopy()
 	setOwnedFields(changed, wanted)

@@ -47,8 +47,18 @@ func TestNewDeployment(t *testing.T) {
 	for key, value := range deployment.Spec.Selector.MatchLabels {
 		g.Expect(deployment.Spec.Template.Labels).To(HaveKeyWithValue(key, value), "the selector must match the pods")
 	}
-	pod := deployment.Spec.Template.Spec
-	g.Expect(pod.Containers).To(HaveLen(1))
+	foo.Spec.Replicas = 9
+	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(3)), "the Deployment must not share memory with the cached Foo")
+	deployment.Labels["extra"] = "label"
+	g.Expect(deployment.Spec.Template.Labels).NotTo(HaveKey("extra"), "the two sets of labels must not share memory")
+	g.Expect(deployment.Spec.Template.Spec).To(Equal(newPodSpec(storedFoo())), "newPodSpec computes the pods' spec")
+}
+
+func TestNewPodSpec(t *testing.T) {
+	g := NewWithT(t)
+	pod := newPodSpec(storedFoo())
+	g.Expect(pod.Containers).To(HaveLen(1), "see newPodSpec in deployment.go")
+	g.Expect(pod.Containers[0].Name).To(Equal(containerName))
 	container := pod.Containers[0]
 	g.Expect(container.Image).To(Equal("web:1"))
 	requests, limits := container.Resources.Requests, container.Resources.Limits
@@ -62,11 +72,6 @@ func TestNewDeployment(t *testing.T) {
 	g.Expect(container.SecurityContext).To(HaveValue(And(
 		HaveField("AllowPrivilegeEscalation", HaveValue(BeFalse())),
 		HaveField("Capabilities", HaveField("Drop", ConsistOf(corev1.Capability("ALL")))))), "see the pod security standard \"restricted\"")
-
-	foo.Spec.Replicas = 9
-	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(3)), "the Deployment must not share memory with the cached Foo")
-	deployment.Labels["extra"] = "label"
-	g.Expect(deployment.Spec.Template.Labels).NotTo(HaveKey("extra"), "the two sets of labels must not share memory")
 }
 
 func TestNewPatch(t *testing.T) {

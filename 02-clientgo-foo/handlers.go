@@ -27,18 +27,18 @@ func (c *controller) handleEvents(foos, deployments cache.SharedIndexInformer) e
 	if err != nil {
 		return fmt.Errorf("register an event handler for Foos: %w", err)
 	}
-	//workshop:step 2.12
+	//workshop:step 2.12a
 	deploymentHandler, err := deployments.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    c.deploymentChanged,
 		UpdateFunc: c.deploymentUpdated,
 		DeleteFunc: c.deploymentChanged,
 	})
-	//workshop:step 2.12
+	//workshop:step 2.12a
 	if err != nil {
 		return fmt.Errorf("register an event handler for Deployments: %w", err)
 	}
-	//workshop:until 2.12 c.handlers = []cache.DoneChecker{fooHandler.HasSyncedChecker()}
-	//workshop:step 2.12
+	//workshop:until 2.12a c.handlers = []cache.DoneChecker{fooHandler.HasSyncedChecker()}
+	//workshop:step 2.12a
 	c.handlers = []cache.DoneChecker{fooHandler.HasSyncedChecker(), deploymentHandler.HasSyncedChecker()}
 	return nil
 }
@@ -53,7 +53,7 @@ func (c *controller) fooChanged(object any) {
 // deploymentUpdated drops updates that change nothing: they come from resyncs,
 // and from the new list that follows a broken watch.
 //
-//workshop:step 2.12
+//workshop:step 2.12a
 func (c *controller) deploymentUpdated(before, after any) {
 	older, newer := objectOf[*appsv1.Deployment](before), objectOf[*appsv1.Deployment](after)
 	if older == nil || newer == nil || older.ResourceVersion == newer.ResourceVersion {
@@ -66,7 +66,7 @@ func (c *controller) deploymentUpdated(before, after any) {
 // deploymentChanged queues the Foo that controls the Deployment, and those whose spec
 // has its name: one of them may be waiting for the name.
 //
-//workshop:step 2.12
+//workshop:step 2.12a
 func (c *controller) deploymentChanged(object any) {
 	deployment := objectOf[*appsv1.Deployment](object)
 	if deployment == nil {
@@ -75,11 +75,14 @@ func (c *controller) deploymentChanged(object any) {
 	if foo := c.fooOf(deployment); foo != nil {
 		c.queue.Add(cache.MetaObjectToName(foo))
 	}
+	//workshop:step 2.12b
 	waiting, err := c.fooIndex.ByIndex(byDeploymentName, cache.MetaObjectToName(deployment).String())
+	//workshop:step 2.12b
 	if err != nil {
 		utilruntime.HandleError(fmt.Errorf("find the Foos that want Deployment %s: %w", deployment.Name, err))
 		return
 	}
+	//workshop:step 2.12b
 	for _, foo := range waiting {
 		c.fooChanged(foo)
 	}
@@ -88,7 +91,7 @@ func (c *controller) deploymentChanged(object any) {
 // fooOf returns the Foo that controls the Deployment, nil if there is none. The
 // UID tells it from a deleted Foo of the same name.
 //
-//workshop:step 2.12
+//workshop:step 2.12a
 func (c *controller) fooOf(deployment *appsv1.Deployment) *examplev1alpha1.Foo {
 	owner := controllingFoo(deployment)
 	if owner == nil {
@@ -104,7 +107,7 @@ func (c *controller) fooOf(deployment *appsv1.Deployment) *examplev1alpha1.Foo {
 // controllingFoo returns the owner reference to the Foo that controls the
 // Deployment, nil if something else or nothing does. Any version of the group counts.
 //
-//workshop:step 2.10b
+//workshop:step 2.10c
 func controllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(deployment)
 	if owner == nil || owner.Kind != "Foo" {
@@ -122,7 +125,7 @@ func controllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {
 //
 //workshop:step 2.7
 func objectOf[T any](object any) T {
-	//workshop:step 2.12
+	//workshop:step 2.12a
 	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = tombstone.Obj
 	}

@@ -39,29 +39,23 @@ func TestHandleEvents(t *testing.T) {
 	deployments := cache.NewSharedIndexInformer(&cache.ListWatch{}, &appsv1.Deployment{}, 0, cache.Indexers{})
 	g.Expect(c.handleEvents(foos, deployments)).To(Succeed())
 	g.Expect(c.handlers).NotTo(BeEmpty(), "c.handlers has what start waits for, see handleEvents in handlers.go")
-	//workshop:step 2.12
+	//workshop:step 2.12a
 	g.Expect(c.handlers).To(HaveLen(2), "start waits for both handlers, see handleEvents in handlers.go")
 }
 
+// handled is an event, and the Foos that must be queued for it.
+type handled struct {
+	event func(*controller)
+	want  []string
+}
+
 func TestHandlers(t *testing.T) {
-	changed := func(change func(*appsv1.Deployment)) *appsv1.Deployment {
-		deployment := storedDeployment()
-		deployment.ResourceVersion = "2"
-		change(deployment)
+	owner := func(change func(*metav1.OwnerReference)) *appsv1.Deployment {
+		deployment := formerDeployment()
+		change(&deployment.OwnerReferences[0])
 		return deployment
 	}
-	unchanged := func(*appsv1.Deployment) {}
-	renamed := func(deployment *appsv1.Deployment) { deployment.Name = "former" }
-	owner := func(change func(*metav1.OwnerReference)) func(*appsv1.Deployment) {
-		return func(deployment *appsv1.Deployment) {
-			renamed(deployment)
-			change(&deployment.OwnerReferences[0])
-		}
-	}
-	tests := map[string]struct {
-		event func(*controller)
-		want  []string
-	}{
+	tests := map[string]handled{
 		"a Foo changes": {
 			event: func(c *controller) { c.fooChanged(storedFoo()) },
 			want:  []string{"front"},
@@ -74,63 +68,98 @@ func TestHandlers(t *testing.T) {
 			event: func(c *controller) { c.fooChanged("nonsense"); c.deploymentChanged(nil); c.deploymentUpdated(nil, 1) },
 		},
 		"a Deployment changes": {
-			event: func(c *controller) { c.deploymentChanged(changed(unchanged)) },
-			want:  []string{"front", "waiting"},
-		},
-		"a Deployment's deletion was missed": {
-			event: func(c *controller) { c.deploymentChanged(cache.DeletedFinalStateUnknown{Obj: changed(unchanged)}) },
-			want:  []string{"front", "waiting"},
-		},
-		"a Deployment of a previous name changes": {
-			event: func(c *controller) { c.deploymentChanged(changed(renamed)) },
+			event: func(c *controller) { c.deploymentChanged(formerDeployment()) },
 			want:  []string{"front"},
 		},
-		"a Deployment without owner, whose name a Foo waits for, is deleted": {
-			event: func(c *controller) {
-				c.deploymentChanged(changed(func(deployment *appsv1.Deployment) { deployment.OwnerReferences = nil }))
-			},
-			want: []string{"front", "waiting"},
+		"a Deployment's deletion was missed": {
+			event: func(c *controller) { c.deploymentChanged(cache.DeletedFinalStateUnknown{Obj: formerDeployment()}) },
+			want:  []string{"front"},
 		},
 		"a Deployment of a Foo that was recreated": {
 			event: func(c *controller) {
-				c.deploymentChanged(changed(owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" })))
+				c.deploymentChanged(owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" }))
 			},
 		},
 		"a Deployment of a Foo of another group": {
 			event: func(c *controller) {
-				c.deploymentChanged(changed(owner(func(reference *metav1.OwnerReference) { reference.APIVersion = "example.org/v1" })))
+				c.deploymentChanged(owner(func(reference *metav1.OwnerReference) { reference.APIVersion = "example.org/v1" }))
 			},
 		},
 		"a Deployment of another kind": {
 			event: func(c *controller) {
-				c.deploymentChanged(changed(owner(func(reference *metav1.OwnerReference) { reference.Kind = "Bar" })))
+				c.deploymentChanged(owner(func(reference *metav1.OwnerReference) { reference.Kind = "Bar" }))
 			},
 		},
+		"a Deployment is updated": {
+			event: func(c *controller) { c.deploymentUpdated(formerDeployment(), inVersion("3", formerDeployment())) },
+			want:  []string{"front"},
+		},
 		"a resync of a Deployment": {
-			event: func(c *controller) { c.deploymentUpdated(changed(unchanged), changed(unchanged)) },
+			event: func(c *controller) { c.deploymentUpdated(formerDeployment(), formerDeployment()) },
 		},
 		"a Deployment loses its owner": {
 			event: func(c *controller) {
-				after := changed(renamed)
-				after.OwnerReferences, after.ResourceVersion = nil, "3"
-				c.deploymentUpdated(changed(renamed), after)
+				c.deploymentUpdated(formerDeployment(), inVersion("3", ownerless(formerDeployment())))
 			},
 			want: []string{"front"},
 		},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			c := newHandlers(t)
-			test.event(c)
-			c.queue.ShutDown()
-			var queued []string
-			for key, shutdown := c.queue.Get(); !shutdown; key, shutdown = c.queue.Get() {
-				g.Expect(key.Namespace).To(Equal("shop"))
-				queued = append(queued, key.Name)
-				c.queue.Done(key)
-			}
-			g.Expect(queued).To(ConsistOf(test.want), "the Foos that a worker looks at, see handlers.go")
-		})
+		t.Run(name, test.run)
 	}
+}
+
+func TestHandlersFindTheFoosThatWait(t *testing.T) {
+	current := func() *appsv1.Deployment { return inVersion("2", storedDeployment()) }
+	tests := map[string]handled{
+		"for the name of a Foo's Deployment that changes": {
+			event: func(c *controller) { c.deploymentChanged(current()) },
+			want:  []string{"front", "waiting"},
+		},
+		"for the name of a Foo's Deployment whose deletion was missed": {
+			event: func(c *controller) { c.deploymentChanged(cache.DeletedFinalStateUnknown{Obj: current()}) },
+			want:  []string{"front", "waiting"},
+		},
+		"for the name of a Deployment without owner that is deleted": {
+			event: func(c *controller) { c.deploymentChanged(ownerless(current())) },
+			want:  []string{"front", "waiting"},
+		},
+		"for another name": {
+			event: func(c *controller) { c.deploymentChanged(ownerless(formerDeployment())) },
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, test.run)
+	}
+}
+
+// formerDeployment returns a Deployment that the Foo front controls, with a name that is in no Foo's spec.
+func formerDeployment() *appsv1.Deployment {
+	deployment := inVersion("2", storedDeployment())
+	deployment.Name = "former"
+	return deployment
+}
+
+func inVersion(version string, deployment *appsv1.Deployment) *appsv1.Deployment {
+	deployment.ResourceVersion = version
+	return deployment
+}
+
+func ownerless(deployment *appsv1.Deployment) *appsv1.Deployment {
+	deployment.OwnerReferences = nil
+	return deployment
+}
+
+func (h handled) run(t *testing.T) {
+	g := NewWithT(t)
+	c := newHandlers(t)
+	h.event(c)
+	c.queue.ShutDown()
+	var queued []string
+	for key, shutdown := c.queue.Get(); !shutdown; key, shutdown = c.queue.Get() {
+		g.Expect(key.Namespace).To(Equal("shop"))
+		queued = append(queued, key.Name)
+		c.queue.Done(key)
+	}
+	g.Expect(queued).To(ConsistOf(h.want), "the Foos that a worker looks at, see handlers.go")
 }

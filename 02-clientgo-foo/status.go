@@ -26,6 +26,7 @@ import (
 //workshop:step 2.11a
 func observedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) *examplev1alpha1.FooStatus {
 	status := newStatus(foo)
+	//workshop:step 2.11b
 	if isUndecided(foo, deployment) {
 		return status
 	}
@@ -36,6 +37,7 @@ func observedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) *ex
 			fmt.Sprintf("Deployment %q has %d of %d replicas available", deployment.Name, available, wanted))
 		return status
 	}
+	//workshop:step 2.11b
 	if problem := stalled(deployment); problem != "" {
 		setReady(status, metav1.ConditionFalse, examplev1alpha1.ReasonDeploymentStalled,
 			fmt.Sprintf("Deployment %q makes no progress: %s", deployment.Name, problem))
@@ -51,7 +53,7 @@ func observedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) *ex
 // generation, which may not concern the pods (a changed annotation makes a new
 // generation, too). The Deployment's next status queues the Foo again.
 //
-//workshop:step 2.11a
+//workshop:step 2.11b
 func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
 	observed := deployment.Status.ObservedGeneration
 	return 0 < observed && observed < deployment.Generation && foo.Status.ObservedGeneration == foo.Generation &&
@@ -60,7 +62,7 @@ func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
 
 // blockedStatus returns the status of a Foo that can't have its Deployment now.
 //
-//workshop:step 2.11a
+//workshop:step 2.11b
 func blockedStatus(foo *examplev1alpha1.Foo, blocker *blocker) *examplev1alpha1.FooStatus {
 	status := newStatus(foo)
 	status.Replicas, status.AvailableReplicas = 0, 0
@@ -102,7 +104,7 @@ func isRolledOut(deployment *appsv1.Deployment, replicas int32) bool {
 
 // stalled returns the Deployment controller's message about a rollout that is stuck, "" if it is not.
 //
-//workshop:step 2.11a
+//workshop:step 2.11b
 func stalled(deployment *appsv1.Deployment) string {
 	if deployment.Status.ObservedGeneration < deployment.Generation {
 		return ""
@@ -120,7 +122,7 @@ func stalled(deployment *appsv1.Deployment) string {
 // reportBlocker writes the blocker into the status. If no event will announce its end,
 // it returns the cause, so that the sync is retried.
 //
-//workshop:step 2.11b
+//workshop:step 2.11c
 func (c *controller) reportBlocker(ctx context.Context, foo *examplev1alpha1.Foo, blocker *blocker) error {
 	if err := c.updateStatus(ctx, foo, blockedStatus(foo, blocker)); err != nil {
 		return err
@@ -134,7 +136,7 @@ func (c *controller) reportBlocker(ctx context.Context, foo *examplev1alpha1.Foo
 // The resource version makes the API server refuse a status that was computed from a
 // stale Foo.
 //
-//workshop:step 2.11b
+//workshop:step 2.11c
 func (c *controller) updateStatus(ctx context.Context, foo *examplev1alpha1.Foo, status *examplev1alpha1.FooStatus) error {
 	if equality.Semantic.DeepEqual(&foo.Status, status) {
 		return nil
@@ -155,11 +157,14 @@ func (c *controller) updateStatus(ctx context.Context, foo *examplev1alpha1.Foo,
 				WithMessage(ready.Message).
 				WithObservedGeneration(ready.ObservedGeneration).
 				WithLastTransitionTime(ready.LastTransitionTime)))
-	applied, err := c.clients.foo.ExampleV1alpha1().Foos(foo.Namespace).
-		ApplyStatus(ctx, desired, metav1.ApplyOptions{FieldManager: programName, Force: true})
+	foos := c.clients.foo.ExampleV1alpha1().Foos(foo.Namespace)
+	//workshop:until 2.11d _, err := foos.ApplyStatus(ctx, desired, metav1.ApplyOptions{FieldManager: programName, Force: true})
+	//workshop:step 2.11d
+	applied, err := foos.ApplyStatus(ctx, desired, metav1.ApplyOptions{FieldManager: programName, Force: true})
 	if err != nil {
 		return fmt.Errorf("apply the status of Foo %s: %w", klog.KObj(foo), err)
 	}
+	//workshop:step 2.11d
 	c.lastStatus.note(foo, applied)
 	//workshop:step 2.13
 	c.announce(foo, ready)
@@ -192,7 +197,7 @@ type staleVersions struct {
 	versions map[cache.ObjectName]string
 }
 
-//workshop:step 2.11b
+//workshop:step 2.11d
 func (s *staleVersions) note(before, after *examplev1alpha1.Foo) {
 	if before.ResourceVersion == after.ResourceVersion {
 		return
@@ -205,14 +210,14 @@ func (s *staleVersions) note(before, after *examplev1alpha1.Foo) {
 	s.versions[cache.MetaObjectToName(before)] = before.ResourceVersion
 }
 
-//workshop:step 2.11b
+//workshop:step 2.11d
 func (s *staleVersions) isStale(foo *examplev1alpha1.Foo) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.versions[cache.MetaObjectToName(foo)] == foo.ResourceVersion
 }
 
-//workshop:step 2.11b
+//workshop:step 2.11d
 func (s *staleVersions) forget(key cache.ObjectName) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -15,12 +15,15 @@ import (
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 )
 
+// observation is a change of the status of a Deployment that has rolled out, and the reason that the Foo's condition
+// then has.
+type observation struct {
+	change     func(*appsv1.DeploymentStatus)
+	wantReason string
+}
+
 func TestObservedStatus(t *testing.T) {
-	rolledOut := appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}
-	tests := map[string]struct {
-		change     func(*appsv1.DeploymentStatus)
-		wantReason string
-	}{
+	tests := map[string]observation{
 		"all replicas are new and available": {
 			change:     func(*appsv1.DeploymentStatus) {},
 			wantReason: examplev1alpha1.ReasonDeploymentAvailable,
@@ -41,6 +44,14 @@ func TestObservedStatus(t *testing.T) {
 			change:     func(status *appsv1.DeploymentStatus) { status.Replicas = 4 },
 			wantReason: examplev1alpha1.ReasonDeploymentProgressing,
 		},
+	}
+	for name, test := range tests {
+		t.Run(name, test.run)
+	}
+}
+
+func TestObservedStatusOfAStalledRollout(t *testing.T) {
+	tests := map[string]observation{
 		"the deadline of the rollout is over": {
 			change: func(status *appsv1.DeploymentStatus) {
 				status.AvailableReplicas = 0
@@ -65,24 +76,26 @@ func TestObservedStatus(t *testing.T) {
 		},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			deployment := storedDeployment()
-			deployment.Status = rolledOut
-			test.change(&deployment.Status)
-			status := observedStatus(storedFoo(), deployment)
-			g.Expect(status).NotTo(BeNil(), "see observedStatus in status.go")
-			ready := meta.FindStatusCondition(status.Conditions, examplev1alpha1.ConditionReady)
-			g.Expect(ready).NotTo(BeNil(), "the status needs the condition Ready")
-			g.Expect(ready.Reason).To(Equal(test.wantReason))
-			g.Expect(ready.Status == metav1.ConditionTrue).To(Equal(test.wantReason == examplev1alpha1.ReasonDeploymentAvailable))
-			g.Expect(ready.ObservedGeneration).To(BeEquivalentTo(3))
-			g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
-			g.Expect(status.AvailableReplicas).To(Equal(deployment.Status.AvailableReplicas))
-			g.Expect(status.Replicas).To(Equal(deployment.Status.Replicas), "the scale subresource counts all pods, see the marker in types.go")
-			g.Expect(status.Selector).To(Equal("app.kubernetes.io/instance=web,app.kubernetes.io/name=foo"))
-		})
+		t.Run(name, test.run)
 	}
+}
+
+func (o observation) run(t *testing.T) {
+	g := NewWithT(t)
+	deployment := storedDeployment()
+	deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}
+	o.change(&deployment.Status)
+	status := observedStatus(storedFoo(), deployment)
+	g.Expect(status).NotTo(BeNil(), "see observedStatus in status.go")
+	ready := meta.FindStatusCondition(status.Conditions, examplev1alpha1.ConditionReady)
+	g.Expect(ready).NotTo(BeNil(), "the status needs the condition Ready")
+	g.Expect(ready.Reason).To(Equal(o.wantReason))
+	g.Expect(ready.Status == metav1.ConditionTrue).To(Equal(o.wantReason == examplev1alpha1.ReasonDeploymentAvailable))
+	g.Expect(ready.ObservedGeneration).To(BeEquivalentTo(3))
+	g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
+	g.Expect(status.AvailableReplicas).To(Equal(deployment.Status.AvailableReplicas))
+	g.Expect(status.Replicas).To(Equal(deployment.Status.Replicas), "the scale subresource counts all pods, see the marker in types.go")
+	g.Expect(status.Selector).To(Equal("app.kubernetes.io/instance=web,app.kubernetes.io/name=foo"))
 }
 
 func TestObservedStatusIsStable(t *testing.T) {

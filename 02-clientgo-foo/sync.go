@@ -29,39 +29,39 @@ var errStaleCache = errors.New("the cached Foo is stale")
 // sync reconciles one Foo. It reads the caches, writes only what differs, and may
 // be called any number of times.
 //
-//workshop:step 2.8
+//workshop:step 2.8a
 func (c *controller) sync(ctx context.Context, key cache.ObjectName) error {
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
-		//workshop:step 2.11b
+		//workshop:step 2.11d
 		c.lastStatus.forget(key)
 		return nil // the garbage collector deletes the Deployment, which has an owner reference
 	}
 	if err != nil {
 		return fmt.Errorf("get Foo %s: %w", key, err)
 	}
-	//workshop:until 2.11b if foo.DeletionTimestamp != nil { return nil }
-	//workshop:step 2.11b
+	//workshop:until 2.11d if foo.DeletionTimestamp != nil { return nil }
+	//workshop:step 2.11d
 	if foo.DeletionTimestamp != nil || c.lastStatus.isStale(foo) {
 		return nil
 	}
-	//workshop:between 2.9b 2.11b _, err = c.ensureDeployment(ctx, foo)
-	//workshop:step 2.11b
+	//workshop:between 2.9c 2.11c _, err = c.ensureDeployment(ctx, foo)
+	//workshop:step 2.11c
 	deployment, err := c.ensureDeployment(ctx, foo)
-	//workshop:step 2.10b
+	//workshop:step 2.10c
 	if blocker, found := errors.AsType[*blocker](err); found {
 		return c.reportBlocker(ctx, foo, blocker)
 	}
-	//workshop:step 2.9b
+	//workshop:step 2.9c
 	if err != nil {
 		return err
 	}
-	//workshop:step 2.14a
+	//workshop:step 2.14b
 	if err := c.removeRenamed(ctx, foo, deployment); err != nil {
 		return err
 	}
-	//workshop:until 2.11b return nil
-	//workshop:step 2.11b
+	//workshop:until 2.11c return nil
+	//workshop:step 2.11c
 	return c.updateStatus(ctx, foo, observedStatus(foo, deployment))
 }
 
@@ -77,7 +77,7 @@ func (o *blocker) Error() string { return o.message }
 // ensureDeployment creates or patches the Foo's Deployment, and returns it. The error is a
 // blocker if the Foo can't have it now.
 //
-//workshop:step 2.9b
+//workshop:step 2.9c
 func (c *controller) ensureDeployment(ctx context.Context, foo *examplev1alpha1.Foo) (*appsv1.Deployment, error) {
 	wanted := newDeployment(foo)
 	found, err := c.deployments.Deployments(wanted.Namespace).Get(wanted.Name)
@@ -87,19 +87,19 @@ func (c *controller) ensureDeployment(ctx context.Context, foo *examplev1alpha1.
 	if err != nil {
 		return nil, fmt.Errorf("get Deployment %s: %w", klog.KObj(wanted), err)
 	}
-	//workshop:step 2.10b
+	//workshop:step 2.10c
 	if blocker := findBlocker(foo, found, wanted); blocker != nil {
 		return nil, blocker
 	}
-	//workshop:until 2.10a return found, nil
-	//workshop:step 2.10a
+	//workshop:until 2.10b return found, nil
+	//workshop:step 2.10b
 	return c.repairDeployment(ctx, found, wanted)
 }
 
 // findBlocker returns why the Deployment that was found can't become the desired one, nil
 // if it can. A Deployment that the Foo does not control is never touched: it may be in production.
 //
-//workshop:step 2.10b
+//workshop:step 2.10c
 func findBlocker(foo *examplev1alpha1.Foo, found, wanted *appsv1.Deployment) *blocker {
 	owner := controllingFoo(found)
 	controlled := owner != nil && owner.UID == foo.UID
@@ -128,10 +128,10 @@ func findBlocker(foo *examplev1alpha1.Foo, found, wanted *appsv1.Deployment) *bl
 	return nil
 }
 
-//workshop:step 2.9b
+//workshop:step 2.9c
 func (c *controller) createDeployment(ctx context.Context, wanted *appsv1.Deployment) (*appsv1.Deployment, error) {
 	created, err := c.clients.kube.AppsV1().Deployments(wanted.Namespace).Create(ctx, wanted, metav1.CreateOptions{FieldManager: programName})
-	//workshop:step 2.10b
+	//workshop:step 2.10d
 	if isRefusal(err) {
 		return nil, newRefusal(wanted, err)
 	}
@@ -145,7 +145,7 @@ func (c *controller) createDeployment(ctx context.Context, wanted *appsv1.Deploy
 
 // repairDeployment patches the fields that Foos own, after a change of the Foo or of the Deployment.
 //
-//workshop:step 2.10a
+//workshop:step 2.10b
 func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1.Deployment) (*appsv1.Deployment, error) {
 	patch, err := newPatch(found, wanted)
 	if err != nil || patch == nil {
@@ -153,7 +153,7 @@ func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1
 	}
 	patched, err := c.clients.kube.AppsV1().Deployments(found.Namespace).
 		Patch(ctx, found.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: programName})
-	//workshop:step 2.10b
+	//workshop:step 2.10d
 	if isRefusal(err) {
 		return nil, newRefusal(wanted, err)
 	}
@@ -167,7 +167,7 @@ func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1
 // removeRenamed deletes the Foo's Deployments of earlier names. They serve until the
 // Deployment of the current name has rolled out.
 //
-//workshop:step 2.14a
+//workshop:step 2.14b
 func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo, present *appsv1.Deployment) error {
 	if !isRolledOut(present, foo.Spec.Replicas) {
 		return nil // the event of its next status queues the Foo again
@@ -219,7 +219,7 @@ func (c *controller) removeDeployment(ctx context.Context, foo *examplev1alpha1.
 
 // newRefusal returns the blocker for a Deployment that the API server has refused.
 //
-//workshop:step 2.10b
+//workshop:step 2.10d
 func newRefusal(wanted *appsv1.Deployment, err error) *blocker {
 	return &blocker{
 		reason:  examplev1alpha1.ReasonDeploymentRefused,
@@ -230,7 +230,7 @@ func newRefusal(wanted *appsv1.Deployment, err error) *blocker {
 
 // isRefusal reports whether the request can't succeed until a quota, a policy or a role changes.
 //
-//workshop:step 2.10b
+//workshop:step 2.10d
 func isRefusal(err error) bool {
 	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !isNamespaceTerminating(err) && !isUIDMismatch(err)
 }

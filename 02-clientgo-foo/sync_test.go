@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
@@ -67,6 +68,51 @@ func TestRemoveRenamedWaitsForTheRollout(t *testing.T) {
 			present.Status = status
 			g.Expect(c.deploymentIndex.Add(former)).To(Succeed())
 			g.Expect(c.removeRenamed(t.Context(), storedFoo(), present)).To(Succeed())
+		})
+	}
+}
+
+func TestRemoveDeployment(t *testing.T) {
+	changed := func(change func(*examplev1alpha1.Foo)) *examplev1alpha1.Foo {
+		foo := storedFoo()
+		change(foo)
+		return foo
+	}
+	tests := map[string]struct {
+		// cached is what the cache shows of the Foo. The API server has storedFoo.
+		cached  *examplev1alpha1.Foo
+		gone    bool
+		wantErr error
+	}{
+		"the cache is current":               {cached: storedFoo()},
+		"the Deployment is gone already":     {cached: storedFoo(), gone: true},
+		"the Foo has changed":                {cached: changed(func(foo *examplev1alpha1.Foo) { foo.Generation = 2 }), wantErr: errStaleCache},
+		"another Foo of the name exists now": {cached: changed(func(foo *examplev1alpha1.Foo) { foo.UID = "uid-of-deleted" }), wantErr: errStaleCache},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			former := storedDeployment()
+			former.Name, former.ResourceVersion = "former", "20"
+			s := newSyncer(g, t, []*appsv1.Deployment{former})
+			if test.gone {
+				g.Expect(s.kube.Tracker().Delete(appsv1.SchemeGroupVersion.WithResource("deployments"), "shop", "former")).To(Succeed())
+			}
+			err := s.removeDeployment(t.Context(), test.cached, former)
+			if test.wantErr != nil {
+				g.Expect(err).To(MatchError(test.wantErr), "see removeDeployment in sync.go")
+				g.Expect(s.kube.Actions()).To(BeEmpty(), "a stale cache must not decide about a deletion")
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred(), "see removeDeployment in sync.go")
+			g.Expect(s.kube.Actions()).To(HaveLen(1), "one request: the deletion")
+			deletion, is := s.kube.Actions()[0].(clienttesting.DeleteAction)
+			g.Expect(is).To(BeTrue())
+			g.Expect(deletion.GetName()).To(Equal("former"))
+			preconditions := deletion.GetDeleteOptions().Preconditions
+			g.Expect(preconditions).NotTo(BeNil(), "the deletion must not hit a Deployment that has changed since")
+			g.Expect(preconditions.UID).To(HaveValue(Equal(former.UID)))
+			g.Expect(preconditions.ResourceVersion).To(HaveValue(Equal("20")))
 		})
 	}
 }

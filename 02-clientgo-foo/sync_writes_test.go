@@ -24,6 +24,8 @@ type syncer struct {
 	*controller
 	kube *kubefake.Clientset
 	foos *foofake.Clientset
+	// version is the resource version of a Foo whose status has been written.
+	version string
 	// reasons are the condition's reasons, one for each status that it has written.
 	reasons []string
 }
@@ -35,16 +37,26 @@ func newSyncer(g Gomega, t *testing.T, deployments []*appsv1.Deployment) *syncer
 		g.Expect(index.Add(deployment)).To(Succeed())
 		objects = append(objects, deployment.DeepCopy())
 	}
-	s := &syncer{controller: newHandlers(t), kube: kubefake.NewClientset(objects...), foos: foofake.NewSimpleClientset(storedFoo())}
+	s := &syncer{controller: newHandlers(t), kube: kubefake.NewClientset(objects...), foos: foofake.NewSimpleClientset(storedFoo()), version: storedFoo().ResourceVersion}
 	s.deploymentIndex, s.deployments = index, appslisters.NewDeploymentLister(index)
 	s.clients, s.recorder = &clients{kube: s.kube, foo: s.foos}, events.NewFakeRecorder(10)
 	s.foos.PrependReactor("patch", "foos", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		foo := storedFoo()
 		g.Expect(json.Unmarshal(action.(clienttesting.PatchAction).GetPatch(), foo)).To(Succeed())
+		foo.ResourceVersion = s.version
 		s.reasons = append(s.reasons, foo.Status.Conditions[0].Reason)
 		return true, foo, nil
 	})
 	return s
+}
+
+// verbs are what the clientset was asked to do with Deployments.
+func verbs(kube *kubefake.Clientset) []string {
+	var verbs []string
+	for _, action := range kube.Actions() {
+		verbs = append(verbs, action.GetVerb())
+	}
+	return verbs
 }
 
 func TestSyncCreatesTheDeployment(t *testing.T) {
@@ -61,6 +73,27 @@ func TestSyncCreatesTheDeployment(t *testing.T) {
 		"the cache does not show the new Deployment yet, so the next create fails, and sync returns that error, wrapped with %%w: %v", err)
 }
 
+func TestEnsureDeploymentRepairs(t *testing.T) {
+	scaled := storedDeployment()
+	scaled.Spec.Replicas = new(int32(9))
+	for name, test := range map[string]struct {
+		deployment *appsv1.Deployment
+		want       []string
+	}{
+		"a Deployment that another client has scaled": {deployment: scaled, want: []string{"patch"}},
+		"not what needs no repair":                    {deployment: storedDeployment()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newSyncer(g, t, []*appsv1.Deployment{test.deployment})
+			repaired, err := s.ensureDeployment(t.Context(), storedFoo())
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(verbs(s.kube)).To(Equal(test.want), "what ensureDeployment asks the API server to do, see sync.go")
+			g.Expect(repaired).To(HaveField("Spec.Replicas", HaveValue(BeEquivalentTo(3))), "the Deployment as it is now")
+		})
+	}
+}
+
 func TestEnsureDeploymentReturnsABlocker(t *testing.T) {
 	g := NewWithT(t)
 	foreign := storedDeployment()
@@ -71,6 +104,38 @@ func TestEnsureDeploymentReturnsABlocker(t *testing.T) {
 	_, blocked := errors.AsType[*blocker](err)
 	g.Expect(blocked).To(BeTrue(), "the Deployment is someone else's, see ensureDeployment in sync.go")
 	g.Expect(s.kube.Actions()).To(BeEmpty(), "it must be left alone")
+}
+
+func TestEnsureDeploymentReturnsARefusal(t *testing.T) {
+	scaled := storedDeployment()
+	scaled.Spec.Replicas = new(int32(9))
+	for name, deployments := range map[string][]*appsv1.Deployment{"of the create": nil, "of the patch": {scaled}} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newSyncer(g, t, deployments)
+			forbidden := apierrors.NewForbidden(appsv1.Resource("deployments"), "web", errors.New("quota"))
+			s.kube.PrependReactor("*", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden })
+			_, err := s.ensureDeployment(t.Context(), storedFoo())
+			refusal, blocked := errors.AsType[*blocker](err)
+			g.Expect(blocked).To(BeTrue(), "the API server's refusal is a blocker, see createDeployment and repairDeployment in sync.go; found %v", err)
+			g.Expect(refusal.reason).To(Equal(examplev1alpha1.ReasonDeploymentRefused))
+			g.Expect(refusal.message).To(And(ContainSubstring(`"web"`), ContainSubstring("quota")), "the message names the Deployment, and says why")
+			g.Expect(refusal.cause).To(MatchError(forbidden), "no event announces the end, so the cause is retried")
+		})
+	}
+}
+
+// The second sync comes before the event of the first one's write.
+func TestSyncWaitsForItsStatus(t *testing.T) {
+	g := NewWithT(t)
+	deployment := storedDeployment()
+	s := newSyncer(g, t, []*appsv1.Deployment{deployment})
+	s.version = "31"
+	key := cache.MetaObjectToName(storedFoo())
+	g.Expect(s.sync(t.Context(), key)).To(Succeed())
+	deployment.Status.Replicas = 1
+	g.Expect(s.sync(t.Context(), key)).To(Succeed())
+	g.Expect(s.reasons).To(HaveLen(1), "the cache doesn't show the first status yet, so sync must not write a second one, see isStale in status.go")
 }
 
 func TestSyncWritesAStatusOnce(t *testing.T) {
@@ -158,11 +223,7 @@ func TestSyncWrites(t *testing.T) {
 			} else {
 				g.Expect(err).To(MatchError(test.wantErr))
 			}
-			var verbs []string
-			for _, action := range s.kube.Actions() {
-				verbs = append(verbs, action.GetVerb())
-			}
-			g.Expect(verbs).To(Equal(test.want), "what sync asks the API server to do, see sync.go")
+			g.Expect(verbs(s.kube)).To(Equal(test.want), "what sync asks the API server to do, see sync.go")
 			g.Expect(s.reasons).To(Equal(test.wantReasons), "see updateStatus in status.go")
 		})
 	}

@@ -84,9 +84,9 @@ command has ended may not be seen. One that leaves its process group, as daemons
 # Fences filled from source
 
 	```go file=01-crd-only/api/types.go symbol=FlightTicket
-	```go file=02-clientgo-foo/sync.go symbol=controller.sync step=2.9b
+	```go file=02-clientgo-foo/sync.go symbol=controller.sync step=2.9c
 	```yaml file=01-crd-only/crd.yaml key=spec.versions[0].schema
-	```diff file=02-clientgo-foo/sync.go symbol=controller.sync step=2.9b
+	```diff file=02-clientgo-foo/sync.go symbol=controller.sync step=2.9c
 	```makefile file=Makefile
 
 `make generate` writes the body; `make verify` fails when it is stale. The file is named from the root of the repository.
