@@ -29,29 +29,33 @@ import (
 // fails. It returns the Deployment (nil if the Memcached has none), the first
 // blocker, and the errors to retry.
 //
-//workshop:step 4.9c
+//workshop:step 4.9e
 func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cachev1alpha1.Memcached) (*appsv1.Deployment, *explanation, error) {
 	name := metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}
 	deployment := &appsv1.Deployment{ObjectMeta: name}
-	service := &corev1.Service{ObjectMeta: name}
+	//workshop:between 4.9e 4.9f blocker, err := r.apply(ctx, memcached, childObject{"Deployment", deployment, func() { setDeployment(deployment, memcached, r.imageOf(memcached)) }})
+	//workshop:between 4.9e 4.9f return ownDeployment(memcached, deployment), blocker, err
+	service := &corev1.Service{ObjectMeta: name}              //workshop:step 4.9f
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: name} //workshop:step 4.10
+	//workshop:step 4.9f
 	children := []childObject{
 		{"Deployment", deployment, func() { setDeployment(deployment, memcached, r.imageOf(memcached)) }},
 		{"Service", service, func() { setService(service, memcached) }},
 	}
-	var first *explanation
-	var failed []error
+	var first *explanation //workshop:step 4.9f
+	var failed []error     //workshop:step 4.9f
 	//workshop:step 4.10
 	if memcached.Spec.Size > 1 {
 		children = append(children, childObject{"PodDisruptionBudget", budget, func() { setBudget(budget, memcached) }})
 	} else {
 		failed = append(failed, r.removeBudget(ctx, memcached, budget))
 	}
+	//workshop:step 4.9f
 	for _, child := range children {
 		blocker, err := r.apply(ctx, memcached, child)
 		first, failed = cmp.Or(first, blocker), append(failed, err)
 	}
-	return ownDeployment(memcached, deployment), first, errors.Join(failed...)
+	return ownDeployment(memcached, deployment), first, errors.Join(failed...) //workshop:step 4.9f
 }
 
 // ownDeployment returns the Deployment if it exists and the Memcached controls it, nil otherwise.
@@ -66,7 +70,7 @@ func ownDeployment(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deploy
 
 // imageOf returns the image in the spec, or the operator's default.
 //
-//workshop:step 4.9b
+//workshop:step 4.9c
 func (r *MemcachedReconciler) imageOf(memcached *cachev1alpha1.Memcached) string {
 	return cmp.Or(memcached.Spec.Image, r.Image)
 }
@@ -143,7 +147,7 @@ func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha
 
 // create creates the child with the Memcached as its controlling owner, and returns the same as apply.
 //
-//workshop:step 4.9c
+//workshop:step 4.9e
 func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alpha1.Memcached, child childObject) (*explanation, error) {
 	child.set()
 	// blockOwnerDeletion makes an owner that is deleted in the foreground wait for the child. Our finalizer does that

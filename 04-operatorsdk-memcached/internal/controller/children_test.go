@@ -88,6 +88,22 @@ func TestOwnDeployment(t *testing.T) {
 	g.Expect(ownDeployment(storedMemcached(), deployment)).To(BeNil(), "it is a deleted Memcached's")
 }
 
+func TestCreate(t *testing.T) {
+	g := NewWithT(t)
+	memcached := storedMemcached()
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}}
+	reconciler := testReconciler(t, interceptor.Funcs{})
+	blocker, err := reconciler.create(t.Context(), memcached, childObject{"Deployment", deployment, func() { setDeployment(deployment, memcached, DefaultImage) }})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(blocker).To(BeNil())
+	stored := &appsv1.Deployment{}
+	g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), stored)).To(Succeed(), "it must be created, see create in children.go")
+	g.Expect(stored.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "its fields must be set first, see create in children.go")
+	g.Expect(stored.OwnerReferences).To(ConsistOf(And(
+		HaveField("UID", memcached.UID), HaveField("Controller", HaveValue(BeTrue())), HaveField("BlockOwnerDeletion", HaveValue(BeFalse())),
+	)), "see create in children.go")
+}
+
 // A child that is blocked, or fails, stops no other.
 func TestApplyChildren(t *testing.T) {
 	conflicting := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions"}}
@@ -126,7 +142,7 @@ func TestApplyChildren(t *testing.T) {
 			}
 			g.Expect(reason).To(Equal(test.wantReason), "why a child is blocked, see applyChildren in children.go")
 			for _, child := range []client.Object{
-				&corev1.Service{},
+				&corev1.Service{},               //workshop:step 4.9f
 				&policyv1.PodDisruptionBudget{}, //workshop:step 4.10
 			} {
 				g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), child)).To(Succeed(), "the %T must be created all the same, see applyChildren in children.go", child)

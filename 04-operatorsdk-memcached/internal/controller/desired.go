@@ -59,7 +59,7 @@ func setDeployment(deployment *appsv1.Deployment, memcached *cachev1alpha1.Memca
 		deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: selectorLabels(memcached)}
 	}
 	setTemplate(&deployment.Spec.Template, memcached, image)
-	metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, revisionAnnotation, newRevision(memcached, image))
+	metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, revisionAnnotation, newRevision(memcached, image)) //workshop:step 4.9b
 }
 
 // setTemplate describes pods that meet the strictest of Kubernetes' pod security standards, "restricted".
@@ -68,11 +68,15 @@ func setDeployment(deployment *appsv1.Deployment, memcached *cachev1alpha1.Memca
 func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memcached, image string) {
 	template.Labels = labels.Merge(template.Labels, selectorLabels(memcached))
 	pod := &template.Spec
+	//workshop:step 4.9d
 	pod.AutomountServiceAccountToken = new(false) // the pods never call the API server
+	//workshop:step 4.9d
 	if pod.SecurityContext == nil {
 		pod.SecurityContext = &corev1.PodSecurityContext{}
 	}
+	//workshop:step 4.9d
 	pod.SecurityContext.RunAsNonRoot, pod.SecurityContext.RunAsUser = new(true), new(int64(user))
+	//workshop:step 4.9d
 	pod.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 	setContainer(named(&pod.Containers, containerName, func(c *corev1.Container) *string { return &c.Name }), memcached, image)
 }
@@ -82,7 +86,7 @@ func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memc
 // It does not hash the pod template: Kubernetes' Go types change from release to
 // release, so an update of the library would roll out every Memcached.
 //
-//workshop:step 4.9a
+//workshop:step 4.9b
 func newRevision(memcached *cachev1alpha1.Memcached, image string) string {
 	spec := memcached.Spec
 	spec.Size, spec.Image = 0, image // scaling replaces no pod
@@ -91,20 +95,22 @@ func newRevision(memcached *cachev1alpha1.Memcached, image string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-//workshop:step 4.9b
+//workshop:step 4.9c
 func setContainer(container *corev1.Container, memcached *cachev1alpha1.Memcached, image string) {
 	container.Image = image
 	// Without it, the API server chooses a policy by the first image's tag, and keeps it when the image changes.
 	container.ImagePullPolicy = corev1.PullIfNotPresent
-	//workshop:between 4.9b 4.14c container.Args = wantedArguments(memcached)
+	//workshop:between 4.9c 4.14c container.Args = wantedArguments(memcached)
 	//workshop:step 4.14c
 	container.Args = replaceArguments(container.Args, wantedArguments(memcached))
-	container.Resources = resourcesOf(memcached)
+	container.Resources = resourcesOf(memcached) //workshop:step 4.9d
+	//workshop:step 4.9d
 	if container.SecurityContext == nil {
 		container.SecurityContext = &corev1.SecurityContext{}
 	}
-	container.SecurityContext.AllowPrivilegeEscalation = new(false)
-	container.SecurityContext.ReadOnlyRootFilesystem = new(true)
+	container.SecurityContext.AllowPrivilegeEscalation = new(false) //workshop:step 4.9d
+	container.SecurityContext.ReadOnlyRootFilesystem = new(true)    //workshop:step 4.9d
+	//workshop:step 4.9d
 	container.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
 
 	port := named(&container.Ports, portName, func(p *corev1.ContainerPort) *string { return &p.Name })
@@ -117,7 +123,7 @@ func setContainer(container *corev1.Container, memcached *cachev1alpha1.Memcache
 
 // wantedArguments returns the arguments that a Memcached asks for.
 //
-//workshop:step 4.9b
+//workshop:step 4.9c
 func wantedArguments(memcached *cachev1alpha1.Memcached) []string {
 	wanted := []string{
 		fmt.Sprintf("--port=%d", memcached.Spec.ContainerPort),
@@ -145,7 +151,7 @@ func replaceArguments(present, wanted []string) []string {
 // resourcesOf allows for a quarter more memory than the items may fill, plus 32 MiB.
 // Request and limit are equal, because a cache fills what it may use.
 //
-//workshop:step 4.9b
+//workshop:step 4.9d
 func resourcesOf(memcached *cachev1alpha1.Memcached) corev1.ResourceRequirements {
 	items := int64(memcached.Spec.MemoryMegabytes) << 20
 	memory := *resource.NewQuantity(items+items/4+32<<20, resource.BinarySI)
@@ -158,7 +164,7 @@ func resourcesOf(memcached *cachev1alpha1.Memcached) corev1.ResourceRequirements
 // setService sets the fields of the Service that the operator owns. It is headless: its
 // name resolves to the addresses of all ready pods, because clients choose the pod by the key.
 //
-//workshop:step 4.9c
+//workshop:step 4.9f
 func setService(service *corev1.Service, memcached *cachev1alpha1.Memcached) {
 	service.Labels = labels.Merge(service.Labels, selectorLabels(memcached))
 	service.Spec.Type = corev1.ServiceTypeClusterIP

@@ -53,7 +53,8 @@ func TestSetDeployment(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(selector.Matches(labels.Set(template.Labels))).To(BeTrue(), "the selector must match the pods")
 	g.Expect(template.Labels).To(HaveKeyWithValue(managedByLabel, controllerName), "the cache holds only pods with this label, see CacheByObject")
-	g.Expect(template.Annotations).To(Equal(map[string]string{revisionAnnotation: newRevision(memcached, DefaultImage)}))
+	//workshop:step 4.9b
+	g.Expect(template.Annotations).To(Equal(map[string]string{revisionAnnotation: newRevision(memcached, DefaultImage)}), "see setDeployment in desired.go")
 
 	g.Expect(template.Spec.Containers).To(ConsistOf(HaveField("Name", containerName)), "see setTemplate in desired.go")
 
@@ -78,12 +79,11 @@ func TestSetContainer(t *testing.T) {
 func TestPodsAreRestricted(t *testing.T) {
 	g := NewWithT(t)
 	pod := newDeployment(storedMemcached()).Spec.Template.Spec
-	g.Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
+	g.Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()), "AutomountServiceAccountToken, see setTemplate in desired.go")
 	g.Expect(pod.SecurityContext).NotTo(BeNil(), "see setTemplate in desired.go")
 	g.Expect(pod.SecurityContext.RunAsNonRoot).To(HaveValue(BeTrue()))
 	g.Expect(pod.SecurityContext.RunAsUser).To(HaveValue(BeNumerically(">", 0)))
 	g.Expect(pod.SecurityContext.SeccompProfile.Type).To(Equal(corev1.SeccompProfileTypeRuntimeDefault))
-	//workshop:step 4.9b
 	for _, container := range pod.Containers {
 		found := container.SecurityContext
 		g.Expect(found).NotTo(BeNil(), "see setContainer in desired.go")
@@ -132,7 +132,7 @@ func TestSetDeploymentLeavesTheRest(t *testing.T) {
 			pod.Containers = append([]corev1.Container{{Name: "exporter", Image: "exporter:1"}}, pod.Containers...)
 			pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "scratch"})
 		},
-		//workshop:step 4.9b
+		//workshop:step 4.9d
 		"the container got more than it asks for": func(deployment *appsv1.Deployment) {
 			container := &deployment.Spec.Template.Spec.Containers[0]
 			container.Env = append(container.Env, corev1.EnvVar{Name: "MODE", Value: "test"})

@@ -39,11 +39,11 @@ func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1al
 	if !controllerutil.ContainsFinalizer(memcached, cachev1alpha1.Finalizer) {
 		return nil // the Memcached waits for another controller's finalizer
 	}
-	//workshop:step 4.8c
+	//workshop:step 4.8d
 	if controllerutil.ContainsFinalizer(memcached, metav1.FinalizerOrphanDependents) {
 		return r.removeFinalizer(ctx, memcached, "The children stay, without an owner") // kubectl delete --cascade=orphan
 	}
-	//workshop:step 4.8c
+	//workshop:step 4.8d
 	if left, err := r.endPods(ctx, memcached); left || err != nil {
 		return err // the deletion of what is left is a watch event, which queues the Memcached again
 	}
@@ -52,7 +52,7 @@ func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1al
 
 // endPods deletes the Memcached's Deployment. It reports whether the Deployment or a pod is left.
 //
-//workshop:step 4.8c
+//workshop:step 4.8d
 func (r *MemcachedReconciler) endPods(ctx context.Context, memcached *cachev1alpha1.Memcached) (left bool, err error) {
 	deployment := &appsv1.Deployment{}
 	// Not from the cache: a Deployment that it does not show yet would never be cleaned up.

@@ -135,7 +135,7 @@ func TestFinalizeReadsFromTheAPIServer(t *testing.T) {
 
 func TestDeleteDeployment(t *testing.T) {
 	g := NewWithT(t)
-	var request client.DeleteOptions
+	request := &client.DeleteOptions{}
 	requested := interceptor.Funcs{Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteOption) error {
 		request.ApplyOptions(options)
 		return nil
@@ -148,14 +148,23 @@ func TestDeleteDeployment(t *testing.T) {
 	g.Expect(request.Preconditions).NotTo(BeNil(), "the name may have passed to another Deployment, see deleteDeployment in finalizer.go")
 	g.Expect(request.Preconditions.UID).To(HaveValue(Equal(deployment.UID)), "see deleteDeployment in finalizer.go")
 	g.Expect(request.PropagationPolicy).To(HaveValue(Equal(metav1.DeletePropagationForeground)), "see deleteDeployment in finalizer.go")
+	g.Expect(recorder.message).To(Equal(`Stopping: Deleting Deployment "sessions" and its pods`), "the event, see deleteDeployment in finalizer.go")
 	g.Expect(fmt.Sprintf("%T", recorder.related)).To(Equal("*v1.Deployment"), "the event's related object, see deleteDeployment in finalizer.go")
+
+	*request, *recorder = client.DeleteOptions{}, relatedRecorder{}
+	g.Expect(reconciler.deleteDeployment(t.Context(), storedMemcached(), terminating(deployment))).To(Succeed())
+	g.Expect(request.Preconditions).To(BeNil(), "it is being deleted already, so there is nothing to request, see deleteDeployment in finalizer.go")
+	g.Expect(recorder.message).To(BeEmpty(), "an event for each reconcile would be too many, see deleteDeployment in finalizer.go")
 }
 
-// relatedRecorder keeps the related object of the last Event.
-type relatedRecorder struct{ related runtime.Object }
+// relatedRecorder keeps the related object and the message of the last Event.
+type relatedRecorder struct {
+	related runtime.Object
+	message string
+}
 
-func (r *relatedRecorder) Eventf(_, related runtime.Object, _, _, _, _ string, _ ...any) {
-	r.related = related
+func (r *relatedRecorder) Eventf(_, related runtime.Object, _, reason, _, format string, values ...any) {
+	r.related, r.message = related, reason+": "+fmt.Sprintf(format, values...)
 }
 
 func TestFinalizeWaitsForOtherFinalizers(t *testing.T) {

@@ -66,7 +66,7 @@ type podFailure struct {
 // is when that may change without a watch event, 0 if it can't. A pod of an
 // older revision does not count: the rollout removes it.
 //
-//workshop:step 4.11
+//workshop:step 4.11b
 func failureAmong(pods []corev1.Pod, revision string, now time.Time) (message string, requeueAfter time.Duration) {
 	for i := range pods {
 		failure := failureOf(&pods[i])
@@ -89,7 +89,7 @@ func failureAmong(pods []corev1.Pod, revision string, now time.Time) (message st
 // for a moment, which is no recovery unless it becomes ready or keeps running. The
 // restart count is never reset, so the time of the last exit decides.
 //
-//workshop:step 4.11
+//workshop:step 4.11a
 func failureOf(pod *corev1.Pod) podFailure {
 	for _, container := range pod.Status.ContainerStatuses {
 		last := container.LastTerminationState.Terminated

@@ -50,7 +50,7 @@ func (o observation) conditions(memcached *cachev1alpha1.Memcached) []metav1.Con
 	problem := o.problem() //workshop:step 4.12b
 	return []metav1.Condition{
 		o.available(memcached),
-		o.progressing(memcached, problem), //workshop:step 4.12c
+		o.progressing(memcached, problem), //workshop:step 4.12d
 		degraded(problem),                 //workshop:step 4.12b
 	}
 }
@@ -70,7 +70,7 @@ func (o observation) available(memcached *cachev1alpha1.Memcached) metav1.Condit
 	return newCondition(cachev1alpha1.ConditionAvailable, true, cachev1alpha1.ReasonEnoughPods, "enough pods are ready")
 }
 
-//workshop:step 4.12c
+//workshop:step 4.12d
 func (o observation) progressing(memcached *cachev1alpha1.Memcached, problem *explanation) metav1.Condition {
 	switch {
 	case problem != nil:
@@ -103,9 +103,11 @@ func (o observation) problem() *explanation {
 		}
 		return o.blocker
 	}
+	//workshop:step 4.12c
 	if failure, _ := failureAmong(o.pods, o.revision(), o.now); failure != "" {
 		return &explanation{reason: cachev1alpha1.ReasonPodsFailing, message: "a pod can't run: " + failure}
 	}
+	//workshop:step 4.12c
 	if reason := stalled(o.deployment); reason != "" {
 		return &explanation{reason: cachev1alpha1.ReasonStalled, message: fmt.Sprintf("Deployment %q makes no progress: %s", o.deployment.Name, reason)}
 	}
@@ -114,7 +116,7 @@ func (o observation) problem() *explanation {
 
 // requeueAfter returns how soon the conditions may change without a watch event, 0 if they can't.
 //
-//workshop:step 4.12b
+//workshop:step 4.12c
 func (o observation) requeueAfter() time.Duration {
 	if o.deployment == nil {
 		return 0
@@ -125,7 +127,7 @@ func (o observation) requeueAfter() time.Duration {
 
 // revision returns the revision that the pods should have.
 //
-//workshop:step 4.12b
+//workshop:step 4.12c
 func (o observation) revision() string {
 	return o.deployment.Spec.Template.Annotations[revisionAnnotation]
 }
@@ -135,7 +137,7 @@ func (o observation) revision() string {
 // It counts the pods because the Deployment's status describes the previous
 // template until the Deployment controller has seen the new one.
 //
-//workshop:step 4.12c
+//workshop:step 4.12d
 func (o observation) rolledOut(memcached *cachev1alpha1.Memcached) bool {
 	old := func(pod corev1.Pod) bool { return revisionOf(&pod) != o.revision() }
 	size := int(memcached.Spec.Size)
@@ -144,7 +146,7 @@ func (o observation) rolledOut(memcached *cachev1alpha1.Memcached) bool {
 
 // stalled returns the Deployment controller's message about a rollout that is stuck, "" if it is not.
 //
-//workshop:step 4.12b
+//workshop:step 4.12c
 func stalled(deployment *appsv1.Deployment) string {
 	if deployment.Status.ObservedGeneration < deployment.Generation {
 		return ""

@@ -94,14 +94,14 @@ func TestConditions(t *testing.T) {
 			}
 			want := map[string]string{
 				cachev1alpha1.ConditionAvailable:   test.wantAvailable,
-				cachev1alpha1.ConditionProgressing: test.wantProgressing, //workshop:step 4.12c
+				cachev1alpha1.ConditionProgressing: test.wantProgressing, //workshop:step 4.12d
 				cachev1alpha1.ConditionDegraded:    test.wantDegraded,    //workshop:step 4.12b
 			}
 			for kind, words := range want {
 				g.Expect(found).To(HaveKeyWithValue(kind, words), "see conditions in status.go")
 			}
 			g.Expect(computed).To(HaveLen(len(found)), "no condition twice")
-			//workshop:step 4.12c
+			//workshop:step 4.12d
 			if blocker := test.observed.blocker; blocker != nil {
 				g.Expect(computed).To(ContainElement(HaveField("Message", blocker.message)), "users need to know what blocks it")
 			}
@@ -163,7 +163,7 @@ func TestNewStatus(t *testing.T) {
 	g.Expect(status.Selector).To(Equal("app.kubernetes.io/instance=sessions,app.kubernetes.io/managed-by=memcached-operator,app.kubernetes.io/name=memcached"))
 	g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
 	g.Expect(status.Conditions).To(HaveEach(And(HaveField("ObservedGeneration", BeEquivalentTo(3)), HaveField("LastTransitionTime", Not(BeZero())))))
-	g.Expect(status.Conditions).To(HaveLen(3)) //workshop:step 4.12c
+	g.Expect(status.Conditions).To(HaveLen(3)) //workshop:step 4.12d
 
 	memcached.Status = *status
 	status = newStatus(memcached, observation{blocker: &explanation{reason: cachev1alpha1.ReasonNameTaken, message: "taken"}})

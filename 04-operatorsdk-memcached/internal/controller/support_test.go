@@ -161,7 +161,7 @@ type conditions struct{ available, progressing, degraded string }
 func newConditions(available, progressing, degraded string) conditions {
 	return conditions{
 		available:   available,
-		progressing: progressing, //workshop:step 4.12c
+		progressing: progressing, //workshop:step 4.12d
 		degraded:    degraded,    //workshop:step 4.12b
 	}
 }
