@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// leaseName is the name of the Lease that replicas agree through.
+	// leaseName is the name of the Lease through which the replicas agree.
 	leaseName = programName
 	// healthTolerance is how long after the Lease has run out a leader still counts as healthy.
 	healthTolerance = 20 * time.Second
