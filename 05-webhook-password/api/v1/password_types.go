@@ -226,7 +226,7 @@ type Password struct {
 	Status PasswordStatus `json:"status,omitzero"`
 }
 
-// EffectiveSecretName is the name of the Secret that the Password asks for: its own, if it names none.
+// EffectiveSecretName is the name of the Secret that the Password asks for: the Password's own name if the spec has none.
 func (p *Password) EffectiveSecretName() string {
 	return cmp.Or(p.Spec.SecretName, p.Name)
 }

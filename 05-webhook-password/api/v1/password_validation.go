@@ -10,9 +10,8 @@ import (
 )
 
 // The bounds of a spec. The markers in password_types.go put the same bounds into the schema, but
-// the API server checks a request only against the schema of its own version. No schema checks
-// what the conversion makes of a request in another version, so the webhook checks it against
-// these.
+// the API server checks a request only against the schema of the request's version. No schema
+// checks a spec that was converted from another version, so the webhook checks it against these.
 const (
 	minLength, maxLength = 8, 128
 	maxCount             = 128

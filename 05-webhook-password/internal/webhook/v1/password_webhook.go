@@ -109,7 +109,7 @@ var (
 	rotationPath   = field.NewPath("spec", "rotation")
 )
 
-// checkSecretName compares the names that the Secret really has: writing down the one that it had by default changes nothing.
+// checkSecretName compares the names that the Secret really has: writing the default name into the spec changes nothing.
 //
 //workshop:step 5.6b
 func checkSecretName(before, password *secretv1.Password) field.ErrorList {
