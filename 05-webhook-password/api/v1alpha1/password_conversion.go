@@ -13,12 +13,12 @@ import (
 )
 
 // An object is converted from one version to the other and back many times in its
-// life, and must come back as it was. What the other version can't express is kept in
-// an annotation: the whole spec, and only if it would otherwise not come back.
+// life, and must come back as it was. If it would not, the whole original spec is kept in
+// an annotation.
 //
-// Two things can be lost, by a client of v1alpha1 that writes. If it changes a field of the policy, the policy of v1 is
-// rebuilt from what v1alpha1 can express. If it replaces the object without the annotations, rotation and secretName go with
-// them.
+// A client of v1alpha1 can still lose two things when it writes. If it changes a field of the policy, the policy of v1 is
+// rebuilt from what v1alpha1 can express. If it replaces the object without the annotations, rotation and secretName are
+// lost with them.
 const (
 	// hubSpecAnnotation is on objects of this version, and holds a spec of v1.
 	hubSpecAnnotation = "secret.example.com/v1-spec"
@@ -28,7 +28,7 @@ const (
 
 var _ conversion.Convertible = (*Password)(nil)
 
-// ConvertTo makes a Password of v1 of this one. It returns an error for an object of another type ("… is no Password of
+// ConvertTo converts this Password to v1. It returns an error for an object of another type ("… is no Password of
 // v1"), or a spec that can't be written as JSON.
 //
 //workshop:step 5.12a
@@ -41,8 +41,7 @@ func (p *Password) ConvertTo(hub conversion.Hub) error {
 	converted.ObjectMeta = source.ObjectMeta
 	converted.Status = secretv1.PasswordStatus(source.Status)
 	converted.Spec = hubSpec(source.Spec)
-	//workshop:until 5.12b return nil
-	//workshop:step 5.12b
+	//workshop:step 5.12c
 	if noted, found := unpack[secretv1.PasswordSpec](&converted.ObjectMeta, hubSpecAnnotation); found {
 		// A client of this version can change only the fields that it has. If it changed none, the spec of v1
 		// comes back whole.
@@ -51,18 +50,19 @@ func (p *Password) ConvertTo(hub conversion.Hub) error {
 			converted.Spec = noted
 		}
 	}
-	//workshop:step 5.12b
+	//workshop:until 5.12d return nil
+	//workshop:step 5.12d
 	if equality.Semantic.DeepEqual(spokeSpec(converted.Spec), source.Spec) {
 		return nil
 	}
-	//workshop:step 5.12b
+	//workshop:step 5.12d
 	return pack(&converted.ObjectMeta, spokeSpecAnnotation, source.Spec)
 }
 
-// ConvertFrom makes this Password of one of v1. It returns an error for an object of another type, or a spec that can't
+// ConvertFrom fills in this Password from one of v1. It returns an error for an object of another type, or a spec that can't
 // be written as JSON.
 //
-//workshop:step 5.12a
+//workshop:step 5.12b
 func (p *Password) ConvertFrom(hub conversion.Hub) error {
 	original, ok := hub.(*secretv1.Password)
 	if !ok {
@@ -72,26 +72,26 @@ func (p *Password) ConvertFrom(hub conversion.Hub) error {
 	p.ObjectMeta = source.ObjectMeta
 	p.Status = PasswordStatus(source.Status)
 	p.Spec = spokeSpec(source.Spec)
-	//workshop:until 5.12b return nil
-	//workshop:step 5.12b
+	//workshop:until 5.12c return nil
+	//workshop:step 5.12d
 	if noted, found := unpack[PasswordSpec](&p.ObjectMeta, spokeSpecAnnotation); found {
 		if equality.Semantic.DeepEqual(hubSpec(noted).Policy, source.Spec.Policy) {
 			p.Spec = noted
 		}
 	}
-	//workshop:step 5.12b
+	//workshop:step 5.12c
 	if equality.Semantic.DeepEqual(hubSpec(p.Spec), source.Spec) {
 		return nil
 	}
-	//workshop:step 5.12b
+	//workshop:step 5.12c
 	return pack(&p.ObjectMeta, hubSpecAnnotation, source.Spec)
 }
 
-// hubSpec says in v1 what a spec says.
+// hubSpec translates a spec into v1.
 //
 //workshop:step 5.12a
 func hubSpec(spec PasswordSpec) secretv1.PasswordSpec {
-	// The list is empty, not nil: one that is left out gets the default.
+	// The list is empty, not nil: the API server fills in the default for a list that is left out.
 	policy := secretv1.PasswordPolicy{Length: spec.Length, Require: []secretv1.Requirement{}, Repeat: secretv1.RepeatAllowed}
 	if spec.DisallowRepeat {
 		policy.Repeat = secretv1.RepeatForbidden
@@ -112,11 +112,11 @@ func hubSpec(spec PasswordSpec) secretv1.PasswordSpec {
 	return secretv1.PasswordSpec{Policy: policy}
 }
 
-// spokeSpec says in this version what a spec of v1 says, as far as it can. The counts are always written: a missing
+// spokeSpec translates a spec of v1, as far as this version has fields for it. It always writes the counts: a missing
 // one would get its default. A spec from an annotation may be invalid: of a class that occurs twice, the first counts, and any
 // letter case but Mixed becomes small letters.
 //
-//workshop:step 5.12a
+//workshop:step 5.12b
 func spokeSpec(spec secretv1.PasswordSpec) PasswordSpec {
 	count := func(class secretv1.CharacterClass) *int32 {
 		for _, requirement := range spec.Policy.Require {
@@ -140,7 +140,7 @@ func spokeSpec(spec secretv1.PasswordSpec) PasswordSpec {
 
 // pack puts a spec into an annotation.
 //
-//workshop:step 5.12b
+//workshop:step 5.12c
 func pack(object *metav1.ObjectMeta, name string, spec any) error {
 	content, err := json.Marshal(spec)
 	if err != nil {
@@ -154,7 +154,7 @@ func pack(object *metav1.ObjectMeta, name string, spec any) error {
 // version is out of date here. An annotation that can't be read was written by someone else. It is dropped: an object
 // that can't be converted could not even be deleted.
 //
-//workshop:step 5.12b
+//workshop:step 5.12c
 func unpack[T any](object *metav1.ObjectMeta, name string) (spec T, found bool) {
 	content, found := object.Annotations[name]
 	delete(object.Annotations, hubSpecAnnotation)

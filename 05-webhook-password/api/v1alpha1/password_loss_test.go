@@ -13,52 +13,68 @@ func requirement(class secretv1.CharacterClass, count int32) secretv1.Requiremen
 	return secretv1.Requirement{Class: class, Count: &count}
 }
 
-// TestConvert converts what both versions can say.
-func TestConvert(t *testing.T) {
-	tests := map[string]struct {
-		spoke PasswordSpec
-		hub   secretv1.PasswordPolicy
-	}{
-		"digits and symbols, none twice": {
-			spoke: PasswordSpec{Length: 24, Digits: new(int32(6)), Symbols: new(int32(2)), CaseSensitive: new(true), DisallowRepeat: true},
-			hub: secretv1.PasswordPolicy{
+// twins are Passwords that say the same in both versions.
+type twins struct {
+	spoke *Password
+	hub   *secretv1.Password
+}
+
+func sayTheSame() map[string]twins {
+	pair := func(spoke PasswordSpec, policy secretv1.PasswordPolicy) twins {
+		meta := metav1.ObjectMeta{Namespace: "shop", Name: "login", Labels: map[string]string{"team": "red"}}
+		return twins{
+			spoke: &Password{ObjectMeta: meta, Spec: spoke, Status: PasswordStatus{State: secretv1.StateReady, Fingerprint: "abc"}},
+			hub: &secretv1.Password{
+				ObjectMeta: *meta.DeepCopy(), Spec: secretv1.PasswordSpec{Policy: policy},
+				Status: secretv1.PasswordStatus{State: secretv1.StateReady, Fingerprint: "abc"},
+			},
+		}
+	}
+	return map[string]twins{
+		"digits and symbols, none twice": pair(
+			PasswordSpec{Length: 24, Digits: new(int32(6)), Symbols: new(int32(2)), CaseSensitive: new(true), DisallowRepeat: true},
+			secretv1.PasswordPolicy{
 				Length: 24, Require: []secretv1.Requirement{requirement("Digit", 6), requirement("Symbol", 2)},
 				Case: secretv1.CaseMixed, Repeat: secretv1.RepeatForbidden,
 			},
-		},
-		"small letters only": {
-			spoke: PasswordSpec{Length: 20, Digits: new(int32(0)), Symbols: new(int32(0)), CaseSensitive: new(false)},
-			hub:   secretv1.PasswordPolicy{Length: 20, Require: []secretv1.Requirement{}, Case: secretv1.CaseLower, Repeat: secretv1.RepeatAllowed},
-		},
+		),
+		"small letters only": pair(
+			PasswordSpec{Length: 20, Digits: new(int32(0)), Symbols: new(int32(0)), CaseSensitive: new(false)},
+			secretv1.PasswordPolicy{Length: 20, Require: []secretv1.Requirement{}, Case: secretv1.CaseLower, Repeat: secretv1.RepeatAllowed},
+		),
 	}
-	for name, test := range tests {
+}
+
+func TestConvertTo(t *testing.T) {
+	for name, same := range sayTheSame() {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			meta := metav1.ObjectMeta{Namespace: "shop", Name: "login", Labels: map[string]string{"team": "red"}}
-			spoke := &Password{ObjectMeta: meta, Spec: test.spoke, Status: PasswordStatus{State: secretv1.StateReady, Fingerprint: "abc"}}
-			hub := &secretv1.Password{
-				ObjectMeta: meta, Spec: secretv1.PasswordSpec{Policy: test.hub},
-				Status: secretv1.PasswordStatus{State: secretv1.StateReady, Fingerprint: "abc"},
-			}
-			toHub, toSpoke := &secretv1.Password{}, &Password{}
-			mustConvert(t, spoke.ConvertTo(toHub))
-			g.Expect(toHub.Spec).To(Equal(hub.Spec), "see hubSpec in password_conversion.go")
-			g.Expect(toHub).To(Equal(hub), "see ConvertTo in password_conversion.go")
-			mustConvert(t, toSpoke.ConvertFrom(hub))
-			g.Expect(toSpoke.Spec).To(Equal(spoke.Spec), "see spokeSpec in password_conversion.go")
-			g.Expect(toSpoke).To(Equal(spoke), "see ConvertFrom in password_conversion.go")
+			found := &secretv1.Password{}
+			mustConvert(t, same.spoke.ConvertTo(found))
+			g.Expect(found.Spec).To(Equal(same.hub.Spec), "see hubSpec in password_conversion.go")
+			g.Expect(found).To(Equal(same.hub), "see ConvertTo in password_conversion.go")
 		})
 	}
+	err := (&Password{}).ConvertTo(&otherKind{})
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("is no Password of v1")))
+}
+
+func TestConvertFrom(t *testing.T) {
+	for name, same := range sayTheSame() {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			found := &Password{}
+			mustConvert(t, found.ConvertFrom(same.hub))
+			g.Expect(found.Spec).To(Equal(same.spoke.Spec), "see spokeSpec in password_conversion.go")
+			g.Expect(found).To(Equal(same.spoke), "see ConvertFrom in password_conversion.go")
+		})
+	}
+	err := (&Password{}).ConvertFrom(&otherKind{})
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("is no Password of v1")))
 }
 
 // otherKind is a hub, too, but no Password.
 type otherKind struct{ secretv1.Password }
-
-func TestConvertRefusesAnotherType(t *testing.T) {
-	g := NewWithT(t)
-	g.Expect((&Password{}).ConvertTo(&otherKind{})).To(MatchError(ContainSubstring("is no Password of v1")))
-	g.Expect((&Password{}).ConvertFrom(&otherKind{})).To(MatchError(ContainSubstring("is no Password of v1")))
-}
 
 // TestNothingIsLost reads a Password of v1 as v1alpha1, changes it, and writes it back, as kubectl does.
 func TestNothingIsLost(t *testing.T) {

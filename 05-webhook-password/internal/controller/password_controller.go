@@ -49,9 +49,9 @@ type PasswordReconciler struct {
 	Clock clock.PassiveClock
 }
 
-//workshop:until 5.4c // This allows more than is needed. Step 5.4c puts a marker beside the code that needs it.
-//workshop:until 5.4c // +kubebuilder:rbac:groups="";events.k8s.io;secret.example.com,resources=events;passwords;passwords/status;secrets,verbs=*
-//workshop:markers 5.4c
+//workshop:until 5.4e // This allows more than is needed. Step 5.4e puts a marker beside the code that needs it.
+//workshop:until 5.4e // +kubebuilder:rbac:groups="";events.k8s.io;secret.example.com,resources=events;passwords;passwords/status;secrets,verbs=*
+//workshop:markers 5.4e
 // +kubebuilder:rbac:groups=secret.example.com,resources=passwords,verbs=list;watch
 
 // Reconcile brings one Password up to date. It writes only what differs, and may
@@ -70,40 +70,41 @@ func (r *PasswordReconciler) Reconcile(ctx context.Context, request ctrl.Request
 	if !password.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // the garbage collector removes the Secret after the Password
 	}
-	//workshop:until 5.4a _, err := r.ensureSecret(ctx, password)
-	//workshop:step 5.4a
+	//workshop:until 5.4b _, err := r.ensureSecret(ctx, password)
+	//workshop:step 5.4b
 	secret, err := r.ensureSecret(ctx, password)
+	//workshop:step 5.2b
 	if isNamespaceTerminating(err) {
 		return ctrl.Result{}, nil // the Password will be deleted as well
 	}
-	//workshop:until 5.4a return ctrl.Result{}, err
-	//workshop:step 5.4a
+	//workshop:until 5.4b return ctrl.Result{}, err
+	//workshop:step 5.4b
 	blocked, isBlocked := errors.AsType[*blockedError](err)
-	//workshop:step 5.4a
+	//workshop:step 5.4b
 	if err != nil && !isBlocked {
 		return ctrl.Result{}, err
 	}
-	//workshop:step 5.4a
+	//workshop:step 5.4b
 	if err := r.updateStatus(ctx, password, secret, blocked); err != nil {
 		return ctrl.Result{}, err
 	}
-	//workshop:between 5.4a 5.4b if isBlocked { return ctrl.Result{}, blocked }
-	//workshop:step 5.4b
+	//workshop:between 5.4b 5.4c if isBlocked { return ctrl.Result{}, blocked }
+	//workshop:step 5.4c
 	if isBlocked {
 		return r.requeueBlocked(password, blocked)
 	}
-	//workshop:step 5.4a
+	//workshop:step 5.4b
 	return ctrl.Result{RequeueAfter: r.untilRotation(password)}, nil
 }
 
-// requeueBlocked tells controller-runtime when to reconcile a blocked Password again. updateStatus has set Ready before.
+// requeueBlocked tells controller-runtime when to reconcile a blocked Password again. By then, updateStatus has set Ready.
 //
 //	reason                    again
 //	Impossible, NameChanged   not before an event: of another spec, or of the former Secret (TerminalError)
 //	Refused                   with backoff: no event tells when a quota or a policy has changed
 //	NameTaken, Replacing      after a time that grows from minBlockedDelay to maxBlockedDelay
 //
-//workshop:step 5.4b
+//workshop:step 5.4c
 func (r *PasswordReconciler) requeueBlocked(password *secretv1.Password, blocked *blockedError) (ctrl.Result, error) {
 	switch {
 	case blocked.reason == secretv1.ReasonImpossible, blocked.reason == secretv1.ReasonNameChanged:
@@ -117,7 +118,7 @@ func (r *PasswordReconciler) requeueBlocked(password *secretv1.Password, blocked
 
 // untilRotation returns how long to wait for the next rotation; 0, which means never, for a Password without rotation.
 //
-//workshop:step 5.4a
+//workshop:step 5.4b
 func (r *PasswordReconciler) untilRotation(password *secretv1.Password) time.Duration {
 	next := password.Status.NextRotation
 	if next == nil {
@@ -152,13 +153,13 @@ func (r *PasswordReconciler) SetupWithManager(mgr ctrl.Manager, options controll
 		Named(controllerName).
 		WithOptions(options).
 		For(&secretv1.Password{}).
-		Owns(&corev1.Secret{}). //workshop:step 5.2a
+		Owns(&corev1.Secret{}). //workshop:step 5.2b
 		Complete(r)
 }
 
 // CacheByObject restricts the manager's cache to the Secrets with the operator's label. The API server sends no others.
 //
-//workshop:step 5.3c
+//workshop:step 5.3d
 func CacheByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Secret{}: {Label: labels.SelectorFromSet(ownLabels())},

@@ -80,7 +80,9 @@ func TestReconcileCreatesTheSecret(t *testing.T) {
 }
 
 func TestReconcileHasNothingToDo(t *testing.T) {
+	//workshop:step 5.2b
 	terminating := apierrors.NewForbidden(corev1.Resource("secrets"), "database", nil)
+	//workshop:step 5.2b
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	deleted := storedPassword()
 	deleted.DeletionTimestamp, deleted.Finalizers = new(metav1.Now()), []string{"test.example.com/hold"}
@@ -89,8 +91,9 @@ func TestReconcileHasNothingToDo(t *testing.T) {
 		// refusal is the answer to a create.
 		refusal error
 	}{
-		"the Password does not exist":    {},
-		"the Password is being deleted":  {objects: []client.Object{deleted}},
+		"the Password does not exist":   {},
+		"the Password is being deleted": {objects: []client.Object{deleted}},
+		//workshop:step 5.2b
 		"its namespace is being deleted": {objects: []client.Object{storedPassword()}, refusal: terminating},
 	}
 	for name, test := range tests {
@@ -117,12 +120,13 @@ func TestReconcileReturnsErrors(t *testing.T) {
 			}
 			return outage
 		}},
+		//workshop:step 5.2b
 		"the Secret can't be created": {Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return outage }},
 	}
 	for name, faults := range fails {
 		t.Run(name, func(t *testing.T) {
 			err := reconcileOnce(t, testReconciler(t, faults, storedPassword()))
-			NewWithT(t).Expect(err).To(MatchError(outage), "an error is wrapped with %w, and retried: see Reconcile in password_controller.go")
+			NewWithT(t).Expect(err).To(MatchError(outage), "an error is wrapped with %%w, and retried: see Reconcile in password_controller.go")
 		})
 	}
 }
@@ -132,18 +136,32 @@ func TestReconcileIsBounded(t *testing.T) {
 	g := NewWithT(t)
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	created := false
-	reconciler := testReconciler(t, interceptor.Funcs{Create: func(ctx context.Context, _ client.WithWatch, _ client.Object, _ ...client.CreateOption) error {
-		created = true
+	looked := false
+	reconciler := testReconciler(t, interceptor.Funcs{Get: func(ctx context.Context, reader client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		if _, isPassword := object.(*secretv1.Password); isPassword {
+			return reader.Get(ctx, key, object, options...)
+		}
+		looked = true
 		g.Expect(ctx.Err()).NotTo(HaveOccurred(), "a call that has begun should end even if the operator is told to stop, see Reconcile in password_controller.go")
 		deadline, bounded := ctx.Deadline()
 		g.Expect(bounded).To(BeTrue(), "the context needs reconcileTimeout, see Reconcile in password_controller.go")
 		g.Expect(time.Until(deadline)).To(And(BeNumerically(">", 0), BeNumerically("<=", reconcileTimeout)), "until the deadline of the context")
-		return nil
+		return reader.Get(ctx, key, object, options...)
 	}}, storedPassword())
 	_, err := reconciler.Reconcile(stopped, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(storedPassword())})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(created).To(BeTrue(), "see ensureSecret in secret.go")
+	g.Expect(looked).To(BeTrue(), "Reconcile should look for the Secret, see ensureSecret and findSecret in secret.go")
+}
+
+func TestFindSecret(t *testing.T) {
+	g := NewWithT(t)
+	found, err := testReconciler(t, interceptor.Funcs{}, sealedSecret(t)).findSecret(t.Context(), storedPassword())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found).To(HaveField("Name", "database"), "the Secret is there, see findSecret in secret.go")
+
+	found, err = testReconciler(t, interceptor.Funcs{}).findSecret(t.Context(), storedPassword())
+	g.Expect(err).NotTo(HaveOccurred(), "a Secret that does not exist yet is no error, see findSecret in secret.go")
+	g.Expect(found).To(BeNil())
 }
 
 // passwordWith returns storedPassword with a change.
@@ -164,9 +182,9 @@ func TestEnsureSecretIsBlocked(t *testing.T) {
 		has bool
 	}{
 		"the Secret is someone else's": {password: storedPassword(), secret: foreign, want: "NameTaken"},
-		//workshop:step 5.4b
+		//workshop:step 5.4c
 		"no password meets the policy": {password: passwordWith(func(p *secretv1.Password) { p.Spec.Policy.Length, p.Spec.Policy.Repeat = 128, "Forbidden" }), secret: sealedSecret(t), want: "Impossible", has: true},
-		//workshop:step 5.4b
+		//workshop:step 5.4c
 		"no Secret can have the name": {password: passwordWith(func(p *secretv1.Password) { p.Spec.SecretName = "NOT/a name" }), secret: sealedSecret(t), want: "Impossible"},
 		//workshop:step 5.10
 		"the Password has a Secret of another name": {password: passwordWith(func(p *secretv1.Password) { p.Spec.SecretName = "other" }), secret: sealedSecret(t), want: "NameChanged", has: true},

@@ -19,7 +19,7 @@ import (
 	"example.com/operator-workshop/05-webhook-password/internal/generator"
 )
 
-//workshop:markers 5.4c
+//workshop:markers 5.4e
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 
 // ensureSecret creates the Secret, or patches it if it differs. It returns the Password's own Secret, nil
@@ -27,7 +27,7 @@ import (
 //
 //workshop:step 5.2a
 func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
-	//workshop:step 5.4b
+	//workshop:step 5.4c
 	if problems := password.Spec.ValidateSecretName(field.NewPath("spec", "secretName")); len(problems) > 0 {
 		return nil, impossible(problems)
 	}
@@ -35,7 +35,7 @@ func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv
 	if err != nil {
 		return nil, err
 	}
-	//workshop:step 5.2b
+	//workshop:step 5.2c
 	if blocked := findBlocker(password, secret); blocked != nil {
 		return nil, blocked
 	}
@@ -45,32 +45,35 @@ func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv
 			return former, err
 		}
 	}
-	//workshop:until 5.3b if secret != nil { return secret, nil }
-	//workshop:until 5.3b reason := &generateReason{corev1.EventTypeNormal, eventGenerated, "there was none"}
-	//workshop:step 5.3b
+	//workshop:until 5.2b return secret, nil
+	//workshop:between 5.2b 5.3c if secret != nil { return secret, nil }
+	//workshop:between 5.2b 5.3c reason := &generateReason{corev1.EventTypeNormal, eventGenerated, "there was none"}
+	//workshop:step 5.3c
 	reason := reasonToGenerate(secret, password, r.Clock.Now())
-	//workshop:step 5.3b
+	//workshop:step 5.3c
 	if reason == nil {
 		return r.patchSecret(ctx, password, secret, secret.DeepCopy(), nil)
 	}
-	//workshop:step 5.4b
+	//workshop:step 5.4c
 	if problems := generator.Check(password.Spec.Policy, field.NewPath("spec", "policy")); len(problems) > 0 {
 		return secret, impossible(problems)
 	}
+	//workshop:step 5.2b
 	value, err := generator.Generate(password.Spec.Policy)
+	//workshop:step 5.2b
 	if err != nil {
 		return secret, fmt.Errorf("generate a password: %w", err)
 	}
-	//workshop:until 5.3b return r.createSecret(ctx, password, value, reason)
-	//workshop:step 5.3b
+	//workshop:between 5.2b 5.3c return r.createSecret(ctx, password, value, reason)
+	//workshop:step 5.3c
 	if secret == nil {
 		return r.createSecret(ctx, password, value, reason)
 	}
-	//workshop:step 5.3b
+	//workshop:step 5.3c
 	desired := secret.DeepCopy()
-	//workshop:step 5.3b
+	//workshop:step 5.3c
 	sign(desired, password.Spec.Policy, value, r.Clock.Now())
-	//workshop:step 5.3b
+	//workshop:step 5.3c
 	return r.patchSecret(ctx, password, secret, desired, reason)
 }
 
@@ -109,7 +112,7 @@ func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.
 	key := client.ObjectKey{Namespace: password.Namespace, Name: password.EffectiveSecretName()}
 	secret := &corev1.Secret{}
 	err := r.Get(ctx, key, secret)
-	//workshop:step 5.3c
+	//workshop:step 5.3d
 	if apierrors.IsNotFound(err) {
 		secret, err = r.lookUp(ctx, key, password)
 	}
@@ -125,7 +128,7 @@ func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.
 // lookUp reads a Secret from the API server: first its metadata, which name its owner. The data
 // of a Secret that is not the Password's never reach the operator.
 //
-//workshop:step 5.3c
+//workshop:step 5.3d
 func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, password *secretv1.Password) (*corev1.Secret, error) {
 	found := &metav1.PartialObjectMetadata{}
 	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -141,7 +144,7 @@ func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, p
 
 // createSecret makes the Secret in one write, so there is never one without its signature.
 //
-//workshop:step 5.2a
+//workshop:step 5.2b
 func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv1.Password, value string, reason *generateReason) (*corev1.Secret, error) {
 	secret := newSecret(password, value, r.Clock.Now())
 	// Without blockOwnerDeletion: to set it, some clusters require the right to change the owner's finalizers.
@@ -161,7 +164,7 @@ func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv
 // the resource version in the patch, the API server refuses a patch that was computed from an old copy: two
 // new passwords can't overwrite each other.
 //
-//workshop:step 5.3b
+//workshop:step 5.3c
 func (r *PasswordReconciler) patchSecret(ctx context.Context, password *secretv1.Password, found, desired *corev1.Secret, reason *generateReason) (*corev1.Secret, error) {
 	metav1.SetMetaDataLabel(&desired.ObjectMeta, managedByLabel, controllerName)
 	if equality.Semantic.DeepEqual(found, desired) {
@@ -186,7 +189,7 @@ func (r *PasswordReconciler) announceSecret(ctx context.Context, password *secre
 // findBlocker returns why the Secret can't become the Password's, nil if it can. A Secret that
 // the Password does not control is never touched, because something else may depend on it.
 //
-//workshop:step 5.2b
+//workshop:step 5.2c
 func findBlocker(password *secretv1.Password, secret *corev1.Secret) *blockedError {
 	if secret == nil {
 		return nil
@@ -211,14 +214,14 @@ func findBlocker(password *secretv1.Password, secret *corev1.Secret) *blockedErr
 	return nil
 }
 
-//workshop:step 5.2b
+//workshop:step 5.2c
 func isPassword(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Password" && owner.APIVersion == secretv1.SchemeGroupVersion.String()
 }
 
 // newSecret returns the Secret of a Password.
 //
-//workshop:step 5.2a
+//workshop:step 5.2b
 func newSecret(password *secretv1.Password, value string, now time.Time) *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: password.Namespace, Name: password.EffectiveSecretName(), Labels: ownLabels()},
@@ -232,7 +235,7 @@ func newSecret(password *secretv1.Password, value string, now time.Time) *corev1
 
 // impossible returns a blockedError about a spec that can't be met.
 //
-//workshop:step 5.4b
+//workshop:step 5.4c
 func impossible(problems field.ErrorList) error {
 	return &blockedError{reason: secretv1.ReasonImpossible, message: problems.ToAggregate().Error()}
 }
@@ -240,14 +243,14 @@ func impossible(problems field.ErrorList) error {
 // asRefused turns an error into a blockedError if the API server understood the request but refused it. No event
 // announces that a quota or a policy has changed, so the error is retried with backoff.
 func asRefused(err error) error {
-	//workshop:step 5.4b A refusal blocks the Password.
+	//workshop:step 5.4d A refusal blocks the Password.
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
-	//workshop:until 5.4b return err
-	//workshop:step 5.4b
+	//workshop:until 5.4d return err
+	//workshop:step 5.4d
 	if !refused || isNamespaceTerminating(err) {
 		return err
 	}
-	//workshop:step 5.4b
+	//workshop:step 5.4d
 	return &blockedError{
 		reason:  secretv1.ReasonRefused,
 		message: fmt.Sprintf("the API server refuses the Secret: %v", err),

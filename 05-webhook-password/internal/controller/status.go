@@ -16,7 +16,7 @@ import (
 // actionReconcile is the action in all events.
 const actionReconcile = "Reconcile"
 
-//workshop:markers 5.4c
+//workshop:markers 5.4e
 // +kubebuilder:rbac:groups=secret.example.com,resources=passwords/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -77,7 +77,7 @@ func stateOf(blocked *blockedError) string {
 // With the optimistic lock, which is the resource version in the patch, the API server refuses a status that was computed
 // from an old Password, even if it only lacks our own last status because the cache lags behind.
 //
-//workshop:step 5.4a
+//workshop:step 5.4b
 func (r *PasswordReconciler) updateStatus(ctx context.Context, password *secretv1.Password, secret *corev1.Secret, blocked *blockedError) error {
 	status := newStatus(password, secret, blocked)
 	if equality.Semantic.DeepEqual(&password.Status, status) {
@@ -89,7 +89,7 @@ func (r *PasswordReconciler) updateStatus(ctx context.Context, password *secretv
 	if err := r.Status().Patch(ctx, password, patch); err != nil {
 		return fmt.Errorf("patch the status of Password %s: %w", client.ObjectKeyFromObject(password), err)
 	}
-	//workshop:step 5.4b
+	//workshop:step 5.4d
 	r.announceFailure(password, before.Status.Conditions, blocked)
 	return nil
 }
@@ -97,7 +97,7 @@ func (r *PasswordReconciler) updateStatus(ctx context.Context, password *secretv
 // announceFailure records an event when the Password fails, or fails for another reason.
 // Resyncs and restarts change neither, so they record none.
 //
-//workshop:step 5.4b
+//workshop:step 5.4d
 func (r *PasswordReconciler) announceFailure(password *secretv1.Password, before []metav1.Condition, blocked *blockedError) {
 	if password.Status.State != secretv1.StateFailed {
 		return

@@ -23,6 +23,7 @@ const weakBits = 64
 //
 //workshop:step 5.1b
 func Generate(policy secretv1.PasswordPolicy) (string, error) {
+	//workshop:step 5.1c
 	if problems := Check(policy, field.NewPath("spec", "policy")); len(problems) > 0 {
 		return "", problems.ToAggregate()
 	}
@@ -36,7 +37,7 @@ func Generate(policy secretv1.PasswordPolicy) (string, error) {
 
 // Check returns what makes the policy impossible; nothing if it is possible. The policy's fields are below path.
 //
-//workshop:step 5.1b
+//workshop:step 5.1c
 func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
 	problems := policy.Validate(path)
 	if len(problems) > 0 {
@@ -126,7 +127,7 @@ func count(policy secretv1.PasswordPolicy, class secretv1.CharacterClass) int {
 	return 0
 }
 
-//workshop:step 5.1b
+//workshop:step 5.1c
 func charactersOf(class secretv1.CharacterClass) string {
 	if class == secretv1.ClassDigit {
 		return password.Digits
@@ -134,7 +135,7 @@ func charactersOf(class secretv1.CharacterClass) string {
 	return password.Symbols
 }
 
-//workshop:step 5.1b
+//workshop:step 5.1c
 func lettersOf(policy secretv1.PasswordPolicy) string {
 	if policy.Case == secretv1.CaseLower {
 		return password.LowerLetters

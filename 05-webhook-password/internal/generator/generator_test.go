@@ -30,6 +30,28 @@ func require(digits, symbols int32) []secretv1.Requirement {
 	return []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: &digits}, {Class: secretv1.ClassSymbol, Count: &symbols}}
 }
 
+func TestGenerate(t *testing.T) {
+	tests := map[string]func(*secretv1.PasswordPolicy){
+		"the defaults":       nil,
+		"digits and symbols": func(p *secretv1.PasswordPolicy) { p.Length, p.Require = 128, require(64, 64) },
+		"small letters only": func(p *secretv1.PasswordPolicy) { p.Length, p.Require, p.Case = 128, nil, secretv1.CaseLower },
+		"no character twice": func(p *secretv1.PasswordPolicy) {
+			p.Length, p.Require, p.Repeat = 92, require(10, 30), secretv1.RepeatForbidden
+		},
+		"nothing about case and repetition": func(p *secretv1.PasswordPolicy) {
+			p.Length, p.Require, p.Case, p.Repeat = 128, require(64, 0), "", ""
+		},
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			generated, err := Generate(policyOf(change))
+			g.Expect(err).NotTo(HaveOccurred(), "there are such passwords: see Generate in generator.go")
+			expectPolicy(g, generated, policyOf(change))
+		})
+	}
+}
+
 func TestCheck(t *testing.T) {
 	tests := map[string]struct {
 		change func(*secretv1.PasswordPolicy)
@@ -152,11 +174,15 @@ func expectPolicy(g Gomega, generated string, policy secretv1.PasswordPolicy) {
 			return -1
 		}, generated), "x")
 	}
+	letters := password.LowerLetters
+	if policy.Case != secretv1.CaseLower {
+		letters += password.UpperLetters
+	}
 	length, different := len(generated), map[rune]bool{} // numbers, for Gomega prints what it compares
 	g.Expect(length).To(BeEquivalentTo(policy.Length), "the length is not what the policy says")
 	g.Expect(counted(password.Digits)).To(Equal(count(policy, secretv1.ClassDigit)))
 	g.Expect(counted(password.Symbols)).To(Equal(count(policy, secretv1.ClassSymbol)))
-	g.Expect(counted(lettersOf(policy))).To(Equal(int(policy.Length)-count(policy, secretv1.ClassDigit)-count(policy, secretv1.ClassSymbol)), "the rest are letters that are allowed")
+	g.Expect(counted(letters)).To(Equal(int(policy.Length)-count(policy, secretv1.ClassDigit)-count(policy, secretv1.ClassSymbol)), "the rest are letters that are allowed")
 	if policy.Repeat == secretv1.RepeatForbidden {
 		for _, character := range generated {
 			different[character] = true

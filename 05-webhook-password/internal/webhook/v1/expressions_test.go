@@ -3,6 +3,7 @@ package v1_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celenvironment "k8s.io/apiserver/pkg/cel/environment"
+	"sigs.k8s.io/yaml"
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 	"example.com/operator-workshop/05-webhook-password/internal/generator"
@@ -155,6 +157,40 @@ func TestNamesAreOne(t *testing.T) {
 			g.Expect(messages).To(HaveLen(1), "from %q to %q", before, after)
 			g.Expect(err.Error()).To(ContainSubstring(messages[0]), "from %q to %q: the policy's message should be the webhook's", before, after)
 		}
+	}
+}
+
+// TestEveryPolicyIsInForce looks for what a policy needs besides its rules: a binding, and a place in the kustomization.
+func TestEveryPolicyIsInForce(t *testing.T) {
+	g := NewWithT(t)
+	const folder = "../../../config/policies/"
+	kustomization := struct{ Resources []string }{}
+	content, err := os.ReadFile(folder + "kustomization.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(yaml.Unmarshal(content, &kustomization)).To(Succeed())
+	files, err := filepath.Glob(folder + "*_*.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(files).NotTo(BeEmpty())
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		g.Expect(err).NotTo(HaveOccurred())
+		var policies, bound []string
+		for document := range strings.SplitSeq(string(content), "\n---\n") {
+			object := struct {
+				Kind     string
+				Metadata struct{ Name string }
+				Spec     struct{ PolicyName string }
+			}{}
+			g.Expect(yaml.Unmarshal([]byte(document), &object)).To(Succeed(), file)
+			if strings.HasSuffix(object.Kind, "Binding") {
+				bound = append(bound, object.Spec.PolicyName)
+				continue
+			}
+			policies = append(policies, object.Metadata.Name)
+		}
+		g.Expect(policies).NotTo(BeEmpty(), file)
+		g.Expect(bound).To(ConsistOf(policies), "a policy without a binding does nothing: each in %s needs one", filepath.Base(file))
+		g.Expect(kustomization.Resources).To(ContainElement(filepath.Base(file)), "what is not among the resources of config/policies/kustomization.yaml is not installed")
 	}
 }
 

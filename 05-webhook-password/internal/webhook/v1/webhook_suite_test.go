@@ -50,7 +50,7 @@ func awaitAdmission(ctx SpecContext) {
 	for _, namespace := range []string{byWebhooks, byPolicies} {
 		for _, name := range []string{
 			"the defaults", "11 digits once", "8 letters", "a protected one",
-			"another name", //workshop:step 5.13
+			"another name", //workshop:step 5.13b
 		} {
 			Eventually(func(g Gomega) {
 				c := all[name]
