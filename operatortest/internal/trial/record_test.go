@@ -1,16 +1,20 @@
 package trial
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"example.com/operator-workshop/operatortest/report"
 	"example.com/operator-workshop/operatortest/testcluster"
@@ -67,4 +71,29 @@ func TestTimelineShowsWhatTheKitDid(t *testing.T) {
 		"start operator 2  ", "update ConfigMap spec-a/b ", "delete ConfigMap spec-a/b ", "stop operator 2  ",
 		`delete ConfigMap spec-a/b configmaps "b" not found`,
 	))
+}
+
+func TestTimelineLeavesOutHowTheOperatorGetsItsPermissions(t *testing.T) {
+	g := NewWithT(t)
+	allow := interceptor.Funcs{Create: func(ctx context.Context, next client.WithWatch, object client.Object, options ...client.CreateOption) error {
+		if review, isReview := object.(*authorizationv1.SubjectAccessReview); isReview {
+			review.Status.Allowed = true
+			return nil
+		}
+		return next.Create(ctx, object, options...)
+	}}
+	admin := fake.NewClientBuilder().WithInterceptorFuncs(allow).Build()
+	granted := rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}
+	runner := &Runner{
+		Cluster: &testcluster.Cluster{Admin: admin}, user: "operator-a", Rules: []rule{{PolicyRule: granted}},
+		roles: []*rbacv1.Role{{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Rules: []rbacv1.PolicyRule{granted}}},
+	}
+	tried := runner.newTrial("drift/a", "spec-a")
+
+	g.Expect(tried.grantRoles(t.Context())).To(Succeed())
+	g.Expect(tried.GrantOutside(t.Context())).To(Succeed())
+
+	g.Expect(admin.Get(t.Context(), client.ObjectKey{Namespace: "spec-a", Name: "a"}, &rbacv1.Role{})).To(Succeed())
+	g.Expect(admin.Get(t.Context(), client.ObjectKey{Name: "operator-a-of-spec-a"}, &rbacv1.ClusterRole{})).To(Succeed())
+	g.Expect(tried.timeline()).To(BeEmpty())
 }

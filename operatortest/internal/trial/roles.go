@@ -116,7 +116,8 @@ func (runner *Runner) config(user string) *rest.Config {
 	return config
 }
 
-// grantRoles gives the operator the permissions of its Roles in the trial's namespace.
+// grantRoles gives the operator the permissions of its Roles in the trial's namespace. The timeline doesn't show that: it
+// comes before the experiment.
 func (t *Trial) grantRoles(ctx context.Context) error {
 	for _, role := range t.roles {
 		granted := role.DeepCopy()
@@ -126,7 +127,7 @@ func (t *Trial) grantRoles(ctx context.Context) error {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: granted.Name},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: t.user}},
 		}
-		if err := errors.Join(t.Cluster.Admin.Create(ctx, granted), t.Cluster.Admin.Create(ctx, binding)); err != nil {
+		if err := errors.Join(t.Runner.Cluster.Admin.Create(ctx, granted), t.Runner.Cluster.Admin.Create(ctx, binding)); err != nil {
 			return fmt.Errorf("grant role %s: %w", granted.Name, err)
 		}
 		if err := t.allowed(ctx, granted.Rules); err != nil {
@@ -154,7 +155,7 @@ func (t *Trial) allowed(ctx context.Context, rules []rbacv1.PolicyRule) error {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: t.user, Groups: []string{"system:authenticated"}, ResourceAttributes: asked,
 		}}
-		err := t.Cluster.Admin.Create(ctx, review)
+		err := t.Runner.Cluster.Admin.Create(ctx, review)
 		return review.Status.Allowed, err
 	})
 }

@@ -33,7 +33,7 @@ func (t *Trial) GrantOutside(ctx context.Context) error {
 	}
 	defer t.Cluster.RemoveOnStop(role)
 	defer t.Cluster.RemoveOnStop(binding)
-	if err := errors.Join(t.Cluster.Admin.Create(ctx, role), t.Cluster.Admin.Create(ctx, binding)); err != nil {
+	if err := errors.Join(t.Runner.Cluster.Admin.Create(ctx, role), t.Runner.Cluster.Admin.Create(ctx, binding)); err != nil {
 		return fmt.Errorf("grant the roles outside the namespace: %w", err)
 	}
 	return t.allowed(ctx, role.Rules)
