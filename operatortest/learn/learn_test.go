@@ -2,17 +2,12 @@ package learn
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
-
-	"example.com/operator-workshop/operatortest/config"
 )
 
 // object parses an object as the API server returns it.
@@ -37,89 +32,6 @@ spec: {text: a, configMapName: words, inner: {in: deep}}
 func configMap(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
 	return object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+"}}")
-}
-
-func TestPair(t *testing.T) {
-	tests := map[string]struct {
-		first, second string
-		want          []string
-	}{
-		"the resource's name":               {"hello", "hello", []string{"object.metadata.name", `"hello"`}},
-		"a suffix":                          {"hello-web", "hello-web", []string{`object.metadata.name + "-web"`, `"hello-web"`}},
-		"a prefix":                          {"web-hello", "web-hello", []string{`"web-" + object.metadata.name`, `"web-hello"`}},
-		"both":                              {"my-hello-web", "my-hello-web", []string{`"my-" + object.metadata.name + "-web"`, `"my-hello-web"`}},
-		"a field of the spec":               {"words", "words", []string{"object.spec.configMapName", `"words"`}},
-		"a field of the spec, and a suffix": {"words-web", "words-web", []string{`object.spec.configMapName + "-web"`, `"words-web"`}},
-		"a field whose name CEL reserves":   {"deep", "deep", []string{`object.spec.inner["in"]`, `"deep"`}},
-		"the namespace":                     {"one-web", "two-web", []string{`object.metadata.namespace + "-web"`}},
-		"two fields that fit":               {"hello-words", "hello-words", []string{`object.metadata.name + "-words"`, `"hello-" + object.spec.configMapName`, `"hello-words"`}},
-		"no field":                          {"shared", "shared", []string{`"shared"`}},
-		"a generated name":                  {"hello-x7k2p", "hello-9qwzm", nil},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			first := run{resource: greeting(t, "one"), children: []*unstructured.Unstructured{configMap(t, test.first)}}
-			second := run{resource: greeting(t, "two"), children: []*unstructured.Unstructured{configMap(t, test.second)}}
-			children := pair(first, second)
-			g.Expect(children).To(HaveLen(1))
-			g.Expect(children[0].name).To(Equal(test.want))
-			g.Expect(children[0].second).To(BeIdenticalTo(second.children[0]))
-		})
-	}
-	t.Run("an object that only one run created", func(t *testing.T) {
-		g := NewWithT(t)
-		more := run{resource: greeting(t, "one"), children: []*unstructured.Unstructured{configMap(t, "hello"), configMap(t, "hello-more")}}
-		fewer := run{resource: greeting(t, "two"), children: []*unstructured.Unstructured{configMap(t, "hello")}}
-		for _, children := range [][]child{pair(more, fewer), pair(fewer, more)} {
-			g.Expect(children).To(HaveLen(2))
-			g.Expect(children[1].First()).To(Equal("hello-more"))
-			g.Expect(children[1].Once()).To(BeTrue())
-		}
-	})
-}
-
-func TestGeneratedChildrenAreToldApartByLabels(t *testing.T) {
-	labelled := func(name, labels string) *unstructured.Unstructured {
-		return object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+", labels: {"+labels+"}}}")
-	}
-	tests := map[string]struct {
-		first, second []*unstructured.Unstructured
-		want          []map[string]string
-	}{
-		"one of its kind": {
-			[]*unstructured.Unstructured{labelled("hello-a1", "part: one")}, []*unstructured.Unstructured{labelled("hello-b1", "part: one")},
-			[]map[string]string{nil},
-		},
-		"two, with a common label and a random one": {
-			[]*unstructured.Unstructured{labelled("hello-a1", "app: x, part: one, hash: a1"), labelled("hello-a2", "app: x, part: two, hash: a2")},
-			[]*unstructured.Unstructured{labelled("hello-b1", "app: x, part: two, hash: b1"), labelled("hello-b2", "app: x, part: one, hash: b2")},
-			[]map[string]string{{"part": "one"}, {"part": "two"}},
-		},
-		"two with the same labels": {
-			[]*unstructured.Unstructured{labelled("hello-a1", "app: x"), labelled("hello-a2", "app: x")},
-			[]*unstructured.Unstructured{labelled("hello-b1", "app: x"), labelled("hello-b2", "app: x")},
-			[]map[string]string{nil, nil},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			children := pair(run{resource: greeting(t, "one"), children: test.first}, run{resource: greeting(t, "two"), children: test.second})
-			g.Expect(children).To(HaveLen(len(test.want)))
-			for i, child := range children {
-				g.Expect(child.Labels).To(Equal(test.want[i]))
-				g.Expect(child.second.GetLabels()["part"]).To(Equal(child.first.GetLabels()["part"]), "the same child of both runs")
-			}
-		})
-	}
-}
-
-func TestMissing(t *testing.T) {
-	g := NewWithT(t)
-	objects := []*unstructured.Unstructured{configMap(t, "kept"), configMap(t, "again"), configMap(t, "hello-a1")}
-	g.Expect(missing([]string{"kept", "lock", "again", "again", "hello-*", "hello-*", "hello-*", "lock"}, objects)).To(Equal([]string{"again", "hello-*", "lock"}))
-	g.Expect(missing([]string{"kept"}, objects)).To(BeEmpty())
 }
 
 func TestDifferences(t *testing.T) {
@@ -244,78 +156,6 @@ func TestChoose(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(choose(test.set, test.labels)).To(HaveExactElements(test.want))
-		})
-	}
-}
-
-// Whatever the runs found, the rendered file can be read.
-func TestRender(t *testing.T) {
-	g := NewWithT(t)
-	first, second := run{resource: greeting(t, "one")}, run{resource: greeting(t, "two")}
-	first.children = []*unstructured.Unstructured{configMap(t, "hello-words"), configMap(t, "hello-x7k2p"), configMap(t, "shared"), configMap(t, "one"), object(t, deployment)}
-	second.children = []*unstructured.Unstructured{configMap(t, "hello-words"), configMap(t, "hello-9qwzm"), configMap(t, "shared"), configMap(t, "two")}
-	first.drift = [][]proposal{{{What: `data."a": b changed`, Patch: map[string]any{"data": map[string]any{"a: b": "two\nlines"}}}}, nil, nil, nil, nil}
-	first.gone = []string{"ConfigMap lock", "Job hello-*"}
-	first.children[1].SetLabels(map[string]string{"part": "one"})
-	second.children[1].SetLabels(map[string]string{"part": "one"})
-	first.state = map[string]any{"ConfigMap/shared": map[string]any{"data": map[string]any{"time": "1"}}}
-	second.state = map[string]any{"ConfigMap/shared": map[string]any{"data": map[string]any{"time": "2"}}}
-	file := config.File{CRDs: []string{"crds: all"}, Sample: "sample.yaml", Command: []string{"./manager", "--namespace={{.Namespace}}", "--note=a # b"}}
-	content, err := describe(file, first, second, []unknown{{"spec.text", "one: 1"}}).render()
-	g.Expect(err).NotTo(HaveOccurred())
-	text := string(content)
-	for _, line := range []string{
-		`  name: object.metadata.name + "-words" # or: "hello-" + object.spec.configMapName`,
-		"  # The name is generated, such as hello-x7k2p: the kit takes the one object of this kind and with these labels that the Greeting controls.\n",
-		"  generated: true\n  labels: {part: one}\n",
-		"# children: ConfigMap lock, Job hello-*\nmaxWrites: ",
-		`  # The same name in both runs, and it depends on no field`,
-		`  name: object.metadata.namespace`,
-		`  # Only one of the two runs left this object, hello:`,
-		`  # It has no controller reference to the Greeting`,
-		`  # Fields that the operator does not own; list those that others may change in foreign: metadata.labels.team, spec.paused, spec.strategy.type`,
-		"- kind: ConfigMap\n  fields: [/data/time]\n",
-		"# converged: object.status.ready == true",
-		"# values:\n#   spec.text: ['one: 1']\n",
-	} {
-		g.Expect(text).To(ContainSubstring(line))
-	}
-	dir := t.TempDir()
-	path := filepath.Join(dir, "operatortest.yaml")
-	g.Expect(os.WriteFile(path, content, 0o600)).To(Succeed())
-	sample, err := first.resource.MarshalJSON()
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(os.WriteFile(filepath.Join(dir, "sample.yaml"), sample, 0o600)).To(Succeed())
-	g.Expect(os.WriteFile(filepath.Join(dir, "manager"), nil, 0o700)).To(Succeed())
-	operator, err := config.Load(path, "")
-	g.Expect(err).NotTo(HaveOccurred(), text)
-	g.Expect(operator.Children).To(HaveLen(5))
-	g.Expect(operator.Children[0].Drift).To(HaveKeyWithValue(`data."a": b changed`, `{"data":{"a: b":"two\nlines"}}`))
-	g.Expect(operator.Children).To(ContainElement(And(HaveField("Generated", true), HaveField("Labels", map[string]string{"part": "one"}))))
-	g.Expect(operator.Normalize).NotTo(BeNil())
-}
-
-func TestCheck(t *testing.T) {
-	const shell = "../examples/shell/"
-	complete := Options{CRDs: []string{shell + "crd.yaml"}, Sample: shell + "sample.yaml", Command: []string{"./greeter.sh"}, Timeout: time.Second}
-	NewWithT(t).Expect(complete.Check()).To(Succeed())
-	tests := map[string]struct {
-		change func(*Options)
-		want   string
-	}{
-		"no definitions":                {func(o *Options) { o.CRDs = nil }, "use --crd"},
-		"no sample":                     {func(o *Options) { o.Sample = "" }, "use --sample"},
-		"no command":                    {func(o *Options) { o.Command = nil }, `say how to start the operator after "--"`},
-		"no time":                       {func(o *Options) { o.Timeout = 0 }, "--timeout 0s: give a positive duration, such as 60s"},
-		"a sample that does not exist":  {func(o *Options) { o.Sample = "absent.yaml" }, "absent.yaml: no such file"},
-		"definitions that do not exist": {func(o *Options) { o.CRDs = []string{"absent"} }, "--crd: stat absent: no such file"},
-		"a sample without a definition": {func(o *Options) { o.Sample = shell + "role.yaml" }, "role.yaml is a Role of rbac.authorization.k8s.io/v1, which no definition in " + shell + "crd.yaml defines"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			options := complete
-			test.change(&options)
-			NewWithT(t).Expect(options.Check()).To(MatchError(ContainSubstring(test.want)))
 		})
 	}
 }
