@@ -25,7 +25,7 @@ var earlyDeletion = behaviour{
 		if err != nil {
 			return err
 		}
-		// How often a status is written differs every time.
+		// The number of status writes differs from run to run.
 		steady := slices.DeleteFunc(slices.Clone(writes), func(w write) bool { return w.nth > 1 && strings.Contains(w.what, "/status ") })
 		targets := slices.Compact([]write{steady[0], steady[len(steady)/2], steady[len(steady)-1]})
 		var struck atomic.Bool
@@ -59,8 +59,8 @@ func creationWrites(ctx context.Context, runner *trial.Runner) ([]write, error) 
 	return recorder.seen, err
 }
 
-// deleteDuring deletes a new resource while one of the operator's writes is in flight: the operator has decided on
-// it, and the API server has not received it yet. deleteDuring reports whether the operator came to that write.
+// deleteDuring deletes a new resource while one of the operator's writes is in flight: the operator has sent it, and
+// the API server has not received it yet. deleteDuring reports whether the operator made that write.
 func deleteDuring(ctx context.Context, runner *trial.Runner, target write, recorded []write) (reached bool, err error) {
 	name := fmt.Sprintf("deleted during %s", target)
 	err = runner.Try(ctx, name, func(ctx context.Context, t *trial.Trial) error {
@@ -96,7 +96,7 @@ func deleteDuring(ctx context.Context, runner *trial.Runner, target write, recor
 			return err
 		}
 		release()
-		// The operator first finishes what it had decided on.
+		// The operator first finishes the work that was in progress.
 		if err := t.WaitAtRest(ctx, operator); err != nil {
 			return err
 		}

@@ -222,7 +222,7 @@ func (s *search) record(sequence sequence, verdict error) {
 	s.results[sequence.String()] = verdict
 }
 
-// failed reports whether a sequence was tried and ended in the wrong state.
+// failed reports whether a sequence was tried and led to the wrong state.
 func (s *search) failed(sequence sequence) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +230,7 @@ func (s *search) failed(sequence sequence) bool {
 	return err != nil && !errors.Is(err, errNoWay)
 }
 
-// arrived reports whether a sequence was tried and ended in the right state.
+// arrived reports whether a sequence was tried and led to the right state.
 func (s *search) arrived(sequence sequence) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

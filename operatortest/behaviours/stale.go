@@ -16,8 +16,8 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// An operator relies on its caches, which always show the past. The cases are the three ways in which that misleads
-// it, after the paper on Sieve (OSDI 2022):
+// An operator relies on its caches, which always lag behind. The cases are the three ways in which that misleads it,
+// after the paper on Sieve (OSDI 2022):
 //   - an intermediate state: the operator has done a part of its work, and does not see that yet;
 //   - a stale state: what it sees was true, but someone has changed it since;
 //   - an unobserved state: something came and went, and it sees only what followed.

@@ -149,8 +149,8 @@ func (b *staleTrial) actOnChange(ctx context.Context, releaseResources func(traf
 	return b.waitStill(ctx)
 }
 
-// recreationUnseen is an unobserved state: between two looks, the resource has been replaced with another one of the
-// same name, whose children are not the old ones. It catches operators that identify a resource by its name alone. An
+// recreationUnseen is an unobserved state: while the operator sees nothing, the resource is replaced with another one
+// of the same name, which has other children. It catches operators that identify a resource by its name alone. An
 // operator with a finalizer has to see the deletion.
 func recreationUnseen(ctx context.Context, b *staleTrial) error {
 	if err := b.begin(ctx); err != nil {

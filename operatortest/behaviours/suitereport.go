@@ -24,7 +24,7 @@ func replay(id string) string {
 // suiteReport is the report of a Ginkgo suite about one operator.
 type suiteReport struct {
 	Options
-	// dir is the folder for the report; empty if no one wants it.
+	// dir is the folder for the report; empty for no report.
 	dir    string
 	runner *trial.Runner
 	made   report.Report
@@ -49,7 +49,7 @@ func (s *suiteReport) add(behaviour report.Behaviour) {
 	s.made.Behaviours = append(s.made.Behaviours, behaviour)
 }
 
-// write writes the report, if the suite's user wants one.
+// write writes the report, if a folder for it is given.
 func (s *suiteReport) write() error {
 	if s.dir == "" {
 		return nil

@@ -42,14 +42,14 @@ var timeTravel = behaviour{
 	},
 }
 
-// journey is a past that an operator is shown. live takes a resource through it and to rest, and records the past's
-// revision.
+// journey is an earlier state that an operator is shown again. live takes a resource through that state, waits until
+// the operator is at rest, and records the revision at which the state ends.
 type journey struct {
 	what string
 	live func(context.Context, *traveller) error
 }
 
-// traveller is a trial whose second operator is shown the past.
+// traveller is a trial whose second operator is shown an earlier state.
 type traveller struct {
 	*trial.Trial
 	operator *trial.Instance
@@ -91,8 +91,7 @@ func (t *traveller) travel(ctx context.Context, past journey) error {
 	if !slices.ContainsFunc(tap.Requests(), func(request traffic.Request) bool { return request.Past != "" }) {
 		t.NotTried = "the operator asks for nothing that may come from a cache, so it saw only the present"
 	}
-	// An operator that saw a child of the present and the spec of the past could not tell that they don't belong
-	// together.
+	// An operator that saw a current child and an old spec could not tell that they don't belong together.
 	catchUp()
 	if err := t.WaitSynced(ctx, t.operator); err != nil {
 		return err

@@ -96,7 +96,7 @@ const (
 	blockerGone  detour = "a resource's %s, and then that went away"
 )
 
-// tryDetour leads a resource to a spec that can't be met, and from there to one that can.
+// tryDetour gives a resource a spec that can't be met, and then one that can.
 func tryDetour(ctx context.Context, runner *trial.Runner, unmeetable operatortest.Unmeetable, detour detour) error {
 	spec, err := runner.UnmeetableSpec(unmeetable)
 	if err != nil {

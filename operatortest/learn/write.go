@@ -32,7 +32,7 @@ type page struct {
 	Unmet []string
 }
 
-// unknown is a field of the spec about which the schema says too little.
+// unknown is a field of the spec whose schema says too little to generate other values.
 type unknown struct {
 	Path  string
 	Value string

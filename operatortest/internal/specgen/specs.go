@@ -98,7 +98,7 @@ func declares(schema *apiextensionsv1.JSONSchemaProps, path string) bool {
 	return found
 }
 
-// enter goes one step down a path, and returns nil if there is no such field.
+// enter returns the schema one step down a path, or nil if there is no such field.
 func enter(schema *apiextensionsv1.JSONSchemaProps, path string) (inner *apiextensionsv1.JSONSchemaProps, rest string) {
 	if rest, items := strings.CutPrefix(path, "[]"); items {
 		return itemSchema(schema), rest

@@ -30,7 +30,7 @@ type operatorLog struct {
 	mu    sync.Mutex
 	text  []byte
 	files []*os.File
-	// dead returns true if the operator counts as killed; its remains in the test process continue to log.
+	// dead returns true if the operator counts as killed. Its goroutines in the test process may continue to log.
 	dead func() bool
 	// closed means that nothing is recorded any more.
 	closed bool

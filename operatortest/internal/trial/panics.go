@@ -26,7 +26,7 @@ import (
 // errPanicked ends a wait. The end of the trial adds what is known about the panic.
 var errPanicked = errors.New("an operator has panicked")
 
-// handled is what the process-wide panic handlers know.
+// handled is the state of the process-wide panic handlers.
 var handled = &panicHandler{operators: map[string]*Instance{}}
 
 type panicHandler struct {

@@ -76,7 +76,7 @@ type Runner struct {
 	lives sync.Map
 	// OnlyTrial is the ID of the one trial to run; all of them if empty.
 	OnlyTrial string
-	// OnTrial is called when a trial of a behaviour begins, and when it has ended; nil if no one wants to know.
+	// OnTrial is called when a trial of a behaviour begins, and when it has ended. It may be nil.
 	OnTrial func(behaviour string, ended bool)
 	// ShrinkTime bounds the search for a shorter sequence of specs; 30 seconds if zero.
 	ShrinkTime time.Duration

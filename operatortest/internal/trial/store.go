@@ -56,7 +56,7 @@ var stores = struct {
 	byCluster map[*testcluster.Cluster]*store
 }{byCluster: map[*testcluster.Cluster]*store{}}
 
-// openStore returns the cluster's store when it contains what exists now of some kinds. The caller must close it.
+// openStore returns the cluster's store once it contains all existing objects of some kinds. The caller must close it.
 func openStore(ctx context.Context, cluster *testcluster.Cluster, kinds []schema.GroupVersionKind) (*store, error) {
 	opened, err := enterStore(ctx, cluster)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *store) close() {
 	}
 }
 
-// watch returns when the store contains what exists now of a kind.
+// watch returns when the store contains all existing objects of a kind.
 func (s *store) watch(ctx context.Context, kind schema.GroupVersionKind) error {
 	informer, err := s.informer(kind)
 	if err != nil {
