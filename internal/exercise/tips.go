@@ -44,12 +44,16 @@ var tips = []struct {
 		"The role allows $1, and the operator never asked for it: take it out of the marker, or write the code that needs it.",
 	},
 	{
-		regexp.MustCompile(`imported and not used|undefined: (fmt|errors|slices|maps|strings|context|time|metav1|corev1|appsv1|apierrors|meta|client|ctrl|types|labels)\b`),
+		regexp.MustCompile(`imported and not used|undefined: (fmt|errors|slices|maps|strings|context|time|metav1|corev1|appsv1|apierrors|meta|client|ctrl|types|labels)(?m:$)`),
 		"Imports follow from the code: an editor with gopls corrects them when you save.",
 	},
 	{
 		regexp.MustCompile(`missing method DeepCopyObject|undefined \(type .* has no field or method DeepCopy|no required module provides package \S+/pkg/generated/`),
 		"Generated code is missing or older than the types: run make generate in the copy's folder.",
+	},
+	{
+		regexp.MustCompile(`undefined: (\w+)\.(\w+)`),
+		"The package $1 has no $2: is the name misspelt, was it renamed, or does it come with an earlier step?",
 	},
 	{
 		regexp.MustCompile(`undefined: \w+|\w+ undefined \(type`),

@@ -7,8 +7,11 @@ import (
 
 func TestTips(t *testing.T) {
 	for found, means := range map[string]string{
-		`./sync.go:10:2: "fmt" imported and not used`: "gopls",
-		`./sync.go:31:9: undefined: apierrors`:        "gopls",
+		`./sync.go:10:2: "fmt" imported and not used`:                         "gopls",
+		`./sync.go:31:9: undefined: apierrors`:                                "gopls",
+		"./sync.go:31:9: undefined: strings\n./sync.go:32:9: undefined: name": "gopls",
+		`./sync.go:31:9: undefined: strings.TrimSpaces`:                       "the package strings has no TrimSpaces",
+		`./sync.go:31:9: undefined: corev1.Pods`:                              "the package corev1 has no Pods",
 		`api/v1/guestbook_types.go:12:25: cannot use &Guestbook{} as runtime.Object value: *Guestbook does not implement runtime.Object (missing method DeepCopyObject)`: "make generate",
 		`main.go:3:8: no required module provides package example.com/operator-workshop/02-clientgo-foo/pkg/generated/clientset; to add it:`:                             "make generate",
 		`./sync.go:31:9: undefined: newDeployment`:                                                                                     "renamed",
