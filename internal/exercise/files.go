@@ -80,14 +80,25 @@ func (s *Stage) derive(done int) (tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the form of stage %d after %d steps: %w", s.Number, done, err)
 	}
-	// A copy lies one folder deeper than the stage.
-	for name, up := range map[string]string{"go.mod": "=> ../", "README.md": "](../"} {
+	for name, replacer := range s.deeper() {
 		if deeper, found := files[name]; found {
-			deeper.content = []byte(strings.ReplaceAll(string(deeper.content), up, up+"../"))
+			deeper.content = []byte(replacer.Replace(string(deeper.content)))
 			files[name] = deeper
 		}
 	}
 	return files, nil
+}
+
+// deeper returns what to replace in some files because a copy lies one folder deeper than the stage. The context of
+// docker-build is the checkout's root for both.
+func (s *Stage) deeper() map[string]*strings.Replacer {
+	stage := filepath.Base(s.Dir)
+	return map[string]*strings.Replacer{
+		"go.mod":     strings.NewReplacer("=> ../", "=> ../../"),
+		"README.md":  strings.NewReplacer("](../", "](../../"),
+		"Makefile":   strings.NewReplacer("-t $(IMG) ..\n", "-t $(IMG) ../..\n", "-f - ..;", "-f - ../..;"),
+		"Dockerfile": strings.NewReplacer(stage, workFolder+"/"+stage, " ../", " ../../"),
+	}
 }
 
 // write puts files into a folder. It replaces each file atomically: if the disk is full, the old file is still there.
