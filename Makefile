@@ -36,7 +36,7 @@ STAGE_GOAL := $(firstword $(MAKECMDGOALS))
 VERBS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
 .PHONY: $(STAGE_GOAL) $(VERBS)
 $(STAGE_GOAL): bootstrap
-	@$(WORKSHOP) stage $(STAGE_GOAL) $(VERBS) $(if $(call given,FROM),--from $(FROM)) $(if $(call given,STEP),--step $(STEP))
+	@$(WORKSHOP) stage $(STAGE_GOAL) $(VERBS) $(if $(call given,FROM),--from $(FROM)) $(if $(call given,STEP),--step $(STEP)) $(if $(call given,PLAY),--play)
 ifneq (,$(VERBS))
 $(VERBS): $(STAGE_GOAL) ; @:
 endif
@@ -49,6 +49,7 @@ help: ## List the targets that make has here
 	@echo "make TARGET [CLUSTER=embedded|kind|current] [NAME=cluster] [YES=1: no question with CLUSTER=current]"
 	@echo "make stage-N help: list the targets of a stage, such as \`make stage-1 install\`"
 	@echo "make stage-N [FROM=N.M: run the steps before this one, but show only their results] [OWN=1: with your own copy]"
+	@echo "make stage-N check [PLAY=1: then play the chapter with your copy, up to the last section that is done]"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-24s %s\n", $$1, $$2}' Makefile
 	@echo

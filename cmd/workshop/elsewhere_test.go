@@ -20,7 +20,7 @@ import (
 
 // hijackers are settings of a learner's shell that must not affect the workshop.
 var hijackers = []string{
-	"PORT=3000", "STAGE=production", "CLUSTER=hpc", "NODES=many", "NAME=Me", "N=none", "YES=1", "QUIET=1", "IMG=img",
+	"PORT=3000", "STAGE=production", "CLUSTER=hpc", "NODES=many", "NAME=Me", "N=none", "YES=1", "QUIET=1", "IMG=img", "PLAY=1",
 	"GOFLAGS=-mod=vendor", "GOOS=windows", "GOARCH=arm64", "CDPATH=/:/usr", "MAKEFLAGS=-j4",
 }
 
@@ -31,6 +31,7 @@ func TestACheckoutElsewhere(t *testing.T) {
 	NewWithT(t).Expect(status).To(BeZero(), out)
 	t.Run("the front door, from a shell that has set a lot", c.frontDoor)
 	t.Run("a stage asks before it changes another cluster", c.stagesAsk)
+	t.Run("a check that plays the chapter", c.checkPlays)
 	t.Run("one play at a time", c.onePlay)
 	t.Run("a killed play", c.killedPlay)
 }

@@ -25,8 +25,8 @@ var exerciseVerbs = []string{"start", "check", "watch", "hint", "diff", "solve",
 // errNotDone means that a check found an unfinished step. What it found has already been printed.
 var errNotDone = errors.New("a step of the exercises is not done")
 
-// exercise runs one of the verbs.
-func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) error {
+// exercise runs one of the verbs. With played, check also plays the chapter.
+func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string, played bool) error {
 	own, err := a.copyOf(cmd, stage)
 	if err != nil {
 		return err
@@ -61,6 +61,9 @@ func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string) 
 		if err := a.ensureTools(cmd.Context(), out, toolchain.Main); err != nil {
 			return err
 		}
+	}
+	if played {
+		return a.checkPlay(cmd, own)
 	}
 	if step == "" {
 		broken, kept, err := own.Broken()
@@ -122,7 +125,12 @@ func (a *app) makeInCopy(cmd *cobra.Command, out io.Writer, dir string, targets 
 }
 
 // check checks the steps that are not done, or only one.
-func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only string) (err error) {
+func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only string) error {
+	return a.checkThen(ctx, out, own, only, func() error { return nil })
+}
+
+// checkThen checks like check. If the program compiles, it then calls play, before it shows the step that is not done.
+func (a *app) checkThen(ctx context.Context, out io.Writer, own *exercise.Copy, only string, play func() error) (err error) {
 	unlock, err := own.Lock("check")
 	if err != nil {
 		return err
@@ -144,16 +152,21 @@ func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only
 	if err != nil {
 		return err
 	}
+	if finding == nil || !finding.Unbuilt {
+		if err := play(); err != nil {
+			return err
+		}
+	}
 	if finding == nil {
 		if only != "" {
 			return nil
 		}
-		fmt.Fprintf(out, "All %d steps of stage %d are done: you have written this stage. `make stage-%d OWN=1` plays its chapter with your copy, `make stage-%d test OWN=1` runs all of its tests.\n",
+		fmt.Fprintf(out, "All %d steps of stage %d are done: you have written this stage. `make stage-%d check PLAY=1` also plays its chapter with your copy, `make stage-%d test OWN=1` runs all of its tests.\n",
 			len(own.Steps), own.Number, own.Number, own.Number)
 		return nil
 	}
 	if section != "" && section != finding.Step.Section() && !repeating {
-		fmt.Fprintf(out, "`make stage-%d OWN=1 FROM=%s` plays section %s of the chapter with your copy, on the classroom cluster.\n", own.Number, section, section)
+		fmt.Fprintf(out, "`make stage-%d check PLAY=1` also plays the chapter up to section %s with your copy, on the classroom cluster.\n", own.Number, section)
 	}
 	printFinding(out, own, finding)
 	return errNotDone

@@ -26,7 +26,7 @@ func TestCheckBuildsMissingTools(t *testing.T) {
 	cmd.SetOut(shown)
 	cmd.SetContext(t.Context())
 	a := &app{repo: repo.Repo{Root: own.Root}}
-	g.Expect(a.exercise(cmd, own.Stage.Stage, "check", "")).To(MatchError(errNotDone))
+	g.Expect(a.exercise(cmd, own.Stage.Stage, "check", "", false)).To(MatchError(errNotDone))
 	g.Expect(filepath.Join(own.Root, "bin", "little")).To(BeAnExistingFile())
 	g.Expect(shown.all()).To(ContainSubstring("Step 1.1, 1 of 3"))
 }
@@ -56,6 +56,6 @@ func TestCheckSaysHowToPlayASectionThatIsDone(t *testing.T) {
 		g.Expect(a.check(t.Context(), shown, own, "")).To(MatchError(errNotDone))
 		return shown.all()
 	}
-	g.Expect(solve("1.1")).To(ContainSubstring("`make stage-1 OWN=1 FROM=1.1` plays section 1.1 of the chapter with your copy"))
-	g.Expect(solve("1.2a")).NotTo(ContainSubstring("OWN=1"), "section 1.2 has another step")
+	g.Expect(solve("1.1")).To(ContainSubstring("`make stage-1 check PLAY=1` also plays the chapter up to section 1.1 with your copy"))
+	g.Expect(solve("1.2a")).NotTo(ContainSubstring("PLAY=1"), "section 1.2 has another step")
 }

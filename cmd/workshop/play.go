@@ -25,8 +25,14 @@ type playOptions struct {
 	before string         // number of a step of the only chapter to stop before
 	own    *exercise.Copy // the learner's copy that takes the place of the stage; nil for none
 	solved string         // the section of the chapter that was solved last in the learner's copy
-	// lenient shows output that differs from the chapter, instead of failing.
-	lenient bool
+	// differs gets each command whose output differs from the chapter; nil makes the play fail there.
+	differs func(*play.Failure)
+}
+
+// useOwn plays with the learner's copy, up to the section of the first step that is not done.
+func (o *playOptions) useOwn(own *exercise.Copy, done int) {
+	o.own = own
+	o.solved, o.before = own.Sections(done)
 }
 
 func (o *playOptions) addFlags(command *cobra.Command) {
@@ -152,7 +158,7 @@ func (a *app) playAll(cmd *cobra.Command, options playOptions, chapters []*chapt
 	out := cmd.OutOrStdout()
 	player := &play.Player{
 		Dir: a.repo.Root, Env: environment, Out: out, Cluster: a.provider,
-		Quiet: options.quiet, From: options.from, Before: options.before, Typing: isTerminal(out), Lenient: options.lenient,
+		Quiet: options.quiet, From: options.from, Before: options.before, Typing: isTerminal(out), Differs: options.differs,
 	}
 	if options.step {
 		player.In = cmd.InOrStdin()

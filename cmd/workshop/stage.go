@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/operator-workshop/internal/chapter/play"
 	"example.com/operator-workshop/internal/exercise"
 	"example.com/operator-workshop/internal/repo"
 	"example.com/operator-workshop/internal/toolchain"
@@ -23,7 +24,7 @@ import (
 func (a *app) stageCommand() *cobra.Command {
 	var options playOptions
 	var step string
-	var own bool
+	var own, played bool
 	command := &cobra.Command{
 		Use:   "stage N [VERB...]",
 		Short: "Play a stage's chapter, work on its exercises, or run targets of the stage's own Makefile",
@@ -32,6 +33,11 @@ func (a *app) stageCommand() *cobra.Command {
 			stage, err := a.repo.Stage(args[0])
 			if err != nil {
 				return err
+			}
+			if played {
+				if err := validatePlay(stage, args[1:], step); err != nil {
+					return err
+				}
 			}
 			if len(args) == 1 && own {
 				return a.playOwn(cmd, stage, options)
@@ -46,7 +52,7 @@ func (a *app) stageCommand() *cobra.Command {
 				return a.breakCopy(cmd, stage, args[2:])
 			}
 			if len(args) == 2 && slices.Contains(exerciseVerbs, args[1]) {
-				return a.exercise(cmd, stage, args[1], step)
+				return a.exercise(cmd, stage, args[1], step, played)
 			}
 			if at := slices.IndexFunc(args[1:], func(verb string) bool { return slices.Contains(exerciseVerbs, verb) }); at >= 0 {
 				return fmt.Errorf("%s goes alone: `make stage-%d %s`, or with the ID of a step, `make stage-%d %s STEP=N.M`",
@@ -68,6 +74,7 @@ func (a *app) stageCommand() *cobra.Command {
 	options.addFrom(command)
 	command.Flags().StringVar(&step, "step", "", "the step of the exercises")
 	command.Flags().BoolVar(&own, "own", os.Getenv(ownVariable) != "", "use your own copy in work/ in place of the stage")
+	command.Flags().BoolVar(&played, "play", false, "with check: also play the chapter with your copy, up to the last section that is done")
 	return command
 }
 
@@ -93,22 +100,14 @@ func (a *app) playOwn(cmd *cobra.Command, stage repo.Stage, options playOptions)
 	if err != nil {
 		return err
 	}
-	if next < len(own.Steps) {
-		options.before = own.Steps[next].Section()
-	}
-	for _, step := range own.Steps {
-		if step.Section() == options.before {
-			break
-		}
-		options.solved = step.Section()
-	}
+	options.useOwn(own, next)
 	if options.before != "" {
 		if options.solved == "" {
 			return fmt.Errorf("no section of the chapter is done in your copy yet: continue with `make stage-%d check`", stage.Number)
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "Step %s of your copy is not done, so the playing ends before section %s.\n", own.Steps[next].ID, options.before)
 	}
-	options.own, options.lenient = own, true
+	options.differs = func(difference *play.Failure) { fmt.Fprintln(cmd.OutOrStdout(), difference) }
 	return a.play(cmd, options, []string{stage.Chapter})
 }
 

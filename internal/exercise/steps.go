@@ -122,6 +122,20 @@ func (s *Stage) validate() error {
 // Section returns the section of the chapter that the step belongs to.
 func (s Step) Section() string { return strings.TrimRight(s.ID, "abcdefghijklmnopqrstuvwxyz") }
 
+// Sections returns, when the first done steps are done, the last section of the chapter whose steps are all done, and
+// the section of the next step. They are "" if there is none.
+func (s *Stage) Sections(done int) (finished, next string) {
+	if done < len(s.Steps) {
+		next = s.Steps[done].Section()
+	}
+	for _, step := range s.Steps[:done] {
+		if step.Section() != next {
+			finished = step.Section()
+		}
+	}
+	return finished, next
+}
+
 // index returns a step's index in Steps.
 func (s *Stage) index(id string) (int, error) {
 	at := slices.IndexFunc(s.Steps, func(step Step) bool { return step.ID == id })

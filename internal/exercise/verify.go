@@ -38,14 +38,11 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 		if err := errors.Join(c.solveUnkept(step), c.give(step)); err != nil {
 			return err
 		}
-		next := ""
-		if at+1 < len(c.Steps) {
-			next = c.Steps[at+1].Section()
-		}
-		if next == step.Section() {
+		solved, next := c.Sections(at + 1)
+		if solved != step.Section() {
 			continue
 		}
-		if err := play(step.Section(), next); err != nil {
+		if err := play(solved, next); err != nil {
 			return err
 		}
 	}

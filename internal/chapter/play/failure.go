@@ -14,10 +14,25 @@ const (
 	unmarked     = -1
 )
 
-// failure returns the error for a command: its position, the headline, the command, and the sections.
-func (p *playing) failure(command *chapter.Command, headline string, sections ...string) error {
-	text := strings.Join(append([]string{headline, indent("$ " + command.Text)}, sections...), "\n")
-	return fmt.Errorf("%s:%d: %s", p.chapter.Path, command.Line, text)
+// Failure is a command that did something other than what the chapter shows.
+type Failure struct {
+	// Place is the line of the command in the chapter: path:line.
+	Place string
+	// Step is the number of the chapter's step that was played, or "" if it has none.
+	Step string
+	// Text says what was expected and what came instead, in several lines.
+	Text string
+}
+
+func (f *Failure) Error() string { return f.Place + ": " + f.Text }
+
+// failure returns the error for a command, with a headline and sections that show what it printed.
+func (p *playing) failure(command *chapter.Command, headline string, sections ...string) *Failure {
+	return &Failure{
+		Place: fmt.Sprintf("%s:%d", p.chapter.Path, command.Line),
+		Step:  p.number,
+		Text:  strings.Join(append([]string{headline, indent("$ " + command.Text)}, sections...), "\n"),
+	}
 }
 
 func (p *playing) interrupted(ctx context.Context, command *chapter.Command) error {

@@ -29,8 +29,9 @@ type Player struct {
 	Before string    // number of the step to stop before, except that later cleanup blocks still run; "" plays all
 	Typing bool      // Out is a terminal: type the commands, show output as it comes, bold headings (unless NO_COLOR)
 	In     io.Reader // where to wait for Enter before each command shown; an error when it ends; nil does not wait
-	// Lenient shows output that differs from the chapter, and continues. A different exit status still ends the play.
-	Lenient bool
+	// Differs, unless it is nil, gets each command whose output differs from the chapter, and the play continues. A
+	// different exit status still ends it.
+	Differs func(*Failure)
 
 	// Tests set the following fields.
 	typingDelay    time.Duration // for each character typed; 0 means 8 ms: quick, but possible to follow
@@ -44,8 +45,7 @@ type Player struct {
 const posixShell = "/bin/sh"
 
 // Play plays a chapter. At the first difference from the chapter, it runs the cleanup blocks that it has not reached
-// yet, and returns an error for readers: path:line, the command, what was expected and what came instead. It does the
-// same when ctx ends; errors.Is then finds ctx's error. It leaves nothing running.
+// yet, and returns a Failure. It does the same when ctx ends; errors.Is then finds ctx's error. It leaves nothing running.
 func (p *Player) Play(ctx context.Context, c *chapter.Chapter) error {
 	playing, err := p.begin(c)
 	if err != nil {

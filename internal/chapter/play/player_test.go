@@ -3,6 +3,7 @@ package play
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -93,12 +94,18 @@ func TestPlayIsLikeOneShell(t *testing.T) {
 func TestLenientPlayGoesOnAfterOutputThatDiffers(t *testing.T) {
 	g := NewWithT(t)
 	player := testPlayer(t)
-	player.Lenient, player.Quiet = true, true
-	g.Expect(player.Play(t.Context(), parse(g, consoleFence("", "$ echo a", "b", "$ echo c", "c")))).To(Succeed())
-	g.Expect(player.Out.(*bytes.Buffer).String()).To(And(
-		HavePrefix("c.md:2: the output differs, first in the lines marked with >\n    $ echo a\nwant:\n  > b\ngot:\n  > a\n"),
-		ContainSubstring("2 commands, 1 with other output than written, ")))
-	g.Expect(player.Play(t.Context(), parse(g, consoleFence("", "$ false", "b")))).To(MatchError(ContainSubstring("exit status 1, want 0")))
+	var differences []*Failure
+	player.Differs = func(difference *Failure) { differences = append(differences, difference) }
+	g.Expect(player.Play(t.Context(), parse(g, "## 1.1 A\n### More\n"+consoleFence("", "$ echo a", "b", "$ echo c", "c")))).To(Succeed())
+	g.Expect(differences).To(HaveExactElements(&Failure{
+		Place: "c.md:4", Step: "1.1", Text: "the output differs, first in the lines marked with >\n    $ echo a\nwant:\n  > b\ngot:\n  > a",
+	}))
+	g.Expect(player.Out.(*bytes.Buffer).String()).To(ContainSubstring("2 commands, 1 with other output than written, "))
+	err := player.Play(t.Context(), parse(g, consoleFence("", "$ false", "b")))
+	g.Expect(err).To(MatchError(ContainSubstring("exit status 1, want 0")))
+	failure, found := errors.AsType[*Failure](err)
+	g.Expect(found).To(BeTrue())
+	g.Expect(failure.Place).To(Equal("c.md:2"))
 }
 
 func TestPlayStopsAtWhatIsNotAsWritten(t *testing.T) {

@@ -22,6 +22,7 @@ type playing struct {
 	screen      *screen
 	input       *bufio.Reader // where Enter is read before each command; nil does not wait
 	reached     bool          // whether the first step to show has begun
+	number      string        // of the step being played
 	cluster     string
 	backgrounds []*background
 	done        map[*chapter.Block]bool // played to the end
@@ -32,7 +33,7 @@ type playing struct {
 type counts struct {
 	steps    int // steps with at least one played block
 	commands int
-	differ   int      // commands whose output differed; only if lenient
+	differ   int      // commands whose output differed; only with Differs
 	skipped  int      // blocks for other clusters
 	needs    []string // the clusters that the skipped blocks need
 }
@@ -64,6 +65,7 @@ func (p *playing) step(ctx context.Context, step *chapter.Step) error {
 	if !p.reached && step.Number() == p.player.From {
 		p.reached, p.screen.quiet = true, p.player.Quiet
 	}
+	p.number = cmp.Or(step.Number(), p.number) // a heading without a number belongs to the step before it
 	p.screen.heading(step)
 	start := time.Now()
 	before := p.counts
@@ -192,13 +194,14 @@ func (p *playing) run(ctx context.Context, block *chapter.Block, command *chapte
 	case !complete:
 		err = p.failure(command, fmt.Sprintf("more than %d bytes of output", outputLimit))
 	case !matches:
-		err = p.failure(command, "the output differs, first in the lines marked with >",
+		difference := p.failure(command, "the output differs, first in the lines marked with >",
 			section("want", command.Want, wantIndex), section("got", got, gotIndex))
-		if p.player.Lenient {
+		if p.player.Differs != nil {
 			p.counts.differ++
-			fmt.Fprintln(p.player.Out, err)
+			p.player.Differs(difference)
 			return nil
 		}
+		err = difference
 	default:
 		return nil
 	}

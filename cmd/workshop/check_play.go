@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"example.com/operator-workshop/internal/chapter/play"
+	"example.com/operator-workshop/internal/exercise"
+	"example.com/operator-workshop/internal/repo"
+)
+
+// validatePlay returns an error if PLAY=1 was given with anything but check alone.
+func validatePlay(stage repo.Stage, verbs []string, step string) error {
+	use := fmt.Sprintf("`make stage-%d check PLAY=1`", stage.Number)
+	switch {
+	case len(verbs) == 0:
+		return fmt.Errorf("PLAY=1 goes with check: %s; `make stage-%d OWN=1` only plays the chapter with your copy", use, stage.Number)
+	case len(verbs) > 1 || verbs[0] != "check":
+		return fmt.Errorf("PLAY=1 goes with check, not with %s: %s", strings.Join(verbs, " "), use)
+	case step != "":
+		return fmt.Errorf("PLAY=1 plays all sections that are done, so it takes no STEP: %s", use)
+	}
+	return nil
+}
+
+// checkPlay is `make stage-N check PLAY=1`.
+func (a *app) checkPlay(cmd *cobra.Command, own *exercise.Copy) error {
+	broken, _, err := own.Broken()
+	if err != nil {
+		return err
+	}
+	if broken != nil {
+		return fmt.Errorf("your copy has the break %s, so the chapter can't be played with it: fix it first, `make stage-%d check`", broken.Name, own.Number)
+	}
+	return a.checkThen(cmd.Context(), cmd.OutOrStdout(), own, "", func() error { return a.playDone(cmd, own) })
+}
+
+// playDone plays the chapter with the learner's copy, up to the last section whose steps are all done. A command that
+// fails is a finding of its section's steps. Output that differs is shown, but learners may word things their own way.
+func (a *app) playDone(cmd *cobra.Command, own *exercise.Copy) error {
+	out := cmd.OutOrStdout()
+	next, err := own.Next()
+	if err != nil {
+		return err
+	}
+	var options playOptions
+	options.useOwn(own, next)
+	if options.solved == "" {
+		fmt.Fprintln(out, "No section of the chapter is done yet, so there is nothing to play.")
+		return nil
+	}
+	var differences []*play.Failure
+	options.from = options.solved
+	options.differs = func(difference *play.Failure) { differences = append(differences, difference) }
+	fmt.Fprintf(out, "Playing the chapter up to section %s with your copy, on the classroom cluster.\n", options.solved)
+	err = a.play(cmd, options, []string{own.Chapter})
+	if failure, found := errors.AsType[*play.Failure](err); found {
+		found := strings.TrimPrefix(err.Error(), failure.Place+": ")
+		a.printPlayed(cmd, own, failure, "a command does not do with your copy what the chapter shows", found)
+		return errNotDone
+	}
+	if err != nil {
+		return err
+	}
+	if len(differences) == 0 {
+		fmt.Fprintf(out, "Up to section %s, your copy does what the chapter shows.\n", options.solved)
+		return nil
+	}
+	first := differences[0]
+	found := first.Text
+	if more := len(differences) - 1; more > 0 {
+		found += fmt.Sprintf("\nand %d more: `make stage-%d OWN=1` shows where", more, own.Number)
+	}
+	a.printPlayed(cmd, own, first, "all commands succeed, but the output differs from the chapter; that is no mistake where you chose the words", found)
+	return nil
+}
+
+// printPlayed prints what the play found in a section, like a step's finding.
+func (a *app) printPlayed(cmd *cobra.Command, own *exercise.Copy, failure *play.Failure, headline, found string) {
+	out := cmd.OutOrStdout()
+	var steps []string
+	for _, step := range own.Steps {
+		if step.Section() == failure.Step {
+			steps = append(steps, step.ID+" "+step.Title)
+		}
+	}
+	fmt.Fprintf(out, "\nSection %s of the chapter: %s\n", failure.Step, headline)
+	if len(steps) > 0 {
+		field(out, "steps", strings.Join(steps, "\n"))
+	}
+	field(out, "open", failure.Place)
+	field(out, "found", found)
+	field(out, "repeat", fmt.Sprintf("make stage-%d OWN=1 FROM=%s", own.Number, failure.Step))
+}
