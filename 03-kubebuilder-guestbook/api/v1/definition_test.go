@@ -11,16 +11,30 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestDefinition checks the markers above Guestbook, which no sample tests.
-func TestDefinition(t *testing.T) {
-	g := NewWithT(t)
+// readVersion returns the only version in the generated CRD.
+func readVersion(g Gomega) apiextensionsv1.CustomResourceDefinitionVersion {
 	content, err := os.ReadFile("../../config/crd/bases/webapp.my.domain_guestbooks.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	g.Expect(yaml.UnmarshalStrict(content, definition)).To(Succeed())
 	g.Expect(definition.Spec.Versions).To(HaveLen(1))
-	version := definition.Spec.Versions[0]
+	return definition.Spec.Versions[0]
+}
 
+// TestConfigMapNames checks that the marker for spec.configMapName does not refuse too much. Samples show what it refuses.
+func TestConfigMapNames(t *testing.T) {
+	g := NewWithT(t)
+	pattern := readVersion(g).Schema.OpenAPIV3Schema.Properties["spec"].Properties["configMapName"].Pattern
+	g.Expect(pattern).NotTo(BeEmpty(), "ConfigMapName in guestbook_types.go needs a marker with a pattern")
+	for _, name := range []string{"a", "1", "page-settings", "page--settings", "v1.2.page-settings"} {
+		g.Expect(name).To(MatchRegexp(pattern), "a ConfigMap may have this name, so spec.configMapName must accept it")
+	}
+}
+
+// TestDefinition checks the markers above Guestbook, which no sample tests.
+func TestDefinition(t *testing.T) {
+	g := NewWithT(t)
+	version := readVersion(g)
 	columns, wide, order := []string{}, []string{}, []string{}
 	for _, column := range version.AdditionalPrinterColumns {
 		order = append(order, column.Name)
@@ -39,10 +53,6 @@ func TestDefinition(t *testing.T) {
 	}), "the columns of kubectl get")
 	g.Expect(wide).To(Equal([]string{"Alias .spec.alias", "Settings .spec.configMapName"}), "with -o wide, these are added")
 	g.Expect(order).To(Equal([]string{"Size", "Ready", "Reason", "Active", "Alias", "Settings", "Age"}), "kubectl shows the columns in the order of their markers")
-	pattern := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["configMapName"].Pattern
-	for _, name := range []string{"a", "1", "page-settings", "page--settings", "v1.2.page-settings"} {
-		g.Expect(name).To(MatchRegexp(pattern), "a ConfigMap may have this name, so spec.configMapName must accept it")
-	}
 	g.Expect(version.SelectableFields).To(ConsistOf(apiextensionsv1.SelectableField{JSONPath: ".spec.configMapName"}))
 	g.Expect(version.Subresources.Scale).To(Equal(&apiextensionsv1.CustomResourceSubresourceScale{
 		SpecReplicasPath: ".spec.size", StatusReplicasPath: ".status.replicas", LabelSelectorPath: new(".status.selector"),

@@ -61,15 +61,58 @@ func TestSettingsDigest(t *testing.T) {
 	}
 }
 
+func TestApplyCreates(t *testing.T) {
+	g := NewWithT(t)
+	reconciler := testReconciler(t, interceptor.Funcs{}, newGuestbook())
+	blocker, err := reconciler.apply(t.Context(), storedGuestbook(), missingChild())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(blocker).To(BeNil())
+	created := &appsv1.Deployment{}
+	g.Expect(reconciler.Get(t.Context(), requestFor(newGuestbook()).NamespacedName, created)).To(Succeed(), "see apply and create in children.go")
+	g.Expect(metav1.IsControlledBy(created, storedGuestbook())).To(BeTrue(), "the Guestbook must be the controller among the Deployment's owners, see create in children.go")
+	g.Expect(created.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "the child's fields must be set first, see create in children.go")
+
+	written, recording := recordWrites()
+	_, err = testReconciler(t, recording, newGuestbook(), created).apply(t.Context(), storedGuestbook(), missingChild())
+	g.Expect(err).NotTo(HaveOccurred(), "see apply in children.go")
+	g.Expect(*written).NotTo(ContainElement(HavePrefix("create")), "the Deployment exists, see apply in children.go")
+}
+
+func TestApplyReturnsErrors(t *testing.T) {
+	outage := apierrors.NewInternalError(errors.New("etcd"))
+	tests := map[string]interceptor.Funcs{
+		"the child can't be read": {Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return outage
+		}},
+		"the child can't be created": failCreate(outage),
+	}
+	for name, faults := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			_, err := testReconciler(t, faults).apply(t.Context(), storedGuestbook(), missingChild())
+			g.Expect(err).To(MatchError(outage), "the queue must retry, see apply and create in children.go")
+			g.Expect(err).To(MatchError(ContainSubstring("Deployment shop/web")), "the error must name the object")
+		})
+	}
+}
+
+// missingChild returns the Deployment of storedGuestbook, as apply gets it.
+func missingChild() childObject {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	return childObject{
+		kind: "Deployment", object: deployment, taken: webappv1.ReasonDeploymentTaken,
+		set: func() { setDeployment(deployment, storedGuestbook(), "present") },
+	}
+}
+
 func TestReconcileCreatesTheDeployment(t *testing.T) {
 	g := NewWithT(t)
 	reconciler := testReconciler(t, interceptor.Funcs{}, newGuestbook(), newSettings())
 	_, err := reconciler.Reconcile(t.Context(), requestFor(newGuestbook()))
 	g.Expect(err).NotTo(HaveOccurred())
 	created := &appsv1.Deployment{}
-	g.Expect(reconciler.Get(t.Context(), requestFor(newGuestbook()).NamespacedName, created)).To(Succeed(), "see apply and create in children.go")
-	g.Expect(metav1.IsControlledBy(created, storedGuestbook())).To(BeTrue(), "the Guestbook must be the controller among the Deployment's owners, see create in children.go")
-	g.Expect(created.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "the child's fields must be set first, see create in children.go")
+	g.Expect(reconciler.Get(t.Context(), requestFor(newGuestbook()).NamespacedName, created)).To(Succeed(), "see reconcile in guestbook_controller.go and applyChildren in children.go")
+	g.Expect(created.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
 	g.Expect(created.Spec.Template.Annotations).To(HaveKeyWithValue(revisionAnnotation, newRevision(storedGuestbook(), digestOf(storedSettings()))), "the settings make the revision, see applyChildren in children.go")
 }
 

@@ -27,19 +27,19 @@ import (
 // applyChildren creates or patches the Deployment and the Service, each even if the
 // other is blocked or fails. It returns the Deployment, the first blocker, and the errors to retry.
 //
-//workshop:step 3.5d
+//workshop:step 3.5f
 func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *webappv1.Guestbook) (*appsv1.Deployment, *explanation, error) {
 	settings, blocker, err := r.settingsDigest(ctx, guestbook)
 	failed := []error{err}
 	name := metav1.ObjectMeta{Namespace: guestbook.Namespace, Name: guestbook.Name}
 	deployment := &appsv1.Deployment{ObjectMeta: name}
-	service := &corev1.Service{ObjectMeta: name} //workshop:step 3.5g
+	service := &corev1.Service{ObjectMeta: name} //workshop:step 3.5j
 	var children []childObject
 	if blocker == nil && err == nil { // pods without settings would never start
 		revision := newRevision(guestbook, settings)
 		children = append(children, childObject{"Deployment", deployment, webappv1.ReasonDeploymentTaken, func() { setDeployment(deployment, guestbook, revision) }})
 	}
-	//workshop:step 3.5g
+	//workshop:step 3.5j
 	children = append(children, childObject{"Service", service, webappv1.ReasonServiceTaken, func() { setService(service, guestbook) }})
 	for _, child := range children {
 		blocked, err := r.apply(ctx, guestbook, child)
@@ -90,7 +90,7 @@ type childObject struct {
 //	refused by the API server        yes       yes     with backoff: no watch event tells of a new quota or policy
 //	any other error                  no        yes     with backoff
 //
-//workshop:step 3.5d
+//workshop:step 3.5e
 func (r *GuestbookReconciler) apply(ctx context.Context, guestbook *webappv1.Guestbook, child childObject) (*explanation, error) {
 	key := client.ObjectKeyFromObject(child.object)
 	err := r.Get(ctx, key, child.object)
@@ -109,7 +109,7 @@ func (r *GuestbookReconciler) apply(ctx context.Context, guestbook *webappv1.Gue
 // create creates the child. That fails if the name is in use, even if the cache does not
 // show that yet; server-side apply would adopt the object.
 //
-//workshop:step 3.5d
+//workshop:step 3.5e
 func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Guestbook, child childObject) (*explanation, error) {
 	child.set()
 	if err := ctrl.SetControllerReference(guestbook, child.object, r.Scheme); err != nil {
@@ -128,7 +128,7 @@ func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Gu
 // server refuse a patch that was computed from a stale copy, or from an object that has
 // since been deleted and recreated.
 //
-//workshop:step 3.5f
+//workshop:step 3.5i
 func (r *GuestbookReconciler) patch(ctx context.Context, child childObject) (*explanation, error) {
 	before := child.object.DeepCopyObject().(client.Object)
 	child.set()
@@ -146,7 +146,7 @@ func (r *GuestbookReconciler) patch(ctx context.Context, child childObject) (*ex
 // findBlocker returns why the object that was found can't be the child, or nil if it
 // can. The controller never touches an object that the Guestbook does not control: it may be in production.
 //
-//workshop:step 3.5e
+//workshop:step 3.5g
 func findBlocker(guestbook *webappv1.Guestbook, child childObject) *explanation {
 	owner := metav1.GetControllerOf(child.object)
 	controlled := owner != nil && owner.UID == guestbook.UID
@@ -167,14 +167,14 @@ func findBlocker(guestbook *webappv1.Guestbook, child childObject) *explanation 
 	return nil
 }
 
-//workshop:step 3.5e
+//workshop:step 3.5g
 func isGuestbook(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Guestbook" && owner.APIVersion == webappv1.SchemeGroupVersion.String()
 }
 
 // refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large), or nil for any other error.
 //
-//workshop:step 3.5e
+//workshop:step 3.5h
 func refusal(child childObject, err error) *explanation {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 	if !refused || isNamespaceTerminating(err) {

@@ -71,7 +71,7 @@ func setDeployment(deployment *appsv1.Deployment, guestbook *webappv1.Guestbook,
 
 // setTemplate describes pods that meet the strictest of Kubernetes' pod security standards, "restricted".
 //
-//workshop:step 3.5c
+//workshop:step 3.5d
 func setTemplate(template *corev1.PodTemplateSpec, guestbook *webappv1.Guestbook) {
 	template.Labels = labels.Merge(template.Labels, selectorLabels(guestbook))
 	pod := &template.Spec
@@ -87,7 +87,7 @@ func setTemplate(template *corev1.PodTemplateSpec, guestbook *webappv1.Guestbook
 
 // setService sets the fields of the Service that the controller owns: port 80 leads to all ready pods.
 //
-//workshop:step 3.5g
+//workshop:step 3.5j
 func setService(service *corev1.Service, guestbook *webappv1.Guestbook) {
 	service.Labels = labels.Merge(service.Labels, selectorLabels(guestbook))
 	service.Spec.Type = corev1.ServiceTypeClusterIP
@@ -99,7 +99,7 @@ func setService(service *corev1.Service, guestbook *webappv1.Guestbook) {
 // named returns the element of the list with that name, and appends one if there is
 // none. Elements that others have added stay.
 //
-//workshop:step 3.5c
+//workshop:step 3.5d
 func named[T any](list *[]T, name string, nameOf func(*T) *string) *T {
 	for i := range *list {
 		if *nameOf(&(*list)[i]) == name {

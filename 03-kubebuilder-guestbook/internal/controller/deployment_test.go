@@ -43,16 +43,30 @@ func TestSetDeployment(t *testing.T) {
 	deployment := newDeployment(guestbook)
 	g.Expect(guestbook).To(Equal(storedGuestbook()), "the Guestbook is the cache's and stays as it is")
 
-	template := deployment.Spec.Template
 	wantLabels := map[string]string{"app.kubernetes.io/name": "guestbook", instanceLabel: "web", managedByLabel: controllerName}
 	g.Expect(deployment.Labels).To(Equal(wantLabels), "see setDeployment in deployment.go")
-	g.Expect(template.Labels).To(Equal(wantLabels), "the cache holds only pods with the label managed-by, see CacheByObject")
 	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
-	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(selector.Matches(labels.Set(template.Labels))).To(BeTrue(), "the selector must match the pods")
-	g.Expect(template.Annotations).To(Equal(map[string]string{revisionAnnotation: "present"}))
+	g.Expect(deployment.Spec.Selector).To(HaveValue(Equal(metav1.LabelSelector{MatchLabels: wantLabels})))
+	g.Expect(deployment.Spec.Template.Annotations).To(Equal(map[string]string{revisionAnnotation: "present"}))
 
+	guestbook.Spec.Size = 9
+	deployment.Labels["extra"] = "label"
+	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "the Deployment must not share memory with the cached Guestbook")
+	g.Expect(deployment.Spec.Selector.MatchLabels).NotTo(HaveKey("extra"), "the labels and the selector must not share memory")
+
+	found := newDeployment(storedGuestbook())
+	found.Labels["team"], found.Spec.Selector.MatchLabels = "shop", map[string]string{instanceLabel: "web"}
+	want := found.DeepCopy()
+	found.Spec.Replicas = nil
+	setDeployment(found, storedGuestbook(), "present")
+	g.Expect(found).To(Equal(want), "the replicas are restored; a label of someone else and the selector of an older version stay, see setDeployment in deployment.go")
+}
+
+func TestSetTemplate(t *testing.T) {
+	g := NewWithT(t)
+	deployment := newDeployment(storedGuestbook())
+	template := deployment.Spec.Template
+	g.Expect(template.Labels).To(Equal(selectorLabels(storedGuestbook())), "the selector must match the pods, see setTemplate in deployment.go")
 	g.Expect(template.Spec.AutomountServiceAccountToken).To(HaveValue(BeFalse()), "the pods never call the API server")
 	g.Expect(template.Spec.SecurityContext).To(HaveValue(And(
 		HaveField("RunAsNonRoot", HaveValue(BeTrue())),
@@ -67,11 +81,8 @@ func TestSetDeployment(t *testing.T) {
 		g.Expect(template.Spec.Volumes).To(ContainElement(HaveField("Name", mounted.Name)), "a mount without its volume is refused")
 	}
 
-	guestbook.Spec.Size = 9
 	deployment.Labels["extra"] = "label"
-	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "the Deployment must not share memory with the cached Guestbook")
-	g.Expect(deployment.Spec.Template.Labels).NotTo(HaveKey("extra"), "the two sets of labels must not share memory")
-	g.Expect(deployment.Spec.Selector.MatchLabels).NotTo(HaveKey("extra"))
+	g.Expect(template.Labels).NotTo(HaveKey("extra"), "the two sets of labels must not share memory")
 }
 
 func TestSetDeploymentLeavesTheRest(t *testing.T) {

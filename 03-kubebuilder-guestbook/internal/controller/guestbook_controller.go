@@ -50,10 +50,10 @@ type GuestbookReconciler struct {
 //
 //workshop:step 3.5a
 func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	//workshop:step 3.7
+	//workshop:step 3.7b
 	// The manager cancels ctx when it stops. A call that has begun still finishes.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)
-	//workshop:step 3.7
+	//workshop:step 3.7b
 	defer cancel()
 
 	guestbook := &webappv1.Guestbook{}
@@ -63,9 +63,9 @@ func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	if !guestbook.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // the garbage collector deletes the children, which have an owner reference
 	}
-	//workshop:until 3.5d ctrl.LoggerFrom(ctx).Info("Reconciling", "size", guestbook.Spec.Size)
+	//workshop:until 3.5f ctrl.LoggerFrom(ctx).Info("Reconciling", "size", guestbook.Spec.Size)
 	err := r.reconcile(ctx, guestbook)
-	//workshop:step 3.5e
+	//workshop:step 3.5h
 	if isNamespaceTerminating(err) {
 		return ctrl.Result{}, nil // no retry can succeed, and the Guestbook's own deletion is a watch event
 	}
@@ -75,7 +75,7 @@ func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 // reconcile creates or patches the children, and reports. If a child is blocked,
 // the status says why; the error, if any, is retried.
 //
-//workshop:step 3.5d
+//workshop:step 3.5f
 func (r *GuestbookReconciler) reconcile(ctx context.Context, guestbook *webappv1.Guestbook) error {
 	deployment, blocker, err := r.applyChildren(ctx, guestbook)
 	if err != nil && blocker == nil {
@@ -86,7 +86,7 @@ func (r *GuestbookReconciler) reconcile(ctx context.Context, guestbook *webappv1
 
 // report observes the pods, and writes the status: why a child is blocked or, if none is, whether the pods serve the page.
 //
-//workshop:step 3.5i
+//workshop:step 3.5m
 func (r *GuestbookReconciler) report(ctx context.Context, guestbook *webappv1.Guestbook, deployment *appsv1.Deployment, blocker *explanation) error {
 	pods, err := r.listPods(ctx, guestbook)
 	if err != nil {
@@ -103,7 +103,7 @@ func (r *GuestbookReconciler) report(ctx context.Context, guestbook *webappv1.Gu
 
 // listPods returns the Guestbook's pods without those that are terminating or have finished.
 //
-//workshop:step 3.5h
+//workshop:step 3.5k
 func (r *GuestbookReconciler) listPods(ctx context.Context, guestbook *webappv1.Guestbook) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	err := r.List(ctx, pods, client.InNamespace(guestbook.Namespace), client.MatchingLabels(selectorLabels(guestbook)))
@@ -123,7 +123,7 @@ func (r *GuestbookReconciler) listPods(ctx context.Context, guestbook *webappv1.
 // refuse a status that was computed from a stale Guestbook, even one that only
 // lacks our own last status because the cache lags behind.
 //
-//workshop:step 3.5i
+//workshop:step 3.5m
 func (r *GuestbookReconciler) updateStatus(ctx context.Context, guestbook *webappv1.Guestbook, pods []corev1.Pod, ready metav1.Condition) error {
 	status := newStatus(guestbook, pods, ready)
 	if equality.Semantic.DeepEqual(&guestbook.Status, status) {
@@ -135,14 +135,14 @@ func (r *GuestbookReconciler) updateStatus(ctx context.Context, guestbook *webap
 	if err := r.Status().Patch(ctx, guestbook, patch); err != nil {
 		return fmt.Errorf("patch the status of Guestbook %s: %w", client.ObjectKeyFromObject(guestbook), err)
 	}
-	r.announce(guestbook, before.Status.Conditions, ready)
+	r.announce(guestbook, before.Status.Conditions, ready) //workshop:step 3.5n
 	return nil
 }
 
 // announce emits an Event if the condition has another reason, unless that is Progressing.
 // Resyncs and restarts change nothing, so they emit none.
 //
-//workshop:step 3.5i
+//workshop:step 3.5n
 func (r *GuestbookReconciler) announce(guestbook *webappv1.Guestbook, before []metav1.Condition, ready metav1.Condition) {
 	last := meta.FindStatusCondition(before, webappv1.ConditionReady)
 	if ready.Reason == webappv1.ReasonProgressing || last != nil && last.Reason == ready.Reason {
@@ -157,7 +157,7 @@ func (r *GuestbookReconciler) announce(guestbook *webappv1.Guestbook, before []m
 
 // isNamespaceTerminating reports whether a create came too late: the Guestbook is about to be deleted as well.
 //
-//workshop:step 3.5e
+//workshop:step 3.5h
 func isNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

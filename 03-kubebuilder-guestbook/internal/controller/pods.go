@@ -13,7 +13,7 @@ import (
 // pods alone, so every replica of the controller, and each restart, computes the same. The API
 // records times in whole seconds; among pods of the same second, the names decide.
 //
-//workshop:step 3.5h
+//workshop:step 3.5l
 func readyNames(pods []corev1.Pod) []string {
 	ready := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !isReady(&pod) })
 	slices.SortFunc(ready, func(a, b corev1.Pod) int {
@@ -55,7 +55,7 @@ func readyConditionOf(pod *corev1.Pod) *corev1.PodCondition {
 
 // keepReadiness is a cache transform: it drops everything of a pod that nothing here reads.
 //
-//workshop:step 3.7
+//workshop:step 3.7a
 func keepReadiness(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {

@@ -94,9 +94,9 @@ func TestReconcileReturns(t *testing.T) {
 			return outage
 		},
 	}
-	//workshop:step 3.5e
+	//workshop:step 3.5h
 	terminating := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("the namespace is being terminated"))
-	//workshop:step 3.5e
+	//workshop:step 3.5h
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	tests := map[string]struct {
 		faults  interceptor.Funcs
@@ -105,8 +105,8 @@ func TestReconcileReturns(t *testing.T) {
 	}{
 		"nothing if the Guestbook does not exist":     {},
 		"an error if the Guestbook can't be read":     {faults: unreadable, objects: []client.Object{newGuestbook()}, wantErr: outage},
-		"an error if the Deployment can't be created": {faults: failCreate(outage), objects: []client.Object{newGuestbook(), newSettings()}, wantErr: outage}, //workshop:step 3.5d
-		"nothing if the namespace is terminating":     {faults: failCreate(terminating), objects: []client.Object{newGuestbook(), newSettings()}},             //workshop:step 3.5e
+		"an error if the Deployment can't be created": {faults: failCreate(outage), objects: []client.Object{newGuestbook(), newSettings()}, wantErr: outage}, //workshop:step 3.5f
+		"nothing if the namespace is terminating":     {faults: failCreate(terminating), objects: []client.Object{newGuestbook(), newSettings()}},             //workshop:step 3.5h
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 				return
 			}
 			g.Expect(guestbook.Status.Conditions).To(ConsistOf(HaveField("Reason", test.wantReason)), "the status must say what blocks the child, see reconcile and report in guestbook_controller.go")
-			g.Expect(announced).To(Receive(HavePrefix("Warning "+test.wantReason)), "updateStatus in guestbook_controller.go must call announce")
+			g.Expect(announced).To(Receive(HavePrefix("Warning "+test.wantReason)), "updateStatus in guestbook_controller.go must call announce") //workshop:step 3.5n
 		})
 	}
 }

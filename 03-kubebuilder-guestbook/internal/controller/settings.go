@@ -16,7 +16,7 @@ const digestKey = "digest of the content"
 //
 //workshop:step 3.5b
 func digestOf(settings *corev1.ConfigMap) string {
-	//workshop:step 3.7
+	//workshop:step 3.7a
 	if digest, found := settings.Data[digestKey]; found {
 		return digest
 	}
@@ -27,7 +27,7 @@ func digestOf(settings *corev1.ConfigMap) string {
 // digest. The cache holds every ConfigMap of the watched namespaces, and no Guestbook
 // refers to most of them. The informer may call it again with what it returned.
 //
-//workshop:step 3.7
+//workshop:step 3.7a
 func keepDigest(object any) (any, error) {
 	settings, ok := object.(*corev1.ConfigMap)
 	if !ok {

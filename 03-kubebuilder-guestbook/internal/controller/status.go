@@ -17,7 +17,7 @@ import (
 // It counts the pods because the Deployment's status describes the previous
 // template until the Deployment controller has seen the new one.
 //
-//workshop:step 3.5h
+//workshop:step 3.5k
 func observedCondition(guestbook *webappv1.Guestbook, deployment *appsv1.Deployment, pods []corev1.Pod) metav1.Condition {
 	revision := deployment.Spec.Template.Annotations[revisionAnnotation]
 	ready, old := 0, 0
@@ -69,7 +69,7 @@ func stalled(deployment *appsv1.Deployment) string {
 // newStatus computes the status from the pods and the condition. It starts from a copy of the
 // current one only so that conditions keep their transition times.
 //
-//workshop:step 3.5h
+//workshop:step 3.5l
 func newStatus(guestbook *webappv1.Guestbook, pods []corev1.Pod, ready metav1.Condition) *webappv1.GuestbookStatus {
 	status := guestbook.Status.DeepCopy()
 	status.Active, status.Standby = "", nil

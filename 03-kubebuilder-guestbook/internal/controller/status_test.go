@@ -47,7 +47,7 @@ func TestObservedCondition(t *testing.T) {
 			deployment := newDeployment(storedGuestbook())
 			deployment.Generation, deployment.Status = 5, test.deployment
 			ready := observedCondition(storedGuestbook(), deployment, test.pods)
-			g.Expect(ready.Type).To(Equal(webappv1.ConditionReady))
+			g.Expect(ready.Type).To(Equal(webappv1.ConditionReady), "see observedCondition in status.go")
 			g.Expect(ready.Reason).To(Equal(test.wantReason), "see observedCondition in status.go")
 			isTrue := ready.Status == metav1.ConditionTrue
 			g.Expect(isTrue).To(Equal(test.wantReason == webappv1.ReasonAvailable))

@@ -27,15 +27,15 @@ const byConfigMap = "spec.configMapName"
 
 // SetupWithManager says which watch events queue which Guestbook.
 func (r *GuestbookReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	//workshop:step 3.6b
+	//workshop:step 3.6c
 	err := mgr.GetFieldIndexer().IndexField(context.Background(), &webappv1.Guestbook{}, byConfigMap, configMapOf)
-	//workshop:step 3.6b
+	//workshop:step 3.6c
 	if err != nil {
 		return fmt.Errorf("index the Guestbooks: %w", err)
 	}
 	ofOthers := builder.WithPredicates(predicate.NewPredicateFuncs(uncontrolled))         //workshop:step 3.6a
-	newContent := builder.WithPredicates(predicate.Funcs{UpdateFunc: contentChanged})     //workshop:step 3.6b
-	newReadiness := builder.WithPredicates(predicate.Funcs{UpdateFunc: readinessChanged}) //workshop:step 3.6a
+	newContent := builder.WithPredicates(predicate.Funcs{UpdateFunc: contentChanged})     //workshop:step 3.6c
+	newReadiness := builder.WithPredicates(predicate.Funcs{UpdateFunc: readinessChanged}) //workshop:step 3.6b
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&webappv1.Guestbook{}).
@@ -43,14 +43,14 @@ func (r *GuestbookReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Owns(&corev1.Service{}).                                                                        //workshop:step 3.6a
 		Watches(&appsv1.Deployment{}, &handler.EnqueueRequestForObject{}, ofOthers).                    //workshop:step 3.6a
 		Watches(&corev1.Service{}, &handler.EnqueueRequestForObject{}, ofOthers).                       //workshop:step 3.6a
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.guestbooksWith), newContent). //workshop:step 3.6b
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(guestbookOf), newReadiness).          //workshop:step 3.6a
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.guestbooksWith), newContent). //workshop:step 3.6c
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(guestbookOf), newReadiness).          //workshop:step 3.6b
 		Complete(r)
 }
 
 // CacheByObject says which objects the manager's cache holds, and which parts of them.
 //
-//workshop:step 3.7
+//workshop:step 3.7a
 func CacheByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.ConfigMap{}: {Transform: keepDigest},
@@ -60,7 +60,7 @@ func CacheByObject() map[client.Object]cache.ByObject {
 
 // configMapOf returns the name under which a Guestbook is indexed.
 //
-//workshop:step 3.6b
+//workshop:step 3.6c
 func configMapOf(object client.Object) []string {
 	guestbook, ok := object.(*webappv1.Guestbook)
 	if !ok {
@@ -71,7 +71,7 @@ func configMapOf(object client.Object) []string {
 
 // guestbooksWith returns the Guestbooks that refer to a ConfigMap.
 //
-//workshop:step 3.6b
+//workshop:step 3.6c
 func (r *GuestbookReconciler) guestbooksWith(ctx context.Context, settings client.Object) []reconcile.Request {
 	guestbooks := &webappv1.GuestbookList{}
 	// Watch events wait for this function, so it must not wait for the client's own writes, which never change the index.
@@ -91,7 +91,7 @@ func (r *GuestbookReconciler) guestbooksWith(ctx context.Context, settings clien
 // guestbookOf returns the Guestbook of a pod, by its label: Owns does not follow the chain
 // from the pod to its ReplicaSet, and from that to the Deployment.
 //
-//workshop:step 3.6a
+//workshop:step 3.6b
 func guestbookOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
 }
@@ -106,7 +106,7 @@ func uncontrolled(object client.Object) bool {
 
 // contentChanged drops updates of a ConfigMap that leave its content as it was.
 //
-//workshop:step 3.6b
+//workshop:step 3.6c
 func contentChanged(change event.UpdateEvent) bool {
 	before, wasConfigMap := change.ObjectOld.(*corev1.ConfigMap)
 	after, isConfigMap := change.ObjectNew.(*corev1.ConfigMap)
@@ -115,7 +115,7 @@ func contentChanged(change event.UpdateEvent) bool {
 
 // readinessChanged drops updates of a pod that change no status.
 //
-//workshop:step 3.6a
+//workshop:step 3.6b
 func readinessChanged(change event.UpdateEvent) bool {
 	before, wasPod := change.ObjectOld.(*corev1.Pod)
 	after, isPod := change.ObjectNew.(*corev1.Pod)

@@ -35,9 +35,9 @@ func TestContentChanged(t *testing.T) {
 			after := storedSettings()
 			test.change(after)
 			g.Expect(contentChanged(event.UpdateEvent{ObjectOld: storedSettings(), ObjectNew: after})).To(Equal(test.want), "see contentChanged in watches.go")
-			//workshop:step 3.7
+			//workshop:step 3.7a
 			before, cached := cachedSettings(g, storedSettings()), cachedSettings(g, after)
-			//workshop:step 3.7
+			//workshop:step 3.7a
 			g.Expect(contentChanged(event.UpdateEvent{ObjectOld: before, ObjectNew: cached})).To(Equal(test.want), "the same for what the cache keeps of them")
 		})
 	}
@@ -79,7 +79,7 @@ func TestUncontrolled(t *testing.T) {
 	g := NewWithT(t)
 	owned, unowned := storedChild().object, newService(storedGuestbook())
 	g.Expect(uncontrolled(owned)).To(BeFalse(), "Owns sees to it")
-	g.Expect(uncontrolled(newDeployment(storedGuestbook()))).To(BeTrue(), "its owner was taken away, or it never had one")
+	g.Expect(uncontrolled(newDeployment(storedGuestbook()))).To(BeTrue(), "its owner was taken away, or it never had one, see uncontrolled in watches.go")
 	unowned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: "Guestbook", Name: "web", UID: "uid-of-web", Controller: new(true)}}
 	g.Expect(uncontrolled(unowned)).To(BeTrue(), "a kind of the same name in another group is not ours")
 }
@@ -88,8 +88,8 @@ func TestWhoseObjectsTheyAre(t *testing.T) {
 	g := NewWithT(t)
 	pod := storedPod("web-1", 1)
 	g.Expect(guestbookOf(t.Context(), &pod)).To(ConsistOf(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}))
-	g.Expect(configMapOf(storedGuestbook())).To(ConsistOf("page-settings"), "the index by which a ConfigMap finds its Guestbooks") //workshop:step 3.6b
-	g.Expect(configMapOf(&pod)).To(BeEmpty())                                                                                      //workshop:step 3.6b
+	g.Expect(configMapOf(storedGuestbook())).To(ConsistOf("page-settings"), "the index by which a ConfigMap finds its Guestbooks") //workshop:step 3.6c
+	g.Expect(configMapOf(&pod)).To(BeEmpty())                                                                                      //workshop:step 3.6c
 }
 
 func TestGuestbooksWith(t *testing.T) {
