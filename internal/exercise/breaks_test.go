@@ -114,7 +114,7 @@ func TestBreakRefuses(t *testing.T) {
 
 func TestVerifyBreaks(t *testing.T) {
 	stage := newToy(t)
-	if err := stage.Verify(t.Context(), nil, noMake, func(Step, time.Duration, time.Duration, string) {}); err != nil {
+	if err := stage.Verify(t.Context(), nil, false, noMake, func(Step, time.Duration, time.Duration, string) {}); err != nil {
 		t.Fatal(err)
 	}
 	var seen []string

@@ -5,8 +5,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,9 +20,29 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// Fingerprint is a hash of everything that the result of Verify depends on: the stage, the packages of this repository that its tests import,
-// this package, what the chapter shows of the checks, and the pinned tools.
+// Fingerprint is a hash of everything that the result of Verify depends on: the stage, what is outside of it, and what
+// the chapter shows of the checks.
 func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
+	outside, err := s.outside(ctx)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	fmt.Fprintln(sum, outside)
+	if err := hashFolder(sum, s.Dir); err != nil {
+		return "", err
+	}
+	for _, step := range s.Steps {
+		if err := s.hashShown(sum, step); err != nil {
+			return "", err
+		}
+	}
+	return hexOf(sum), nil
+}
+
+// outside is a hash of what the checks depend on besides the stage's own files: the packages of this repository that
+// its tests import, this package, the module's requirements and the pinned tools.
+func (s *Stage) outside(ctx context.Context) (string, error) {
 	command := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "-f", "{{if and .Module .Module.Main}}{{.Dir}}{{end}}", "./...")
 	command.Dir = s.Dir
 	var stderr bytes.Buffer
@@ -28,56 +51,102 @@ func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("list the packages of stage %d: %w: %s", s.Number, err, bytes.TrimSpace(stderr.Bytes()))
 	}
-	folders := append(strings.Split(strings.TrimSpace(string(output)), "\n"), s.Dir, filepath.Join(s.Root, "internal", "exercise"), filepath.Join(s.Root, "tools"))
+	folders := append(strings.Split(strings.TrimSpace(string(output)), "\n"), filepath.Join(s.Root, "internal", "exercise"), filepath.Join(s.Root, "tools"))
 	slices.Sort(folders)
 	sum := sha256.New()
 	fmt.Fprintln(sum, runtime.Version())
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(s.Root, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("read what stage %d depends on: %w", s.Number, err)
+		}
+		fmt.Fprintf(sum, "%s %x\n", name, sha256.Sum256(content))
+	}
 	// A package may embed files, so everything below its folder counts.
-	covered := "\x00"
+	covered := s.Dir
 	for _, folder := range folders {
-		if folder == covered || strings.HasPrefix(folder, covered+string(filepath.Separator)) {
+		if below(folder, s.Dir) || below(folder, covered) {
 			continue
 		}
 		covered = folder
-		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case entry.IsDir() && (entry.Name() == "bin" || entry.Name() == "dist"): // build results
-				return filepath.SkipDir
-			case !entry.Type().IsRegular():
-				return nil
-			}
-			content, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			name, err := filepath.Rel(s.Root, path)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(sum, "%s %x\n", name, sha256.Sum256(content))
-			return nil
-		})
-		if err != nil {
-			return "", fmt.Errorf("read what stage %d depends on: %w", s.Number, err)
-		}
-	}
-	text, err := os.ReadFile(s.Chapter)
-	if err != nil {
-		return "", fmt.Errorf("read the chapter: %w", err)
-	}
-	for _, step := range s.Steps {
-		shown, err := s.shown(string(text), step)
-		if err != nil {
+		fmt.Fprintln(sum, strings.TrimPrefix(folder, s.Root))
+		if err := hashFolder(sum, folder); err != nil {
 			return "", err
 		}
-		fmt.Fprintf(sum, "%s %q\n", step.ID, shown)
 	}
-	return hex.EncodeToString(sum.Sum(nil)[:16]), nil
+	return hexOf(sum), nil
 }
 
-// verifiedFile is a file in the user's cache that exists if Verify has succeeded with that fingerprint.
+// below reports whether a path is the folder or lies in it.
+func below(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, folder+string(filepath.Separator))
+}
+
+// hashFolder adds all files of a folder, except build results.
+func hashFolder(sum hash.Hash, folder string) error {
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "bin" || entry.Name() == "dist"):
+			return filepath.SkipDir
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(sum, "%s %x\n", strings.TrimPrefix(path, folder), sha256.Sum256(content))
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read what the exercises depend on: %w", err)
+	}
+	return nil
+}
+
+// hashShown adds what the chapter shows of a step's check.
+func (s *Stage) hashShown(sum hash.Hash, step Step) error {
+	text, err := os.ReadFile(s.Chapter)
+	if err != nil {
+		return fmt.Errorf("read the chapter: %w", err)
+	}
+	shown, err := s.shown(string(text), step)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(sum, "%s %q\n", step.ID, shown)
+	return nil
+}
+
+func hexOf(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)[:16]) }
+
+// stepFingerprint is a hash of everything that the verification of one step depends on. The copy must have all earlier
+// steps solved, and only these.
+func (c *Copy) stepFingerprint(outside string, at int) (string, error) {
+	step := c.Steps[at]
+	after, err := c.Form(at + 1)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s\n%q %+v\n", outside, step.Make, step.Checks)
+	// The copy also has what the generators of earlier steps wrote.
+	if err := hashFolder(sum, c.Path); err != nil {
+		return "", err
+	}
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		fmt.Fprintf(sum, "%s %v %x\n", name, after[name].mode, sha256.Sum256(after[name].content))
+	}
+	if err := c.hashShown(sum, step); err != nil {
+		return "", err
+	}
+	return hexOf(sum), nil
+}
+
+// verifiedFile is a file in the user's cache that exists if Verify has succeeded with that fingerprint, of a stage or
+// of a step.
 func (s *Stage) verifiedFile(fingerprint string) (string, error) {
 	cache, err := repo.CacheDir()
 	if err != nil {

@@ -1,9 +1,12 @@
 package exercise
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"example.com/operator-workshop/internal/repo"
 )
@@ -59,5 +62,61 @@ func TestFingerprint(t *testing.T) {
 	stage.editChapter(t, "found 0", "found nothing")
 	if fingerprint() == last {
 		t.Error("what the chapter shows of a check counts")
+	}
+}
+
+// TestVerifyRepeatsOnlyStepsWhoseInputsChanged changes the inputs of the toy's steps one after the other.
+func TestVerifyRepeatsOnlyStepsWhoseInputsChanged(t *testing.T) {
+	t.Setenv(repo.CacheVariable, t.TempDir())
+	root := newToy(t).Root
+	write := func(name, content string) {
+		t.Helper()
+		path := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("tools/go.mod", "module tools\n")
+	write("internal/exercise/doc.go", "package exercise\n")
+	verify := func() (string, error) {
+		t.Helper()
+		if err := RemoveVerified(root); err != nil {
+			t.Fatal(err)
+		}
+		var steps []string
+		err := toyAt(t, root).Verify(t.Context(), nil, true, noMake, func(step Step, _, _ time.Duration, _ string) { steps = append(steps, step.ID) })
+		return strings.Join(steps, " "), err
+	}
+	edit := func(name, old, replacement string) func() {
+		return func() { editFile(t, filepath.Join(root, name), old, replacement) }
+	}
+	const all = "1.1 1.2a 1.2b"
+	for _, test := range []struct {
+		what   string
+		change func()
+		want   string
+	}{
+		{"everything is new", func() {}, all},
+		{"nothing has changed", func() {}, ""},
+		{"the code of the last step", edit("01-toy/toy.go", `"hello %s"`, `"hello"+" %s"`), "1.2b"},
+		{"an earlier form", edit("01-toy/toy.go", `fmt.Sprint("hello")`, `fmt.Sprint("hello", "")`), "1.2a 1.2b"},
+		{"the code of the first step", edit("01-toy/toy.go", "a + b", "b + a"), all},
+		{"a test", edit("01-toy/toy_test.go", `"one": 2`, `"one": 2, "two": 2`), all},
+		{"what the chapter shows", edit("docs/1-toy.md", "expected a greeting, [..]", "expected a [..]"), "1.2a"},
+		{"a check", edit("01-toy/exercises.yaml", "{run: TestGreet}", "{run: ^TestGreet$}"), "1.2a"},
+		{"a hint", edit("01-toy/exercises.yaml", "Use Sprintf.", "Use fmt.Sprintf."), ""},
+		{"a tool", func() { write("tools/go.mod", "module tools\n\ngo 1.26.0\n") }, all},
+		{"the module's requirements", func() { write("go.sum", "\n") }, all},
+	} {
+		test.change()
+		if steps, err := verify(); err != nil || steps != test.want {
+			t.Errorf("%s: verified %q, expected %q: %v", test.what, steps, test.want, err)
+		}
+	}
+	edit("docs/1-toy.md", `found "hello"`, "found nothing")()
+	for range 2 {
+		if steps, err := verify(); err == nil || steps != "1.2b" {
+			t.Errorf("a step that failed is verified again each time: verified %q: %v", steps, err)
+		}
 	}
 }

@@ -54,8 +54,9 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 // equals the form after this step, which for the last step is the finished stage; and that the whole program then
 // compiles. The checks of earlier steps aren't repeated: a naive step may break them on purpose, for the next one to
 // repair them. The errors name the steps for which this is not true. With only, Verify checks just the steps with these
-// IDs, and solves the others. After RemoveVerified, several stages may be verified at the same time.
-func (s *Stage) Verify(ctx context.Context, only []string, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) error {
+// IDs, and solves the others. With remember, it only solves the steps that it has verified before, if nothing that they
+// depend on has changed. After RemoveVerified, several stages may be verified at the same time.
+func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) error {
 	for _, id := range only {
 		if !slices.ContainsFunc(s.Steps, func(step Step) bool { return step.ID == id }) {
 			return fmt.Errorf("there is no step %s", id)
@@ -69,8 +70,31 @@ func (s *Stage) Verify(ctx context.Context, only []string, makeTargets func(dir 
 	if err != nil {
 		return err
 	}
+	outside := ""
+	if remember {
+		if outside, err = s.outside(ctx); err != nil {
+			return err
+		}
+	}
 	var problems []error
 	for at, step := range s.Steps {
+		fingerprint := ""
+		if remember {
+			if fingerprint, err = tried.stepFingerprint(outside, at); err != nil {
+				return err
+			}
+			verified, err := s.Verified(fingerprint)
+			if err != nil {
+				return err
+			}
+			if verified {
+				if err := errors.Join(tried.pass(step), tried.asDerived(at+1)); err != nil {
+					return fmt.Errorf("step %s, solved: %w", step.ID, err)
+				}
+				continue
+			}
+		}
+		known := len(problems)
 		if len(only) > 0 && !slices.Contains(only, step.ID) {
 			if err := tried.pass(step); err != nil {
 				return err
@@ -109,11 +133,16 @@ func (s *Stage) Verify(ctx context.Context, only []string, makeTargets func(dir 
 		if message != "" {
 			problems = append(problems, fmt.Errorf("step %s, solved: the program does not compile: %s", step.ID, message))
 		}
-		found := ""
+		message = ""
 		if finding != nil {
-			found = finding.Found
+			message = finding.Found
 		}
-		report(step, failed, time.Since(began), found)
+		report(step, failed, time.Since(began), message)
+		if fingerprint != "" && len(problems) == known {
+			if err := s.NoteVerified(fingerprint); err != nil {
+				return err
+			}
+		}
 	}
 	return errors.Join(problems...)
 }

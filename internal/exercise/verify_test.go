@@ -39,13 +39,13 @@ func TestVerifyOnlySomeSteps(t *testing.T) {
 	stage.Steps[0].Make = []string{"manifests"}
 	run := func(_ string, targets ...string) error { made = append(made, targets...); return nil }
 	report := func(step Step, _, _ time.Duration, _ string) { steps = append(steps, step.ID) }
-	if err := stage.Verify(t.Context(), []string{"1.2b"}, run, report); err != nil || strings.Join(steps, " ") != "1.2b" {
+	if err := stage.Verify(t.Context(), []string{"1.2b"}, false, run, report); err != nil || strings.Join(steps, " ") != "1.2b" {
 		t.Errorf("verified %v: %v", steps, err)
 	}
 	if !slices.Contains(made, "manifests") {
 		t.Errorf("made %v; expected the targets of the steps that were only solved", made)
 	}
-	if err := stage.Verify(t.Context(), []string{"1.9"}, noMake, report); err == nil || err.Error() != "there is no step 1.9" {
+	if err := stage.Verify(t.Context(), []string{"1.9"}, false, noMake, report); err == nil || err.Error() != "there is no step 1.9" {
 		t.Errorf("a step that does not exist: %v", err)
 	}
 }
@@ -54,22 +54,22 @@ func TestVerify(t *testing.T) {
 	stage := newToy(t)
 	var steps []string
 	report := func(step Step, _, _ time.Duration, _ string) { steps = append(steps, step.ID) }
-	if err := stage.Verify(t.Context(), nil, noMake, report); err != nil || len(steps) != 3 {
+	if err := stage.Verify(t.Context(), nil, false, noMake, report); err != nil || len(steps) != 3 {
 		t.Fatalf("verified %v: %v", steps, err)
 	}
 	lenient := newToy(t)
 	lenient.Steps[1].Checks[0].Run = "TestAdd"
-	if err := lenient.Verify(t.Context(), nil, noMake, report); err == nil || !strings.Contains(err.Error(), "step 1.2a, before it is solved: its check passes") {
+	if err := lenient.Verify(t.Context(), nil, false, noMake, report); err == nil || !strings.Contains(err.Error(), "step 1.2a, before it is solved: its check passes") {
 		t.Errorf("a step without a check of its own: %v", err)
 	}
 	absent := newToy(t)
 	absent.Steps[0].Checks[0].Run = "TestAbsent"
-	if err := absent.Verify(t.Context(), nil, noMake, report); err == nil || !strings.Contains(err.Error(), "no test ran") {
+	if err := absent.Verify(t.Context(), nil, false, noMake, report); err == nil || !strings.Contains(err.Error(), "no test ran") {
 		t.Errorf("a check without a test: %v", err)
 	}
 	panicking := newToy(t)
 	panicking.editTests(t, `t.Errorf("expected %d, found %d", sum, got)`, `panic("one is not one")`)
-	if err := panicking.Verify(t.Context(), nil, noMake, report); err == nil || !strings.Contains(err.Error(), "step 1.1, before it is solved: a test panics, instead of saying what is missing: TestAdd/one:\npanic: one is not one") {
+	if err := panicking.Verify(t.Context(), nil, false, noMake, report); err == nil || !strings.Contains(err.Error(), "step 1.1, before it is solved: a test panics, instead of saying what is missing: TestAdd/one:\npanic: one is not one") {
 		t.Errorf("a test that panics: %v", err)
 	}
 	flawed := newToy(t)
@@ -79,7 +79,7 @@ func TestVerify(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(flawed.Dir, "cmd", "main.go"), []byte("package main\n\nfunc main() {\n\t//workshop:until 1.2a missing()\n}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	err := flawed.Verify(t.Context(), nil, noMake, report)
+	err := flawed.Verify(t.Context(), nil, false, noMake, report)
 	if wanted := "step 1.1, solved: the program does not compile: cmd/main.go:4"; err == nil || !strings.Contains(err.Error(), wanted) {
 		t.Errorf("expected %q\nfound %v", wanted, err)
 	}
@@ -91,7 +91,7 @@ func TestVerify(t *testing.T) {
 	} {
 		stale := newToy(t)
 		stale.editChapter(t, old, test.replacement)
-		if err := stale.Verify(t.Context(), nil, noMake, report); err == nil || !strings.Contains(err.Error(), test.wanted) {
+		if err := stale.Verify(t.Context(), nil, false, noMake, report); err == nil || !strings.Contains(err.Error(), test.wanted) {
 			t.Errorf("a chapter with %q instead of %q: %v", test.replacement, old, err)
 		}
 	}
