@@ -15,8 +15,8 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// auditPolicy has the API server write down the requests of one user and no
-// others, without their bodies. A watch is written down when it begins and again when it ends.
+// auditPolicy makes the API server log the requests of one user only, without their bodies. It logs a watch when it
+// begins and again when it ends.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -25,14 +25,14 @@ rules:
   users: [%q]
 `
 
-// request is one that the API server has answered; that of a watch, when it began.
+// request is a request that the API server has answered, or a watch that has begun.
 type request struct {
 	traffic.Request
-	// received is when the API server got it, by its own clock, which is this machine's.
+	// received is when the API server got it. Its clock is this machine's.
 	received time.Time
 }
 
-// auditEvent is what is read of a line of the audit log.
+// auditEvent has the fields of an audit log line that are used here.
 type auditEvent struct {
 	AuditID                  string    `json:"auditID"`
 	Verb                     string    `json:"verb"`
@@ -61,11 +61,11 @@ type auditLog struct {
 
 func newAuditLog(path string) *auditLog { return &auditLog{path: path, seen: sets.New[string]()} }
 
-// read takes in what was written since the last time. A line that is being written waits for the next.
+// read reads the lines that were added since the last call. It leaves an incomplete line for the next call.
 func (l *auditLog) read() error {
 	file, err := os.Open(l.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // it is made with the first line
+		return nil // the API server creates it with the first line
 	}
 	if err != nil {
 		return fmt.Errorf("read the audit log: %w", err)
@@ -90,7 +90,7 @@ func (l *auditLog) read() error {
 	}
 }
 
-// add takes in one line, unless it is the second one of a watch.
+// add counts the request of one line, unless the line is about the end of a watch.
 func (l *auditLog) add(line []byte) error {
 	var event auditEvent
 	if err := json.Unmarshal(line, &event); err != nil {
@@ -114,7 +114,7 @@ func (l *auditLog) add(line []byte) error {
 	return nil
 }
 
-// between are the requests that the API server got from one time to another.
+// between returns the requests that the API server got between two times.
 func (l *auditLog) between(from, to time.Time) []request {
 	var found []request
 	for _, each := range l.requests {
@@ -135,7 +135,7 @@ func (l *auditLog) watches(group, resource string, since time.Time) bool {
 	return false
 }
 
-// last is when the newest request came; the zero time if there is none.
+// last returns when the newest request arrived, or the zero time if there is none.
 func (l *auditLog) last() time.Time {
 	var newest time.Time
 	for _, each := range l.requests {

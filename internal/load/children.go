@@ -18,17 +18,16 @@ import (
 )
 
 const (
-	// removeTimeout bounds how long objects, and everything they own, may take to be deleted.
+	// removeTimeout bounds how long the deletion of objects and everything that they own may take.
 	removeTimeout = 10 * time.Minute
-	// removeInterval is how often a wait asks the API server whether they are.
+	// removeInterval is how often the API server is asked whether they are gone.
 	removeInterval = time.Second
 	// revisionAnnotations is the prefix of the annotations that the Deployment controller puts on Deployments.
 	revisionAnnotations = "deployment.kubernetes.io/"
 )
 
-// children are what the operator made for the resources, ready to be created
-// without it: a set for each resource that has any. They are found by their
-// controlling owners.
+// children returns what the operator made for the resources, ready to be created without it: one set for each resource
+// that has children. It finds them by their controlling owners.
 func (g *ground) children(ctx context.Context, resources load) (load, error) {
 	kinds, err := g.deletableKinds()
 	if err != nil {
@@ -68,7 +67,7 @@ func (g *ground) isResource(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == kind.Kind && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group == kind.Group
 }
 
-// deletableKinds are all namespaced kinds that clients can create, list and delete.
+// deletableKinds returns all namespaced kinds that clients can create, list and delete.
 func (g *ground) deletableKinds() ([]schema.GroupVersionKind, error) {
 	asked, err := discovery.NewDiscoveryClientForConfig(g.cluster.Config)
 	if err != nil {
@@ -87,8 +86,8 @@ func (g *ground) deletableKinds() ([]schema.GroupVersionKind, error) {
 	return kinds, nil
 }
 
-// asCreated is an object as a client creates it: without what the operator's
-// ownership, the API server and controllers add to it.
+// asCreated returns an object as a client would create it: without the owner reference, and without what the API server
+// and controllers have added.
 func asCreated(found *unstructured.Unstructured) *unstructured.Unstructured {
 	made := found.DeepCopy()
 	delete(made.Object, "status")
@@ -101,7 +100,7 @@ func asCreated(found *unstructured.Unstructured) *unstructured.Unstructured {
 	if len(annotations) > 0 {
 		made.SetAnnotations(annotations)
 	}
-	// A Service gets its addresses from the API server, unless it asks for none.
+	// The API server assigns a Service's addresses, unless the Service is headless.
 	if address, _, _ := unstructured.NestedString(made.Object, "spec", "clusterIP"); address != "None" && made.GetKind() == "Service" {
 		unstructured.RemoveNestedField(made.Object, "spec", "clusterIP")
 		unstructured.RemoveNestedField(made.Object, "spec", "clusterIPs")
@@ -109,7 +108,7 @@ func asCreated(found *unstructured.Unstructured) *unstructured.Unstructured {
 	return made
 }
 
-// remove deletes the objects of a load and returns when they are gone, and everything that they own.
+// remove deletes the objects of a load and waits until they and everything that they own are gone.
 func (g *ground) remove(ctx context.Context, l load) error {
 	objects := l.objects()
 	err := inParallel(ctx, objects, func(ctx context.Context, _ int, object *unstructured.Unstructured) error {
@@ -140,7 +139,7 @@ func (g *ground) remove(ctx context.Context, l load) error {
 	return err
 }
 
-// left names an object that has one of the keys or a controlling owner, "" if there is none.
+// left returns the name of an object that has one of the keys or a controlling owner, or "" if there is none.
 func (g *ground) left(ctx context.Context, kinds []schema.GroupVersionKind, keys sets.Set[objectKey]) (string, error) {
 	for _, kind := range kinds {
 		objects := &metav1.PartialObjectMetadataList{}

@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// baselineRuns is how often the children are made without the operator. These
-// runs lie between two measurements with the operator, so that a control plane
-// that gets slower, or faster, affects both alike.
+// baselineRuns is how often the children are created without the operator. These runs come between two measurements
+// with the operator, so that a control plane that gets slower or faster affects both alike.
 const baselineRuns = 2
 
-// compare creates the operator's children again without the operator, with the
-// same number of writers, and at the end has the operator make them once more.
+// compare creates the operator's children again, without the operator but with the same number of writers. At the end,
+// it lets the operator create them once more.
 func (m Measurement) compare(ctx context.Context, ground *ground, found *figures, children load) error {
 	if len(children.sets) == 0 {
 		m.note(found.resources, "the operator made no objects, so there is nothing to compare with")
@@ -36,7 +35,7 @@ func (m Measurement) compare(ctx context.Context, ground *ground, found *figures
 	return m.lastLife(ctx, ground, found)
 }
 
-// lastLife measures once more how long the resources take to converge.
+// lastLife measures again how long the resources take to converge.
 func (m Measurement) lastLife(ctx context.Context, ground *ground, found *figures) error {
 	running, err := ground.run(ctx, "last")
 	if err != nil {
@@ -56,7 +55,7 @@ func (m Measurement) lastLife(ctx context.Context, ground *ground, found *figure
 	return nil
 }
 
-// rest gives the control plane time to finish what the last run left it to do.
+// rest waits until the control plane has finished its work after the last run.
 func rest(ctx context.Context, duration time.Duration) error {
 	timer := time.NewTimer(duration)
 	defer timer.Stop()

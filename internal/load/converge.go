@@ -18,19 +18,19 @@ import (
 const (
 	// writers is how many resources are created at the same time.
 	writers = 10
-	// stallTimeout bounds how long no further resource converges.
+	// stallTimeout is how long to wait for the next resource to converge.
 	stallTimeout = 2 * time.Minute
 )
 
-// load is what writers create at the same time.
+// load is a number of objects that several writers create at the same time.
 type load struct {
-	// sets are the objects: those of one set are created one after another, by one writer.
+	// sets are the objects. One writer creates the objects of a set, one after the other.
 	sets [][]*unstructured.Unstructured
-	// unmet says what an object lacks to have converged, "" if nothing.
+	// unmet returns what keeps an object from having converged, or "" if it has.
 	unmet func(*unstructured.Unstructured) string
 }
 
-// resources is the load that an operator is measured with.
+// resources returns the load for measuring an operator.
 func (p *plan) resources(number int) load {
 	sets := make([][]*unstructured.Unstructured, number)
 	for i := range sets {
@@ -39,22 +39,22 @@ func (p *plan) resources(number int) load {
 	return load{sets: sets, unmet: unmet}
 }
 
-// objects are those of all sets.
+// objects returns the objects of all sets.
 func (l load) objects() []*unstructured.Unstructured { return slices.Concat(l.sets...) }
 
-// convergence is when the objects of a load were created and when they had converged.
+// convergence records when the objects of a load were created and when they had converged.
 type convergence struct {
 	load
 	began, created time.Time
 	// begun is when the creation of each set began.
 	begun []time.Time
-	// converged is the time of each object that has; missing says what each of the others lacks.
+	// converged has the time for each object that has converged; missing has the reason for each other one.
 	converged map[objectKey]time.Time
 	missing   map[objectKey]string
 	last      time.Time
 }
 
-// objectKey tells the objects of a load apart: all are in one namespace.
+// objectKey identifies an object of a load. All are in the same namespace.
 type objectKey struct{ kind, name string }
 
 func keyOf(object *unstructured.Unstructured) objectKey {
@@ -72,11 +72,10 @@ func newConvergence(l load) *convergence {
 	return c
 }
 
-// converge creates the objects and returns when all have converged. The
-// operator is nil if none runs.
+// converge creates the objects and waits until all have converged. The operator is nil if none is running.
 func (g *ground) converge(ctx context.Context, running *operator, l load) (*convergence, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the watches, and the writers if an error has come before them
+	defer cancel() // ends the watches and, after an error, the writers
 	seen, err := g.watch(ctx, l.objects())
 	if err != nil {
 		return nil, err
@@ -103,7 +102,7 @@ func (g *ground) createAll(ctx context.Context, c *convergence) error {
 	})
 }
 
-// inParallel has the writers take up one item after another.
+// inParallel calls do for every item. Each writer takes the next item as soon as it has finished one.
 func inParallel[T any](ctx context.Context, items []T, do func(context.Context, int, T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
@@ -113,7 +112,7 @@ func inParallel[T any](ctx context.Context, items []T, do func(context.Context, 
 	return group.Wait()
 }
 
-// follow takes in the watches' events until all objects are created and have converged.
+// follow reads the events of the watches until all objects are created and have converged.
 func (c *convergence) follow(ctx context.Context, running *operator, seen <-chan watch.Event, created <-chan error) error {
 	var ended <-chan struct{}
 	if running != nil {
@@ -146,7 +145,7 @@ func (c *convergence) follow(ctx context.Context, running *operator, seen <-chan
 	return nil
 }
 
-// take notes an event and reports whether it made an object converge.
+// take records an event and reports whether an object has now converged.
 func (c *convergence) take(event watch.Event) bool {
 	object, ok := event.Object.(*unstructured.Unstructured)
 	if !ok || event.Type == watch.Bookmark {
@@ -166,7 +165,7 @@ func (c *convergence) take(event watch.Event) bool {
 	return true
 }
 
-// stalled is the error that names one object and what it lacks.
+// stalled returns an error that names one object and says what keeps it from having converged.
 func (c *convergence) stalled() error {
 	progress := fmt.Sprintf("%d of %d objects have converged, and none for %s", len(c.converged), len(c.objects()), stallTimeout)
 	for key, missing := range c.missing {
@@ -175,10 +174,10 @@ func (c *convergence) stalled() error {
 	return errors.New(progress)
 }
 
-// took is from the first creation until the last object had converged.
+// took returns the time from the first creation until the last object had converged.
 func (c *convergence) took() time.Duration { return c.last.Sub(c.began) }
 
-// latencies are from the beginning of a set's creation until all of it had converged.
+// latencies returns, for each set, the time from the start of its creation until all of its objects had converged.
 func (c *convergence) latencies() []time.Duration {
 	latencies := make([]time.Duration, len(c.sets))
 	for i, set := range c.sets {
@@ -189,7 +188,7 @@ func (c *convergence) latencies() []time.Duration {
 	return latencies
 }
 
-// notCurrent says why kstatus does not call an object Current, "" if it does.
+// notCurrent returns why an object is not Current by kstatus, or "" if it is.
 func notCurrent(object *unstructured.Unstructured) string {
 	result, err := status.Compute(object)
 	if err != nil {
@@ -201,7 +200,7 @@ func notCurrent(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// unmet says what a resource lacks to have converged, "" if nothing.
+// unmet returns what keeps a resource from having converged, or "" if it has.
 func unmet(object *unstructured.Unstructured) string {
 	if missing := notCurrent(object); missing != "" {
 		return missing

@@ -1,14 +1,13 @@
 // Package load measures what a stage's controller costs under load: how long
 // many new resources take to converge, how many requests that needs, whether the
-// controller is silent once all is well, and its memory and processor time.
+// controller sends requests after that, and its memory and processor time.
 //
-// Each number of resources gets a control plane of its own, started by package
-// operatortest. The controller is the stage's program, a process of its own
-// under a service account with the stage's own roles. Its requests are counted
-// in the API server's audit log, so neither the controller nor its client
-// needs to know, and no request is missed.
+// For each number of resources, package operatortest starts a new control plane.
+// The controller is the stage's program. It runs as a separate process, under a
+// service account with the stage's roles. Its requests are counted in the API
+// server's audit log: this misses no request and needs no change to the controller.
 //
-// # What a stage brings
+// # What a stage provides
 //
 // By convention, in the stage's folder:
 //
@@ -23,33 +22,33 @@
 //
 // In load.yaml:
 //
-//	resource     the custom resource to create many of; the word NUMBER in it stands for 1, 2, 3, …
+//	resource     the custom resource to create many times, with NUMBER replaced by 1, 2, 3, …
 //	idealWrites  the number of writes that a new resource needs until it has converged
 //	args         further flags of the program; may be left out
-//	needs        objects that are made before it starts, such as a Secret; may be left out
+//	needs        objects to create before it starts, such as a Secret; may be left out
 //
 // # What is measured
 //
-//	converge  ten writers create the resources; each has converged when kstatus calls it Current
-//	          and its condition Ready or Available is True, seen through one watch
-//	settle    until no request comes for some seconds
+//	converge  ten writers create the resources; each has converged when it is Current by kstatus
+//	          and its condition Ready or Available is True, as seen in one watch
+//	settle    wait until no request has come for some seconds
 //	idle      nothing happens but resyncs
-//	restart   the program is ended and a new one started, until no request comes for some seconds
-//	baseline  the resources are deleted and the program is ended; then ten writers create the children,
-//	          each has converged when kstatus calls it Current, and they are deleted; all of this twice
-//	last      the program is started again, and the resources converge as in the beginning
+//	restart   the program is stopped and started again; wait until no request has come for some seconds
+//	baseline  the resources are deleted and the program is stopped; then, twice, ten writers create the
+//	          children, each has converged when it is Current by kstatus, and they are deleted
+//	last      the program is started again, and the resources are created and converge as at first
 //
 // # The baseline
 //
-// Most of the time to converge is the control plane's: it rolls out Deployments,
-// and makes ReplicaSets, pods and EndpointSlices. The ratio of the time with the
-// operator to that of the baseline leaves the operator's own cost. The children
-// are what the operator made: all objects in the namespace with a resource as
-// their controlling owner, without that owner reference, and without what the API
-// server and controllers have added.
+// Most of the time to converge is spent by the control plane: it rolls out
+// Deployments, and creates ReplicaSets, pods and EndpointSlices. The ratio of the
+// time with the operator to the time of the baseline shows the operator's own cost.
+// The children are what the operator created: all objects in the namespace that
+// have a resource as their controlling owner, but without that owner reference,
+// and without what the API server and controllers have added.
 //
-// Both are created by the same number of writers, without a limit of the client,
-// and seen to converge through watches. The baseline has no custom resources: a
+// In both, the same number of writers creates the objects, without client-side rate
+// limits, and watches show when they have converged. The baseline has no custom resources: a
 // user without an operator would not make any, so creating them, their status and
 // their events all count as the operator's cost. A control plane that has run for
 // a while is not as fast as a new one. So the order is operator, baseline,

@@ -28,19 +28,19 @@ import (
 )
 
 const (
-	// account is the service account that the controller runs under, and user its name as a user.
+	// account is the controller's service account, and user the name of its user.
 	account = "operator"
 	user    = "system:serviceaccount:" + namespace + ":" + account
-	// tokenSeconds is how long the account's token is valid: longer than any measurement.
+	// tokenSeconds is how long the account's token is valid. It must be longer than any measurement.
 	tokenSeconds = 24 * 60 * 60
-	// resourcesPerNode leaves room for five pods a resource: a simulated node takes 1000.
+	// resourcesPerNode allows five pods for each resource: a simulated node takes 1000.
 	resourcesPerNode = 200
 )
 
-// ground is a control plane of its own with the stage's definitions and roles.
+// ground is a separate control plane with the stage's CRDs and roles.
 type ground struct {
 	plan *plan
-	// program is the controller's.
+	// program is the path of the controller.
 	program string
 	cluster *testcluster.Cluster
 	client  client.WithWatch
@@ -48,13 +48,13 @@ type ground struct {
 	// dir holds the audit log, the kubeconfig and the controller's logs.
 	dir        string
 	kubeconfig string
-	// resource is what the API server calls the plan's kind.
+	// resource is the API resource of the plan's kind.
 	resource schema.GroupResource
-	// ownedKinds are those of objects with a controlling owner, pods for example. See children.
+	// ownedKinds are the kinds of objects that have a controlling owner, such as pods. See children.
 	ownedKinds []schema.GroupVersionKind
 }
 
-// prepare starts the control plane. Call close, also after an error.
+// prepare starts the control plane. Call close afterwards, even after an error.
 func (g *ground) prepare(ctx context.Context, stage string, resources int) error {
 	var err error
 	if g.dir, err = os.MkdirTemp("", "workshop-load-"); err != nil {
@@ -98,9 +98,8 @@ func (g *ground) prepare(ctx context.Context, stage string, resources int) error
 	return g.tryResource(ctx)
 }
 
-// tryResource makes the API server check a resource without storing it. It also takes
-// up the 2 s for which the server holds back the first object of a kind that has only
-// just been defined.
+// tryResource makes the API server check a resource without storing it. This also spends, before the measurement, the
+// 2 s for which the server delays the first object of a kind that has just been defined.
 func (g *ground) tryResource(ctx context.Context) error {
 	strict := client.FieldValidation(metav1.FieldValidationStrict)
 	if err := g.client.Create(ctx, g.plan.object(1), client.DryRunAll, strict); err != nil {
@@ -109,7 +108,7 @@ func (g *ground) tryResource(ctx context.Context) error {
 	return nil
 }
 
-// close ends the control plane and removes its files.
+// close stops the control plane and removes its files.
 func (g *ground) close() error {
 	var errs []error
 	if g.cluster != nil {
@@ -138,7 +137,7 @@ func (g *ground) create(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// grant gives the service account the stage's roles. A Role holds in the namespace of the resources.
+// grant binds the stage's roles to the service account. It binds a Role in the namespace of the resources.
 func (g *ground) grant(ctx context.Context, stage string) error {
 	made := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
 	if err := g.create(ctx, made); err != nil {
@@ -209,7 +208,7 @@ func readRoles(file string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// writeKubeconfig makes the file by which the controller connects, with a token of its service account.
+// writeKubeconfig writes the controller's kubeconfig, with a token of its service account.
 func (g *ground) writeKubeconfig(ctx context.Context) error {
 	seconds := int64(tokenSeconds)
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
@@ -229,7 +228,7 @@ func (g *ground) writeKubeconfig(ctx context.Context) error {
 	return nil
 }
 
-// run starts the controller and returns when it watches the resources.
+// run starts the controller and waits until it watches the resources.
 func (g *ground) run(ctx context.Context, name string) (*operator, error) {
 	since := time.Now()
 	running, err := startOperator(g.program, g.kubeconfig, filepath.Join(g.dir, name+".log"), g.plan.Args)

@@ -63,8 +63,8 @@ func (m Measurement) observe(ctx context.Context, ground *ground, running *opera
 	return end, nil
 }
 
-// secondLife measures a new process on a cluster that has converged. Then it
-// deletes all resources while the process runs, and returns what their children were.
+// secondLife measures a new process on a cluster that has converged. Then it deletes all resources while the process
+// is running, and returns the children that they had.
 func (m Measurement) secondLife(ctx context.Context, ground *ground, found *figures, since time.Time) (children load, err error) {
 	m.note(found.resources, "starting the controller once more")
 	started := time.Now()
@@ -90,8 +90,7 @@ func (m Measurement) secondLife(ctx context.Context, ground *ground, found *figu
 	return children, ground.remove(ctx, resources)
 }
 
-// settle waits until no request has come for a while, and returns when that is
-// so, or when it gives up waiting.
+// settle waits until no request has come for a while, or until calmTimeout has passed. It returns the time at its end.
 func (m Measurement) settle(ctx context.Context, ground *ground, running *operator, since time.Time) (time.Time, error) {
 	var now time.Time
 	err := running.wait(ctx, func() (bool, error) {
@@ -108,7 +107,7 @@ func (m Measurement) settle(ctx context.Context, ground *ground, running *operat
 	return now, err
 }
 
-// restTime is how long the controller, or the control plane, is left alone.
+// restTime returns how long no request must come until the controller or the control plane counts as idle.
 func (m Measurement) restTime() time.Duration {
 	if m.calm == 0 {
 		return calmAfter

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// calmAfter is how long no request has come when the controller counts as quiet.
+	// calmAfter is how long no request must come before the controller counts as idle.
 	calmAfter = 5 * time.Second
-	// calmTimeout bounds the wait for that; requests after it count as idle ones.
+	// calmTimeout bounds the wait for that. Requests after it count as requests of an idle controller.
 	calmTimeout = 30 * time.Second
 )
 
@@ -23,11 +23,11 @@ const (
 type Measurement struct {
 	// Stage is the stage's folder.
 	Stage string
-	// Resources are the numbers of resources to measure with, each on a control plane of its own.
+	// Resources are the numbers of resources to measure with. Each gets its own control plane.
 	Resources []int
-	// Idle is how long a converged controller is watched.
+	// Idle is how long to measure the controller once all resources have converged.
 	Idle time.Duration
-	// Out receives Markdown tables of the figures, Log what is being done.
+	// Out receives the figures as Markdown tables, Log the progress.
 	Out, Log io.Writer
 
 	// calm replaces calmAfter in tests.
@@ -37,22 +37,22 @@ type Measurement struct {
 // figures are what was measured with one number of resources.
 type figures struct {
 	resources int
-	// created is how long the creation of all took.
+	// created is how long it took to create all resources.
 	created time.Duration
-	// with is how long all took to converge, the first and the last time; baseline
-	// is the same for their children without the operator.
+	// with is how long all resources took to converge, the first and the last time; baseline is how long their
+	// children took without the operator.
 	with, baseline []time.Duration
-	// latencies are those of each resource, the first time.
+	// latencies is how long each resource took to converge, the first time.
 	latencies []time.Duration
-	// Requests of each phase.
+	// The requests of each phase.
 	converge, settle, idle, restart tally
-	// Processor time of the first process up to convergence and while idle.
+	// The processor time of the first process until all resources had converged, and while idle.
 	busyTime, idleTime time.Duration
-	// peak is the most memory of the first process, in bytes.
+	// peak is the peak memory of the first process, in bytes.
 	peak int64
 }
 
-// Run builds the stage, measures and prints the tables. It leaves nothing running.
+// Run builds the stage, measures its controller and prints the tables. It leaves nothing running.
 func (m Measurement) Run(ctx context.Context) error {
 	if strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true") {
 		return errors.New("the load is measured on control planes made for it: unset USE_EXISTING_CLUSTER")
@@ -74,7 +74,7 @@ func (m Measurement) Run(ctx context.Context) error {
 		return fmt.Errorf("make a scratch folder: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	// A copy: a build in the stage's folder must not change what is measured.
+	// Measure a copy, so that a build in the stage's folder changes nothing.
 	program := filepath.Join(scratch, "manager")
 	if err := copyProgram(filepath.Join(stage, "bin", "manager"), program); err != nil {
 		return err

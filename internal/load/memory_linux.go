@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// peakWhileRunning is the most memory that a process has had, in bytes. What
-// getrusage says after its end is no use on Linux: for a moment a new process
-// lives in the memory of the one that starts it, and that one's peak counts too.
+// peakWhileRunning returns the peak memory of a process, in bytes. On Linux, getrusage can't be used after the process
+// has ended: a new process briefly shares the memory of the process that starts it, so that one's peak counts, too.
 func peakWhileRunning(pid int) (int64, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -30,5 +29,5 @@ func parsePeak(status string) (int64, error) {
 	return 0, fmt.Errorf("the process's status has no VmHWM in kB")
 }
 
-// peakAfterEnd knows nothing more.
+// peakAfterEnd returns 0: on Linux, only peakWhileRunning knows.
 func peakAfterEnd(*os.ProcessState) int64 { return 0 }

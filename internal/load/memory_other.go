@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// peakWhileRunning is not known here, only peakAfterEnd.
+// peakWhileRunning returns 0: on this system, only peakAfterEnd knows.
 func peakWhileRunning(int) (int64, error) { return 0, nil }
 
-// peakAfterEnd is the most memory that an ended process has had, in bytes, which is the unit of macOS.
+// peakAfterEnd returns the peak memory of a process that has ended, in bytes, which is the unit that macOS uses.
 func peakAfterEnd(ended *os.ProcessState) int64 {
 	usage, ok := ended.SysUsage().(*syscall.Rusage)
 	if !ok {

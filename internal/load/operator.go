@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// resyncPeriod is how often the controller's caches hand over all objects again.
+	// resyncPeriod is how often the controller's informers deliver all objects again.
 	resyncPeriod = 10 * time.Second
-	// startTimeout bounds how long the controller may take until it watches its resources.
+	// startTimeout bounds how long the controller may take to start watching its resources.
 	startTimeout = 30 * time.Second
-	// stopTimeout bounds how long it may take to end after SIGTERM.
+	// stopTimeout bounds how long it may take to exit after SIGTERM.
 	stopTimeout = 30 * time.Second
-	// pollInterval is how often a wait looks again. It reads local files only.
+	// pollInterval is how often a wait checks again. It reads only local files.
 	pollInterval = 50 * time.Millisecond
-	// shownLines is how much of a controller's log an error shows.
+	// shownLines is how many lines of the controller's log an error shows.
 	shownLines = 5
 )
 
@@ -34,13 +34,13 @@ const (
 type operator struct {
 	command *exec.Cmd
 	log     string
-	// peak is the most memory it has had, in bytes, known after stop.
+	// peak is its peak memory, in bytes. It is known after stop.
 	peak int64
 	// ended is closed when the process has ended.
 	ended chan struct{}
 }
 
-// startOperator runs the controller until stop, with its log in a file.
+// startOperator starts the controller, with its log in a file. It runs until stop is called.
 func startOperator(program, kubeconfig, log string, args []string) (*operator, error) {
 	output, err := os.Create(log)
 	if err != nil {
@@ -67,7 +67,7 @@ func startOperator(program, kubeconfig, log string, args []string) (*operator, e
 	return started, nil
 }
 
-// operatorEnvironment leaves no way to another cluster, and switches off what package load does not measure.
+// operatorEnvironment hides other clusters from the controller, and switches off what package load does not measure.
 func operatorEnvironment(environment []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(environment), func(setting string) bool {
 		return strings.HasPrefix(setting, "KUBECONFIG=")
@@ -85,7 +85,7 @@ func (o *operator) failed() error {
 	}
 }
 
-// lastLines is the end of its log, for errors.
+// lastLines returns the end of its log, for errors.
 func (o *operator) lastLines() string {
 	content, err := os.ReadFile(o.log)
 	if err != nil {
@@ -95,7 +95,7 @@ func (o *operator) lastLines() string {
 	return strings.Join(lines[max(0, len(lines)-shownLines):], "\n")
 }
 
-// wait returns when a condition holds, with an error if the process or the context ends before.
+// wait waits until a condition is true. It fails if the process or the context ends first.
 func (o *operator) wait(ctx context.Context, holds func() (bool, error)) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -114,7 +114,7 @@ func (o *operator) wait(ctx context.Context, holds func() (bool, error)) error {
 	}
 }
 
-// processorTime is what the process has used so far.
+// processorTime returns the processor time that the process has used so far.
 func (o *operator) processorTime() (time.Duration, error) {
 	running, err := process.NewProcess(int32(o.command.Process.Pid))
 	if err != nil {
@@ -127,7 +127,7 @@ func (o *operator) processorTime() (time.Duration, error) {
 	return time.Duration((times.User + times.System) * float64(time.Second)), nil
 }
 
-// stop ends the process as a cluster does, with SIGTERM. Calling it again does nothing.
+// stop stops the process with SIGTERM, as a cluster does. Further calls do nothing.
 func (o *operator) stop() error {
 	select {
 	case <-o.ended:

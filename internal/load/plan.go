@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// planFile is what a stage says about its load, below its folder.
+	// planFile is the file that describes a stage's load, relative to the stage's folder.
 	planFile = "config/bench/load.yaml"
-	// placeholder stands for the resource's number.
+	// placeholder is replaced by the number of the resource.
 	placeholder = "NUMBER"
-	// namespace holds everything that is created.
+	// namespace is where all objects are created.
 	namespace = "default"
 )
 
@@ -30,7 +30,7 @@ type plan struct {
 	Needs       []map[string]any `json:"needs,omitempty"`
 }
 
-// readPlan returns what the stage in a folder brings.
+// readPlan reads the plan of the stage in a folder.
 func readPlan(stage string) (*plan, error) {
 	file := filepath.Join(stage, filepath.FromSlash(planFile))
 	content, err := os.ReadFile(file)
@@ -63,7 +63,7 @@ func (p *plan) validate() error {
 	return nil
 }
 
-// object is the resource with a number.
+// object returns the resource with this number.
 func (p *plan) object(number int) *unstructured.Unstructured {
 	object, _ := fill(p.Resource, strconv.Itoa(number)).(map[string]any)
 	made := &unstructured.Unstructured{Object: object}
@@ -71,7 +71,7 @@ func (p *plan) object(number int) *unstructured.Unstructured {
 	return made
 }
 
-// fill copies a value of a YAML file with the placeholder in its texts replaced.
+// fill returns a copy of a YAML value in which the placeholder is replaced in all strings.
 func fill(value any, number string) any {
 	switch typed := value.(type) {
 	case string:

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// row is a line of the table: a figure of each number of resources, and its ideal.
+// row is a line of the table: one figure for each number of resources, and the ideal one.
 type row struct {
 	name  string
 	value func(figures) string
 	ideal string
 }
 
-// printTables prints the figures of one stage in Markdown, a column for each number of resources.
+// printTables prints the figures of one stage in Markdown, with a column for each number of resources.
 func printTables(out io.Writer, stage string, idealWrites int, idle time.Duration, measured []figures) {
 	each := func(number func(figures) int) func(figures) string {
 		return func(f figures) string { return perResource(number(f), f.resources) }
@@ -55,7 +55,7 @@ func printTables(out io.Writer, stage string, idealWrites int, idle time.Duratio
 	printKinds(out, stage, head, measured)
 }
 
-// phases are what the kinds of requests are listed for.
+// phases are the phases for which the kinds of requests are listed.
 var phases = []struct {
 	name  string
 	kinds func(figures) map[string]int
@@ -78,7 +78,7 @@ func printKinds(out io.Writer, stage, head string, measured []figures) {
 	}
 }
 
-// allKinds are those that occur with any number of resources, in order.
+// allKinds returns the kinds of requests that occur with any number of resources, sorted.
 func allKinds(measured []figures, kinds func(figures) map[string]int) []string {
 	all := map[string]int{}
 	for _, each := range measured {
@@ -117,7 +117,7 @@ func latencies(f figures) string {
 	return seconds(percentile(f.latencies, 50)) + ", " + seconds(percentile(f.latencies, 99))
 }
 
-// allSeconds lists what was measured several times, "-" if nothing was.
+// allSeconds lists the times of several measurements, or returns "-" if there are none.
 func allSeconds(durations []time.Duration) string {
 	if len(durations) == 0 {
 		return "-"
@@ -129,7 +129,7 @@ func allSeconds(durations []time.Duration) string {
 	return strings.Join(texts, ", ")
 }
 
-// ratio is the mean time with the operator as a multiple of that without it.
+// ratio returns the mean time with the operator, divided by the mean time without it.
 func ratio(f figures) string {
 	if len(f.baseline) == 0 {
 		return "-"

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// tally counts requests by what they are. Refused ones count as conflicts or
-// refusals too. Events and leases are nothing but that.
+// tally counts requests by class. A request that failed also counts as a conflict or a refusal. Requests about events and
+// leases count neither as writes nor as reads.
 type tally struct {
 	writes, reads, watches, events, leases int
-	// conflicts got the status 409, refusals any other from 400 on.
+	// conflicts were answered with the status 409, refusals with any other status from 400 on.
 	conflicts, refusals int
 	// kinds counts by verb and resource, such as "patch foos.example.com/status".
 	kinds map[string]int
@@ -32,7 +32,7 @@ func count(requests []request) tally {
 	return counted
 }
 
-// class is the number that a request belongs to.
+// class returns the counter for a request.
 func (t *tally) class(each request) *int {
 	switch {
 	case each.Verb == "watch":
@@ -47,7 +47,7 @@ func (t *tally) class(each request) *int {
 	return &t.reads
 }
 
-// percentile is the smallest duration that so many percent of all do not exceed; 0 of none.
+// percentile returns the smallest duration that this percentage of the durations does not exceed, or 0 without any.
 func percentile(durations []time.Duration, percent float64) time.Duration {
 	if len(durations) == 0 {
 		return 0
@@ -57,7 +57,7 @@ func percentile(durations []time.Duration, percent float64) time.Duration {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// mean is the average of durations, in seconds.
+// mean returns the mean of the durations, in seconds.
 func mean(durations []time.Duration) float64 {
 	var sum time.Duration
 	for _, each := range durations {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// watch follows the kinds of the objects from now on, over interruptions, until ctx ends.
+// watch watches the kinds of the objects from now on, until ctx ends. It begins again when a watch is interrupted.
 func (g *ground) watch(ctx context.Context, objects []*unstructured.Unstructured) (<-chan watch.Event, error) {
 	kinds := sets.New[schema.GroupVersionKind]()
 	for _, object := range objects {
@@ -47,7 +47,7 @@ func (g *ground) watchKind(ctx context.Context, kind schema.GroupVersionKind) (w
 	return seen, nil
 }
 
-// forward passes the events of one watch on. A watch that ends before ctx has sent an event that says why.
+// forward passes on the events of one watch. If the watch ends before ctx does, its last event says why.
 func forward(ctx context.Context, seen watch.Interface, events chan<- watch.Event) {
 	defer seen.Stop()
 	for event := range seen.ResultChan() {

@@ -6,29 +6,29 @@ import (
 	"strings"
 )
 
-// sight is what one look at a Deployment found.
+// sight is the state of a Deployment at one moment.
 type sight struct {
-	// done tells that all pods are new and ready.
+	// done means that all pods are new and ready.
 	done bool
-	// progress is a line for people.
+	// progress is the line to print about it.
 	progress string
 	// trouble says why a pod can't start and what to do, or "".
 	trouble string
-	// waiting is what a pod waits for that may still come, or "".
+	// waiting is what a pod waits for and may still get, or "".
 	waiting string
-	// crashed is the container that trouble is about, if it has run.
+	// crashed is the container that has the trouble, if it has run.
 	crashed container
 }
 
 type container struct{ pod, name string }
 
-// pullReasons are kubelet's for an image that it can't get.
+// pullReasons are the reasons that kubelet gives for an image that it can't pull.
 var pullReasons = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "RegistryUnavailable"}
 
-// createReasons are kubelet's for a container that it can't make from its image.
+// createReasons are the reasons that kubelet gives for a container that it can't create from its image.
 var createReasons = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
 
-// currentPods leaves out those of earlier templates: that they can't start may be the reason for the new one.
+// currentPods leaves out the pods of earlier templates: perhaps the template was changed because they can't start.
 func currentPods(deployment object, replicaSets, pods []object) []object {
 	var current string
 	for _, each := range replicaSets {
@@ -41,7 +41,7 @@ func currentPods(deployment object, replicaSets, pods []object) []object {
 	})
 }
 
-// judge says how far the rollout is. pods are those of the Deployment's current template.
+// judge returns the state of the rollout. pods are the pods of the Deployment's current template.
 func judge(deployment object, pods []object) sight {
 	name, wanted, status := deployment.Metadata.Name, deployment.Spec.Replicas, deployment.Status
 	if status.ObservedGeneration < deployment.Metadata.Generation {

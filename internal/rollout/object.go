@@ -2,7 +2,7 @@ package rollout
 
 import "fmt"
 
-// object has what the rollout looks at of a Deployment, a ReplicaSet or a pod, by the names of Kubernetes' API.
+// object has the fields of a Deployment, a ReplicaSet or a pod that a rollout depends on, named as in the Kubernetes API.
 type object struct {
 	Metadata struct {
 		Name, UID         string
@@ -15,7 +15,7 @@ type object struct {
 		}
 	}
 	Spec struct {
-		// Replicas is filled in by the API server where it was left out.
+		// Replicas is never missing: the API server defaults it.
 		Replicas int
 		NodeName string
 	}
@@ -46,7 +46,7 @@ type containerStatus struct {
 	}
 }
 
-// controller is the UID of the object that made this one, or "".
+// controller returns the UID of the object that controls this one, or "".
 func (o object) controller() string {
 	for _, owner := range o.Metadata.OwnerReferences {
 		if owner.Controller {
@@ -56,10 +56,11 @@ func (o object) controller() string {
 	return ""
 }
 
-// revision tells which ReplicaSet belongs to a Deployment's current template.
+// revision returns the revision of a Deployment or ReplicaSet. It is the same for a Deployment and the ReplicaSet of its
+// current template.
 func (o object) revision() string { return o.Metadata.Annotations["deployment.kubernetes.io/revision"] }
 
-// condition is the one of that type, or an empty one.
+// condition returns the condition of this type, or an empty one.
 func (s status) condition(wanted string) condition {
 	for _, each := range s.Conditions {
 		if each.Type == wanted {
@@ -69,7 +70,7 @@ func (s status) condition(wanted string) condition {
 	return condition{}
 }
 
-// exit says how the container ended last.
+// exit describes how the container last ended.
 func (s containerStatus) exit() string {
 	ended := s.LastState.Terminated
 	if ended == nil {

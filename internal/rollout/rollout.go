@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// interval is the time between two looks.
+	// interval is the time between two queries.
 	interval = time.Second
-	// failureTimeout is how long a problem must last to count: a Secret may arrive a moment after the pods,
-	// and kubelet tries again what may pass.
+	// failureTimeout is how long a problem must last to count: a Secret may be created a moment after the pods, and
+	// kubelet retries what may be temporary.
 	failureTimeout = 5 * time.Second
 )
 
 // Waiter waits for one Deployment.
 type Waiter struct {
-	// Get asks the cluster's API server.
+	// Get queries the cluster's API server.
 	Get kube.Get
-	// Namespace and Name are those of the Deployment.
+	// Namespace and Name identify the Deployment.
 	Namespace, Name string
 	// Limit bounds the wait.
 	Limit time.Duration
@@ -32,8 +32,8 @@ type Waiter struct {
 	Out io.Writer
 }
 
-// Wait returns when all of the Deployment's pods are new and ready. Fails with one line that says what is wrong and
-// what to do when a pod can't start, when the limit is over, and when there is no such Deployment.
+// Wait waits until all of the Deployment's pods are new and ready. It fails if a pod can't start, if the time limit is
+// reached, or if there is no such Deployment; the error is one line that says what is wrong and what to do.
 func (w *Waiter) Wait(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, w.Limit)
 	defer cancel()
@@ -73,7 +73,7 @@ func (w *Waiter) Wait(ctx context.Context) error {
 	}
 }
 
-// late is the error for a rollout that takes too long.
+// late returns the error for a rollout that takes too long.
 func (w *Waiter) late(last sight) error {
 	reason := last.waiting
 	if last.trouble != "" {

@@ -23,7 +23,7 @@ const namespace, name = "foo-system", "foo"
 
 var labels = map[string]string{"app": "foo"}
 
-// deployed is a Deployment of two pods, of which some are new and ready.
+// deployed returns a Deployment of two pods, some of which are new and ready.
 func deployed(ready int32) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{Kind: "Deployment"},
@@ -33,7 +33,7 @@ func deployed(ready int32) *appsv1.Deployment {
 	}
 }
 
-// replicaSet is the one that the Deployment has made for a revision.
+// replicaSet returns the ReplicaSet of the Deployment for a revision.
 func replicaSet(revision string) *appsv1.ReplicaSet {
 	return &appsv1.ReplicaSet{TypeMeta: metav1.TypeMeta{Kind: "ReplicaSet"}, ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: "foo-" + revision, UID: types.UID("replicaset-" + revision), Labels: labels,
@@ -42,7 +42,7 @@ func replicaSet(revision string) *appsv1.ReplicaSet {
 	}}
 }
 
-// pod is one of a revision; its container waits for a reason.
+// pod returns a pod of a revision, whose container waits for the given reason.
 func pod(revision, reason, message string) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{Kind: "Pod"},
@@ -67,7 +67,7 @@ func cluster(objects ...runtime.Object) kube.Get {
 	return func(_ context.Context, path string) ([]byte, error) {
 		kind, found := kinds[path]
 		if !found {
-			return []byte(path + "\n"), nil // the log that is asked for
+			return []byte(path + "\n"), nil // the log of the container
 		}
 		items := slices.DeleteFunc(slices.Clone(objects), func(each runtime.Object) bool {
 			return each.GetObjectKind().GroupVersionKind().Kind != kind
@@ -76,7 +76,7 @@ func cluster(objects ...runtime.Object) kube.Get {
 	}
 }
 
-// wait runs a Waiter against these objects on a clock that does not make anybody wait, and returns the time it took.
+// wait runs a Waiter against these objects with a fake clock, and returns how long it took by that clock.
 func wait(t *testing.T, check func(g Gomega, err error, took time.Duration, out string), objects ...runtime.Object) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

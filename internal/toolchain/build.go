@@ -20,7 +20,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// goGrace is how long a go command may take to end after Ctrl-C.
+// goGrace is how long a go command may take to exit after Ctrl-C.
 const goGrace = 5 * time.Second
 
 // Builder builds sets of tools for one checkout.
@@ -29,17 +29,17 @@ type Builder struct {
 	Root string
 	// Cache is the directory of finished tools, shared by all checkouts of a user.
 	Cache string
-	// Platform is what the tools are built for.
+	// Platform is the platform that the tools are built for.
 	Platform Platform
-	// Out receives progress; Terminal says that it can redraw a line.
+	// Out receives the progress. Terminal means that Out can redraw a line.
 	Out      io.Writer
 	Terminal bool
 }
 
-// Host is the platform that this program runs on.
+// Host returns the platform that this program runs on.
 func Host() Platform { return Platform{OS: runtime.GOOS, Arch: runtime.GOARCH} }
 
-// bin is where the tools are linked: bin/, or bin/OS_ARCH for another platform.
+// bin returns the folder of the links to the tools: bin/, or bin/OS_ARCH for another platform.
 func (b Builder) bin() string {
 	bin := filepath.Join(b.Root, "bin")
 	if b.Platform == Host() {
@@ -48,10 +48,9 @@ func (b Builder) bin() string {
 	return filepath.Join(bin, b.Platform.OS+"_"+b.Platform.Arch)
 }
 
-// Ensure makes every component of the set available in bin/. It builds what the
-// cache lacks and returns the number of components built. Builds of the same set
-// started at the same time wait for each other; what an interrupted build had
-// finished is not built again.
+// Ensure makes every component of the set available in bin/. It builds the components that the cache lacks, and returns
+// their number. Only one build of a set runs at a time. After an interrupted build, only the unfinished components are
+// built.
 func (b Builder) Ensure(ctx context.Context, set Set) (int, error) {
 	goVersion, err := goVersion(ctx, set.Dir)
 	if err != nil {
@@ -75,7 +74,7 @@ func (b Builder) Ensure(ctx context.Context, set Set) (int, error) {
 		}
 		defer unlock()
 	}
-	// Check again what is missing: another build may have made it while this one waited.
+	// Check again what is missing: while this build waited, another one may have built it.
 	todo := missing(set, store)
 	if err := b.build(ctx, set, todo, store); err != nil {
 		return 0, err
@@ -98,7 +97,7 @@ func missing(set Set, store string) []Component {
 	return todo
 }
 
-// lock keeps two builds of one set from running at once. It prints a line when it has to wait.
+// lock prevents two builds of a set at the same time. It prints a line if it has to wait.
 func (b Builder) lock(ctx context.Context, path string) (unlock func(), err error) {
 	lock := flock.New(path)
 	locked, err := lock.TryLock()
@@ -137,7 +136,7 @@ func (b Builder) build(ctx context.Context, set Set, todo []Component, store str
 	return nil
 }
 
-// compile builds into a temporary name: only a finished tool ever carries the tool's own name.
+// compile builds a tool under a temporary name, so that a file with the tool's own name is always complete.
 func (b Builder) compile(ctx context.Context, set Set, component Component, store string) error {
 	target := filepath.Join(store, component.Name)
 	partial := target + ".partial"
@@ -149,9 +148,8 @@ func (b Builder) compile(ctx context.Context, set Set, component Component, stor
 	return os.Rename(partial, target)
 }
 
-// goCommand runs go in a tools module, on its own: outside the workspace, without
-// a C compiler, never switching the platform by the caller's environment.
-// Its output goes to a log that only a failure keeps.
+// goCommand runs go in a tools module, outside the workspace and without cgo. It ignores a platform that the caller's
+// environment sets. Its output goes to a log that is kept only after a failure.
 func (b Builder) goCommand(ctx context.Context, dir, log string, args ...string) error {
 	var output bytes.Buffer
 	command := exec.CommandContext(ctx, "go", args...)
@@ -182,7 +180,7 @@ func goVersion(ctx context.Context, dir string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// writableCheckout is the remedy for a checkout that cannot be written.
+// writableCheckout is the advice for a checkout that is not writable.
 const writableCheckout = "clone the workshop into a directory of yours"
 
 func makeDir(dir, remedy string) error {
@@ -196,12 +194,12 @@ func makeDir(dir, remedy string) error {
 	return nil
 }
 
-// link points bin/NAME at the cached tool; an up-to-date link is left alone.
+// link makes bin/NAME a link to the cached tool, unless it already is.
 func link(target, name string) error {
 	if current, err := os.Readlink(name); err == nil && current == target {
 		return nil
 	}
-	// A link is made beside the old one and renamed over it, so that a tool is never missing.
+	// Create the link under another name and rename it, so that the tool is never missing.
 	fresh := fmt.Sprintf("%s.%d", name, os.Getpid())
 	_ = os.Remove(fresh)
 	if err := os.Symlink(target, fresh); err != nil {

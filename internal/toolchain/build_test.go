@@ -18,8 +18,7 @@ import (
 	"example.com/operator-workshop/internal/toolchain"
 )
 
-// course is a checkout with a tools module of its own small commands, so that
-// tests need neither a network nor minutes.
+// course is a checkout whose tools are small commands, so that tests are fast and need no network.
 type course struct {
 	root, cache string
 	out         *bytes.Buffer
@@ -155,7 +154,7 @@ func TestInterruptedBuildResumes(t *testing.T) {
 	g.Expect(c.run(g, "saw")).To(Equal("saw"))
 }
 
-// cutAfter cancels as soon as a line about the named component is written.
+// cutAfter cancels the context as soon as a line about the named component is written.
 type cutAfter struct {
 	*bytes.Buffer
 	name   string

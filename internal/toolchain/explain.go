@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// causes maps what the go command prints to what a learner can do about it.
+// causes maps messages of the go command to advice for the learner.
 var causes = []struct {
 	signs  []string
 	remedy string
@@ -36,8 +36,8 @@ var causes = []struct {
 	},
 }
 
-// explain turns a failed go command into one line that says what to do.
-// The command's output decides; stderr captured by Output is used when output is nil.
+// explain returns an error of one line that says what to do about a failed go command. It searches the command's output
+// or, if that is nil, the standard error that exec.Cmd.Output has captured.
 func explain(err error, output []byte) error {
 	var exit *exec.ExitError
 	if errors.Is(err, exec.ErrNotFound) {
@@ -72,7 +72,7 @@ func lineWith(text, sign string) string {
 	return sign
 }
 
-// firstLine skips the package headings ("# path") that the compiler prints.
+// firstLine returns the first line that is not one of the compiler's headings, such as "# path".
 func firstLine(text string) string {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "# ") {

@@ -13,9 +13,8 @@ import (
 	"example.com/operator-workshop/internal/procgroup"
 )
 
-// Prefetch downloads the modules that the checkout's own code and tests need, so
-// that everything works without a network once the tools are built. It does so
-// again when a go.mod or go.sum has changed.
+// Prefetch downloads the modules that the checkout's own code and tests need, so that everything works offline once the
+// tools are built. It downloads again after a go.mod or go.sum has changed.
 func (b Builder) Prefetch(ctx context.Context) error {
 	modules, err := b.workspaceModules()
 	if err != nil {
@@ -31,7 +30,7 @@ func (b Builder) Prefetch(ctx context.Context) error {
 	}
 	fmt.Fprintln(b.Out, "Downloading the modules that the stages and their tests need.")
 	for _, module := range modules {
-		// A module alone and the same module in the workspace may need different ones.
+		// On its own, a module may need other versions than in the workspace.
 		for _, workspace := range []string{"GOWORK=off", "GOWORK="} {
 			if err := download(ctx, module, workspace); err != nil {
 				return fmt.Errorf("download the modules of %s: %w", relative(b.Root, module), err)
@@ -41,7 +40,7 @@ func (b Builder) Prefetch(ctx context.Context) error {
 	return os.WriteFile(stamp, []byte(key), 0o644)
 }
 
-// download makes go load everything that the module and its tests are built from.
+// download makes go download all packages that the module and its tests are built from.
 func download(ctx context.Context, module, workspace string) error {
 	var output bytes.Buffer
 	command := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "./...")
@@ -54,7 +53,7 @@ func download(ctx context.Context, module, workspace string) error {
 	return nil
 }
 
-// workspaceModules are the root and the stages: every folder that go.work uses.
+// workspaceModules returns the folders that go.work uses: the root and the stages.
 func (b Builder) workspaceModules() ([]string, error) {
 	stages, err := filepath.Glob(filepath.Join(b.Root, "[0-9][0-9]-*", "go.mod"))
 	if err != nil {
@@ -67,7 +66,7 @@ func (b Builder) workspaceModules() ([]string, error) {
 	return modules, nil
 }
 
-// modulesKey is the same for two checkouts with the same pins, wherever they are.
+// modulesKey returns a key that depends on the pinned versions, but not on where the checkout is.
 func modulesKey(root string, modules []string) (string, error) {
 	hash := sha256.New()
 	for _, module := range modules {

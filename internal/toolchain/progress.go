@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// progress reports what is being built: on a terminal the running line counts
-// the seconds, elsewhere each component gets one plain line when it is done.
+// progress shows what is being built. On a terminal, the current line counts the seconds; otherwise, it prints one line
+// for each finished component.
 type progress struct {
 	out      io.Writer
 	terminal bool
@@ -15,7 +15,7 @@ type progress struct {
 	start    time.Time
 }
 
-// run does one piece of work while showing it as number n.
+// run calls work and shows it as component number n.
 func (p *progress) run(n int, name string, work func() error) error {
 	began := time.Now()
 	stop := make(chan struct{})
@@ -64,7 +64,7 @@ func (p *progress) line(n int, name, state string, began time.Time) {
 	fmt.Fprintln(p.out, text)
 }
 
-// bar draws how many of total components are finished.
+// bar returns a bar that shows how many of the components are finished.
 func bar(finished, total int, current bool) string {
 	if current {
 		finished++
@@ -81,7 +81,7 @@ func bar(finished, total int, current bool) string {
 	return string(cells)
 }
 
-// clock writes a duration as minutes and seconds, such as "3:07".
+// clock formats a duration as minutes and seconds, such as "3:07".
 func clock(d time.Duration) string {
 	seconds := int(d.Round(time.Second).Seconds())
 	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)

@@ -1,10 +1,9 @@
 // Package toolchain builds the workshop's tools, the control plane among them,
 // from the Go modules pinned under tools/, and links them into bin/.
 //
-// A finished tool is kept in the user's cache directory under a key of all its
-// inputs (module pins, Go version, platform, linker flags), so another clone
-// with the same pins gets it in no time, and a tool that is out of date has a
-// different key and is built again.
+// Finished tools are kept in the user's cache directory, under a key that depends on all inputs: the pinned modules, the
+// Go version, the platform and the linker flags. So another clone with the same pins uses the same tools at once, and a
+// tool whose inputs have changed is built again.
 package toolchain
 
 import (
@@ -21,13 +20,13 @@ import (
 	"strings"
 )
 
-// Platform is an operating system and architecture by Go's names.
+// Platform is an operating system and an architecture, with Go's names.
 type Platform struct{ OS, Arch string }
 
-// String is the platform as Go's tools print it, such as "linux/amd64".
+// String returns the platform as Go's tools print it, such as "linux/amd64".
 func (p Platform) String() string { return p.OS + "/" + p.Arch }
 
-// ParsePlatform reads "linux/amd64".
+// ParsePlatform parses a platform such as "linux/amd64".
 func ParsePlatform(text string) (Platform, error) {
 	goos, arch, found := strings.Cut(text, "/")
 	if !found || goos == "" || arch == "" || strings.Contains(arch, "/") {
@@ -50,17 +49,17 @@ type Set struct {
 	Name string
 	// Dir is the module's folder.
 	Dir string
-	// Components in the order of the module's tool directives.
+	// Components are in the order of the module's tool directives.
 	Components []Component
-	// versions holds the pinned version of every required module.
+	// versions are the pinned versions of all required modules.
 	versions map[string]string
 }
 
-// Main is the set with the control plane and the generators.
+// Main is the name of the set with the control plane and the generators.
 const Main = "tools"
 
-// versionVariables are the linker variables that tell a program its own version;
-// without them a Kubernetes built outside its release process reports v0.0.0.
+// versionVariables are the variables with a program's own version, which the linker sets. Without them, a Kubernetes
+// that is built outside of its release process reports v0.0.0.
 var versionVariables = []struct {
 	module    string
 	variables []string
@@ -78,7 +77,7 @@ var versionVariables = []struct {
 	{module: "github.com/prometheus-operator/prometheus-operator", variables: []string{"github.com/prometheus/common/version.Version"}, trimV: true},
 }
 
-// renamed gives a better file name to commands whose package is called otherwise.
+// renamed maps packages of commands to better file names.
 var renamed = map[string]string{
 	"go.etcd.io/etcd/server/v3":                                       "etcd",
 	"github.com/prometheus-operator/prometheus-operator/cmd/operator": "prometheus-operator",
@@ -86,7 +85,7 @@ var renamed = map[string]string{
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// LoadSet reads the tools module of that name below root. The error names the sets there are.
+// LoadSet reads the tools module with this name below root. If there is none, the error lists the names.
 func LoadSet(ctx context.Context, root, name string) (Set, error) {
 	dir := filepath.Join(root, "tools")
 	if name != Main {
@@ -127,7 +126,7 @@ func setNames(root string) []string {
 	return names
 }
 
-// binaryName is the name `go install` would give, but for the renamed ones.
+// binaryName returns the name that `go install` would choose, unless the command is renamed.
 func binaryName(pkg string) string {
 	if name, ok := renamed[pkg]; ok {
 		return name
@@ -139,7 +138,7 @@ func binaryName(pkg string) string {
 	return base
 }
 
-// linkerFlags strips symbol tables and stamps the pinned versions.
+// linkerFlags returns flags that leave out symbol tables and set the version variables.
 func (s Set) linkerFlags() string {
 	flags := []string{"-s", "-w"}
 	for _, stamp := range versionVariables {
@@ -157,7 +156,7 @@ func (s Set) linkerFlags() string {
 	return strings.Join(flags, " ")
 }
 
-// key identifies everything that goes into the set's binaries.
+// key returns a hash of everything that affects the set's binaries.
 func (s Set) key(goVersion string, platform Platform) (string, error) {
 	hash := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {

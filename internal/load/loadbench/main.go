@@ -1,5 +1,5 @@
-// Command loadbench measures the controller of one stage under load. It is a program apart from bin/workshop, which
-// starts it: compiling its dependencies would delay every learner's first command by a minute.
+// Command loadbench measures the controller of one stage under load. bin/workshop starts it. It
+// is a program of its own because compiling its dependencies would delay every learner's first command by a minute.
 package main
 
 import (
@@ -26,10 +26,10 @@ func main() {
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	// What envtest logs about a control plane that comes and goes is no news.
+	// What envtest logs about starting and stopping a control plane is of no use here.
 	log.SetLogger(logr.Discard())
 	measure := load.Measurement{Out: os.Stdout, Log: os.Stderr}
-	// Libraries put flags of their own into the default set.
+	// The default set contains flags of libraries.
 	flags := flag.NewFlagSet("loadbench", flag.ExitOnError)
 	resources := flags.String("resources", "100,500,1000", "the `numbers` of resources, each on a control plane of its own")
 	flags.StringVar(&measure.Stage, "stage", "", "the stage's `folder`")
