@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,8 +16,10 @@ import (
 	"example.com/operator-workshop/internal/chapter/play"
 	"example.com/operator-workshop/internal/chapter/snippet"
 	"example.com/operator-workshop/internal/exercise"
+	"example.com/operator-workshop/internal/kube"
 	"example.com/operator-workshop/internal/pages"
 	"example.com/operator-workshop/internal/providers"
+	"example.com/operator-workshop/internal/rollout"
 )
 
 type playOptions struct {
@@ -160,6 +164,9 @@ func (a *app) playAll(cmd *cobra.Command, options playOptions, chapters []*chapt
 		Dir: a.repo.Root, Env: environment, Out: out, Cluster: a.provider,
 		Quiet: options.quiet, From: options.from, Before: options.before, Typing: isTerminal(out), Differs: options.differs,
 	}
+	if path, found := kubeconfigOf(environment); found {
+		player.Explain = func(ctx context.Context) string { return missingImages(ctx, path) }
+	}
 	if options.step {
 		player.In = cmd.InOrStdin()
 	}
@@ -172,6 +179,32 @@ func (a *app) playAll(cmd *cobra.Command, options playOptions, chapters []*chapt
 		}
 	}
 	return nil
+}
+
+// kubeconfigOf returns the last KUBECONFIG of an environment.
+func kubeconfigOf(environment []string) (path string, found bool) {
+	for _, entry := range environment {
+		if value, is := strings.CutPrefix(entry, "KUBECONFIG="); is {
+			path, found = value, true
+		}
+	}
+	return path, found
+}
+
+// missingImages names the images that the cluster's nodes can't get. Without them, commands such as `kubectl rollout
+// status` wait in silence. It returns "" if there are none, or if it can't ask the cluster.
+func missingImages(ctx context.Context, kubeconfig string) string {
+	client, err := kube.Open(kubeconfig)
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	missing, err := rollout.MissingImages(ctx, client.Get)
+	if err != nil {
+		return ""
+	}
+	return strings.Join(missing, "\n")
 }
 
 // startAgain returns the advice on how to restore the state in which chapters start.

@@ -5,7 +5,8 @@ import "fmt"
 // object has the fields of a Deployment, a ReplicaSet or a pod that a rollout depends on, named as in the Kubernetes API.
 type object struct {
 	Metadata struct {
-		Name, UID         string
+		Namespace, Name   string
+		UID               string
 		Generation        int64
 		DeletionTimestamp string
 		Annotations       map[string]string

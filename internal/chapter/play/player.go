@@ -32,6 +32,9 @@ type Player struct {
 	// Differs, unless it is nil, gets each command whose output differs from the chapter, and the play continues. A
 	// different exit status still ends it.
 	Differs func(*Failure)
+	// Explain, unless it is nil, is called after a command has failed, before the cleanup. The error ends with what it
+	// returns about the state of the cluster.
+	Explain func(ctx context.Context) string
 
 	// Tests set the following fields.
 	typingDelay    time.Duration // for each character typed; 0 means 8 ms: quick, but possible to follow
@@ -53,6 +56,11 @@ func (p *Player) Play(ctx context.Context, c *chapter.Chapter) error {
 	}
 	start := time.Now()
 	err = playing.steps(ctx)
+	if err != nil && ctx.Err() == nil && p.Explain != nil {
+		if explanation := p.Explain(ctx); explanation != "" {
+			err = fmt.Errorf("%w\n%s", err, explanation)
+		}
+	}
 	if err != nil || p.Before != "" {
 		err = errors.Join(err, playing.cleanUp(ctx))
 	}

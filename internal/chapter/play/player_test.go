@@ -108,6 +108,22 @@ func TestLenientPlayGoesOnAfterOutputThatDiffers(t *testing.T) {
 	g.Expect(failure.Place).To(Equal("c.md:2"))
 }
 
+func TestAFailureIsExplainedBeforeTheCleanup(t *testing.T) {
+	g := NewWithT(t)
+	player := testPlayer(t)
+	player.Explain = func(context.Context) string {
+		g.Expect(filepath.Join(player.Dir, "cleaned")).NotTo(BeAnExistingFile())
+		return "an image is missing"
+	}
+	cleanup := consoleFence(" cleanup", "$ touch cleaned")
+	err := player.Play(t.Context(), parse(g, consoleFence("", "$ false")+cleanup))
+	g.Expect(err).To(MatchError("c.md:2: exit status 1, want 0\n    $ false\noutput: nothing\nan image is missing"))
+	g.Expect(filepath.Join(player.Dir, "cleaned")).To(BeAnExistingFile())
+	g.Expect(os.Remove(filepath.Join(player.Dir, "cleaned"))).To(Succeed())
+	player.Explain = func(context.Context) string { panic("nothing has failed") }
+	g.Expect(player.Play(t.Context(), parse(g, consoleFence("", "$ true")+cleanup))).To(Succeed())
+}
+
 func TestPlayStopsAtWhatIsNotAsWritten(t *testing.T) {
 	tests := map[string]struct {
 		text string
