@@ -144,7 +144,7 @@ func (r *GuestbookReconciler) patch(ctx context.Context, child childObject) (*ex
 }
 
 // findBlocker returns why the object that was found can't be the child, or nil if it
-// can. The controller never touches an object that the Guestbook does not control: it may be in production.
+// can. The controller never touches an object that the Guestbook does not control: others may depend on it.
 //
 //workshop:step 3.5g
 func findBlocker(guestbook *webappv1.Guestbook, child childObject) *explanation {

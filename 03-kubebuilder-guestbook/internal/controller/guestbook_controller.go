@@ -117,7 +117,7 @@ func (r *GuestbookReconciler) listPods(ctx context.Context, guestbook *webappv1.
 // +kubebuilder:rbac:groups=webapp.my.domain,resources=guestbooks/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// updateStatus patches the status if it changes, and emits the Event for what changes.
+// updateStatus patches the status if it differs, and then announces the new condition.
 //
 // The lock, which is the resource version in the patch, makes the API server
 // refuse a status that was computed from a stale Guestbook, even one that only
@@ -139,7 +139,7 @@ func (r *GuestbookReconciler) updateStatus(ctx context.Context, guestbook *webap
 	return nil
 }
 
-// announce emits an Event if the condition has another reason, unless that is Progressing.
+// announce emits an Event if the condition's reason has changed, unless the new one is Progressing.
 // Resyncs and restarts change nothing, so they emit none.
 //
 //workshop:step 3.5n

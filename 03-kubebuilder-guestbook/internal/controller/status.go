@@ -12,7 +12,7 @@ import (
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
 
-// observedCondition returns the condition of a Guestbook that has its children.
+// observedCondition returns the condition of a Guestbook whose children are not blocked.
 //
 // It counts the pods because the Deployment's status describes the previous
 // template until the Deployment controller has seen the new one.

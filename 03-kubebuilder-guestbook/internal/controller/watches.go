@@ -96,8 +96,8 @@ func guestbookOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
 }
 
-// uncontrolled passes watch events of objects that no Guestbook controls; Owns handles the others. Someone else's
-// object that blocks a child has the Guestbook's name.
+// uncontrolled passes watch events of objects that no Guestbook controls; Owns handles the others. An object of
+// someone else that blocks a child has the Guestbook's name, so its events must queue that name.
 //
 //workshop:step 3.6a
 func uncontrolled(object client.Object) bool {
