@@ -14,6 +14,7 @@ import (
 
 	"example.com/operator-workshop/internal/leftover"
 	"example.com/operator-workshop/internal/procgroup"
+	"example.com/operator-workshop/internal/quote"
 	"example.com/operator-workshop/internal/repo"
 )
 
@@ -38,7 +39,7 @@ type runner struct {
 
 // kind shows and runs kind. Its messages go to the log.
 func (r runner) kind(ctx context.Context, args ...string) error {
-	fmt.Fprintf(r.out, "$ kind %s\n", quoteAll(args))
+	fmt.Fprintf(r.out, "$ kind %s\n", quote.Args(args))
 	_, err := r.output(ctx, "kind", args...)
 	return err
 }
@@ -102,7 +103,7 @@ func (r runner) appendLog(tool string, args []string, messages string) {
 		return
 	}
 	defer file.Close()
-	fmt.Fprintf(file, "%s $ %s %s\n%s", time.Now().Format(time.RFC3339), tool, quoteAll(args), messages)
+	fmt.Fprintf(file, "%s $ %s %s\n%s", time.Now().Format(time.RFC3339), tool, quote.Args(args), messages)
 }
 
 // cleanEnvironment returns the caller's environment without settings for kubectl, which would silently change the
@@ -133,18 +134,6 @@ func lastLine(messages string, err error) string {
 		return last
 	}
 	return err.Error()
-}
-
-// quoteAll writes arguments as a learner would type them.
-func quoteAll(args []string) string {
-	quoted := make([]string, len(args))
-	for i, arg := range args {
-		quoted[i] = arg
-		if arg == "" || strings.ContainsAny(arg, " \t\n'\"$`\\|&;<>(){}*?[]#~") {
-			quoted[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(quoted, " ")
 }
 
 // poll waits until done returns true. It fails when limit has passed or ctx ends.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/operator-workshop/internal/quote"
 )
 
 func TestAFindingNamesAFewTests(t *testing.T) {
@@ -70,7 +72,7 @@ func TestGoFilesAreOpenedFirst(t *testing.T) {
 }
 
 func TestTheCommandToRepeatACheckIsForAShell(t *testing.T) {
-	command := quoted([]string{"test", ".", "-run=^TestSync/(it_is_someone_else's)$"})
+	command := quote.Args([]string{"test", ".", "-run=^TestSync/(it_is_someone_else's)$"})
 	output, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s|' `+command).Output()
 	if want := "test|.|-run=^TestSync/(it_is_someone_else's)$|"; err != nil || string(output) != want {
 		t.Errorf("expected %s\nfound %s: %v, from %s", want, output, err, command)

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"mvdan.cc/sh/v3/syntax"
+	"example.com/operator-workshop/internal/quote"
 )
 
 var (
@@ -64,7 +64,7 @@ func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome
 		specs = append(specs, "-ginkgo.focus="+check.Specs)
 	}
 	shown := append([]string{"test", pkg, "-run=" + check.Run}, specs...)
-	found := outcome{command: "go " + quoted(shown), built: true}
+	found := outcome{command: "go " + quote.Args(shown), built: true}
 	binary, message, err := c.compile(ctx, pkg, overlay)
 	if err != nil {
 		return outcome{}, err
@@ -150,19 +150,6 @@ func (c *Copy) build(ctx context.Context) (message string, err error) {
 		return "", fmt.Errorf("run go build: %w", err)
 	}
 	return "", nil
-}
-
-// quoted returns the arguments as a command line for a shell.
-func quoted(args []string) string {
-	words := make([]string, len(args))
-	for i, arg := range args {
-		word, err := syntax.Quote(arg, syntax.LangPOSIX)
-		if err != nil {
-			word = arg // it contains bytes that can't be quoted
-		}
-		words[i] = word
-	}
-	return strings.Join(words, " ")
 }
 
 // event is a line of `go test -json`, see `go doc test2json`.

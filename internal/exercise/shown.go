@@ -32,13 +32,18 @@ func (s *Stage) shown(text string, step Step) ([]string, error) {
 	return nil, fmt.Errorf("step %s: show before its box, in a fence of text that begins with `$ make stage-%d check`, what the check finds before the step is solved", step.ID, s.Number)
 }
 
-// checkShown returns an error if the chapter does not show what a step's check found before the step was solved.
-func (s *Stage) checkShown(step Step, finding *Finding) error {
+// readShown returns what the stage's chapter shows of a step's check, as shown does.
+func (s *Stage) readShown(step Step) ([]string, error) {
 	text, err := os.ReadFile(s.Chapter)
 	if err != nil {
-		return fmt.Errorf("read the chapter: %w", err)
+		return nil, fmt.Errorf("read the chapter: %w", err)
 	}
-	shown, err := s.shown(string(text), step)
+	return s.shown(string(text), step)
+}
+
+// checkShown returns an error if the chapter does not show what a step's check found before the step was solved.
+func (s *Stage) checkShown(step Step, finding *Finding) error {
+	shown, err := s.readShown(step)
 	if err != nil {
 		return err
 	}

@@ -108,11 +108,7 @@ func hashFolder(sum hash.Hash, folder string) error {
 
 // hashShown adds what the chapter shows of a step's check.
 func (s *Stage) hashShown(sum hash.Hash, step Step) error {
-	text, err := os.ReadFile(s.Chapter)
-	if err != nil {
-		return fmt.Errorf("read the chapter: %w", err)
-	}
-	shown, err := s.shown(string(text), step)
+	shown, err := s.readShown(step)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"example.com/operator-workshop/internal/quote"
 )
 
 // session is the shell that the commands of a chapter seem to be typed into. In fact each command runs in its own
@@ -44,7 +46,7 @@ func newSession(shell, cwd string, env []string, grace gracePeriods) (*session, 
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains(refusedVariables, name)
 	})
-	script := strings.NewReplacer("@DIR@", quote(dir), "@SHELL@", quote(shell)).Replace(saveScript)
+	script := strings.NewReplacer("@DIR@", quote.Word(dir), "@SHELL@", quote.Word(shell)).Replace(saveScript)
 	if err := os.WriteFile(s.file("save"), []byte(script), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("write the script that saves the shell's state: %w", err), os.RemoveAll(dir))
 	}
@@ -119,10 +121,10 @@ func (s *session) start(text string, output *capture, save bool) (*process, erro
 	env := []string{"PWD=" + s.cwd}
 	restore := fmt.Sprintf("(exit %d); ", s.status)
 	if save {
-		restore = "trap " + quote("{ . "+quote(s.file("save"))+"; } 2>/dev/null") + " EXIT; " + restore
+		restore = "trap " + quote.Word("{ . "+quote.Word(s.file("save"))+"; } 2>/dev/null") + " EXIT; " + restore
 	}
 	if s.saved {
-		restore = ". " + quote(s.file("state")) + "; " + restore
+		restore = ". " + quote.Word(s.file("state")) + "; " + restore
 	} else {
 		env = append(slices.Clone(s.env), env...)
 	}
@@ -135,9 +137,6 @@ func (s *session) start(text string, output *capture, save bool) (*process, erro
 }
 
 func (s *session) file(name string) string { return filepath.Join(s.dir, name) }
-
-// quote makes text a word of the shell.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // load takes over the state that a command left. A command that replaced its shell (exec) leaves none; then the old
 // state stays.

@@ -1,0 +1,22 @@
+// Package quote writes command lines for messages.
+package quote
+
+import "strings"
+
+// special are the characters that mean something to a shell, at least in some places.
+const special = " \t\n'\"$`\\|&;<>(){}*?[]#~!^"
+
+// Args returns arguments as a learner would type them in a shell, with quotes only where they are needed.
+func Args(args []string) string {
+	words := make([]string, len(args))
+	for i, arg := range args {
+		words[i] = arg
+		if arg == "" || strings.ContainsAny(arg, special) {
+			words[i] = Word(arg)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Word quotes a text, so that a shell reads it as one word.
+func Word(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
