@@ -59,7 +59,7 @@ func (a *app) playDone(cmd *cobra.Command, own *exercise.Copy) error {
 	err = a.play(cmd, options, []string{own.Chapter})
 	if failure, found := errors.AsType[*play.Failure](err); found {
 		found := strings.TrimPrefix(err.Error(), failure.Place+": ")
-		a.printPlayed(cmd, own, failure, "a command does not do with your copy what the chapter shows", found)
+		a.printPlayed(cmd, own, failure, "with your copy, a command does not end as the chapter shows", found)
 		return errNotDone
 	}
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *app) playDone(cmd *cobra.Command, own *exercise.Copy) error {
 	if more := len(differences) - 1; more > 0 {
 		found += fmt.Sprintf("\nand %d more: `make stage-%d OWN=1` shows where", more, own.Number)
 	}
-	a.printPlayed(cmd, own, first, "all commands succeed, but the output differs from the chapter; that is no mistake where you chose the words", found)
+	a.printPlayed(cmd, own, first, "all commands end as the chapter shows, but some print something else, which is fine where the words are your own", found)
 	return nil
 }
 

@@ -86,14 +86,14 @@ func (c checkout) checkPlays(t *testing.T) {
 	g.Expect(filepath.Join(c.root, "removed")).To(BeARegularFile(), "the cleanup")
 	write("return b + a")
 	g.Expect(check()).To(And(
-		ContainSubstring("all commands succeed, but the output differs"),
+		ContainSubstring("all commands end as the chapter shows, but some print something else"),
 		ContainSubstring("  steps   1.1 Add two numbers\n  open    docs/9-toy.md:6\n  found   the output differs"),
 		ContainSubstring("  repeat  make stage-9 OWN=1 FROM=1.1"),
 		ContainSubstring("Step 1.2a, 2 of 3"),
 	))
 	write("return b - -a")
 	g.Expect(check()).To(And(
-		ContainSubstring("Section 1.1 of the chapter: a command does not do with your copy what the chapter shows"),
+		ContainSubstring("Section 1.1 of the chapter: with your copy, a command does not end as the chapter shows"),
 		ContainSubstring("  open    docs/9-toy.md:8\n  found   exit status 1, want 0\n"),
 		Not(ContainSubstring("Step 1.2a")),
 	))

@@ -39,7 +39,7 @@ func TestMakeHelpListsEverything(t *testing.T) {
 	for _, target := range []string{"up", "down", "status", "doctor", "shell", "reset", "kind-load", "tour", "test", "bench", "generate", "verify", "lint", "stage-0", "stage-1", "stage-8"} {
 		g.Expect(out).To(MatchRegexp(`(?m)^  ` + target + ` +\S`))
 	}
-	g.Expect(out).To(ContainSubstring("make stage-N help"))
+	g.Expect(out).To(And(ContainSubstring("make stage-N help"), ContainSubstring("make stage-N check [PLAY=1")))
 	out, status = runMake(t, "stage-1", "help")
 	g.Expect(status).To(BeZero())
 	for _, target := range []string{"install", "test"} {
