@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
@@ -27,12 +28,15 @@ func TestTheFinalizerComesFirst(t *testing.T) {
 	tests := map[string]struct {
 		finalizers []string
 		deleted    bool
+		// stale means that the cache does not show the operator's own last write yet.
+		stale bool
 		// want are the finalizers afterwards, if they change.
 		want []string
 	}{
 		"a new Kluster":                             {want: []string{klusterv1alpha1.Finalizer}},
 		"a new Kluster with someone else's":         {finalizers: []string{"example.com/theirs"}, want: []string{"example.com/theirs", klusterv1alpha1.Finalizer}},
 		"a Kluster that was deleted before its own": {finalizers: []string{"example.com/theirs"}, deleted: true},
+		"a Kluster whose stale version is cached":   {stale: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -43,12 +47,15 @@ func TestTheFinalizerComesFirst(t *testing.T) {
 				kluster.DeletionTimestamp = &now
 			}
 			r := newTrial(t, kluster)
+			if test.stale {
+				r.staleVersions.Store(cache.MetaObjectToName(kluster), kluster.ResourceVersion)
+			}
 			r.api.PrependReactor("patch", "klusters", withNewVersion(slices.Clone(r.api.ReactionChain)))
 			g.Expect(r.step(t)).To(Succeed())
 			g.Expect(r.cloud.Journal()).To(BeEmpty(), "the first request to the cloud comes after the finalizer, see reconcile in reconcile.go")
 			sent := patches(r.api.Actions())
 			if test.want == nil {
-				g.Expect(sent).To(BeEmpty(), "the API server allows no new finalizer on a Kluster that is being deleted, see needsFinalizer in metadata.go")
+				g.Expect(sent).To(BeEmpty(), "a stale Kluster stays as it is, and one that is being deleted can't get a new finalizer, see reconcile in reconcile.go and needsFinalizer in metadata.go")
 				return
 			}
 			g.Expect(r.live(t).Finalizers).To(Equal(test.want), "see addFinalizer in metadata.go")
@@ -140,34 +147,92 @@ type teller struct {
 func (a *teller) Identity(context.Context) (string, error) { return a.identity, a.err }
 
 func TestConnect(t *testing.T) {
-	now := metav1.Now()
 	tests := map[string]struct {
 		account teller
-		kluster func(*klusterv1alpha1.Kluster)
-		secret  func(*corev1.Secret)
-		refused bool
-		// wantReason is the reason of a blockedError, "" for none.
-		wantReason string
-		// wantMessage are parts of its message.
-		wantMessage []string
-		// wantCredentials means that the token is the problem.
-		wantCredentials bool
-		// wantProtected means that the Secret has the Kluster's finalizer afterwards.
-		wantProtected bool
+		// recorded is the account on record, "" if there is none.
+		recorded string
+		// wantAnother means that the account is another than that.
+		wantAnother bool
 	}{
-		"the cloud accepts the token":             {account: teller{identity: "acme"}, wantProtected: true},
-		"it is the account on record":             {account: teller{identity: "acme"}, kluster: inAccount("acme"), wantProtected: true},
-		"it is another account than that":         {account: teller{identity: "acme"}, kluster: inAccount("theirs"), wantReason: "AnotherAccount", wantMessage: []string{"acme", "theirs"}, wantCredentials: true},
-		"the cloud does not accept it":            {account: teller{err: &cloud.Error{Problem: cloud.Unauthorized, Message: "who?"}}},
-		"the Kluster is being deleted":            {account: teller{identity: "acme"}, kluster: func(kluster *klusterv1alpha1.Kluster) { kluster.DeletionTimestamp = &now }},
-		"the Secret is being deleted":             {account: teller{identity: "acme"}, secret: func(secret *corev1.Secret) { secret.DeletionTimestamp = &now }, wantReason: "TokenMissing", wantMessage: []string{`"digitalocean"`, "deleted"}, wantCredentials: true},
-		"the API server refuses to protect it":    {account: teller{identity: "acme"}, refused: true, wantReason: "SecretRefused", wantMessage: []string{`"digitalocean"`, "finalizer"}},
-		"another Kluster has protected it before": {account: teller{identity: "acme"}, secret: func(secret *corev1.Secret) { secret.Finalizers = []string{"inspirit941.dev/kluster-of-another"} }, wantProtected: true},
+		"no account is on record":         {account: teller{identity: "acme"}},
+		"it is the account on record":     {account: teller{identity: "acme"}, recorded: "acme"},
+		"it is another account than that": {account: teller{identity: "acme"}, recorded: "theirs", wantAnother: true},
+		"the cloud does not accept it":    {account: teller{err: &cloud.Error{Problem: cloud.Unauthorized, Message: "who?"}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			kluster := storedKluster()
+			kluster := inAccount(test.recorded)
+			r := newTrial(t, kluster)
+			r.openAccount = func(token string) cloud.CloudProvider {
+				g.Expect(token).To(Equal(tokenFor(kluster.Namespace)))
+				return &test.account
+			}
+			observed, err := r.connect(t.Context(), kluster)
+			if test.account.err != nil {
+				g.Expect(err).To(HaveOccurred(), "see connect in token.go")
+				return
+			}
+			g.Expect(observed.account).To(Equal(test.account.identity), "see connect in token.go")
+			if !test.wantAnother {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			blocking, isBlocked := errors.AsType[*blockedError](err)
+			g.Expect(isBlocked).To(BeTrue(), "another account does not know the cluster: expected blockedByToken, found: %v, see connect in token.go", err)
+			g.Expect(blocking.reason).To(Equal(klusterv1alpha1.ReasonAnotherAccount))
+			g.Expect(blocking.message).To(And(ContainSubstring("acme"), ContainSubstring("theirs")), "the message names both accounts, see connect in token.go")
+			g.Expect(blocking.credentials).To(BeTrue(), "the token is the problem, see blockedByToken in errors.go")
+		})
+	}
+}
+
+// inAccount returns a Kluster with this account on record; "" is none.
+func inAccount(account string) *klusterv1alpha1.Kluster {
+	kluster := storedKluster()
+	if account != "" {
+		kluster.Annotations = map[string]string{klusterv1alpha1.ExternalAccountAnnotation: account}
+	}
+	return kluster
+}
+
+func TestConnectTranslatesTheCloudsError(t *testing.T) {
+	g := NewWithT(t)
+	r := newTrial(t, storedKluster())
+	r.openAccount = func(string) cloud.CloudProvider {
+		return &teller{err: &cloud.Error{Problem: cloud.Unauthorized, Message: "who?"}}
+	}
+	_, err := r.connect(t.Context(), storedKluster())
+	blocking, isBlocked := errors.AsType[*blockedError](err)
+	g.Expect(isBlocked).To(BeTrue(), "expected a blockedError, found: %v, see connect in token.go", err)
+	g.Expect(blocking.reason).To(Equal(klusterv1alpha1.ReasonTokenRejected))
+}
+
+func TestConnectProtectsTheSecret(t *testing.T) {
+	now := metav1.Now()
+	tests := map[string]struct {
+		identity string
+		kluster  func(*klusterv1alpha1.Kluster)
+		secret   func(*corev1.Secret)
+		refused  bool
+		// wantReason is the reason of a blockedError, "" for none.
+		wantReason string
+		// wantMessage is a part of its message, which names the Secret, too.
+		wantMessage string
+		// wantProtected means that the Secret has the Kluster's finalizer afterwards.
+		wantProtected bool
+	}{
+		"the cloud accepts the token":             {identity: "acme", wantProtected: true},
+		"the token is another account's":          {identity: "theirs", wantReason: "AnotherAccount"},
+		"the Kluster is being deleted":            {identity: "acme", kluster: func(kluster *klusterv1alpha1.Kluster) { kluster.DeletionTimestamp = &now }},
+		"the Secret is being deleted":             {identity: "acme", secret: func(secret *corev1.Secret) { secret.DeletionTimestamp = &now }, wantReason: "TokenMissing", wantMessage: "deleted"},
+		"the API server refuses to protect it":    {identity: "acme", refused: true, wantReason: "SecretRefused", wantMessage: "finalizer"},
+		"another Kluster has protected it before": {identity: "acme", secret: func(secret *corev1.Secret) { secret.Finalizers = []string{"inspirit941.dev/kluster-of-another"} }, wantProtected: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			kluster := inAccount("acme")
 			if test.kluster != nil {
 				test.kluster(kluster)
 			}
@@ -176,7 +241,7 @@ func TestConnect(t *testing.T) {
 			if test.secret != nil {
 				test.secret(secret)
 			}
-			before := secret.Finalizers
+			want := slices.Clone(secret.Finalizers)
 			r.kube = kubefake.NewClientset(secret)
 			if test.refused {
 				r.kube.PrependReactor("patch", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -184,41 +249,27 @@ func TestConnect(t *testing.T) {
 				})
 			}
 			r.clients.kube, r.clients.metadata = r.kube, metadataOf(r.kube)
-			r.openAccount = func(token string) cloud.CloudProvider {
-				g.Expect(token).To(Equal(tokenFor(kluster.Namespace)))
-				return &test.account
-			}
+			r.openAccount = func(string) cloud.CloudProvider { return &teller{identity: test.identity} }
 			observed, err := r.connect(t.Context(), kluster)
-			blocking, isBlocked := errors.AsType[*blockedError](err)
 			if test.wantReason != "" {
-				g.Expect(isBlocked).To(BeTrue(), "expected %s, found: %v", test.wantReason, err)
-				g.Expect(blocking.reason).To(Equal(test.wantReason), "see connect and protectSecret in token.go")
-				for _, part := range test.wantMessage {
-					g.Expect(blocking.message).To(ContainSubstring(part), "see connect and protectSecret in token.go")
+				blocking, isBlocked := errors.AsType[*blockedError](err)
+				g.Expect(isBlocked).To(BeTrue(), "expected %s, found: %v, see protectSecret in token.go", test.wantReason, err)
+				g.Expect(blocking.reason).To(Equal(test.wantReason), "see protectSecret in token.go")
+				if test.wantMessage != "" {
+					g.Expect(blocking.message).To(And(ContainSubstring(`"digitalocean"`), ContainSubstring(test.wantMessage)), "see protectSecret in token.go")
 				}
-				g.Expect(blocking.credentials).To(Equal(test.wantCredentials), "the condition CredentialsReady tells whether the token is the problem, see blockedByToken in errors.go")
+				g.Expect(blocking.credentials).To(Equal(!test.refused), "the condition CredentialsReady tells whether the token is the problem, see blockedByToken in errors.go")
 				g.Expect(blocking.transient != nil).To(Equal(test.refused), "a policy may change at any time, and no event tells of it")
-			}
-			if test.account.err != nil {
-				g.Expect(err).To(HaveOccurred(), "see connect in token.go")
 			} else {
-				g.Expect(observed.account).To(Equal(test.account.identity), "see connect in token.go")
-			}
-			want := before
-			if test.wantProtected {
 				g.Expect(err).NotTo(HaveOccurred())
-				want = append(slices.Clone(before), tokenFinalizer(kluster))
+			}
+			if test.wantProtected {
+				want = append(want, tokenFinalizer(kluster))
 				g.Expect(observed.tokenSecret).To(HaveValue(HaveField("Finalizers", ConsistOf(want))), "the observation has the Secret as it is now, see protectSecret in token.go")
 				g.Expect(patches(r.kube.Actions())).To(ConsistOf(ContainSubstring(`"uid":"uid-of-token"`)), "see patchTokenFinalizer in token.go")
 			}
 			g.Expect(r.secret(t).Finalizers).To(ConsistOf(want), "see protectSecret in token.go: other Klusters' finalizers stay")
 		})
-	}
-}
-
-func inAccount(account string) func(*klusterv1alpha1.Kluster) {
-	return func(kluster *klusterv1alpha1.Kluster) {
-		kluster.Annotations = map[string]string{klusterv1alpha1.ExternalAccountAnnotation: account}
 	}
 }
 

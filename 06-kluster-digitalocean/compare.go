@@ -19,7 +19,7 @@ func hasRun(cluster *cloud.Cluster) bool {
 
 // isComplete reports whether every pool has all its machines running.
 //
-//workshop:step 6.10
+//workshop:step 6.10b
 func isComplete(cluster *cloud.Cluster) bool {
 	return !slices.ContainsFunc(cluster.Pools, func(pool cloud.Pool) bool { return pool.Running < pool.Count })
 }
@@ -32,7 +32,7 @@ func wasProvisioned(cluster *cloud.Cluster) bool {
 // isReady reports whether the Kluster is already Ready with its present spec. Then missing machines don't change that,
 // only the cluster's state does: machines come and go when the autoscaler works, or when the cloud replaces one.
 //
-//workshop:step 6.10
+//workshop:step 6.10b
 func isReady(kluster *klusterv1alpha1.Kluster) bool {
 	ready := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == kluster.Generation

@@ -43,7 +43,7 @@ func (c *controller) delete(ctx context.Context, kluster *klusterv1alpha1.Kluste
 // kept, is gone, or was never requested. If someone removed the annotations, the finalizer on the token's Secret still
 // shows that there may be a cluster.
 //
-//workshop:step 6.13b
+//workshop:step 6.13c
 func (c *controller) isFinished(ctx context.Context, kluster *klusterv1alpha1.Kluster) (bool, error) {
 	provisioned := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned)
 	switch {
@@ -62,7 +62,7 @@ func (c *controller) isFinished(ctx context.Context, kluster *klusterv1alpha1.Kl
 
 // release ends a deletion. The Kluster's finalizer goes last: if the operator dies before that, the next one continues.
 //
-//workshop:step 6.13b
+//workshop:step 6.13c
 func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	if err := c.unprotectSecrets(ctx, kluster, ""); err != nil {
 		return err

@@ -76,7 +76,7 @@ func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
 // NotFound is transient here: it may be about a node pool, or about something that the cloud does not show yet. The
 // next observation of the cluster decides.
 //
-//workshop:step 6.8a
+//workshop:step 6.8b
 func cloudError(err error) error {
 	if limited, ok := errors.AsType[*rateLimitedError](err); ok {
 		return limited

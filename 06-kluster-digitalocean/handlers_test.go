@@ -1,6 +1,7 @@
 package main
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -141,6 +142,43 @@ func TestReconcileHasNothingToDo(t *testing.T) {
 			after, err := c.reconcile(t.Context(), key)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(after).To(BeZero())
+		})
+	}
+}
+
+func TestReconcileForgetsAKlusterThatIsGone(t *testing.T) {
+	g := NewWithT(t)
+	key := cache.MetaObjectToName(storedKluster())
+	c := newHandlers(t)
+	c.staleVersions.Store(key, "30")
+	c.missingSince.Store(key, time.Now())
+	_, err := c.reconcile(t.Context(), key)
+	g.Expect(err).NotTo(HaveOccurred(), "nothing is left to do, see reconcile in reconcile.go")
+	for name, remembered := range map[string]*sync.Map{"staleVersions": &c.staleVersions, "missingSince": &c.missingSince} {
+		_, found := remembered.Load(key)
+		g.Expect(found).To(BeFalse(), "%s still has the key of a Kluster that is gone, see reconcile in reconcile.go", name)
+	}
+}
+
+func TestIsReleased(t *testing.T) {
+	now := metav1.Now()
+	tests := map[string]struct {
+		deleted    bool
+		finalizers []string
+		want       bool
+	}{
+		"it is new, and has no finalizer":          {},
+		"it is being deleted, and has ours":        {deleted: true, finalizers: []string{"example.com/theirs", klusterv1alpha1.Finalizer}},
+		"it is being deleted, and has only theirs": {deleted: true, finalizers: []string{"example.com/theirs"}, want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			kluster := storedKluster()
+			kluster.Finalizers = test.finalizers
+			if test.deleted {
+				kluster.DeletionTimestamp = &now
+			}
+			NewWithT(t).Expect(isReleased(kluster)).To(Equal(test.want), "see isReleased in metadata.go")
 		})
 	}
 }

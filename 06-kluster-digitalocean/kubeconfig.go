@@ -39,7 +39,7 @@ func kubeconfigName(kluster *klusterv1alpha1.Kluster) string { return kluster.Na
 // ensureKubeconfig keeps valid credentials for the cluster in the Kluster's Secret. It returns how long they remain valid,
 // and whether it has just written new ones.
 //
-//workshop:step 6.12
+//workshop:step 6.12b
 func (c *controller) ensureKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (validFor time.Duration, refreshed bool, err error) {
 	secret, err := c.findKubeconfig(ctx, kluster)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *controller) checkKubeconfig(ctx context.Context, kluster *klusterv1alph
 // tryKubeconfig tests with a dry run whether the Secret can be written: the API server makes all checks, and stores
 // nothing.
 //
-//workshop:step 6.12
+//workshop:step 6.12a
 func (c *controller) tryKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster, found *corev1.Secret) error {
 	trial := newKubeconfigSecret(kluster, cloud.Kubeconfig{Content: []byte("none, only tried")}, c.options.clock.Now())
 	return c.writeKubeconfig(ctx, found, trial, metav1.DryRunAll)
@@ -84,7 +84,7 @@ func (c *controller) tryKubeconfig(ctx context.Context, kluster *klusterv1alpha1
 // those of ours that someone else has set. But an apply would adopt a Secret that someone has just created under this name;
 // a create fails instead.
 //
-//workshop:step 6.12
+//workshop:step 6.12a
 func (c *controller) writeKubeconfig(ctx context.Context, found, wanted *corev1.Secret, dryRun ...string) error {
 	secrets := c.clients.kube.CoreV1().Secrets(wanted.Namespace)
 	var err error
@@ -100,7 +100,7 @@ func (c *controller) writeKubeconfig(ctx context.Context, found, wanted *corev1.
 // control is an error. The cache holds only Secrets with our label, so a Secret missing there is read from the API
 // server.
 //
-//workshop:step 6.12
+//workshop:step 6.12a
 func (c *controller) findKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster) (*corev1.Secret, error) {
 	name := kubeconfigName(kluster)
 	secret, err := c.secrets.Secrets(kluster.Namespace).Get(name)
@@ -130,7 +130,7 @@ func (c *controller) repairKubeconfig(ctx context.Context, secret *corev1.Secret
 // validity returns how long the Secret's credentials remain valid, and whether they are valid at all: there, unedited, and
 // not due to be replaced.
 //
-//workshop:step 6.12
+//workshop:step 6.12b
 func validity(secret *corev1.Secret, now time.Time) (time.Duration, bool) {
 	if secret == nil || secret.Annotations[digestAnnotation] != digest(secret.Data[kubeconfigKey]) {
 		return 0, false
@@ -170,7 +170,7 @@ func controllerReference(kluster *klusterv1alpha1.Kluster) metav1.OwnerReference
 // our fields: the API server removes those that we applied before and now leave out. It refuses a stale copy by the resource
 // version. Without the UID, it would create a Secret without an owner if the one found is gone.
 //
-//workshop:step 6.12
+//workshop:step 6.12b
 func ownedFields(found, wanted *corev1.Secret) *applycorev1.SecretApplyConfiguration {
 	return applycorev1.Secret(found.Name, found.Namespace).
 		WithUID(found.UID).

@@ -10,9 +10,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/clientcmd"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -215,6 +218,58 @@ func fillNamespace(ctx context.Context, namespace string) *corev1.ResourceQuota 
 		g.Expect(quota.Status.Used).NotTo(BeEmpty(), "the quota does not count yet")
 	})
 	return quota
+}
+
+func TestCheckKubeconfig(t *testing.T) {
+	kluster := storedKluster()
+	ours := newKubeconfigSecret(kluster, cloud.Kubeconfig{Content: []byte("kind: Config")}, time.Now())
+	theirs := ours.DeepCopy()
+	theirs.OwnerReferences = nil
+	tests := map[string]struct {
+		// stored is the Secret of that name, nil if there is none. The cache, which holds Secrets with our label, lacks it.
+		stored *corev1.Secret
+		// answer is what the API server answers to a creation.
+		answer error
+		// wantReason is the reason of a blockedError, "" for none.
+		wantReason string
+	}{
+		"there is no Secret":           {},
+		"a Secret of that name exists": {stored: theirs, wantReason: klusterv1alpha1.ReasonSecretTaken},
+		"a quota refuses the Secret": {
+			answer:     apierrors.NewForbidden(corev1.Resource("secrets"), ours.Name, errors.New("a quota")),
+			wantReason: klusterv1alpha1.ReasonSecretRefused,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := newTrial(t, pendingKluster())
+			secrets := 1 // with the token
+			if test.stored != nil {
+				secrets++
+				_, err := r.kube.CoreV1().Secrets(r.namespace).Create(t.Context(), test.stored, metav1.CreateOptions{})
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			if test.answer != nil {
+				r.kube.PrependReactor("create", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, test.answer })
+			}
+			account := &recordingAccount{}
+			_, err := r.create(t.Context(), pendingKluster(), observation{cloud: account, account: "acme"})
+			stored, listErr := r.kube.CoreV1().Secrets(r.namespace).List(t.Context(), metav1.ListOptions{})
+			g.Expect(listErr).NotTo(HaveOccurred())
+			g.Expect(stored.Items).To(HaveLen(secrets), "a dry run stores nothing, see tryKubeconfig in kubeconfig.go")
+			if test.wantReason == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(account.changes).To(ConsistOf("create"))
+				g.Expect(r.kube.Actions()).To(ContainElement(HaveField("Verb", "create")), "whether the Secret can be written is tried before the cluster is paid for, see writeKubeconfig in kubeconfig.go")
+				return
+			}
+			g.Expect(account.changes).To(BeEmpty(), "without its kubeconfig a cluster is of no use: it must not be created, see create in reconcile.go")
+			blocking, isBlocked := errors.AsType[*blockedError](err)
+			g.Expect(isBlocked).To(BeTrue(), "expected %s, found: %v, see findKubeconfig and writeKubeconfig in kubeconfig.go", test.wantReason, err)
+			g.Expect(blocking.reason).To(Equal(test.wantReason))
+		})
+	}
 }
 
 func TestValidity(t *testing.T) {

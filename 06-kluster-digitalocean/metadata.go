@@ -35,14 +35,14 @@ func externalAccount(kluster *klusterv1alpha1.Kluster) string {
 
 // mayHaveCluster reports whether the cloud may have received a request to create the cluster.
 //
-//workshop:step 6.9b
+//workshop:step 6.9c
 func mayHaveCluster(kluster *klusterv1alpha1.Kluster) bool {
 	return externalName(kluster) != "" || kluster.Annotations[klusterv1alpha1.CreatePendingAnnotation] != ""
 }
 
 // isPaused reports whether the operator must leave the Kluster alone.
 //
-//workshop:step 6.15b
+//workshop:step 6.15c
 func isPaused(kluster *klusterv1alpha1.Kluster) bool {
 	value, found := kluster.Annotations[klusterv1alpha1.PausedAnnotation]
 	return found && value != "false"
@@ -50,14 +50,14 @@ func isPaused(kluster *klusterv1alpha1.Kluster) bool {
 
 // needsFinalizer reports whether the Kluster lacks the finalizer, so that a deletion would not wait for the operator.
 //
-//workshop:step 6.6
+//workshop:step 6.6b
 func needsFinalizer(kluster *klusterv1alpha1.Kluster) bool {
 	return kluster.DeletionTimestamp == nil && !slices.Contains(kluster.Finalizers, klusterv1alpha1.Finalizer)
 }
 
 // isReleased reports whether the operator has done its part of a deletion.
 //
-//workshop:step 6.6
+//workshop:step 6.6a
 func isReleased(kluster *klusterv1alpha1.Kluster) bool {
 	return kluster.DeletionTimestamp != nil && !slices.Contains(kluster.Finalizers, klusterv1alpha1.Finalizer)
 }
@@ -65,7 +65,7 @@ func isReleased(kluster *klusterv1alpha1.Kluster) bool {
 // recordCreatePending records the create intent. With the resource version, the API server refuses the patch if the Kluster
 // has changed since it was read.
 //
-//workshop:step 6.9b
+//workshop:step 6.9c
 func (c *controller) recordCreatePending(ctx context.Context, kluster *klusterv1alpha1.Kluster, account string) error {
 	return c.patchMetadata(ctx, kluster, map[string]any{
 		"resourceVersion": kluster.ResourceVersion,
@@ -90,12 +90,12 @@ func (c *controller) recordExternalName(ctx context.Context, kluster *klusterv1a
 
 // addFinalizer makes a deletion wait for the operator. It runs before the first request to the cloud.
 //
-//workshop:step 6.6
+//workshop:step 6.6b
 func (c *controller) addFinalizer(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	return c.patchFinalizers(ctx, kluster, append(slices.Clone(kluster.Finalizers), klusterv1alpha1.Finalizer))
 }
 
-//workshop:step 6.13b
+//workshop:step 6.13c
 func (c *controller) removeFinalizer(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	ours := func(finalizer string) bool { return finalizer == klusterv1alpha1.Finalizer }
 	return c.patchFinalizers(ctx, kluster, slices.DeleteFunc(slices.Clone(kluster.Finalizers), ours))
@@ -103,7 +103,7 @@ func (c *controller) removeFinalizer(ctx context.Context, kluster *klusterv1alph
 
 // patchFinalizers replaces the list as a whole, so the resource version makes the API server refuse a stale one.
 //
-//workshop:step 6.6
+//workshop:step 6.6b
 func (c *controller) patchFinalizers(ctx context.Context, kluster *klusterv1alpha1.Kluster, finalizers []string) error {
 	return c.patchMetadata(ctx, kluster, map[string]any{"resourceVersion": kluster.ResourceVersion, "finalizers": finalizers})
 }
@@ -113,7 +113,7 @@ func (c *controller) patchFinalizers(ctx context.Context, kluster *klusterv1alph
 // patchMetadata changes the metadata of this Kluster. With the UID, the API server refuses to patch another Kluster that
 // was created under the same name since.
 //
-//workshop:step 6.6
+//workshop:step 6.6b
 func (c *controller) patchMetadata(ctx context.Context, kluster *klusterv1alpha1.Kluster, changes map[string]any) error {
 	changes["uid"] = kluster.UID
 	patch, err := json.Marshal(map[string]any{"metadata": changes})
@@ -150,7 +150,7 @@ func (c *controller) isStale(kluster *klusterv1alpha1.Kluster) bool {
 // remove pools that the spec lacks, or create a cluster for a Kluster that is gone. The event of the newer version queues
 // the Kluster again.
 //
-//workshop:step 6.9b
+//workshop:step 6.9c
 func (c *controller) checkFresh(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	live, err := c.clients.kluster.Inspirit941V1alpha1().Klusters(kluster.Namespace).Get(ctx, kluster.Name, metav1.GetOptions{})
 	if err != nil {

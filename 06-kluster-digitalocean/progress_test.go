@@ -307,6 +307,17 @@ func failing(err *error) clienttesting.ReactionFunc {
 	return func(clienttesting.Action) (bool, runtime.Object, error) { return *err != nil, nil, *err }
 }
 
+func TestUnprotectSecrets(t *testing.T) {
+	g := NewWithT(t)
+	kluster := storedKluster()
+	r := newTrial(t, kluster)
+	protect(t, r, kluster)
+	g.Expect(r.unprotectSecrets(t.Context(), kluster, "digitalocean")).To(Succeed())
+	g.Expect(r.secret(t).Finalizers).To(ContainElement(tokenFinalizer(kluster)), "this Secret was excepted, see unprotectSecrets in token.go")
+	g.Expect(r.unprotectSecrets(t.Context(), kluster, "")).To(Succeed())
+	g.Expect(r.secret(t).Finalizers).To(ConsistOf("inspirit941.dev/kluster-of-another"), "other Klusters' finalizers stay, see unprotectSecrets in token.go")
+}
+
 func TestAnotherSecretIsReleased(t *testing.T) {
 	g := NewWithT(t)
 	kluster := storedKluster()

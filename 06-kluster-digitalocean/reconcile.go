@@ -39,7 +39,7 @@ type result struct {
 // reconcile takes one step to make a Kluster's cluster match the spec, without waiting for the cloud. It returns after how
 // long to requeue the Kluster, or 0 if an event will do that. It is idempotent.
 //
-//workshop:step 6.6
+//workshop:step 6.6a
 func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
 	kluster, err := c.klusters.Klusters(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
@@ -55,19 +55,20 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.
 		return 0, nil // the event of our own last write is on its way
 	case isReleased(kluster):
 		return 0, nil // our part of the deletion is done; another finalizer is left
-	//workshop:step 6.15b
+	//workshop:step 6.15c
 	case isPaused(kluster):
 		return c.report(ctx, kluster, observation{}, paused, nil)
+	//workshop:step 6.6b
 	case needsFinalizer(kluster):
 		return 0, c.addFinalizer(ctx, kluster) // its event queues the Kluster again
 	}
-	//workshop:step 6.13b
+	//workshop:step 6.13c
 	finished, err := c.isFinished(ctx, kluster)
-	//workshop:step 6.13b
+	//workshop:step 6.13c
 	if err != nil {
 		return 0, err
 	}
-	//workshop:step 6.13b
+	//workshop:step 6.13c
 	if finished {
 		return 0, c.release(ctx, kluster)
 	}
@@ -80,8 +81,8 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.
 	if err == nil {
 		next, err = c.act(ctx, kluster, observed)
 	}
-	//workshop:between 6.7a 6.11b return next.requeueAfter, err
-	//workshop:step 6.11b
+	//workshop:between 6.7a 6.11d return next.requeueAfter, err
+	//workshop:step 6.11d
 	return c.report(ctx, kluster, observed, next, err)
 }
 
@@ -159,12 +160,12 @@ func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, 
 	//workshop:step 6.9b
 	case kluster.Annotations[klusterv1alpha1.ExternalNameAnnotation] != cluster.ID:
 		return result{}, c.recordExternalName(ctx, kluster, cluster.ID)
-	//workshop:step 6.10
+	//workshop:step 6.10a
 	case !hasRun(cluster):
 		return c.inProgress(cluster)
 	}
-	//workshop:until 6.10 return result{}, nil
-	//workshop:step 6.10
+	//workshop:until 6.10b return result{}, nil
+	//workshop:step 6.10b
 	return c.update(ctx, kluster, observed)
 }
 
@@ -177,15 +178,15 @@ func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, 
 //
 //workshop:step 6.9a
 func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
-	//workshop:step 6.9b
+	//workshop:step 6.9c
 	if kluster.Annotations[klusterv1alpha1.CreatePendingAnnotation] == "" {
 		return result{}, c.recordCreatePending(ctx, kluster, observed.account)
 	}
-	//workshop:step 6.12
+	//workshop:step 6.12a
 	if err := c.checkKubeconfig(ctx, kluster); err != nil {
 		return result{}, err // without its kubeconfig, a cluster costs money and can't be used
 	}
-	//workshop:step 6.9b
+	//workshop:step 6.9c
 	if err := c.checkFresh(ctx, kluster); err != nil {
 		return result{}, err
 	}
@@ -199,7 +200,7 @@ func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluste
 
 // inProgress returns the result for a cluster that the cloud is making, upgrading or removing, or could not make.
 //
-//workshop:step 6.10
+//workshop:step 6.10a
 func (c *controller) inProgress(cluster *cloud.Cluster) (result, error) {
 	switch cluster.State {
 	case cloud.StateFailed:
@@ -214,13 +215,13 @@ func (c *controller) inProgress(cluster *cloud.Cluster) (result, error) {
 
 // update makes a running cluster match the spec: first the kubeconfig's Secret, then the node pools, then the version.
 //
-//workshop:step 6.10
+//workshop:step 6.10b
 func (c *controller) update(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
 	cluster := observed.cluster
-	//workshop:until 6.12 validFor := c.options.observeInterval
-	//workshop:step 6.12
+	//workshop:until 6.12b validFor := c.options.observeInterval
+	//workshop:step 6.12b
 	validFor, refreshed, err := c.ensureKubeconfig(ctx, kluster, observed)
-	//workshop:step 6.12
+	//workshop:step 6.12b
 	if refreshed || err != nil {
 		return result{}, err // the Secret's event queues the Kluster again
 	}

@@ -28,7 +28,7 @@ const deletedMessage = "the cloud has no cluster of this Kluster any more"
 
 // report writes the status, and returns when to requeue the Kluster: a duration, or an error for a retry with backoff.
 //
-//workshop:step 6.11b
+//workshop:step 6.11d
 func (c *controller) report(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation, next result, err error) (time.Duration, error) {
 	if limited, ok := errors.AsType[*rateLimitedError](err); ok {
 		if isReported(kluster) {
@@ -59,7 +59,7 @@ func (c *controller) report(ctx context.Context, kluster *klusterv1alpha1.Kluste
 // isReported reports whether the status describes the Kluster's present generation. A change of its spec and its
 // deletion each begin a new one.
 //
-//workshop:step 6.11b
+//workshop:step 6.11d
 func isReported(kluster *klusterv1alpha1.Kluster) bool {
 	ready := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
 	return ready != nil && ready.ObservedGeneration == kluster.Generation
@@ -112,7 +112,7 @@ func poolStatus(pools []cloud.Pool) []klusterv1alpha1.NodePoolStatus {
 	return status
 }
 
-//workshop:step 6.11a
+//workshop:step 6.11b
 func readyCondition(next result) *metav1.Condition {
 	status := metav1.ConditionFalse
 	switch next.reason {
@@ -126,7 +126,7 @@ func readyCondition(next result) *metav1.Condition {
 
 // credentialsCondition returns nil if the Kluster is paused: then the token was not tried.
 //
-//workshop:step 6.11a
+//workshop:step 6.11b
 func credentialsCondition(kluster *klusterv1alpha1.Kluster, observed observation, next result, blocking *blockedError) *metav1.Condition {
 	switch {
 	case next.reason == klusterv1alpha1.ReasonPaused:
@@ -146,7 +146,7 @@ func credentialsCondition(kluster *klusterv1alpha1.Kluster, observed observation
 // provisionedCondition stays True until the cluster is deleted: it reports that the cluster has run, not that it still
 // runs. It returns nil if no cluster was requested, or if the Kluster is paused.
 //
-//workshop:step 6.11a
+//workshop:step 6.11b
 func provisionedCondition(kluster *klusterv1alpha1.Kluster, observed observation, next result) *metav1.Condition {
 	last := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned)
 	switch {
@@ -171,7 +171,7 @@ func newCondition(kind string, status metav1.ConditionStatus, reason, message st
 // updateStatus writes the status if it differs from the present one, and emits an event if Ready has changed. The copy has
 // the resource version, so the API server refuses a status that was computed from a stale Kluster.
 //
-//workshop:step 6.11b
+//workshop:step 6.11c
 func (c *controller) updateStatus(ctx context.Context, kluster *klusterv1alpha1.Kluster, status *klusterv1alpha1.KlusterStatus) error {
 	if equality.Semantic.DeepEqual(&kluster.Status, status) {
 		return nil
@@ -191,7 +191,7 @@ func (c *controller) updateStatus(ctx context.Context, kluster *klusterv1alpha1.
 // announce emits an event if the condition has a new status or reason. Resyncs and restarts change neither, so they emit
 // none.
 //
-//workshop:step 6.11b
+//workshop:step 6.11c
 func (c *controller) announce(kluster *klusterv1alpha1.Kluster, ready *metav1.Condition) {
 	before := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
 	if before != nil && before.Status == ready.Status && before.Reason == ready.Reason {

@@ -51,7 +51,7 @@ func statusOf(t *testing.T, kluster *klusterv1alpha1.Kluster, observed observati
 	return status
 }
 
-func TestNewStatus(t *testing.T) {
+func TestNewConditions(t *testing.T) {
 	missing := blockedByToken(klusterv1alpha1.ReasonTokenMissing, "no Secret")
 	rejected := blockedByToken(klusterv1alpha1.ReasonTokenRejected, "no")
 	unavailable := blocked(klusterv1alpha1.ReasonUnavailable, "wait")
@@ -99,7 +99,7 @@ func TestNewStatus(t *testing.T) {
 				klusterv1alpha1.ConditionCredentialsReady: test.wantCredentials,
 			}
 			maps.DeleteFunc(want, func(_, said string) bool { return said == "" })
-			g.Expect(said).To(Equal(want), "see newStatus in status.go")
+			g.Expect(said).To(Equal(want), "see readyCondition, credentialsCondition and provisionedCondition in status.go")
 			g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
 		})
 	}
@@ -123,6 +123,19 @@ func TestNewStatusOfACluster(t *testing.T) {
 	unseen := statusOf(t, kluster, observation{}, result{reason: wait.reason, message: wait.message}, wait)
 	g.Expect(unseen).To(And(HaveField("KlusterID", "id-of-front"), HaveField("Progress", "running"), HaveField("NodePools", HaveLen(1))),
 		"what could not be observed stays as it was")
+
+	strange := observedCluster(cloud.StateDegraded)
+	notOwned := statusOf(t, kluster, strange, result{reason: klusterv1alpha1.ReasonNotOwned, message: "not ours"}, blocked(klusterv1alpha1.ReasonNotOwned, "not ours"))
+	g.Expect(notOwned.Progress).To(Equal("running"), "the status does not show someone else's cluster, see newStatus in status.go")
+}
+
+func TestNewConditionsOfACluster(t *testing.T) {
+	g := NewWithT(t)
+	kluster := recordedKluster()
+	observed := observedCluster(cloud.StateRunning)
+	kluster.Status = *statusOf(t, kluster, observed, running, nil)
+	wait := blocked(klusterv1alpha1.ReasonUnavailable, "wait")
+	unseen := statusOf(t, kluster, observation{}, result{reason: wait.reason, message: wait.message}, wait)
 	provisioned := meta.FindStatusCondition(unseen.Conditions, klusterv1alpha1.ConditionProvisioned)
 	g.Expect(provisioned).To(HaveValue(HaveField("Status", metav1.ConditionTrue)), "it says that the cluster has run")
 
@@ -130,7 +143,7 @@ func TestNewStatusOfACluster(t *testing.T) {
 	g.Expect(statusOf(t, kluster, observed, running, nil).Conditions).To(HaveEach(HaveField("ObservedGeneration", kluster.Generation)))
 }
 
-func TestNewStatusTellsThatTheTokenWillGo(t *testing.T) {
+func TestNewConditionsTellThatTheTokenWillGo(t *testing.T) {
 	g := NewWithT(t)
 	message := func(deleted *metav1.Time) string {
 		observed := observedCluster(cloud.StateRunning)

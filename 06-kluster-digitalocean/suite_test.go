@@ -59,7 +59,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(clouds.close)
 	DeferCleanup(cluster.Stop)
 	Expect(cluster.Start(ctx)).To(Succeed())
-	//workshop:step 6.13b
+	//workshop:step 6.13c
 	if GinkgoLabelFilter() == "" { // else behaviours are tried alone
 		terminateNamespace(ctx)
 	}

@@ -27,8 +27,8 @@ func (c *controller) connect(ctx context.Context, kluster *klusterv1alpha1.Klust
 	observed := observation{cloud: c.openAccount(token), tokenSecret: secret}
 	//workshop:step 6.7b
 	if observed.account, err = observed.cloud.Identity(ctx); err != nil {
-		//workshop:until 6.8a return observed, err
-		//workshop:step 6.8a
+		//workshop:until 6.8b return observed, err
+		//workshop:step 6.8b
 		return observed, cloudError(err)
 	}
 	//workshop:step 6.7b
@@ -36,7 +36,7 @@ func (c *controller) connect(ctx context.Context, kluster *klusterv1alpha1.Klust
 		return observed, blockedByToken(klusterv1alpha1.ReasonAnotherAccount,
 			"the token belongs to account %s, but the cluster to account %s: use a token of the latter", observed.account, recorded)
 	}
-	//workshop:step 6.7b
+	//workshop:step 6.7c
 	if kluster.DeletionTimestamp == nil {
 		observed.tokenSecret, err = c.protectSecret(ctx, kluster, secret)
 	}
@@ -94,7 +94,7 @@ func tokenFinalizer(kluster *klusterv1alpha1.Kluster) string {
 // the cloud has accepted the token: naming a Secret in a Kluster isn't enough to make it undeletable. Until the status names
 // this Secret, the Kluster may have named another one before: that one is released.
 //
-//workshop:step 6.7b
+//workshop:step 6.7c
 func (c *controller) protectSecret(ctx context.Context, kluster *klusterv1alpha1.Kluster, secret *corev1.Secret) (*corev1.Secret, error) {
 	if !slices.Contains(secret.Finalizers, tokenFinalizer(kluster)) {
 		if secret.DeletionTimestamp != nil { // the API server allows no new finalizers now
@@ -156,7 +156,7 @@ func (c *controller) unprotectSecrets(ctx context.Context, kluster *klusterv1alp
 // patchTokenFinalizer adds or removes the finalizer, depending on the directive. A strategic merge patch names only the
 // element that changes, so many Klusters can change one Secret at the same time without a conflict.
 //
-//workshop:step 6.7b
+//workshop:step 6.7c
 func (c *controller) patchTokenFinalizer(ctx context.Context, kluster *klusterv1alpha1.Kluster, secret metav1.ObjectMeta, directive string) (*corev1.Secret, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": secret.UID, directive: []string{tokenFinalizer(kluster)},

@@ -96,7 +96,7 @@ func (a *Account) Identity(ctx context.Context) (string, error) {
 
 // Find implements cloud.CloudProvider. The API can't filter by tag, so it reads the whole list.
 //
-//workshop:step 6.8b
+//workshop:step 6.8d
 func (a *Account) Find(ctx context.Context, owner cloud.Owner) (*cloud.Cluster, error) {
 	for page := 1; ; page++ {
 		var list struct {
@@ -127,7 +127,7 @@ func (a *Account) Find(ctx context.Context, owner cloud.Owner) (*cloud.Cluster, 
 
 // Get implements cloud.CloudProvider.
 //
-//workshop:step 6.8b
+//workshop:step 6.8d
 func (a *Account) Get(ctx context.Context, id string) (*cloud.Cluster, error) {
 	if id == "" { // the API would answer with the list
 		return nil, &cloud.Error{Problem: cloud.NotFound, Message: "no cluster has an empty ID"}
@@ -150,7 +150,7 @@ func (a *Account) Get(ctx context.Context, id string) (*cloud.Cluster, error) {
 
 // Create implements cloud.CloudProvider.
 //
-//workshop:step 6.8b
+//workshop:step 6.8c
 func (a *Account) Create(ctx context.Context, owner cloud.Owner, spec cloud.Spec) (*cloud.Cluster, error) {
 	request := &godo.KubernetesClusterCreateRequest{
 		Name:        spec.Name,
@@ -252,7 +252,7 @@ func (a *Account) upgradeTo(ctx context.Context, cluster *cloud.Cluster, version
 
 // Delete implements cloud.CloudProvider.
 //
-//workshop:step 6.8b
+//workshop:step 6.8c
 func (a *Account) Delete(ctx context.Context, id string) error {
 	if err := a.do(ctx, http.MethodDelete, clustersPath+"/"+id, nil, nil); err != nil {
 		return fmt.Errorf("delete cluster %s: %w", id, err)

@@ -71,6 +71,49 @@ func slowly(options *doks.Options) {
 	options.ProvisionTime, options.DeleteTime = 30*time.Millisecond, 60*time.Millisecond
 }
 
+func TestCreate(t *testing.T) {
+	g := NewWithT(t)
+	api, base := serve(t)
+	account := digitalocean.New(token, base, http.DefaultTransport)
+	made, err := account.Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(made).NotTo(BeNil(), "see Create in digitalocean.go")
+	g.Expect(api.Clusters()).To(ConsistOf(And(HaveField("ID", made.ID), HaveField("Name", "shop"), HaveField("Tags", ContainElement("kluster-uid:owner")))))
+	g.Expect(made.Pools).To(ConsistOf(And(HaveField("Name", "web"), HaveField("Size", "s-2vcpu-4gb"), HaveField("Count", 1))))
+
+	_, err = account.Create(t.Context(), cloud.Owner{UID: "another"}, newSpec("shop"))
+	g.Expect(cloud.Is(err, cloud.NameTaken)).To(BeTrue(), "the name is taken, found is %v, see Create in digitalocean.go", err)
+	wrong := newSpec("wrong")
+	wrong.Version = "0.1"
+	_, err = account.Create(t.Context(), cloud.Owner{UID: "owner"}, wrong)
+	g.Expect(cloud.Is(err, cloud.Refused)).To(BeTrue(), "there is no such version, found is %v", err)
+	_, err = answering(t, `{"kubernetes_cluster":null}`).Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
+	g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "the answer holds no cluster, found is %v, see Create in digitalocean.go", err)
+}
+
+func TestCreateNeedsTheAPI(t *testing.T) {
+	g := NewWithT(t)
+	account := serving(t, func(writer http.ResponseWriter, _ *http.Request) {
+		writer.Header().Set("Content-Type", "application/json")
+		writer.WriteHeader(http.StatusNotFound)
+	})
+	_, err := account.Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
+	g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "there is no such API, found is %v, see orUnavailable in request.go", err)
+}
+
+func TestDelete(t *testing.T) {
+	g := NewWithT(t)
+	api, base := serve(t)
+	account := digitalocean.New(token, base, http.DefaultTransport)
+	made, err := account.Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(made).NotTo(BeNil(), "see Create in digitalocean.go")
+	g.Expect(account.Delete(t.Context(), made.ID)).To(Succeed())
+	g.Expect(api.Effective("delete cluster")).To(HaveLen(1), "see Delete in digitalocean.go")
+	err = account.Delete(t.Context(), "0b5c0a52-0000-4000-8000-000000000003")
+	g.Expect(cloud.Is(err, cloud.NotFound)).To(BeTrue(), "there is no such cluster, found is %v, see Delete in digitalocean.go", err)
+}
+
 func TestStateThatTheLibraryDoesNotKnow(t *testing.T) {
 	g := NewWithT(t)
 	api, base := serve(t)

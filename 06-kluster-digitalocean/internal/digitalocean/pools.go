@@ -20,20 +20,8 @@ import (
 func (a *Account) UpdatePools(ctx context.Context, cluster *cloud.Cluster, pools []cloud.Pool) (changed bool, err error) {
 	path := clustersPath + "/" + cluster.ID + "/node_pools"
 	for _, wanted := range pools {
-		found := findPool(cluster.Pools, wanted.Name)
-		if found != nil && found.Size != wanted.Size {
-			message := fmt.Sprintf("node pool %q has machines of size %s, which can't be changed: give the new pool another name", found.Name, found.Size)
-			return changed, &cloud.Error{Problem: cloud.Refused, Message: message}
-		}
-		if found != nil && isMet(wanted, *found) {
-			continue
-		}
-		changed = true
-		if found == nil {
-			err = a.do(ctx, http.MethodPost, path, newPool(wanted), nil)
-		} else {
-			err = a.do(ctx, http.MethodPut, path+"/"+found.ID, changedPool(wanted, *found), nil)
-		}
+		requested, err := a.updatePool(ctx, path, wanted, findPool(cluster.Pools, wanted.Name))
+		changed = changed || requested
 		if err != nil {
 			return changed, fmt.Errorf("update node pool %s of cluster %s: %w", wanted.Name, cluster.ID, err)
 		}
@@ -50,6 +38,24 @@ func (a *Account) UpdatePools(ctx context.Context, cluster *cloud.Cluster, pools
 	return changed, nil
 }
 
+// updatePool creates the wanted pool if it was not found, changes it if it differs, and returns whether it had to.
+//
+//workshop:step 6.15a
+func (a *Account) updatePool(ctx context.Context, path string, wanted cloud.Pool, found *cloud.Pool) (changed bool, err error) {
+	switch {
+	case found == nil:
+		return true, a.do(ctx, http.MethodPost, path, newPool(wanted), nil)
+	//workshop:step 6.15b
+	case found.Size != wanted.Size:
+		message := fmt.Sprintf("node pool %q has machines of size %s, which can't be changed: give the new pool another name", found.Name, found.Size)
+		return false, &cloud.Error{Problem: cloud.Refused, Message: message}
+	//workshop:step 6.15b
+	case !isMet(wanted, *found):
+		return true, a.do(ctx, http.MethodPut, path+"/"+found.ID, changedPool(wanted, *found), nil)
+	}
+	return false, nil
+}
+
 func findPool(pools []cloud.Pool, name string) *cloud.Pool {
 	at := slices.IndexFunc(pools, func(pool cloud.Pool) bool { return pool.Name == name })
 	if at < 0 {
@@ -60,7 +66,7 @@ func findPool(pools []cloud.Pool, name string) *cloud.Pool {
 
 // isMet reports whether the found pool matches the wanted one. With autoscale the cloud chooses the count.
 //
-//workshop:step 6.15a
+//workshop:step 6.15b
 func isMet(wanted, found cloud.Pool) bool {
 	sameScale := wanted.Autoscale == nil && found.Autoscale == nil && wanted.Count == found.Count ||
 		wanted.Autoscale != nil && found.Autoscale != nil && *wanted.Autoscale == *found.Autoscale
@@ -99,7 +105,7 @@ type poolUpdate struct {
 // changedPool returns a request with all fields: the API leaves a missing field as it was. With autoscale, the count
 // stays as it is, within the limits.
 //
-//workshop:step 6.15a
+//workshop:step 6.15b
 func changedPool(wanted, found cloud.Pool) *poolUpdate {
 	request := &poolUpdate{Name: wanted.Name, Count: wanted.Count, Labels: wanted.Labels, Taints: taintsFor(wanted)}
 	if request.Labels == nil {
