@@ -81,7 +81,7 @@ func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Klust
 // The cloud's answers are eventually consistent: for a moment it may show a new cluster neither in its list nor by its
 // ID. A cluster that has run was shown before, so it has no window as long as its ID is known. The window begins when
 // the cluster is first missed. By then no request to create it is in progress, because no two workers have the same
-// Kluster. A restart begins the window again.
+// Kluster. After a restart, the window begins again.
 //
 //workshop:step 6.13a
 func (c *controller) consistencyWindow(kluster *klusterv1alpha1.Kluster) time.Duration {

@@ -79,7 +79,7 @@ func (c *controller) tryKubeconfig(ctx context.Context, kluster *klusterv1alpha1
 
 // writeKubeconfig creates the Secret, or applies our fields to the one that was found.
 //
-// Stages 2 to 5 compute a patch of what differs. Here the digest and the label already tell whether anything does, so
+// Stages 2 to 5 compute a patch of what differs. Here the digest and the label already tell whether anything differs, so
 // server-side apply is less code: it sends our fields, and the API server merges them with everyone else's. Force takes back
 // those of ours that someone else has set. But an apply would adopt a Secret that someone has just created under this name;
 // a create fails instead.
@@ -188,7 +188,7 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// orRefusal is nil for success, and a blockedError if the API server refuses the Secret.
+// orRefusal returns nil for success, and a blockedError if the API server refuses the Secret.
 func orRefusal(secret *corev1.Secret, err error) error {
 	if err == nil {
 		return nil

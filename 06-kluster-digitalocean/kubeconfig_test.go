@@ -254,7 +254,7 @@ func TestCheckKubeconfig(t *testing.T) {
 				r.kube.PrependReactor("create", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, test.answer })
 			}
 			account := &recordingAccount{}
-			_, err := r.create(t.Context(), pendingKluster(), observation{cloud: account, account: "acme"})
+			_, err := r.create(silent(t.Context()), pendingKluster(), observation{cloud: account, account: "acme"})
 			stored, listErr := r.kube.CoreV1().Secrets(r.namespace).List(t.Context(), metav1.ListOptions{})
 			g.Expect(listErr).NotTo(HaveOccurred())
 			g.Expect(stored.Items).To(HaveLen(secrets), "a dry run stores nothing, see tryKubeconfig in kubeconfig.go")

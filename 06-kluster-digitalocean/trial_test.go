@@ -102,9 +102,13 @@ func metadataOf(kube *kubefake.Clientset) *metadatafake.FakeMetadataClient {
 func (r *trial) step(t *testing.T) error {
 	t.Helper()
 	NewWithT(t).Expect(r.inCache.Replace([]any{r.live(t)}, "")).To(Succeed())
-	silent := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard)))
-	_, err := r.reconcile(klog.NewContext(t.Context(), silent), cache.NewObjectName(r.namespace, r.name))
+	_, err := r.reconcile(silent(t.Context()), cache.NewObjectName(r.namespace, r.name))
 	return err
+}
+
+// silent returns a context whose logger drops what it is given.
+func silent(ctx context.Context) context.Context {
+	return klog.NewContext(ctx, textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard))))
 }
 
 // steps reconciles the Kluster often enough for the operator to have done everything that it can.
