@@ -19,6 +19,9 @@ import (
 // FileName is the file of a stage that lists its steps.
 const FileName = "exercises.yaml"
 
+// longestStep is how many minutes a step may take.
+const longestStep = 15
+
 // Stage is a stage with its exercises.
 type Stage struct {
 	repo.Stage `json:"-"`
@@ -103,6 +106,8 @@ func (s *Stage) validate() error {
 			problem = "it needs a title without a full stop"
 		case step.Task == "" || len(step.Hints) == 0 || step.Minutes == 0:
 			problem = "it needs a task, hints and minutes"
+		case step.Minutes > longestStep:
+			problem = fmt.Sprintf("it takes %d minutes, which is more than %d: split it", step.Minutes, longestStep)
 		case len(step.Checks) == 0:
 			problem = "it has no check"
 		}
