@@ -22,6 +22,7 @@ var operator = operatortest.Operator{
 	Sample:         "config/samples/example_v1alpha1_foo_full.yaml",
 	Roles:          []string{"config/rbac/role.yaml"},
 	Run:            runForKit,
+	AllNamespaces:  true,
 	Children: []operatortest.Child{{
 		Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"),
 		Name: func(foo *unstructured.Unstructured) string {

@@ -33,6 +33,10 @@ type Operator struct {
 	// Confine is for an operator that watches all namespaces and can't be restricted to one. The kit then shows it only
 	// [RunOptions.Namespace], by sending its lists and watches of all namespaces to that one.
 	Confine bool
+	// AllNamespaces means that Run lets the operator watch all namespaces if [RunOptions.Namespace] is empty. The behaviour
+	// neighbours then also tries resources of the same name in two namespaces, and the kit shows the operator only those.
+	// Not needed with Confine.
+	AllNamespaces bool
 	// Webhooks are files and folders with the operator's webhook configurations, which the cluster must install, too.
 	Webhooks []string
 	// ServesWebhooks means that Run serves webhooks, as [RunOptions.Webhooks] says. The kit then runs one more
@@ -114,9 +118,9 @@ type Operator struct {
 
 // RunOptions is what the kit asks of an operator that it runs.
 type RunOptions struct {
-	// Namespace is the only one that the operator may read and write; never empty. A cluster-scoped child must have its
-	// resource's name, or the resource's namespace, in its own name. Of cluster-scoped resources, the operator sees
-	// only those of its trial.
+	// Namespace is the only one that the operator may read and write; empty, for all namespaces, only in a trial that
+	// [Operator.AllNamespaces] permits. A cluster-scoped child must have its resource's name, or the resource's namespace,
+	// in its own name. Of cluster-scoped resources, the operator sees only those of its trial.
 	Namespace string
 	// Resync is how often the informers pass all objects to the handlers again; zero for the operator's default.
 	Resync time.Duration

@@ -19,8 +19,8 @@
 //	                 finalizer holds it, nothing more is written
 //	early-deletion   a resource that is deleted while it is being made leaves nothing behind
 //	namespace        a namespace that is deleted as a whole becomes empty, and nothing is left outside Kubernetes
-//	neighbours       two resources in one namespace don't touch each other's children and pods; the same name in
-//	                 two namespaces is not tried
+//	neighbours       two resources don't touch each other's children and pods, be it in one namespace or under one
+//	                 name in two namespaces
 //	crash            killed before and after each of its writes, it reaches the same state after a restart;
 //	                 it may end with an error before its first write, and is started again
 //	faults           conflicts, throttling, errors, timeouts and lost replies, at its first writes and some

@@ -58,6 +58,7 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	ordersAnew:       (*gadgetReconciler).orderAnew,
 	picksAnotherName: (*gadgetReconciler).pickAnotherName,
 	knowsByName:      (*gadgetReconciler).knowByName,
+	knowsByUID:       (*gadgetReconciler).knowByUID,
 	claimsNewest:     (*gadgetReconciler).claimNewest,
 	leaksSecret:      (*gadgetReconciler).leakSecret,
 	leaksAtStart:     (*gadgetReconciler).leakAtStart,

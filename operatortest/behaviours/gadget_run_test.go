@@ -34,10 +34,11 @@ func gadgetOperator(mutation mutation) operatortest.Operator {
 		begin: map[string]func(string) (func() error, error){},
 	}
 	return chaoticOperator(mutation, operatortest.Operator{
-		CRDs:    []string{"testdata/gadget/gadgets.yaml"},
-		Samples: "testdata/gadget/samples",
-		Sample:  "testdata/gadget/samples/gadget.yaml",
-		Roles:   []string{"testdata/gadget/role.yaml"},
+		CRDs:          []string{"testdata/gadget/gadgets.yaml"},
+		Samples:       "testdata/gadget/samples",
+		Sample:        "testdata/gadget/samples/gadget.yaml",
+		Roles:         []string{"testdata/gadget/role.yaml"},
+		AllNamespaces: true,
 		Run: func(ctx context.Context, config *rest.Config, options operatortest.RunOptions) error {
 			return runFlawed(ctx, config, options, stock, mutation)
 		},

@@ -122,10 +122,8 @@ func (r *gadgetReconciler) finalize(ctx context.Context, gadget *unstructured.Un
 			return err
 		}
 	}
-	if r.flaw == cleansAll {
-		if err := r.cleanAll(ctx, gadget.GetNamespace()); err != nil {
-			return err
-		}
+	if err := r.clean(ctx, gadget); err != nil {
+		return err
 	}
 	return client.IgnoreNotFound(r.patchGadget(ctx, gadget, func() {
 		controllerutil.RemoveFinalizer(gadget, gadgetFinalizer)

@@ -8,19 +8,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/operatortest"
 )
 
-// Flaws that show only if there is a second resource.
+// Flaws that show only if there is a second resource, in the same namespace or in another one.
 const (
-	sharesSelector mutation = "gives the pods of all gadgets the same labels"
-	cleansAll      mutation = "deletes the ConfigMaps of all gadgets when one is deleted"
+	sharesSelector    mutation = "gives the pods of all gadgets the same labels"
+	cleansAll         mutation = "deletes the ConfigMaps of all gadgets when one is deleted"
+	cleansEverywhere  mutation = "deletes the ConfigMaps of all gadgets with that name, in all namespaces, when one is deleted"
+	emptiesEverywhere mutation = "empties the ConfigMaps of all gadgets with that name, in all namespaces, when one is deleted"
 )
 
-// selectsOwn is a correct operator that resembles the first.
-const selectsOwn mutation = "gives the pods of each gadget their own labels"
+// Correct operators that resemble these.
+const (
+	selectsOwn mutation = "gives the pods of each gadget their own labels"
+	knowsByUID mutation = "remembers by their UIDs which gadgets it has acted on"
+	findsByUID mutation = "deletes the ConfigMaps of a deleted gadget, which it finds by the gadget's UID in all namespaces"
+)
 
 // deployingOperator describes the operators that also create a Deployment.
 func deployingOperator(operator operatortest.Operator) operatortest.Operator {
@@ -66,25 +73,63 @@ func (r *gadgetReconciler) deploy(ctx context.Context, gadget *unstructured.Unst
 	return r.keepConfigMap(ctx, gadget)
 }
 
-// cleanAll deletes what any gadget controls.
-func (r *gadgetReconciler) cleanAll(ctx context.Context, namespace string) error {
+// clean deletes, or empties, the ConfigMaps that the operator takes for those of a deleted gadget.
+func (r *gadgetReconciler) clean(ctx context.Context, gadget *unstructured.Unstructured) error {
+	namespace := metav1.NamespaceAll
+	isOf := func(owner *metav1.OwnerReference) bool { return owner.Name == gadget.GetName() }
+	switch r.flaw {
+	case cleansAll:
+		namespace = gadget.GetNamespace()
+		isOf = func(owner *metav1.OwnerReference) bool { return owner.Kind == gadgetKind.Kind }
+	case findsByUID:
+		isOf = func(owner *metav1.OwnerReference) bool { return owner.UID == gadget.GetUID() }
+	case cleansEverywhere, emptiesEverywhere:
+	default:
+		return nil
+	}
 	list := &corev1.ConfigMapList{}
 	if err := r.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return err
 	}
 	for i := range list.Items {
-		if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.Kind == gadgetKind.Kind {
-			if err := client.IgnoreNotFound(r.Delete(ctx, &list.Items[i])); err != nil {
-				return err
+		made := &list.Items[i]
+		if owner := metav1.GetControllerOf(made); owner == nil || !isOf(owner) {
+			continue
+		}
+		remove := func() error { return r.Delete(ctx, made) }
+		if r.flaw == emptiesEverywhere {
+			remove = func() error {
+				return r.Patch(ctx, made, client.RawPatch(types.MergePatchType, []byte(`{"data":null}`)))
 			}
+		}
+		if err := client.IgnoreNotFound(remove()); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// knowByUID orders a parcel only once for each version of a gadget's spec.
+func (r *gadgetReconciler) knowByUID(ctx context.Context, gadget *unstructured.Unstructured) error {
+	if done, known := r.memory.Load(gadget.GetUID()); !known || done != gadget.GetGeneration() {
+		if err := r.begin(ctx, gadget); err != nil {
+			return err
+		}
+		r.memory.Store(gadget.GetUID(), gadget.GetGeneration())
+	}
+	return r.keepConfigMap(ctx, gadget)
 }
 
 var _ = Describe("the test kit", func() {
 	catches("mistakes one resource for another",
 		mutant{neighbours, sharesSelector, "expected Deployment gadget of one resource not to select pods of another"},
 		mutant{neighbours, cleansAll, "expected ConfigMap settings to be left alone when another resource was deleted"},
+		mutant{neighbours, knowsByName, "beside one of the same name in another namespace as it does alone"},
+		mutant{neighbours, cleansEverywhere, "expected ConfigMap settings to be left alone when another resource was deleted"},
+		mutant{neighbours, emptiesEverywhere, "expected ConfigMap settings not to be changed when a resource of the same name was deleted in another namespace"},
+	)
+	accepts("works in several namespaces",
+		twin{knowsByUID, []behaviour{neighbours, drift, update, deletion}},
+		twin{findsByUID, []behaviour{neighbours, deletion}},
 	)
 })

@@ -19,9 +19,10 @@ import (
 
 var neighbours = behaviour{
 	name:    "neighbours",
-	promise: "keeps two resources in one namespace apart",
+	promise: "keeps two resources apart, in one namespace or in two",
 	advice: "what distinguishes the children of one resource from those of another: a selector and the pods' labels must contain a value that is unique to the resource, " +
-		"such as its name in app.kubernetes.io/instance; clean up only what its UID controls, never everything that has a label of the operator",
+		"such as its name in app.kubernetes.io/instance; clean up only what its UID controls, never everything that has a label of the operator; " +
+		"the key of a map must contain the namespace, or be the UID",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		first, err := runner.Fresh(ctx, nil)
 		if err != nil {
@@ -42,8 +43,13 @@ var neighbours = behaviour{
 		if err != nil {
 			return err
 		}
-		return runner.Try(ctx, "two resources, of which one is deleted", func(ctx context.Context, t *trial.Trial) error {
-			return tryNeighbours(ctx, t, spec, first, second)
+		return runner.TryAll(ctx, []trial.Case{
+			{Name: "two resources, of which one is deleted", Try: func(ctx context.Context, t *trial.Trial) error {
+				return tryNeighbours(ctx, t, spec, first, second)
+			}},
+			{Name: "the same name in two namespaces, of which one is deleted", Try: func(ctx context.Context, t *trial.Trial) error {
+				return tryNamesakes(ctx, t, first)
+			}},
 		})
 	},
 }
@@ -68,7 +74,6 @@ func namedApart(runner *trial.Runner, spec map[string]any) error {
 }
 
 func tryNeighbours(ctx context.Context, t *trial.Trial, spec map[string]any, first, second state.Snapshot) error {
-	t.Remark = "two resources with the same name in two namespaces are not tried: in a trial, an operator sees one namespace"
 	operator := t.Start(operatortest.RunOptions{})
 	staying, leaving := t.Resource(nil), secondResource(t.Runner, spec)
 	if err := errors.Join(t.Create(ctx, staying), t.Create(ctx, leaving)); err != nil {
@@ -136,7 +141,7 @@ func childrenOf(ctx context.Context, t *trial.Trial, resource *unstructured.Unst
 // stillThere returns an error unless the children are still the same objects.
 func stillThere(ctx context.Context, t *trial.Trial, children []*unstructured.Unstructured) error {
 	for _, child := range children {
-		uid := child.GetUID()
+		child, uid := child.DeepCopy(), child.GetUID()
 		if err := t.Get(ctx, child); err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ func (o Options) reword(behaviour *report.Behaviour) {
 	}
 	behaviour.Failure, behaviour.Reason, behaviour.Advice = o.Words(behaviour.Failure), o.Words(behaviour.Reason), o.Words(behaviour.Advice)
 	for i := range behaviour.Trials {
-		behaviour.Trials[i].Failure = o.Words(behaviour.Trials[i].Failure)
+		behaviour.Trials[i].Failure, behaviour.Trials[i].Remark = o.Words(behaviour.Trials[i].Failure), o.Words(behaviour.Trials[i].Remark)
 	}
 }
 

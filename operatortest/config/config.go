@@ -44,6 +44,9 @@ type File struct {
 
 	// Confine is for an operator that watches all namespaces and can't be restricted to one: the kit shows it only the trial's.
 	Confine bool `json:"confine,omitempty"`
+	// AllNamespaces means that the operator watches all namespaces if {{.Namespace}} is empty. The behaviour neighbours then
+	// also tries resources of the same name in two namespaces. Not needed with Confine.
+	AllNamespaces bool `json:"allNamespaces,omitempty"`
 	// Command is the program and its arguments, with the placeholders of [process.Values].
 	Command []string `json:"command"`
 	// LeaderElection are further arguments, for trials with leader election.
@@ -172,7 +175,7 @@ func Load(path, logs string) (operatortest.Operator, error) {
 func (f *File) Operator(dir string) (operatortest.Operator, error) {
 	made := operatortest.Operator{
 		Condition: f.Condition, MaxWrites: f.MaxWrites, Drains: f.Drains, Values: f.Values, Ascending: f.Ascending, Immutable: f.Immutable,
-		Confine: f.Confine, Fixed: f.Fixed, Required: f.Required, LeftOut: f.LeftOut, Seed: f.Seed, Sample: inside(dir, f.Sample), Samples: inside(dir, f.Samples), InvalidSamples: inside(dir, f.InvalidSamples),
+		Confine: f.Confine, AllNamespaces: f.AllNamespaces, Fixed: f.Fixed, Required: f.Required, LeftOut: f.LeftOut, Seed: f.Seed, Sample: inside(dir, f.Sample), Samples: inside(dir, f.Samples), InvalidSamples: inside(dir, f.InvalidSamples),
 	}
 	for _, path := range f.CRDs {
 		made.CRDs = append(made.CRDs, inside(dir, path))

@@ -18,7 +18,8 @@ const loopback = "127.0.0.1"
 type Values struct {
 	// Kubeconfig is the path of the operator's kubeconfig file. The namespace in it is Namespace.
 	Kubeconfig string
-	// Namespace is the only namespace that the operator may read and write.
+	// Namespace is the only namespace that the operator may read and write; empty, for all namespaces, only in a trial that
+	// [operatortest.Operator.AllNamespaces] permits.
 	Namespace string
 	// Resync is how often the informers should pass all objects to the handlers again; 0s for the operator's default.
 	Resync time.Duration

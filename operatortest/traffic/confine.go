@@ -1,39 +1,94 @@
 package traffic
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Confine makes the Tap show the operator only one namespace: requests for all namespaces become requests for this
-// one. namespaced reports whether a request's resource is namespaced. Creates, and requests for a single object,
-// always name their namespace.
-func (t *Tap) Confine(namespace string, namespaced func(Request) bool) {
+// confinement is what [Tap.Confine] was told.
+type confinement struct {
+	namespaces []string
+	namespaced func(Request) bool
+}
+
+// Confine makes the Tap show the operator only these namespaces. If there is one, requests for all namespaces become
+// requests for this one. If there are several, the Tap removes all objects in other namespaces from lists and watches.
+// namespaced reports whether a request's resource is namespaced. Creates, and requests for a single object, always name
+// their namespace.
+func (t *Tap) Confine(namespaced func(Request) bool, namespaces ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.confine = func(request *http.Request, parsed *Request) {
-		if parsed.Resource == "" || parsed.Namespace != "" || !asksForAll(parsed.Verb) || !namespaced(*parsed) {
-			return
-		}
-		// The resource is the last part of the path.
-		path := strings.TrimSuffix(request.URL.Path, "/")
-		cut := strings.LastIndex(path, "/")
-		request.URL.Path = path[:cut] + "/namespaces/" + namespace + path[cut:]
-		request.URL.RawPath = ""
-		parsed.Path, parsed.Namespace, parsed.Confined = request.URL.Path, namespace, true
+	t.confinement = &confinement{namespaces: namespaces, namespaced: namespaced}
+}
+
+// confined changes a request as Confine specifies. It returns the namespaces to which the reply must be restricted; nil
+// for no restriction.
+func (t *Tap) confined(request *http.Request, parsed *Request) []string {
+	t.mu.Lock()
+	confinement := t.confinement
+	t.mu.Unlock()
+	if confinement == nil || parsed.Resource == "" || parsed.Namespace != "" || !asksForAll(parsed.Verb) || !confinement.namespaced(*parsed) {
+		return nil
 	}
+	parsed.Confined = true
+	if len(confinement.namespaces) > 1 {
+		request.Header.Del("Accept-Encoding") // the reply must be readable
+		return confinement.namespaces
+	}
+	// The resource is the last part of the path.
+	path := strings.TrimSuffix(request.URL.Path, "/")
+	cut := strings.LastIndex(path, "/")
+	request.URL.Path = path[:cut] + "/namespaces/" + confinement.namespaces[0] + path[cut:]
+	request.URL.RawPath = ""
+	parsed.Path, parsed.Namespace = request.URL.Path, confinement.namespaces[0]
+	return nil
 }
 
 func asksForAll(verb string) bool {
 	return verb == "list" || verb == "watch" || verb == "deletecollection"
 }
 
-// confined changes a request as Confine specifies, if Confine was called.
-func (t *Tap) confined(request *http.Request, parsed *Request) {
-	t.mu.Lock()
-	confine := t.confine
-	t.mu.Unlock()
-	if confine != nil {
-		confine(request, parsed)
+// onlyIn removes the objects in other namespaces from the reply to a list.
+func onlyIn(namespaces []string, response *http.Response) (*http.Response, error) {
+	content, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	if err != nil {
+		return nil, fmt.Errorf("read a list of all namespaces: %w", err)
 	}
+	var list map[string]json.RawMessage
+	if err := json.Unmarshal(content, &list); err != nil {
+		return nil, fmt.Errorf("read a list of all namespaces: %w", err)
+	}
+	field := "items"
+	if _, isTable := list["rows"]; isTable { // kubectl get asks for one
+		field = "rows"
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(list[field], &items); err != nil {
+		return nil, fmt.Errorf("read the %s in a list of all namespaces: %w", field, err)
+	}
+	items = slices.DeleteFunc(items, func(item json.RawMessage) bool {
+		var found struct {
+			metav1.PartialObjectMetadata
+			Object metav1.PartialObjectMetadata // of a row
+		}
+		return json.Unmarshal(item, &found) == nil && !slices.Contains(namespaces, found.Namespace+found.Object.Namespace)
+	})
+	if list[field], err = json.Marshal(items); err != nil {
+		return nil, err
+	}
+	if content, err = json.Marshal(list); err != nil {
+		return nil, err
+	}
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(content)), int64(len(content))
+	response.Header.Set("Content-Length", strconv.Itoa(len(content)))
+	return response, nil
 }

@@ -29,9 +29,11 @@ type Request struct {
 	// DryRun marks a write that the API server validates but doesn't store. A deletion may request that in its body,
 	// which is not read.
 	DryRun bool
-	// Confined means that the operator asked for all namespaces, and [Tap.Confine] showed it only Namespace.
+	// Confined means that the operator asked for all namespaces, and [Tap.Confine] showed it only Namespace, or, if that is
+	// empty, several.
 	Confined bool
-	// Past is the revision at which [Tap.ShowPast] made the API server answer a list. Empty for the present.
+	// Past is the earlier revision at which [Tap.ShowPast] made the API server answer a list; empty for the current
+	// one.
 	Past string
 	// Path is the URL's path.
 	Path string

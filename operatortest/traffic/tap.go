@@ -61,9 +61,9 @@ type Tap struct {
 	dead bool
 	// diedAt is when the operator died.
 	diedAt time.Duration
-	// confine changes a request for all namespaces. Nil if the operator may see all of them.
-	confine func(*http.Request, *Request)
-	// past is the state that lists show; nil for the present.
+	// confinement says which namespaces the operator sees. Nil if it may see all of them.
+	confinement *confinement
+	// past is the earlier state that lists show; nil for the current one.
 	past *past
 	// killed is closed by Kill.
 	killed chan struct{}

@@ -224,29 +224,6 @@ func TestUnreadableBody(t *testing.T) {
 	g.Expect(failure(transport, request)).To(And(MatchError(errBroken), MatchError(ContainSubstring("read the body of a request"))))
 }
 
-func TestConfine(t *testing.T) {
-	g, server, tap := NewWithT(t), newServer(t), New()
-	tap.Confine("here", func(request Request) bool { return request.Resource != "nodes" })
-	clients := newClient(g, tap, server.config)
-	all, some := metav1.ListOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=settings"}
-	_, _ = clients.CoreV1().ConfigMaps("").List(t.Context(), some)
-	_, _ = clients.AppsV1().Deployments("").Watch(t.Context(), all)
-	_, _ = clients.CoreV1().ConfigMaps("there").List(t.Context(), all)
-	_, _ = clients.CoreV1().Nodes().List(t.Context(), all)
-	_ = create(t.Context(), clients)
-	var paths []string
-	var confined []bool
-	for _, request := range tap.Requests() {
-		paths, confined = append(paths, request.Path), append(confined, request.Confined)
-	}
-	g.Expect(paths).To(Equal([]string{
-		"/api/v1/namespaces/here/configmaps", "/apis/apps/v1/namespaces/here/deployments", "/api/v1/namespaces/there/configmaps", "/api/v1/nodes",
-		"/api/v1/namespaces/here/configmaps",
-	}))
-	g.Expect(confined).To(Equal([]bool{true, true, false, false, false}))
-	g.Expect(server.received.Load()).To(Equal(int64(5)))
-}
-
 // failure returns the error of a request that is expected to fail.
 func failure(transport http.RoundTripper, request *http.Request) error {
 	response, err := transport.RoundTrip(request)
@@ -289,41 +266,4 @@ func TestManyAtOnce(t *testing.T) {
 		g.Expect(request.Done).To(BeTrue(), request.String())
 		g.Expect(i == 0 || request.At >= log[i-1].At).To(BeTrue(), "the log is in the order in which the requests were made")
 	}
-}
-
-func TestADelayedRequestArrives(t *testing.T) {
-	tests := map[string]func(tap *Tap, giveUp func()){
-		"although the operator cancelled it": func(_ *Tap, giveUp func()) { giveUp() },
-		"although the operator is dead":      func(tap *Tap, _ func()) { tap.Kill() },
-	}
-	for name, end := range tests {
-		t.Run(name, func(t *testing.T) {
-			g, server, tap := NewWithT(t), newServer(t), New()
-			clients := newClient(g, tap, server.config)
-			arrive := make(chan struct{})
-			tap.SetRule(func(Request) Action { return Action{Delay: arrive} })
-			ctx, giveUp := context.WithCancel(t.Context())
-			result := make(chan error, 1)
-			go func() { result <- create(ctx, clients) }()
-			g.Eventually(tap.Requests).WithTimeout(waitTimeout).Should(HaveLen(1))
-
-			end(tap, giveUp)
-
-			g.Eventually(result).WithTimeout(waitTimeout).Should(Receive(HaveOccurred()))
-			g.Expect(server.received.Load()).To(BeZero())
-			g.Expect(tap.Requests()[0].Done).To(BeFalse(), "it is still in flight")
-			close(arrive)
-			g.Eventually(tap.Requests).WithTimeout(waitTimeout).Should(HaveExactElements(And(HaveField("Done", true), HaveField("Status", http.StatusOK))))
-			g.Expect(server.received.Load()).To(BeEquivalentTo(1))
-		})
-	}
-}
-
-func TestADelayedRequestIsAnswered(t *testing.T) {
-	g, server, tap := NewWithT(t), newServer(t), New()
-	clients := newClient(g, tap, server.config)
-	arrive := make(chan struct{})
-	tap.SetRule(func(Request) Action { return Action{Delay: arrive} })
-	close(arrive)
-	g.Expect(create(t.Context(), clients)).To(Succeed())
 }

@@ -38,7 +38,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.tap.confined(request, &parsed)
+	shown := t.tap.confined(request, &parsed)
 	answer := t.tap.fromPast(request, &parsed)
 	entry, action := t.tap.begin(parsed)
 	if action.Answer == nil {
@@ -69,6 +69,9 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	response, err := t.next.RoundTrip(request)
 	response, err = t.tap.end(entry, action, response, err)
+	if err == nil && shown != nil && parsed.Verb == "list" && response.StatusCode == http.StatusOK {
+		return onlyIn(shown, response)
+	}
 	if err != nil || parsed.Verb != "watch" || response.StatusCode != http.StatusOK {
 		return response, err
 	}
@@ -76,7 +79,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		_ = response.Body.Close()
 		return nil, fmt.Errorf("the reply to %s is %s: the test kit reads JSON only, so use the rest.Config unchanged", parsed.Kind(), media)
 	}
-	response.Body = t.tap.openWatch(parsed, response.Body)
+	response.Body = t.tap.openWatch(parsed, shown, response.Body)
 	return response, nil
 }
 

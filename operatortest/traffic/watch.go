@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,8 +91,8 @@ func (t *Tap) held(request Request, other *hold) bool {
 	return false
 }
 
-func (t *Tap) openWatch(request Request, body io.ReadCloser) io.ReadCloser {
-	opened := &watch{tap: t, request: request, body: body, lists: request.Lists, shown: map[types.UID]Version{}}
+func (t *Tap) openWatch(request Request, namespaces []string, body io.ReadCloser) io.ReadCloser {
+	opened := &watch{tap: t, request: request, namespaces: namespaces, body: body, lists: request.Lists, shown: map[types.UID]Version{}}
 	opened.changed = sync.NewCond(&opened.mu)
 	t.mu.Lock()
 	t.watches[opened] = struct{}{}
@@ -115,7 +116,9 @@ func (t *Tap) closeWatch(closed *watch) {
 type watch struct {
 	tap     *Tap
 	request Request
-	body    io.ReadCloser
+	// namespaces are those that the operator sees; nil for no restriction.
+	namespaces []string
+	body       io.ReadCloser
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -138,9 +141,21 @@ func (w *watch) pump() {
 			w.fail(err)
 			return
 		}
+		if w.hides(event) {
+			continue
+		}
 		w.take(event)
 		w.release(Late, nil)
 	}
+}
+
+// hides reports whether an event is about an object in a namespace that the operator doesn't see.
+func (w *watch) hides(event json.RawMessage) bool {
+	if w.namespaces == nil {
+		return false
+	}
+	_, object := decode(event)
+	return object != nil && !slices.Contains(w.namespaces, object.Namespace)
 }
 
 func (w *watch) take(event json.RawMessage) {

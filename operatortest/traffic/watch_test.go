@@ -200,7 +200,7 @@ func TestHoldLetsTheListPass(t *testing.T) {
 	g, tap := NewWithT(t), New()
 	release := tap.Hold(ofConfigMaps)
 	first, later := event("ADDED", "a", 1), event("ADDED", "b", 3)
-	body := tap.openWatch(Request{Verb: "watch", Resource: "configmaps", Lists: true},
+	body := tap.openWatch(Request{Verb: "watch", Resource: "configmaps", Lists: true}, nil,
 		io.NopCloser(strings.NewReader(fmt.Sprintf("%s\n%s\n%s\n", first, initialEnd, later))))
 	seen := bufio.NewScanner(body)
 	next := func() []byte {
@@ -267,7 +267,7 @@ func cutByRule(g Gomega, tap *Tap, config *rest.Config) {
 func TestWatchOfTheDead(t *testing.T) {
 	g, tap := NewWithT(t), New()
 	tap.Kill()
-	body := tap.openWatch(Request{Verb: "watch"}, io.NopCloser(strings.NewReader(string(event("ADDED", "a", 1)))))
+	body := tap.openWatch(Request{Verb: "watch"}, nil, io.NopCloser(strings.NewReader(string(event("ADDED", "a", 1)))))
 	_, err := io.ReadAll(body)
 	g.Expect(err).To(MatchError(ErrKilled))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/traffic"
@@ -40,7 +41,7 @@ type Instance struct {
 	panic string
 }
 
-// Start runs an operator confined to the trial's namespace.
+// Start runs an operator confined to the trial's namespace, or its two.
 func (t *Trial) Start(options operatortest.RunOptions) *Instance {
 	return t.StartOn(traffic.New(), options)
 }
@@ -58,8 +59,11 @@ func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Inst
 	if t.Operator.ServesWebhooks && options.Webhooks == nil {
 		options.Webhooks = t.unusedWebhooks()
 	}
-	if t.Operator.Confine {
-		tap.Confine(t.Namespace, t.isNamespaced)
+	if t.beside != nil && !t.Operator.Confine {
+		options.Namespace = metav1.NamespaceAll
+	}
+	if t.beside != nil || t.Operator.Confine {
+		tap.Confine(t.isNamespaced, t.namespaces()...)
 	}
 	config := tap.Config(t.confine(t.config(t.user)))
 	go pprof.Do(logr.NewContext(ctx, started.log.logger()), pprof.Labels(instanceLabel, started.label), func(ctx context.Context) {
@@ -73,6 +77,9 @@ func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Inst
 		started.Err = t.Operator.Run(ctx, config, options)
 	})
 	t.instances = append(t.instances, started)
+	if t.beside != nil {
+		t.beside.instances = t.instances
+	}
 	if t != t.webhooks {
 		t.noteRun(started.Done)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -44,7 +45,8 @@ func (runner *Runner) findScopes(mapper meta.RESTMapper, kinds []schema.GroupVer
 	return nil
 }
 
-// place puts an object into the trial: into its namespace, or, if it is cluster-scoped, under a name for this trial.
+// place puts an object into the trial's namespace, or, if it is cluster-scoped, gives it a name that contains the
+// namespace.
 func (t *Trial) place(object *unstructured.Unstructured) {
 	kind := object.GroupVersionKind()
 	if !t.clusterScoped[kind] {
@@ -89,12 +91,12 @@ func (t *Trial) EventsNamespace() string {
 // mayWrite reports whether a write stays within the trial.
 func (t *Trial) mayWrite(request traffic.Request) bool {
 	switch {
-	case request.Namespace == t.Namespace:
+	case slices.Contains(t.namespaces(), request.Namespace):
 		return true
 	case request.IsEvent():
 		return request.Namespace == t.EventsNamespace()
 	}
-	return request.Namespace == "" && strings.Contains(request.Name, t.Namespace)
+	return request.Namespace == "" && slices.ContainsFunc(t.namespaces(), func(namespace string) bool { return strings.Contains(request.Name, namespace) })
 }
 
 // Template returns a copy of an object in which a mark replaces the trial's namespace, even within names.

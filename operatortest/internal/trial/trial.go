@@ -42,6 +42,8 @@ type Trial struct {
 	prepared  map[string]bool
 	instances []*Instance
 	secrets   *secretWatch
+	// beside is the Trial for a second namespace. Nil if there is none.
+	beside *Trial
 	// last is the condition that the trial last waited for; nil if the trial has changed something since then.
 	last func(context.Context) error
 	// Remark says what the trial could not try, for its Record. NotTried says why it disturbed nothing, so that it proves
@@ -99,7 +101,7 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 		// An operator that writes elsewhere disturbs all trials, so fix that first, and a panic next.
 		return errors.Join(tried.confined(), tried.panicked(), err)
 	}
-	err = errors.Join(tried.confined(), tried.undeclared(ctx), tried.stays(ctx))
+	err = errors.Join(tried.confined(), tried.undeclared(ctx), tried.stays(ctx), tried.checkBeside(ctx))
 	return errors.Join(tried.panicked(), err)
 }
 
@@ -135,9 +137,7 @@ func (t *Trial) markForeign(ctx context.Context) error {
 	return nil
 }
 
-// clear ends the operators. On a shared cluster, it also deletes the namespace; the result is known, so it removes
-// finalizers that still block the deletion of a resource. Any other cluster is removed as a whole: emptying a
-// namespace would cost the API server more than a trial does.
+// clear ends the operators and deletes the namespace.
 func (t *Trial) clear(namespace *corev1.Namespace) error {
 	var errs []error
 	if t.secrets != nil {
@@ -148,9 +148,17 @@ func (t *Trial) clear(namespace *corev1.Namespace) error {
 		handled.remove(instance)
 		instance.log.close()
 	}
+	return errors.Join(append(errs, t.empty(namespace), t.clearBeside())...)
+}
+
+// empty deletes the namespace on a shared cluster. The result is known, so it removes finalizers that still block the
+// deletion of a resource. Any other cluster is removed as a whole: emptying a namespace would cost the API server more
+// than a trial does.
+func (t *Trial) empty(namespace *corev1.Namespace) error {
 	if !t.Cluster.Existing {
-		return errors.Join(errs...)
+		return nil
 	}
+	var errs []error
 	ctx, cancel := context.WithTimeout(context.Background(), testcluster.NamespaceTimeout)
 	defer cancel()
 	// The operator may also put finalizers on objects that it needs, such as a Secret if it makes Secrets, too.
