@@ -114,6 +114,7 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	keepsLast:        (*gadgetReconciler).accumulate,
 	startsWorkers:    (*gadgetReconciler).accumulate,
 	copiesLabels:     (*gadgetReconciler).copyLabels,
+	recordsCopies:    (*gadgetReconciler).copyLabels,
 	makesTwo:         (*gadgetReconciler).makePair,
 	triesSecondOnce:  (*gadgetReconciler).makePair,
 	marksOnce:        (*gadgetReconciler).markOnce,

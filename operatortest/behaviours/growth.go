@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/operator-workshop/operatortest"
@@ -27,15 +28,12 @@ const (
 	blocks      = 2
 	blockRounds = 2
 	// ballast is the size in bytes of an annotation on each resource, so that a copy that is kept shows in the memory of this
-	// process. The API server allows 256 KiB for all annotations.
+	// process. The API server allows 256 KiB for all annotations of an object.
 	ballast = 200 << 10
 	// processBallast is how many bytes a resource must leave in the memory of an operator's own process, which no one can tell
 	// to collect its garbage: several copies.
 	processBallast = 2 << 20
 )
-
-// ballastAnnotation is on each resource.
-const ballastAnnotation = "operatortest.example.com/ballast"
 
 var growth = behaviour{
 	name:    "growth",
@@ -71,7 +69,11 @@ func tryGrowth(ctx context.Context, t *trial.Trial, spec map[string]any) error {
 			if annotations == nil {
 				annotations = map[string]string{}
 			}
-			annotations[ballastAnnotation] = strings.Repeat(fmt.Sprint(i), ballast)
+			applied, err := padded(resource)
+			if err != nil {
+				return err
+			}
+			annotations[corev1.LastAppliedConfigAnnotation] = applied
 			resource.SetAnnotations(annotations)
 		}
 		if err := playRound(ctx, t, pair); err != nil {
@@ -95,6 +97,14 @@ func tryGrowth(ctx context.Context, t *trial.Trial, spec map[string]any) error {
 		usages[len(usages)-1] = usage
 		return grown(usages, t.LeftOut("growth/memory"))
 	})
+}
+
+// padded returns what kubectl apply records in an annotation of a resource, with spaces at the end. Operators that pass
+// annotations on to children leave this one out, or their children could not be applied: with any other annotation, a
+// child and what the operator records about it might exceed the API server's limit.
+func padded(resource *unstructured.Unstructured) (string, error) {
+	content, err := resource.MarshalJSON()
+	return string(content) + strings.Repeat(" ", ballast), err
 }
 
 // measure measures the operator at rest.

@@ -2,6 +2,7 @@ package behaviours
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -11,8 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// copiesLabels is a correct operator: a search by a gadget's labels also finds its ConfigMap.
-const copiesLabels mutation = "copies the labels and annotations of its gadget to the ConfigMap"
+// Correct operators: a search by a gadget's labels also finds its ConfigMap.
+const (
+	copiesLabels  mutation = "copies the labels and annotations of its gadget to the ConfigMap"
+	recordsCopies mutation = "copies the annotations of its gadget, except kubectl's, and records in another one what it has applied"
+)
+
+// appliedAnnotation is the annotation in which recordsCopies records what it has applied.
+const appliedAnnotation = "test.example.com/applied"
 
 func (r *gadgetReconciler) copyLabels(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
@@ -28,7 +35,16 @@ func (r *gadgetReconciler) copyLabels(ctx context.Context, gadget *unstructured.
 	}
 	changed := found.DeepCopy()
 	changed.Labels = merged(found.Labels, gadget.GetLabels())
-	changed.Annotations = merged(found.Annotations, gadget.GetAnnotations())
+	copied := gadget.GetAnnotations()
+	if r.flaw == recordsCopies {
+		delete(copied, corev1.LastAppliedConfigAnnotation)
+		applied, err := json.Marshal(copied)
+		if err != nil {
+			return err
+		}
+		copied = merged(copied, map[string]string{appliedAnnotation: string(applied)})
+	}
+	changed.Annotations = merged(found.Annotations, copied)
 	if maps.Equal(changed.Labels, found.Labels) && maps.Equal(changed.Annotations, found.Annotations) {
 		return nil
 	}
@@ -43,5 +59,8 @@ func merged(old, added map[string]string) map[string]string {
 }
 
 var _ = Describe("the test kit", func() {
-	accepts("passes labels on to its children", twin{copiesLabels, []behaviour{silent, stale, deletion, drift}})
+	accepts("passes labels on to its children",
+		twin{copiesLabels, []behaviour{silent, stale, deletion, drift, growth}},
+		twin{recordsCopies, []behaviour{silent, growth}},
+	)
 })
