@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/operator-workshop/operatortest"
-	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
 // gadgetOperator describes the reference operator, with or without a flaw.
@@ -137,30 +135,6 @@ func (r *gadgetReconciler) waitingFor(ctx context.Context, configMap client.Obje
 		}
 	}
 	return requests
-}
-
-// setStatus writes the status of a gadget.
-func setStatus(gadget *unstructured.Unstructured, conditions []metav1.Condition) error {
-	slices.SortFunc(conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
-	var list []any
-	for i := range conditions {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i])
-		if err != nil {
-			return err
-		}
-		list = append(list, content)
-	}
-	status := map[string]any{"observedGeneration": gadget.GetGeneration(), "conditions": list}
-	return unstructured.SetNestedMap(gadget.Object, status, "status")
-}
-
-func conditionList(gadget *unstructured.Unstructured) ([]metav1.Condition, error) {
-	byType, err := trial.ConditionsOf(gadget)
-	var list []metav1.Condition
-	for _, condition := range byType {
-		list = append(list, condition)
-	}
-	return list, err
 }
 
 // warehouse is a system outside Kubernetes: it has a parcel for each gadget.
