@@ -22,6 +22,7 @@ var operator = operatortest.Operator{
 	Sample:         "config/samples/inspirit941_v1alpha1_kluster_full.yaml",
 	Roles:          []string{"config/rbac/role.yaml"},
 	Run:            runForKit,
+	AllNamespaces:  true,
 	Prepare:        createTokens,
 	Children: []operatortest.Child{{
 		Kind: corev1.SchemeGroupVersion.WithKind("Secret"),

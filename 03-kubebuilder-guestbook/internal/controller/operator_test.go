@@ -24,6 +24,7 @@ var operator = operatortest.Operator{
 	Sample:         "../../config/samples/webapp_v1_guestbook_full.yaml",
 	Roles:          []string{"../../config/rbac/role.yaml", "../../config/rbac/leader_election_role.yaml"},
 	Run:            runForKit,
+	AllNamespaces:  true,
 	Prepare:        makeSettings,
 	Children: []operatortest.Child{{
 		Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"),

@@ -23,6 +23,7 @@ var operator = operatortest.Operator{
 	Sample:         "../../config/samples/cache_v1alpha1_memcached_full.yaml",
 	Roles:          []string{"../../config/rbac/role.yaml", "../../config/rbac/leader_election_role.yaml"},
 	Run:            runForKit,
+	AllNamespaces:  true,
 	Condition:      "Available",
 	Children: []operatortest.Child{{
 		Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"),

@@ -22,6 +22,7 @@ var operator = operatortest.Operator{
 	Sample:         "../../config/samples/secret_v1_password_full.yaml",
 	Roles:          []string{"../../config/rbac/role.yaml", "../../config/rbac/leader_election_role.yaml"},
 	Run:            runForKit,
+	AllNamespaces:  true,
 	Children: []operatortest.Child{{
 		Kind: corev1.SchemeGroupVersion.WithKind("Secret"),
 		Name: secretNameOf,
