@@ -124,7 +124,7 @@ func (a *app) verifyExercises(cmd *cobra.Command, stage *exercise.Stage, steps [
 		say("stage %d: steps %s verified in %.0f s", stage.Number, strings.Join(steps, ", "), time.Since(begun).Seconds())
 		return nil
 	}
-	say("stage %d: %d steps verified in %.0f s; nothing has changed for the other %d", stage.Number, checked, time.Since(begun).Seconds(), len(stage.Steps)-checked)
+	say("stage %d: %d of %d steps verified in %.0f s", stage.Number, checked, len(stage.Steps), time.Since(begun).Seconds())
 	if err := stage.NoteVerified(fingerprint); err != nil || !breaks {
 		return err
 	}
