@@ -82,6 +82,7 @@ func (c checkout) checkPlays(t *testing.T) {
 		ContainSubstring("$ grep '^func add' work/09-toy/toy.go"),
 		ContainSubstring("Up to section 1.1, your copy does what the chapter shows."),
 		ContainSubstring("Step 1.2a, 2 of 3"),
+		Not(ContainSubstring("also plays the chapter")),
 	))
 	g.Expect(filepath.Join(c.root, "removed")).To(BeARegularFile(), "the cleanup")
 	write("return b + a")

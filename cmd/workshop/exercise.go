@@ -126,10 +126,11 @@ func (a *app) makeInCopy(cmd *cobra.Command, out io.Writer, dir string, targets 
 
 // check checks the steps that are not done, or only one.
 func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only string) error {
-	return a.checkThen(ctx, out, own, only, func() error { return nil })
+	return a.checkThen(ctx, out, own, only, nil)
 }
 
-// checkThen checks like check. If the program compiles, it then calls play, before it shows the step that is not done.
+// checkThen checks like check. If the program compiles, it then calls play, if there is one, before it shows the step
+// that is not done.
 func (a *app) checkThen(ctx context.Context, out io.Writer, own *exercise.Copy, only string, play func() error) (err error) {
 	unlock, err := own.Lock("check")
 	if err != nil {
@@ -152,7 +153,7 @@ func (a *app) checkThen(ctx context.Context, out io.Writer, own *exercise.Copy, 
 	if err != nil {
 		return err
 	}
-	if finding == nil || !finding.Unbuilt {
+	if play != nil && (finding == nil || !finding.Unbuilt) {
 		if err := play(); err != nil {
 			return err
 		}
@@ -165,7 +166,7 @@ func (a *app) checkThen(ctx context.Context, out io.Writer, own *exercise.Copy, 
 			len(own.Steps), own.Number, own.Number, own.Number)
 		return nil
 	}
-	if section != "" && section != finding.Step.Section() && !repeating {
+	if play == nil && section != "" && section != finding.Step.Section() && !repeating {
 		fmt.Fprintf(out, "`make stage-%d check PLAY=1` also plays the chapter up to section %s with your copy, on the classroom cluster.\n", own.Number, section)
 	}
 	printFinding(out, own, finding)
