@@ -27,7 +27,10 @@ type mutant struct {
 // operator is the reference operator with the flaw.
 func (m mutant) operator() operatortest.Operator {
 	operator := gadgetOperator(m.flaw)
-	if m.lacking.name != secrets.name { // those converge, some of them slowly, because requests fail
+	switch {
+	case m.lacking.name == secrets.name, m.flaw == trustsMemory, m.flaw == patchesStatus:
+		// These converge, some of them slowly, because requests fail or a second replica has to take over.
+	default:
 		operator.Timeout = catchTimeout
 	}
 	if m.flaw == overwrites || m.flaw == adopts {
