@@ -58,8 +58,8 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 // depend on has changed. After RemoveVerified, several stages may be verified at the same time.
 func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) error {
 	for _, id := range only {
-		if !slices.ContainsFunc(s.Steps, func(step Step) bool { return step.ID == id }) {
-			return fmt.Errorf("there is no step %s", id)
+		if _, err := s.index(id); err != nil {
+			return err
 		}
 	}
 	tried := s.Copy(makeTargets)

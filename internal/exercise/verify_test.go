@@ -45,7 +45,7 @@ func TestVerifyOnlySomeSteps(t *testing.T) {
 	if !slices.Contains(made, "manifests") {
 		t.Errorf("made %v; expected the targets of the steps that were only solved", made)
 	}
-	if err := stage.Verify(t.Context(), []string{"1.9"}, false, noMake, report); err == nil || err.Error() != "there is no step 1.9" {
+	if err := stage.Verify(t.Context(), []string{"1.9"}, false, noMake, report); err == nil || err.Error() != `stage 1 has no step "1.9": choose from 1.1, 1.2a, 1.2b` {
 		t.Errorf("a step that does not exist: %v", err)
 	}
 }
