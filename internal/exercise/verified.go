@@ -29,7 +29,7 @@ func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 	}
 	sum := sha256.New()
 	fmt.Fprintln(sum, outside)
-	if err := hashFolder(sum, s.Dir); err != nil {
+	if err := hashFolder(sum, s.Dir, nothing); err != nil {
 		return "", err
 	}
 	for _, step := range s.Steps {
@@ -41,9 +41,12 @@ func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 }
 
 // outside is a hash of what the checks depend on besides the stage's own files: the packages of this repository that
-// its tests import, this package, the module's requirements and the pinned tools.
+// its tests import, this package, the module's requirements and the pinned tools. Tests of those packages don't count.
 func (s *Stage) outside(ctx context.Context) (string, error) {
-	command := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "-f", "{{if and .Module .Module.Main}}{{.Dir}}{{end}}", "./...")
+	const sources = `{{if and .Module .Module.Main (not .ForTest)}}{{range .GoFiles}}{{$.Dir}}/{{.}}
+{{end}}{{range .EmbedFiles}}{{$.Dir}}/{{.}}
+{{end}}{{end}}`
+	command := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "-f", sources, "./...")
 	command.Dir = s.Dir
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
@@ -51,28 +54,26 @@ func (s *Stage) outside(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("list the packages of stage %d: %w: %s", s.Number, err, bytes.TrimSpace(stderr.Bytes()))
 	}
-	folders := append(strings.Split(strings.TrimSpace(string(output)), "\n"), filepath.Join(s.Root, "internal", "exercise"), filepath.Join(s.Root, "tools"))
-	slices.Sort(folders)
+	files := slices.DeleteFunc(strings.Split(string(output), "\n"), func(path string) bool { return path == "" || below(path, s.Dir) })
+	for _, name := range []string{"go.mod", "go.sum"} {
+		files = append(files, filepath.Join(s.Root, name))
+	}
+	slices.Sort(files)
 	sum := sha256.New()
 	fmt.Fprintln(sum, runtime.Version())
-	for _, name := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join(s.Root, name))
+	for _, path := range slices.Compact(files) {
+		content, err := os.ReadFile(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", fmt.Errorf("read what stage %d depends on: %w", s.Number, err)
 		}
-		fmt.Fprintf(sum, "%s %x\n", name, sha256.Sum256(content))
+		fmt.Fprintf(sum, "%s %x\n", strings.TrimPrefix(path, s.Root), sha256.Sum256(content))
 	}
-	// A package may embed files, so everything below its folder counts.
-	covered := s.Dir
-	for _, folder := range folders {
-		if below(folder, s.Dir) || below(folder, covered) {
-			continue
-		}
-		covered = folder
-		fmt.Fprintln(sum, strings.TrimPrefix(folder, s.Root))
-		if err := hashFolder(sum, folder); err != nil {
-			return "", err
-		}
+	isTest := func(name string) bool { return strings.HasSuffix(name, "_test.go") || name == "testdata" }
+	if err := hashFolder(sum, filepath.Join(s.Root, "internal", "exercise"), isTest); err != nil {
+		return "", err
+	}
+	if err := hashFolder(sum, filepath.Join(s.Root, "tools"), nothing); err != nil {
+		return "", err
 	}
 	return hexOf(sum), nil
 }
@@ -82,15 +83,17 @@ func below(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, folder+string(filepath.Separator))
 }
 
-// hashFolder adds all files of a folder, except build results.
-func hashFolder(sum hash.Hash, folder string) error {
+func nothing(string) bool { return false }
+
+// hashFolder adds the files of a folder, except build results and files and folders whose names are to be skipped.
+func hashFolder(sum hash.Hash, folder string, skipped func(name string) bool) error {
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (entry.Name() == "bin" || entry.Name() == "dist"):
+		case entry.IsDir() && (entry.Name() == "bin" || entry.Name() == "dist" || skipped(entry.Name())):
 			return filepath.SkipDir
-		case !entry.Type().IsRegular():
+		case !entry.Type().IsRegular() || skipped(entry.Name()):
 			return nil
 		}
 		content, err := os.ReadFile(path)
@@ -129,7 +132,7 @@ func (c *Copy) stepFingerprint(outside string, at int) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n%q %+v\n", outside, step.Make, step.Checks)
 	// The copy also has what the generators of earlier steps wrote.
-	if err := hashFolder(sum, c.Path); err != nil {
+	if err := hashFolder(sum, c.Path, nothing); err != nil {
 		return "", err
 	}
 	for _, name := range slices.Sorted(maps.Keys(after)) {

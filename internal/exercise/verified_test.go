@@ -105,6 +105,8 @@ func TestVerifyRepeatsOnlyStepsWhoseInputsChanged(t *testing.T) {
 		{"what the chapter shows", edit("docs/1-toy.md", "expected a greeting, [..]", "expected a [..]"), "1.2a"},
 		{"a check", edit("01-toy/exercises.yaml", "{run: TestGreet}", "{run: ^TestGreet$}"), "1.2a"},
 		{"a hint", edit("01-toy/exercises.yaml", "Use Sprintf.", "Use fmt.Sprintf."), ""},
+		{"the code of the checks", func() { write("internal/exercise/doc.go", "// Package exercise is here.\npackage exercise\n") }, all},
+		{"a test of the checks", func() { write("internal/exercise/doc_test.go", "package exercise\n") }, ""},
 		{"a tool", func() { write("tools/go.mod", "module tools\n\ngo 1.26.0\n") }, all},
 		{"the module's requirements", func() { write("go.sum", "\n") }, all},
 	} {
