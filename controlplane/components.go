@@ -70,8 +70,8 @@ func (c *ControlPlane) etcd(r record, keys pki) []string {
 		"--peer-trusted-ca-file=" + keys.certificate(etcdAuthority), "--peer-client-cert-auth",
 		"--log-level=warn",
 	}
-	if c.options.tied {
-		args = append(args, "--unsafe-no-fsync") // the data ends with this process anyway
+	if c.options.Temporary {
+		args = append(args, "--unsafe-no-fsync")
 	}
 	return args
 }

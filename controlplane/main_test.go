@@ -52,6 +52,14 @@ func obey(ctx context.Context, verb, dir string) error {
 		fmt.Println(plane.Dir())
 		select {} // until it is killed
 	}
+	if verb == "scratch" {
+		folder, _, err := controlplane.Scratch()
+		if err != nil {
+			return err
+		}
+		fmt.Println(folder)
+		select {} // until it is killed
+	}
 	plane, err := controlplane.Open(dir, controlplane.Options{Out: os.Stdout})
 	if err != nil {
 		return err

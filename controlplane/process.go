@@ -142,11 +142,11 @@ func fingerprint(command []string) string {
 // variable as a flag.
 //
 // GOGC sets how often they collect garbage: more often than Go's default, because memory limits how many control planes
-// fit on a host; but less often if the control plane lives only as long as one process, to save CPU time. The caller's own
+// fit on a host; but less often for a temporary control plane, to save CPU time. The caller's own
 // setting takes precedence. Source: GOGC in the documentation of package runtime.
 func (c *ControlPlane) environment() []string {
 	collect := "GOGC=50"
-	if c.options.tied {
+	if c.options.Temporary {
 		collect = "GOGC=400"
 	}
 	env := []string{"HOME=" + c.dir, "TMPDIR=" + c.dir, collect}

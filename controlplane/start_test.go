@@ -36,19 +36,67 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 func TestAKilledProcessTakesItsControlPlaneAlong(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	killed := exec.CommandContext(testContext(t), os.Args[0])
-	killed.Env = append(os.Environ(), commandVariable+"=start")
-	killed.Stderr = os.Stderr
-	output, err := killed.StdoutPipe()
+	dir, kill := startProcess(t, "start")
+	g.Expect(below(g, dir)).To(ContainElements(controlplane.Components))
+	kill()
+	expectNothingLeft(g, dir)
+}
+
+// TestAScratchFolder uses the same control plane twice, as two processes would, and then kills the process that has made
+// the folder.
+func TestAScratchFolder(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	ctx := testContext(t)
+	dir, kill := startProcess(t, "scratch")
+	installed := 0
+	options := controlplane.Options{Temporary: true, Install: func(context.Context, *controlplane.ControlPlane) error {
+		installed++
+		return nil
+	}}
+	for range 2 {
+		plane, err := controlplane.Open(filepath.Join(dir, "shared"), options)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(plane.Up(ctx)).To(Succeed())
+	}
+	g.Expect(installed).To(Equal(1), "the second Up finds the control plane of the first")
+	g.Expect(below(g, dir)).To(ContainElements(controlplane.Components))
+	kill()
+	expectNothingLeft(g, dir)
+}
+
+func TestTheEndOfAScratchFolder(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	dir, end, err := controlplane.Scratch()
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(killed.Start()).To(Succeed())
+	plane, err := controlplane.Open(filepath.Join(dir, "left running"), controlplane.Options{Temporary: true})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(plane.Up(testContext(t))).To(Succeed())
+	g.Expect(end()).To(Succeed())
+	expectNothingLeft(g, dir)
+	g.Expect(end()).To(Succeed(), "ending twice does nothing")
+}
+
+// startProcess starts a copy of the test binary, which prints the folder that it has made.
+func startProcess(t *testing.T, verb string) (dir string, kill func()) {
+	t.Helper()
+	g := NewWithT(t)
+	started := exec.CommandContext(testContext(t), os.Args[0])
+	started.Env = append(os.Environ(), commandVariable+"="+verb)
+	started.Stderr = os.Stderr
+	output, err := started.StdoutPipe()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(started.Start()).To(Succeed())
 	line, err := bufio.NewReader(output).ReadString('\n')
 	g.Expect(err).NotTo(HaveOccurred())
-	dir := strings.TrimSpace(line)
-	g.Expect(below(g, dir)).To(ContainElements(controlplane.Components))
+	return strings.TrimSpace(line), func() {
+		g.Expect(started.Process.Kill()).To(Succeed())
+		g.Expect(started.Wait()).To(MatchError(ContainSubstring("killed")))
+	}
+}
 
-	g.Expect(killed.Process.Kill()).To(Succeed())
-	g.Expect(killed.Wait()).To(MatchError(ContainSubstring("killed")))
+func expectNothingLeft(g Gomega, dir string) {
 	g.Eventually(func(g Gomega) { g.Expect(below(g, dir)).To(BeEmpty()) }).WithTimeout(limit).Should(Succeed())
 	g.Eventually(dir).WithTimeout(limit).ShouldNot(BeADirectory())
 }

@@ -251,7 +251,7 @@ func (c *ControlPlane) fill(ctx context.Context, r record) error {
 
 // complete saves the state of the new control plane for Reset, and records that it is complete.
 func (c *ControlPlane) complete(ctx context.Context, r record) error {
-	if !c.options.tied {
+	if !c.options.Temporary {
 		if err := c.saveSnapshot(ctx, r, c.path(snapshotFile)); err != nil {
 			return err
 		}

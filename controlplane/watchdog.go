@@ -9,11 +9,11 @@ import (
 )
 
 // watchdogScript waits until its standard input ends, which happens when the process closes it or ends, even by kill
-// -9. Then it kills every component and removes the folder. By then a process ID may belong to another program, so it
+// -9. Then it kills every component of the control planes in the folder and its subfolders, and removes the folder. By then a process ID may belong to another program, so it
 // first checks the arguments of the process: a component's arguments contain the folder's path.
 const watchdogScript = `trap '' HUP INT TERM
 cat >/dev/null
-for file in "$1"/run/*; do
+for file in "$1"/run/* "$1"/*/run/*; do
 	[ -f "$file" ] && { read -r _; read -r pid; } <"$file" || continue
 	if [ -r "/proc/$pid/cmdline" ]; then args=$(tr '\0' ' ' <"/proc/$pid/cmdline")
 	else args=$(ps -ww -o args= -p "$pid"); fi 2>/dev/null
@@ -22,7 +22,7 @@ done
 rm -rf "$1" 2>/dev/null || { sleep 1; rm -rf "$1"; }
 `
 
-// startWatchdog starts the watchdog of a control plane. end makes it act, and waits until nothing is left.
+// startWatchdog starts the watchdog of a folder. end makes it act, and waits until nothing is left.
 func startWatchdog(dir string) (end func() error, err error) {
 	command := exec.Command("/bin/sh", "-c", watchdogScript, "watchdog", dir)
 	leash, err := procgroup.Watchdog(command)

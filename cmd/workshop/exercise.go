@@ -137,6 +137,11 @@ func (a *app) checkThen(ctx context.Context, out io.Writer, own *exercise.Copy, 
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	end, err := own.ShareControlPlane()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	repeating, section := false, ""
 	finding, err := own.Check(ctx, only, func(step exercise.Step, ran exercise.Ran, again bool) {
 		word := "done"

@@ -37,6 +37,11 @@ func (a *app) watch(cmd *cobra.Command, own *exercise.Copy, step string) (err er
 			return err // saving a file would not change that
 		}
 	}
+	end, err := own.ShareControlPlane()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	changes, err := own.Changes(ctx)

@@ -34,9 +34,9 @@ type Manifests struct {
 	// OnCreate, if it is not nil, is called before each object is created, for example to note what to delete later.
 	OnCreate func(client.Object)
 
-	// Definitions are those in CRDs. This field and the next one are set when the manifests are installed.
+	// Definitions are those in CRDs. Read sets this field, and so do Install and InstallShared.
 	Definitions []*apiextensionsv1.CustomResourceDefinition
-	// Serving is where the webhook server must listen, and its certificate.
+	// Serving is where the webhook server must listen, and its certificate. It is set when the manifests are installed.
 	Serving Serving
 }
 
@@ -66,7 +66,8 @@ func (m *Manifests) InstallShared(ctx context.Context, config *rest.Config, dir 
 	return m.install(ctx, config, dir, true)
 }
 
-func (m *Manifests) install(ctx context.Context, config *rest.Config, dir string, shared bool) error {
+// Read reads the definitions in CRDs, and installs nothing.
+func (m *Manifests) Read() error {
 	definitions := envtest.CRDInstallOptions{Paths: m.CRDs, ErrorIfPathMissing: true}
 	if err := envtest.ReadCRDFiles(&definitions); err != nil {
 		return fmt.Errorf("read the definitions in %v: %w", m.CRDs, err)
@@ -74,6 +75,13 @@ func (m *Manifests) install(ctx context.Context, config *rest.Config, dir string
 	m.Definitions = definitions.CRDs
 	if len(m.CRDs) > 0 && len(m.Definitions) == 0 {
 		return fmt.Errorf("%v contains no CustomResourceDefinition", m.CRDs)
+	}
+	return nil
+}
+
+func (m *Manifests) install(ctx context.Context, config *rest.Config, dir string, shared bool) error {
+	if err := m.Read(); err != nil {
+		return err
 	}
 	webhooks, err := m.prepareWebhooks(dir)
 	if err != nil {

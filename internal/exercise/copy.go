@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/operator-workshop/controlplane"
 	"example.com/operator-workshop/internal/private"
 )
 
@@ -20,6 +21,26 @@ type Copy struct {
 	Path string
 	// Make runs targets of the copy's Makefile.
 	Make func(dir string, targets ...string) error
+	// scratch is the folder in which checks leave their control plane for the next one. If it is empty, each check starts
+	// its own.
+	scratch string
+}
+
+// ShareControlPlane makes checks use the same control plane for as long as the definitions and the tests permit it, which
+// spares them the start. Call end after the last check. It does nothing if the checks already share one.
+func (c *Copy) ShareControlPlane() (end func() error, err error) {
+	if c.scratch != "" {
+		return func() error { return nil }, nil
+	}
+	folder, remove, err := controlplane.Scratch()
+	if err != nil {
+		return nil, err
+	}
+	c.scratch = folder
+	return func() error {
+		c.scratch = ""
+		return remove()
+	}, nil
 }
 
 // workFolder is where the copies are, in the checkout.

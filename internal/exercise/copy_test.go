@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,5 +101,30 @@ func TestPlayingTheCopy(t *testing.T) {
 	list.Dir, list.Env = own.Root, append(os.Environ(), "GOWORK="+workspace)
 	if output, err := list.CombinedOutput(); err != nil || strings.TrimSpace(string(output)) != own.Path {
 		t.Errorf("go finds the copy in %s: %v", output, err)
+	}
+}
+
+func TestShareControlPlane(t *testing.T) {
+	own := newToy(t).Copy(noMake)
+	end, err := own.ShareControlPlane()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := own.scratch
+	if _, err := os.Stat(shared); err != nil {
+		t.Error(err)
+	}
+	again, err := own.ShareControlPlane()
+	if err != nil || own.scratch != shared {
+		t.Errorf("the checks already share a control plane: %v", err)
+	}
+	if err := again(); err != nil || own.scratch != shared {
+		t.Errorf("only the first caller ends it: %v", err)
+	}
+	if err := end(); err != nil || own.scratch != "" {
+		t.Errorf("checks no longer share a control plane: %v", err)
+	}
+	if _, err := os.Stat(shared); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is still there: %v", err)
 	}
 }

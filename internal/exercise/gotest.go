@@ -85,7 +85,7 @@ func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome
 	args := append([]string{"-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + timeout.String(), "-test.run=" + check.Run}, specs...)
 	command := exec.CommandContext(ctx, binary, args...)
 	command.Dir = filepath.Join(c.Path, filepath.FromSlash(pkg))
-	command.Env = append(os.Environ(), "OPERATORTEST_TIMEOUT="+waitTimeout.String(), "OPERATORTEST_FIRST_FAILURE=yes")
+	command.Env = append(os.Environ(), "OPERATORTEST_TIMEOUT="+waitTimeout.String(), "OPERATORTEST_FIRST_FAILURE=yes", "OPERATORTEST_SCRATCH="+c.scratch)
 	output, failed := command.CombinedOutput()
 	if ctx.Err() != nil {
 		return outcome{}, context.Cause(ctx)

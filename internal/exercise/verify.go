@@ -56,7 +56,7 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 // repair them. The errors name the steps for which this is not true. With only, Verify checks just the steps with these
 // IDs, and solves the others. With remember, it only solves the steps that it has verified before, if nothing that they
 // depend on has changed. After RemoveVerified, several stages may be verified at the same time.
-func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) error {
+func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) (err error) {
 	for _, id := range only {
 		if _, err := s.index(id); err != nil {
 			return err
@@ -65,11 +65,16 @@ func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTa
 	tried := s.Copy(makeTargets)
 	tried.Path = filepath.Join(s.Root, verifyFolder, filepath.Base(s.Dir))
 	starting.Lock()
-	err := tried.Start()
+	err = tried.Start()
 	starting.Unlock()
 	if err != nil {
 		return err
 	}
+	end, err := tried.ShareControlPlane()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	outside := ""
 	if remember {
 		if outside, err = s.outside(ctx); err != nil {

@@ -92,8 +92,9 @@ type Cluster struct {
 	// dir is a folder for files that are deleted with the cluster.
 	dir    string
 	assets string
-	// plane is the control plane of this process, or nil.
-	plane *controlplane.ControlPlane
+	// plane is the control plane of this process, or nil. If it is shared, the next process uses it, too.
+	plane  *controlplane.ControlPlane
+	shared bool
 	// Existing means that the cluster outlives the tests.
 	Existing bool
 	// kinds are the namespaced kinds among the definitions.
@@ -140,6 +141,7 @@ func (c *Cluster) start(ctx context.Context) error {
 func (c *Cluster) Stop() error {
 	errs := []error{c.removeLeftovers()}
 	switch {
+	case c.shared:
 	case c.plane != nil:
 		errs = append(errs, c.plane.Stop())
 	case c.dir != "":
@@ -147,7 +149,7 @@ func (c *Cluster) Stop() error {
 			errs = append(errs, fmt.Errorf("remove the cluster's folder: %w", err))
 		}
 	}
-	c.plane, c.dir = nil, ""
+	c.plane, c.shared, c.dir = nil, false, ""
 	return errors.Join(errs...)
 }
 

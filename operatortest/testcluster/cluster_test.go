@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"example.com/operator-workshop/controlplane"
 )
 
 var _ = Describe("the cluster", func() {
@@ -173,6 +176,43 @@ var _ = Describe("an existing cluster", func() {
 		Expect(definitionNames(ctx)).To(ConsistOf(before))
 		Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Satisfy(apierrors.IsNotFound))
 	}, SpecTimeout(specTimeout))
+})
+
+var _ = Describe("a control plane in a scratch folder", func() {
+	It("is shared by those that need the same one, and by no others", func(ctx SpecContext) {
+		folder, end, err := controlplane.Scratch()
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(end)
+		GinkgoT().Setenv(ScratchVariable, folder)
+		start := func(started *Cluster) (uid types.UID) {
+			GinkgoHelper()
+			Expect(started.Start(ctx)).To(Succeed())
+			system := &corev1.Namespace{}
+			Expect(started.Admin.Get(ctx, client.ObjectKey{Name: "kube-system"}, system)).To(Succeed())
+			return system.UID
+		}
+		first := &Cluster{CRDs: []string{"testdata/crd"}}
+		uid := start(first)
+		left, err := first.CreateNamespace(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(first.Stop()).To(Succeed())
+
+		second := &Cluster{CRDs: []string{"testdata/crd"}}
+		Expect(start(second)).To(Equal(uid))
+		Expect(second.Admin.Get(ctx, client.ObjectKeyFromObject(left), left)).To(Succeed())
+		Expect(second.kinds).NotTo(BeEmpty())
+		Expect(second.Stop()).To(Succeed())
+
+		other := &Cluster{CRDs: []string{"testdata/crd", "testdata/broken/crd"}}
+		Expect(start(other)).NotTo(Equal(uid))
+		Expect(os.ReadDir(folder)).To(HaveLen(1), "the control plane that is no longer needed is removed")
+		Expect(other.Stop()).To(Succeed())
+
+		converting := &Cluster{CRDs: []string{"testdata/crd"}, Converts: true}
+		start(converting)
+		Expect(converting.Stop()).To(Succeed())
+		Expect(converting.Admin.List(ctx, &corev1.NamespaceList{})).NotTo(Succeed(), "its API server has ended with it")
+	}, SpecTimeout(2*specTimeout))
 })
 
 func definitionNames(ctx context.Context) ([]string, error) {

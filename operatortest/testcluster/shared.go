@@ -1,0 +1,84 @@
+package testcluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"example.com/operator-workshop/controlplane"
+	"example.com/operator-workshop/controlplane/install"
+)
+
+// ScratchVariable is the environment variable that names a folder made by [controlplane.Scratch]. Start then uses the
+// control plane that an earlier process has left there, if it has the same definitions and options, and Stop leaves it for
+// the next process. Namespaces that earlier processes made are still there. A cluster with webhooks or conversions is never
+// shared, because its API server calls the process that has installed them.
+const ScratchVariable = "OPERATORTEST_SCRATCH"
+
+// servesWebhooks reports whether the API server may have to call this process.
+func (c *Cluster) servesWebhooks(manifests *install.Manifests) bool {
+	converts := c.Converts
+	for _, definition := range manifests.Definitions {
+		converts = converts || len(definition.Spec.Versions) > 1
+	}
+	return converts || len(c.Webhooks) > 0
+}
+
+// startShared brings up a control plane in a subfolder of the scratch folder, and removes those with other definitions or
+// options.
+func (c *Cluster) startShared(ctx context.Context, folder string, options controlplane.Options, manifests *install.Manifests) error {
+	name, err := fingerprint(options, manifests)
+	if err != nil {
+		return err
+	}
+	others, err := os.ReadDir(folder)
+	if err != nil {
+		return fmt.Errorf("look for control planes: %w", err)
+	}
+	for _, other := range others {
+		if other.Name() == name {
+			continue
+		}
+		unused, err := controlplane.Open(filepath.Join(folder, other.Name()), controlplane.Options{})
+		if err != nil {
+			return err
+		}
+		if err := unused.Remove(ctx); err != nil {
+			return fmt.Errorf("remove the control plane of other tests: %w", err)
+		}
+	}
+	options.Temporary = true
+	plane, err := controlplane.Open(filepath.Join(folder, name), options)
+	if err != nil {
+		return err
+	}
+	if err := plane.Up(ctx); err != nil {
+		return err
+	}
+	c.plane, c.shared = plane, true
+	// A test may have changed a definition.
+	return manifests.Install(ctx, plane)
+}
+
+// fingerprint identifies what a control plane is started with. It is short, because etcd's files have long paths.
+func fingerprint(options controlplane.Options, manifests *install.Manifests) (string, error) {
+	sum := sha256.New()
+	encoder := json.NewEncoder(sum)
+	for _, part := range []any{options.Nodes, options.APIServerFlags, manifests.Definitions} {
+		if err := encoder.Encode(part); err != nil {
+			return "", fmt.Errorf("identify the control plane: %w", err)
+		}
+	}
+	for _, path := range options.Stages {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("identify the control plane: %w", err)
+		}
+		fmt.Fprintf(sum, "%x\n", sha256.Sum256(content))
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
+}
