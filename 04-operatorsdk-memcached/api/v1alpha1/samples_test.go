@@ -32,7 +32,7 @@ func TestSamplesHaveLimitsOfConnectionsThatAreRefused(t *testing.T) {
 			content := readFile(g, "samples/invalid/"+name)
 			g.Expect(content).To(HavePrefix("# refused: spec.maxConnections in body should be "), "the first line says why it is refused, as in the other files there")
 			g.Expect(yaml.UnmarshalStrict([]byte(content), memcached)).To(Succeed())
-			g.Expect(memcached.Spec).To(HaveField("MaxConnections", want), "the number next to the limit shows it best")
+			g.Expect(memcached.Spec).To(HaveField("MaxConnections", want), "it has the nearest number outside the limits")
 			g.Expect(memcached.Spec).To(HaveField("Size", BeNumerically(">", 0)), "nothing but the limit is wrong with the file")
 		})
 	}
