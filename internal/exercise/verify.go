@@ -128,6 +128,7 @@ func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTa
 		if err != nil {
 			return err
 		}
+		passed := time.Since(began)
 		if left != nil {
 			problems = append(problems, fmt.Errorf("step %s, solved: its check fails: %s", step.ID, left.Found))
 		}
@@ -142,7 +143,7 @@ func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTa
 		if finding != nil {
 			message = finding.Found
 		}
-		report(step, failed, time.Since(began), message)
+		report(step, failed, passed, message)
 		if fingerprint != "" && len(problems) == known {
 			if err := s.NoteVerified(fingerprint); err != nil {
 				return err
