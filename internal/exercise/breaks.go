@@ -205,12 +205,17 @@ func (c *Copy) Unbreak() (name, kept string, err error) {
 
 // VerifyBreaks shows that the check of each break fails while the break is in the finished stage, and not because the program does not
 // compile or the tests end early.
-func (s *Stage) VerifyBreaks(ctx context.Context, report func(broken Break, took time.Duration, found string)) error {
+func (s *Stage) VerifyBreaks(ctx context.Context, report func(broken Break, took time.Duration, found string)) (err error) {
 	if len(s.Breaks) == 0 {
 		return nil
 	}
 	tried := s.Copy(nil)
 	tried.Path = filepath.Join(s.Root, verifyFolder, filepath.Base(s.Dir))
+	end, err := tried.ShareControlPlane()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	var problems []error
 	for _, change := range s.Breaks {
 		finished, broken, err := s.broken(change)
