@@ -26,10 +26,10 @@ const dialTimeout = 10 * time.Second
 
 // cloudOptions configure the requests to the cloud.
 type cloudOptions struct {
-	// url is where the API is served.
+	// url is the API's URL.
 	url string
-	// qps and burst limit the requests of one token. DigitalOcean allows each token 250 a minute and 5000 an hour
-	// ("Rate Limit" in its API reference); one a second with bursts of 20 stays below both.
+	// qps and burst limit the requests with one token. DigitalOcean allows each token 250 requests a minute and 5000 an
+	// hour ("Rate Limit" in its API reference); one request a second with bursts of 20 stays below both.
 	qps   float64
 	burst int
 }
@@ -72,14 +72,14 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// newConnector returns a function that opens the account of a token. All accounts share their connections, and those
-// of one token share its budget of requests. The options are valid.
+// newConnector returns a function that opens a token's account. All accounts share their connections, and all accounts
+// with the same token share its request budget. The options must be valid.
 func (o cloudOptions) newConnector() (open func(token string) cloud.CloudProvider, disconnect func()) {
 	base, _ := o.base()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	var mutex sync.Mutex
-	tokens := map[[sha256.Size]byte]*tokenState{} // the keys are digests, because no token may be kept
+	tokens := map[[sha256.Size]byte]*tokenState{} // the keys are digests, so that no token stays in memory
 	open = func(token string) cloud.CloudProvider {
 		mutex.Lock()
 		defer mutex.Unlock()
@@ -93,14 +93,14 @@ func (o cloudOptions) newConnector() (open func(token string) cloud.CloudProvide
 	return open, transport.CloseIdleConnections
 }
 
-// tokenState is the rate limit and the account of one token: the cloud counts the requests of each token separately.
+// tokenState is the rate limit and the account of one token. The cloud counts requests separately for each token.
 type tokenState struct {
 	limiter *rate.Limiter
 
 	mutex sync.Mutex
 	// pausedUntil is the end of the pause that the cloud asked for with Retry-After.
 	pausedUntil time.Time
-	// identity is the account that the token belongs to, "" while it is unknown.
+	// identity is the account that the token belongs to, or "" if it is still unknown.
 	identity string
 }
 
@@ -112,15 +112,15 @@ func (t *tokenState) pause(length time.Duration) {
 	}
 }
 
-// pauseLeft returns how long the pause still lasts, not positive if there is none.
+// pauseLeft returns how long the pause still lasts. If there is none, the result is 0 or negative.
 func (t *tokenState) pauseLeft() time.Duration {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	return time.Until(t.pausedUntil)
 }
 
-// wait blocks until one more request may be sent. During a pause it returns an error, so that workers can serve other
-// tokens.
+// wait blocks until another request may be sent. During a pause, it returns an error instead, so that the worker can
+// serve other tokens.
 func (t *tokenState) wait(ctx context.Context) error {
 	if left := t.pauseLeft(); left > 0 {
 		return &rateLimitedError{left: left}
@@ -134,8 +134,8 @@ func (t *tokenState) wait(ctx context.Context) error {
 	return nil
 }
 
-// rateLimitedError is the error of a request that was not sent, because the answer to an earlier one with the same token
-// asked for a pause. It tells nothing about the Kluster's cluster.
+// rateLimitedError is the error for a request that was not sent, because the response to an earlier request with the
+// same token asked for a pause. It says nothing about the Kluster's cluster.
 type rateLimitedError struct{ left time.Duration }
 
 // Error implements error.
@@ -175,7 +175,7 @@ var cloudRequests = metrics.NewCounterVec(&metrics.CounterOpts{
 
 func init() { legacyregistry.MustRegister(cloudRequests) }
 
-// limitedTransport sends the requests of one token, no faster than the cloud allows, and counts them.
+// limitedTransport sends the requests with one token no faster than the cloud allows, and counts them.
 type limitedTransport struct {
 	next  http.RoundTripper
 	token *tokenState

@@ -12,25 +12,25 @@ import (
 
 // The functions in this file are pure: their results depend only on a Kluster and a cluster.
 
-// hasRun reports whether there is a cluster that runs, perhaps degraded.
+// hasRun reports whether the cluster exists and is running, perhaps degraded.
 func hasRun(cluster *cloud.Cluster) bool {
 	return cluster != nil && (cluster.State == cloud.StateRunning || cluster.State == cloud.StateDegraded)
 }
 
-// isComplete reports whether every pool has all its machines running.
+// isComplete reports whether all machines of all pools are running.
 //
 //workshop:step 6.10b
 func isComplete(cluster *cloud.Cluster) bool {
 	return !slices.ContainsFunc(cluster.Pools, func(pool cloud.Pool) bool { return pool.Running < pool.Count })
 }
 
-// wasProvisioned reports whether there is a cluster whose state comes after its creation.
+// wasProvisioned reports whether the cloud has finished creating the cluster.
 func wasProvisioned(cluster *cloud.Cluster) bool {
 	return hasRun(cluster) || cluster != nil && cluster.State == cloud.StateUpgrading
 }
 
-// isReady reports whether the Kluster is already Ready with its present spec. Then missing machines don't change that,
-// only the cluster's state does: machines come and go when the autoscaler works, or when the cloud replaces one.
+// isReady reports whether the Kluster is already Ready with its current spec. Once it is, missing machines don't change
+// that, because they come and go when the autoscaler works or the cloud replaces one. Only the cluster's state does.
 //
 //workshop:step 6.10b
 func isReady(kluster *klusterv1alpha1.Kluster) bool {
@@ -49,7 +49,7 @@ func isHandedOver(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) bool
 	return len(cluster.Owners) == 1 && cluster.Owners[0] != ownerOf(kluster)
 }
 
-// cloudSpec translates the Kluster's spec for the cloud.
+// cloudSpec converts the Kluster's spec into the cloud's terms.
 func cloudSpec(kluster *klusterv1alpha1.Kluster) cloud.Spec {
 	spec := cloud.Spec{Name: kluster.Spec.Name, Region: kluster.Spec.Region, Version: kluster.Spec.Version}
 	for _, pool := range kluster.Spec.NodePools {

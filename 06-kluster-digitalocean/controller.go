@@ -23,24 +23,24 @@ import (
 const (
 	// queueName is the label of the queue's metrics.
 	queueName = "kluster"
-	// After its n-th failure in a row a Kluster waits firstRetry * 2^(n-1), at most lastRetry.
+	// After its n-th failure in a row, a Kluster waits firstRetry * 2^(n-1), but at most lastRetry.
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// cacheTimeout bounds how long the caches may take to fill; without the right to list they never do.
+	// cacheTimeout bounds how long the caches may take to fill. Without permission to list, they never do.
 	cacheTimeout = 2 * time.Minute
 )
 
-// The rights of the informers below.
+// The permissions that the informers below need.
 // +kubebuilder:rbac:groups=inspirit941.dev,resources=klusters,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
 
-// controller reconciles Klusters. Informers fill its caches, event handlers put the keys of Klusters into its queue, and
-// workers take them out.
+// controller reconciles Klusters. Informers fill its caches, event handlers put the keys of Klusters into its queue,
+// and workers process them.
 type controller struct {
 	options  options
 	clients  *clients
 	recorder events.EventRecorder
-	// openAccount opens the account of a token, and disconnect closes the connections of all accounts.
+	// openAccount opens a token's account, and disconnect closes the connections of all accounts.
 	openAccount func(token string) cloud.CloudProvider
 	disconnect  func()
 
@@ -53,17 +53,17 @@ type controller struct {
 	// secrets lists only the operator's own Secrets, which hold the kubeconfigs.
 	secrets corelisters.SecretLister
 	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	// staleVersions holds, for a Kluster's key, the resource version that the operator's last write replaced.
+	// staleVersions maps a Kluster's key to the resource version that the operator's last write replaced.
 	staleVersions sync.Map
-	// missingSince holds, for a Kluster's key, when the operator first missed its cluster in the cloud.
+	// missingSince maps a Kluster's key to the time when the operator first found its cluster missing in the cloud.
 	missingSince sync.Map
 }
 
-// newController connects the parts. It starts only the queue, which stop ends.
+// newController connects the parts. It starts only the queue; stop shuts the queue down.
 func newController(clients *clients, options options) (*controller, error) {
 	klusterInformers := informers.NewSharedInformerFactoryWithOptions(clients.kluster, options.resyncPeriod,
 		informers.WithNamespace(options.namespace), informers.WithTransform(stripManagedFields))
-	// Tokens are in other people's Secrets. The operator reads those one by one when it needs them, and stores none.
+	// Tokens are in other people's Secrets. The operator reads each one when it needs it, and caches none.
 	ownSecrets := func(list *metav1.ListOptions) { list.LabelSelector = managedByLabel + "=" + programName }
 	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.kube, 0,
 		kubeinformers.WithNamespace(options.namespace), kubeinformers.WithTransform(stripManagedFields),
@@ -124,7 +124,7 @@ func (c *controller) synced() bool {
 	return true
 }
 
-// stop ends the informers and waits for their goroutines.
+// stop stops the informers and waits for their goroutines.
 func (c *controller) stop() {
 	c.queue.ShutDown()
 	c.stopInformers()
@@ -133,8 +133,8 @@ func (c *controller) stop() {
 	c.disconnect()
 }
 
-// work runs the workers until ctx ends, and then until the queue is empty. Requests in progress may finish, unless leading
-// ends, which aborts them at once, or the drain timeout expires, which aborts them with an error.
+// work runs the workers until ctx ends and the queue is empty. Requests in progress may finish, unless leading ends,
+// which aborts them immediately, or the drain timeout expires, which aborts them and makes work return an error.
 func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {
 	c.recorder = recorder
 	working, abort := context.WithCancel(leading)
@@ -164,8 +164,8 @@ func (c *controller) work(ctx, leading context.Context, recorder events.EventRec
 	return fmt.Errorf("work was still in progress %s after the signal to stop: the next start continues it; to give it longer, raise --drain-timeout", c.options.drainTimeout)
 }
 
-// processNext works on one key of the queue. It returns false when there is
-// nothing more to do. The queue never hands one key to two workers at a time.
+// processNext processes one key from the queue. It returns false when there is nothing more to do. The queue never
+// gives the same key to two workers at a time.
 func (c *controller) processNext(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {
@@ -181,7 +181,7 @@ func (c *controller) processNext(ctx context.Context) bool {
 	if err == nil {
 		observeReconcile(resultSuccess, begun)
 		c.queue.Forget(key)
-		if after > 0 { // the worker is free meanwhile
+		if after > 0 { // meanwhile, the worker is free for other keys
 			c.queue.AddAfter(key, after)
 		}
 		return true

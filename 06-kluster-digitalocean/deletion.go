@@ -14,8 +14,8 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// delete requests the cluster's deletion. It reports Deleted only when the cloud has no cluster of this Kluster any more:
-// a cluster that is still there costs money.
+// delete requests the cluster's deletion. It reports Deleted only when the cloud no longer has a cluster of this
+// Kluster: as long as the cluster exists, it costs money.
 //
 //workshop:step 6.13a
 func (c *controller) delete(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
@@ -40,8 +40,8 @@ func (c *controller) delete(ctx context.Context, kluster *klusterv1alpha1.Kluste
 }
 
 // isFinished reports whether a Kluster that is being deleted needs no more requests to the cloud: its cluster will be
-// kept, is gone, or was never requested. If someone removed the annotations, the finalizer on the token's Secret still
-// shows that there may be a cluster.
+// kept, is gone, or was never requested. If someone has removed the annotations, the finalizer on the token's Secret
+// still shows that there may be a cluster.
 //
 //workshop:step 6.13c
 func (c *controller) isFinished(ctx context.Context, kluster *klusterv1alpha1.Kluster) (bool, error) {
@@ -60,7 +60,8 @@ func (c *controller) isFinished(ctx context.Context, kluster *klusterv1alpha1.Kl
 	return len(protected) == 0, err
 }
 
-// release ends a deletion. The Kluster's finalizer goes last: if the operator dies before that, the next one continues.
+// release ends a deletion. It removes the Kluster's own finalizer last: if the operator dies before that, the next one
+// continues.
 //
 //workshop:step 6.13c
 func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
@@ -77,11 +78,11 @@ func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Klust
 	return nil
 }
 
-// consistencyWindow returns for how much longer a missing cluster may still appear, 0 or less if the cluster is gone.
-// The cloud's answers are eventually consistent: for a moment it may show a new cluster neither in its list nor by its
-// ID. A cluster that has run was shown before, so it has no window as long as its ID is known. The window begins when
-// the cluster is first missed. By then no request to create it is in progress, because no two workers have the same
-// Kluster. After a restart, the window begins again.
+// consistencyWindow returns how much longer a missing cluster may still appear, or a duration of 0 or less if the
+// cluster is gone. The cloud is eventually consistent: for a moment, a new cluster may be missing both from the list
+// and under its ID. The cloud has already shown a cluster that has run, so such a cluster has no window if its ID is
+// known. The window begins when the operator first misses the cluster. By then, no create request is in progress,
+// because two workers never process the same Kluster at the same time. After a restart, the window begins again.
 //
 //workshop:step 6.13a
 func (c *controller) consistencyWindow(kluster *klusterv1alpha1.Kluster) time.Duration {

@@ -14,7 +14,7 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// What happens with the error of a reconcile (see report in status.go):
+// How report in status.go handles the error of a reconcile:
 //
 //	error                          in the status                          the next reconcile
 //	blockedError, terminal         at once                                after requeueAfter, or --retry-interval
@@ -28,10 +28,10 @@ type blockedError struct {
 	reason, message string
 	// credentials is true if the token is the problem.
 	credentials bool
-	// transient is the error that is retried with backoff. It is nil for a terminal error, which lasts until someone changes
-	// something: retrying soon would not help.
+	// transient is the error to retry with backoff. It is nil for a terminal error, which lasts until someone changes
+	// something, so that an early retry would not help.
 	transient error
-	// requeueAfter is how long to wait before looking again in spite of a terminal error; zero means --retry-interval.
+	// requeueAfter is how long to wait after a terminal error before looking again; zero means --retry-interval.
 	requeueAfter time.Duration
 }
 
@@ -57,8 +57,8 @@ func failed(cluster *cloud.Cluster, requeueAfter time.Duration) error {
 	return err
 }
 
-// notOurs returns the error for a cluster that the operator leaves alone, because its owner tags don't name this Kluster
-// alone.
+// notOurs returns the error for a cluster that the operator leaves alone, because this Kluster's tag isn't its only
+// owner tag.
 func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
 	found := "no owner tag"
 	if len(cluster.Owners) > 0 {
@@ -72,9 +72,9 @@ func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
 		cluster.ID, found, ownerOf(kluster).Tag())
 }
 
-// cloudError translates the error of a request to the cloud. An error that is not an answer comes from the network.
-// NotFound is transient here: it may be about a node pool, or about something that the cloud does not show yet. The
-// next observation of the cluster decides.
+// cloudError translates the error of a request to the cloud. An error that is not a *cloud.Error comes from the
+// network. NotFound is transient here: it may be about a node pool, or about something that the cloud does not show
+// yet. The next observation of the cluster decides.
 //
 //workshop:step 6.8b
 func cloudError(err error) error {
@@ -102,7 +102,7 @@ func cloudError(err error) error {
 }
 
 // isExpected reports whether the error is part of normal operation: the cache lags behind, or another client was
-// faster. It is retried without an error in the log.
+// faster. Such an error is retried without an error in the log.
 func isExpected(err error) bool {
 	gone := apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 	return gone || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)

@@ -12,12 +12,13 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// handleEvents makes every change of a Kluster or of its Secret queue the Kluster's key. The key doesn't tell what has
-// changed: a worker reads the whole state, so it doesn't matter whether events are merged, repeated or missed.
+// handleEvents registers handlers that queue a Kluster's key when the Kluster or its Secret changes. The key doesn't
+// say what has changed: a worker reads the whole state, so it doesn't matter whether events are merged, repeated or
+// missed.
 func (c *controller) handleEvents(klusters, secrets cache.SharedIndexInformer) error {
 	ofKlusters, err := klusters.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.klusterChanged,
-		// Resyncs arrive as updates, too: they make up for missed changes.
+		// Resyncs also arrive as updates; they make up for missed changes.
 		UpdateFunc: func(_, kluster any) { c.klusterChanged(kluster) },
 		DeleteFunc: c.klusterChanged,
 	})
@@ -42,8 +43,8 @@ func (c *controller) klusterChanged(object any) {
 	}
 }
 
-// secretUpdated drops updates that change nothing: they come from the new list
-// that follows a broken watch.
+// secretUpdated drops updates that change nothing. They occur when a watch breaks and the informer lists all Secrets
+// again.
 func (c *controller) secretUpdated(before, after any) {
 	older, newer := objectOf[*corev1.Secret](before), objectOf[*corev1.Secret](after)
 	if older == nil || newer == nil || older.ResourceVersion == newer.ResourceVersion {
@@ -64,8 +65,8 @@ func (c *controller) secretChanged(object any) {
 	}
 }
 
-// controllingKluster returns the owner reference to the Kluster that controls the
-// Secret, nil if something else or nothing does. Any version of the group counts.
+// controllingKluster returns the owner reference to the Kluster that controls the Secret, or nil if no Kluster does.
+// The reference may name any version of the API group.
 func controllingKluster(secret *corev1.Secret) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(secret)
 	if owner == nil || owner.Kind != "Kluster" {
@@ -78,8 +79,8 @@ func controllingKluster(secret *corev1.Secret) *metav1.OwnerReference {
 	return owner
 }
 
-// objectOf returns the object of an event, or nil if it is not a T. When a watch has
-// missed a deletion, the last known state arrives wrapped in a tombstone.
+// objectOf returns the object of an event, or nil if the object is not a T. If a watch has missed a deletion, the
+// object's last known state arrives wrapped in a tombstone.
 func objectOf[T any](object any) T {
 	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = tombstone.Obj

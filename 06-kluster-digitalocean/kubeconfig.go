@@ -22,7 +22,7 @@ const (
 	managedByLabel = "app.kubernetes.io/managed-by"
 	// kubeconfigKey is the key in the Secret's data.
 	kubeconfigKey = "kubeconfig"
-	// refreshAnnotation is when to replace the credentials, in RFC 3339: some time before they expire.
+	// refreshAnnotation is the time, in RFC 3339, when the credentials must be replaced: some time before they expire.
 	refreshAnnotation = "inspirit941.dev/refresh-at"
 	// digestAnnotation is the checksum of the fetched kubeconfig: if it doesn't match, someone has edited the content.
 	digestAnnotation = "inspirit941.dev/kubeconfig-sha256"
@@ -36,8 +36,8 @@ func kubeconfigName(kluster *klusterv1alpha1.Kluster) string { return kluster.Na
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create;patch
 
-// ensureKubeconfig keeps valid credentials for the cluster in the Kluster's Secret. It returns how long they remain valid,
-// and whether it has just written new ones.
+// ensureKubeconfig keeps valid credentials for the cluster in the kubeconfig's Secret. It returns how long they remain
+// valid, and whether it has just written new ones.
 //
 //workshop:step 6.12b
 func (c *controller) ensureKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (validFor time.Duration, refreshed bool, err error) {
@@ -48,7 +48,7 @@ func (c *controller) ensureKubeconfig(ctx context.Context, kluster *klusterv1alp
 	if validFor, valid := validity(secret, c.options.clock.Now()); valid {
 		return validFor, false, c.repairKubeconfig(ctx, secret)
 	}
-	// These credentials are an administrator's and can't be revoked: request them only if they can be stored.
+	// These are administrator credentials, which can't be revoked. Request them only if they can be stored.
 	if err := c.tryKubeconfig(ctx, kluster, secret); err != nil {
 		return 0, false, err
 	}
@@ -68,7 +68,7 @@ func (c *controller) checkKubeconfig(ctx context.Context, kluster *klusterv1alph
 	return c.tryKubeconfig(ctx, kluster, secret)
 }
 
-// tryKubeconfig tests with a dry run whether the Secret can be written: the API server makes all checks, and stores
+// tryKubeconfig tests with a dry run whether the Secret can be written: the API server runs all its checks, but stores
 // nothing.
 //
 //workshop:step 6.12a
@@ -77,12 +77,12 @@ func (c *controller) tryKubeconfig(ctx context.Context, kluster *klusterv1alpha1
 	return c.writeKubeconfig(ctx, found, trial, metav1.DryRunAll)
 }
 
-// writeKubeconfig creates the Secret, or applies our fields to the one that was found.
+// writeKubeconfig creates the Secret, or applies our fields to the existing one.
 //
-// Stages 2 to 5 compute a patch of what differs. Here the digest and the label already tell whether anything differs, so
-// server-side apply is less code: it sends our fields, and the API server merges them with everyone else's. Force takes back
-// those of ours that someone else has set. But an apply would adopt a Secret that someone has just created under this name;
-// a create fails instead.
+// Stages 2 to 5 compute a patch of the differences. Here, the digest and the label already show whether anything
+// differs, so server-side apply is less code: it sends our fields, and the API server merges them with everyone else's.
+// Force takes back our fields that someone else has set. If no Secret was found, an apply could adopt one that someone
+// has just created under this name; a create fails instead.
 //
 //workshop:step 6.12a
 func (c *controller) writeKubeconfig(ctx context.Context, found, wanted *corev1.Secret, dryRun ...string) error {
@@ -96,9 +96,9 @@ func (c *controller) writeKubeconfig(ctx context.Context, found, wanted *corev1.
 	return orRefusal(wanted, err)
 }
 
-// findKubeconfig returns the Kluster's Secret, nil if there is none. A Secret of that name that this Kluster does not
-// control is an error. The cache holds only Secrets with our label, so a Secret missing there is read from the API
-// server.
+// findKubeconfig returns the Kluster's Secret, or nil if there is none. It returns an error if a Secret with that name
+// exists that this Kluster does not control. The cache contains only Secrets with our label, so findKubeconfig looks up
+// a missing Secret on the API server.
 //
 //workshop:step 6.12a
 func (c *controller) findKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster) (*corev1.Secret, error) {
@@ -119,7 +119,7 @@ func (c *controller) findKubeconfig(ctx context.Context, kluster *klusterv1alpha
 	return secret, nil
 }
 
-// repairKubeconfig puts the operator's label back.
+// repairKubeconfig restores the operator's label.
 func (c *controller) repairKubeconfig(ctx context.Context, secret *corev1.Secret) error {
 	if secret.Labels[managedByLabel] == programName {
 		return nil
@@ -127,8 +127,8 @@ func (c *controller) repairKubeconfig(ctx context.Context, secret *corev1.Secret
 	return c.writeKubeconfig(ctx, secret, secret)
 }
 
-// validity returns how long the Secret's credentials remain valid, and whether they are valid at all: there, unedited, and
-// not due to be replaced.
+// validity returns how long the Secret's credentials remain valid, and whether they are valid at all: they must exist,
+// be unedited, and not be due for replacement.
 //
 //workshop:step 6.12b
 func validity(secret *corev1.Secret, now time.Time) (time.Duration, bool) {
@@ -139,7 +139,8 @@ func validity(secret *corev1.Secret, now time.Time) (time.Duration, bool) {
 	return refresh.Sub(now), err == nil && now.Before(refresh)
 }
 
-// newKubeconfigSecret holds the credentials. They are replaced after two thirds of their lifetime.
+// newKubeconfigSecret returns the Secret that holds the credentials. They are replaced after two thirds of their
+// lifetime.
 func newKubeconfigSecret(kluster *klusterv1alpha1.Kluster, kubeconfig cloud.Kubeconfig, now time.Time) *corev1.Secret {
 	refresh := now.Add(kubeconfig.Expires.Sub(now) * 2 / 3)
 	return &corev1.Secret{
@@ -158,17 +159,18 @@ func newKubeconfigSecret(kluster *klusterv1alpha1.Kluster, kubeconfig cloud.Kube
 	}
 }
 
-// controllerReference makes the Kluster the Secret's controller. It doesn't set blockOwnerDeletion: for that, some
-// clusters, such as OpenShift, require the right to change the owner's finalizers.
+// controllerReference makes the Kluster the Secret's controller. It doesn't set blockOwnerDeletion, because some
+// clusters, such as OpenShift, then require permission to change the owner's finalizers.
 func controllerReference(kluster *klusterv1alpha1.Kluster) metav1.OwnerReference {
 	reference := *metav1.NewControllerRef(kluster, klusterKind)
 	reference.BlockOwnerDeletion = nil
 	return reference
 }
 
-// ownedFields is what an apply sends to the Secret found, with the values of the Secret wanted. Each apply must have all of
-// our fields: the API server removes those that we applied before and now leave out. It refuses a stale copy by the resource
-// version. Without the UID, it would create a Secret without an owner if the one found is gone.
+// ownedFields returns the fields that an apply sends to the Secret found, with the values of the Secret wanted. Each
+// apply must contain all of our fields: the API server removes those that we applied before and now leave out. The
+// resource version makes it refuse an apply that is based on a stale copy. Without the UID, it would create a Secret
+// without an owner if the existing one were deleted in the meantime.
 //
 //workshop:step 6.12b
 func ownedFields(found, wanted *corev1.Secret) *applycorev1.SecretApplyConfiguration {

@@ -1,11 +1,10 @@
-// Command kluster-operator runs the operator of the kind Kluster: for each Kluster
-// it keeps a managed Kubernetes cluster in a cloud that matches the Kluster's spec,
-// stores its kubeconfig in a Secret, and deletes it with the Kluster.
+// Command kluster-operator runs the operator for the kind Kluster. For each Kluster, it creates a managed Kubernetes
+// cluster in a cloud, keeps it matching the spec, stores its kubeconfig in a Secret, and deletes it when the Kluster is
+// deleted.
 //
-// It is written with client-go, like stage 2. reconcile.go has the reconcile of one Kluster; around it are its metadata
-// (metadata.go), its token (token.go), its kubeconfig (kubeconfig.go), its status (status.go), and the cloud (cloud.go,
-// package cloud, and package digitalocean). The leader election and events that stage 2 writes by hand come from package
-// lifecycle.
+// It is written with client-go, like stage 2. reconcile.go reconciles one Kluster, with the help of metadata.go,
+// token.go, kubeconfig.go and status.go. The code for the cloud is in cloud.go, package cloud and package digitalocean.
+// Leader election and events, which stage 2 implements itself, come from package lifecycle.
 package main
 
 import (
@@ -19,7 +18,7 @@ import (
 	"syscall"
 )
 
-// programName is the user agent, the source of events, the field manager, and the name of the Lease.
+// programName is the name of the user agent, the event source, the field manager and the Lease.
 const programName = "kluster-operator"
 
 // version and revision identify the source that the program was built from. The Makefile and the Dockerfile set them through -ldflags.
@@ -27,7 +26,7 @@ var version, revision = "unknown", "unknown"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// After the first signal, restore the default handling: a second one ends the process at once.
+	// After the first signal, restore the default handling, so that a second signal ends the process immediately.
 	context.AfterFunc(ctx, stop)
 	if err := command(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", programName, err)
@@ -35,8 +34,7 @@ func main() {
 	}
 }
 
-// command is main without the process: it takes the arguments, and returns a one-line
-// error.
+// command is main without its ties to the process: tests can call it with arguments. It returns a one-line error.
 func command(ctx context.Context, args []string, output io.Writer) error {
 	flags, err := parseFlags(args, output)
 	if errors.Is(err, flag.ErrHelp) {

@@ -18,17 +18,18 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// What must not get lost is in the Kluster's metadata, which backups and migrations to another cluster keep. The status
-// shows the same, and replaces the annotations if someone overwrites the Kluster with a manifest that lacks them.
+// The Kluster's metadata contains everything that must not get lost, because backups and migrations to another cluster
+// keep metadata. The status contains copies, which are used if someone overwrites the Kluster with a manifest that
+// lacks the annotations.
 
-// externalName returns the ID of the Kluster's cluster, "" if it was never recorded. The annotation comes first,
-// because it is written first.
+// externalName returns the ID of the Kluster's cluster, or "" if none is recorded. The annotation takes precedence,
+// because the operator writes it first.
 func externalName(kluster *klusterv1alpha1.Kluster) string {
 	return cmp.Or(kluster.Annotations[klusterv1alpha1.ExternalNameAnnotation], kluster.Status.KlusterID)
 }
 
-// externalAccount returns the account that the cluster is created in, "" if none is recorded. The status comes first,
-// because the author of a Kluster can edit its annotations.
+// externalAccount returns the account that the cluster is created in, or "" if none is recorded. The status takes
+// precedence, because the author of a Kluster can edit its annotations.
 func externalAccount(kluster *klusterv1alpha1.Kluster) string {
 	return cmp.Or(kluster.Status.Account, kluster.Annotations[klusterv1alpha1.ExternalAccountAnnotation])
 }
@@ -62,8 +63,8 @@ func isReleased(kluster *klusterv1alpha1.Kluster) bool {
 	return kluster.DeletionTimestamp != nil && !slices.Contains(kluster.Finalizers, klusterv1alpha1.Finalizer)
 }
 
-// recordCreatePending records the create intent. With the resource version, the API server refuses the patch if the Kluster
-// has changed since it was read.
+// recordCreatePending records the create intent. Because the patch contains the resource version, the API server
+// refuses it if the Kluster has changed since it was read.
 //
 //workshop:step 6.9c
 func (c *controller) recordCreatePending(ctx context.Context, kluster *klusterv1alpha1.Kluster, account string) error {
@@ -101,7 +102,7 @@ func (c *controller) removeFinalizer(ctx context.Context, kluster *klusterv1alph
 	return c.patchFinalizers(ctx, kluster, slices.DeleteFunc(slices.Clone(kluster.Finalizers), ours))
 }
 
-// patchFinalizers replaces the list as a whole, so the resource version makes the API server refuse a stale one.
+// patchFinalizers replaces the whole list, so it sends the resource version: the API server then refuses a stale list.
 //
 //workshop:step 6.6b
 func (c *controller) patchFinalizers(ctx context.Context, kluster *klusterv1alpha1.Kluster, finalizers []string) error {
@@ -110,8 +111,8 @@ func (c *controller) patchFinalizers(ctx context.Context, kluster *klusterv1alph
 
 // +kubebuilder:rbac:groups=inspirit941.dev,resources=klusters,verbs=patch
 
-// patchMetadata changes the metadata of this Kluster. With the UID, the API server refuses to patch another Kluster that
-// was created under the same name since.
+// patchMetadata changes the Kluster's metadata. The UID makes the API server refuse the patch if another Kluster has
+// since been created under the same name.
 //
 //workshop:step 6.6b
 func (c *controller) patchMetadata(ctx context.Context, kluster *klusterv1alpha1.Kluster, changes map[string]any) error {
@@ -129,8 +130,8 @@ func (c *controller) patchMetadata(ctx context.Context, kluster *klusterv1alpha1
 	return nil
 }
 
-// wrote remembers, until a restart, that the version that was read is stale. While the cache still shows that version,
-// another reconcile would only call the cloud in vain and end in a conflict. The event of the newer version queues the
+// wrote remembers, until a restart, that the version that was read is stale. If another reconcile used that version
+// from the cache, it would call the cloud for nothing and end in a conflict. The event of the newer version queues the
 // Kluster again.
 func (c *controller) wrote(read, written *klusterv1alpha1.Kluster) {
 	if written.ResourceVersion != read.ResourceVersion {
@@ -146,9 +147,9 @@ func (c *controller) isStale(kluster *klusterv1alpha1.Kluster) bool {
 
 // +kubebuilder:rbac:groups=inspirit941.dev,resources=klusters,verbs=get
 
-// checkFresh fails if the cache is stale, as it may be after a change of leader. From a stale spec, the operator would
-// remove pools that the spec lacks, or create a cluster for a Kluster that is gone. The event of the newer version queues
-// the Kluster again.
+// checkFresh fails if the cache is stale, as it may be after a change of leader. With a stale Kluster, the operator
+// might remove a pool that has just been added to the spec, or create a cluster for a Kluster that is gone. The event
+// of the newer version queues the Kluster again.
 //
 //workshop:step 6.9c
 func (c *controller) checkFresh(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {

@@ -23,7 +23,7 @@ var reconcileDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 	StabilityLevel: metrics.ALPHA,
 }, []string{"result"})
 
-// The registry belongs to the process, so all runs in it share this metric.
+// The registry belongs to the process, so all runs in one process share this metric.
 func init() { legacyregistry.MustRegister(reconcileDuration) }
 
 func observeReconcile(result string, begun time.Time) {

@@ -12,28 +12,28 @@ import (
 	"example.com/operator-workshop/lifecycle"
 )
 
-// options are what run needs to know besides the cluster.
+// options are the settings of a run.
 type options struct {
 	lifecycle.Options
 	// namespace is the only namespace whose Klusters are reconciled; "" means all.
 	namespace string
 	// workers is how many Klusters are reconciled at the same time.
 	workers int
-	// resyncPeriod is how often every Kluster is reconciled without an event. 0 means never.
+	// resyncPeriod is how often every Kluster is reconciled without an event; 0 means never.
 	resyncPeriod time.Duration
-	// drainTimeout bounds how long work that has begun may go on after the signal to stop.
+	// drainTimeout bounds how long work in progress may continue after the signal to stop.
 	drainTimeout time.Duration
 
 	// pollInterval is how often to observe a cluster that the cloud is changing.
 	pollInterval time.Duration
 	// observeInterval is how often to observe a cluster that matches its spec, to detect changes in the cloud.
 	observeInterval time.Duration
-	// retryInterval is how long to wait before looking again after a terminal error: no event tells that a person has
-	// fixed the problem.
+	// retryInterval is how long to wait before looking again after a terminal error. No event announces that a person
+	// has fixed the problem.
 	retryInterval time.Duration
 	// consistencyWindow is how long the cloud may take to show a new cluster: its answers are eventually consistent.
 	consistencyWindow time.Duration
-	// clock is for the expiry of credentials and for the consistency window.
+	// clock tells the time for the expiry of credentials and for the consistency window.
 	clock clock.PassiveClock
 
 	cloud cloudOptions
@@ -72,7 +72,7 @@ func (o options) validate() error {
 	return o.Validate()
 }
 
-// flags are the options, and what only the command line needs.
+// flags are the options, plus the flags that only the command line needs.
 type flags struct {
 	options
 	commandLine lifecycle.Flags

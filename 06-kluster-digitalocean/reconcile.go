@@ -16,7 +16,7 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// observation is what a reconcile has found. What it could not observe is zero.
+// observation is what a reconcile has found. Fields that it could not observe are zero.
 type observation struct {
 	// cloud sends requests with the Kluster's token.
 	cloud cloud.CloudProvider
@@ -24,20 +24,20 @@ type observation struct {
 	account string
 	// tokenSecret is the Secret that holds the token.
 	tokenSecret *corev1.Secret
-	// cluster is the Kluster's cluster, nil if the cloud shows none.
+	// cluster is the Kluster's cluster, or nil if the cloud shows none.
 	cluster *cloud.Cluster
 }
 
-// result is what a reconcile reports: reason and message of the condition Ready, and after how long to requeue. The zero
-// result reports nothing: the reconcile wrote metadata or a Secret, and the event of that write queues the Kluster again. So
-// does the event of a status.
+// result is what a reconcile reports: the reason and the message of the condition Ready, and how long to wait before
+// requeueing. The zero result reports nothing: the reconcile has written metadata or a Secret, and the event of that
+// write queues the Kluster again.
 type result struct {
 	reason, message string
 	requeueAfter    time.Duration
 }
 
-// reconcile takes one step to make a Kluster's cluster match the spec, without waiting for the cloud. It returns after how
-// long to requeue the Kluster, or 0 if an event will do that. It is idempotent.
+// reconcile takes one step to make a Kluster's cluster match the spec, without waiting for the cloud. It returns how
+// long to wait before requeueing the Kluster, or 0 if an event will queue it. It is idempotent.
 //
 //workshop:step 6.6a
 func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
@@ -60,7 +60,7 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.
 		return c.report(ctx, kluster, observation{}, paused, nil)
 	//workshop:step 6.6b
 	case needsFinalizer(kluster):
-		return 0, c.addFinalizer(ctx, kluster) // its event queues the Kluster again
+		return 0, c.addFinalizer(ctx, kluster) // the event of this write queues the Kluster again
 	}
 	//workshop:step 6.13c
 	finished, err := c.isFinished(ctx, kluster)
@@ -108,15 +108,15 @@ func (c *controller) observe(ctx context.Context, kluster *klusterv1alpha1.Klust
 	return observed, nil
 }
 
-// findCluster returns the Kluster's cluster, nil if the cloud shows none.
+// findCluster returns the Kluster's cluster, or nil if the cloud shows none.
 //
-// The answer to a creation can get lost. So the cluster has the Kluster's UID as a tag from its first moment. findCluster
-// looks for the tag if no ID is recorded, or if the ID leads to no cluster with the tag.
+// The response to a create request can get lost. So the request already contains a tag with the Kluster's UID.
+// findCluster searches for the tag if no ID is recorded, or if the cluster with the recorded ID lacks the tag.
 //
-// The owner tags decide whose the cluster is. If this Kluster's is the only one, the cluster is this Kluster's (IsOwnedBy).
-// If another Kluster's is the only one, the cluster was handed over: the operator leaves it alone, and a deletion is done.
-// With no owner tag, or with several, it leaves the cluster alone, too, but a deletion waits until someone has corrected
-// the tags (notOurs).
+// The owner tags decide which Kluster owns the cluster. If the only owner tag is this Kluster's, this Kluster owns it
+// (IsOwnedBy). If the only one is another Kluster's, the cluster was handed over: the operator leaves it alone, and a
+// deletion of this Kluster can finish. With no owner tag, or with several, the operator also leaves the cluster alone,
+// but a deletion waits until someone has corrected the tags (notOurs).
 //
 //workshop:step 6.9a
 func findCluster(ctx context.Context, account cloud.CloudProvider, kluster *klusterv1alpha1.Kluster) (*cloud.Cluster, error) {
@@ -140,7 +140,7 @@ func findCluster(ctx context.Context, account cloud.CloudProvider, kluster *klus
 	return cmp.Or(tagged, recorded), err
 }
 
-// act compares the observation with the spec, and makes one change at most.
+// act compares the observation with the spec, and makes at most one change.
 //
 //workshop:step 6.9a
 func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
@@ -169,12 +169,13 @@ func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, 
 	return c.update(ctx, kluster, observed)
 }
 
-// create creates the cluster. Before the first request it records the create intent, so that a later reconcile, perhaps in
-// another replica, knows that the cloud may have a cluster even if the answer never arrives.
+// create creates the cluster. Before the first request, it records the create intent. So a later reconcile, perhaps in
+// another replica, knows that the cloud may have a cluster even if the response never arrives.
 //
-// The intent is not a lock: if a creation gets no answer, and the tag leads to no cluster, the creation is tried again. If
-// the first one did take effect, and the cloud does not show it yet, the second is NameTaken, because names are unique in an
-// account. checkFresh stops a creation for a Kluster that has changed, or is gone.
+// The intent is not a lock: if there is no response, and no cluster has the tag, the operator sends the request again.
+// If the first request did take effect, and the cloud does not show the cluster yet, the second one fails with
+// NameTaken, because names are unique in an account. checkFresh prevents a request for a Kluster that has changed or is
+// gone.
 //
 //workshop:step 6.9a
 func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
@@ -184,7 +185,7 @@ func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	}
 	//workshop:step 6.12a
 	if err := c.checkKubeconfig(ctx, kluster); err != nil {
-		return result{}, err // without its kubeconfig, a cluster costs money and can't be used
+		return result{}, err // without its kubeconfig, a cluster costs money but can't be used
 	}
 	//workshop:step 6.9c
 	if err := c.checkFresh(ctx, kluster); err != nil {
@@ -198,7 +199,7 @@ func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	return result{}, c.recordExternalName(ctx, kluster, cluster.ID)
 }
 
-// inProgress returns the result for a cluster that the cloud is making, upgrading or removing, or could not make.
+// inProgress returns the result for a cluster that the cloud is creating, upgrading or deleting, or could not create.
 //
 //workshop:step 6.10a
 func (c *controller) inProgress(cluster *cloud.Cluster) (result, error) {

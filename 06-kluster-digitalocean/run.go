@@ -18,19 +18,19 @@ import (
 	"example.com/operator-workshop/lifecycle"
 )
 
-// errLeaseLost ends the program: another replica may be working by now.
+// errLeaseLost ends the program, because another replica may already be working.
 var errLeaseLost = errors.New("lost the Lease: another replica takes over")
 
-// errNotInstalled says what to do about [lifecycle.ErrNotInstalled].
+// errNotInstalled replaces [lifecycle.ErrNotInstalled] and says what to do.
 var errNotInstalled = errors.New("the cluster does not know Klusters: install them with `make stage-6 install` in the repository's root")
 
-// Events, and the Lease in the replicas' own namespace.
+// Permissions for events, and for the Lease in the operator's own namespace.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=kluster-system,roleName=kluster-operator-leader-election,resources=leases,verbs=get;create;update
 
-// run works until ctx ends and then finishes the work in progress, within options.drainTimeout. It returns an error if it
-// can't start, can't finish in time, or loses the Lease. When it returns, all its goroutines have ended; many runs may
-// share a process.
+// run works until ctx ends, and then finishes the work in progress within options.drainTimeout. It returns an error if
+// it can't start, can't finish in time, or loses the Lease. When it returns, all its goroutines have ended, so many
+// runs may share a process.
 func run(ctx context.Context, config *rest.Config, options options) error {
 	if err := options.validate(); err != nil {
 		return err
@@ -48,8 +48,8 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 		return ignoreStop(ctx, err)
 	}
 
-	// Deferred calls run in reverse order, which is the order to stop in: events, caches, servers, and at
-	// last, when nothing can write any more, the Lease.
+	// Deferred calls run in reverse order, so the parts stop in this order: events, caches, servers, and finally, when
+	// nothing can write any more, the Lease.
 	lease, err := lifecycle.NewLease(clients.kube, programName, options.LeaderElection)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 	return err
 }
 
-// ignoreStop drops an error that only says that ctx has ended.
+// ignoreStop returns nil if ctx has ended, because the error then only reports that.
 func ignoreStop(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -19,14 +19,15 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// failureThreshold is how many errors in a row a transient error stays unreported: most are soon over. Conflicts count, too:
-// they don't break the row, and the queue counts every retry.
+// failureThreshold is how many failures in a row the operator leaves unreported, because most transient errors are soon
+// over. Conflicts count, too, because the queue counts every retry.
 const failureThreshold = 3
 
 // deletedMessage is the last message of the conditions.
 const deletedMessage = "the cloud has no cluster of this Kluster any more"
 
-// report writes the status, and returns when to requeue the Kluster: a duration, or an error for a retry with backoff.
+// report writes the status, and returns when to requeue the Kluster: after a duration, or with backoff if it returns an
+// error.
 //
 //workshop:step 6.11d
 func (c *controller) report(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation, next result, err error) (time.Duration, error) {
@@ -56,8 +57,8 @@ func (c *controller) report(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	return next.requeueAfter, nil
 }
 
-// isReported reports whether the status describes the Kluster's present generation. A change of its spec and its
-// deletion each begin a new one.
+// isReported reports whether the status describes the Kluster's current generation. A change of the spec begins a new
+// generation, and so does a deletion.
 //
 //workshop:step 6.11d
 func isReported(kluster *klusterv1alpha1.Kluster) bool {
@@ -65,8 +66,8 @@ func isReported(kluster *klusterv1alpha1.Kluster) bool {
 	return ready != nil && ready.ObservedGeneration == kluster.Generation
 }
 
-// newStatus computes the status from an observation and a result; blocking is nil unless the result comes from an error.
-// What could not be observed stays as it was.
+// newStatus computes the status from an observation and a result; blocking is nil unless the result comes from an
+// error. Fields that could not be observed keep their values.
 //
 //workshop:step 6.11a
 func newStatus(kluster *klusterv1alpha1.Kluster, observed observation, next result, blocking *blockedError) *klusterv1alpha1.KlusterStatus {
@@ -87,7 +88,7 @@ func newStatus(kluster *klusterv1alpha1.Kluster, observed observation, next resu
 	}
 	switch next.reason {
 	case klusterv1alpha1.ReasonRunning, klusterv1alpha1.ReasonUpdating, klusterv1alpha1.ReasonDegraded:
-		if hasRun(observed.cluster) { // update writes the kubeconfig before all else
+		if hasRun(observed.cluster) { // update has already written the kubeconfig
 			status.KubeconfigSecret = kubeconfigName(kluster)
 		}
 	}
@@ -124,7 +125,7 @@ func readyCondition(next result) *metav1.Condition {
 	return newCondition(klusterv1alpha1.ConditionReady, status, next.reason, next.message)
 }
 
-// credentialsCondition returns nil if the Kluster is paused: then the token was not tried.
+// credentialsCondition returns nil if the Kluster is paused, because then the operator doesn't use the token.
 //
 //workshop:step 6.11b
 func credentialsCondition(kluster *klusterv1alpha1.Kluster, observed observation, next result, blocking *blockedError) *metav1.Condition {
@@ -168,8 +169,8 @@ func newCondition(kind string, status metav1.ConditionStatus, reason, message st
 
 // +kubebuilder:rbac:groups=inspirit941.dev,resources=klusters/status,verbs=update
 
-// updateStatus writes the status if it differs from the present one, and emits an event if Ready has changed. The copy has
-// the resource version, so the API server refuses a status that was computed from a stale Kluster.
+// updateStatus writes the status if it differs from the current one, and emits an event if Ready has changed. The copy
+// contains the resource version, so the API server refuses a status that was computed from a stale Kluster.
 //
 //workshop:step 6.11c
 func (c *controller) updateStatus(ctx context.Context, kluster *klusterv1alpha1.Kluster, status *klusterv1alpha1.KlusterStatus) error {
@@ -188,8 +189,8 @@ func (c *controller) updateStatus(ctx context.Context, kluster *klusterv1alpha1.
 	return nil
 }
 
-// announce emits an event if the condition has a new status or reason. Resyncs and restarts change neither, so they emit
-// none.
+// announce emits an event if the condition has a new status or reason. Resyncs and restarts change neither, so they
+// cause no event.
 //
 //workshop:step 6.11c
 func (c *controller) announce(kluster *klusterv1alpha1.Kluster, ready *metav1.Condition) {

@@ -15,8 +15,9 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// connect returns an observation with the account that the Kluster's token belongs to. It fails if that isn't the recorded
-// account: any other one answers "not found" for this Kluster's cluster, and a deletion would end at once.
+// connect returns an observation with the account that the Kluster's token belongs to. It fails if that isn't the
+// recorded account: in any other account, the cloud responds "not found" for this Kluster's cluster, and a deletion
+// would end too early.
 //
 //workshop:step 6.7a
 func (c *controller) connect(ctx context.Context, kluster *klusterv1alpha1.Kluster) (observation, error) {
@@ -45,8 +46,8 @@ func (c *controller) connect(ctx context.Context, kluster *klusterv1alpha1.Klust
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 
-// readToken returns the Kluster's token, and the Secret that holds it. Each reconcile reads it again, so that the operator
-// uses a new token at once, and stores none.
+// readToken returns the Kluster's token and the Secret that holds it. Each reconcile reads the Secret again, so the
+// operator uses a new token immediately, and doesn't have to store tokens.
 //
 //workshop:step 6.7a
 func (c *controller) readToken(ctx context.Context, kluster *klusterv1alpha1.Kluster) (string, *corev1.Secret, error) {
@@ -59,8 +60,8 @@ func (c *controller) readToken(ctx context.Context, kluster *klusterv1alpha1.Klu
 	if err != nil {
 		return "", nil, fmt.Errorf("get Secret %s: %w", reference.Name, err)
 	}
-	// Without this check, the author of a Kluster could have any password of the namespace sent to the cloud. A Secret's
-	// type can't be changed.
+	// Without this check, the author of a Kluster could make the operator send any password in the namespace to the
+	// cloud. A Secret's type can't be changed.
 	if secret.Type != klusterv1alpha1.TokenSecretType {
 		return "", nil, blockedByToken(klusterv1alpha1.ReasonTokenNotAllowed,
 			"Secret %q is of the type %q: only one that was made with --type=%s is sent to the cloud", secret.Name, secret.Type, klusterv1alpha1.TokenSecretType)
@@ -78,9 +79,9 @@ func (c *controller) readToken(ctx context.Context, kluster *klusterv1alpha1.Klu
 
 // Deleting a namespace deletes the token together with the Kluster, and without the token the operator can't delete the
 // cluster. So the operator adds a finalizer to the token's Secret before it creates a cluster, and removes it when the
-// cloud has no cluster of that Kluster any more, like the in-use protection that Kubernetes has for persistent volume
-// claims. Each Kluster has its own finalizer: Klusters that share a Secret needn't know about each other, and the last
-// one releases it.
+// cloud no longer has a cluster of that Kluster. Kubernetes protects persistent volume claims in the same way while
+// they are in use. Each Kluster has its own finalizer: Klusters that share a Secret don't have to know about each
+// other, and the last one releases the Secret.
 
 // secretsResource is what the metadata client lists.
 var secretsResource = corev1.SchemeGroupVersion.WithResource("secrets")
@@ -90,9 +91,10 @@ func tokenFinalizer(kluster *klusterv1alpha1.Kluster) string {
 	return klusterv1alpha1.TokenFinalizerPrefix + string(kluster.UID)
 }
 
-// protectSecret makes a deletion of the Secret wait for the Kluster's, and returns the updated Secret. It is called after
-// the cloud has accepted the token: naming a Secret in a Kluster isn't enough to make it undeletable. Until the status names
-// this Secret, the Kluster may have named another one before: that one is released.
+// protectSecret makes a deletion of the Secret wait for the Kluster, and returns the updated Secret. connect calls it
+// after the cloud has accepted the token, so naming a Secret in a Kluster isn't enough to make the Secret undeletable.
+// If the status doesn't name this Secret yet, the Kluster may have used another one before, so protectSecret releases
+// all others.
 //
 //workshop:step 6.7c
 func (c *controller) protectSecret(ctx context.Context, kluster *klusterv1alpha1.Kluster, secret *corev1.Secret) (*corev1.Secret, error) {
@@ -117,8 +119,9 @@ func (c *controller) protectSecret(ctx context.Context, kluster *klusterv1alpha1
 	return secret, nil
 }
 
-// protectedSecrets returns the Secrets with the Kluster's finalizer. It looks at all Secrets of the namespace: an operator
-// that died may have put the finalizer on one that the Kluster no longer names. It reads only their metadata.
+// protectedSecrets returns the Secrets with the Kluster's finalizer. It checks all Secrets in the namespace, because an
+// operator that crashed may have added the finalizer to a Secret that the Kluster no longer names. It reads only their
+// metadata.
 //
 //workshop:step 6.13b
 func (c *controller) protectedSecrets(ctx context.Context, kluster *klusterv1alpha1.Kluster) ([]metav1.PartialObjectMetadata, error) {
@@ -131,7 +134,7 @@ func (c *controller) protectedSecrets(ctx context.Context, kluster *klusterv1alp
 	}), nil
 }
 
-// unprotectSecrets removes the Kluster's finalizer from every Secret but one; "" excepts none.
+// unprotectSecrets removes the Kluster's finalizer from every Secret except the named one; "" means from all.
 //
 //workshop:step 6.13b
 func (c *controller) unprotectSecrets(ctx context.Context, kluster *klusterv1alpha1.Kluster, except string) error {
@@ -153,8 +156,8 @@ func (c *controller) unprotectSecrets(ctx context.Context, kluster *klusterv1alp
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=patch
 
-// patchTokenFinalizer adds or removes the finalizer, depending on the directive. A strategic merge patch names only the
-// element that changes, so many Klusters can change one Secret at the same time without a conflict.
+// patchTokenFinalizer adds or removes the finalizer, depending on the directive. A strategic merge patch contains only
+// the element that changes, so the operator can patch one Secret for many Klusters at the same time without a conflict.
 //
 //workshop:step 6.7c
 func (c *controller) patchTokenFinalizer(ctx context.Context, kluster *klusterv1alpha1.Kluster, secret metav1.ObjectMeta, directive string) (*corev1.Secret, error) {
