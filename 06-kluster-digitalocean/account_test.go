@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// strangersAccount returns another account, which has nothing to do with the Klusters of a namespace.
+// strangersAccount returns an account that is unrelated to the Klusters of a namespace.
 func strangersAccount(namespace string) (account *doks.Emulator, token string) {
 	name := accountName(namespace, "stranger")
 	return clouds.of(name), tokenFor(name)
@@ -29,7 +29,7 @@ func expectCredentials(ctx context.Context, kluster *klusterv1alpha1.Kluster, re
 	return ready
 }
 
-// expectKept checks for a while that a Kluster is not deleted.
+// expectKept checks for a while that a Kluster stays.
 func expectKept(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	consistently(ctx, func(g Gomega) {
@@ -84,7 +84,7 @@ var _ = Describe("the cloud's account", func() {
 		disturb(account, creating(doks.FaultDrop, true), lagging(time.Hour))
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
-		expectReason(ctx, kluster, klusterv1alpha1.ReasonNameTaken) // by itself, but the list does not show it
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonNameTaken) // its own cluster has the name, but the list does not show it
 		Expect(kluster.Status.KlusterID).To(BeEmpty())
 		setToken(ctx, namespace, theirToken)
 		expectCredentials(ctx, kluster, klusterv1alpha1.ReasonAnotherAccount)

@@ -21,15 +21,15 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// accounts is one API for many accounts: a namespace's token gives access to an
-// emulator of its own, so that trials which run side by side may use the same names.
+// accounts serves one API for many accounts. Each namespace's token gives access to a separate emulator, so that
+// parallel tests may use the same names.
 type accounts struct {
 	server *httptest.Server
 
 	mu     sync.Mutex
 	known  map[string]*doks.Emulator
 	closed map[string]bool
-	// answers handle requests in place of the emulator, see answer.
+	// answers contains functions that handle requests instead of the emulator, see answer.
 	answers map[string]func(http.ResponseWriter, *http.Request) bool
 }
 
@@ -51,7 +51,7 @@ func tokenFor(namespace string) string { return "dop-v1-secret-of-" + namespace 
 // readOnlyTokenFor returns another token of the same account, which may only read.
 func readOnlyTokenFor(namespace string) string { return "dop-v1-reader-of-" + namespace }
 
-// clusterTokenFor returns a third token of the same account, which may not ask whose it is.
+// clusterTokenFor returns a third token of the same account, which may not read the account's identity.
 func clusterTokenFor(namespace string) string { return "dop-v1-narrow-of-" + namespace }
 
 // teamOf returns the identity of a namespace's account.
@@ -59,7 +59,7 @@ func teamOf(namespace string) string {
 	return uuid.NewSHA1(uuid.NameSpaceDNS, []byte(namespace)).String()
 }
 
-// of returns the account of a namespace, and makes it at the first call.
+// of returns the account of a namespace, and creates it on the first call.
 func (a *accounts) of(namespace string) *doks.Emulator {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,7 +69,7 @@ func (a *accounts) of(namespace string) *doks.Emulator {
 	return a.known[namespace]
 }
 
-// open makes a namespace's account with options of its own.
+// open creates a namespace's account with its own options.
 func (a *accounts) open(namespace string, change func(*doks.Options)) *doks.Emulator {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,7 +96,7 @@ func newAccount(namespace string, change func(*doks.Options)) *doks.Emulator {
 	return made
 }
 
-// ServeHTTP sends a request to the account that its token is for.
+// ServeHTTP passes a request to the account that its token belongs to.
 func (a *accounts) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	namespace := namespaceOf(request)
 	a.mu.Lock()
@@ -112,7 +112,7 @@ func (a *accounts) ServeHTTP(writer http.ResponseWriter, request *http.Request) 
 	a.of(namespace).ServeHTTP(writer, request)
 }
 
-// answer lets a function answer requests in place of the emulator. The function returns true if it has answered the
+// answer lets a function handle requests instead of the emulator. The function returns true if it has handled the
 // request.
 func (a *accounts) answer(namespace string, answer func(http.ResponseWriter, *http.Request) bool) (restore func()) {
 	set := func(answer func(http.ResponseWriter, *http.Request) bool) {
@@ -172,7 +172,7 @@ func (a *accounts) Interrupt(namespace string, begin func(call string) (end func
 	return func() { account.Interrupt(nil) }
 }
 
-// createTokens makes two Secrets that hold the token of the namespace's account under two keys.
+// createTokens creates two Secrets that hold the token of the namespace's account, under different keys.
 func createTokens(ctx context.Context, writer client.Client, namespace string) error {
 	var errs []error
 	for _, name := range []string{"digitalocean", "another"} {

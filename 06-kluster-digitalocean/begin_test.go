@@ -21,16 +21,16 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// What the operator does before it asks the cloud for a cluster.
+// These tests cover everything that the operator does before it asks the cloud for a cluster.
 
 func TestTheFinalizerComesFirst(t *testing.T) {
 	now := metav1.Now()
 	tests := map[string]struct {
 		finalizers []string
 		deleted    bool
-		// stale means that the cache does not show the operator's own last write yet.
+		// stale means that the cache does not show the operator's last write yet.
 		stale bool
-		// want are the finalizers afterwards, if they change.
+		// want lists the finalizers afterwards, if they change.
 		want []string
 	}{
 		"a new Kluster":                             {want: []string{klusterv1alpha1.Finalizer}},
@@ -67,7 +67,7 @@ func TestTheFinalizerComesFirst(t *testing.T) {
 	}
 }
 
-// withNewVersion makes the fake answer a write as the API server does, with a new resource version.
+// withNewVersion makes the fake client return a new resource version after a write, as the API server does.
 func withNewVersion(chain []clienttesting.Reactor) clienttesting.ReactionFunc {
 	return func(action clienttesting.Action) (bool, runtime.Object, error) {
 		for _, reactor := range chain {
@@ -90,7 +90,7 @@ func TestReadToken(t *testing.T) {
 		change func(*corev1.Secret)
 		absent bool
 		want   string
-		// wantReason and wantMessage are those of the error.
+		// wantReason and wantMessage are the error's reason and message.
 		wantReason, wantMessage string
 	}{
 		"the token, without the line break of --from-file": {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(" " + value + "\n") }, want: value},
@@ -137,7 +137,7 @@ func TestReadToken(t *testing.T) {
 	}
 }
 
-// teller is a cloud that tells which account a token belongs to. Other calls panic.
+// teller is a cloud that only says which account a token belongs to. Other calls panic.
 type teller struct {
 	cloud.CloudProvider
 	identity string
@@ -149,9 +149,9 @@ func (a *teller) Identity(context.Context) (string, error) { return a.identity, 
 func TestConnect(t *testing.T) {
 	tests := map[string]struct {
 		account teller
-		// recorded is the account on record, "" if there is none.
+		// recorded is the account on record, or "" if there is none.
 		recorded string
-		// wantAnother means that the account is another than that.
+		// wantAnother means that the token belongs to a different account.
 		wantAnother bool
 	}{
 		"no account is on record":         {account: teller{identity: "acme"}},
@@ -187,7 +187,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// inAccount returns a Kluster with this account on record; "" is none.
+// inAccount returns a Kluster with this account on record; "" means none.
 func inAccount(account string) *klusterv1alpha1.Kluster {
 	kluster := storedKluster()
 	if account != "" {
@@ -215,9 +215,9 @@ func TestConnectProtectsTheSecret(t *testing.T) {
 		kluster  func(*klusterv1alpha1.Kluster)
 		secret   func(*corev1.Secret)
 		refused  bool
-		// wantReason is the reason of a blockedError, "" for none.
+		// wantReason is the reason of the blockedError, or "" if there is none.
 		wantReason string
-		// wantMessage is a part of its message, which names the Secret, too.
+		// wantMessage is a part of its message, which must also name the Secret.
 		wantMessage string
 		// wantProtected means that the Secret has the Kluster's finalizer afterwards.
 		wantProtected bool
@@ -285,7 +285,7 @@ func TestOneKlusterMakesOneCluster(t *testing.T) {
 	g.Expect(r.live(t).Annotations).NotTo(HaveKey(klusterv1alpha1.CreatePendingAnnotation))
 }
 
-// manyOfAName is a cloud in which several clusters may have the same name, as in many clouds.
+// manyOfAName is a cloud that allows several clusters with the same name, as many clouds do.
 type manyOfAName struct {
 	cloud.CloudProvider
 	made *int
@@ -299,7 +299,7 @@ func (a *manyOfAName) Create(ctx context.Context, owner cloud.Owner, spec cloud.
 	return a.CloudProvider.Create(ctx, owner, spec)
 }
 
-// The cluster exists, and costs money, but the operator doesn't know of it.
+// The cluster exists and costs money, but the operator doesn't know about it.
 func TestALostAnswer(t *testing.T) {
 	tests := map[string]doks.Fault{
 		"the connection drops":          creating(doks.FaultDrop, true),
@@ -314,7 +314,7 @@ func TestALostAnswer(t *testing.T) {
 			open, made := r.openAccount, 0
 			r.openAccount = func(token string) cloud.CloudProvider { return &manyOfAName{CloudProvider: open(token), made: &made} }
 			g.Expect(r.cloud.AddFault(fault)).To(Succeed())
-			_ = r.steps(t) // a lost answer is an error
+			_ = r.steps(t) // the lost response causes an error
 			g.Expect(r.creations()).To(HaveLen(1), "each line of the cloud's journal is a cluster, and a bill; the Kluster knows one at most, see findCluster in reconcile.go")
 			g.Expect(r.live(t).Annotations).To(HaveKeyWithValue(klusterv1alpha1.ExternalNameAnnotation, r.cloud.Clusters()[0].ID), "see act in reconcile.go")
 		})

@@ -23,7 +23,7 @@ var _ = Describe("a busy cloud", func() {
 	It("is left alone for as long as it asks", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
-		const wait = time.Second // in whole seconds
+		const wait = time.Second // Retry-After counts whole seconds
 		disturb(account, doks.Fault{Method: http.MethodPost, Path: clustersPath, Kind: doks.FaultTooMany, RetryAfter: doks.Duration(wait)})
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
@@ -43,13 +43,13 @@ var _ = Describe("a busy cloud", func() {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		options := testOptions(namespace)
-		options.workers = 1 // with more, the other's request may already be on its way
+		options.workers = 1 // with more, the other Kluster's request may already be on its way
 		startOperator(options)
 		klusters := []*klusterv1alpha1.Kluster{create(ctx, namespace, "first"), create(ctx, namespace, "second")}
 		for _, kluster := range klusters {
 			expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		}
-		const wait = 2 * time.Second // both look several times meanwhile
+		const wait = 2 * time.Second // meanwhile, both Klusters are reconciled several times
 		disturb(account, doks.Fault{Kind: doks.FaultTooMany, RetryAfter: doks.Duration(wait)})
 		refusal := func(entry doks.Entry) bool { return entry.Status == http.StatusTooManyRequests }
 		var after []doks.Entry
@@ -173,7 +173,7 @@ var _ = Describe("a busy cloud", func() {
 		}
 		options := testOptions(namespace)
 		options.workers = 8
-		options.pollInterval, options.observeInterval = 100*time.Millisecond, time.Minute // what runs is at rest
+		options.pollInterval, options.observeInterval = 100*time.Millisecond, time.Minute // Klusters with a running cluster are at rest
 		setDown()
 		startOperator(options)
 		DeferCleanup(setUp)
@@ -213,10 +213,10 @@ var _ = Describe("a busy cloud", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// accountName returns the name of an account other than the namespace's own.
+// accountName returns the name of another account, which is not the namespace's own.
 func accountName(namespace, name string) string { return namespace + "-" + name }
 
-// addAccount opens another account, and puts its token into a Secret of that name.
+// addAccount opens another account, and puts its token into a Secret with that name.
 func addAccount(ctx context.Context, namespace, name string, change func(*doks.Options)) *doks.Emulator {
 	GinkgoHelper()
 	account := clouds.open(accountName(namespace, name), change)
@@ -250,7 +250,7 @@ func expectUnavailable(ctx context.Context, namespace string) {
 	})
 }
 
-// expectAll waits until the namespace has this many Klusters with the reason, and no others.
+// expectAll waits until the namespace has exactly this many Klusters, all with the reason.
 func expectAll(ctx context.Context, namespace string, count int, reason string) {
 	GinkgoHelper()
 	want := map[string]int{}
@@ -261,7 +261,7 @@ func expectAll(ctx context.Context, namespace string, count int, reason string) 
 		WithContext(ctx).WithPolling(5 * checkInterval).WithTimeout(specTimeout).Should(Succeed())
 }
 
-// countPosts reads the metric of the requests to the cloud.
+// countPosts reads from the metric how many POST requests got this status code.
 func countPosts(code string) float64 {
 	GinkgoHelper()
 	families, err := legacyregistry.DefaultGatherer.Gather()

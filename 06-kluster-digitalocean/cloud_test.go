@@ -29,7 +29,7 @@ func TestBudgets(t *testing.T) {
 
 	_, err := open("one").Identity(t.Context())
 	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "found is %v", err)
-	for range 2 { // whichever Kluster asks
+	for range 2 { // no matter which Kluster asks
 		_, err = open("one").Find(t.Context(), cloud.Owner{UID: "another"})
 		wait, unsent := errors.AsType[*rateLimitedError](cloudError(err))
 		g.Expect(unsent).To(BeTrue(), "the pause is the token's, see tokenState in cloud.go: %v", err)
@@ -41,7 +41,7 @@ func TestBudgets(t *testing.T) {
 	g.Expect(requests.Load()).To(BeEquivalentTo(2))
 }
 
-// DigitalOcean's limits of a token, as "Rate Limit" in its API reference gives them.
+// The limits are those for a token in the section "Rate Limit" of DigitalOcean's API reference.
 func TestTheDefaultRateIsAllowed(t *testing.T) {
 	g := NewWithT(t)
 	options := defaultCloud()

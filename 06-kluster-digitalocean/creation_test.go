@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// creating returns a fault of the request that creates a cluster.
+// creating returns a fault for the request that creates a cluster.
 func creating(kind doks.FaultKind, after bool) doks.Fault {
 	return doks.Fault{Method: http.MethodPost, Path: clustersPath, Kind: kind, After: after}
 }
@@ -23,7 +23,7 @@ func lagging(delay time.Duration) doks.Fault {
 	return doks.Fault{Method: http.MethodGet, Path: clustersPath, Kind: doks.FaultLaggingList, Delay: doks.Duration(delay), Count: doks.Always}
 }
 
-// notFoundFor answers requests whose path contains the words with the API's own "not found".
+// notFoundFor responds with the API's own "not found" to requests whose path contains the words.
 func notFoundFor(method, words string) func(http.ResponseWriter, *http.Request) bool {
 	return func(writer http.ResponseWriter, request *http.Request) bool {
 		if request.Method != method || !strings.Contains(request.URL.Path, words) {

@@ -14,12 +14,12 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// deleting returns a fault of the request that deletes a cluster.
+// deleting returns a fault for the request that deletes a cluster.
 func deleting(kind doks.FaultKind, after bool) doks.Fault {
 	return doks.Fault{Method: http.MethodDelete, Path: clusterPath, Kind: kind, After: after}
 }
 
-// looking returns a fault of the request that looks at a cluster.
+// looking returns a fault for the request that gets a cluster.
 func looking(kind doks.FaultKind, count int) doks.Fault {
 	return doks.Fault{Method: http.MethodGet, Path: clusterPath, Kind: kind, Count: count}
 }
@@ -60,7 +60,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed())
 			g.Expect(kluster.Status.Progress).To(Equal("deleting"))
 		})
-		other := create(ctx, namespace, "other") // it looks through a list with the first one in it
+		other := create(ctx, namespace, "other") // the list that it reads contains the first cluster
 		expectReason(ctx, other, klusterv1alpha1.ReasonRunning)
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonDeleting)
 		Expect(account.Remove(kluster.Status.KlusterID)).To(Succeed())
@@ -143,7 +143,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		kluster := create(ctx, namespace, "shop")
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		stop()
-		kluster.Status = klusterv1alpha1.KlusterStatus{} // as after a restore of objects without their status
+		kluster.Status = klusterv1alpha1.KlusterStatus{} // as after restoring a backup, which omits the status
 		Expect(cluster.Client.Status().Update(ctx, kluster)).To(Succeed())
 		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
 
@@ -247,7 +247,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		})
 		Expect(account.Clusters()).To(BeEmpty())
 		account.ClearJournal()
-		consistently(ctx, func(g Gomega) { // the cache may lag behind for a moment
+		consistently(ctx, func(g Gomega) { // the cache may lag behind briefly, so allow some requests
 			g.Expect(len(account.Journal())).To(BeNumerically("<", 3), "there is nothing more to ask")
 		})
 		change(ctx, kluster, func() { kluster.Finalizers = nil })

@@ -23,8 +23,8 @@ func TestCloudError(t *testing.T) {
 		wantReason string
 		// wantMessage is a part of the error's message.
 		wantMessage string
-		// wantRequeueAfter: retried after exactly that time. wantTransient: retried with backoff. Neither: retried after
-		// --retry-interval.
+		// With wantRequeueAfter, the error is retried after exactly that time; with wantTransient, with backoff; with
+		// neither, after --retry-interval.
 		wantRequeueAfter time.Duration
 		wantTransient    bool
 		wantCredentials  bool
@@ -70,8 +70,8 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	tests := map[string]struct {
 		err error
-		// wantExpected: retried without an error in the log. wantRefusal: reported in the status.
-		// Neither: logged.
+		// wantExpected means that the error is retried without an error in the log, and wantRefusal that it is reported
+		// in the status. With neither, it is logged.
 		wantExpected, wantRefusal bool
 	}{
 		"another client was faster":             {err: apierrors.NewConflict(secrets, "web", errors.New("changed")), wantExpected: true},

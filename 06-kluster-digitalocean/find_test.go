@@ -11,7 +11,7 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// finder is a cloud with a cluster for an ID and one for a tag. Other calls panic.
+// finder is a cloud that returns one cluster by ID and one by tag. Other calls panic.
 type finder struct {
 	cloud.CloudProvider
 	byID, byTag      *cloud.Cluster
@@ -75,9 +75,9 @@ func TestActOnWhatIsFound(t *testing.T) {
 	tests := map[string]struct {
 		kluster *klusterv1alpha1.Kluster
 		cluster *cloud.Cluster
-		// wantReason is the reason of a blockedError, "" for none.
+		// wantReason is the reason of the blockedError, or "" if there is none.
 		wantReason string
-		// wantRecorded means that the ID is written into the annotation.
+		// wantRecorded means that the operator writes the ID into the annotation.
 		wantRecorded bool
 	}{
 		"the ID is recorded, and the cluster is gone": {kluster: recordedKluster(), wantReason: klusterv1alpha1.ReasonLost},

@@ -16,7 +16,8 @@ import (
 	listers "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/listers/inspirit941.dev/v1alpha1"
 )
 
-// newHandlers returns a controller with a cache, which holds the Klusters given, and a queue. Any request would panic.
+// newHandlers returns a controller with a queue and with a cache that holds the given Klusters. Any request would
+// panic.
 func newHandlers(t *testing.T, klusters ...*klusterv1alpha1.Kluster) *controller {
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	for _, kluster := range klusters {
@@ -138,7 +139,7 @@ func TestReconcileHasNothingToDo(t *testing.T) {
 			g := NewWithT(t)
 			kluster := storedKluster()
 			c := newHandlers(t, kluster)
-			test.prepare(c, kluster) // the cache holds this very object
+			test.prepare(c, kluster) // this is the object in the cache
 			after, err := c.reconcile(t.Context(), key)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(after).To(BeZero())

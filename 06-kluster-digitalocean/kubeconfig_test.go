@@ -42,7 +42,7 @@ var _ = Describe("the kubeconfig", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(config.Host).To(Equal(kluster.Status.Endpoint))
 
-		clock.SetTime(now.Add(4 * 24 * time.Hour)) // of 7 days
+		clock.SetTime(now.Add(4 * 24 * time.Hour)) // less than two thirds of 7 days
 		consistently(ctx, func(g Gomega) {
 			g.Expect(cluster.Client.Get(ctx, key, secret)).To(Succeed())
 			g.Expect(secret.Data[kubeconfigKey]).To(Equal(first), "credentials that are still good stay")
@@ -147,7 +147,7 @@ var _ = Describe("the kubeconfig", func() {
 		}
 
 		first := secret.Data[kubeconfigKey]
-		clock.SetTime(now.Add(5 * 24 * time.Hour)) // of 7 days
+		clock.SetTime(now.Add(5 * 24 * time.Hour)) // more than two thirds of 7 days
 		expectKubeconfig(Not(Equal(first)))
 		expectTheirs()
 		second := secret.Data[kubeconfigKey]
@@ -205,7 +205,7 @@ func deleteSecret(ctx context.Context, secret *corev1.Secret) error {
 	return cluster.Client.Delete(ctx, secret)
 }
 
-// fillNamespace leaves no room for a Secret beside the two with tokens.
+// fillNamespace sets a quota that allows no Secret besides the two with tokens.
 func fillNamespace(ctx context.Context, namespace string) *corev1.ResourceQuota {
 	GinkgoHelper()
 	quota := &corev1.ResourceQuota{
@@ -226,11 +226,12 @@ func TestCheckKubeconfig(t *testing.T) {
 	theirs := ours.DeepCopy()
 	theirs.OwnerReferences = nil
 	tests := map[string]struct {
-		// stored is the Secret of that name, nil if there is none. The cache, which holds Secrets with our label, lacks it.
+		// stored is the Secret with that name, or nil if there is none. The cache holds only Secrets with our label, so
+		// it lacks this one.
 		stored *corev1.Secret
-		// answer is what the API server answers to a creation.
+		// answer is the API server's response to a create request.
 		answer error
-		// wantReason is the reason of a blockedError, "" for none.
+		// wantReason is the reason of the blockedError, or "" if there is none.
 		wantReason string
 	}{
 		"there is no Secret":           {},
@@ -244,7 +245,7 @@ func TestCheckKubeconfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			r := newTrial(t, pendingKluster())
-			secrets := 1 // with the token
+			secrets := 1 // the Secret with the token
 			if test.stored != nil {
 				secrets++
 				_, err := r.kube.CoreV1().Secrets(r.namespace).Create(t.Context(), test.stored, metav1.CreateOptions{})

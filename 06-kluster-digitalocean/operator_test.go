@@ -38,7 +38,8 @@ var operator = operatortest.Operator{
 			"another key": `{"data":{"theirs":"dGhlaXJz"}}`,
 		},
 	}},
-	// Two finalizers, the intent to create, the ID, the Secret, and a status for each number of the three machines that run.
+	// Two finalizers, the create intent, the ID, the Secret, and a status each time that another of the three machines
+	// runs.
 	MaxWrites: 9,
 	External:  clouds,
 	Values: map[string][]any{
@@ -55,12 +56,12 @@ var operator = operatortest.Operator{
 	Normalize: hideChance,
 }
 
-// pools returns a list of one pool.
+// pools returns a list with one pool.
 func pools(count int64, name string) []any {
 	return []any{map[string]any{"name": name, "size": "s-2vcpu-4gb", "count": count}}
 }
 
-// hideChance removes what is random or depends on the time.
+// hideChance removes values that are random or depend on the time.
 func hideChance(object *unstructured.Unstructured) {
 	switch object.GetKind() {
 	case "Secret":

@@ -13,7 +13,8 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// retag replaces the tags of the namespace's only cluster, as `doctl kubernetes cluster update --tag` does.
+// retag replaces the tags of the only cluster in the namespace's account, as `doctl kubernetes cluster update --tag`
+// does.
 func retag(namespace string, owners ...*klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	var tags []string
@@ -25,7 +26,7 @@ func retag(namespace string, owners ...*klusterv1alpha1.Kluster) {
 	Expect(clouds.of(namespace).SetTags(found[0].ID, tags)).To(Succeed())
 }
 
-// annotate sets an annotation of the Kluster.
+// annotate sets an annotation on the Kluster.
 func annotate(ctx context.Context, kluster *klusterv1alpha1.Kluster, name, value string) {
 	GinkgoHelper()
 	change(ctx, kluster, func() { metav1.SetMetaDataAnnotation(&kluster.ObjectMeta, name, value) })
@@ -124,7 +125,7 @@ var _ = Describe("a cluster", func() {
 		change(ctx, lost, func() { lost.Spec.DeletionPolicy = klusterv1alpha1.DeletionOrphan })
 		expectDeleted(ctx, lost)
 
-		restored := newKluster(namespace, "shop") // a backup keeps metadata and spec, but neither UID nor status
+		restored := newKluster(namespace, "shop") // a backup keeps the metadata and the spec, but neither the UID nor the status
 		restored.Annotations = lost.Annotations
 		Expect(cluster.Client.Create(ctx, restored)).To(Succeed())
 		ready := expectReason(ctx, restored, klusterv1alpha1.ReasonNotOwned)

@@ -27,9 +27,10 @@ func TestProgress(t *testing.T) {
 	const poll, observe = 10 * time.Second, 5 * time.Minute
 	tests := map[string]struct {
 		state cloud.State
-		// running is how many machines run, of one.
+		// running is how many machines run in a pool of one.
 		running int
-		// ready means that the Kluster is Ready with its present spec; changing and upgrading, that the cloud had to change something.
+		// ready means that the Kluster is Ready with its current spec. changing and upgrading mean that the cloud had
+		// to change something.
 		ready, changing, upgrading bool
 		wantReason                 string
 		wantAfter                  time.Duration
@@ -78,7 +79,7 @@ func TestUpdateOrder(t *testing.T) {
 		state   cloud.State
 		account recordingAccount
 		want    []string
-		// wantReason is the reason of a blockedError, "" for none.
+		// wantReason is the reason of the blockedError, or "" if there is none.
 		wantReason string
 	}{
 		"the pools come first, and then the version":         {state: cloud.StateRunning, want: []string{"update pools", "upgrade to 1.36"}},
@@ -152,11 +153,11 @@ func TestUpdateStatusWritesOnlyChanges(t *testing.T) {
 
 func TestDelete(t *testing.T) {
 	tests := map[string]struct {
-		// faults come when the Kluster is deleted.
+		// faults occur when the Kluster is deleted.
 		faults []doks.Fault
-		// meanwhile happens in the cloud before that.
+		// meanwhile changes the cloud before the deletion.
 		meanwhile func(*GomegaWithT, *trial, string)
-		// recorded is the ID in the annotation, if it is not the cluster's.
+		// recorded is the ID in the annotation if it differs from the cluster's.
 		recorded string
 		// window is the consistency window.
 		window       time.Duration
@@ -194,7 +195,7 @@ func TestDelete(t *testing.T) {
 			for _, fault := range test.faults {
 				g.Expect(r.cloud.AddFault(fault)).To(Succeed())
 			}
-			_ = r.steps(t) // a fault makes it an error
+			_ = r.steps(t) // a fault causes an error
 			g.Expect(r.reason(t)).To(Equal(test.wantReason), "see delete in deletion.go")
 			g.Expect(r.cloud.Effective("delete cluster")).To(HaveLen(test.wantRequests))
 			if left := r.cloud.Clusters(); test.wantReason == klusterv1alpha1.ReasonDeleting && len(left) > 0 {
@@ -208,7 +209,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// retagged gives the cluster other tags.
+// retagged replaces the cluster's tags.
 func retagged(tags ...string) func(*GomegaWithT, *trial, string) {
 	return func(g *GomegaWithT, r *trial, id string) { g.Expect(r.cloud.SetTags(id, tags)).To(Succeed()) }
 }
@@ -260,7 +261,7 @@ func TestIsFinished(t *testing.T) {
 	}
 }
 
-// protect puts the finalizers of the Kluster and of another one on the token's Secret.
+// protect adds the finalizers of the Kluster and of another one to the token's Secret.
 func protect(t *testing.T, r *trial, kluster *klusterv1alpha1.Kluster) {
 	t.Helper()
 	secret := r.secret(t)
@@ -302,7 +303,7 @@ func TestReleaseTellsOfAClusterThatStays(t *testing.T) {
 	}
 }
 
-// failing makes requests fail with an error for as long as there is one.
+// failing makes requests fail with the error, unless it is nil.
 func failing(err *error) clienttesting.ReactionFunc {
 	return func(clienttesting.Action) (bool, runtime.Object, error) { return *err != nil, nil, *err }
 }

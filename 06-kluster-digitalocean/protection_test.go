@@ -19,7 +19,7 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// readSecret reads a token's Secret, nil if there is none.
+// readSecret returns a token's Secret, or nil if there is none.
 func readSecret(ctx context.Context, g Gomega, namespace, name string) *corev1.Secret {
 	secret := &corev1.Secret{}
 	err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
@@ -30,7 +30,7 @@ func readSecret(ctx context.Context, g Gomega, namespace, name string) *corev1.S
 	return secret
 }
 
-// expectProtectedBy waits until these Klusters, and no others, have their finalizers on a token's Secret.
+// expectProtectedBy waits until a token's Secret has the finalizers of exactly these Klusters.
 func expectProtectedBy(ctx context.Context, namespace, name string, klusters ...*klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	finalizers := []string{}
@@ -164,7 +164,7 @@ var _ = Describe("the token's Secret", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// refuseSecretPatches answers as an API server whose policy forbids patches of Secrets.
+// refuseSecretPatches responds like an API server with a policy that forbids patching Secrets.
 func refuseSecretPatches(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		if request.Method != http.MethodPatch || !strings.Contains(request.URL.Path, "/secrets/") {
@@ -179,7 +179,7 @@ func refuseSecretPatches(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// dieAfterRelease stops an operator once it has removed a finalizer from a Secret.
+// dieAfterRelease stops an operator after it has removed a finalizer from a Secret.
 func dieAfterRelease() func(http.RoundTripper) http.RoundTripper {
 	var dead atomic.Bool
 	return func(next http.RoundTripper) http.RoundTripper {
@@ -203,8 +203,9 @@ func dieAfterRelease() func(http.RoundTripper) http.RoundTripper {
 	}
 }
 
-// terminating is a namespace that was deleted before the first spec, with a Kluster in it whose cluster ran. Kubernetes
-// takes more than ten seconds to empty a namespace in which something has finalizers, so the last spec checks whether it is gone.
+// terminating is a namespace that is deleted before the first spec; it contains a Kluster with a running cluster.
+// Kubernetes takes more than ten seconds to empty a namespace in which objects have finalizers, so the last spec checks
+// whether the namespace is gone.
 var terminating string
 
 // terminateNamespace creates and deletes that namespace.

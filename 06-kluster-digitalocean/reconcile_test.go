@@ -15,9 +15,9 @@ import (
 
 func TestConsistencyWindow(t *testing.T) {
 	tests := map[string]struct {
-		// missing is how long ago the cluster was first missed; zero is never.
+		// missing is how long ago the operator first missed the cluster; zero means never.
 		missing time.Duration
-		// ran means that the cluster has run, and recorded that its ID is known.
+		// ran means that the cluster has run, and recorded means that its ID is known.
 		ran, recorded bool
 		want          time.Duration
 	}{

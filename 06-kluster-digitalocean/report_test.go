@@ -15,7 +15,7 @@ import (
 	klusterfake "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/clientset/versioned/fake"
 )
 
-// The table in errors.go, line by line.
+// The cases follow the table in errors.go, line by line.
 func TestReport(t *testing.T) {
 	outage := errors.New("503")
 	transient := &blockedError{reason: klusterv1alpha1.ReasonUnavailable, message: "no answer", transient: outage}
@@ -23,14 +23,14 @@ func TestReport(t *testing.T) {
 	tests := map[string]struct {
 		next result
 		err  error
-		// failures is how many reconciles of the Kluster have failed in a row before.
+		// failures is how many reconciles of the Kluster in a row have already failed.
 		failures int
-		// reported means that the status describes the present generation already.
+		// reported means that the status already describes the current generation.
 		reported bool
 
 		wantAfter time.Duration
 		wantErr   error
-		// wantReason is the reason of the condition Ready; "" for no write.
+		// wantReason is the reason of the condition Ready; "" means that the status is not written.
 		wantReason string
 	}{
 		"a result":                          {next: running, wantReason: "Running"},

@@ -19,13 +19,13 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// logLevel is one above what the operator's own lines need.
+// logLevel is one level above that of the operator's most detailed lines.
 const logLevel = 5
 
 // wrongToken is a token that no account has.
 const wrongToken = "dop-v1-wrong"
 
-// logged is what all operators of the suite log.
+// logged receives everything that the operators in the suite log.
 var logged = &logWatch{}
 
 var _ = Describe("secrecy", func() {
@@ -79,8 +79,8 @@ func TestSecretsIn(t *testing.T) {
 	}
 }
 
-// secretsIn returns the beginnings of the tokens in a text: those of the tests' accounts, as
-// they are and in base64, and those in the emulator's kubeconfigs.
+// secretsIn returns the beginnings of the tokens in a text: the tokens of the tests' accounts, in plain text and in
+// base64, and those in the emulator's kubeconfigs.
 func secretsIn(text string) (found []string) {
 	for _, beginning := range []string{"dop-v1-", "ZG9wLXYx", "token: stub-"} {
 		if strings.Contains(text, beginning) {
@@ -90,7 +90,7 @@ func secretsIn(text string) (found []string) {
 	return found
 }
 
-// logWatch is a log that looks for tokens.
+// logWatch is a log that searches its lines for tokens.
 type logWatch struct {
 	mu    sync.Mutex
 	lines []string
@@ -104,7 +104,7 @@ func (l *logWatch) Write(line []byte) (int, error) {
 	return GinkgoWriter.Write(line)
 }
 
-// count returns the number of lines that hold the words.
+// count returns the number of lines that contain the words.
 func (l *logWatch) count(words string) (count int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,7 +116,7 @@ func (l *logWatch) count(words string) (count int) {
 	return count
 }
 
-// expectSecrecy looks through the logs of all specs, and through the metrics, at the end of the suite.
+// expectSecrecy searches the logs of all specs and the metrics for tokens, at the end of the suite.
 func expectSecrecy() {
 	GinkgoHelper()
 	logged.mu.Lock()
@@ -131,7 +131,7 @@ func expectSecrecy() {
 	}
 }
 
-// expectNoSecretInEvents looks through the events of a namespace, and the metadata of its Secrets.
+// expectNoSecretInEvents searches the events in a namespace, and the metadata of its Secrets, for tokens.
 func expectNoSecretInEvents(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	list := &eventsv1.EventList{}

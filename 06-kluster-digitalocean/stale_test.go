@@ -16,7 +16,7 @@ import (
 	klusterfake "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/clientset/versioned/fake"
 )
 
-// recordingAccount is a cloud that finds nothing, and notes what it is asked to change. Other calls panic.
+// recordingAccount is a cloud that finds nothing, and records the changes that it is asked for. Other calls panic.
 type recordingAccount struct {
 	cloud.CloudProvider
 	changes []string
@@ -42,7 +42,7 @@ func (a *recordingAccount) Upgrade(_ context.Context, _ *cloud.Cluster, version 
 	return a.upgrading, nil
 }
 
-// newActing returns a controller that can act: the API server has these objects, and the Secret with storedKluster's
+// newActing returns a controller that can act. The API server has these objects, and the Secret with storedKluster's
 // kubeconfig, which is valid for weeks.
 func newActing(t *testing.T, live ...runtime.Object) *controller {
 	secret := newKubeconfigSecret(storedKluster(), cloud.Kubeconfig{Content: []byte("kind: Config"), Expires: time.Now().Add(1000 * time.Hour)}, time.Now())
@@ -54,7 +54,7 @@ func newActing(t *testing.T, live ...runtime.Object) *controller {
 	return c
 }
 
-// After a change of leader the cache may show a Kluster as it was minutes ago.
+// After a change of leader, the cache may show a Kluster as it was minutes ago.
 func TestAStaleKlusterChangesNothing(t *testing.T) {
 	changed := func(kluster *klusterv1alpha1.Kluster, change func(*klusterv1alpha1.Kluster)) []runtime.Object {
 		kluster.ResourceVersion = "31"
@@ -65,7 +65,7 @@ func TestAStaleKlusterChangesNothing(t *testing.T) {
 		// cached is what the cache shows, and live what the API server has.
 		cached *klusterv1alpha1.Kluster
 		live   []runtime.Object
-		// want is what the cloud is asked to change; nil for nothing, and an error that is retried.
+		// want lists the changes that the cloud is asked for; nil means none, and an error that is retried.
 		want []string
 	}{
 		"a Kluster is current, and has no cluster":            {cached: pendingKluster(), live: []runtime.Object{pendingKluster()}, want: []string{"create"}},

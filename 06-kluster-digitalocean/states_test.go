@@ -31,7 +31,7 @@ var _ = Describe("what the cloud says of a cluster is shown", func() {
 		Expect(kluster.Status.Progress).To(Equal("error"))
 		expectCondition(kluster, klusterv1alpha1.ConditionProvisioned, metav1.ConditionFalse, klusterv1alpha1.ReasonProvisioning)
 		expectOneCluster(kluster)
-		expectGone(ctx, kluster) // a failed cluster is paid for too
+		expectGone(ctx, kluster) // a failed cluster costs money, too
 	}, SpecTimeout(specTimeout))
 
 	It("degraded, until it runs well again", func(ctx SpecContext) {
@@ -117,7 +117,7 @@ var _ = Describe("a Kluster stays Ready, without a word, while the cloud", func(
 			})
 			expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		}
-		expectMachines(1) // the clock stands still
+		expectMachines(1) // the fake clock has not moved
 		clock.Step(time.Minute)
 		expectMachines(wantCount)
 		eventually(ctx, func(g Gomega) {
@@ -144,7 +144,7 @@ func addMachines(ctx context.Context, namespace, pool string) {
 	send(ctx, namespace, http.MethodPut, pool, `{"name":"web","count":3}`)
 }
 
-// send sends a request that no method of the operator's interface makes.
+// send sends a request that no method of the operator's interface sends.
 func send(ctx context.Context, namespace, method, path, body string) {
 	GinkgoHelper()
 	request := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
@@ -223,7 +223,7 @@ var _ = Describe("events", func() {
 	It("tell of each transition once", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.open(namespace, func(options *doks.Options) {
-			options.ProvisionTime, options.NodeTime = time.Second, 0 // on a busy machine, a quick cluster could run before it is looked at
+			options.ProvisionTime, options.NodeTime = time.Second, 0 // on a busy machine, a quick cluster could run before the operator looks at it
 		})
 		options := testOptions(namespace)
 		stop := startOperator(options)
@@ -245,7 +245,7 @@ var _ = Describe("events", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// snapshot is what the account of a namespace has.
+// snapshot describes everything in a namespace's account.
 func snapshot(ctx context.Context, namespace string) string {
 	GinkgoHelper()
 	text, err := clouds.Snapshot(ctx, namespace)

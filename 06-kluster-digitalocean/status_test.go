@@ -15,7 +15,7 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// foundCluster returns the cloud's cluster of storedKluster, in this state.
+// foundCluster returns storedKluster's cluster in this state.
 func foundCluster(state cloud.State) *cloud.Cluster {
 	return &cloud.Cluster{
 		ID: "id-of-front", Name: "front", Region: "fra1", Version: "1.36.5-do.1", State: state, Endpoint: "https://front.invalid",
@@ -24,14 +24,14 @@ func foundCluster(state cloud.State) *cloud.Cluster {
 	}
 }
 
-// pendingKluster returns a Kluster whose cluster the operator is about to ask for.
+// pendingKluster returns a Kluster whose cluster the operator is about to request.
 func pendingKluster() *klusterv1alpha1.Kluster {
 	kluster := storedKluster()
 	kluster.Annotations = map[string]string{klusterv1alpha1.CreatePendingAnnotation: "2026-01-01T00:00:00Z", klusterv1alpha1.ExternalAccountAnnotation: "acme"}
 	return kluster
 }
 
-// recordedKluster returns a Kluster whose cluster's ID is known.
+// recordedKluster returns a Kluster that has the ID of its cluster on record.
 func recordedKluster() *klusterv1alpha1.Kluster {
 	kluster := storedKluster()
 	kluster.Annotations = map[string]string{klusterv1alpha1.ExternalNameAnnotation: "id-of-front", klusterv1alpha1.ExternalAccountAnnotation: "acme"}
@@ -57,10 +57,10 @@ func TestNewConditions(t *testing.T) {
 	unavailable := blocked(klusterv1alpha1.ReasonUnavailable, "wait")
 	tests := map[string]struct {
 		observed observation
-		// reason is that of the result, unless blocking is set.
+		// reason is the result's reason, unless blocking is set.
 		reason   string
 		blocking *blockedError
-		// The conditions, as status and reason.
+		// The expected conditions, each as status and reason.
 		wantReady, wantProvisioned, wantCredentials string
 	}{
 		"the cloud makes the cluster":   {observed: observedCluster(cloud.StateProvisioning), reason: "Provisioning", wantReady: "False Provisioning", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
@@ -187,7 +187,7 @@ func TestAnnounce(t *testing.T) {
 	taken := ready(metav1.ConditionFalse, klusterv1alpha1.ReasonNameTaken)
 	tests := map[string]struct {
 		before, after *metav1.Condition
-		// want is the event; "" for none.
+		// want is the expected event; "" means none.
 		want string
 	}{
 		"a new Kluster":                {after: provisioning, want: "Normal Provisioning what happened"},

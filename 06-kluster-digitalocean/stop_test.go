@@ -109,7 +109,7 @@ func holdCreations(account *doks.Emulator) (begun <-chan struct{}, proceed func(
 	return arrived, proceed
 }
 
-// startAtEnd runs an operator when the others of the spec have ended, which removes what they leave.
+// startAtEnd runs another operator after the spec's operators have ended, to clean up what they leave behind.
 func startAtEnd(namespace string) {
 	DeferCleanup(func(ctx SpecContext) {
 		ending, end := context.WithCancel(ctx)
@@ -122,7 +122,7 @@ func startAtEnd(namespace string) {
 	}, NodeTimeout(specTimeout))
 }
 
-// electing switches leader election on, with a Lease in the same namespace.
+// electing turns leader election on, with a Lease in the operator's namespace.
 func electing(options options) options {
 	options.LeaderElection = lifecycle.LeaderElection{
 		Enabled:       true,
@@ -134,7 +134,7 @@ func electing(options options) options {
 	return options
 }
 
-// leaseHolder returns the identity of the replica that works, "" if there is none.
+// leaseHolder returns the identity of the leader, or "" if there is none.
 func leaseHolder(ctx context.Context, namespace string) string {
 	lease := &coordinationv1.Lease{}
 	err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: programName}, lease)

@@ -26,7 +26,7 @@ var (
 	clouds  = newAccounts()
 )
 
-// Gomega prints an object with all of its fields. Those of a cluster fill a page, of which a few lines say what matters.
+// Gomega prints an object with all of its fields. Those of a cluster fill a page, but only a few matter.
 var _ = format.RegisterCustomFormatter(func(value any) (text string, handled bool) {
 	switch value := value.(type) {
 	case doks.Cluster:
@@ -50,7 +50,7 @@ func TestKluster(t *testing.T) {
 	RegisterFailHandler(Fail)
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(logLevel), textlogger.Output(logged)))
 	log.SetLogger(logger)
-	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true)) // else klog asks its own flag -v, which is 0
+	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true)) // otherwise klog uses its own flag -v, which is 0
 	RunSpecs(t, "Kluster")
 }
 
@@ -60,7 +60,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(cluster.Stop)
 	Expect(cluster.Start(ctx)).To(Succeed())
 	//workshop:step 6.13c
-	if GinkgoLabelFilter() == "" { // else behaviours are tried alone
+	if GinkgoLabelFilter() == "" { // with a filter, only behaviours run
 		terminateNamespace(ctx)
 	}
 })
@@ -72,7 +72,7 @@ func newScheme() *runtime.Scheme {
 	return kinds
 }
 
-// testOptions returns the options of an operator for one namespace, without servers, that is quick to look again.
+// testOptions returns options for an operator that works in one namespace, runs no servers, and polls often.
 func testOptions(namespace string) options {
 	options := defaultOptions()
 	options.namespace = namespace

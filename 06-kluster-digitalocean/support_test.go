@@ -29,16 +29,16 @@ const (
 	// convergeTimeout bounds how long the operator and the cloud may take for one change.
 	convergeTimeout = 15 * time.Second
 	checkInterval   = 20 * time.Millisecond
-	// quietTime is how long a spec checks that something does not happen. By then an operator with
-	// testOptions has looked at a cluster more than once, and tried again what has failed.
+	// quietTime is how long a spec checks that something does not happen. In this time, an operator with testOptions
+	// observes a cluster more than once, and retries what has failed.
 	quietTime = 500 * time.Millisecond
 
-	// The paths of faults.
+	// These are the paths to which faults apply.
 	clustersPath = "/v2/kubernetes/clusters"
 	clusterPath  = clustersPath + "/*"
 )
 
-// newNamespace creates a namespace for a spec, with the tokens of an account of its own.
+// newNamespace creates a namespace for a spec, with tokens for its own account.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := cluster.Namespace(ctx)
@@ -58,7 +58,7 @@ func newKluster(namespace, name string) *klusterv1alpha1.Kluster {
 	}
 }
 
-// create creates a Kluster as newKluster makes it.
+// create creates the Kluster that newKluster returns.
 func create(ctx context.Context, namespace, name string) *klusterv1alpha1.Kluster {
 	GinkgoHelper()
 	kluster := newKluster(namespace, name)
@@ -74,8 +74,8 @@ func change(ctx context.Context, kluster *klusterv1alpha1.Kluster, edit func()) 
 	Expect(cluster.Client.Patch(ctx, kluster, patch)).To(Succeed())
 }
 
-// startOperator runs an operator until the returned function is called, or else until the spec ends. Before that it
-// removes the spec's Klusters, and the spec fails if a cluster of theirs is left in the account.
+// startOperator runs an operator until the returned function is called or the spec ends. At the end of the spec, it
+// first deletes the spec's Klusters, and the spec fails if one of their clusters is left in the account.
 func startOperator(options options) (stop func()) {
 	GinkgoHelper()
 	end, ended := runWith(nil, options)
@@ -103,8 +103,8 @@ func removeKlusters(ctx context.Context, namespace string) {
 	Expect(madeByKlusters(clouds.of(namespace))).To(BeEmpty(), "a cluster without a Kluster is paid for, see delete in deletion.go")
 }
 
-// runWith runs an operator whose requests go through wrap, unless it is nil. It ends
-// when stop is called, or else when the spec ends.
+// runWith runs an operator whose requests go through wrap, unless wrap is nil. The operator ends when stop is called or
+// the spec ends.
 func runWith(wrap func(http.RoundTripper) http.RoundTripper, options options) (stop func(), ended chan error) {
 	config := rest.CopyConfig(cluster.Config)
 	if wrap != nil {
@@ -159,14 +159,14 @@ func expectReason(ctx context.Context, kluster *klusterv1alpha1.Kluster, reason 
 	return ready
 }
 
-// expectCondition compares another condition of a Kluster that was read just now.
+// expectCondition checks a condition other than Ready, in a Kluster that has just been read.
 func expectCondition(kluster *klusterv1alpha1.Kluster, kind string, status metav1.ConditionStatus, reason string) {
 	GinkgoHelper()
 	Expect(meta.FindStatusCondition(kluster.Status.Conditions, kind)).To(HaveValue(And(
 		HaveField("Status", status), HaveField("Reason", reason))), "see newStatus in status.go")
 }
 
-// expectOneCluster looks for the one cluster of the account, which is the Kluster's.
+// expectOneCluster checks that the account has exactly one cluster, and that it is the Kluster's.
 func expectOneCluster(kluster *klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	account := clouds.of(kluster.Namespace)
@@ -176,7 +176,7 @@ func expectOneCluster(kluster *klusterv1alpha1.Kluster) {
 		HaveField("Tags", ContainElement("kluster-uid:"+string(kluster.UID))))))
 }
 
-// expectDeleted deletes the Kluster, unless that was done, and waits until it is gone.
+// expectDeleted deletes the Kluster, unless it is already being deleted, and waits until it is gone.
 func expectDeleted(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(cluster.Client.Delete(ctx, kluster))).To(Succeed())
@@ -186,7 +186,7 @@ func expectDeleted(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	})
 }
 
-// expectGone does the same as expectDeleted, and expects the Kluster's cluster to be gone, too.
+// expectGone does the same as expectDeleted, and also expects the Kluster's cluster to be gone.
 func expectGone(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	expectDeleted(ctx, kluster)
@@ -194,7 +194,7 @@ func expectGone(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	Expect(left).To(BeEmpty(), "a Kluster goes after its cluster, see delete in deletion.go")
 }
 
-// madeByKlusters returns the owner tags of the clusters of an account.
+// madeByKlusters returns the owner tags of the clusters in an account.
 func madeByKlusters(account *doks.Emulator) (tags []string) {
 	for _, found := range account.Clusters() {
 		for _, tag := range found.Tags {
@@ -206,7 +206,7 @@ func madeByKlusters(account *doks.Emulator) (tags []string) {
 	return tags
 }
 
-// requests returns the requests with these methods from the account's journal.
+// requests returns the requests in the account's journal that have one of these methods.
 func requests(account *doks.Emulator, methods ...string) (found []doks.Entry) {
 	for _, entry := range account.Journal() {
 		if slices.Contains(methods, entry.Method) {
@@ -224,7 +224,7 @@ func disturb(account *doks.Emulator, faults ...doks.Fault) {
 	}
 }
 
-// eventsOf returns the reasons of the events about a Kluster, each as often as it happened.
+// eventsOf returns the reasons of the events about a Kluster, each repeated as often as the event happened.
 func eventsOf(ctx context.Context, g Gomega, kluster *klusterv1alpha1.Kluster) (reasons []string) {
 	list := &eventsv1.EventList{}
 	g.Expect(cluster.Client.List(ctx, list, client.InNamespace(kluster.Namespace))).To(Succeed())

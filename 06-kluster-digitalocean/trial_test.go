@@ -28,7 +28,8 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// trial reconciles one Kluster without a control plane: client-go's fakes play the API server, and the emulator the cloud.
+// trial reconciles one Kluster without a control plane. client-go's fakes replace the API server, and the emulator
+// replaces the cloud.
 type trial struct {
 	*controller
 	cloud     *doks.Emulator
@@ -39,7 +40,7 @@ type trial struct {
 	name      string
 }
 
-// newTrial returns a trial of a Kluster that the API server has, and of its token's Secret.
+// newTrial returns a trial in which the API server has the Kluster and its token's Secret.
 func newTrial(t *testing.T, kluster *klusterv1alpha1.Kluster) *trial {
 	t.Helper()
 	g := NewWithT(t)
@@ -79,10 +80,10 @@ func ignoreDryRuns(action clienttesting.Action) (bool, runtime.Object, error) {
 	return len(create.CreateOptions.DryRun) > 0, create.GetObject(), nil
 }
 
-// metadataOf returns a metadata client for the Secrets of the other client.
+// metadataOf returns a metadata client for the Secrets in the given client.
 func metadataOf(kube *kubefake.Clientset) *metadatafake.FakeMetadataClient {
 	scheme := metadatafake.NewTestScheme()
-	_ = metav1.AddMetaToScheme(scheme) // it fails only for a type that is registered twice
+	_ = metav1.AddMetaToScheme(scheme) // this fails only if a type is registered twice
 	client := metadatafake.NewSimpleMetadataClient(scheme)
 	client.PrependReactor("list", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		secrets, err := kube.CoreV1().Secrets(action.GetNamespace()).List(context.Background(), metav1.ListOptions{})
@@ -98,7 +99,8 @@ func metadataOf(kube *kubefake.Clientset) *metadatafake.FakeMetadataClient {
 	return client
 }
 
-// step reconciles the Kluster once, with a cache that shows its present state. Its error is one that a worker would retry.
+// step reconciles the Kluster once, with a cache that shows its current state. It returns the error that a worker would
+// retry.
 func (r *trial) step(t *testing.T) error {
 	t.Helper()
 	NewWithT(t).Expect(r.inCache.Replace([]any{r.live(t)}, "")).To(Succeed())
@@ -106,12 +108,12 @@ func (r *trial) step(t *testing.T) error {
 	return err
 }
 
-// silent returns a context whose logger drops what it is given.
+// silent returns a context whose logger drops all messages.
 func silent(ctx context.Context) context.Context {
 	return klog.NewContext(ctx, textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(io.Discard))))
 }
 
-// steps reconciles the Kluster often enough for the operator to have done everything that it can.
+// steps reconciles the Kluster often enough for the operator to do everything that it can, and returns the last error.
 func (r *trial) steps(t *testing.T) (last error) {
 	t.Helper()
 	for range 10 {
@@ -120,7 +122,7 @@ func (r *trial) steps(t *testing.T) (last error) {
 	return last
 }
 
-// live returns the Kluster as the API server has it.
+// live returns the Kluster as it is on the API server.
 func (r *trial) live(t *testing.T) *klusterv1alpha1.Kluster {
 	t.Helper()
 	kluster, err := r.api.Inspirit941V1alpha1().Klusters(r.namespace).Get(t.Context(), r.name, metav1.GetOptions{})
@@ -128,7 +130,7 @@ func (r *trial) live(t *testing.T) *klusterv1alpha1.Kluster {
 	return kluster
 }
 
-// change edits the Kluster as a user may.
+// change edits the Kluster as a user would.
 func (r *trial) change(t *testing.T, edit func(*klusterv1alpha1.Kluster)) {
 	t.Helper()
 	kluster := r.live(t)
@@ -137,7 +139,7 @@ func (r *trial) change(t *testing.T, edit func(*klusterv1alpha1.Kluster)) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 }
 
-// secret returns the token's Secret as the API server has it.
+// secret returns the token's Secret as it is on the API server.
 func (r *trial) secret(t *testing.T) *corev1.Secret {
 	t.Helper()
 	secret, err := r.kube.CoreV1().Secrets(r.namespace).Get(t.Context(), "digitalocean", metav1.GetOptions{})
@@ -145,13 +147,13 @@ func (r *trial) secret(t *testing.T) *corev1.Secret {
 	return secret
 }
 
-// reason returns the reason of the condition Ready, "" if there is none.
+// reason returns the reason of the condition Ready, or "" if there is none.
 func (r *trial) reason(t *testing.T) string {
 	t.Helper()
 	return r.ready(t).Reason
 }
 
-// ready returns the condition Ready, empty if there is none.
+// ready returns the condition Ready, or an empty condition if there is none.
 func (r *trial) ready(t *testing.T) metav1.Condition {
 	t.Helper()
 	if ready := meta.FindStatusCondition(r.live(t).Status.Conditions, klusterv1alpha1.ConditionReady); ready != nil {
@@ -160,7 +162,7 @@ func (r *trial) ready(t *testing.T) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// creations returns the lines of the cloud's journal that tell of clusters that were made, and are paid for.
+// creations returns the lines in the cloud's journal about clusters that were created, and cost money.
 func (r *trial) creations() (lines []string) {
 	for _, entry := range r.cloud.Effective("create cluster") {
 		lines = append(lines, fmt.Sprint(entry))
@@ -168,7 +170,7 @@ func (r *trial) creations() (lines []string) {
 	return lines
 }
 
-// patches returns the patches of a resource so far, in order.
+// patches returns the patches among the actions, in order.
 func patches(actions []clienttesting.Action) (found []string) {
 	for _, action := range actions {
 		if patch, is := action.(clienttesting.PatchAction); is {

@@ -1,5 +1,5 @@
-// Package cloud is the operator's view of clouds: clusters, and a few requests. Each cloud implements [CloudProvider], and
-// passes the tests of package cloudtest.
+// Package cloud defines what the operator needs from any cloud. Each cloud implements [CloudProvider], and passes the
+// tests in package cloudtest.
 package cloud
 
 import (
@@ -7,44 +7,46 @@ import (
 	"time"
 )
 
-// CloudProvider manages the clusters of one account. Every call is idempotent. If the cloud answers with an error, that is
-// of type *[Error]. Other errors come from the network, and don't tell whether the call took effect.
-type CloudProvider interface { //nolint:revive // what such an interface is called everywhere
-	// Identity returns the account's unique ID, which is the same for all its tokens. It is Unauthorized if the token
-	// may not read it. NotFound, from any call, proves something about this account only.
+// CloudProvider manages the clusters of one account. Every call is idempotent. If the cloud returns an error, it has
+// the type *[Error]. Any other error comes from the network, and the call may or may not have taken effect.
+type CloudProvider interface { //nolint:revive // the usual name of such an interface
+	// Identity returns the account's unique ID, which is the same for all its tokens. It returns Unauthorized if the
+	// token may not read the ID. The operator needs the ID because NotFound, from any call, proves something only about
+	// this account.
 	Identity(ctx context.Context) (string, error)
-	// Find returns the cluster with the owner's tag, nil if the account's list of clusters has none. Call it when no ID
-	// is known: a cluster may exist even if the answer to its creation was an error. Find also returns a cluster that is
-	// being deleted, until it is gone. The list may show a new cluster only some time after its creation.
+	// Find returns the cluster with the owner's tag, or nil if the account's list of clusters has none. Call it when no
+	// ID is known: a cluster may exist even if Create returned an error. Find also returns a cluster that is being
+	// deleted, until it is gone. A new cluster may appear in the list only after a while.
 	Find(ctx context.Context, owner Owner) (*Cluster, error)
-	// Get returns a cluster by its ID, with its present owners. It returns NotFound if the cloud shows none: a cluster
-	// that it has shown before is gone for ever, but it may show a new one only some time after its creation.
+	// Get returns the cluster with the ID, with its current owners. It returns NotFound if the cloud shows no such
+	// cluster. If the cloud has shown the cluster before, it is gone forever; a new cluster may appear only after a
+	// while.
 	Get(ctx context.Context, id string) (*Cluster, error)
-	// Create creates a cluster with the owner's tag, in one request. It returns NameTaken if the account already has a
-	// cluster of that name, of any owner, even one that the list doesn't show yet. Of two concurrent creations with one
-	// name, only one takes effect.
+	// Create creates a cluster with the owner's tag, in a single request. It returns NameTaken if the account already
+	// has a cluster with that name, no matter who owns it, even if the list doesn't show it yet. Of two concurrent
+	// calls with the same name, only one takes effect.
 	Create(ctx context.Context, owner Owner, spec Spec) (*Cluster, error)
-	// UpdatePools makes the node pools of a running cluster match those given, and returns whether it had to change any.
-	// It returns Refused if a pool has machines of another size.
+	// UpdatePools makes the node pools of a running cluster match the given ones, and returns whether it had to change
+	// any. It returns Refused if an existing pool has machines of another size.
 	UpdatePools(ctx context.Context, cluster *Cluster, pools []Pool) (changed bool, err error)
 	// Upgrade starts the upgrade of a running cluster to the version, and returns whether it had to.
 	Upgrade(ctx context.Context, cluster *Cluster, version string) (changed bool, err error)
-	// Delete starts the deletion of a cluster. It returns NotFound if there is none.
+	// Delete starts the deletion of a cluster. It returns NotFound if there is no such cluster.
 	Delete(ctx context.Context, id string) error
 	// Kubeconfig returns new credentials for a running cluster.
 	Kubeconfig(ctx context.Context, cluster *Cluster) (Kubeconfig, error)
 }
 
-// Owner is the Kluster that a cluster is made for.
+// Owner is the Kluster that a cluster belongs to.
 type Owner struct {
-	// UID is the UID of the Kluster. No other object ever has the same.
+	// UID is the UID of the Kluster. No other object ever has the same UID.
 	UID string
 }
 
-// OwnerTagPrefix and the owner's UID make the tag of a cluster's owner.
+// OwnerTagPrefix, followed by the owner's UID, is the tag that marks a cluster's owner.
 const OwnerTagPrefix = "kluster-uid:"
 
-// Tag returns the tag that a cluster of the owner has.
+// Tag returns the tag that marks the owner's cluster.
 func (o Owner) Tag() string { return OwnerTagPrefix + o.UID }
 
 // Spec describes a new cluster.
@@ -58,19 +60,20 @@ type Spec struct {
 // Cluster is a cluster as the cloud reports it.
 type Cluster struct {
 	ID, Name, Region string
-	// Owners are the owners in the cluster's tags: one, unless someone has changed its tags.
+	// Owners are the owners that the cluster's tags name: exactly one, unless someone has changed the tags.
 	Owners []Owner
-	// Version is the slug of the version that runs, or will run. It is set in every state.
+	// Version is the slug of the version that the cluster runs, or will run once it is created. It is set in every
+	// state.
 	Version string
 	State   State
 	// Message is the cloud's explanation of the state, for people.
 	Message string
-	// Endpoint is the URL of the API server, empty until there is one.
+	// Endpoint is the URL of the API server. It is empty until the cluster has one.
 	Endpoint string
 	Pools    []Pool
 }
 
-// IsOwnedBy reports whether the cluster has this owner's tag, and no other owner's.
+// IsOwnedBy reports whether the cluster has this owner's tag and no other owner's.
 func (c *Cluster) IsOwnedBy(owner Owner) bool { return len(c.Owners) == 1 && c.Owners[0] == owner }
 
 // State is a cluster's state as the cloud reports it.
@@ -85,7 +88,7 @@ const (
 	StateDegraded State = "degraded"
 	// StateFailed is the state of a cluster that the cloud could not create.
 	StateFailed State = "error"
-	// StateDeleting and StateDeleted are the states of a cluster that is being deleted, and still listed.
+	// StateDeleting and StateDeleted are the states of a cluster that is being deleted but is still listed.
 	StateDeleting State = "deleting"
 	StateDeleted  State = "deleted"
 )
@@ -97,22 +100,22 @@ type Pool struct {
 	Name string
 	// Size is the slug of the machines' size.
 	Size string
-	// Count is how many machines the pool should have. With autoscale it is the initial number of a new pool.
+	// Count is the number of machines that the pool should have. With autoscale, it is a new pool's initial number.
 	Count int
-	// Running is how many of them run.
+	// Running is the number of machines that are running.
 	Running   int
 	Labels    map[string]string
 	Taints    []Taint
 	Autoscale *Autoscale
 }
 
-// Taint is a taint that the nodes of a pool get.
+// Taint is a taint on the nodes of a pool.
 type Taint struct{ Key, Value, Effect string }
 
 // Autoscale are the bounds within which the cloud chooses the count.
 type Autoscale struct{ Min, Max int }
 
-// Kubeconfig is the content of a kubeconfig file, and when its credentials expire.
+// Kubeconfig is the content of a kubeconfig file, and the time when its credentials expire.
 type Kubeconfig struct {
 	Content []byte
 	Expires time.Time
@@ -127,22 +130,22 @@ const (
 	NotFound Problem = "not found"
 	// NameTaken: the account has a cluster of that name.
 	NameTaken Problem = "name taken"
-	// Unauthorized: the token is wrong, or may not do this.
+	// Unauthorized: the token is wrong, or lacks the permission for this request.
 	Unauthorized Problem = "unauthorized"
 	// Refused: the request is invalid or not allowed; the same request will fail again.
 	Refused Problem = "refused"
 	// Busy: too many requests.
 	Busy Problem = "busy"
-	// Unavailable: the cloud has failed, or its answer makes no sense.
+	// Unavailable: the cloud has failed, or its response makes no sense.
 	Unavailable Problem = "unavailable"
 )
 
-// Error is an error that a cloud answers. It contains no token.
+// Error is an error that a cloud returns. It contains no token.
 type Error struct {
 	Problem Problem
 	// Message is the cloud's message.
 	Message string
-	// RetryAfter is how long the cloud asks to wait, zero if it does not.
+	// RetryAfter is how long the cloud asks the client to wait; zero means that it doesn't ask.
 	RetryAfter time.Duration
 }
 

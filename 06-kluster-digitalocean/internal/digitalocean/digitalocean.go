@@ -1,5 +1,4 @@
-// Package digitalocean is a [cloud.CloudProvider] on DigitalOcean's managed
-// Kubernetes, through the library godo.
+// Package digitalocean implements [cloud.CloudProvider] for DigitalOcean's managed Kubernetes, with the library godo.
 package digitalocean
 
 import (
@@ -38,25 +37,26 @@ type Account struct{ client *godo.Client }
 
 var _ cloud.CloudProvider = (*Account)(nil)
 
-// New returns the account of a token. Its requests go over the transport, which accounts may share.
-// The base URL has no path: godo's own paths are absolute.
+// New returns a token's account. Its requests use the transport, which accounts may share. The base URL must have no
+// path, because godo's own paths are absolute.
 func New(token string, base *url.URL, transport http.RoundTripper) *Account {
 	authenticated := &oauth2.Transport{
 		Source: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token}),
 		Base:   transport,
 	}
-	// NewClient, unlike NewFromToken, retries nothing. If the answer to a creation is lost, the operator must look for the
-	// cluster before it retries, and the library doesn't do that.
+	// Unlike NewFromToken, NewClient retries nothing. If the response to a create request is lost, the operator must
+	// look for the cluster before it retries, and the library doesn't do that.
 	client := godo.NewClient(&http.Client{Transport: authenticated, Timeout: requestTimeout, CheckRedirect: followNone})
 	client.BaseURL = base
 	return &Account{client: client}
 }
 
-// followNone returns a redirect as the answer. Otherwise, oauth2 would send the token to any host that the answer names.
+// followNone makes the client return a redirect as the response. Otherwise, oauth2 would send the token to any host
+// that the redirect names.
 func followNone(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// cluster is like godo's, but decodes any state: godo v1.236.0 fails to decode a cluster whose state it does not know, such
-// as "deleting", and any list that contains one.
+// cluster is like godo's type, but decodes any state. godo v1.236.0 fails to decode a cluster whose state it does not
+// know, such as "deleting", and any list that contains such a cluster.
 type cluster struct {
 	godo.KubernetesCluster
 	Status *status `json:"status"`
@@ -67,8 +67,8 @@ type status struct {
 	Message string `json:"message"`
 }
 
-// Identity implements cloud.CloudProvider. Tokens and clusters belong to a team, and a person may
-// be in several; only an account without teams is the person's.
+// Identity implements cloud.CloudProvider. Tokens and clusters belong to a team, and a person may be in several teams.
+// Only an account without teams belongs to a person.
 func (a *Account) Identity(ctx context.Context) (string, error) {
 	var root struct {
 		Account struct {
@@ -94,7 +94,7 @@ func (a *Account) Identity(ctx context.Context) (string, error) {
 	return identity, nil
 }
 
-// Find implements cloud.CloudProvider. The API can't filter by tag, so it reads the whole list.
+// Find implements cloud.CloudProvider. The API can't filter by tag, so Find reads the whole list.
 //
 //workshop:step 6.8d
 func (a *Account) Find(ctx context.Context, owner cloud.Owner) (*cloud.Cluster, error) {
@@ -129,7 +129,7 @@ func (a *Account) Find(ctx context.Context, owner cloud.Owner) (*cloud.Cluster, 
 //
 //workshop:step 6.8d
 func (a *Account) Get(ctx context.Context, id string) (*cloud.Cluster, error) {
-	if id == "" { // the API would answer with the list
+	if id == "" { // the API would return the list
 		return nil, &cloud.Error{Problem: cloud.NotFound, Message: "no cluster has an empty ID"}
 	}
 	var root struct {
@@ -177,9 +177,9 @@ func (a *Account) Create(ctx context.Context, owner cloud.Owner, spec cloud.Spec
 	return root.Cluster.translate()
 }
 
-// Upgrade implements cloud.CloudProvider. Every patch satisfies its minor version,
-// and every version satisfies "latest": it must not upgrade a cluster whose spec has not changed.
-// An earlier version is Refused without a request: the cloud would refuse it each time.
+// Upgrade implements cloud.CloudProvider. Every patch satisfies its minor version, and every version satisfies
+// "latest": otherwise, a new release would upgrade a cluster whose spec has not changed. For an earlier version,
+// Upgrade returns Refused without sending a request that the cloud would always refuse.
 func (a *Account) Upgrade(ctx context.Context, cluster *cloud.Cluster, version string) (bool, error) {
 	if version == "latest" || cluster.Version == version || strings.HasPrefix(cluster.Version, version+".") {
 		return false, nil
@@ -199,22 +199,23 @@ func (a *Account) Upgrade(ctx context.Context, cluster *cloud.Cluster, version s
 	return true, nil
 }
 
-// isLater reports whether the version that runs is later than the one asked for. What follows the hyphen, as in
-// 1.36.5-do.1, counts DigitalOcean's releases of one patch.
+// isLater reports whether the running version is later than the requested one. The suffix, as in 1.36.5-do.1, numbers
+// DigitalOcean's releases of a patch.
 func isLater(running, asked string) bool {
 	runs, err := utilversion.ParseSemantic(running)
 	if err != nil {
 		return false
 	}
 	wanted, err := utilversion.ParseSemantic(asked)
-	if err != nil { // a minor version other than the one that runs
+	if err != nil { // a minor version other than the running one
 		wanted, err = utilversion.ParseGeneric(asked)
 	}
 	return err == nil && wanted.LessThan(runs)
 }
 
-// upgradeTo returns the slug of the version. For a minor version it is the newest patch that the cloud offers this
-// cluster: only a new cluster may ask for a minor version. Source: DigitalOcean's OpenAPI document, POST upgrade.
+// upgradeTo returns the slug of the version. For a minor version, that is the newest patch that the cloud offers for
+// this cluster, because only a create request may name a minor version. Source: DigitalOcean's OpenAPI document, POST
+// upgrade.
 func (a *Account) upgradeTo(ctx context.Context, cluster *cloud.Cluster, version string) (string, error) {
 	if strings.Count(version, ".") != 1 {
 		return version, nil
@@ -260,8 +261,8 @@ func (a *Account) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// translate converts the API's cluster. Each cluster has the tag k8s, so an answer without tags means that the token may
-// not read them, and that the owner is unknown.
+// translate converts the API's cluster. Each cluster has the tag k8s, so if the response shows no tags, the token may
+// not read them, and the owner is unknown.
 func (c *cluster) translate() (*cloud.Cluster, error) {
 	if len(c.Tags) == 0 {
 		return nil, &cloud.Error{Problem: cloud.Unauthorized, Message: "the answer shows no tags: the token needs the scope tag:read"}

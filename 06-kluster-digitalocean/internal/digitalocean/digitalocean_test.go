@@ -140,7 +140,7 @@ func TestFindReadsEveryPage(t *testing.T) {
 	g := NewWithT(t)
 	api, base := serve(t)
 	account := digitalocean.New(token, base, http.DefaultTransport)
-	const count = 201 // the API gives 200 at once
+	const count = 201 // a page holds up to 200
 	for i := range count {
 		_, err := account.Create(t.Context(), cloud.Owner{UID: fmt.Sprint("owner-", i)}, newSpec(fmt.Sprint("shop-", i)))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -157,13 +157,13 @@ func TestFindReadsEveryPage(t *testing.T) {
 	g.Expect(api.Journal()).To(HaveLen(2))
 }
 
-// A lost answer doesn't tell whether the request took effect, so it is not a *cloud.Error. The library tries nothing
-// twice, because only the operator knows how to.
+// If the response is lost, the request may or may not have taken effect, so the error is not a *cloud.Error. The
+// library must not retry: only the operator can do that safely.
 func TestLostAnswers(t *testing.T) {
 	tests := map[string]struct {
 		fault doks.Fault
 		made  int
-		// answered means that it is an answer of the cloud after all.
+		// answered means that the cloud does respond.
 		answered bool
 	}{
 		"dropped before the effect": {fault: doks.Fault{Kind: doks.FaultDrop}},
@@ -310,7 +310,7 @@ func TestEmptyAnswers(t *testing.T) {
 			_, err = account.Find(t.Context(), cloud.Owner{UID: "owner"})
 			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "it holds no list: %v", err)
 			if body == `{"kubernetes_cluster":{"id":"another"}}` {
-				return // it is the answer to a creation
+				return // this is a valid response to a create request
 			}
 			_, err = account.Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
 			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found is %v", err)
@@ -336,16 +336,16 @@ func TestIdentityIsTheTeams(t *testing.T) {
 	}
 }
 
-// answering returns the account of a cloud that gives every request the same answer.
+// answering returns the account of a cloud that responds to every request with the same body.
 func answering(t *testing.T, body string) *digitalocean.Account {
 	t.Helper()
 	return serving(t, func(writer http.ResponseWriter, _ *http.Request) {
 		writer.Header().Set("Content-Type", "application/json")
-		_, _ = writer.Write([]byte(body)) // the client's test fails if it does not arrive
+		_, _ = writer.Write([]byte(body)) // if this fails, so does the client's test
 	})
 }
 
-// serving returns the account of a cloud that a handler implements.
+// serving returns the account of a cloud that the handler implements.
 func serving(t *testing.T, handle http.HandlerFunc) *digitalocean.Account {
 	t.Helper()
 	server := httptest.NewServer(handle)

@@ -13,8 +13,8 @@ import (
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 )
 
-// UpdatePools implements cloud.CloudProvider. It requests new pools before it removes old ones, so that the cluster never
-// loses its last pool. It doesn't wait for new machines.
+// UpdatePools implements cloud.CloudProvider. It requests new pools before it removes old ones, so that the cluster
+// never loses its last pool. It doesn't wait for the new machines.
 //
 //workshop:step 6.15a
 func (a *Account) UpdatePools(ctx context.Context, cluster *cloud.Cluster, pools []cloud.Pool) (changed bool, err error) {
@@ -38,7 +38,8 @@ func (a *Account) UpdatePools(ctx context.Context, cluster *cloud.Cluster, pools
 	return changed, nil
 }
 
-// updatePool creates the wanted pool if it was not found, changes it if it differs, and returns whether it had to.
+// updatePool creates the wanted pool if it is missing, changes it if it differs, and returns whether it had to do
+// either.
 //
 //workshop:step 6.15a
 func (a *Account) updatePool(ctx context.Context, path string, wanted cloud.Pool, found *cloud.Pool) (changed bool, err error) {
@@ -73,7 +74,7 @@ func isMet(wanted, found cloud.Pool) bool {
 	return sameScale && maps.Equal(wanted.Labels, found.Labels) && slices.Equal(sorted(wanted.Taints), sorted(found.Taints))
 }
 
-// sorted returns a copy in a fixed order. The order of taints has no meaning, and the API may change it.
+// sorted returns a copy of the taints in a fixed order. Their order has no meaning, and the API may change it.
 func sorted(taints []cloud.Taint) []cloud.Taint {
 	return slices.SortedFunc(slices.Values(taints), func(a, b cloud.Taint) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Effect, b.Effect), cmp.Compare(a.Value, b.Value))
@@ -91,7 +92,7 @@ func newPool(pool cloud.Pool) *godo.KubernetesNodePoolCreateRequest {
 	return request
 }
 
-// poolUpdate is like godo's request, but it can remove all labels: godo leaves an empty map out.
+// poolUpdate is like godo's request, but it can remove all labels: godo omits an empty map.
 type poolUpdate struct {
 	Name      string            `json:"name"`
 	Count     int               `json:"count"`
@@ -102,8 +103,8 @@ type poolUpdate struct {
 	MaxNodes  int               `json:"max_nodes,omitempty"`
 }
 
-// changedPool returns a request with all fields: the API leaves a missing field as it was. With autoscale, the count
-// stays as it is, within the limits.
+// changedPool returns a request with all fields, because the API doesn't change fields that are missing. With
+// autoscale, the count stays as it is, within the limits.
 //
 //workshop:step 6.15b
 func changedPool(wanted, found cloud.Pool) *poolUpdate {

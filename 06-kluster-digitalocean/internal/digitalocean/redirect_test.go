@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/digitalocean"
 )
 
-// A redirect must not take the token to another host, and what that host answers says nothing about a cluster.
+// A redirect must not send the token to another host, and that host's response says nothing about a cluster.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	var visits atomic.Int32
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {

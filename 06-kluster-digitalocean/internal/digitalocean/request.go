@@ -14,11 +14,11 @@ import (
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 )
 
-// unintelligible is the error for a success that has no cluster in it.
+// unintelligible is the error for a successful response that contains no cluster.
 var unintelligible = &cloud.Error{Problem: cloud.Unavailable, Message: "the answer holds no cluster"}
 
-// do sends a request and decodes the answer into result, unless that is nil. It returns a *cloud.Error if the API answers
-// with an error.
+// do sends a request and decodes the response into result, unless that is nil. It returns a *cloud.Error if the API
+// returns an error.
 func (a *Account) do(ctx context.Context, method, path string, body, result any) error {
 	return translate(a.send(ctx, method, path, body, result))
 }
@@ -33,7 +33,7 @@ func (a *Account) send(ctx context.Context, method, path string, body, result an
 	return err
 }
 
-// translate converts the library's error for an answer to a *cloud.Error. It returns other errors unchanged.
+// translate converts the library's error for a response to a *cloud.Error. It returns other errors unchanged.
 func translate(err error) error {
 	answer, answered := errors.AsType[*godo.ErrorResponse](err)
 	if !answered {
@@ -63,7 +63,8 @@ func problemOf(response *http.Response) cloud.Problem {
 	return cloud.Refused
 }
 
-// orUnavailable is for requests that are not about one cluster: a 404 then means that the API isn't at this address.
+// orUnavailable is for requests that are not about an existing cluster: a 404 then means that the API isn't at this
+// address.
 func orUnavailable(err error) error {
 	if !cloud.Is(err, cloud.NotFound) {
 		return err
@@ -78,8 +79,8 @@ func isJSON(response *http.Response) bool {
 	return err == nil && kind == "application/json"
 }
 
-// messageOf returns the API's own message, or the status if there is none, as in a proxy's page: godo takes the whole
-// page for the message.
+// messageOf returns the API's own message, or the status if there is none, as in a proxy's page. godo would use the
+// whole page as the message.
 func messageOf(answer *godo.ErrorResponse) string {
 	if isRedirect(answer.Response) {
 		return answer.Response.Status + ": a token is sent to no other address: name the API's own address in --do-api-url"
@@ -90,10 +91,11 @@ func messageOf(answer *godo.ErrorResponse) string {
 	return answer.Response.Status
 }
 
-// maxRetryAfter is the longest wait that an answer can ask for: the cloud counts requests by the hour.
+// maxRetryAfter is the longest wait that a response can ask for. A longer one makes no sense, because the cloud counts
+// requests by the hour.
 const maxRetryAfter = time.Hour
 
-// RetryAfter returns how long an answer asks to wait, an hour at most; zero if it does not.
+// RetryAfter returns how long a response asks the client to wait, at most an hour. Zero means that it doesn't ask.
 //
 //workshop:step 6.8a
 func RetryAfter(header http.Header) time.Duration {

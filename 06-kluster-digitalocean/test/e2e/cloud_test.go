@@ -25,13 +25,13 @@ import (
 const (
 	// cloudNamespace is where the emulator runs.
 	cloudNamespace = "kluster-e2e-cloud"
-	// cloudName is the name by which the operator calls it.
+	// cloudName is the host name that the operator uses for it.
 	cloudName = "do-emulator." + cloudNamespace + ".svc"
-	// cloudDays is long enough for a test.
+	// cloudDays is how long the certificate is valid: longer than any test.
 	cloudDays = 24 * time.Hour
 )
 
-// keyPair is a certificate with its key, in PEM.
+// keyPair is a certificate and its key, both in PEM.
 type keyPair struct{ certificate, key string }
 
 // cloudCertificate is the emulator's certificate.
@@ -55,7 +55,7 @@ func startCloud(ctx SpecContext) {
 	incluster.Kubectl(ctx, "rollout", "status", "deployment/do-emulator", "--namespace="+cloudNamespace, "--timeout=2m")
 }
 
-// cloudSecret holds the emulator's certificate. JSON is YAML, too.
+// cloudSecret returns a manifest of the Secret with the emulator's certificate. It is JSON, which is also valid YAML.
 func cloudSecret() string {
 	secret, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
@@ -103,7 +103,7 @@ func clusters(ctx context.Context) []string {
 	return names
 }
 
-// effective returns how often an operation on a cluster has taken effect, by the cloud's journal.
+// effective returns how often an operation on a cluster has taken effect, according to the cloud's journal.
 func effective(ctx context.Context, operation, cluster string) int {
 	GinkgoHelper()
 	var answer struct {
@@ -123,8 +123,8 @@ func effective(ctx context.Context, operation, cluster string) int {
 	return count
 }
 
-// askCloud gets one of the emulator's own pages through a forwarded port: the emulator serves them on a loopback
-// address only.
+// askCloud gets one of the emulator's own pages through a forwarded port, because the emulator serves them only on a
+// loopback address.
 func askCloud(ctx context.Context, path string, answer any) {
 	GinkgoHelper()
 	err := incluster.Forward(ctx, cloudNamespace, "service/do-emulator", "443", func(ctx context.Context, address string) error {

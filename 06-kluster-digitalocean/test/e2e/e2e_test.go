@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/operatortest/incluster"
 )
 
-// interrupted is a Kluster whose operator is taken away while the cloud makes its cluster.
+// interrupted is a Kluster whose operator is deleted while the cloud creates its cluster.
 const interrupted = `{apiVersion: inspirit941.dev/v1alpha1, kind: Kluster, metadata: {name: interrupted}, spec: {name: interrupted, region: fra1,
 version: latest, tokenSecret: {name: digitalocean}, nodePools: [{name: workers, size: s-2vcpu-4gb, count: 1}]}}`
 

@@ -1,5 +1,5 @@
-// Package cloudtest holds the tests that every [cloud.CloudProvider] must pass. They cover everything that the operator
-// relies on, so a new cloud that passes them can replace DigitalOcean.
+// Package cloudtest contains the tests that every [cloud.CloudProvider] must pass. They cover everything that the
+// operator relies on, so an implementation that passes them can replace DigitalOcean's.
 package cloudtest
 
 import (
@@ -17,29 +17,30 @@ import (
 // timeout bounds how long the cloud may take for one change.
 const timeout = 10 * time.Second
 
-// World is a cloud with one empty account, and tokens that try to use it. Creations and deletions take a moment
-// there, so that the tests can look at clusters meanwhile.
+// World is a cloud with an empty account, and several tokens that tests use with it. Creating or deleting a cluster
+// takes a moment, so that the tests can observe clusters in between.
 type World struct {
-	// Account may do everything, ReadOnly may read, Narrow may not read its account's identity, and the cloud does not
-	// know Stranger.
+	// Account has all permissions, ReadOnly may only read, Narrow may not read its account's identity, and Stranger has
+	// a token that the cloud does not know.
 	Account, ReadOnly, Narrow, Stranger cloud.CloudProvider
-	// Neighbour may do everything in another account.
+	// Neighbour has all permissions in another account.
 	Neighbour cloud.CloudProvider
 	// Tokens must not occur in any error.
 	Tokens []string
-	// Spec is one that the cloud accepts, with one pool without labels, taints and autoscale. Its version is a slug.
+	// Spec is a spec that the cloud accepts. It has one pool without labels, taints or autoscale. Its version is a
+	// slug.
 	Spec cloud.Spec
-	// OtherSize is another size of machines that the cloud has.
+	// OtherSize is another machine size that the cloud has.
 	OtherSize string
-	// Minor is the version of Spec without its patch; Newer is a slug to which the cloud upgrades Spec's version.
+	// Minor is the minor version of Spec. Newer is the slug of a version to which the cloud can upgrade Spec's.
 	Minor, Newer string
 	// Refused is a spec that the cloud never accepts.
 	Refused cloud.Spec
-	// Fail makes the next request fail, with Busy or Unavailable. retryAfter belongs to Busy; zero leaves it out.
+	// Fail makes the next request fail with Busy or Unavailable. retryAfter is for Busy; zero leaves it out.
 	Fail func(problem cloud.Problem, retryAfter time.Duration)
 	// Lag hides new clusters from Find and Get, as an eventually consistent cloud may, until end is called.
 	Lag func() (end func())
-	// Retag gives a cluster the tags of these owners in place of those that it has, as a person does in the cloud's console.
+	// Retag replaces a cluster's owner tags, as a person may do in the cloud's console.
 	Retag func(id string, owners ...cloud.Owner)
 }
 
@@ -173,7 +174,7 @@ func testIdentity(t *testing.T, world World) {
 	world.expect(t, err, cloud.Unavailable)
 }
 
-// This is why an identity is needed: another account's answers look like those at the end of a deletion.
+// This is why the operator needs an identity: another account's responses look like those at the end of a deletion.
 func testNeighbour(t *testing.T, world World) {
 	made := world.create(t)
 	_, err := world.Neighbour.Get(t.Context(), made.ID)
@@ -200,7 +201,7 @@ func testReadOnly(t *testing.T, world World) {
 	g.Expect(found).To(gomega.HaveValue(gomega.HaveField("ID", made.ID)))
 }
 
-// expectNothing tries every change, and expects that none is authorized.
+// expectNothing tries every change, and expects that the cloud authorizes none.
 func (w World) expectNothing(t *testing.T, account cloud.CloudProvider, made *cloud.Cluster) {
 	t.Helper()
 	running := w.await(t, made.ID)

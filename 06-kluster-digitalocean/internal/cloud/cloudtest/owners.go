@@ -48,8 +48,8 @@ func testNameTaken(t *testing.T, world World) {
 	g.Expect(found).To(gomega.HaveValue(gomega.HaveField("ID", made.ID)))
 }
 
-// A creation may have taken effect though the cloud does not show the cluster: the operator relies on its name being
-// taken.
+// A create request may have taken effect although the cloud does not show the cluster yet. The operator relies on the
+// name being taken.
 func testLag(t *testing.T, world World) {
 	g := gomega.NewWithT(t)
 	end := world.Lag()
@@ -68,7 +68,7 @@ func testLag(t *testing.T, world World) {
 	g.Expect(found).To(gomega.HaveValue(gomega.HaveField("ID", made.ID)))
 }
 
-// The tag decides which Kluster looks after a cluster.
+// The tag decides which Kluster owns a cluster.
 func testRetag(t *testing.T, world World) {
 	g := gomega.NewWithT(t)
 	made := world.create(t)
@@ -87,7 +87,7 @@ func testRetag(t *testing.T, world World) {
 	}
 }
 
-// A second replica may ask for the same cluster at the same moment: the operator relies on one of them being refused.
+// Two replicas may request the same cluster at the same moment. The operator relies on the cloud refusing one request.
 func testConcurrentCreates(t *testing.T, world World) {
 	g := gomega.NewWithT(t)
 	const count = 8
@@ -120,7 +120,7 @@ func testConcurrentCreates(t *testing.T, world World) {
 	}
 }
 
-// An operator that knows no ID takes nil for the end of a deletion.
+// If the operator knows no ID, it takes nil as the end of a deletion.
 func testFindWhileDeleting(t *testing.T, world World) {
 	g := gomega.NewWithT(t)
 	made := world.await(t, world.create(t).ID)
@@ -129,7 +129,7 @@ func testFindWhileDeleting(t *testing.T, world World) {
 		found, err := world.Account.Find(t.Context(), owner)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		still, err := world.Account.Get(t.Context(), made.ID)
-		if err == nil && found == nil { // it was looked for first
+		if err == nil && found == nil { // Find ran before Get
 			gomega.StopTrying(fmt.Sprintf("Find returns nil, and then Get returns the cluster, which is %q", still.State)).Now()
 		}
 		g.Expect(cloud.Is(err, cloud.NotFound)).To(gomega.BeTrue(), "the deletion has not ended")

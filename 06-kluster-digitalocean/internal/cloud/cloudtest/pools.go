@@ -12,9 +12,9 @@ import (
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 )
 
-// poolTest changes the pools of a running cluster. Each function is given the pool of World.Spec.
+// poolTest changes the pools of a running cluster. Each function gets the pool of World.Spec.
 type poolTest struct {
-	// from returns the pools that the cluster is made with; nil means the pool as it is.
+	// from returns the pools that the cluster is created with; nil means the unchanged pool.
 	from func(cloud.Pool) []cloud.Pool
 	to   func(cloud.Pool) []cloud.Pool
 	// same means that there is nothing to change.
@@ -81,7 +81,7 @@ func (p poolTest) run(t *testing.T, world World) {
 	g.Expect(changed).To(gomega.BeFalse(), "what is done already stays as it is")
 }
 
-// wishes returns what a spec can say about the pools. With autoscale, the cloud chooses the count.
+// wishes reduces the pools to the fields that a spec sets. With autoscale, the cloud chooses the count.
 func wishes(pools []cloud.Pool) []cloud.Pool {
 	asked := slices.Clone(pools)
 	for i := range asked {
@@ -130,7 +130,7 @@ func (w World) await(t *testing.T, id string) *cloud.Cluster {
 	return found
 }
 
-// expect compares an error's problem, and looks for tokens in whatever the error prints.
+// expect checks an error's problem, and that no text of the error contains a token.
 func (w World) expect(t *testing.T, err error, problem cloud.Problem) {
 	t.Helper()
 	g := gomega.NewWithT(t)

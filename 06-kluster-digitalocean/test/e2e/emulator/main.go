@@ -1,8 +1,8 @@
 //go:build e2e
 
-// Command emulator is the emulator of DigitalOcean's API for a pod. Package
-// do-emulator is for this machine: it listens on the loopback address only. In a
-// cluster the operator's pods have to reach it, and send their token by TLS only.
+// Command emulator runs the emulator of DigitalOcean's API in a pod. The command do-emulator, for use on your own
+// machine, listens only on the loopback address. In a cluster, the operator's pods must be able to reach the emulator,
+// and may send their token only over TLS.
 package main
 
 import (

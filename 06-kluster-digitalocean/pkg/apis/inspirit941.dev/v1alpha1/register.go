@@ -9,17 +9,17 @@ import (
 // GroupName is the group of this API.
 const GroupName = "inspirit941.dev"
 
-// SchemeGroupVersion is the group and version of the kinds in this package.
+// SchemeGroupVersion is the group and the version of the kinds in this package.
 var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
 var (
 	// SchemeBuilder collects the functions that AddToScheme calls.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
-	// AddToScheme tells a scheme the Go types of this package's kinds.
+	// AddToScheme registers the Go types of this package's kinds in a scheme.
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
-// Resource puts a resource's name into this group. The generated listers use it for their errors.
+// Resource qualifies a resource's name with this group. The generated listers use it for their errors.
 func Resource(resource string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(resource).GroupResource()
 }

@@ -23,7 +23,7 @@ func TestSchemeKnowsTheKinds(t *testing.T) {
 	g.Expect(Resource("klusters").String()).To(Equal("klusters.inspirit941.dev"))
 }
 
-// The API server refuses other finalizers. A UID has 36 characters.
+// The API server refuses finalizers that are not qualified names. A UID has 36 characters.
 func TestFinalizersAreQualifiedNames(t *testing.T) {
 	for _, finalizer := range []string{Finalizer, TokenFinalizerPrefix + "0b5c0a52-0000-4000-8000-000000000001"} {
 		NewWithT(t).Expect(validation.IsQualifiedName(finalizer)).To(BeEmpty(), finalizer)

@@ -5,23 +5,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Finalizer keeps a Kluster that is being deleted until the cloud says that its cluster is gone.
+// Finalizer keeps a deleted Kluster until the cloud reports that its cluster is gone.
 const Finalizer = "inspirit941.dev/cluster"
 
-// TokenFinalizerPrefix and the Kluster's UID make the finalizer on the Secret with its token.
+// TokenFinalizerPrefix, followed by the Kluster's UID, is the finalizer on the Secret with its token.
 const TokenFinalizerPrefix = "inspirit941.dev/kluster-"
 
-// Annotations of a Kluster. What the operator must not lose is in the metadata, which backups keep. The names are those of
-// Crossplane, whose managed resources have the same problem: https://docs.crossplane.io/latest/managed-resources/managed-resources/
+// Annotations of a Kluster. The operator keeps what it must not lose in the metadata, because backups include metadata.
+// The names follow Crossplane, whose managed resources have the same problem:
+// https://docs.crossplane.io/latest/managed-resources/managed-resources/
 const (
 	// PausedAnnotation makes the operator leave the Kluster and its cluster alone, unless its value is "false".
 	PausedAnnotation = "inspirit941.dev/paused"
-	// CreatePendingAnnotation is the create intent: the time, in RFC 3339, shortly before the first request to create the
-	// cluster. It is removed when the cluster's ID is recorded: until then the cloud may have a cluster of unknown ID.
+	// CreatePendingAnnotation is the create intent: the time, in RFC 3339, shortly before the first request to create
+	// the cluster. The operator removes it when it records the cluster's ID. Until then, the cloud may have a cluster
+	// whose ID is unknown.
 	CreatePendingAnnotation = "inspirit941.dev/external-create-pending"
 	// ExternalNameAnnotation is the cluster's ID in the cloud.
 	ExternalNameAnnotation = "inspirit941.dev/external-name"
-	// ExternalAccountAnnotation is the account that the cluster is created in. It is recorded with the create intent.
+	// ExternalAccountAnnotation is the account that the cluster is created in. The operator records it with the create
+	// intent.
 	ExternalAccountAnnotation = "inspirit941.dev/external-account"
 )
 
@@ -37,64 +40,65 @@ const (
 	DeletionOrphan DeletionPolicy = "Orphan"
 )
 
-// TokenSecretType is the type of a Secret whose token may be sent to the cloud. The Secret's owner allows that
-// by choosing this type; the operator uses no Secret of another type.
+// TokenSecretType is the type of a Secret whose token the operator may send to the cloud. By choosing this type, the
+// Secret's owner allows that; the operator uses no Secret of another type.
 const TokenSecretType corev1.SecretType = "inspirit941.dev/cloud-token"
 
 // The types of a Kluster's conditions.
 const (
-	// ConditionReady is True while the cluster runs as the spec asks, and its kubeconfig is in the Secret.
+	// ConditionReady is True while the cluster runs and matches the spec, and its kubeconfig is in the Secret.
 	ConditionReady = "Ready"
-	// ConditionProvisioned is True once the cluster has run. It says nothing about whether it still does.
+	// ConditionProvisioned is True once the cluster has run. It doesn't say whether the cluster is still running.
 	ConditionProvisioned = "Provisioned"
-	// ConditionCredentialsReady is True while the token is there and the cloud accepts it.
+	// ConditionCredentialsReady is True while the token exists and the cloud accepts it.
 	ConditionCredentialsReady = "CredentialsReady"
 )
 
 // Reasons of the conditions.
 const (
-	// ReasonRunning: the cluster is as the spec asks.
+	// ReasonRunning: the cluster is running and matches the spec.
 	ReasonRunning = "Running"
-	// ReasonProvisioning: the cloud is making the cluster.
+	// ReasonProvisioning: the cloud is creating the cluster.
 	ReasonProvisioning = "Provisioning"
-	// ReasonUpdating: the cloud is changing node pools or version to match the spec.
+	// ReasonUpdating: the cloud is changing the node pools or the version to match the spec.
 	ReasonUpdating = "Updating"
-	// ReasonDeleting: the cloud is removing the cluster.
+	// ReasonDeleting: the cloud is deleting the cluster.
 	ReasonDeleting = "Deleting"
-	// ReasonDeleted: the cloud has no cluster of this deleted Kluster any more.
+	// ReasonDeleted: the cloud no longer has a cluster of this deleted Kluster.
 	ReasonDeleted = "Deleted"
-	// ReasonDegraded: the cloud says that something is wrong with the cluster.
+	// ReasonDegraded: the cloud reports that something is wrong with the cluster.
 	ReasonDegraded = "Degraded"
-	// ReasonFailed: the cloud says that the cluster could not be made. Only deleting the Kluster helps.
+	// ReasonFailed: the cloud could not create the cluster. The only remedy is to delete the Kluster.
 	ReasonFailed = "Failed"
-	// ReasonLost: the cluster that was recorded is gone, though the Kluster was not deleted.
+	// ReasonLost: the recorded cluster is gone, although the Kluster was not deleted.
 	ReasonLost = "Lost"
 	// ReasonNotOwned: this Kluster's tag is not the cluster's only owner tag, so the operator leaves the cluster alone.
 	ReasonNotOwned = "NotOwned"
 	// ReasonPaused: an annotation makes the operator leave the Kluster and its cluster alone.
 	ReasonPaused = "Paused"
-	// ReasonOrphaned: the Kluster is deleted, and its cluster stays. Used in an event only.
+	// ReasonOrphaned: the Kluster is deleted, but its cluster stays. Used only in an event.
 	ReasonOrphaned = "Orphaned"
-	// ReasonNameTaken: the account has a cluster of that name without this Kluster's tag.
+	// ReasonNameTaken: the account has a cluster with that name but without this Kluster's tag.
 	ReasonNameTaken = "NameTaken"
-	// ReasonRefused: the cloud refuses what the spec asks.
+	// ReasonRefused: the cloud refuses what the spec asks for.
 	ReasonRefused = "Refused"
-	// ReasonUnavailable: the cloud does not answer, fails, asks to wait, or does not show a new cluster yet.
+	// ReasonUnavailable: the cloud does not respond, fails, asks the operator to wait, or does not show a new cluster
+	// yet.
 	ReasonUnavailable = "Unavailable"
-	// ReasonTokenMissing: the Secret, or the key in it, is missing, or holds no token.
+	// ReasonTokenMissing: the Secret or the key in it is missing, or the key holds no token.
 	ReasonTokenMissing = "TokenMissing"
-	// ReasonTokenNotAllowed: the Secret is not of the type TokenSecretType, so it is not used.
+	// ReasonTokenNotAllowed: the Secret does not have the type TokenSecretType, so the operator doesn't use it.
 	ReasonTokenNotAllowed = "TokenNotAllowed"
-	// ReasonTokenRejected: the cloud does not accept the token, or it may not do what is needed.
+	// ReasonTokenRejected: the cloud does not accept the token, or the token lacks a permission.
 	ReasonTokenRejected = "TokenRejected"
-	// ReasonAnotherAccount: the token belongs to another account than the one that the cluster is created in.
+	// ReasonAnotherAccount: the token belongs to an account other than the one in which the cluster was created.
 	ReasonAnotherAccount = "AnotherAccount"
 	// ReasonTokenAccepted: the cloud accepts the token.
 	ReasonTokenAccepted = "TokenAccepted"
-	// ReasonSecretRefused: the API server refuses the Secret of the kubeconfig, or the finalizer on that of the
-	// token, because of a quota or a policy.
+	// ReasonSecretRefused: because of a quota or a policy, the API server refuses the kubeconfig's Secret, or the
+	// finalizer on the token's Secret.
 	ReasonSecretRefused = "SecretRefused"
-	// ReasonSecretTaken: a Secret with the name of the kubeconfig's exists, and is not this Kluster's.
+	// ReasonSecretTaken: a Secret with the name of the kubeconfig's Secret exists, and doesn't belong to this Kluster.
 	ReasonSecretTaken = "SecretTaken"
 )
 
@@ -147,7 +151,7 @@ type KlusterSpec struct {
 	Region string `json:"region"`
 
 	// Version is the version of Kubernetes: a slug such as "1.36.1-do.0", a minor version such as "1.36", or "latest".
-	// A later one upgrades the cluster; nothing brings an earlier one back.
+	// A later version upgrades the cluster; a downgrade is impossible.
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^(latest|1\.[0-9]+(\.[0-9]+-do\.[0-9]+)?)$`
@@ -159,12 +163,13 @@ type KlusterSpec struct {
 	// +required
 	TokenSecret TokenSecret `json:"tokenSecret"`
 
-	// DeletionPolicy decides what happens to the cluster when the Kluster is deleted: Delete deletes it, Orphan keeps it.
+	// DeletionPolicy decides what happens to the cluster when the Kluster is deleted: Delete deletes the cluster,
+	// Orphan keeps it.
 	// +optional
 	// +kubebuilder:default=Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// NodePools are the groups of machines, one or more, by their names.
+	// NodePools are the cluster's groups of machines. There must be at least one, and their names must differ.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
@@ -209,13 +214,13 @@ type NodePool struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the size of a node pool can't be changed: add another pool, and remove this one"
 	Size string `json:"size"`
 
-	// Count is the number of machines. With autoscale it is the initial number, which the cloud's autoscaler changes.
+	// Count is the number of machines. With autoscale, it is the initial number, and the cloud's autoscaler changes it.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	Count int32 `json:"count,omitempty"`
 
-	// Labels are put on the nodes.
+	// Labels are applied to the nodes.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
@@ -230,14 +235,14 @@ type NodePool struct {
 	Autoscale *Autoscale `json:"autoscale,omitempty"`
 }
 
-// Taint is one that the nodes of a pool get.
+// Taint is a taint on the nodes of a pool.
 type Taint struct {
 	// Key is the taint's name.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=316
 	Key string `json:"key"`
-	// Value may be empty.
+	// Value is the taint's value. It may be empty.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Value string `json:"value,omitempty"`
@@ -247,16 +252,16 @@ type Taint struct {
 	Effect string `json:"effect"`
 }
 
-// Autoscale are the limits of a pool's number of machines.
+// Autoscale limits the number of machines in a pool.
 //
 // +kubebuilder:validation:XValidation:rule="self.minNodes <= self.maxNodes",message="minNodes must not be more than maxNodes"
 type Autoscale struct {
-	// MinNodes is the least number.
+	// MinNodes is the minimum number of machines.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	MinNodes int32 `json:"minNodes"`
-	// MaxNodes is the greatest number.
+	// MaxNodes is the maximum number of machines.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
@@ -274,7 +279,7 @@ type KlusterStatus struct {
 	// +optional
 	Account string `json:"account,omitempty"`
 
-	// TokenSecret is the Secret with the Kluster's finalizer: a deletion of the Secret waits for that of the cluster.
+	// TokenSecret is the Secret with the Kluster's finalizer. The Secret can't disappear before the cluster is deleted.
 	// +optional
 	TokenSecret string `json:"tokenSecret,omitempty"`
 
@@ -294,13 +299,13 @@ type KlusterStatus struct {
 	// +optional
 	KubeconfigSecret string `json:"kubeconfigSecret,omitempty"`
 
-	// NodePools are the cluster's pools, by their names.
+	// NodePools are the cluster's node pools.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	NodePools []NodePoolStatus `json:"nodePools,omitempty"`
 
-	// ObservedGeneration is the metadata.generation that the rest of the status describes.
+	// ObservedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -311,21 +316,21 @@ type KlusterStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// NodePoolStatus is one pool as the cloud has it.
+// NodePoolStatus is the state of a node pool in the cloud.
 type NodePoolStatus struct {
 	// Name is the pool's name.
 	// +required
 	Name string `json:"name"`
-	// ID is the pool's id in the cloud.
+	// ID is the pool's ID in the cloud.
 	// +required
 	ID string `json:"id"`
 	// Size is the slug of the machines' size.
 	// +required
 	Size string `json:"size"`
-	// Count is how many machines the pool should have.
+	// Count is the number of machines that the pool should have.
 	// +optional
 	Count int32 `json:"count,omitempty"`
-	// Running is how many of them run.
+	// Running is the number of machines that are running.
 	// +optional
 	Running int32 `json:"running,omitempty"`
 }

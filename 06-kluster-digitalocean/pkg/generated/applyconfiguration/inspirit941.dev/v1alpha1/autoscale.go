@@ -7,11 +7,11 @@ package v1alpha1
 // AutoscaleApplyConfiguration represents a declarative configuration of the Autoscale type for use
 // with apply.
 //
-// Autoscale are the limits of a pool's number of machines.
+// Autoscale limits the number of machines in a pool.
 type AutoscaleApplyConfiguration struct {
-	// MinNodes is the least number.
+	// MinNodes is the minimum number of machines.
 	MinNodes *int32 `json:"minNodes,omitempty"`
-	// MaxNodes is the greatest number.
+	// MaxNodes is the maximum number of machines.
 	MaxNodes *int32 `json:"maxNodes,omitempty"`
 }
 

@@ -18,13 +18,14 @@ type KlusterSpecApplyConfiguration struct {
 	// Region is the slug of the data centre, such as "fra1". DigitalOcean can't change it.
 	Region *string `json:"region,omitempty"`
 	// Version is the version of Kubernetes: a slug such as "1.36.1-do.0", a minor version such as "1.36", or "latest".
-	// A later one upgrades the cluster; nothing brings an earlier one back.
+	// A later version upgrades the cluster; a downgrade is impossible.
 	Version *string `json:"version,omitempty"`
 	// TokenSecret names the Secret with the token for the cloud's API. Its type must be inspirit941.dev/cloud-token.
 	TokenSecret *TokenSecretApplyConfiguration `json:"tokenSecret,omitempty"`
-	// DeletionPolicy decides what happens to the cluster when the Kluster is deleted: Delete deletes it, Orphan keeps it.
+	// DeletionPolicy decides what happens to the cluster when the Kluster is deleted: Delete deletes the cluster,
+	// Orphan keeps it.
 	DeletionPolicy *inspirit941devv1alpha1.DeletionPolicy `json:"deletionPolicy,omitempty"`
-	// NodePools are the groups of machines, one or more, by their names.
+	// NodePools are the cluster's groups of machines. There must be at least one, and their names must differ.
 	NodePools []NodePoolApplyConfiguration `json:"nodePools,omitempty"`
 }
 

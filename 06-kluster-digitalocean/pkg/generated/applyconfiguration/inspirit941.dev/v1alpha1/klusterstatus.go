@@ -18,7 +18,7 @@ type KlusterStatusApplyConfiguration struct {
 	// Account is the account that the cluster is created in, a copy of the annotation inspirit941.dev/external-account.
 	// The operator uses no token of another account.
 	Account *string `json:"account,omitempty"`
-	// TokenSecret is the Secret with the Kluster's finalizer: a deletion of the Secret waits for that of the cluster.
+	// TokenSecret is the Secret with the Kluster's finalizer. The Secret can't disappear before the cluster is deleted.
 	TokenSecret *string `json:"tokenSecret,omitempty"`
 	// Progress is the cluster's state as the cloud reports it, such as "provisioning" or "running".
 	Progress *string `json:"progress,omitempty"`
@@ -28,9 +28,9 @@ type KlusterStatusApplyConfiguration struct {
 	Version *string `json:"version,omitempty"`
 	// KubeconfigSecret is the Secret that holds the kubeconfig, under the key "kubeconfig".
 	KubeconfigSecret *string `json:"kubeconfigSecret,omitempty"`
-	// NodePools are the cluster's pools, by their names.
+	// NodePools are the cluster's node pools.
 	NodePools []NodePoolStatusApplyConfiguration `json:"nodePools,omitempty"`
-	// ObservedGeneration is the metadata.generation that the rest of the status describes.
+	// ObservedGeneration is the metadata.generation that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// Conditions holds the conditions Ready, Provisioned and CredentialsReady.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`

@@ -13,9 +13,9 @@ type NodePoolApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// Size is the slug of the machines' size, such as "s-2vcpu-4gb". DigitalOcean can't change it.
 	Size *string `json:"size,omitempty"`
-	// Count is the number of machines. With autoscale it is the initial number, which the cloud's autoscaler changes.
+	// Count is the number of machines. With autoscale, it is the initial number, and the cloud's autoscaler changes it.
 	Count *int32 `json:"count,omitempty"`
-	// Labels are put on the nodes.
+	// Labels are applied to the nodes.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Taints keep pods away from the nodes.
 	Taints []TaintApplyConfiguration `json:"taints,omitempty"`

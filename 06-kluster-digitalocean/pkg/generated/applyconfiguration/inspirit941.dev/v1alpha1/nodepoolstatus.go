@@ -7,17 +7,17 @@ package v1alpha1
 // NodePoolStatusApplyConfiguration represents a declarative configuration of the NodePoolStatus type for use
 // with apply.
 //
-// NodePoolStatus is one pool as the cloud has it.
+// NodePoolStatus is the state of a node pool in the cloud.
 type NodePoolStatusApplyConfiguration struct {
 	// Name is the pool's name.
 	Name *string `json:"name,omitempty"`
-	// ID is the pool's id in the cloud.
+	// ID is the pool's ID in the cloud.
 	ID *string `json:"id,omitempty"`
 	// Size is the slug of the machines' size.
 	Size *string `json:"size,omitempty"`
-	// Count is how many machines the pool should have.
+	// Count is the number of machines that the pool should have.
 	Count *int32 `json:"count,omitempty"`
-	// Running is how many of them run.
+	// Running is the number of machines that are running.
 	Running *int32 `json:"running,omitempty"`
 }
 

@@ -7,11 +7,11 @@ package v1alpha1
 // TaintApplyConfiguration represents a declarative configuration of the Taint type for use
 // with apply.
 //
-// Taint is one that the nodes of a pool get.
+// Taint is a taint on the nodes of a pool.
 type TaintApplyConfiguration struct {
 	// Key is the taint's name.
 	Key *string `json:"key,omitempty"`
-	// Value may be empty.
+	// Value is the taint's value. It may be empty.
 	Value *string `json:"value,omitempty"`
 	// Effect is what happens to pods that don't tolerate the taint.
 	Effect *string `json:"effect,omitempty"`
