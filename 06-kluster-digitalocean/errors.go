@@ -14,7 +14,7 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// How report in status.go handles the error of a reconcile:
+// This table shows what report in status.go does with a reconcile's error:
 //
 //	error                          in the status                          the next reconcile
 //	blockedError, terminal         at once                                after requeueAfter, or --retry-interval

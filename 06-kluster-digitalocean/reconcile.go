@@ -16,7 +16,7 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// observation is what a reconcile has found. Fields that it could not observe are zero.
+// observation holds what a reconcile has found. Fields that it could not observe are zero.
 type observation struct {
 	// cloud sends requests with the Kluster's token.
 	cloud cloud.CloudProvider

@@ -23,7 +23,7 @@ import (
 // over. Conflicts count, too, because the queue counts every retry.
 const failureThreshold = 3
 
-// deletedMessage is the last message of the conditions.
+// deletedMessage is the conditions' message once the cluster is gone.
 const deletedMessage = "the cloud has no cluster of this Kluster any more"
 
 // report writes the status, and returns when to requeue the Kluster: after a duration, or with backoff if it returns an
