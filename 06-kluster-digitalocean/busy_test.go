@@ -228,7 +228,7 @@ func addAccount(ctx context.Context, namespace, name string, change func(*doks.O
 	return account
 }
 
-// reasonsIn counts the Klusters of a namespace by the reason of their condition Ready.
+// reasonsIn counts the Klusters in a namespace by the reason of their condition Ready.
 func reasonsIn(ctx context.Context, g Gomega, namespace string) map[string]int {
 	list := &klusterv1alpha1.KlusterList{}
 	g.Expect(cluster.Client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())

@@ -108,7 +108,7 @@ func (c *controller) start(ctx context.Context) error {
 
 	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
-	if !cache.WaitFor(ctx, "", c.handlers...) { // with a name it would log the handlers' Go names
+	if !cache.WaitFor(ctx, "", c.handlers...) { // with a name, it would log the handlers' Go names
 		return fmt.Errorf("fill the caches: not done after %s: look for \"forbidden\" in the log", cacheTimeout)
 	}
 	return nil

@@ -22,8 +22,7 @@ import (
 //	rateLimitedError               only if the status is out of date      when the cloud's pause is over
 //	any other: the API server's    never                                  with backoff; if isExpected, without an error in the log
 
-// blockedError is what keeps the cluster from matching the spec. Its reason and message become those of the condition
-// Ready.
+// blockedError says what keeps the cluster from matching the spec. The condition Ready gets its reason and message.
 type blockedError struct {
 	reason, message string
 	// credentials is true if the token is the problem.

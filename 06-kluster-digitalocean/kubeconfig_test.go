@@ -326,7 +326,7 @@ func TestCredentialsAreReplacedInTime(t *testing.T) {
 	g.Expect(found.requeueAfter).To(Equal(time.Minute), "no event tells that credentials end, see update in reconcile.go")
 }
 
-// storedKluster returns a Kluster as the API server has it.
+// storedKluster returns a Kluster as it is stored on the API server.
 func storedKluster() *klusterv1alpha1.Kluster {
 	kluster := newKluster("shop", "front")
 	kluster.UID, kluster.ResourceVersion, kluster.Generation = "uid-of-front", "30", 3

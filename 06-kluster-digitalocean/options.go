@@ -31,7 +31,7 @@ type options struct {
 	// retryInterval is how long to wait before looking again after a terminal error. No event announces that a person
 	// has fixed the problem.
 	retryInterval time.Duration
-	// consistencyWindow is how long the cloud may take to show a new cluster: its answers are eventually consistent.
+	// consistencyWindow is how long the cloud may take to show a new cluster, because it is eventually consistent.
 	consistencyWindow time.Duration
 	// clock tells the time for the expiry of credentials and for the consistency window.
 	clock clock.PassiveClock

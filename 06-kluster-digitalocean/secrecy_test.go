@@ -96,7 +96,7 @@ type logWatch struct {
 	lines []string
 }
 
-// Write takes one line.
+// Write receives one line of the log.
 func (l *logWatch) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

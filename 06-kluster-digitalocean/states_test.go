@@ -230,7 +230,7 @@ var _ = Describe("events", func() {
 		kluster := create(ctx, namespace, "shop")
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		stop()
-		startOperator(options) // a restart is no transition
+		startOperator(options) // a restart is not a transition
 		Expect(account.SetState(kluster.Status.KlusterID, doks.StateDegraded, "slow")).To(Succeed())
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonDegraded)
 		looks := len(account.Journal())

@@ -71,7 +71,7 @@ var _ = Describe("the end of a run", func() {
 		begun, proceed := holdCreations(clouds.of(namespace))
 		options := electing(testOptions(namespace))
 		options.LeaderElection.LeaseDuration, options.LeaderElection.RenewDeadline = 2*time.Second, time.Second
-		options.drainTimeout = time.Hour // nothing is drained without the Lease
+		options.drainTimeout = time.Hour // without the Lease, the operator must not drain the queue
 		_, ended := runWith(wrap, options)
 		kluster := create(ctx, namespace, "lost")
 		Eventually(begun).WithContext(ctx).Should(Receive())

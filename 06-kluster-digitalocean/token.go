@@ -83,7 +83,7 @@ func (c *controller) readToken(ctx context.Context, kluster *klusterv1alpha1.Klu
 // they are in use. Each Kluster has its own finalizer: Klusters that share a Secret don't have to know about each
 // other, and the last one releases the Secret.
 
-// secretsResource is what the metadata client lists.
+// secretsResource is the resource that the metadata client lists.
 var secretsResource = corev1.SchemeGroupVersion.WithResource("secrets")
 
 // tokenFinalizer returns the finalizer that a Kluster puts on its token's Secret.
@@ -99,7 +99,7 @@ func tokenFinalizer(kluster *klusterv1alpha1.Kluster) string {
 //workshop:step 6.7c
 func (c *controller) protectSecret(ctx context.Context, kluster *klusterv1alpha1.Kluster, secret *corev1.Secret) (*corev1.Secret, error) {
 	if !slices.Contains(secret.Finalizers, tokenFinalizer(kluster)) {
-		if secret.DeletionTimestamp != nil { // the API server allows no new finalizers now
+		if secret.DeletionTimestamp != nil { // the API server accepts no new finalizers now
 			return secret, blockedByToken(klusterv1alpha1.ReasonTokenMissing, "Secret %q is being deleted: create another one, and name that", secret.Name)
 		}
 		protected, err := c.patchTokenFinalizer(ctx, kluster, secret.ObjectMeta, "finalizers")

@@ -84,7 +84,7 @@ const (
 	StateProvisioning State = "provisioning"
 	StateRunning      State = "running"
 	StateUpgrading    State = "upgrading"
-	// StateDegraded is the state of a cluster that runs with problems.
+	// StateDegraded is the state of a cluster that is running but has problems.
 	StateDegraded State = "degraded"
 	// StateFailed is the state of a cluster that the cloud could not create.
 	StateFailed State = "error"
@@ -112,7 +112,7 @@ type Pool struct {
 // Taint is a taint on the nodes of a pool.
 type Taint struct{ Key, Value, Effect string }
 
-// Autoscale are the bounds within which the cloud chooses the count.
+// Autoscale holds the bounds within which the cloud chooses the count.
 type Autoscale struct{ Min, Max int }
 
 // Kubeconfig is the content of a kubeconfig file, and the time when its credentials expire.
@@ -121,14 +121,14 @@ type Kubeconfig struct {
 	Expires time.Time
 }
 
-// Problem is why a cloud rejects a request.
+// Problem is the reason why a cloud rejects a request.
 type Problem string
 
 // The problems.
 const (
 	// NotFound: no such cluster or node pool exists.
 	NotFound Problem = "not found"
-	// NameTaken: the account has a cluster of that name.
+	// NameTaken: the account has a cluster with that name.
 	NameTaken Problem = "name taken"
 	// Unauthorized: the token is wrong, or lacks the permission for this request.
 	Unauthorized Problem = "unauthorized"

@@ -85,7 +85,7 @@ func testEmpty(t *testing.T, world World) {
 }
 
 func testMissing(t *testing.T, world World) {
-	made := world.create(t) // an account with clusters in it must not answer with one of them
+	made := world.create(t) // an account that has clusters must not return one of them
 	for _, id := range []string{"", "0b5c0a52-0000-4000-8000-000000000003"} {
 		_, err := world.Account.Get(t.Context(), id)
 		world.expect(t, err, cloud.NotFound)
