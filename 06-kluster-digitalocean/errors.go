@@ -101,7 +101,7 @@ func cloudError(err error) error {
 }
 
 // isExpected reports whether the error is part of normal operation: the cache lags behind, or another client was
-// faster. Such an error is retried without an error in the log.
+// faster. The operator retries without logging such an error.
 func isExpected(err error) bool {
 	gone := apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 	return gone || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)

@@ -70,8 +70,8 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	tests := map[string]struct {
 		err error
-		// wantExpected means that the error is retried without an error in the log, and wantRefusal that it is reported
-		// in the status. With neither, it is logged.
+		// wantExpected means that the operator retries without logging the error, and wantRefusal that it reports the
+		// error in the status. With neither, it logs the error.
 		wantExpected, wantRefusal bool
 	}{
 		"another client was faster":             {err: apierrors.NewConflict(secrets, "web", errors.New("changed")), wantExpected: true},
