@@ -213,7 +213,7 @@ var _ = Describe("a busy cloud", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// accountName returns the name of another account, which is not the namespace's own.
+// accountName returns the name of an additional account for a namespace.
 func accountName(namespace, name string) string { return namespace + "-" + name }
 
 // addAccount opens another account, and puts its token into a Secret with that name.
