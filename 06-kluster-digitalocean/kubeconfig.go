@@ -96,9 +96,9 @@ func (c *controller) writeKubeconfig(ctx context.Context, found, wanted *corev1.
 	return orRefusal(wanted, err)
 }
 
-// findKubeconfig returns the Kluster's Secret, or nil if there is none. It returns an error if a Secret with that name
-// exists that this Kluster does not control. The cache contains only Secrets with our label, so findKubeconfig looks up
-// a missing Secret on the API server.
+// findKubeconfig returns the Kluster's Secret, or nil if there is none. It returns an error if another owner, or none,
+// controls the Secret with that name. The cache contains only Secrets with our label, so findKubeconfig looks up a
+// missing Secret on the API server.
 //
 //workshop:step 6.12a
 func (c *controller) findKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster) (*corev1.Secret, error) {
