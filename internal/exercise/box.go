@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// boxEnd closes the box of a step in a chapter.
+// boxEnd is the line that closes a step's box in a chapter.
 const boxEnd = "<!-- end of your turn -->"
 
-// boxBegin is the line that opens the box of a step in a chapter.
+// boxBegin returns the line that opens a step's box in a chapter.
 func boxBegin(step Step) string { return "<!-- your turn " + step.ID + " -->\n" }
 
-// FillBoxes writes each step's box into the text of the chapter, between two comments, of which the first names the step.
+// FillBoxes writes each step's box into the text of the chapter, between two comments:
 //
 //	<!-- your turn 2.9a -->
 //	<!-- end of your turn -->
 //
-// A step without exactly one box is an error, and so is a box without a step, or one before which the chapter does not show what the
-// step's check finds before the step is solved.
+// FillBoxes returns an error unless each step has exactly one box, each box has a step, and the chapter shows above each box
+// what the step's check finds before the step is solved.
 func (s *Stage) FillBoxes(chapter string) (string, error) {
 	filled := chapter
 	var problems []error
@@ -69,7 +69,7 @@ func (s *Stage) box(at int) (string, error) {
 	return "\n" + box.String() + "\n", nil
 }
 
-// list joins words as a sentence does.
+// list joins words with commas and a final "and".
 func list(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -80,7 +80,7 @@ func list(words []string) string {
 // lineLength is the maximum length of a chapter's lines.
 const lineLength = 120
 
-// word matches text that must stay on one line. Code is not broken at its spaces.
+// word matches text that must stay on one line: a word, or code in backquotes, which may contain spaces.
 var word = regexp.MustCompile("[^\\s`]*(`[^`]*`[^\\s`]*)+|\\S+")
 
 // wrap breaks text into lines at spaces.

@@ -34,7 +34,7 @@ func TestBoxesNameTheFilesToWrite(t *testing.T) {
 	if chapter, err = os.ReadFile(stage.Chapter); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := stage.FillBoxes(string(chapter)); err == nil || !strings.Contains(err.Error(), "step 1.1: show before its box") {
+	if _, err := stage.FillBoxes(string(chapter)); err == nil || !strings.Contains(err.Error(), "step 1.1: show above its box") {
 		t.Errorf("a chapter that doesn't show the check of a step: %v", err)
 	}
 }

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// Break is a small change to the finished stage that makes the operator fail in a known way. Learners have it put into
-// their copy, then find and fix it from what the check reports.
+// Break is a small change to the finished stage that makes the operator fail in a known way. Learners can have one put
+// into their copy, and then use the check's report to find and fix it.
 type Break struct {
-	// Name is what fails, such as the name of a behaviour of the test kit.
+	// Name says what fails. It can be the name of a behaviour of the test kit.
 	Name string `json:"name"`
-	// File is the file that the change is in.
+	// File is the file to change.
 	File string `json:"file"`
-	// Old is the text that is replaced by New. It must occur exactly once in the finished file.
+	// Old is the text that New replaces. It must occur exactly once in the finished file.
 	Old string `json:"old"`
 	New string `json:"new"`
-	// Check fails as long as the file contains the change.
+	// Check fails while the file contains the change.
 	Check Check `json:"check"`
 }
 
-// asStep returns the break as a step for a finding. It leaves out the file, which would give the change away.
+// asStep returns a step that stands for the break in a finding. It doesn't name the file, which would give the bug away.
 func (b Break) asStep() Step {
 	return Step{ID: b.Name, Title: "Find what is broken", Task: "A change to your copy broke one thing. Use what the check found to locate and fix it.", Checks: []Check{b.Check}}
 }
@@ -35,11 +35,11 @@ func (s *Stage) validateBreaks() error {
 		var problem string
 		switch {
 		case broken.Name == "" || seen[broken.Name]:
-			problem = "it needs a name of its own"
+			problem = "it needs a unique name"
 		case broken.File == "" || broken.Old == "" || broken.Old == broken.New:
-			problem = "it needs a file, and two different texts, old and new"
+			problem = "it needs a file and two different texts, old and new"
 		case broken.Check.Run == "":
-			problem = "its check needs the names of Go tests to run; for specs, that of the test that runs them"
+			problem = "its check needs the names of the Go tests to run, or of the test that runs the specs"
 		}
 		if problem != "" {
 			return fmt.Errorf("%s: break %q: %s", filepath.Join(s.Dir, FileName), broken.Name, problem)
@@ -49,7 +49,7 @@ func (s *Stage) validateBreaks() error {
 	return nil
 }
 
-// find returns the break with that name.
+// find returns the break with the given name.
 func (s *Stage) find(name string) (Break, error) {
 	var names []string
 	for _, broken := range s.Breaks {
@@ -64,7 +64,7 @@ func (s *Stage) find(name string) (Break, error) {
 	return Break{}, fmt.Errorf("stage %d has no break %q: choose from %s", s.Number, name, strings.Join(names, ", "))
 }
 
-// broken returns the finished file, and the file with the break.
+// broken returns the finished file without and with the break.
 func (s *Stage) broken(change Break) (finished, broken []byte, err error) {
 	files, err := s.Form(len(s.Steps))
 	if err != nil {
@@ -72,13 +72,12 @@ func (s *Stage) broken(change Break) (finished, broken []byte, err error) {
 	}
 	text := string(files[change.File].content)
 	if count := strings.Count(text, change.Old); count != 1 {
-		return nil, nil, fmt.Errorf("%s: break %q: its old text must occur exactly once in %s, and occurs %d times", filepath.Join(s.Dir, FileName), change.Name, change.File, count)
+		return nil, nil, fmt.Errorf("%s: break %q: its old text must occur exactly once in %s, but occurs %d times", filepath.Join(s.Dir, FileName), change.Name, change.File, count)
 	}
 	return []byte(text), []byte(strings.Replace(text, change.Old, change.New, 1)), nil
 }
 
-// Break puts a break into the copy, all of whose steps must be done. It returns the folder that keeps the original
-// file.
+// Break puts a break into the copy, in which all steps must be done. It returns the folder with the original file.
 func (c *Copy) Break(ctx context.Context, name string) (kept string, err error) {
 	if err := c.Exists(); err != nil {
 		return "", err
@@ -92,10 +91,10 @@ func (c *Copy) Break(ctx context.Context, name string) (kept string, err error) 
 		return "", err
 	}
 	if next < len(c.Steps) {
-		return "", fmt.Errorf("a break needs a finished %s, and not all of its steps are checked: run `make stage-%d check` until it says that all are done", c.name(), c.Number)
+		return "", fmt.Errorf("%s must be finished before you can break it: run `make stage-%d check` until it says that all steps are done", c.name(), c.Number)
 	}
 	if current, _, err := c.Broken(); err != nil || current != nil {
-		return "", errors.Join(err, fmt.Errorf("%s is broken already: find it with `make stage-%d check`, or take it out with `make stage-%d solve`", c.name(), c.Number, c.Number))
+		return "", errors.Join(err, fmt.Errorf("%s already has a bug to find: look for it with `make stage-%d check`, or remove it with `make stage-%d solve`", c.name(), c.Number, c.Number))
 	}
 	path := filepath.Join(c.Path, filepath.FromSlash(change.File))
 	theirs, err := os.ReadFile(path)
@@ -116,15 +115,15 @@ func (c *Copy) Break(ctx context.Context, name string) (kept string, err error) 
 	if message, err := c.build(ctx); err != nil || message != "" {
 		restored := replaceFile(path, theirs, 0o644)
 		if err == nil {
-			err = fmt.Errorf("your %s differs too much from the solution to break it in this way; it is as it was. Without your own helpers it would not compile:\n%s", change.File, message)
+			err = fmt.Errorf("your %s differs too much from the solution for this bug, so nothing was changed. With the bug, your code would not compile:\n%s", change.File, message)
 		}
 		return "", errors.Join(err, restored)
 	}
 	return c.relative(folder), c.noteBreak(change, folder)
 }
 
-// spoil returns the learner's file with the break in it. If the learner's file contains the text to replace, spoil
-// changes only that, and otherwise replaces the whole declaration.
+// spoil returns the learner's file with the break in it. If the file contains the text to replace exactly once, spoil
+// changes only that text. Otherwise, it replaces the whole declaration.
 func (c *Copy) spoil(change Break, theirs []byte) ([]byte, error) {
 	finished, broken, err := c.broken(change)
 	if err != nil {
@@ -136,7 +135,7 @@ func (c *Copy) spoil(change Break, theirs []byte) ([]byte, error) {
 	return graft(change.File, theirs, finished, broken)
 }
 
-// Broken returns the break that is in the copy, or nil, and the folder that keeps the original file.
+// Broken returns the break that is in the copy, and the folder with the original file. Without a break, it returns nil.
 func (c *Copy) Broken() (*Break, string, error) {
 	lines, err := c.progress()
 	if err != nil {
@@ -155,7 +154,7 @@ func (c *Copy) Broken() (*Break, string, error) {
 	return nil, "", nil
 }
 
-// breakWord replaces the step's ID in the line of the progress file that records a break.
+// breakWord marks the line of the progress file that records a break. Other lines have a step's ID in its place.
 const breakWord = "break"
 
 func (c *Copy) noteBreak(change Break, folder string) error {
@@ -178,7 +177,7 @@ func (c *Copy) CheckBreak(ctx context.Context, change Break) (*Finding, error) {
 	return nil, c.forget(breakWord)
 }
 
-// Unbreak restores the file that a break changed, after saving its present content. It returns the file's name, and the
+// Unbreak restores the file that a break changed, after saving its current content. It returns the file's name and the
 // folder with the saved file.
 func (c *Copy) Unbreak() (name, kept string, err error) {
 	change, folder, err := c.Broken()
@@ -190,7 +189,7 @@ func (c *Copy) Unbreak() (name, kept string, err error) {
 	}
 	old, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(change.File)))
 	if err != nil {
-		return "", "", fmt.Errorf("read the file as it was: %w", err)
+		return "", "", fmt.Errorf("read the original file: %w", err)
 	}
 	path := filepath.Join(c.Path, filepath.FromSlash(change.File))
 	now, err := c.keep("unbreak-"+change.Name, change.File)
@@ -198,13 +197,13 @@ func (c *Copy) Unbreak() (name, kept string, err error) {
 		return "", "", err
 	}
 	if err := replaceFile(path, old, 0o644); err != nil {
-		return "", "", fmt.Errorf("put %s back: %w", change.File, err)
+		return "", "", fmt.Errorf("restore %s: %w", change.File, err)
 	}
 	return change.File, c.relative(now), c.forget(breakWord)
 }
 
-// VerifyBreaks shows that the check of each break fails while the break is in the finished stage, and not because the program does not
-// compile or the tests end early.
+// VerifyBreaks puts each break into the finished stage, one at a time. It returns an error if a break's check passes, or if it
+// fails only because the program does not compile or the tests end early.
 func (s *Stage) VerifyBreaks(ctx context.Context, report func(broken Break, took time.Duration, found string)) (err error) {
 	if len(s.Breaks) == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestEachBreakHasItsPlace needs no compiler, because it runs no checks; `make verify-exercises BREAKS=1` does.
+// TestEachBreakHasItsPlace needs no compiler, because it runs no checks. `make verify-exercises BREAKS=1` runs them.
 func TestEachBreakHasItsPlace(t *testing.T) {
 	for _, stage := range realStages(t) {
 		for _, change := range stage.Breaks {
@@ -35,20 +35,20 @@ func TestBreaksCoverTheBehaviours(t *testing.T) {
 			reason := stage.Unbroken[name]
 			switch {
 			case broken[name] && reason != "":
-				t.Errorf("stage %d has a break for %s, and a reason to have none", stage.Number, name)
+				t.Errorf("stage %d has a break for %s, but also a reason for having none", stage.Number, name)
 			case !broken[name] && strings.TrimSpace(reason) == "":
-				t.Errorf("stage %d has no break for %s: add one, or the reason to unbroken", stage.Number, name)
+				t.Errorf("stage %d has no break for %s: add one, or add the reason to unbroken", stage.Number, name)
 			}
 		}
 		for name := range stage.Unbroken {
 			if !slices.Contains(behaviours, name) {
-				t.Errorf("stage %d: unbroken names %q, which is no behaviour of the test kit", stage.Number, name)
+				t.Errorf("stage %d: unbroken names %q, which is not a behaviour of the test kit", stage.Number, name)
 			}
 		}
 	}
 }
 
-// behaviourName matches the line that names a behaviour. This package does not import the test kit, which takes long to compile.
+// behaviourName matches the line that names a behaviour. This package does not import the test kit, because that takes long to compile.
 var behaviourName = regexp.MustCompile(`(?m)^\tname:\s+"([a-z-]+)",$`)
 
 // behavioursOf returns the names of the test kit's behaviours.

@@ -18,12 +18,12 @@ func finished(t *testing.T) *Copy {
 		}
 	}
 	if _, finding := own.check(t); finding != nil {
-		t.Fatalf("all is solved, and found %+v", finding)
+		t.Fatalf("all steps are solved, but the check found %+v", finding)
 	}
 	return own
 }
 
-// expectBroken returns what the check of the break that is in the copy finds.
+// expectBroken expects that the copy has a break, and returns what its check finds.
 func (c *Copy) expectBroken(t *testing.T) *Finding {
 	t.Helper()
 	broken, kept, err := c.Broken()
@@ -31,7 +31,7 @@ func (c *Copy) expectBroken(t *testing.T) *Finding {
 		t.Fatalf("no break: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(kept, broken.File)); err != nil {
-		t.Errorf("the file as it was is not kept: %v", err)
+		t.Errorf("the original file is not kept: %v", err)
 	}
 	finding, err := c.CheckBreak(t.Context(), *broken)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *Copy) expectBroken(t *testing.T) *Finding {
 	return finding
 }
 
-func TestBreakAndMendByHand(t *testing.T) {
+func TestBreakAndFixByHand(t *testing.T) {
 	own := finished(t)
 	// The learner wrote the function differently, so the break replaces all of it.
 	own.edit(t, "toy.go", "{ return a + b }", "{\n\tsum := b\n\tsum += a\n\treturn sum\n}")
@@ -51,12 +51,12 @@ func TestBreakAndMendByHand(t *testing.T) {
 	if finding == nil || !strings.Contains(finding.Found, "expected 2, found 0") || finding.Open != "" {
 		t.Fatalf("found %+v", finding)
 	}
-	if _, err := own.Break(t.Context(), "sum"); err == nil || !strings.Contains(err.Error(), "work/01-toy is broken already: find it with `make stage-1 check`") {
+	if _, err := own.Break(t.Context(), "sum"); err == nil || !strings.Contains(err.Error(), "work/01-toy already has a bug to find: look for it with `make stage-1 check`") {
 		t.Errorf("broken twice: %v", err)
 	}
 	own.edit(t, "toy.go", "a - b", "b + a")
 	if finding := own.expectBroken(t); finding != nil {
-		t.Fatalf("it is fixed, and found %+v", finding)
+		t.Fatalf("the bug is fixed, but the check found %+v", finding)
 	}
 	if broken, _, err := own.Broken(); broken != nil || err != nil {
 		t.Errorf("still broken: %v, %v", broken, err)
@@ -66,7 +66,7 @@ func TestBreakAndMendByHand(t *testing.T) {
 	}
 }
 
-func TestMendGivesTheFileBack(t *testing.T) {
+func TestUnbreakRestoresTheFile(t *testing.T) {
 	own := finished(t)
 	own.edit(t, "toy.go", "// Package toy is small.", "// Package toy is mine.")
 	before := own.read(t, "toy.go")
@@ -129,6 +129,6 @@ func TestVerifyBreaks(t *testing.T) {
 	}
 	stage.Breaks[0].Old = "return"
 	if err := stage.VerifyBreaks(t.Context(), func(Break, time.Duration, string) {}); err == nil || !strings.Contains(err.Error(), "occurs 2 times") {
-		t.Errorf("a break whose place is not clear: %v", err)
+		t.Errorf("a break whose old text is ambiguous: %v", err)
 	}
 }

@@ -16,18 +16,19 @@ type Finding struct {
 	Step Step
 	// Found is what the check found, in one or more lines.
 	Found string
-	// Open is the file and line to work on, relative to the checkout's root; empty if unknown.
+	// Open is the file and line to work on, relative to the checkout's root. It is empty if the place is unknown.
 	Open string
-	// Command repeats the check in the copy's folder; empty if nothing was run.
+	// Command is the command that repeats the check in the copy's folder. It is empty if nothing was run.
 	Command string
-	// Unbuilt means that the program or its tests do not compile, Early that the tests ended before they could report a result.
+	// Unbuilt means that the program or its tests do not compile. Early means that the tests ended before they could report a
+	// result.
 	Unbuilt, Early bool
-	// Missing are files that the copy lacks, which may be the reason: Restore puts them back.
+	// Missing lists files that the copy lacks, which may be why the check failed. Restore puts them back.
 	Missing  []string
 	failures []testFailure
 }
 
-// Ran counts what has run in a check: Go's tests, and Ginkgo's specs, which run on a control plane.
+// Ran counts what a check has run: Go tests, and Ginkgo specs, which run on a control plane.
 type Ran struct{ Tests, Specs int }
 
 // String returns a text such as "3 tests, 1 spec on a control plane".
@@ -48,8 +49,8 @@ func (r Ran) String() string {
 }
 
 // Check checks the steps that are not done yet, in order. It calls passed for each step that passes, and returns a
-// finding for the first that does not. When all are done, it checks all of them once more. If only is not empty, it
-// checks that step alone.
+// finding for the first that fails. When all steps are done, it checks all of them once more. If only is not empty, it
+// checks just the step with this ID.
 func (c *Copy) Check(ctx context.Context, only string, passed func(step Step, ran Ran, again bool)) (*Finding, error) {
 	if only != "" {
 		return c.checkSteps(ctx, []string{only}, false, passed)
@@ -88,7 +89,7 @@ func (c *Copy) checkSteps(ctx context.Context, ids []string, again bool, passed 
 			return nil, err
 		}
 		if finding != nil && finding.Unbuilt {
-			return finding, nil // the finding says nothing about the steps that were done
+			return finding, nil // a compile error doesn't show that a finished step is wrong
 		}
 		if finding != nil {
 			return finding, c.forget(id)
@@ -147,7 +148,7 @@ func (c *Copy) tryStep(ctx context.Context, id string) (*Finding, Ran, error) {
 		return nil, ran, err
 	}
 	step := c.Steps[at]
-	// A syntax error anywhere would make a generator fail, too.
+	// A syntax error anywhere would also make the generators fail.
 	if finding, err := c.syntaxError(ctx); finding != nil || err != nil {
 		return finding, ran, err
 	}
@@ -163,8 +164,8 @@ func (c *Copy) tryStep(ctx context.Context, id string) (*Finding, Ran, error) {
 			return &Finding{Step: step, Found: err.Error(), Open: open, Command: "make " + strings.Join(step.Make, " ")}, ran, opening
 		}
 	}
-	// The tests of the step's own form expect later code to be missing, so code that is ahead of the step may fail
-	// them.
+	// A step's own form of the tests may expect later code to be missing. For learners who have done later steps, use the
+	// tests of those steps.
 	next, err := c.Next()
 	if err != nil {
 		return nil, ran, err
@@ -196,7 +197,7 @@ func (c *Copy) tryStep(ctx context.Context, id string) (*Finding, Ran, error) {
 // furtherFailures is how many failed tests a finding names besides the first.
 const furtherFailures = 5
 
-// judge returns why the run shows that the step is not done, or nil if it succeeded.
+// judge returns a finding that says why the step is not done, or nil if the run succeeded.
 func (c *Copy) judge(step Step, found outcome) *Finding {
 	finding := &Finding{Step: step, Command: found.command, failures: found.failures}
 	switch {

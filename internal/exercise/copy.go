@@ -43,7 +43,7 @@ func (c *Copy) ShareControlPlane() (end func() error, err error) {
 	}, nil
 }
 
-// workFolder is where the copies are, in the checkout.
+// workFolder is the folder of the checkout that contains the copies.
 const workFolder = "work"
 
 // links are folders of the checkout that a stage's files refer to by relative paths.
@@ -54,7 +54,7 @@ func (s *Stage) Copy(makeTargets func(dir string, targets ...string) error) *Cop
 	return &Copy{Stage: s, Path: filepath.Join(s.Root, workFolder, filepath.Base(s.Dir)), Make: makeTargets}
 }
 
-// work returns the folder of all copies.
+// work returns the folder that contains all copies.
 func (c *Copy) work() string { return filepath.Dir(c.Path) }
 
 // name returns the copy's name for messages.
@@ -70,7 +70,7 @@ func (c *Copy) Exists() error {
 	}
 	_, err := os.Stat(filepath.Join(c.Path, "go.mod"))
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s has no go.mod: `make stage-%d reset` begins it anew, and keeps what is there", c.name(), c.Number)
+		return fmt.Errorf("%s has no go.mod: `make stage-%d reset` starts it over, and keeps what is there", c.name(), c.Number)
 	}
 	return err
 }
@@ -105,10 +105,10 @@ func (c *Copy) Start() error {
 	return errors.Join(c.forget(), c.noteGiven(files), c.giveTests())
 }
 
-// prepareWork makes the folder of all copies.
+// prepareWork creates the folder that contains all copies.
 func (c *Copy) prepareWork() error {
 	if err := os.MkdirAll(c.work(), 0o755); err != nil {
-		return fmt.Errorf("make the folder of the copies: %w", private.Explain(err))
+		return fmt.Errorf("create the folder for the copies: %w", private.Explain(err))
 	}
 	for _, name := range links {
 		err := os.Symlink(filepath.Join("..", name), filepath.Join(c.work(), name))
@@ -119,11 +119,11 @@ func (c *Copy) prepareWork() error {
 	return nil
 }
 
-// workspace guards the workspace of the copies against concurrent changes.
+// workspace guards the copies' Go workspace against concurrent changes.
 var workspace sync.Mutex
 
-// use adds the copy to the Go workspace of all copies, so that go, gopls and a debugger work there without a flag. It
-// removes folders that no longer exist, because Go fails in a workspace that lists one.
+// use adds the copy to the copies' Go workspace, so that go, gopls and a debugger work there without a flag. It removes
+// folders that no longer exist from the workspace, because Go rejects a workspace that lists a missing folder.
 func (c *Copy) use() error {
 	workspace.Lock()
 	defer workspace.Unlock()
@@ -158,7 +158,7 @@ func (c *Copy) use() error {
 	return nil
 }
 
-// Reset replaces the copy with a new one. It returns where the old one is kept.
+// Reset replaces the copy with a new one. It returns the folder that contains the old copy.
 func (c *Copy) Reset() (kept string, err error) {
 	if _, err := os.Stat(c.Path); err != nil {
 		return "", c.Exists()
@@ -173,11 +173,11 @@ func (c *Copy) Reset() (kept string, err error) {
 	return c.relative(folder), c.Start()
 }
 
-// keepFolder makes a folder for what is about to be overwritten.
+// keepFolder creates a folder for files that are about to be overwritten.
 func (c *Copy) keepFolder(what string) (string, error) {
 	kept := filepath.Join(c.work(), "kept")
 	if err := os.MkdirAll(kept, 0o755); err != nil {
-		return "", fmt.Errorf("make a folder for what is overwritten: %w", private.Explain(err))
+		return "", fmt.Errorf("create a folder for your old files: %w", private.Explain(err))
 	}
 	folder := filepath.Join(kept, time.Now().Format("2006-01-02T150405")+"-"+filepath.Base(c.Path)+"-"+what)
 	for n := 2; ; n++ {
@@ -186,13 +186,14 @@ func (c *Copy) keepFolder(what string) (string, error) {
 			return folder, nil
 		}
 		if !errors.Is(err, os.ErrExist) {
-			return "", fmt.Errorf("make a folder for what is overwritten: %w", private.Explain(err))
+			return "", fmt.Errorf("create a folder for your old files: %w", private.Explain(err))
 		}
 		folder = fmt.Sprintf("%s-%d", strings.TrimSuffix(folder, fmt.Sprintf("-%d", n-1)), n)
 	}
 }
 
-// keep saves files of the copy that are about to be overwritten, if they exist. It returns the folder that keeps them.
+// keep saves those of the named files that exist in the copy, before they are overwritten. It returns the folder with the
+// saved files.
 func (c *Copy) keep(what string, names ...string) (string, error) {
 	folder, err := c.keepFolder(what)
 	if err != nil {
@@ -220,7 +221,7 @@ func (c *Copy) relative(path string) string {
 	return short
 }
 
-// written visits the copy's folders, and the files in them that a learner writes: no tests and no generated files.
+// written visits the copy's folders and the files that a learner writes there. It leaves out tests and generated files.
 func (c *Copy) written(folder, file func(path string) error) error {
 	return filepath.WalkDir(c.Path, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -49,7 +49,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = own.CheckStep(t.Context(), "1.1")
-	expect(err, "has no go.mod: `make stage-1 reset` begins it anew, and keeps what is there")
+	expect(err, "has no go.mod: `make stage-1 reset` starts it over, and keeps what is there")
 	if err := os.RemoveAll(filepath.Join(own.Path, "toy.go")); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestRefusals(t *testing.T) {
 	expect(empty.Copy(noMake).Start(), "stage 1 has no exercises: ")
 }
 
-func TestAnotherCopyIsRemoved(t *testing.T) {
+func TestTheWorkspaceForgetsARemovedCopy(t *testing.T) {
 	own := started(t)
 	list := filepath.Join(own.Root, "work", "go.work")
 	content, err := os.ReadFile(list)
@@ -71,7 +71,7 @@ func TestAnotherCopyIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, finding := own.check(t); finding == nil || finding.Unbuilt {
-		t.Errorf("a folder of another stage that is gone: %+v", finding)
+		t.Errorf("with another stage's folder gone, found %+v", finding)
 	}
 	if now, err := os.ReadFile(list); err != nil || string(now) != string(content) {
 		t.Errorf("the workspace lists a folder that is gone: %s %v", now, err)
@@ -87,7 +87,7 @@ func TestPlayingTheCopy(t *testing.T) {
 	}
 	own.Replace(played, "1.2")
 	if earlier, last := played.Steps[1].Blocks[0].Commands[0].Text, played.Steps[2].Blocks[0].Commands[0].Text; earlier != "false" || last != "ls work/01-toy" {
-		t.Errorf("what is run in an earlier section is %q, and in the last that is solved %q", earlier, last)
+		t.Errorf("an earlier section runs %q, and the one that was solved last runs %q", earlier, last)
 	}
 	command := played.Steps[0].Blocks[0].Commands[0]
 	if command.Text != "go run ./work/01-toy && ls work/01-toy" || strings.Join(command.Want, "") != "work/01-toy/toy.go" {

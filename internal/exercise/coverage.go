@@ -17,24 +17,24 @@ import (
 
 // Unstepped lists tests of a stage that check no step, and says why.
 type Unstepped struct {
-	// Files are files with tests. Those that a step's check runs don't count.
+	// Files are files with tests. Tests in them that a step's check runs don't count.
 	Files []string `json:"files,omitempty"`
-	// Tests are names of Go tests, and texts of specs that include the texts of their containers.
+	// Tests are names of Go tests and texts of specs. A spec's text begins with the texts of its containers.
 	Tests []string `json:"tests,omitempty"`
-	// Reason completes "it belongs to no step, because …".
+	// Reason is a sentence such as "They test code that comes with the copy."
 	Reason string `json:"reason"`
 }
 
-// deployed is the folder of the tests of a deployed operator. They belong to no step.
+// deployed is the folder with the tests of a deployed operator, which belong to no step.
 const deployed = "test/e2e"
 
-// suiteTest is a Go test of a stage or, with a text instead of a function's name, a Ginkgo spec.
+// suiteTest is a stage's Go test or Ginkgo spec. A spec's name is its text.
 type suiteTest struct {
 	file, name string
 	spec       bool
 }
 
-// tests returns all tests of the finished stage, by package and in the order of their files.
+// tests returns the tests of the finished stage, except those of a deployed operator. They are sorted by file.
 func (s *Stage) tests() ([]suiteTest, error) {
 	files, err := s.Form(len(s.Steps))
 	if err != nil {
@@ -75,7 +75,7 @@ func testsIn(file *ast.File) (found []suiteTest) {
 	return found
 }
 
-// specsIn returns the specs of a call of Ginkgo's Describe, It and so on.
+// specsIn returns the specs that a call of Ginkgo's Describe, It or a similar function declares.
 func specsIn(node ast.Node, container string) (found []suiteTest) {
 	call, is := node.(*ast.CallExpr)
 	if !is || len(call.Args) < 2 {
@@ -127,7 +127,7 @@ func (c Check) selects(test suiteTest) (bool, error) {
 		}
 		return regexp.MatchString(c.Specs, test.name)
 	}
-	// Like `go test -run`: alternatives, each with elements separated by slashes.
+	// As in `go test -run`, the expression consists of alternatives whose elements are separated by slashes.
 	for _, alternative := range splitOutside(c.Run, '|') {
 		matches, err := regexp.MatchString(splitOutside(alternative, '/')[0], test.name)
 		if matches || err != nil {
@@ -137,7 +137,7 @@ func (c Check) selects(test suiteTest) (bool, error) {
 	return false, nil
 }
 
-// splitOutside splits a regular expression at a separator outside of brackets.
+// splitOutside splits a regular expression at each separator that is not in brackets.
 func splitOutside(expression string, separator rune) (parts []string) {
 	depth, from := 0, 0
 	for at, letter := range expression {
@@ -198,13 +198,13 @@ func (s *Stage) CheckCoverage() error {
 	for _, test := range tests {
 		exist[test.name], exist[test.file] = true, true
 		if reasons[test.name] == "" && reasons[test.file] == "" && !stepped[test.name] {
-			problems = append(problems, fmt.Errorf("%s: no step's check runs %q of %s: add it to a check, or with a reason to unstepped", FileName, test.name, test.file))
+			problems = append(problems, fmt.Errorf("%s: no step's check runs %q of %s: add it to a check, or to unstepped with a reason", FileName, test.name, test.file))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(reasons)) {
 		switch {
 		case !exist[name]:
-			problems = append(problems, fmt.Errorf("%s: unstepped names %q, which is no test of the stage, and no file with tests", FileName, name))
+			problems = append(problems, fmt.Errorf("%s: unstepped names %q, which is neither a test of the stage nor a file with tests", FileName, name))
 		case stepped[name]:
 			problems = append(problems, fmt.Errorf("%s: unstepped names %q, which a step's check runs", FileName, name))
 		}

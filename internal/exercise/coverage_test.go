@@ -8,7 +8,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// realStages are the stages of this checkout that have exercises.
+// realStages returns the stages of this checkout that have exercises.
 func realStages(t *testing.T) []*Stage {
 	t.Helper()
 	checkout, err := repo.Find(".")
@@ -52,7 +52,7 @@ func TestCoverage(t *testing.T) {
 	err := toyAgain(t, stage).CheckCoverage()
 	for _, wanted := range []string{
 		`no step's check runs "TestMore" of toy_test.go`, `no step's check runs "a toy is …small" of toy_test.go`,
-		`unstepped names "TestAbsent", which is no test`, `unstepped names "TestAdd", which a step's check runs`,
+		`unstepped names "TestAbsent", which is neither a test`, `unstepped names "TestAdd", which a step's check runs`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), wanted) {
 			t.Errorf("expected an error with %q\nfound %v", wanted, err)
@@ -81,7 +81,7 @@ func TestWhatAChecksPatternSelects(t *testing.T) {
 		"^TestA$/^(x|y)$|^Test(B|C)[/|]": {"^TestA$/^(x|y)$", "^Test(B|C)[/|]"},
 	} {
 		if got := splitOutside(expression, '|'); !slices.Equal(got, wanted) {
-			t.Errorf("%s is split to %q", expression, got)
+			t.Errorf("%s is split into %q", expression, got)
 		}
 	}
 }
@@ -104,12 +104,12 @@ func TestThePageOfTests(t *testing.T) {
 		}
 	}
 	if strings.Contains(filled, "old") {
-		t.Errorf("what was there is left:\n%s", filled)
+		t.Errorf("the old text is still there:\n%s", filled)
 	}
 	if again, err := FillPage(filled, []*Stage{stage}); err != nil || again != filled {
-		t.Errorf("filled twice, it is another page: %v\n%s", err, again)
+		t.Errorf("filling the page again changed it: %v\n%s", err, again)
 	}
 	if _, err := FillPage("# A page\n", nil); err == nil {
-		t.Error("a page without the lines was filled")
+		t.Error("a page without the two lines was filled")
 	}
 }

@@ -1,8 +1,9 @@
-// Package exercise lets learners write the stages themselves. A stage's exercises.yaml lists its steps; comments in its files
-// mark which step each piece belongs to, see package form. From these the package derives the copy that a learner begins with,
-// the form of every file after every step, the solutions, and the tests that check a step.
+// Package exercise lets learners write the stages themselves. A stage's exercises.yaml lists its steps, and comments in the
+// stage's files mark the code that belongs to each step, see package form. From these marks, the package derives the form that
+// each file has after each step. The forms give the copy that a learner begins with, the solutions, and the tests that check
+// a step.
 //
-// A learner's copies are in the folder work of the checkout. A check uses the tests of the course in place of those in
-// the copy, so that the course can get new tests, and learners can't make a step pass by changing a test. Nothing that
-// a learner wrote is ever deleted: whatever would be overwritten is saved in work/kept first.
+// A learner's copies are in the checkout's folder work. A check uses the course's tests instead of those in the copy, so
+// that the course can add tests, and learners can't make a step pass by changing a test. The package never deletes a
+// learner's work: before it overwrites a file, it saves the file in work/kept.
 package exercise

@@ -25,10 +25,11 @@ type file struct {
 	given bool
 }
 
-// left are the folders and the file of a stage that are not copied: build results and the list of steps.
+// left names what a copy leaves out: the folders with build results, and the list of steps.
 var left = []string{"bin", "dist", FileName}
 
-// Form returns the stage's files as they are after the first done steps. Each form is derived once; don't change it.
+// Form returns the stage's files with the given number of steps done. All calls with the same number return the same tree,
+// so don't change it.
 func (s *Stage) Form(done int) (tree, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +79,7 @@ func (s *Stage) derive(done int) (tree, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make the form of stage %d after %d steps: %w", s.Number, done, err)
+		return nil, fmt.Errorf("derive the files of stage %d after %d steps: %w", s.Number, done, err)
 	}
 	for name, replacer := range s.deeper() {
 		if deeper, found := files[name]; found {
@@ -89,8 +90,8 @@ func (s *Stage) derive(done int) (tree, error) {
 	return files, nil
 }
 
-// deeper returns what to replace in some files because a copy lies one folder deeper than the stage. The context of
-// docker-build is the checkout's root for both.
+// deeper returns, by file, the relative paths to replace because a copy is one folder deeper than the stage. In both, the
+// context of docker-build is the checkout's root.
 func (s *Stage) deeper() map[string]*strings.Replacer {
 	stage := filepath.Base(s.Dir)
 	return map[string]*strings.Replacer{
@@ -101,7 +102,7 @@ func (s *Stage) deeper() map[string]*strings.Replacer {
 	}
 }
 
-// write puts files into a folder. It replaces each file atomically: if the disk is full, the old file is still there.
+// write writes the files into a folder. It replaces each file atomically, so a full disk leaves the old one intact.
 func (t tree) write(dir string) error {
 	for name, file := range t {
 		target := filepath.Join(dir, filepath.FromSlash(name))
@@ -115,7 +116,7 @@ func (t tree) write(dir string) error {
 	return nil
 }
 
-// differing returns the names of the files that differ between two forms, sorted.
+// differing returns the sorted names of the files that differ between two forms.
 func differing(before, after tree) []string {
 	names := map[string]bool{}
 	for name, file := range after {
@@ -131,11 +132,11 @@ func differing(before, after tree) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// generated reports whether a generator writes the file, not a learner.
+// generated reports whether the file is written by a generator.
 func generated(name string) bool {
 	return strings.HasPrefix(path.Base(name), "zz_generated") || strings.Contains(name, "pkg/generated/") || strings.Contains(name, "config/crd/bases/") ||
 		strings.Contains(name, "config/rbac/role")
 }
 
-// isTest reports whether the file has tests. Checks use the course's own.
+// isTest reports whether the file contains tests. Checks use the course's version of such files.
 func isTest(name string) bool { return strings.HasSuffix(name, "_test.go") }

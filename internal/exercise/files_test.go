@@ -23,7 +23,7 @@ func TestACopyBuildsItsImageFromTheCheckout(t *testing.T) {
 			makefile := string(finished["Makefile"].content)
 			for _, context := range []string{"-t $(IMG) ../..\n", "-f - ../..;"} {
 				if !strings.Contains(makefile, context) {
-					t.Errorf("no context of docker in the copy's Makefile is the checkout: expected %q", context)
+					t.Errorf("the copy's Makefile doesn't use the checkout as the context of docker: expected %q", context)
 				}
 			}
 			copies := 0
@@ -39,7 +39,7 @@ func TestACopyBuildsItsImageFromTheCheckout(t *testing.T) {
 							t.Errorf("%s: the copy has no %s", strings.TrimSpace(line), own)
 						}
 					} else if _, err := os.Stat(filepath.Join(stage.Root, source)); err != nil || strings.HasPrefix(source, "0") {
-						t.Errorf("%s: %s is not from the copy, or not there: %v", strings.TrimSpace(line), source, err)
+						t.Errorf("%s: %s is from another stage, or missing: %v", strings.TrimSpace(line), source, err)
 					}
 				}
 			}

@@ -12,13 +12,14 @@ import (
 	"strings"
 )
 
-// givenFile returns the path of a file with the hashes of the tests that were put into the copy, as sha256sum writes
-// them. If a test still has its hash, the learner has not changed it, and a newer course may replace it.
+// givenFile returns the path of the file with the hashes of the tests that the course has put into the copy, in the format
+// of sha256sum. If a test still has its hash, the learner has not changed it, so a newer version of the course may
+// replace it.
 func (c *Copy) givenFile() string {
 	return filepath.Join(c.work(), "."+filepath.Base(c.Path)+"-tests.sha256")
 }
 
-// given returns the hashes of the tests that were put into the copy, by file.
+// given returns the hashes of the tests that the course has put into the copy, by file.
 func (c *Copy) given() (map[string]string, error) {
 	content, err := os.ReadFile(c.givenFile())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -46,8 +47,8 @@ func (c *Copy) writeGiven(hashes map[string]string) error {
 
 func hashOf(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
-// giveTests puts the tests of the next step into the copy, to be read and run before the step is done. It leaves
-// tests alone that the learner has changed. It removes other tests that the course no longer has.
+// giveTests puts the tests of the next step into the copy, so that the learner can read and run them before doing the
+// step. It removes tests that the course no longer has. It leaves alone any tests that the learner has changed.
 func (c *Copy) giveTests() error {
 	next, err := c.Next()
 	if err != nil {
@@ -84,8 +85,8 @@ func (c *Copy) giveTests() error {
 	return c.writeGiven(hashes)
 }
 
-// untouched reports whether a test of the copy is unchanged or missing. Without a known hash, it compares the test with
-// the forms up to the next step.
+// untouched reports whether a test in the copy is unchanged or missing. If no hash is known, it compares the test with the
+// forms up to the next step.
 func (c *Copy) untouched(name, hash string, next int) (bool, error) {
 	theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
 	if errors.Is(err, os.ErrNotExist) {
@@ -103,7 +104,7 @@ func (c *Copy) untouched(name, hash string, next int) (bool, error) {
 	return false, nil
 }
 
-// dropped returns the given tests that the course no longer has.
+// dropped returns the tests that the course has put into the copy but no longer has.
 func (c *Copy) dropped(hashes map[string]string) ([]string, error) {
 	finished, err := c.Form(len(c.Steps))
 	if err != nil {
@@ -118,8 +119,8 @@ func (c *Copy) dropped(hashes map[string]string) ([]string, error) {
 	return names, nil
 }
 
-// removeDropped removes the tests that the course no longer has, unless the learner has changed them. Otherwise they
-// might declare the same names as tests in other files of the course.
+// removeDropped removes the tests that the course no longer has, unless the learner has changed them. If they stayed,
+// they might declare the same names as tests that the course now has in other files.
 func (c *Copy) removeDropped(hashes map[string]string) error {
 	names, err := c.dropped(hashes)
 	if err != nil {
@@ -139,7 +140,7 @@ func (c *Copy) removeDropped(hashes map[string]string) error {
 	return nil
 }
 
-// noteGiven records the hashes of tests that were put into the copy.
+// noteGiven records the hashes of the tests among files that were put into the copy.
 func (c *Copy) noteGiven(files tree) error {
 	hashes, err := c.given()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// newerCourse changes the tests of a stage, and loads the stage again.
+// newerCourse changes a stage's tests, and returns the copy after the stage is loaded again.
 func (c *Copy) newerCourse(t *testing.T, change func(stage *Stage)) *Copy {
 	t.Helper()
 	change(c.Stage)
@@ -19,7 +19,7 @@ func reword(t *testing.T) func(*Stage) {
 	return func(stage *Stage) { stage.editTests(t, "expected %d, found", "one and one is %d, not") }
 }
 
-// rename gives the tests another name.
+// rename gives the file with the tests another name.
 func rename(t *testing.T) func(*Stage) {
 	return func(stage *Stage) {
 		if err := os.Rename(filepath.Join(stage.Dir, "toy_test.go"), filepath.Join(stage.Dir, "sum_test.go")); err != nil {
@@ -38,7 +38,7 @@ func TestANewerCourseReplacesTests(t *testing.T) {
 	}
 }
 
-func TestANewerCourseLeavesALearnersTests(t *testing.T) {
+func TestANewerCourseKeepsTestsThatALearnerHasChanged(t *testing.T) {
 	own := started(t)
 	own.edit(t, "toy_test.go", "package toy\n", "package toy // mine\n")
 	own = own.newerCourse(t, reword(t))
@@ -73,7 +73,7 @@ func TestANewerCourseRenamesTestsThatALearnerHasChanged(t *testing.T) {
 	}
 }
 
-// TestACopyOfAnOlderVersion uses a copy without hashes, whose tests are compared with the forms of the course.
+// TestACopyOfAnOlderVersion uses a copy without hashes, so its tests are compared with the course's forms.
 func TestACopyOfAnOlderVersion(t *testing.T) {
 	own := started(t)
 	if err := os.Remove(own.givenFile()); err != nil {
@@ -89,7 +89,7 @@ func TestACopyOfAnOlderVersion(t *testing.T) {
 	}
 }
 
-// TestTestsOfASolutionAreReplacedLater solves a step whose tests have a form of their own.
+// TestTestsOfASolutionAreReplacedLater solves all steps, which also writes their tests.
 func TestTestsOfASolutionAreReplacedLater(t *testing.T) {
 	own := started(t)
 	for _, step := range own.Steps {

@@ -19,13 +19,13 @@ import (
 )
 
 var (
-	// goTestTimeout bounds Go tests, so that a learner waits only briefly for an endless loop.
+	// goTestTimeout limits Go tests, so that learners don't wait long for an endless loop.
 	goTestTimeout = 20 * time.Second
-	// specTimeout bounds Ginkgo specs, which need a control plane.
+	// specTimeout limits Ginkgo specs, which need a control plane.
 	specTimeout = 3 * time.Minute
 )
 
-// firstLook is how long a spec waits until Ginkgo reports where the goroutines are, and nextLook is the interval of
+// firstLook is how long a spec runs before Ginkgo reports where its goroutines are, and nextLook is the interval between
 // further reports.
 var firstLook, nextLook = 6 * time.Second, 3 * time.Second
 
@@ -34,7 +34,7 @@ const waitTimeout = 15 * time.Second
 
 // outcome is what `go test` found.
 type outcome struct {
-	// command repeats the run in the copy's folder.
+	// command is the command that repeats the run in the copy's folder.
 	command string
 	// tests is how many tests or specs ran.
 	tests int
@@ -42,9 +42,9 @@ type outcome struct {
 	built bool
 	// failures are the tests that failed, with their messages.
 	failures []testFailure
-	// reported means that the failures are from the specs' own report, so the process ended normally.
+	// reported means that the failures come from the specs' own report, so the process ended normally.
 	reported bool
-	// progress says where goroutines were while specs that failed were waiting.
+	// progress says where goroutines were while the failed specs were waiting.
 	progress []progressReport
 	// output is everything that was printed.
 	output string
@@ -53,7 +53,7 @@ type outcome struct {
 
 type testFailure struct{ name, message string }
 
-// goTest runs a check in the copy, with the tests of an overlay.
+// goTest runs a check in the copy. The overlay file names the tests to use.
 func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome, error) {
 	pkg := cmp.Or(check.Package, ".")
 	var specs []string
@@ -111,8 +111,8 @@ func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome
 	return found, nil
 }
 
-// compile makes the test binary of a package. If the package does not compile, it returns the compiler's messages. Go
-// does not rebuild an up-to-date binary, so the checks of a step compile only once.
+// compile builds a package's test binary. If the package does not compile, it returns the compiler's messages. Go does not
+// rebuild an up-to-date binary, so a step's checks of one package compile it only once.
 func (c *Copy) compile(ctx context.Context, pkg, overlay string) (binary, message string, err error) {
 	binary = filepath.Join(filepath.Dir(overlay), "binaries", filepath.FromSlash(pkg), "course.test")
 	// The linker is faster without debug information.
@@ -137,7 +137,7 @@ func (c *Copy) compile(ctx context.Context, pkg, overlay string) (binary, messag
 
 // build compiles the copy. It returns the compiler's messages, or "" if there are none.
 func (c *Copy) build(ctx context.Context) (message string, err error) {
-	// Unlike go build, this doesn't link the programs, which takes longer than to compile what has changed.
+	// Unlike go build, this doesn't link the programs. Linking takes longer than compiling what has changed.
 	command := exec.CommandContext(ctx, "go", "list", "-export", "./...")
 	command.Dir, command.Env = c.Path, append(os.Environ(), "CGO_ENABLED=0")
 	var stderr bytes.Buffer
@@ -155,14 +155,14 @@ func (c *Copy) build(ctx context.Context) (message string, err error) {
 	return "", nil
 }
 
-// event is a line of `go test -json`, see `go doc test2json`.
+// event is a line of `go test -json`. See `go doc test2json`.
 type event struct{ Action, Test, Output string }
 
 // read fills in the outcome from the events.
 func (o *outcome) read(output []byte) {
 	printed := map[string]string{}
-	// running are the tests that have not passed, in the order in which they began. After a panic, go test does not
-	// report their end.
+	// running lists the tests that have not passed, in the order in which they began. After a panic, go test does not
+	// report that they ended.
 	var running []string
 	for line := range bytes.Lines(output) {
 		var event event
@@ -195,7 +195,7 @@ func (o *outcome) read(output []byte) {
 	}
 }
 
-// noise matches lines of go test that don't explain a failure.
+// noise matches lines of go test's output that don't explain a failure.
 var noise = regexp.MustCompile(`^\s*(=== (RUN|PAUSE|CONT|NAME)|--- FAIL|FAIL$|exit status)`)
 
 func trimmed(output string) string {
@@ -220,7 +220,7 @@ type specReport struct {
 	}
 }
 
-// readSpecs replaces the tests and failures with those in the report of the specs.
+// readSpecs replaces the number of tests and the failures with those in the specs' report.
 func (o *outcome) readSpecs(path string) {
 	content, err := os.ReadFile(path)
 	var suites []specReport
@@ -247,7 +247,8 @@ func (o *outcome) readSpecs(path string) {
 	}
 }
 
-// writeOverlay makes go use the tests of the course in place of the copy's. It returns the path of the overlay file.
+// writeOverlay writes a file for go's flag -overlay, which makes go use the course's tests instead of the copy's. It
+// returns the path of the file.
 func (c *Copy) writeOverlay(done int) (string, error) {
 	files, err := c.Form(done)
 	if err != nil {

@@ -17,17 +17,17 @@ import (
 	"example.com/operator-workshop/internal/exercise/form"
 )
 
-// declaration is a declaration of a Go file with its doc comment and the comments above it, such as markers for a
+// declaration is a declaration in a Go file, with its doc comment and any comments above that, such as markers for a
 // generator.
 type declaration struct {
-	// name is unique in a file. A method's name includes its receiver, a group of constants has the name of its first,
-	// and a declaration of _ includes the assigned value, such as the text of a Describe.
+	// name is unique in a file. A method's name includes its receiver, a group of constants has the name of the first, and
+	// the name of a declaration of _ includes the assigned value, such as the text of a Describe.
 	name       string
 	text       string
 	start, end int // byte offsets in the file
 }
 
-// declarations returns the declarations of a Go file, without its imports.
+// declarations returns the declarations in a Go file, except imports.
 func declarations(source []byte) ([]declaration, error) {
 	set := token.NewFileSet()
 	syntax, err := parser.ParseFile(set, "", source, parser.ParseComments|parser.SkipObjectResolution)
@@ -83,8 +83,8 @@ func nameOf(node ast.Decl) string {
 	return ""
 }
 
-// assigned returns a text that distinguishes the values of several declarations of _: for a call, the function and its
-// first argument if that is a literal; for other values, the whole expression.
+// assigned returns a text that tells declarations of _ apart by their values. For a call, it is the function and, if
+// that is a literal, the first argument. For any other value, it is the whole expression.
 func assigned(value ast.Expr) string {
 	call, isCall := value.(*ast.CallExpr)
 	if !isCall {
@@ -139,8 +139,8 @@ func byName(source []byte) (map[string]declaration, error) {
 }
 
 // graft puts the declarations that differ between two forms of a file into the learner's file. It leaves the others
-// alone. In a YAML file, graftYAML replaces single keys. Any other file, and a file that does not parse, is replaced as
-// a whole.
+// alone. In a YAML file, it replaces individual keys instead. It replaces any other file, and any file that does not
+// parse, as a whole.
 func graft(name string, theirs, before, after []byte) ([]byte, error) {
 	if ext := path.Ext(name); ext == ".yaml" || ext == ".yml" {
 		if grafted, ok := graftYAML(theirs, before, after); ok {
@@ -209,7 +209,7 @@ func imports(source []byte) string {
 	return string(source[set.Position(syntax.Decls[0].Pos()).Offset:set.Position(syntax.Decls[0].End()).Offset])
 }
 
-// addImports adds the imports of another file.
+// addImports adds the imports of another file to a source file.
 func addImports(source, other []byte) ([]byte, error) {
 	set := token.NewFileSet()
 	syntax, err := parser.ParseFile(set, "", source, parser.ParseComments)

@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/internal/exercise/form"
 )
 
-// place is where a value is in a YAML document: the keys of mappings and the indices of lists on the way to it.
+// place is the path to a value in a YAML document: keys of mappings and indices of lists.
 type place []any
 
 // graftYAML puts the keys and list elements that differ between two forms of a YAML file into the learner's file. It
@@ -46,7 +46,7 @@ func graftYAML(theirs, before, after []byte) ([]byte, bool) {
 	return grafted, true
 }
 
-// documents returns the values of a file's documents.
+// documents returns the top-level value of each document in a file.
 func documents(source []byte) (all []*yaml.Node, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(source))
 	for {
@@ -60,7 +60,7 @@ func documents(source []byte) (all []*yaml.Node, err error) {
 	}
 }
 
-// differences returns the places at which two values differ. Places that are only in the first value come last.
+// differences returns the places where two values differ. Places that only the first value has come last.
 func differences(before, after *yaml.Node, at place) (all []place) {
 	below := func(step any) {
 		next := append(slices.Clone(at), step)
@@ -99,8 +99,8 @@ func find(node *yaml.Node, at place) *yaml.Node {
 	return node
 }
 
-// child returns a value of a mapping with its key, or an element of a list with itself as its key, or nil if there is
-// none.
+// child returns a key of a mapping and its value. For an element of a list, it returns the element as both. If there is
+// none, it returns nil.
 func child(node *yaml.Node, step any) (key, value *yaml.Node) {
 	switch step := step.(type) {
 	case string:
@@ -125,8 +125,8 @@ func same(a, b *yaml.Node) bool {
 	return errors.Join(a.Decode(&left), b.Decode(&right)) == nil && reflect.DeepEqual(left, right)
 }
 
-// put copies the value at a place of a document from another file. If the value is not on lines of its own in both
-// files, put copies the value that contains it.
+// put copies the value at a place in a document from another file. If the value shares a line with others in either
+// file, put copies the value that contains it instead.
 func put(theirs, other []byte, document int, at place) ([]byte, bool) {
 	present, err := documents(theirs)
 	wanted, errOther := documents(other)
@@ -156,7 +156,7 @@ func put(theirs, other []byte, document int, at place) ([]byte, bool) {
 	if key != nil {
 		first, last := key.Line, form.LastLine(lines, key.Line)
 		for block == nil && first > 1 && commentAt(lines[first-2], form.Depth(lines[first-1])) {
-			first-- // a removed key takes its comments along
+			first-- // a removed key takes its comments with it
 		}
 		lines = slices.Replace(lines, first-1, last, block...)
 	} else {
@@ -165,8 +165,8 @@ func put(theirs, other []byte, document int, at place) ([]byte, bool) {
 	return []byte(strings.Join(lines, "\n")), true
 }
 
-// onOwnLine reports whether a key or an element begins a line. If key is nil, it reports this for a new one of the
-// parent.
+// onOwnLine reports whether a key or an element begins a line. If key is nil, it reports whether a new one in the parent
+// would.
 func onOwnLine(lines []string, parent, key *yaml.Node) bool {
 	if parent.Style&yaml.FlowStyle != 0 || len(parent.Content) == 0 {
 		return false
@@ -189,8 +189,8 @@ func depthBelow(lines []string, parent *yaml.Node) int {
 	return parent.Content[0].Column - 1
 }
 
-// above returns the number of lines that stay above a new key or element. A new key follows the same key as in the
-// other file, or else the last one; a new element is the last.
+// above returns the number of lines that stay above a new key or element. A new key is put below the key that it follows
+// in the other file or, if that is missing, at the end. A new element is always put at the end.
 func above(lines []string, parent, otherParent *yaml.Node, step any) int {
 	last := parent.Content[len(parent.Content)-1]
 	if parent.Kind == yaml.SequenceNode {
@@ -203,13 +203,13 @@ func above(lines []string, parent, otherParent *yaml.Node, step any) int {
 		}
 	}
 	if form.Depth(lines[follows.Line-1]) < follows.Column-1 {
-		// The key begins a list element, which has more lines than the key's own.
+		// The key is on the first line of a list element, so LastLine would return the end of the whole element.
 		return max(follows.Line, lastOf(parent, follows))
 	}
 	return form.LastLine(lines, follows.Line)
 }
 
-// lastOf returns the last line on which something of a key's value begins.
+// lastOf returns the line on which the last part of a key's value begins.
 func lastOf(parent, key *yaml.Node) int {
 	_, value := child(parent, key.Value)
 	last := value.Line
@@ -220,12 +220,12 @@ func lastOf(parent, key *yaml.Node) int {
 	return last
 }
 
-// commentAt reports whether a line is a comment of this indentation.
+// commentAt reports whether a line is a comment with this indentation.
 func commentAt(line string, indentation int) bool {
 	return strings.HasPrefix(strings.TrimSpace(line), "#") && form.Depth(line) == indentation
 }
 
-// shifted returns lines with another indentation.
+// shifted returns lines whose indentation is changed from one depth to another.
 func shifted(lines []string, from, to int) []string {
 	all := make([]string, len(lines))
 	for i, line := range lines {
@@ -238,7 +238,7 @@ func shifted(lines []string, from, to int) []string {
 
 var stepComment = regexp.MustCompile(`^# Step [0-9]`)
 
-// withoutStepComments removes the comments about missing code that the later form no longer has.
+// withoutStepComments removes comments about missing code that are no longer in the later form.
 func withoutStepComments(theirs, before, after []byte) []byte {
 	comments := func(source []byte) (all []string) {
 		for line := range strings.Lines(string(source)) {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// frame matches a function and its place in a goroutine's stack.
+// frame matches a function in a goroutine's stack, with its file and line.
 var frame = regexp.MustCompile(`(?m)^(\S.*)\([^\n]*\)\n\s+(/.+\.go):(\d+)`)
 
-// mostFrames is how many lines of a stack a finding shows.
+// mostFrames is how many lines of a stack a finding shows at most.
 const mostFrames = 12
 
-// ended describes tests that timed out or panicked. It returns the first place in the learner's code, tests aside, on a
-// goroutine's stack, and the top of that stack. The place is empty if there is none.
+// ended describes why tests timed out or panicked. It returns the first place on a goroutine's stack that is in the
+// learner's code, not in a test, and a description with the top of that stack. If there is no such place, both are empty.
 func (c *Copy) ended(output string) (place, description string) {
 	blocks := strings.Split(output, "\n\n")
 	why := "it panics"
@@ -40,7 +40,7 @@ func (c *Copy) ended(output string) (place, description string) {
 	return "", ""
 }
 
-// panicMessage returns the lines from the first that reports a panic or a fatal error to the next empty line.
+// panicMessage returns the first report of a panic or a fatal error, up to the next empty line.
 func panicMessage(output string) string {
 	at := panicked.FindStringIndex(output)
 	if at == nil {
@@ -50,8 +50,8 @@ func panicMessage(output string) string {
 	return firstLines(message, mostFrames)
 }
 
-// lineInFunction returns the line of a frame. For an empty loop, the compiler may lose the line and report 1; then
-// lineInFunction returns the line where the function is declared.
+// lineInFunction returns the line of a frame. For an empty loop, the compiler may lose the line and record line 1 instead.
+// In that case, lineInFunction returns the line where the function is declared.
 func (c *Copy) lineInFunction(file, line, function string) string {
 	content, err := os.ReadFile(file)
 	if err != nil || line != "1" {
@@ -67,7 +67,7 @@ func (c *Copy) lineInFunction(file, line, function string) string {
 	return fmt.Sprint(1 + strings.Count(string(content[:found.start]), "\n"))
 }
 
-// progressReport says where goroutines were at one moment of a spec.
+// progressReport says where goroutines were at one moment during a spec.
 type progressReport struct {
 	Goroutines []struct {
 		State string
@@ -78,12 +78,12 @@ type progressReport struct {
 	}
 }
 
-// atWork matches the states of goroutines that compute, or that wait for something that may never happen. An operator
-// at rest waits for its queue.
+// atWork matches the states of goroutines that are running, or that wait for something that may never happen. It doesn't
+// match those of an operator at rest, which waits for its queue.
 var atWork = regexp.MustCompile(`^(running|runnable|sync\.(RW)?Mutex\.|select \(no cases\)|chan (send|receive) \(nil chan\))`)
 
-// stuck returns the place in the learner's code where a goroutine was at work in several reports of a failed spec, and
-// a description. The place is empty if there is none.
+// stuck returns the place in the learner's code where a goroutine was at work in several reports of a failed spec, and a
+// description. If there is no such place, both are empty.
 func (c *Copy) stuck(progress []progressReport) (place, description string) {
 	seen := map[string]int{}
 	for _, report := range progress {

@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// hangs are bodies of add that never return, with the line of toy.go where they hang.
+// hangs are function bodies for add that never return, with the line of toy.go where they hang.
 var hangs = map[string]struct{ body, line string }{
 	"a wait for nothing":    {"\tselect {}\n", "6"},
 	"an endless loop":       {"\tfor {\n\t}\n", "4"},
@@ -26,7 +26,7 @@ func shortTimeouts(t *testing.T) {
 	t.Cleanup(func() { goTestTimeout, specTimeout = tests, specs })
 }
 
-// expectHang writes a body of add into the copy. It expects that the check ends and reports where add hangs.
+// expectHang replaces the body of add in the copy. It expects the check to end and to report where add hangs.
 func (c *Copy) expectHang(t *testing.T, body, line string) {
 	t.Helper()
 	c.edit(t, "toy.go", addStub, body)
@@ -43,30 +43,29 @@ func (c *Copy) expectHang(t *testing.T, body, line string) {
 	}
 }
 
-func TestWhatHangsIsFoundInATest(t *testing.T) {
+func TestAHangInATestIsFound(t *testing.T) {
 	shortTimeouts(t)
 	for name, hang := range hangs {
 		t.Run(name, func(t *testing.T) { started(t).expectHang(t, hang.body, hang.line) })
 	}
 }
 
-func TestWhatHangsIsFoundInASpec(t *testing.T) {
+func TestAHangInASpecIsFound(t *testing.T) {
 	shortTimeouts(t)
 	for name, hang := range hangs {
 		t.Run(name, func(t *testing.T) { startedWithSpecs(t).expectHang(t, hang.body, hang.line) })
 	}
 }
 
-// TestWhatHangsIsFoundWhileASpecWaits uses specs that give up, as the test kit's do, while add runs in another
-// goroutine.
-func TestWhatHangsIsFoundWhileASpecWaits(t *testing.T) {
+// TestAHangIsFoundWhileASpecWaits uses specs that give up, as the test kit's do, while add runs in another goroutine.
+func TestAHangIsFoundWhileASpecWaits(t *testing.T) {
 	first, next := firstLook, nextLook
 	firstLook, nextLook = 200*time.Millisecond, 200*time.Millisecond
 	t.Cleanup(func() { firstLook, nextLook = first, next })
 	for name, test := range map[string]struct{ body, open, found string }{
 		"an endless loop": {"\tfor {\n\t}\n", "work/01-toy/toy.go:4", "did not leave 01-toy.add"},
 		"a deadlock":      {"\tvar mu sync.Mutex\n\tmu.Lock()\n\tmu.Lock()\n\treturn a + b\n", "work/01-toy/toy.go:10", "(sync.Mutex.Lock"},
-		"work that takes its time, and rests": {
+		"a loop that mostly sleeps": {
 			"\tfor {\n\t\ttime.Sleep(10*time.Millisecond)\n\t}\n", "work/01-toy/toy.go:6", "",
 		},
 	} {

@@ -17,7 +17,7 @@ var (
 	toolMissing = regexp.MustCompile("(?m)^.* is missing: (run `make tools`|point KUBEBUILDER_ASSETS to ).*$")
 )
 
-// blameMachine returns an error if the output of a command shows that the machine made it fail, not the learner's code.
+// blameMachine returns an error if a command's output shows that the machine, not the learner's code, made it fail.
 func blameMachine(output string) error {
 	if full := diskFull.FindStringSubmatch(output); full != nil {
 		return private.Explain(fmt.Errorf("%s: %w", strings.TrimSpace(full[1]), syscall.ENOSPC))
@@ -28,8 +28,8 @@ func blameMachine(output string) error {
 	return nil
 }
 
-// replaceFile replaces a file atomically: if the disk is full, the old file is still there. Until the new file is
-// complete, its name begins with a dot, so that neither go nor watch reads it.
+// replaceFile replaces a file atomically, so a full disk leaves the old one intact. Until the new file is complete, its
+// name begins with a dot, so that neither go nor `make stage-N watch` reads it.
 func replaceFile(path string, content []byte, mode fs.FileMode) error {
 	partial := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".partial")
 	if err := os.WriteFile(partial, content, mode); err != nil {

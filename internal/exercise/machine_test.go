@@ -59,7 +59,7 @@ func TestTheMachineIsBlamed(t *testing.T) {
 	}
 }
 
-// fakeGo makes go print something and fail, if its arguments begin with the pattern of a shell's case.
+// fakeGo makes go print a text and fail if its first argument matches the pattern of a shell's case statement.
 func fakeGo(pattern, prints string) func(*testing.T, *Stage) {
 	return func(t *testing.T, _ *Stage) {
 		real, err := exec.LookPath("go")
@@ -75,10 +75,10 @@ func fakeGo(pattern, prints string) func(*testing.T, *Stage) {
 	}
 }
 
-// fullDiskVariable passes the path of a copy to TestOnAFullDisk when it runs in a process that can't write files.
+// fullDiskVariable passes the path of a checkout to TestOnAFullDisk when it runs in a process that can't write files.
 const fullDiskVariable = "EXERCISE_FULL_DISK"
 
-// TestOnAFullDisk runs itself again under a limit to the size of files, which makes each write fail, as on a full disk.
+// TestOnAFullDisk runs itself again with file sizes limited to zero, which makes each write fail, as on a full disk.
 func TestOnAFullDisk(t *testing.T) {
 	if root := os.Getenv(fullDiskVariable); root != "" {
 		signal.Ignore(syscall.SIGXFSZ)
@@ -86,7 +86,7 @@ func TestOnAFullDisk(t *testing.T) {
 		forgotten := own.forget("1.1")
 		_, _, solved := own.Solve("1.1")
 		if forgotten == nil || solved == nil {
-			t.Errorf("nothing can be written, and forget says %v, solve says %v", forgotten, solved)
+			t.Errorf("no file can be written, but forget returned %v and solve returned %v", forgotten, solved)
 		}
 		return
 	}
@@ -119,7 +119,7 @@ func TestOnAFullDisk(t *testing.T) {
 	}
 }
 
-func TestFilesAreReplacedAtOnce(t *testing.T) {
+func TestFilesAreReplacedAtomically(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
 		t.Fatal(err)
@@ -153,6 +153,6 @@ func TestProgressOfManyStagesAtOnce(t *testing.T) {
 	}
 	running.Wait()
 	if done, err := own.Done(); err != nil || len(done) != 20 {
-		t.Errorf("the progress has %d lines of 20: %v", len(done), err)
+		t.Errorf("the progress has %d of 20 lines: %v", len(done), err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// missing returns the files that the copy should have at this point and lacks, sorted. Tests don't count, since checks use the
-// course's, and neither do files that generators write.
+// missing returns the sorted names of the files that the copy should have at this point but lacks. It leaves out tests,
+// because checks use the course's, and files that generators write.
 func (c *Copy) missing() ([]string, error) {
 	wanted, err := c.wanted()
 	if err != nil {
@@ -36,8 +36,8 @@ func (c *Copy) wanted() (tree, error) {
 	return c.Form(next)
 }
 
-// nameMissing adds to a finding the files that the copy lacks. Learners may name their Go files as they like, so these count only if
-// the program does not compile or a generator fails.
+// nameMissing adds the files that the copy lacks to a finding. Learners may name their Go files as they like, so missing Go
+// files count only if the program does not compile or a generator fails.
 func (c *Copy) nameMissing(finding *Finding) error {
 	names, err := c.missing()
 	if len(finding.failures) > 0 {
@@ -47,8 +47,8 @@ func (c *Copy) nameMissing(finding *Finding) error {
 	return err
 }
 
-// Restore puts back the files that the copy lacks, in the form that they have at this point. It changes no other file.
-// It returns the names of the files.
+// Restore adds the files that the copy lacks, in the form that they have at this point, and returns their names. It changes
+// no other files.
 func (c *Copy) Restore() ([]string, error) {
 	if err := c.Exists(); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (c *Copy) Restore() ([]string, error) {
 		files[name] = wanted[name]
 	}
 	if err := files.write(c.Path); err != nil {
-		return nil, fmt.Errorf("put back what is missing in %s: %w", c.name(), err)
+		return nil, fmt.Errorf("put the missing files back into %s: %w", c.name(), err)
 	}
 	return names, nil
 }

@@ -8,7 +8,7 @@ import (
 // pageBegin and pageEnd enclose what FillPage writes.
 const pageBegin, pageEnd = "<!-- the tests of the steps -->\n", "<!-- end of the tests of the steps -->"
 
-// FillPage writes into a page, for each stage, the tests that check its steps and the tests that check no step.
+// FillPage lists in a page, for each stage, the tests that check its steps and the tests that check none.
 func FillPage(page string, stages []*Stage) (string, error) {
 	before, rest, found := strings.Cut(page, pageBegin)
 	_, after, ends := strings.Cut(rest, pageEnd)
@@ -65,7 +65,7 @@ func (s *Stage) testTable(page *strings.Builder) error {
 	return nil
 }
 
-// runsSpecs reports whether a Go test is the one that runs Ginkgo's specs.
+// runsSpecs reports whether a Go test is the one that runs the Ginkgo specs.
 func (s *Stage) runsSpecs(test suiteTest) bool {
 	for _, step := range s.Steps {
 		for _, check := range step.Checks {
@@ -78,7 +78,7 @@ func (s *Stage) runsSpecs(test suiteTest) bool {
 	return false
 }
 
-// wrapItem wraps an item of a list.
+// wrapItem wraps a list item.
 func wrapItem(text string) string {
 	return strings.ReplaceAll(wrap(text, lineLength-2), "\n", "\n  ")
 }

@@ -18,7 +18,7 @@ import (
 // compilerLine matches a compiler message with a file and a line.
 var compilerLine = regexp.MustCompile(`(?m)^\s*(?:vet: )?(\S+\.go):(\d+):(?:\d+:)? .*$`)
 
-// compilerLines returns the compiler's messages without go's headings, at most ten.
+// compilerLines returns up to ten of the compiler's messages, without go's headings.
 func compilerLines(output string) string {
 	var lines []string
 	for _, match := range compilerLine.FindAllString(output, 10) {
@@ -51,8 +51,8 @@ func (c *Copy) stepOfError(checked Step, output string) (Step, string) {
 	return checked, ""
 }
 
-// syntaxError returns a finding if a Go file that a learner writes can't be parsed, nil otherwise. Its step is the one
-// that the line belongs to or, if there is none, the first step that is not done.
+// syntaxError returns a finding if a Go file that a learner writes can't be parsed, and nil otherwise. The finding's step
+// is the one that the line belongs to or, if there is none, the first step that is not done.
 func (c *Copy) syntaxError(ctx context.Context) (*Finding, error) {
 	parsed := true
 	inFolder := func(string) error { return nil }
@@ -66,7 +66,8 @@ func (c *Copy) syntaxError(ctx context.Context) (*Finding, error) {
 	if err != nil || parsed {
 		return nil, err
 	}
-	// Use the compiler's message: learners can search for it, and the compiler knows which files belong to the program.
+	// Use the compiler's message, because learners can search for it, and the compiler knows which files belong to the
+	// program.
 	message, err := c.build(ctx)
 	if err != nil || message == "" {
 		return nil, err
@@ -80,8 +81,8 @@ func (c *Copy) syntaxError(ctx context.Context) (*Finding, error) {
 	return finding, nil
 }
 
-// stepAt returns the step that the declaration on a line of the copy belongs to: the last step that changes it, up to
-// the next step to do. It returns nil if no step does.
+// stepAt returns the step that the declaration on a line of the copy belongs to. Among the steps that are done and the
+// next one, it is the last that changes the declaration. stepAt returns nil if there is none.
 func (c *Copy) stepAt(name string, line int) (*Step, error) {
 	theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
 	if err != nil {
@@ -123,7 +124,7 @@ func declaredAt(source []byte, line int) string {
 }
 
 // declaredInBroken returns the name of the declaration on a line of a file that can't be parsed, or "" if it is
-// unknown. If a declaration lacks its closing brace, the parser reports the first line of the next one.
+// unknown. If a declaration lacks its closing brace, the parser reports an error on the first line of the next one.
 func declaredInBroken(source []byte, line int) string {
 	lines := strings.SplitAfter(string(source), "\n")
 	through := min(line, len(lines))
@@ -134,10 +135,10 @@ func declaredInBroken(source []byte, line int) string {
 	for _, text := range lines[:through] {
 		text += "\n"
 		if !unicode.IsLetter(rune(text[0])) {
-			continue // a comment, or a line inside of a declaration
+			continue // a comment, or a line inside a declaration
 		}
 		name = ""
-		// With an empty body, the first line of a function or a type is complete.
+		// The first line of a function or a type parses if an empty body is added.
 		for _, whole := range []string{text, text[:max(0, strings.LastIndex(text, "{"))] + "{}"} {
 			if begun, err := declarations([]byte("package p\n" + whole)); err == nil && len(begun) == 1 {
 				name = begun[0].name
@@ -147,8 +148,8 @@ func declaredInBroken(source []byte, line int) string {
 	return name
 }
 
-// declarationsOf returns the names of the declarations that a step changes, by file, without the tests, which learners need not
-// write. A file that is not Go has one empty name.
+// declarationsOf returns the names of the declarations that a step changes, by file. It leaves out tests and other files that
+// learners need not write. A file that is not Go code has one empty name.
 func (s *Stage) declarationsOf(at int) (map[string][]string, error) {
 	before, err := s.Form(at)
 	if err != nil {
@@ -174,7 +175,8 @@ func (s *Stage) declarationsOf(at int) (map[string][]string, error) {
 	return found, nil
 }
 
-// open returns where to start on a step: at the comment that names it or, if there is none, at what the step changes.
+// open returns where to start on a step: at the comment that names the step or, if there is none, at the first
+// declaration that the step changes.
 func (c *Copy) open(step Step) (string, error) {
 	at, err := c.index(step.ID)
 	if err != nil {

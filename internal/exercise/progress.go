@@ -14,12 +14,12 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// progressFile returns the path of a file with a line for each step that is done: the stage's folder, the step, the
-// day. A line with "break" in place of a step records a break in the copy: its name, the day, and the folder that keeps
-// the original file.
+// progressFile returns the path of the file that records progress. For each step that is done, it has a line with the
+// stage's folder, the step's ID and the date. A line with the word "break" instead of an ID records a break in the copy. Its
+// other fields are the break's name, the date, and the folder with the original file.
 func (c *Copy) progressFile() string { return filepath.Join(c.work(), "progress.txt") }
 
-// progress returns the fields of the lines about this stage.
+// progress returns the lines about this stage, split into fields.
 func (c *Copy) progress() (lines [][]string, err error) {
 	content, err := os.ReadFile(c.progressFile())
 	if errors.Is(err, os.ErrNotExist) {
@@ -47,7 +47,7 @@ func (c *Copy) append(fields ...string) error {
 func (c *Copy) changeProgress(change func(content string) string) (err error) {
 	lock := flock.New(filepath.Join(c.work(), ".progress.lock"))
 	if err := lock.Lock(); err != nil {
-		return fmt.Errorf("lock the progress: %w", private.Explain(err))
+		return fmt.Errorf("lock the progress file: %w", private.Explain(err))
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	content, err := os.ReadFile(c.progressFile())
@@ -64,7 +64,7 @@ func (c *Copy) changeProgress(change func(content string) string) (err error) {
 	return nil
 }
 
-// Done returns the IDs of the steps that have passed their checks.
+// Done returns the IDs of the steps whose checks have passed.
 func (c *Copy) Done() ([]string, error) {
 	lines, err := c.progress()
 	var done []string
@@ -98,7 +98,7 @@ func (c *Copy) note(step Step) error {
 	return c.append(step.ID, time.Now().Format(time.DateOnly))
 }
 
-// forget removes steps, or the break, from the progress. Without arguments, it removes all lines about the stage.
+// forget removes steps, or the break, from the progress file. Without arguments, it removes all lines about the stage.
 func (c *Copy) forget(ids ...string) error {
 	return c.changeProgress(func(content string) string {
 		var kept strings.Builder
@@ -113,7 +113,7 @@ func (c *Copy) forget(ids ...string) error {
 	})
 }
 
-// Changed returns when a learner last changed a file of the copy; or the zero time if there is no copy.
+// Changed returns when a learner last changed a file of the copy, or the zero time if there is no copy.
 func (c *Copy) Changed() (last time.Time, err error) {
 	if _, err := os.Stat(c.Path); errors.Is(err, os.ErrNotExist) {
 		return time.Time{}, nil

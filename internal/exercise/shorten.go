@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// longestLine and mostLines bound the message of a test: a library may print a whole object in Go's notation.
+// longestLine and mostLines limit a test's message, because a library may print a whole object as a Go value.
 const longestLine, mostLines = 400, 40
 
-// shownError is how Gomega begins to show an error. The message follows, and then its fields in braces.
+// shownError matches the first line that Gomega prints of an error. The error's message follows, and then its fields in
+// braces.
 var shownError = regexp.MustCompile(`^( *)<\*\S+ \| 0x[0-9a-f]+>:\s*$`)
 
 // withoutFields removes the fields of errors, and the empty line before them.
@@ -36,8 +37,8 @@ func withoutFields(lines []string) []string {
 	return kept
 }
 
-// shorten removes what Gomega shows of an error besides its message, the middle of long lines, whose ends say what
-// failed and why, and the lines after the first mostLines.
+// shorten shortens a test's message. It removes the fields of errors that Gomega prints below their messages, the lines after
+// the first mostLines, and the middle of long lines, whose two ends say what failed and why.
 func shorten(message string) string {
 	lines := withoutFields(strings.Split(strings.TrimSpace(message), "\n"))
 	for i, line := range lines {

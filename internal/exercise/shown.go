@@ -9,11 +9,12 @@ import (
 	"example.com/operator-workshop/internal/chapter"
 )
 
-// foundField and alsoField begin lines of a check's output: what it found, and further tests that failed.
+// foundField begins the line of a check's output that says what the check found. alsoField begins the lines that name
+// further failed tests.
 const foundField, alsoField = "  found   ", "also: "
 
-// shown returns what a chapter shows of a step's check before the step is solved. It takes the last fence before the
-// step's box that begins with the command of the check, and returns the lines from foundField on, without their
+// shown returns what a step's check finds before the step is solved, as the chapter shows it. It looks above the step's box
+// for the last code block that begins with the check's command, and returns its lines from foundField on, without their
 // indentation.
 func (s *Stage) shown(text string, step Step) ([]string, error) {
 	before, _, _ := strings.Cut(text, boxBegin(step))
@@ -29,10 +30,10 @@ func (s *Stage) shown(text string, step Step) ([]string, error) {
 			return lines, nil
 		}
 	}
-	return nil, fmt.Errorf("step %s: show before its box, in a fence of text that begins with `$ make stage-%d check`, what the check finds before the step is solved", step.ID, s.Number)
+	return nil, fmt.Errorf("step %s: show above its box what the check finds before the step is solved, in a ```text block that begins with `$ make stage-%d check`", step.ID, s.Number)
 }
 
-// readShown returns what the stage's chapter shows of a step's check, as shown does.
+// readShown reads the stage's chapter, and returns what it shows of a step's check.
 func (s *Stage) readShown(step Step) ([]string, error) {
 	text, err := os.ReadFile(s.Chapter)
 	if err != nil {
@@ -65,7 +66,7 @@ func (f *Finding) agrees(shown []string) error {
 		name := strings.TrimSuffix(shown[0], ":")
 		text, failed := message(name)
 		if !failed {
-			return fmt.Errorf("the chapter shows that %q fails, which it doesn't; what fails is: %s", name, f.Found)
+			return fmt.Errorf("the chapter shows that %q fails, but it doesn't; what fails is: %s", name, f.Found)
 		}
 		found = name + ":\n" + text
 	}
@@ -77,11 +78,11 @@ func (f *Finding) agrees(shown []string) error {
 		}
 		also = min(also, i)
 		if _, failed := message(name); !failed {
-			return fmt.Errorf("the chapter shows that %q fails, too, which it doesn't; what fails is: %s", name, f.Found)
+			return fmt.Errorf("the chapter shows that %q also fails, but it doesn't; what fails is: %s", name, f.Found)
 		}
 	}
 	if _, _, same := chapter.Match(shown[:also], strings.Split(found, "\n")); !same {
-		return fmt.Errorf("the chapter shows otherwise what the check finds:\n%s", found)
+		return fmt.Errorf("the chapter doesn't show what the check finds:\n%s", found)
 	}
 	return nil
 }

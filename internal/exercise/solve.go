@@ -8,7 +8,7 @@ import (
 )
 
 // Solve puts the solution of a step into the copy, and runs the generators. It returns the files that it changed and
-// the folder that keeps the old ones, even if a generator fails.
+// the folder with the old ones, even if a generator fails.
 func (c *Copy) Solve(id string) (files []string, kept string, err error) {
 	at, before, after, err := c.around(id)
 	if err != nil {
@@ -20,12 +20,12 @@ func (c *Copy) Solve(id string) (files []string, kept string, err error) {
 		return files, kept, err
 	}
 	if err := c.Make(c.Path, step.Make...); err != nil {
-		return files, kept, fmt.Errorf("step %s is solved, and what you had is in %s, but what is generated from it is out of date: %w", id, kept, err)
+		return files, kept, fmt.Errorf("step %s is solved, and your old files are in %s, but the generated files are out of date: %w", id, kept, err)
 	}
 	return files, kept, nil
 }
 
-// Undo takes a step's work out of the copy again. It returns the same as Solve.
+// Undo removes a step's code from the copy. Its results are the same as those of Solve.
 func (c *Copy) Undo(id string) (files []string, kept string, err error) {
 	at, before, after, err := c.around(id)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Copy) around(id string) (at int, before, after tree, err error) {
 	return at, before, after, err
 }
 
-// replace puts the differences between two forms into the copy, and keeps the old files.
+// replace applies the differences between two forms to the copy, and saves the old files.
 func (c *Copy) replace(step Step, what string, before, after tree) (names []string, kept string, err error) {
 	grafts, given := tree{}, tree{}
 	for _, name := range differing(before, after) {
@@ -66,7 +66,7 @@ func (c *Copy) replace(step Step, what string, before, after tree) (names []stri
 		}
 		wanted, exists := after[name]
 		if !exists {
-			continue // the undone step added this file: it stays, and does no harm
+			continue // the undone step added this file, which does no harm if it stays
 		}
 		grafted, err := graft(name, theirs, before[name].content, wanted.content)
 		if err != nil {

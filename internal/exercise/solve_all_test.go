@@ -2,8 +2,8 @@ package exercise
 
 import "testing"
 
-// TestSolvingStepByStepGivesTheFinishedStage needs no compiler, because it runs no checks; `make verify-exercises`
-// does.
+// TestSolvingStepByStepGivesTheFinishedStage needs no compiler, because it runs no checks. `make verify-exercises` runs
+// them.
 func TestSolvingStepByStepGivesTheFinishedStage(t *testing.T) {
 	for _, stage := range realStages(t) {
 		t.Run(stage.Name, func(t *testing.T) {

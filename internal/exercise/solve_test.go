@@ -23,7 +23,7 @@ func TestSolveAndReset(t *testing.T) {
 	}
 	old, err := os.ReadFile(filepath.Join(own.Root, kept, "toy.go"))
 	if err != nil || !strings.Contains(string(old), "// almost") {
-		t.Errorf("what the learner had is not kept in %s: %v", kept, err)
+		t.Errorf("the learner's old file is not in %s: %v", kept, err)
 	}
 	if files, _, err := own.Solve("1.1"); err != nil || len(files) > 0 {
 		t.Errorf("solved a second time: %v: %v", files, err)
@@ -34,23 +34,23 @@ func TestSolveAndReset(t *testing.T) {
 		}
 	}
 	if _, finding := own.check(t); finding != nil {
-		t.Fatalf("all are solved, and found %+v", finding)
+		t.Fatalf("all steps are solved, but the check found %+v", finding)
 	}
 	if _, _, err := own.Undo("1.2b"); err != nil {
 		t.Fatal(err)
 	}
 	if _, finding := own.check(t); finding == nil || finding.Step.ID != "1.2b" {
-		t.Fatalf("a step was taken back, and found %+v", finding)
+		t.Fatalf("step 1.2b was undone, and the check found %+v", finding)
 	}
 	if _, err := own.Reset(); err != nil {
 		t.Fatal(err)
 	}
 	if _, finding := own.check(t); finding == nil || finding.Step.ID != "1.1" {
-		t.Fatalf("all was taken back, and found %+v", finding)
+		t.Fatalf("the copy was reset, and the check found %+v", finding)
 	}
 }
 
-func TestSolveMakesWhatIsGenerated(t *testing.T) {
+func TestSolveRunsTheGenerators(t *testing.T) {
 	stage := newToy(t)
 	stage.Steps[0].Make = []string{"generate", "manifests"}
 	var made string
@@ -66,7 +66,7 @@ func TestSolveMakesWhatIsGenerated(t *testing.T) {
 	}
 	made = ""
 	if _, _, err := own.Solve("1.1"); err != nil || made != "" {
-		t.Fatalf("nothing was changed, and made %q: %v", made, err)
+		t.Fatalf("nothing was changed, but made %q: %v", made, err)
 	}
 	if _, _, err := own.Undo("1.1"); err != nil {
 		t.Fatal(err)
@@ -74,11 +74,11 @@ func TestSolveMakesWhatIsGenerated(t *testing.T) {
 	own.Make = noMake
 	files, kept, err := own.Solve("1.1")
 	if err == nil || !strings.Contains(err.Error(), "nothing is made here") || len(files) == 0 || !strings.Contains(err.Error(), kept) {
-		t.Errorf("expected an error that names the folder of what was there\nfound %v, %q: %v", files, kept, err)
+		t.Errorf("expected an error that names the folder with the old files\nfound %v, %q: %v", files, kept, err)
 	}
 }
 
-func TestSolveTakesAFileThatIsNoGoCode(t *testing.T) {
+func TestSolveReplacesAFileThatDoesNotParse(t *testing.T) {
 	own := started(t)
 	own.edit(t, "toy.go", "func add", "fnuc add")
 	if _, kept, err := own.Solve("1.1"); err != nil || kept == "" {

@@ -16,16 +16,16 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// FileName is the file of a stage that lists its steps.
+// FileName is the name of the file that lists a stage's steps.
 const FileName = "exercises.yaml"
 
-// longestStep is how many minutes a step may take.
+// longestStep is how many minutes a step may take at most.
 const longestStep = 15
 
 // Stage is a stage with its exercises.
 type Stage struct {
 	repo.Stage `json:"-"`
-	// Root is the checkout.
+	// Root is the root folder of the checkout.
 	Root string `json:"-"`
 	// Start lists the targets of the stage's Makefile that complete a new copy, such as generate.
 	Start []string `json:"start,omitempty"`
@@ -35,7 +35,7 @@ type Stage struct {
 	Breaks []Break `json:"breaks,omitempty"`
 	// Unstepped are the tests that check no step.
 	Unstepped []Unstepped `json:"unstepped,omitempty"`
-	// Unbroken are the behaviours of the test kit that have no break, with the reasons.
+	// Unbroken lists the behaviours of the test kit that have no break, and says why.
 	Unbroken map[string]string `json:"unbroken,omitempty"`
 
 	mu    sync.Mutex
@@ -44,29 +44,31 @@ type Stage struct {
 
 // Step is one exercise.
 type Step struct {
-	// ID is the section of the chapter that the step belongs to, such as 2.9; a letter follows if a section has several.
+	// ID is the number of the chapter's section that the step belongs to, such as 2.9. A letter follows if the section has
+	// several steps.
 	ID string `json:"id"`
 	// Title completes "Step 2.9: …", without a full stop.
 	Title string `json:"title"`
 	// Task says what to write.
 	Task string `json:"task"`
-	// Hints help without giving the solution. They are printed together.
+	// Hints help without giving the solution away. They are printed together.
 	Hints []string `json:"hints"`
 	// Minutes is roughly how long the step takes.
 	Minutes int `json:"minutes"`
-	// Make are targets of the stage's Makefile to run before the checks, such as generate.
+	// Make lists the targets of the stage's Makefile to run before the checks, such as generate.
 	Make []string `json:"make,omitempty"`
-	// Checks pass if this step and all before it are done, and fail if this step is not.
+	// Checks pass if this step and all earlier ones are done, and fail if this step is not.
 	Checks []Check `json:"checks"`
 }
 
 // Check is a run of `go test`.
 type Check struct {
-	// Package is the folder of the package to test, such as ./internal/controller; "." if empty.
+	// Package is the folder of the package to test, such as ./internal/controller. An empty string means ".".
 	Package string `json:"package,omitempty"`
-	// Run are names of Go tests, as a regular expression; for specs it is the name of the test that runs them.
+	// Run is a regular expression that matches the names of the Go tests to run. For specs, it matches the test that runs
+	// them.
 	Run string `json:"run"`
-	// Specs are the Ginkgo specs to run, as a regular expression of their texts.
+	// Specs is a regular expression that matches the texts of the Ginkgo specs to run.
 	Specs string `json:"specs,omitempty"`
 	// Label selects Ginkgo specs by label, such as a behaviour of the test kit.
 	Label string `json:"label,omitempty"`
@@ -99,7 +101,7 @@ func (s *Stage) validate() error {
 		var problem string
 		switch {
 		case !stepID.MatchString(step.ID):
-			problem = "its ID must be a section of the chapter, such as 2.9, with a letter if there are several: 2.9b"
+			problem = "its ID must be a section of the chapter, such as 2.9, with a letter if the section has several steps, such as 2.9b"
 		case seen[step.ID]:
 			problem = "another step has this ID"
 		case step.Title == "" || strings.HasSuffix(step.Title, "."):
@@ -113,7 +115,7 @@ func (s *Stage) validate() error {
 		}
 		for _, check := range step.Checks {
 			if check.Run == "" {
-				problem = "a check needs the names of Go tests to run; for specs, that of the test that runs them"
+				problem = "a check needs the names of the Go tests to run, or of the test that runs the specs"
 			}
 		}
 		if problem != "" {
@@ -127,8 +129,8 @@ func (s *Stage) validate() error {
 // Section returns the section of the chapter that the step belongs to.
 func (s Step) Section() string { return strings.TrimRight(s.ID, "abcdefghijklmnopqrstuvwxyz") }
 
-// Sections returns, when the first done steps are done, the last section of the chapter whose steps are all done, and
-// the section of the next step. They are "" if there is none.
+// Sections returns the last section of the chapter whose steps are all done, and the section of the next step, or "" if
+// there is none. done is the number of steps that are done.
 func (s *Stage) Sections(done int) (finished, next string) {
 	if done < len(s.Steps) {
 		next = s.Steps[done].Section()
@@ -160,7 +162,7 @@ func (s *Stage) index(id string) (int, error) {
 	return at, nil
 }
 
-// Step returns the step with that ID.
+// Step returns the step with the given ID.
 func (s *Stage) Step(id string) (Step, error) {
 	at, err := s.index(id)
 	if err != nil {
@@ -169,22 +171,24 @@ func (s *Stage) Step(id string) (Step, error) {
 	return s.Steps[at], nil
 }
 
-// FileAfter returns the form that a file of a stage has after a step. Name is relative to the root of the checkout, with slashes.
+// FileAfter returns the form of a stage's file after a step. name is the file's path relative to the root of the checkout,
+// with slashes.
 func FileAfter(checkout repo.Repo, name, id string, source []byte) ([]byte, error) {
 	after, exists, err := fileInForm(checkout, name, id, source, 1)
 	if err == nil && !exists {
-		err = fmt.Errorf("the file is not there yet after step %s", id)
+		err = fmt.Errorf("the file does not exist yet after step %s", id)
 	}
 	return after, err
 }
 
-// FileBefore returns the form that a file of a stage has before a step, or nil if the file does not exist yet.
+// FileBefore returns the form of a stage's file before a step, or nil if the file does not exist yet.
 func FileBefore(checkout repo.Repo, name, id string, source []byte) ([]byte, error) {
 	before, _, err := fileInForm(checkout, name, id, source, 0)
 	return before, err
 }
 
-// fileInForm returns the form of a file after all steps before this one and the given number of steps from this one on.
+// fileInForm returns the form of a file after all steps before the one with the given ID and, beginning with that one, as
+// many more as given.
 func fileInForm(checkout repo.Repo, name, id string, source []byte, more int) (content []byte, exists bool, err error) {
 	stages, err := checkout.Stages()
 	if err != nil {
@@ -207,13 +211,13 @@ func fileInForm(checkout repo.Repo, name, id string, source []byte, more int) (c
 	return nil, false, fmt.Errorf("step=%s: the file belongs to no stage", id)
 }
 
-// upTo is the form after the first done steps.
+// upTo is the form in which the given number of steps are done.
 type upTo struct {
 	stage *Stage
 	done  int
 }
 
-// Pending reports whether a step is not done in this form.
+// Pending reports whether a step is still to be done in this form.
 func (f upTo) Pending(id string) (bool, error) {
 	at, err := f.stage.index(id)
 	return at >= f.done, err

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// tips say what messages of the compiler, the API server and the test kit most likely mean in a half-written operator.
-// $1 is the first group of the expression, such as the name of one of the learner's objects.
+// tips explain what messages of the compiler, the API server and the test kit most likely mean in a half-written
+// operator. $1 is the expression's first group, such as the name of one of the learner's objects.
 var tips = []struct {
 	found *regexp.Regexp
 	means string
@@ -17,15 +17,15 @@ var tips = []struct {
 	},
 	{
 		regexp.MustCompile(`(\w+ \S+) has no controller reference to this (\w+) \(with its UID\): its owners are`),
-		"Your $1 exists and has an owner reference, but not one with the UID of this $2 and with controller set to true.",
+		"Your $1 exists and has an owner reference, but not one with this $2's UID and with controller set to true.",
 	},
 	{
 		regexp.MustCompile(`there is no condition (\w+) yet`),
-		"The status has no condition $1: it was not written, or without it.",
+		"The status has no condition $1: either it was not written at all, or without this condition.",
 	},
 	{
 		regexp.MustCompile(`there is no ([A-Z]\w+) (\S+) yet`),
-		"A $1 with the name $2 was not created: is the code that creates it reached, and does it use this name?",
+		"A $1 with the name $2 was not created: does the code that creates it run, and does it use this name?",
 	},
 	{
 		regexp.MustCompile(`(\w+ \S+) is (\w+) by kstatus, not Current`),
@@ -33,19 +33,19 @@ var tips = []struct {
 	},
 	{
 		regexp.MustCompile(`its finalizers are \["([^"\]]+)`),
-		"The object is being deleted and waits for $1: is the code that removes this finalizer reached?",
+		"The object is being deleted and waits for $1: does the code that removes this finalizer run?",
 	},
 	{
 		regexp.MustCompile(`no condition has a message that names it; the conditions are \[\]`),
-		"The status has no conditions at all: it was not written, or without them.",
+		"The status has no conditions at all: either it was not written, or without conditions.",
 	},
 	{
 		regexp.MustCompile(`found unused ones: ([^,\n]+)`),
-		"The role allows $1, and the operator never asked for it: take it out of the marker, or write the code that needs it.",
+		"The role allows $1, but the operator never asked for it: remove it from the marker, or write the code that needs it.",
 	},
 	{
 		regexp.MustCompile(`imported and not used|undefined: (fmt|errors|slices|maps|strings|context|time|metav1|corev1|appsv1|apierrors|meta|client|ctrl|types|labels)(?m:$)`),
-		"Imports follow from the code: an editor with gopls corrects them when you save.",
+		"An import is missing or unused: an editor with gopls corrects the imports when you save.",
 	},
 	{
 		regexp.MustCompile(`missing method DeepCopyObject|undefined \(type .* has no field or method DeepCopy|no required module provides package \S+/pkg/generated/`),
@@ -65,11 +65,11 @@ var tips = []struct {
 	},
 	{
 		regexp.MustCompile(`missing return`),
-		"Every way through a function with results must end in a return.",
+		"Every path through a function with results must end in a return.",
 	},
 	{
 		regexp.MustCompile(`(is|are|was) forbidden: User|cannot (get|list|watch|create|update|patch|delete) resource`),
-		"The role lacks this right: add it to a +kubebuilder:rbac marker, and generate the role with make manifests.",
+		"The role lacks this permission: add it to a +kubebuilder:rbac marker, and generate the role with make manifests.",
 	},
 	{
 		regexp.MustCompile(`no kind is registered for the type|no kind "[^"]*" is registered`),
@@ -77,11 +77,11 @@ var tips = []struct {
 	},
 	{
 		regexp.MustCompile(`no matches for kind|could not find the requested resource`),
-		"The API server does not know this kind: is its definition installed, and of this version?",
+		"The API server does not know this kind: is its definition installed, and does it have this version?",
 	},
 	{
 		regexp.MustCompile(`invalid memory address or nil pointer dereference`),
-		"Something is nil: what has not been written yet returns nil, and optional fields are pointers.",
+		"Something is nil: functions that you have not written yet return nil, and optional fields are pointers.",
 	},
 	{
 		regexp.MustCompile(`all goroutines are asleep|WARNING: DATA RACE`),
@@ -89,11 +89,11 @@ var tips = []struct {
 	},
 	{
 		regexp.MustCompile(`resource name may not be empty|metadata\.name: Required value`),
-		"An object is sent without a name.",
+		"An object was sent without a name.",
 	},
 	{
 		regexp.MustCompile(`an empty namespace may not be set|the namespace of the provided object does not match`),
-		"A namespaced object needs its namespace: give it that of the resource that owns it.",
+		"A namespaced object needs a namespace: use that of the resource that owns it.",
 	},
 	{
 		regexp.MustCompile(`spec\.selectableFields: .*may only be set when validations\.schema is included`),
@@ -101,18 +101,18 @@ var tips = []struct {
 	},
 	{
 		regexp.MustCompile(`the object has been modified`),
-		"What was written is older than what is stored. Read it again in the next round: return the error, and the key is queued again.",
+		"The object that you sent is older than the stored one. Return the error: the key is queued again, and the next round reads the object again.",
 	},
 	{
 		regexp.MustCompile(`selector.*does not match template|selector.*field is immutable`),
-		"A selector must match the labels of the pods, and can't change later.",
+		"A selector must match the labels of the pods, and can't be changed later.",
 	},
 }
 
-// Tip returns what the finding most likely means, or "" if it is not known.
+// Tip returns what the finding most likely means, or "" if that is unknown.
 func (f *Finding) Tip() string {
 	if strings.Contains(f.Found, "to match error") {
-		return "" // the test has caused this error on purpose
+		return "" // the test causes this error on purpose
 	}
 	for _, tip := range tips {
 		if match := tip.found.FindStringSubmatchIndex(f.Found); match != nil {

@@ -17,7 +17,7 @@ func TestTips(t *testing.T) {
 		`./sync.go:31:9: undefined: newDeployment`:                                                                                     "renamed",
 		`./a.go:3:5: c.recorder.Eventt undefined (type events.EventRecorder has no field or method Eventt)`:                            "renamed",
 		`./deployment.go:55:15: cannot use foo.Spec.Replicas (variable of type int32) as *int32 value in struct literal`:               "new(value)",
-		`./deployment.go:70:1: missing return`:                                                                                         "every way",
+		`./deployment.go:70:1: missing return`:                                                                                         "every path",
 		`deployments.apps is forbidden: User "system:serviceaccount:a:b" cannot list resource "deployments" in API group "apps"`:       "+kubebuilder:rbac",
 		`no kind is registered for the type v1.Guestbook in scheme "pkg/runtime/scheme.go:110"`:                                        "AddToScheme",
 		`no matches for kind "Foo" in version "example.com/v1alpha1"`:                                                                  "definition",
@@ -35,7 +35,7 @@ func TestTips(t *testing.T) {
 		`its finalizers are ["example.com/cleanup" "b"]`:                                                                               "waits for example.com/cleanup:",
 		"found, after 15s at most: there is no condition Ready yet":                                                                    "no condition Ready:",
 		"no condition has a message that names it; the conditions are []":                                                              "no conditions at all",
-		"found unused ones: delete deployments.apps (config/rbac/role.yaml), x":                                                        "delete deployments.apps (config/rbac/role.yaml), and the operator never",
+		"found unused ones: delete deployments.apps (config/rbac/role.yaml), x":                                                        "delete deployments.apps (config/rbac/role.yaml), but the operator never",
 		`expected 2, found 0`: "",
 		"the server could not find the requested resource (get pods)\nto match error\n    list pods": "",
 	} {

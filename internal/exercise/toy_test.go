@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// newToy returns a small stage of three steps in a checkout of its own.
+// newToy returns a small stage with three steps in a checkout of its own.
 func newToy(t *testing.T) *Stage {
 	t.Helper()
 	archive, err := txtar.ParseFile("testdata/toy.txtar")
@@ -73,7 +73,7 @@ func (c *Copy) edit(t *testing.T, name, old, replacement string) {
 	}
 }
 
-// check returns the steps that passed, and what was found.
+// check runs the check, and returns the steps that passed and the finding.
 func (c *Copy) check(t *testing.T) (string, *Finding) {
 	t.Helper()
 	var passed []string

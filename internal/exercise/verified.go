@@ -20,8 +20,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// Fingerprint is a hash of everything that the result of Verify depends on: the stage, what is outside of it, and what
-// the chapter shows of the checks.
+// Fingerprint returns a hash of everything that the result of Verify depends on: the stage's files, what they depend on
+// outside the stage, and what the chapter shows of the checks.
 func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 	outside, err := s.outside(ctx)
 	if err != nil {
@@ -40,8 +40,8 @@ func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 	return hexOf(sum), nil
 }
 
-// outside is a hash of what the checks depend on besides the stage's own files: the packages of this repository that
-// its tests import, this package, the module's requirements and the pinned tools. Tests of those packages don't count.
+// outside returns a hash of what the checks depend on besides the stage's own files: the packages of this repository that
+// the stage's tests import, without their own tests, this package, the module's requirements and the pinned tools.
 func (s *Stage) outside(ctx context.Context) (string, error) {
 	const sources = `{{if and .Module .Module.Main (not .ForTest)}}{{range .GoFiles}}{{$.Dir}}/{{.}}
 {{end}}{{range .EmbedFiles}}{{$.Dir}}/{{.}}
@@ -78,14 +78,14 @@ func (s *Stage) outside(ctx context.Context) (string, error) {
 	return hexOf(sum), nil
 }
 
-// below reports whether a path is the folder or lies in it.
+// below reports whether a path is the folder or is in it.
 func below(path, folder string) bool {
 	return path == folder || strings.HasPrefix(path, folder+string(filepath.Separator))
 }
 
 func nothing(string) bool { return false }
 
-// hashFolder adds the files of a folder, except build results and files and folders whose names are to be skipped.
+// hashFolder adds all files in a folder to a hash, except build results, and files and folders whose names are skipped.
 func hashFolder(sum hash.Hash, folder string, skipped func(name string) bool) error {
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -109,7 +109,7 @@ func hashFolder(sum hash.Hash, folder string, skipped func(name string) bool) er
 	return nil
 }
 
-// hashShown adds what the chapter shows of a step's check.
+// hashShown adds what the chapter shows of a step's check to a hash.
 func (s *Stage) hashShown(sum hash.Hash, step Step) error {
 	shown, err := s.readShown(step)
 	if err != nil {
@@ -121,8 +121,8 @@ func (s *Stage) hashShown(sum hash.Hash, step Step) error {
 
 func hexOf(sum hash.Hash) string { return hex.EncodeToString(sum.Sum(nil)[:16]) }
 
-// stepFingerprint is a hash of everything that the verification of one step depends on. The copy must have all earlier
-// steps solved, and only these.
+// stepFingerprint returns a hash of everything that the verification of one step depends on. In the copy, all earlier
+// steps must be solved, and no others.
 func (c *Copy) stepFingerprint(outside string, at int) (string, error) {
 	step := c.Steps[at]
 	after, err := c.Form(at + 1)
@@ -131,7 +131,7 @@ func (c *Copy) stepFingerprint(outside string, at int) (string, error) {
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n%q %+v\n", outside, step.Make, step.Checks)
-	// The copy also has what the generators of earlier steps wrote.
+	// The copy also contains files that the generators wrote in earlier steps.
 	if err := hashFolder(sum, c.Path, nothing); err != nil {
 		return "", err
 	}
@@ -144,8 +144,8 @@ func (c *Copy) stepFingerprint(outside string, at int) (string, error) {
 	return hexOf(sum), nil
 }
 
-// verifiedFile is a file in the user's cache that exists if Verify has succeeded with that fingerprint, of a stage or
-// of a step.
+// verifiedFile returns the path of a file in the user's cache that exists once Verify has succeeded with the fingerprint
+// of a stage or a step.
 func (s *Stage) verifiedFile(fingerprint string) (string, error) {
 	cache, err := repo.CacheDir()
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *Stage) verifiedFile(fingerprint string) (string, error) {
 	return filepath.Join(cache, "exercises", fmt.Sprintf("stage-%d-%s", s.Number, fingerprint)), nil
 }
 
-// Verified reports whether Verify has succeeded with that fingerprint before.
+// Verified reports whether Verify has already succeeded with this fingerprint.
 func (s *Stage) Verified(fingerprint string) (bool, error) {
 	path, err := s.verifiedFile(fingerprint)
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *Stage) Verified(fingerprint string) (bool, error) {
 	return err == nil, nil
 }
 
-// NoteVerified records that Verify has succeeded with that fingerprint.
+// NoteVerified records that Verify has succeeded with this fingerprint.
 func (s *Stage) NoteVerified(fingerprint string) error {
 	path, err := s.verifiedFile(fingerprint)
 	if err != nil {

@@ -61,7 +61,7 @@ func TestFingerprint(t *testing.T) {
 	}
 	stage.editChapter(t, "found 0", "found nothing")
 	if fingerprint() == last {
-		t.Error("what the chapter shows of a check counts")
+		t.Error("the chapter shows a check differently, but the fingerprint is the same")
 	}
 }
 
@@ -118,7 +118,7 @@ func TestVerifyRepeatsOnlyStepsWhoseInputsChanged(t *testing.T) {
 	edit("docs/1-toy.md", `found "hello"`, "found nothing")()
 	for range 2 {
 		if steps, err := verify(); err == nil || steps != "1.2b" {
-			t.Errorf("a step that failed is verified again each time: verified %q: %v", steps, err)
+			t.Errorf("a step that failed must be verified again each time: verified %q: %v", steps, err)
 		}
 	}
 }

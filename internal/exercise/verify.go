@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// verifyFolder is where the copies for Verify are, in the checkout.
+// verifyFolder is the folder of the checkout that contains the copies for Verify.
 const verifyFolder = ".verify"
 
-// starting guards the start of a copy: all of Verify's copies share one workspace.
+// starting guards the start of a copy, because all of Verify's copies share one Go workspace.
 var starting sync.Mutex
 
-// RemoveVerified removes what earlier runs of Verify have left in a checkout. Call it before the first stage: the
-// copies share a workspace, which must not list a missing copy when another stage is compiled.
+// RemoveVerified removes the copies that earlier runs of Verify have left in a checkout. Call it before you verify the
+// first stage: the copies share a Go workspace, and Go compiles nothing while the workspace lists a missing copy.
 func RemoveVerified(root string) error {
 	if err := os.RemoveAll(filepath.Join(root, verifyFolder)); err != nil {
 		return fmt.Errorf("remove the copies of the previous run: %w", err)
@@ -27,8 +27,9 @@ func RemoveVerified(root string) error {
 	return nil
 }
 
-// SolveBySection solves the steps in the learner's copy, which must not exist yet, and removes it at the end. It calls
-// play after each section of the chapter in which a step is solved, with the next such section, or "" after the last.
+// SolveBySection creates the learner's copy, which must not exist yet, solves its steps, and removes it at the end. Each
+// time all steps of a section of the chapter are solved, it calls play with that section and the section of the next
+// step, or "" after the last.
 func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) {
 	if err := c.Start(); err != nil {
 		return err
@@ -49,13 +50,15 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 	return nil
 }
 
-// Verify solves the steps one by one in a copy of its own. It checks that each step's check fails before the step is
-// solved, because its code is missing and in the way that the chapter shows, and passes afterwards; that the copy then
-// equals the form after this step, which for the last step is the finished stage; and that the whole program then
-// compiles. The checks of earlier steps aren't repeated: a naive step may break them on purpose, for the next one to
-// repair them. The errors name the steps for which this is not true. With only, Verify checks just the steps with these
-// IDs, and solves the others. With remember, it only solves the steps that it has verified before, if nothing that they
-// depend on has changed. After RemoveVerified, several stages may be verified at the same time.
+// Verify solves the steps one by one in a copy of its own. Before it solves a step, it verifies that the step's check fails
+// because the step's code is missing, and in the way that the chapter shows. Once the step is solved, it verifies that
+// the check passes, that the copy equals the form after this step, which after the last step is the finished stage, and
+// that the whole program compiles. The error it returns names the steps that fail any of this. Verify doesn't repeat the
+// checks of earlier steps, because a naive step may break them on purpose until the next one repairs them.
+//
+// If only is not empty, Verify verifies just the steps with these IDs, and merely solves the others. With remember, it
+// also merely solves the steps that it has verified before, unless something that they depend on has changed. After
+// RemoveVerified, several stages may be verified at the same time.
 func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) (err error) {
 	for _, id := range only {
 		if _, err := s.index(id); err != nil {
@@ -153,7 +156,7 @@ func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTa
 	return errors.Join(problems...)
 }
 
-// pass solves a step without its checks, but runs the make targets that they begin with.
+// pass solves a step and runs its make targets, but not its checks.
 func (c *Copy) pass(step Step) error {
 	if err := errors.Join(c.solveUnkept(step), c.give(step)); err != nil || len(step.Make) == 0 {
 		return err
@@ -161,7 +164,7 @@ func (c *Copy) pass(step Step) error {
 	return c.Make(c.Path, step.Make...)
 }
 
-// solveUnkept solves a step in a copy in which no learner has written anything, so that nothing need be kept.
+// solveUnkept solves a step in a copy that no learner has written in, so it doesn't keep the old files.
 func (c *Copy) solveUnkept(step Step) error {
 	_, kept, err := c.Solve(step.ID)
 	if err == nil && kept != "" {
@@ -170,11 +173,11 @@ func (c *Copy) solveUnkept(step Step) error {
 	return err
 }
 
-// notTried matches the test kit's message about a behaviour that depends on another one, which the operator lacks.
+// notTried matches the test kit's message about a behaviour that it can't test, because the operator lacks another one.
 var notTried = regexp.MustCompile(`(?m)^behaviour "[a-z-]+": not tried`)
 
-// intended returns what is wrong with the result of a step's check before the step is solved, or "" if it fails as it
-// should.
+// intended returns what is wrong with the result of a step's check before the step is solved, or "" if the check fails as
+// it should.
 func intended(step Step, finding *Finding) string {
 	switch {
 	case finding == nil:
@@ -193,7 +196,7 @@ func intended(step Step, finding *Finding) string {
 	return ""
 }
 
-// panicked matches the message of a test that panicked, or of a program that Go ended.
+// panicked matches the message of a panic, or of a fatal error with which Go ends a program.
 var panicked = regexp.MustCompile(`(?m)^\s*(panic|fatal error): `)
 
 // panics returns the name and the message of a test that panicked, or "" if none did.
@@ -206,8 +209,8 @@ func (f *Finding) panics() string {
 	return ""
 }
 
-// asDerived returns an error if the copy, with its steps solved one by one, differs from the form after the first done
-// steps.
+// asDerived returns an error if the copy, whose steps were solved one by one, differs from the form with the given number
+// of steps done.
 func (c *Copy) asDerived(done int) error {
 	wanted, err := c.Form(done)
 	if err != nil {
@@ -222,7 +225,7 @@ func (c *Copy) asDerived(done int) error {
 			return fmt.Errorf("the copy lacks %s", name)
 		}
 		if string(found) != string(file.content) {
-			return fmt.Errorf("solving step by step makes %s differ from the form that the marks give", name)
+			return fmt.Errorf("%s, solved step by step, differs from the form that the marks define", name)
 		}
 	}
 	return nil

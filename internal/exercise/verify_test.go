@@ -84,10 +84,10 @@ func TestVerify(t *testing.T) {
 		t.Errorf("expected %q\nfound %v", wanted, err)
 	}
 	for old, test := range map[string]struct{ replacement, wanted string }{
-		"TestAdd/one:":                  {"TestAdd/two:", `step 1.1, before it is solved: the chapter shows that "TestAdd/two" fails, which it doesn't`},
-		"a greeting, [..]":              {"a greeting", "step 1.2a, before it is solved: the chapter shows otherwise what the check finds:\nTestGreet:"},
-		`found "hello"`:                 {"found \"hello\"\n          also: TestGreet", `step 1.2b, before it is solved: the chapter shows that "TestGreet" fails, too`},
-		"```text\n$ make stage-1 check": {"```text\n$ make stage-2 check", "step 1.1: show before its box"},
+		"TestAdd/one:":                  {"TestAdd/two:", `step 1.1, before it is solved: the chapter shows that "TestAdd/two" fails, but it doesn't`},
+		"a greeting, [..]":              {"a greeting", "step 1.2a, before it is solved: the chapter doesn't show what the check finds:\nTestGreet:"},
+		`found "hello"`:                 {"found \"hello\"\n          also: TestGreet", `step 1.2b, before it is solved: the chapter shows that "TestGreet" also fails`},
+		"```text\n$ make stage-1 check": {"```text\n$ make stage-2 check", "step 1.1: show above its box"},
 	} {
 		stale := newToy(t)
 		stale.editChapter(t, old, test.replacement)

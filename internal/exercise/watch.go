@@ -13,11 +13,11 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// settle is how long a save may take, because editors write a file in several steps.
+// settle is how long a save may take. Editors save a file in several steps.
 const settle = 100 * time.Millisecond
 
-// Lock makes sure that only one process at a time does something to the copy, such as check it. It fails if another
-// process is doing so.
+// Lock makes sure that only one process at a time does what it names, such as check, in the copy. It fails if another
+// process is doing that.
 func (c *Copy) Lock(what string) (unlock func() error, err error) {
 	if err := c.Exists(); err != nil {
 		return nil, err
@@ -33,8 +33,8 @@ func (c *Copy) Lock(what string) (unlock func() error, err error) {
 	return lock.Close, nil
 }
 
-// Changes sends a signal whenever files that a learner writes have changed, until ctx ends. Tests and generated files
-// do not count, and neither does a save that changes nothing.
+// Changes sends a signal whenever files that a learner writes have changed, until ctx is done. It ignores tests, generated
+// files, and saves that change nothing.
 func (c *Copy) Changes(ctx context.Context) (<-chan struct{}, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *Copy) Changes(ctx context.Context) (<-chan struct{}, error) {
 			case <-quiet.C:
 				now, err := c.hashWatched(watcher)
 				if err != nil || now == last {
-					continue // a file is just being replaced: its event follows
+					continue // a file is being replaced: another event will follow
 				}
 				last = now
 				select {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Steps says what a form consists of.
+// Steps says which steps are done in a form.
 type Steps interface {
-	// Pending reports whether a step is not done in this form. It is an error if there is no such step.
+	// Pending reports whether a step is still to be done in this form. It returns an error if there is no such step.
 	Pending(id string) (bool, error)
 	// Title says what the step is about, without a full stop.
 	Title(id string) string
@@ -50,14 +50,14 @@ type mark struct {
 // markText matches a mark without the characters that begin a comment.
 var markText = regexp.MustCompile(`^workshop:([a-z]+) (\S+)(?: (.*))?$`)
 
-// parseMark returns nil for any other comment.
+// parseMark parses the mark in a comment. It returns nil if the comment is not a mark.
 func parseMark(comment string, steps Steps) (*mark, error) {
 	if !strings.HasPrefix(comment, "workshop:") {
 		return nil, nil
 	}
 	match := markText.FindStringSubmatch(comment)
 	if match == nil {
-		return nil, fmt.Errorf("%q is no mark: write workshop:step, workshop:until, workshop:between, workshop:markers, workshop:file or workshop:given, a space, and the ID of a step", comment)
+		return nil, fmt.Errorf("%q is not a mark: write workshop:step, workshop:until, workshop:between, workshop:markers, workshop:file or workshop:given, a space, and the ID of a step", comment)
 	}
 	switch match[1] {
 	case "step", "until", "markers", "file", "given", "between":
@@ -77,7 +77,7 @@ func parseMark(comment string, steps Steps) (*mark, error) {
 	return found, err
 }
 
-// lines are the lines of a file, some of which are replaced. A nil element marks a line to drop.
+// lines contains a file's lines, and what replaces some of them. A nil replacement drops the line.
 type lines struct {
 	text     []string
 	replaced map[int]*string
@@ -87,7 +87,7 @@ func newLines(source []byte) *lines {
 	return &lines{text: strings.Split(string(source), "\n"), replaced: map[int]*string{}}
 }
 
-// drop removes the lines from first to last, which count from 1.
+// drop removes the lines from first to last. Lines count from 1.
 func (l *lines) drop(first, last int) {
 	for line := first; line <= last; line++ {
 		l.replaced[line] = nil
@@ -131,7 +131,7 @@ func Finished(name string, source []byte) ([]byte, error) {
 	return finished, err
 }
 
-// allDone are the steps of a finished file.
+// allDone says that all steps are done, as in a finished file.
 type allDone struct{}
 
 func (allDone) Pending(string) (bool, error) { return false, nil }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// order is steps one to three, some of which are pending.
+// order lists which of the steps 1 to 3 are pending.
 type order []string
 
 func (o order) Pending(id string) (bool, error) {
@@ -22,7 +22,8 @@ func (o order) Pending(id string) (bool, error) {
 
 func (o order) Title(id string) string { return "Do " + id }
 
-// TestDerive reads testdata: each file holds a finished file, and its forms after the steps that their names list.
+// TestDerive reads testdata. Each archive contains a finished file and some of its forms, whose names list the pending
+// steps.
 func TestDerive(t *testing.T) {
 	for _, name := range []string{"sync.go", "types.go", "role.yaml", "crd.yaml"} {
 		archive, err := txtar.ParseFile("testdata/" + name + ".txtar")
@@ -60,7 +61,7 @@ func TestDeriveLeavesOutFiles(t *testing.T) {
 	}
 }
 
-// Learners read the stubs, so those of common structs are as a person would write them.
+// Learners read the stubs, so a stub returns common structs as a person would write them.
 func TestStubsReturnZeroValues(t *testing.T) {
 	const source = "package a\n\n//workshop:step 1\nfunc f() (ctrl.Result, other.Kind, []int, error) { return g() }\n"
 	derived, _, err := Derive("a.go", []byte(source), order{"1"})
@@ -73,7 +74,7 @@ func TestDeriveRefuses(t *testing.T) {
 	for message, source := range map[string]string{
 		"line 3: there is no step 4":                                                 "package a\n\n//workshop:step 4\nfunc f() {}\n",
 		`line 3: "workshop:setp 1": the marks are workshop:step`:                     "package a\n\n//workshop:setp 1\nfunc f() {}\n",
-		`line 3: "workshop:step" is no mark`:                                         "package a\n\n//workshop:step\nfunc f() {}\n",
+		`line 3: "workshop:step" is not a mark`:                                      "package a\n\n//workshop:step\nfunc f() {}\n",
 		"line 4: expected a declaration, a field, a statement, a case or an element": "package a\n\nfunc f() {\n\t//workshop:step 1\n}\n",
 		"line 4: workshop:until belongs on a line of its own":                        "package a\n\nfunc f() {\n\tf() //workshop:until 1 g()\n}\n",
 	} {

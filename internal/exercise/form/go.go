@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// goFile is a Go file from which a form is made.
+// goFile is a Go file from which a form is derived.
 type goFile struct {
 	*lines
 	set    *token.FileSet
 	syntax *ast.File
 	steps  Steps
-	// covered are the lines that an outer mark has already decided on.
+	// covered contains the lines that an outer mark has already removed.
 	covered map[int]bool
 }
 
@@ -50,7 +50,7 @@ func deriveGo(name string, source []byte, steps Steps) (derived []byte, exists b
 
 func (f *goFile) line(pos token.Pos) int { return f.set.Position(pos).Line }
 
-// apply does what a mark says, and takes the mark away.
+// apply does what a mark says, and removes the mark.
 func (f *goFile) apply(marked *mark, group *ast.CommentGroup, comment *ast.Comment) error {
 	at := f.line(comment.Pos())
 	code := strings.TrimSpace(f.text[at-1][:f.set.Position(comment.Pos()).Column-1])
@@ -83,8 +83,8 @@ func (f *goFile) apply(marked *mark, group *ast.CommentGroup, comment *ast.Comme
 	return f.takeOut(marked, group, at)
 }
 
-// concernsMarker reports whether workshop:markers applies to a line of its comment. Without words, it applies to the
-// lines below that begin with a plus sign, and otherwise to lines that begin with one of the words.
+// concernsMarker reports whether a mark workshop:markers applies to a line of its comment. Without words, the mark applies
+// to the lines below it that begin with a plus sign. With words, it applies to all lines that begin with one of them.
 func concernsMarker(marked *mark, line string, below bool) bool {
 	if marked.text == "" {
 		return below && strings.HasPrefix(line, "+")
@@ -92,7 +92,7 @@ func concernsMarker(marked *mark, line string, below bool) bool {
 	return slices.ContainsFunc(strings.Fields(marked.text), func(word string) bool { return strings.HasPrefix(line, word) })
 }
 
-// takeOut removes the code that a mark above it applies to.
+// takeOut removes the code below a mark that the mark applies to.
 func (f *goFile) takeOut(marked *mark, group *ast.CommentGroup, at int) error {
 	node := f.below(group, at)
 	if node == nil {
@@ -113,7 +113,7 @@ func (f *goFile) takeOut(marked *mark, group *ast.CommentGroup, at int) error {
 	return nil
 }
 
-// cover removes lines, so that their marks are ignored.
+// cover removes lines, and makes deriveGo ignore the marks in them.
 func (f *goFile) cover(first, last int) {
 	f.drop(first, last)
 	for line := first; line <= last; line++ {
@@ -121,7 +121,7 @@ func (f *goFile) cover(first, last int) {
 	}
 }
 
-// stub empties a function.
+// stub replaces a function's body with a comment and, if the function has results, a return of zero values.
 func (f *goFile) stub(marked *mark, function *ast.FuncDecl) error {
 	if function.Body == nil {
 		return fmt.Errorf("function %s has no body", function.Name.Name)
@@ -146,7 +146,7 @@ func (f *goFile) source(node ast.Node) string {
 	return f.text[first.Line-1][first.Column-1 : last.Column-1]
 }
 
-// zeroResults returns a statement that returns zero values.
+// zeroResults returns a statement that returns zero values, or "" if the function has no results.
 func zeroResults(source func(ast.Node) string, results *ast.FieldList) string {
 	if results.NumFields() == 0 {
 		return ""

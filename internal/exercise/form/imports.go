@@ -16,12 +16,12 @@ func PruneImports(name string, source []byte) ([]byte, error) {
 	set := token.NewFileSet()
 	syntax, err := parser.ParseFile(set, name, source, parser.ParseComments)
 	if err != nil {
-		return nil, fmt.Errorf("the form is no Go code: %w", err)
+		return nil, fmt.Errorf("the form is not valid Go code: %w", err)
 	}
 	used := map[string]bool{}
 	ast.Inspect(syntax, func(node ast.Node) bool {
 		if selector, is := node.(*ast.SelectorExpr); is {
-			// The parser has resolved what is declared in this file: a variable may be named like a package.
+			// The parser has resolved the names that are declared in this file. One of them may look like a package's.
 			if pkg, is := selector.X.(*ast.Ident); is && pkg.Obj == nil {
 				used[pkg.Name] = true
 			}
@@ -52,11 +52,11 @@ func PruneImports(name string, source []byte) ([]byte, error) {
 	return []byte(file.String()), nil
 }
 
-// majorVersion matches the last element of the paths of modules from version 2 on.
+// majorVersion matches the last element of a module's path from version 2 on.
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// importName returns the name by which a file refers to a package. Like goimports, it takes the name of an unnamed
-// import from the path.
+// importName returns the name by which a file refers to a package. If the import has no name, importName takes it from
+// the path, as goimports does.
 func importName(spec *ast.ImportSpec) string {
 	if spec.Name != nil {
 		return spec.Name.Name

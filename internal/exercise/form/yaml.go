@@ -41,8 +41,8 @@ func deriveYAML(source []byte, steps Steps) (derived []byte, exists bool, err er
 	return []byte(file.String()), true, nil
 }
 
-// node returns the last line of the key or list element that begins at first, or at the next line that is not a
-// comment.
+// node returns the last line of the key or list element that begins at line first or, if that line is a comment, at the
+// next line that is not.
 func (l *lines) node(first int) (last int, err error) {
 	for first <= len(l.text) && strings.HasPrefix(strings.TrimSpace(l.text[first-1]), "#") {
 		first++
@@ -66,7 +66,7 @@ func LastLine(lines []string, first int) int {
 		}
 		deeper := Depth(lines[line-1]) > depth
 		if !deeper && strings.HasPrefix(text, "#") {
-			continue // the line belongs to what follows
+			continue // the comment belongs to what follows
 		}
 		// A list may have the same indentation as its key.
 		listed := !isElement && Depth(lines[line-1]) == depth && isListElement(text)
