@@ -1,4 +1,4 @@
-// Package classroom runs the cluster that the workshop is taught on.
+// Package classroom creates, starts and removes the cluster that learners use in the workshop.
 //
 // Three providers implement one interface: embedded (a real control plane from bin/, with simulated nodes), kind (a
 // kind cluster with real pods) and current (the cluster that the learner's kubeconfig names).
@@ -25,8 +25,8 @@ const DefaultName = "workshop"
 type Cluster interface {
 	// Up gets the cluster running: it creates, repairs or reuses it.
 	Up(ctx context.Context) error
-	// Choose points .workshop/kubeconfig at the cluster, unless the cluster has a name of its own and the link points
-	// to another one: commands for one cluster must not change which cluster other commands find.
+	// Choose points the link .workshop/kubeconfig at the cluster. If the learner has named the cluster and the link points
+	// at another one, Choose leaves it alone: commands for a named cluster must not change which cluster others find.
 	Choose(ctx context.Context) error
 	// Down removes the cluster and everything in it. It returns nil if the cluster does not exist.
 	Down(ctx context.Context) error
@@ -40,7 +40,7 @@ type Cluster interface {
 	Environment() []string
 }
 
-// ImageLoader is a cluster whose nodes can be given images.
+// ImageLoader is a cluster that can load images into its nodes.
 type ImageLoader interface {
 	// Load copies images from the container engine to every node. It fails if one of them does not exist.
 	Load(ctx context.Context, images ...string) error
@@ -61,13 +61,13 @@ type Options struct {
 	Nodes int
 	// Out receives progress, including each command before it runs.
 	Out io.Writer
-	// Confirm is called before a cluster that the workshop did not make is used. Up fails with its error. Nil means
-	// yes.
+	// Confirm asks before Up uses a cluster that the workshop did not make. Up fails if Confirm returns an error. If
+	// Confirm is nil, Up does not ask.
 	Confirm func(ctx context.Context, question string) error
 }
 
-// MakeCommand returns the make command for a goal, for use in messages. It includes CLUSTER and NAME: without them, a
-// learner who copies the command would reset or remove another cluster.
+// MakeCommand returns the make command for a goal, for use in messages. It includes CLUSTER and NAME, so that a learner who
+// copies the command doesn't reset or remove another cluster.
 func (o Options) MakeCommand(goal string) string {
 	command := "make " + goal
 	if o.Provider != providers.Embedded {
@@ -104,8 +104,8 @@ func New(options Options) (Cluster, error) {
 	return nil, fmt.Errorf("there is no provider CLUSTER=%s: choose one of %s", options.Provider, strings.Join(providers.All(), ", "))
 }
 
-// environment returns what a shell needs to work with a cluster: bin/ first on the PATH, the cluster's kubeconfig, and
-// kubectl's own files kept out of the home directory.
+// environment returns the variables that a shell needs to work with a cluster. They put bin/ first on the PATH, select
+// the cluster's kubeconfig, and keep kubectl's own files out of the home directory.
 func environment(r repo.Repo, kubeconfig string) []string {
 	return []string{
 		"PATH=" + r.Bin() + string(os.PathListSeparator) + os.Getenv("PATH"),

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// limit bounds one test. A cluster starts in a few seconds, or longer under load.
+// limit bounds one test. A cluster starts in a few seconds, but takes longer under load.
 const limit = 4 * time.Minute
 
 // checkout makes a folder like a clone after `make tools`, with the tools in bin/. The space in its name must not break
@@ -42,7 +42,7 @@ func checkout(t *testing.T) repo.Repo {
 	return repo.Repo{Root: root}
 }
 
-// newCluster returns a cluster of that checkout and removes it when the test ends.
+// newCluster returns a cluster of a checkout, and removes it when the test ends.
 func newCluster(t *testing.T, r repo.Repo, name string) classroom.Cluster {
 	t.Helper()
 	options := classroom.Options{Repo: r, Provider: providers.Embedded, Name: name, Nodes: 2, Out: io.Discard}
@@ -128,7 +128,7 @@ func TestClusterLifecycle(t *testing.T) {
 		g.Expect(chosen).To(Equal(own))
 	})
 
-	t.Run("its environment leads etcdctl to its etcd", func(t *testing.T) {
+	t.Run("its environment points etcdctl at its etcd", func(t *testing.T) {
 		g := NewWithT(t)
 		command := exec.CommandContext(ctx, filepath.Join(r.Bin(), "etcdctl"), "get", "/registry/namespaces/default", "--keys-only")
 		command.Env = append(os.Environ(), cluster.Environment()...)
@@ -137,7 +137,7 @@ func TestClusterLifecycle(t *testing.T) {
 		g.Expect(string(out)).To(ContainSubstring("/registry/namespaces/default"))
 	})
 
-	t.Run("a cluster of another name lives and ends beside it", func(t *testing.T) {
+	t.Run("a cluster with another name does not affect it", func(t *testing.T) {
 		g := NewWithT(t)
 		before := pids(ctx, g, cluster)
 		for _, setting := range cluster.Environment() {
@@ -168,7 +168,7 @@ func TestClusterLifecycle(t *testing.T) {
 		}).WithTimeout(10 * time.Second).Should(Succeed())
 		g.Expect(cluster.Up(ctx)).To(Succeed())
 		after := pids(ctx, g, cluster)
-		g.Expect(after["etcd"]).To(Equal(before["etcd"]), "what lives is left alone")
+		g.Expect(after["etcd"]).To(Equal(before["etcd"]), "a running component is left alone")
 		g.Expect(after["kube-scheduler"]).NotTo(BeZero())
 
 		for _, pid := range after {
@@ -201,7 +201,7 @@ func TestClusterLifecycle(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(left).To(BeEmpty())
 		g.Expect(filepath.Join(r.State(), "kubeconfig")).NotTo(BeAnExistingFile())
-		g.Expect(cluster.Down(ctx)).To(Succeed(), "a second down is no error")
+		g.Expect(cluster.Down(ctx)).To(Succeed(), "a second down is not an error")
 	})
 }
 
@@ -210,7 +210,7 @@ func TestStatusSaysWhatToDo(t *testing.T) {
 	ctx := testContext(t)
 	r := checkout(t)
 	g.Expect(os.MkdirAll(r.State(), 0o755)).To(Succeed())
-	g.Expect(os.Chmod(r.State(), 0o755)).To(Succeed(), "as others can enter it")
+	g.Expect(os.Chmod(r.State(), 0o755)).To(Succeed(), "so that other users can enter it")
 	cluster := newCluster(t, r, "sick")
 	says := func(state classroom.State, detail string) {
 		g.THelper()
@@ -258,7 +258,7 @@ func TestMovedAndCopiedCheckouts(t *testing.T) {
 	twin := newCluster(t, copied, "home")
 	g.Expect(twin.Up(ctx)).To(Succeed())
 	g.Expect(kubectl(ctx, copied, twin, "delete", "configmap", "kept")).To(ContainSubstring("deleted"))
-	g.Expect(kubectl(ctx, r, cluster, "get", "configmap", "kept")).To(ContainSubstring("kept"), "the original is another cluster")
+	g.Expect(kubectl(ctx, r, cluster, "get", "configmap", "kept")).To(ContainSubstring("kept"), "the original is a different cluster")
 	g.Expect(twin.Down(ctx)).To(Succeed())
 
 	moved := repo.Repo{Root: r.Root + " moved"}

@@ -18,40 +18,41 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// errInterrupted is the error after Ctrl-C. A provider that can resume says how.
+// errInterrupted is the error after Ctrl-C. A provider that can continue adds the command to do so.
 var errInterrupted = errors.New("interrupted")
 
-// childGrace is how long a tool's children may keep running after the tool was stopped: long enough for docker to
-// create a container, which would otherwise appear after the last check for one.
+// childGrace is how long a tool's children may keep running after the tool was stopped. It gives docker time to create a
+// container, which might otherwise appear after the last check for containers.
 const childGrace = 5 * time.Second
 
 // errTimeLimit marks a wait that exceeded its limit.
 var errTimeLimit = errors.New("timed out")
 
-// runner runs the tools in bin/ and shows each command before it runs.
+// runner runs the tools in bin/.
 type runner struct {
 	repo repo.Repo
 	env  []string
 	out  io.Writer
-	// log is the file that receives the tools' own messages; errors name it. "" discards the messages.
+	// log is the path of the file that receives the tools' messages, and that errors name. If it is empty, the messages
+	// are discarded.
 	log string
 }
 
-// kind shows and runs kind. Its messages go to the log.
+// kind shows a kind command and then runs it. The command's messages go to the log.
 func (r runner) kind(ctx context.Context, args ...string) error {
 	fmt.Fprintf(r.out, "$ kind %s\n", quote.Args(args))
 	_, err := r.output(ctx, "kind", args...)
 	return err
 }
 
-// output runs a tool without showing it and returns what it prints on its standard output.
+// output runs a tool without showing the command, and returns what the tool prints on its standard output.
 func (r runner) output(ctx context.Context, tool string, args ...string) (string, error) {
 	path := filepath.Join(r.repo.Bin(), tool)
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("%s is missing: run `make tools`", filepath.Join("bin", tool))
 	}
 	var stdout, stderr bytes.Buffer
-	// The shell only sets the umask and then becomes the tool: no other user may read keys, logs and etcd's data.
+	// The shell sets the umask and then becomes the tool, so that no other user can read keys, logs and etcd's data.
 	// Setting the umask in this program would affect all its goroutines.
 	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `umask 077; exec "$0" "$@"`, path}, args...)...)
 	command.Dir = r.repo.Root
@@ -106,8 +107,8 @@ func (r runner) appendLog(tool string, args []string, messages string) {
 	fmt.Fprintf(file, "%s $ %s %s\n%s", time.Now().Format(time.RFC3339), tool, quote.Args(args), messages)
 }
 
-// cleanEnvironment returns the caller's environment without settings for kubectl, which would silently change the
-// classroom.
+// cleanEnvironment returns the caller's environment without the caller's settings for kubectl, which might change what
+// commands do.
 func cleanEnvironment() []string {
 	var clean []string
 	for _, entry := range os.Environ() {

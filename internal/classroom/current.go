@@ -22,8 +22,8 @@ import (
 type current struct {
 	options Options
 	runner  runner
-	// frozen is the copy of the kubeconfig that everything uses once Up has checked the cluster: switching the context
-	// later must not send the rest of a chapter to another cluster.
+	// frozen is the path of the kubeconfig's copy, which everything uses after Up. Otherwise a learner who switches the
+	// context would send the rest of a chapter to another cluster.
 	frozen string
 }
 
@@ -35,7 +35,8 @@ func newCurrent(options Options) *current {
 	}
 }
 
-// Kubeconfig returns $KUBECONFIG, or ~/.kube/config, as kubectl does. After Up, it returns the copy.
+// Kubeconfig returns $KUBECONFIG or, if that is empty, ~/.kube/config, as kubectl does. After Up, it returns the path of
+// the copy.
 func (c *current) Kubeconfig() string {
 	if c.frozen != "" {
 		return c.frozen
@@ -63,8 +64,7 @@ func (c *current) kubectl(ctx context.Context, args ...string) (string, error) {
 	return runner.output(ctx, "kubectl", args...)
 }
 
-// Up copies the kubeconfig's current context, checks that its cluster answers, and asks for confirmation before it is
-// used.
+// Up copies the kubeconfig's current context, checks that its cluster answers, and asks for confirmation.
 func (c *current) Up(ctx context.Context) error {
 	if err := private.MakeDir(c.options.Repo.State()); err != nil {
 		return err
@@ -90,10 +90,10 @@ func (c *current) Up(ctx context.Context) error {
 // Choose does nothing: .workshop/kubeconfig only points to clusters that the workshop made.
 func (c *current) Choose(context.Context) error { return nil }
 
-// freeze copies the current context, with its certificates and keys, into a file named after its content.
+// freeze copies the current context, with its certificates and keys, into a file whose name includes a hash of the content.
 func (c *current) freeze(ctx context.Context) (name, server string, err error) {
 	quiet := *c
-	quiet.runner.log = "" // the credentials must not get into the log
+	quiet.runner.log = "" // the log must not contain credentials
 	content, err := quiet.kubectl(ctx, "config", "view", "--minify", "--flatten", "--raw")
 	if err != nil {
 		return "", "", fmt.Errorf("%s chooses no cluster: run `kubectl config use-context NAME` (%w)", c.learners(), err)
@@ -137,14 +137,15 @@ func isKept(r repo.Repo, path string) bool {
 	return err == nil && stateErr == nil && dir == state
 }
 
-// checkKubeconfig accepts what kubectl accepts: a list of files, some of which may be missing.
+// checkKubeconfig returns an error if the learner has no kubeconfig. Like kubectl, it accepts a list of files of which some
+// are missing.
 func (c *current) checkKubeconfig() error {
 	for _, path := range filepath.SplitList(c.learners()) {
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
 			return nil
 		}
 	}
-	return fmt.Errorf("there is no kubeconfig %s: set KUBECONFIG to the file of your cluster, or leave it and CLUSTER=current out for the built-in one", c.learners())
+	return fmt.Errorf("there is no kubeconfig %s: set KUBECONFIG to your cluster's file, or leave out KUBECONFIG and CLUSTER=current to use the built-in cluster", c.learners())
 }
 
 // Down leaves the learner's own cluster alone, and removes the copies of its kubeconfig.
@@ -161,13 +162,13 @@ func (c *current) Down(context.Context) error {
 		}
 	}
 	c.frozen = ""
-	fmt.Fprintln(c.options.Out, "CLUSTER=current is your own cluster: it is left as it is.")
+	fmt.Fprintln(c.options.Out, "CLUSTER=current is your own cluster, so it is left as it is.")
 	return nil
 }
 
-// Reset always fails: the cluster may hold other people's objects.
+// Reset always fails, because the cluster may contain other people's objects.
 func (c *current) Reset(context.Context) error {
-	return errors.New("CLUSTER=current is your own cluster and is never reset: remove what a chapter left with the commands of its last step")
+	return errors.New("CLUSTER=current is your own cluster and is never reset: use the commands of a chapter's last step to remove what the chapter created")
 }
 
 // Status reports what the cluster's API server answers.
@@ -185,7 +186,7 @@ func (c *current) Status(ctx context.Context) (Status, error) {
 		status.State, status.Detail = StateBroken, err.Error()
 		return status, nil
 	}
-	// The learner's kubeconfig may need a program to log in, which only kubectl calls.
+	// The learner's kubeconfig may name a program for logging in, which only kubectl runs.
 	describeServer(ctx, &status, server, func(ctx context.Context, path string) ([]byte, error) {
 		out, err := c.kubectl(ctx, "get", "--raw", path)
 		return []byte(out), err

@@ -50,7 +50,7 @@ func TestCurrentStaysWithTheClusterThatWasConfirmed(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)))
 	if log, err := os.ReadFile(filepath.Join(r.State(), "current.log")); err == nil {
-		g.Expect(string(log)).NotTo(ContainSubstring("client-key"), "keys have no place in a log")
+		g.Expect(string(log)).NotTo(ContainSubstring("client-key"), "the log must not contain keys")
 	}
 	g.Expect(cluster.Down(ctx)).To(Succeed())
 	g.Expect(frozen).NotTo(BeAnExistingFile())

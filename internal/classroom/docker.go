@@ -29,7 +29,7 @@ func docker(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSuffix(stdout.String(), "\n"), nil
 }
 
-// requireEngine returns an error that says what to do unless a container engine answers.
+// requireEngine returns an error unless a container engine answers. The error says what to do.
 func requireEngine(ctx context.Context) error {
 	const otherwise = ", or leave CLUSTER out for the built-in cluster"
 	if _, err := exec.LookPath("docker"); err != nil {
@@ -44,11 +44,11 @@ func requireEngine(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return contextError(ctx)
 	case limited.Err() != nil:
-		return fmt.Errorf("CLUSTER=kind needs a docker engine that answers, and yours is silent for %s: start it anew%s", engineLimit, otherwise)
+		return fmt.Errorf("CLUSTER=kind needs a docker engine, but yours has not answered for %s: restart it%s", engineLimit, otherwise)
 	case strings.Contains(strings.ToLower(err.Error()), "permission denied"):
-		return fmt.Errorf("CLUSTER=kind: you may not use docker's socket: join its group by `sudo usermod -aG docker $USER` and log in again%s (%w)", otherwise, err)
+		return fmt.Errorf("CLUSTER=kind: you may not use docker's socket: join its group with `sudo usermod -aG docker $USER` and log in again%s (%w)", otherwise, err)
 	}
-	return fmt.Errorf("CLUSTER=kind needs a running docker engine: start it, for example by `sudo systemctl start docker`%s (%w)", otherwise, err)
+	return fmt.Errorf("CLUSTER=kind needs a running docker engine: start it, for example with `sudo systemctl start docker`%s (%w)", otherwise, err)
 }
 
 // container is a node of a kind cluster.

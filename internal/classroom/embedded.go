@@ -68,7 +68,7 @@ func (e *embedded) Reset(ctx context.Context) error {
 	return e.finish(err)
 }
 
-// finish writes the cluster's kubeconfig if the control plane is up.
+// finish completes Up and Reset: it writes the cluster's kubeconfig or, if err is not nil, explains the error.
 func (e *embedded) finish(err error) error {
 	if err != nil {
 		return e.explain(err)
@@ -86,14 +86,14 @@ func (e *embedded) finish(err error) error {
 	return private.WriteFile(e.Kubeconfig(), content)
 }
 
-// explain adds to an error what a learner can do about it.
+// explain adds what a learner can do to an error.
 func (e *embedded) explain(err error) error {
 	var damaged *controlplane.DamagedError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%w: `%s` continues from here, `%s` removes what exists", errInterrupted, e.options.MakeCommand("up"), e.options.MakeCommand("down"))
 	case errors.As(err, &damaged):
-		return fmt.Errorf("cluster %s in .workshop is damaged: %s; `%s` removes the cluster and what it holds, `%s` makes a new one",
+		return fmt.Errorf("cluster %s in .workshop is damaged: %s; `%s` removes the cluster and everything in it, `%s` makes a new one",
 			e.options.Name, damaged.Reason, e.options.MakeCommand("down"), e.options.MakeCommand("up"))
 	case errors.Is(err, controlplane.ErrPortTaken):
 		return fmt.Errorf("%w with PORT=, or leave PORT out for a free one", err)
@@ -120,7 +120,7 @@ func (e *embedded) Down(ctx context.Context) error {
 	return nil
 }
 
-// Status reports the processes and the API server's answers.
+// Status reports which processes run and what the API server answers.
 func (e *embedded) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: e.options.Name, Provider: providers.Embedded, Kubeconfig: e.Kubeconfig()}
 	up := "`" + e.options.MakeCommand("up") + "`"

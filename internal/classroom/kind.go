@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/internal/providers"
 )
 
-// NodeImageVariable names the environment variable that replaces kind's own node image.
+// NodeImageVariable is the name of the environment variable that chooses a node image other than kind's default.
 const NodeImageVariable = "KIND_NODE_IMAGE"
 
 const (
@@ -33,19 +33,19 @@ const (
 // errKindTaken marks a cluster that someone else created after this command checked that the name was free.
 var errKindTaken = errors.New("the name is taken")
 
-// kindConfig begins the configuration of every kind cluster.
+// kindConfig is the beginning of every kind cluster's configuration.
 //
 //go:embed kind.yaml
 var kindConfig string
 
-// kind is a cluster with real pods in containers, made by the pinned kind.
+// kind is a cluster with real pods in containers, made by the pinned version of kind.
 type kind struct {
 	options Options
 	runner  runner
-	// cluster is the name given to kind. The whole machine shares kind's names, so this one includes a mark of the
-	// checkout.
+	// cluster is the cluster's name in kind. All checkouts on a machine share kind's names, so it includes a hash of the
+	// checkout's path.
 	cluster string
-	// image is the nodes' image; empty means kind's own.
+	// image is the nodes' image. If it is empty, kind chooses its default.
 	image string
 }
 
@@ -97,7 +97,7 @@ func (k *kind) Up(ctx context.Context) error {
 // Choose implements Cluster.
 func (k *kind) Choose(ctx context.Context) error { return choose(ctx, k.options, k.Kubeconfig()) }
 
-// reuse starts stopped nodes, for example after the machine was restarted.
+// reuse starts stopped nodes, for example after a restart of the machine, and waits for the API server.
 func (k *kind) reuse(ctx context.Context, nodes []container) error {
 	var stopped []string
 	for _, node := range nodes {
@@ -112,7 +112,7 @@ func (k *kind) reuse(ctx context.Context, nodes []container) error {
 		}
 	}
 	if len(nodes) < k.options.Nodes {
-		fmt.Fprintf(k.options.Out, "It has %d of %d nodes, and keeps them: `%s` first gives you another number.\n", len(nodes), k.options.Nodes, k.options.MakeCommand("down"))
+		fmt.Fprintf(k.options.Out, "It keeps its %d nodes, although you asked for %d: to change that, run `%s` first.\n", len(nodes), k.options.Nodes, k.options.MakeCommand("down"))
 	}
 	if err := k.exportKubeconfig(ctx); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (k *kind) reuse(ctx context.Context, nodes []container) error {
 }
 
 func (k *kind) exportKubeconfig(ctx context.Context) error {
-	// If kind was stopped while writing the file, it left its lock behind.
+	// If kind was stopped while writing the file, it has left its lock behind.
 	if err := os.RemoveAll(k.Kubeconfig() + ".lock"); err != nil {
 		return private.Explain(err)
 	}
@@ -167,7 +167,7 @@ func (k *kind) create(ctx context.Context) error {
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), kindRemoveLimit)
 		defer cancel()
 		if errors.Is(err, errInterrupted) {
-			err = fmt.Errorf("interrupted: what was begun of cluster %s is removed", k.cluster)
+			err = fmt.Errorf("interrupted: the unfinished cluster %s was removed", k.cluster)
 		}
 		return errors.Join(err, k.remove(cleanup))
 	}
@@ -186,7 +186,7 @@ func (k *kind) createOnce(ctx context.Context, made record) error {
 	case err != nil && strings.Contains(err.Error(), "already exist for a cluster"):
 		return errKindTaken
 	case err != nil && strings.Contains(err.Error(), "pull image"):
-		return fmt.Errorf("%w: is the registry reachable? %s=… chooses another image of nodes", err, NodeImageVariable)
+		return fmt.Errorf("%w: is the registry reachable? %s=… chooses another node image", err, NodeImageVariable)
 	case err != nil:
 		return err
 	}
@@ -235,12 +235,12 @@ func (k *kind) down(ctx context.Context) error {
 	return os.RemoveAll(k.runner.log)
 }
 
-// removedLooks is how many checks in a row must find no container before a cluster counts as removed: about two
+// removedLooks is how many checks in a row must find no container before a cluster counts as removed. They take about two
 // seconds.
 const removedLooks = 20
 
-// remove deletes all containers and files of the cluster. A docker command that was stopped may have asked the engine
-// for one more container, so remove keeps checking for a while after it finds none.
+// remove deletes all of the cluster's containers and files. A docker command may have asked the engine for one more
+// container before it was stopped, so remove keeps checking for a while after it finds none.
 func (k *kind) remove(ctx context.Context) error {
 	removal := []string{"delete", "cluster", "--name", k.cluster, "--kubeconfig", k.runner.relative(k.Kubeconfig())}
 	if err := k.runner.kind(ctx, removal...); err != nil {
@@ -266,7 +266,8 @@ func (k *kind) remove(ctx context.Context) error {
 	return k.removeFiles()
 }
 
-// removeFiles removes every file except the lock: removing that while another command waits for it would let both in.
+// removeFiles removes the cluster's files except the lock. If it removed the lock while another command waited for it, a
+// third could take a new lock, and two would run at the same time.
 func (k *kind) removeFiles() error {
 	for _, path := range []string{k.Kubeconfig(), k.Kubeconfig() + ".lock", k.path(".yaml"), k.path(".json")} {
 		if err := os.RemoveAll(path); err != nil {

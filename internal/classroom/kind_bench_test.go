@@ -23,8 +23,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// The fake docker and kind keep their state in files under $FAKE: the cluster's containers, docker's images, and each
-// kind command. A file named hang makes kind wait after it has done its work.
+// The fake docker and kind keep their state in files under $FAKE: the cluster's containers, docker's images, and the kind
+// commands that were run. A file named hang makes kind do its work and then wait.
 const (
 	fakeDocker = `#!/bin/sh
 if [ -f "$FAKE/down" ]; then cat "$FAKE/down" >&2; exit 1; fi
@@ -60,7 +60,7 @@ type kindBench struct {
 	server fakeServer
 }
 
-// fakeServer answers like an API server that needs two requests to become ready.
+// fakeServer answers like an API server that becomes ready after two requests.
 type fakeServer struct{ asked atomic.Int32 }
 
 func (s *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -129,7 +129,7 @@ func (b *kindBench) left(g Gomega) []string {
 	return names
 }
 
-// interrupted calls do, and interrupts it once kind hangs. It returns the error of do.
+// interrupted calls do, interrupts it once kind hangs, and returns its error.
 func (b *kindBench) interrupted(t *testing.T, do func(context.Context) error) error {
 	t.Helper()
 	b.write(t, "hang", "")

@@ -46,14 +46,14 @@ func TestKindLifecycle(t *testing.T) {
 	g.Expect(bench.cluster(t).Down(ctx)).To(Succeed())
 	g.Expect(bench.read("containers")).To(BeEmpty())
 	g.Expect(bench.left(g)).To(BeEmpty())
-	g.Expect(bench.cluster(t).Down(ctx)).To(Succeed(), "a second down is no error")
+	g.Expect(bench.cluster(t).Down(ctx)).To(Succeed(), "a second down is not an error")
 }
 
 func TestKindNeedsAnEngine(t *testing.T) {
 	cases := map[string]struct{ says, want string }{
-		"a daemon that is down":         {"Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?", "needs a running docker engine: start it"},
-		"a socket that one may not use": {"permission denied while trying to connect to the Docker daemon socket", "usermod -aG docker"},
-		"an unexpected answer":          {"something else", "(docker version: something else)"},
+		"a daemon that is down":       {"Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?", "needs a running docker engine: start it"},
+		"a socket without permission": {"permission denied while trying to connect to the Docker daemon socket", "usermod -aG docker"},
+		"an unexpected answer":        {"something else", "(docker version: something else)"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestKindNeedsAnEngine(t *testing.T) {
 	}
 }
 
-func TestKindClusterOfSomebodyElse(t *testing.T) {
+func TestKindClusterOfSomeoneElse(t *testing.T) {
 	cases := map[string]func(*testing.T, *kindBench){
 		"made without the workshop": func(*testing.T, *kindBench) {},
 		"made after ours was gone": func(t *testing.T, bench *kindBench) {
@@ -94,7 +94,7 @@ func TestKindClusterOfSomebodyElse(t *testing.T) {
 	}
 }
 
-func TestKindClusterThatSomebodyElseMakesMeanwhile(t *testing.T) {
+func TestKindClusterThatSomeoneElseMakesMeanwhile(t *testing.T) {
 	g := NewWithT(t)
 	bench := newKindBench(t)
 	bench.write(t, "refuse", `ERROR: failed to create cluster: node(s) already exist for a cluster with the name "demo"`)
@@ -134,7 +134,7 @@ func TestKindInterrupted(t *testing.T) {
 		g.Expect(err).To(MatchError(ContainSubstring("interrupted")))
 		g.Expect(bench.left(g)).To(Equal(before), "no packed image is left behind")
 	})
-	t.Run("by force, while it is made", func(t *testing.T) {
+	t.Run("by a kill, while it is made", func(t *testing.T) {
 		g := NewWithT(t)
 		bench := newKindBench(t)
 		g.Expect(os.MkdirAll(bench.repo.State(), 0o755)).To(Succeed())

@@ -32,7 +32,7 @@ func (k *kind) Load(ctx context.Context, images ...string) error {
 			return fmt.Errorf("docker has no image %s: `make stage-N docker-build IMG=%s` builds that of stage N, `docker pull %s` gets one from a registry", image, image, image)
 		}
 	}
-	// kind first packs the images into a temporary file, and leaves it behind when it is killed.
+	// kind first packs the images into a temporary file, and leaves the file behind if it is killed.
 	packed, err := os.MkdirTemp(k.options.Repo.State(), "images-")
 	if err != nil {
 		return private.Explain(err)

@@ -2,8 +2,8 @@ package classroom
 
 import "context"
 
-// Reset recreates the cluster, because kind has no snapshots. It keeps the number of nodes, their image and the port,
-// and whether .workshop/kubeconfig points to the cluster.
+// Reset recreates the cluster, because kind has no snapshots. It keeps the number of nodes, their image and the port. If
+// .workshop/kubeconfig points to the cluster, it still does so afterwards.
 func (k *kind) Reset(ctx context.Context) error {
 	if err := requireEngine(ctx); err != nil {
 		return err
@@ -20,8 +20,8 @@ func (k *kind) Reset(ctx context.Context) error {
 	return k.Up(ctx)
 }
 
-// keepChoices takes the image and the port from the record, unless this command chooses others. Removing the cluster
-// removes the record.
+// keepChoices takes the image and the port from the record, unless this command chooses others. Call it before the cluster
+// is removed, because that also removes the record.
 func (k *kind) keepChoices() {
 	made, err := readRecord(k.path(".json"))
 	if err != nil {

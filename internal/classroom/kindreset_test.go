@@ -39,7 +39,7 @@ func TestKindResetKeepsWhatWasChosen(t *testing.T) {
 		g.Expect(bench.cluster(t).Reset(ctx)).To(Succeed())
 	}
 	g.Expect(os.Readlink(link)).To(Equal("demo.kind.kubeconfig"))
-	g.Expect(created()).To(HaveEach(HaveSuffix("--image kindest/node:v1.36.1")), "of three clusters, one after the other")
+	g.Expect(created()).To(HaveEach(HaveSuffix("--image kindest/node:v1.36.1")), "all three clusters must use this image")
 	config, err := os.ReadFile(filepath.Join(bench.repo.State(), "demo.kind.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(config)).To(ContainSubstring("\n  apiServerPort: " + strconv.Itoa(port) + "\nnodes:"))
@@ -47,5 +47,5 @@ func TestKindResetKeepsWhatWasChosen(t *testing.T) {
 	t.Setenv(classroom.NodeImageVariable, "kindest/node:v1.37.1")
 	g.Expect(bench.cluster(t).Reset(ctx)).To(Succeed())
 	g.Expect(created()).To(HaveLen(4))
-	g.Expect(created()[3]).To(HaveSuffix("--image kindest/node:v1.37.1"), "a reset can choose another")
+	g.Expect(created()[3]).To(HaveSuffix("--image kindest/node:v1.37.1"), "a reset can choose another image")
 }

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// lockLimit bounds the wait for another command. Even on a slow machine, no command takes this long.
+// lockLimit bounds the wait for another command. Even on a slow machine, commands rarely take this long.
 const lockLimit = 10 * time.Minute
 
 // lock lets one command at a time change the cluster that the file belongs to. While it waits, it prints which command
@@ -36,7 +36,7 @@ func lock(ctx context.Context, path string, out io.Writer, limit time.Duration) 
 	case ctx.Err() != nil:
 		err = contextError(ctx)
 	case errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("%s is still at work after %s: end it, then run the same command again", holder(path), limit)
+		err = fmt.Errorf("%s is still running after %s: end it, then run the same command again", holder(path), limit)
 	case err != nil:
 		err = fmt.Errorf("lock %s: %w", path, private.Explain(err))
 	}
@@ -50,7 +50,7 @@ func lock(ctx context.Context, path string, out io.Writer, limit time.Duration) 
 	return func() { _ = file.Close() }, nil
 }
 
-// holder names the command that holds the lock, by the process ID in the file.
+// holder describes the command that holds the lock by the process ID in the file.
 func holder(path string) string {
 	content, _ := os.ReadFile(path)
 	if pid, err := strconv.Atoi(string(content)); err == nil {

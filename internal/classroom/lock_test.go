@@ -25,7 +25,7 @@ func TestLockSaysWhatItWaitsFor(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	info, err := os.Stat(path)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)), "no other user can hold it")
+	g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)), "no other user must be able to hold it")
 
 	out := &bytes.Buffer{}
 	self := "another command (process " + strconv.Itoa(os.Getpid()) + ")"
@@ -61,7 +61,7 @@ func TestOneKubeconfigIsAlwaysChosen(t *testing.T) {
 	complete("second.kind", time.Hour)
 	g.Expect(os.WriteFile(path("half.kind"), nil, 0o600)).To(Succeed())
 	g.Expect(record{Phase: phaseCreating}.write(filepath.Join(state, "half.kind.json"))).To(Succeed())
-	g.Expect(os.WriteFile(path(copyPrefix+"1"), nil, 0o600)).To(Succeed(), "of a learner's own cluster")
+	g.Expect(os.WriteFile(path(copyPrefix+"1"), nil, 0o600)).To(Succeed(), "a copy of a learner's own kubeconfig")
 	g.Expect(choose(ctx, options, path("first"))).To(Succeed())
 
 	var all sync.WaitGroup
@@ -83,13 +83,13 @@ func TestOneKubeconfigIsAlwaysChosen(t *testing.T) {
 	g.Expect(os.Readlink(link)).To(Equal("second.kind.kubeconfig"), "a cluster with a name of its own leaves the link alone")
 	g.Expect(os.Remove(path("second.kind"))).To(Succeed())
 	g.Expect(choose(ctx, named, path("named"))).To(Succeed())
-	g.Expect(os.Readlink(link)).To(Equal("named.kubeconfig"), "the link led nowhere")
+	g.Expect(os.Readlink(link)).To(Equal("named.kubeconfig"), "the link pointed nowhere")
 	g.Expect(choose(ctx, options, path("first"))).To(Succeed())
 	g.Expect(os.Readlink(link)).To(Equal("first.kubeconfig"), "the default cluster takes it back")
 
 	g.Expect(os.Remove(path("named"))).To(Succeed())
 	g.Expect(unchoose(ctx, state, path("named"))).To(Succeed())
-	g.Expect(os.Readlink(link)).To(Equal("first.kubeconfig"), "another's removal changes nothing")
+	g.Expect(os.Readlink(link)).To(Equal("first.kubeconfig"), "removing another cluster changes nothing")
 	g.Expect(os.Remove(path("first"))).To(Succeed())
 	g.Expect(choose(ctx, options, path("first"))).To(Succeed(), "another command has just removed it")
 	g.Expect(unchoose(ctx, state, path("first"))).To(Succeed())

@@ -42,11 +42,11 @@ func TestOptions(t *testing.T) {
 
 func TestMakeCommandLeadsToTheSameCluster(t *testing.T) {
 	cases := map[string]struct{ provider, name, want string }{
-		"the default":               {providers.Embedded, classroom.DefaultName, "make reset"},
-		"another one":               {providers.Embedded, "demo", "make reset NAME=demo"},
-		"kind":                      {providers.Kind, classroom.DefaultName, "make reset CLUSTER=kind"},
-		"another one in kind":       {providers.Kind, "demo", "make reset CLUSTER=kind NAME=demo"},
-		"one's own, without a name": {providers.Current, "demo", "make reset CLUSTER=current"},
+		"the default":         {providers.Embedded, classroom.DefaultName, "make reset"},
+		"another one":         {providers.Embedded, "demo", "make reset NAME=demo"},
+		"kind":                {providers.Kind, classroom.DefaultName, "make reset CLUSTER=kind"},
+		"another one in kind": {providers.Kind, "demo", "make reset CLUSTER=kind NAME=demo"},
+		"the learner's own":   {providers.Current, "demo", "make reset CLUSTER=current"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -65,10 +65,10 @@ contexts: [{name: nowhere, context: {cluster: nowhere, user: nobody}}]
 users: [{name: nobody, user: {}}]
 `
 	cases := map[string]struct{ kubeconfig, want string }{
-		"a kubeconfig that does not exist":      {"", "there is no kubeconfig"},
-		"a kubeconfig that points nowhere":      {unreachable, `the cluster of context "nowhere" does not answer`},
-		"a kubeconfig that chooses no context":  {"apiVersion: v1\nkind: Config\n", "chooses no cluster"},
-		"a kubeconfig that is no YAML whatever": {"\t{", "chooses no cluster"},
+		"a kubeconfig that does not exist":     {"", "there is no kubeconfig"},
+		"a kubeconfig that points nowhere":     {unreachable, `the cluster of context "nowhere" does not answer`},
+		"a kubeconfig that chooses no context": {"apiVersion: v1\nkind: Config\n", "chooses no cluster"},
+		"a kubeconfig that is not YAML":        {"\t{", "chooses no cluster"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -28,11 +28,11 @@ const (
 // record is the content of .workshop/NAME.kind.json.
 type record struct {
 	Phase phase `json:"phase"`
-	// Root is the checkout the cluster was made in.
+	// Root is the checkout in which the cluster was made.
 	Root string `json:"root"`
 	// Container is the ID of the control plane.
 	Container string `json:"container,omitempty"`
-	// Image and Port were chosen when the cluster was created; a reset keeps them.
+	// Image and Port were chosen when the cluster was created. A reset keeps them.
 	Image string `json:"image,omitempty"`
 	Port  int    `json:"port,omitempty"`
 }
@@ -66,7 +66,7 @@ func (r record) write(path string) error {
 	return private.WriteFile(path, append(content, '\n'))
 }
 
-// fullDisk returns an error if a program's messages say that the disk is full, or else nil.
+// fullDisk returns an error if a program's messages say that the disk is full, and nil otherwise.
 func fullDisk(messages string) error {
 	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT} {
 		if strings.Contains(messages, cause.Error()) {

@@ -18,8 +18,8 @@ func WriteFile(path string, content []byte) error {
 	return os.Rename(partial, path)
 }
 
-// MakeDir makes a folder that only its owner can enter, and its missing parents. If the folder exists, MakeDir takes
-// other users' permissions away.
+// MakeDir makes a folder that only its owner can enter, and its missing parents. If the folder exists, MakeDir removes
+// other users' permissions.
 func MakeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Explain(err)
@@ -31,7 +31,7 @@ func MakeDir(dir string) error {
 	return Explain(os.Chmod(dir, 0o700))
 }
 
-// Explain adds to the error of a write what to do if the disk is full or the folder isn't writable.
+// Explain adds what to do to the error of a write if the disk is full or the folder isn't writable.
 func Explain(err error) error {
 	switch {
 	case err == nil:

@@ -1,5 +1,5 @@
-// Package providers names what can run the workshop's cluster. The names are the values of CLUSTER=, and of cluster= in a
-// chapter.
+// Package providers names the providers of the workshop's cluster. The names are the values of CLUSTER= on the command
+// line, and of cluster= in a chapter.
 package providers
 
 const (
@@ -11,5 +11,5 @@ const (
 	Current = "current"
 )
 
-// All returns every name.
+// All returns the names of all providers.
 func All() []string { return []string{Embedded, Kind, Current} }

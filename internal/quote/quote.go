@@ -1,9 +1,9 @@
-// Package quote writes command lines for messages.
+// Package quote formats command lines for messages.
 package quote
 
 import "strings"
 
-// special are the characters that mean something to a shell, at least in some places.
+// special contains the characters that have a special meaning to a shell, at least in some places.
 const special = " \t\n'\"$`\\|&;<>(){}*?[]#~!^"
 
 // Args returns arguments as a learner would type them in a shell, with quotes only where they are needed.

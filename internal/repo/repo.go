@@ -18,15 +18,15 @@ type Repo struct {
 	Root string
 }
 
-// Stage is one step of the course: a chapter and, from stage 1 on, a Go module.
+// Stage is a part of the course: a chapter and, from stage 1 on, a Go module.
 type Stage struct {
 	// Number is the N of `make stage-N`.
 	Number int
-	// Name is the file name of the chapter without its ending, such as "1-crd-only".
+	// Name is the chapter's file name without its extension, such as "1-crd-only".
 	Name string
 	// Chapter is the absolute path of the chapter.
 	Chapter string
-	// Dir is the absolute path of the stage's module; empty for a chapter without one.
+	// Dir is the absolute path of the stage's module. It is empty if the stage has none.
 	Dir string
 }
 
@@ -55,13 +55,13 @@ func Find(dir string) (Repo, error) {
 	}
 }
 
-// Bin is the directory of the tools.
+// Bin returns the directory that contains the tools.
 func (r Repo) Bin() string { return filepath.Join(r.Root, "bin") }
 
-// State is the directory of the classroom clusters' state.
+// State returns the directory that contains the state of the classroom clusters.
 func (r Repo) State() string { return filepath.Join(r.Root, ".workshop") }
 
-// Stages lists the stages by number.
+// Stages returns the stages, sorted by number.
 func (r Repo) Stages() ([]Stage, error) {
 	entries, err := os.ReadDir(filepath.Join(r.Root, "docs"))
 	if err != nil {
@@ -89,7 +89,7 @@ func (r Repo) Stages() ([]Stage, error) {
 	return stages, nil
 }
 
-// Stage returns the stage with that number, given as a learner writes it: "1", "01" or "stage-1".
+// Stage returns the stage with the given number, which a learner may write as "1", "01" or "stage-1".
 func (r Repo) Stage(number string) (Stage, error) {
 	stages, err := r.Stages()
 	if err != nil {
@@ -106,7 +106,7 @@ func (r Repo) Stage(number string) (Stage, error) {
 		known[i] = strconv.Itoa(stage.Number)
 	}
 	if len(known) == 0 {
-		return Stage{}, errors.New("docs/ holds no chapter: this checkout is incomplete")
+		return Stage{}, errors.New("docs/ contains no chapters: this checkout is incomplete")
 	}
 	return Stage{}, fmt.Errorf("there is no stage %q: choose one of %s", number, strings.Join(known, ", "))
 }
