@@ -16,7 +16,7 @@ type Chapter struct {
 }
 
 // Step is a heading of level 1 to 3 with the console fences up to the next one.
-// What precedes the first heading is a step without a title.
+// The fences before the first heading are a step without a title.
 type Step struct {
 	Line   int
 	Level  int
@@ -26,7 +26,7 @@ type Step struct {
 
 var stepNumber = regexp.MustCompile(`^[0-9]+\.[0-9]+\b`)
 
-// Number is the N.M at the start of the step's title, or "".
+// Number returns the N.M at the start of the step's title, or "" if there is none.
 func (s *Step) Number() string { return stepNumber.FindString(s.Title) }
 
 // Block is a console fence, or a hidden console block.
@@ -71,7 +71,8 @@ type Snippet struct {
 	Diff   bool   // show only what the step changes
 }
 
-// Makes returns what the chapter makes in a cluster and removes at the end, as KIND/NAME, where * matches any text.
+// Makes returns the objects that the chapter makes in a cluster and removes at the end, as KIND/NAME, where * matches any
+// text.
 func (c *Chapter) Makes() []string {
 	var all []string
 	for _, step := range c.Steps {
@@ -89,7 +90,7 @@ func (c *Chapter) PlayedOn(cluster string) bool {
 	})
 }
 
-// Numbers lists the numbers of the steps, N.M.
+// Numbers returns the numbers of the steps, as N.M.
 func (c *Chapter) Numbers() []string {
 	var all []string
 	for i := range c.Steps {

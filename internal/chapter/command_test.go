@@ -7,36 +7,36 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestACommandReachesToTheEndOfItsHeredocs follows each command with the heredocs that it opens, and a line of output.
+// TestACommandReachesToTheEndOfItsHeredocs puts the heredocs that each command opens after it, and then a line of output.
 func TestACommandReachesToTheEndOfItsHeredocs(t *testing.T) {
 	tests := map[string]struct {
 		command    string
 		delimiters []string
 	}{
-		"none":                               {"cat <file >other", nil},
-		"plain":                              {"cat <<EOF | wc", []string{"EOF"}},
-		"with space":                         {"cat << EOF;", []string{"EOF"}},
-		"single-quoted":                      {"cat <<'E OF'", []string{"E OF"}},
-		"double-quoted":                      {`cat <<"EOF"`, []string{"EOF"}},
-		"escaped":                            {`cat <<\EOF`, []string{"EOF"}},
-		"without tabs":                       {"cat <<-EOF", []string{"\tEOF"}},
-		"two":                                {"a <<EOF && b <<B", []string{"EOF", "B"}},
-		"in a command substitution":          {`a "$(cat <<EOF`, []string{"EOF\n)\""}},
-		"in backquotes":                      {"a `cat <<EOF", []string{"EOF\n`"}},
-		"in a sub-shell":                     {"(cat <<EOF)", []string{"EOF"}},
-		"behind a case pattern":              {"case a in a) cat <<EOF;; esac", []string{"EOF"}},
-		"behind quotes of all kinds":         {`a 'b"' "c'" \' \" "\"" <<EOF`, []string{"EOF"}},
-		"behind a quote in a parameter":      {`a "${b:-c}" ${c:-'}'} <<EOF`, []string{"EOF"}},
-		"not in single quotes":               {"a '<<EOF'", nil},
-		"not in double quotes":               {`a "<<EOF"`, nil},
-		"not in a comment":                   {"a # it's <<EOF", nil},
-		"in what only looks like a comment":  {"a#b <<EOF", []string{"EOF"}},
-		"not in arithmetic":                  {"a $((1 << (2 << 3))) $((4<<x))", nil},
-		"behind arithmetic":                  {"a $(( (1) )) <<EOF", []string{"EOF"}},
-		"quotes that a substitution holds":   {`a "$(b "c" 'd"')"`, nil},
-		"an escaped sign is not a heredoc":   {`a \<<b`, nil},
-		"a parameter does not hold heredocs": {"a ${b:-<<EOF}", nil},
-		"behind a continued line":            {"a <<EOF \\\n| wc", []string{"EOF"}},
+		"none":                              {"cat <file >other", nil},
+		"plain":                             {"cat <<EOF | wc", []string{"EOF"}},
+		"with space":                        {"cat << EOF;", []string{"EOF"}},
+		"single-quoted":                     {"cat <<'E OF'", []string{"E OF"}},
+		"double-quoted":                     {`cat <<"EOF"`, []string{"EOF"}},
+		"escaped":                           {`cat <<\EOF`, []string{"EOF"}},
+		"without tabs":                      {"cat <<-EOF", []string{"\tEOF"}},
+		"two":                               {"a <<EOF && b <<B", []string{"EOF", "B"}},
+		"in a command substitution":         {`a "$(cat <<EOF`, []string{"EOF\n)\""}},
+		"in backquotes":                     {"a `cat <<EOF", []string{"EOF\n`"}},
+		"in a sub-shell":                    {"(cat <<EOF)", []string{"EOF"}},
+		"after a case pattern":              {"case a in a) cat <<EOF;; esac", []string{"EOF"}},
+		"after quotes of all kinds":         {`a 'b"' "c'" \' \" "\"" <<EOF`, []string{"EOF"}},
+		"after a quote in a parameter":      {`a "${b:-c}" ${c:-'}'} <<EOF`, []string{"EOF"}},
+		"not in single quotes":              {"a '<<EOF'", nil},
+		"not in double quotes":              {`a "<<EOF"`, nil},
+		"not in a comment":                  {"a # it's <<EOF", nil},
+		"in what only looks like a comment": {"a#b <<EOF", []string{"EOF"}},
+		"not in arithmetic":                 {"a $((1 << (2 << 3))) $((4<<x))", nil},
+		"after arithmetic":                  {"a $(( (1) )) <<EOF", []string{"EOF"}},
+		"quotes in a substitution":          {`a "$(b "c" 'd"')"`, nil},
+		"an escaped sign is not a heredoc":  {`a \<<b`, nil},
+		"not in a parameter":                {"a ${b:-<<EOF}", nil},
+		"after a continued line":            {"a <<EOF \\\n| wc", []string{"EOF"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Commands returns what readers type, ready to paste into a shell: the commands of the chapter, or of one section,
-// which is named by its number or its title. Comments name the section of each command, and say what readers must know
-// before they run it.
+// Commands returns the commands that readers type, ready to paste into a shell: those of the chapter or, if section is not
+// empty, of the section with this number or title. Comments name each section, and say what readers must know before they
+// run a command.
 func (c *Chapter) Commands(section string) (string, error) {
 	steps := c.Steps
 	if section != "" {
@@ -34,7 +34,7 @@ func (c *Chapter) Commands(section string) (string, error) {
 	return strings.TrimSuffix(text.String(), "\n"), nil
 }
 
-// section returns the step with this number or title, and those below it in the tree of headings.
+// section returns the step with this number or title, and the steps below it in the tree of headings.
 func (c *Chapter) section(name string) []Step {
 	first := slices.IndexFunc(c.Steps, func(step Step) bool {
 		return step.Number() == name || strings.EqualFold(step.Title, name)
@@ -49,7 +49,7 @@ func (c *Chapter) section(name string) []Step {
 	return c.Steps[first:end]
 }
 
-// sections lists the names for section: the numbers or, on a page without any, the titles.
+// sections lists the names that section knows: the steps' numbers or, if no step has one, their titles.
 func (c *Chapter) sections() string {
 	names := c.Numbers()
 	if len(names) == 0 {

@@ -41,7 +41,7 @@ func (p *parser) parseConsole(f Fence, block *Block) {
 	}
 	switch {
 	case command == nil && block.Stop == "":
-		p.report(f.Line, `this console fence has no command: write "$ " before it`)
+		p.report(f.Line, `this console fence has no command: write "$ " before the command`)
 	case block.Background != "" && len(block.Commands) != 1:
 		p.report(f.Line, "background=%s needs exactly one command", block.Background)
 	case block.Background != "" && len(command.Want) > 0:
@@ -66,12 +66,12 @@ func (p *parser) parseStatus(line int, text string, block *Block, command *Comma
 	}
 }
 
-// readCommand returns the lines of the command that starts at the first line of body, which is line number of the file.
-// The command ends where the shell's grammar says that it is complete.
+// readCommand returns the lines of the command with which body begins. It ends where the shell's grammar says that it is
+// complete. number is the line number of the first line in the file.
 func (p *parser) readCommand(body []string, number int) []string {
 	lines := []string{strings.TrimSpace(strings.TrimPrefix(body[0], "$"))}
 	if lines[0] == "" {
-		p.report(number, "a command is missing behind the $")
+		p.report(number, "a command is missing after the $")
 		return lines
 	}
 	inHeredoc := false
@@ -109,7 +109,7 @@ func (p *parser) endsInBackslash(line string, number int) bool {
 		return false
 	}
 	if text != line {
-		p.report(number, `white space behind the \ at the end of the line: remove it`)
+		p.report(number, `white space after the \ at the end of the line: remove it`)
 	}
 	return true
 }
@@ -120,7 +120,7 @@ func checkShell(command string) error {
 	return err
 }
 
-// reportShell reports an error of checkShell, which starts with line:column. line is where the command starts.
+// reportShell reports an error of checkShell, which starts with line:column. line is the line on which the command starts.
 func (p *parser) reportShell(err error, line int) {
 	if err == nil {
 		return

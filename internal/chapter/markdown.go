@@ -10,7 +10,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// Fence is a fenced code block of a Markdown file.
+// Fence is a fenced code block in a Markdown file.
 type Fence struct {
 	Line       int      // of the opening fence
 	Indent     string   // white space before the opening fence
@@ -63,12 +63,12 @@ func (p *parser) read() {
 	})
 }
 
-// readFence works on the bytes of the file, since the parser hides the indentation and the end of a fence.
+// readFence works on the bytes of the file, because the parser hides the indentation and the end of a fence.
 func (p *parser) readFence(node *ast.FencedCodeBlock, line int) {
 	before, opening := p.text[:node.Pos()], p.text[node.Pos():]
 	f := Fence{Line: line, Indent: string(before[bytes.LastIndexByte(before, '\n')+1:]), Mark: string(fenceMark.Find(opening))}
 	if strings.Trim(f.Indent, " \t") != "" {
-		p.report(line, "a fence can't start behind a list marker or a > sign: give it a line of its own")
+		p.report(line, "a fence can't start after a list marker or a > sign: give it a line of its own")
 		return
 	}
 	if node.Info != nil {
@@ -128,7 +128,7 @@ func (p *parser) readComment(node *ast.HTMLBlock, line int) {
 	p.parseFence(f)
 }
 
-// checkText reports text that looks like a fence but isn't one: its commands would silently not be played.
+// checkText reports text that looks like a fence but isn't one. Otherwise its commands would silently be skipped.
 func (p *parser) checkText(node ast.Node) {
 	if node.Type() != ast.TypeBlock {
 		return

@@ -15,7 +15,7 @@ const (
 // end.
 func Match(want, got []string) (wantIndex, gotIndex int, ok bool) {
 	w, g := 0, 0
-	// The last "..." seen, and how far it reaches. Only the last can ever have to reach further.
+	// The last "..." so far, and the real line up to which it reaches. Only the last may have to reach further.
 	dots, reach := -1, 0
 	for w < len(want) || g < len(got) {
 		switch {

@@ -51,7 +51,7 @@ func (p *parser) endStep(next Step) {
 	p.step = next
 }
 
-// shellLanguages are refused: readers would take such a fence for something the player has checked.
+// shellLanguages are refused, because readers would think that the player has checked such a fence.
 var shellLanguages = []string{"sh", "bash", "shell", "zsh", "shellsession", "shell-session", "sh-session", "bash-session"}
 
 // parseFence decides by its language whether a fence is played, filled from a file, or left alone.
@@ -67,7 +67,7 @@ func (p *parser) parseFence(f Fence) {
 	case slices.Contains(shellLanguages, lower):
 		p.report(f.Line, "a %s fence would not be played: use console, or text for what is only shown", language)
 	case strings.HasPrefix(lower, "console"):
-		p.report(f.Line, "unknown language %s: write console, in small letters and with a space behind it", language)
+		p.report(f.Line, "unknown language %s: write console, in lower case and followed by a space", language)
 	case language == "" && slices.ContainsFunc(f.Body, isPrompt):
 		p.report(f.Line, "a fence without a language would not be played: use console, or text for what is only shown")
 	case len(words) > 0:
@@ -82,13 +82,13 @@ func (p *parser) parseBlock(f Fence, words []word) {
 	p.step.Blocks = append(p.step.Blocks, block)
 	if block.Stop != "" {
 		if p.running[block.Stop] == 0 {
-			p.report(block.Line, "stop=%s: no background process of this name runs here", block.Stop)
+			p.report(block.Line, "stop=%s: no background process with this name is running here", block.Stop)
 		}
 		delete(p.running, block.Stop)
 	}
 	if block.Background != "" {
 		if line := p.running[block.Background]; line != 0 {
-			p.report(block.Line, "background=%s already runs since line %d: stop it first, or use another name", block.Background, line)
+			p.report(block.Line, "background=%s has been running since line %d: stop it first, or use another name", block.Background, line)
 		}
 		p.running[block.Background] = block.Line
 	}
@@ -121,13 +121,13 @@ func (p *parser) parseSnippet(f Fence, language string, words []word) {
 	}
 	switch {
 	case snippet.File == "":
-		p.report(f.Line, "file=PATH is missing: it names the file, from the root of the repository, that this is cut from")
+		p.report(f.Line, "file=PATH is missing: it names the file to show, relative to the root of the repository")
 	case !filepath.IsLocal(snippet.File):
-		p.report(f.Line, "file=%s: a path within the repository, from its root, is needed", snippet.File)
+		p.report(f.Line, "file=%s: a path within the repository, relative to its root, is needed", snippet.File)
 	case snippet.Diff && snippet.Step == "":
 		p.report(f.Line, "step=ID is missing: a diff fence shows what this step of the exercises changes")
 	case snippet.Symbol != "" && snippet.Key != "":
-		p.report(f.Line, "symbol= and key= exclude each other: one is for Go, the other for YAML")
+		p.report(f.Line, "use symbol= for Go or key= for YAML, not both")
 	default:
 		p.chapter.Snippets = append(p.chapter.Snippets, snippet)
 	}

@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/internal/providers"
 )
 
-// consoleWords lists for messages the words that may follow console.
+// consoleWords lists the words that may follow console, for messages.
 const consoleWords = `background=NAME ready="TEXT", stop=NAME, expect=error, timeout=DURATION, cluster=NAME[,NAME], cleanup and makes="KIND/NAME …", own="COMMAND"`
 
 var (
@@ -48,7 +48,7 @@ func splitInfo(info string) (language string, words []word, err error) {
 
 // parseBlockWords reads the words of a console fence into block and reports every one that is wrong.
 func (p *parser) parseBlockWords(words []word, block *Block) {
-	// check reports a word unless ok.
+	// check reports a mistake unless ok is true.
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
 			p.report(block.Line, format, args...)
@@ -62,7 +62,7 @@ func (p *parser) parseBlockWords(words []word, block *Block) {
 			check(backgroundName.MatchString(w.value), "background=%s: a name of letters, digits, - and _ is needed", w.value)
 		case "ready":
 			block.Ready, hasReady = w.value, true
-			check(w.value != "", `ready="TEXT" needs the text that tells that the process is ready`)
+			check(w.value != "", `ready="TEXT" needs the text that shows that the process is ready`)
 		case "stop":
 			block.Stop = w.value
 			check(backgroundName.MatchString(w.value), "stop=%s: the name of a background process is needed", w.value)
@@ -83,7 +83,7 @@ func (p *parser) parseBlockWords(words []word, block *Block) {
 			block.Makes = strings.Fields(w.value)
 			check(len(block.Makes) > 0, `makes="KIND/NAME …" needs an object`)
 			for _, object := range block.Makes {
-				check(madeObject.MatchString(object), "makes: %q: objects are needed as KIND/NAME, such as namespace/chapter-1, with spaces between them", object)
+				check(madeObject.MatchString(object), "makes: %q: write objects as KIND/NAME, such as namespace/chapter-1, separated by spaces", object)
 			}
 		case "own":
 			block.Own = w.value
@@ -92,14 +92,14 @@ func (p *parser) parseBlockWords(words []word, block *Block) {
 			check(false, "unknown word %s: a console fence knows %s", w.key, consoleWords)
 		}
 	}
-	check(len(block.Makes) == 0 || block.Cleanup, `makes="KIND/NAME …" goes with cleanup only`)
+	check(len(block.Makes) == 0 || block.Cleanup, `makes="KIND/NAME …" needs cleanup`)
 	if block.Background == "" {
-		check(!hasReady, `ready="TEXT" goes with background=NAME only`)
+		check(!hasReady, `ready="TEXT" needs background=NAME`)
 		return
 	}
-	check(hasReady, `background=%s needs ready="TEXT", the output that tells that the process is ready`, block.Background)
-	check(!block.ExpectError, "expect=error does not go with background=%s", block.Background)
-	check(!block.Cleanup, "cleanup does not go with background=%s: it is stopped at the end anyway", block.Background)
+	check(hasReady, `background=%s needs ready="TEXT", the output that shows that the process is ready`, block.Background)
+	check(!block.ExpectError, "expect=error can't be combined with background=%s", block.Background)
+	check(!block.Cleanup, "cleanup can't be combined with background=%s: the process is stopped at the end anyway", block.Background)
 }
 
 // knownClusters reports whether each name is a kind of cluster and occurs only once.

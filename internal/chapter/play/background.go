@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// backgroundOutput bounds how much of a background process's output is kept, and backgroundTail how much is shown.
+	// backgroundOutput is how many bytes of a background process's output are kept at most, and backgroundTail is how many
+	// lines are shown.
 	backgroundOutput = 64 << 10
 	backgroundTail   = 20
 )
@@ -35,7 +36,7 @@ func (p *playing) startBackground(ctx context.Context, block *chapter.Block) err
 	b := &background{name: block.Background, command: command, process: process}
 	p.backgrounds = append(p.backgrounds, b)
 	err = p.awaitReady(ctx, b, block)
-	// From here on, the screen belongs to the commands that follow.
+	// From now on, the screen shows only the commands that follow.
 	output.mute()
 	p.screen.endOutput()
 	return err
@@ -75,7 +76,7 @@ func (p *playing) checkBackgrounds() error {
 	return errors.Join(errs...)
 }
 
-// stopBackground stops the background process with this name. It does not exist if its block was skipped.
+// stopBackground stops the background process with this name. If its block was skipped, there is none.
 func (p *playing) stopBackground(name string) {
 	for i, b := range p.backgrounds {
 		if b.name == name {

@@ -13,7 +13,7 @@ func TestOutputLinesAreWithoutColoursAndBlankLinesAtTheEnd(t *testing.T) {
 	g.Expect(outputLines("\n\n")).To(BeEmpty())
 }
 
-func TestOutputLinesLeaveOutWhatKubectlLogsOfWatchesThatItHasEnded(t *testing.T) {
+func TestOutputLinesLeaveOutWhatKubectlLogsAboutEndedWatches(t *testing.T) {
 	g := NewWithT(t)
 	ended := `I1125 04:58:43.428755   16461 reflector.go:664] "Warning: watch ended with error" reflector="k8s.io/client-go@v0.37.1/tools/cache/reflector.go:343" type="*unstructured.Unstructured" err="an error on the server (\"unable to decode an event from the watch stream: context canceled\") has prevented the request from succeeding"`
 	g.Expect(outputLines(ended + "\ncondition met\n")).To(Equal([]string{"condition met"}))

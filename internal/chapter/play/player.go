@@ -28,12 +28,12 @@ type Player struct {
 	From   string    // number of the first step to show: the steps before it are played as with Quiet; "" shows all
 	Before string    // number of the step to stop before, except that later cleanup blocks still run; "" plays all
 	Typing bool      // Out is a terminal: type the commands, show output as it comes, bold headings (unless NO_COLOR)
-	In     io.Reader // where to wait for Enter before each command shown; an error when it ends; nil does not wait
-	// Differs, unless it is nil, gets each command whose output differs from the chapter, and the play continues. A
-	// different exit status still ends it.
+	In     io.Reader // read Enter from it before each command shown; fail when it ends; nil does not wait
+	// Differs, unless it is nil, is called for each command whose output differs from the chapter, and the play continues.
+	// A different exit status still ends the play.
 	Differs func(*Failure)
-	// Explain, unless it is nil, is called after a command has failed, before the cleanup. The error ends with what it
-	// returns about the state of the cluster.
+	// Explain, unless it is nil, is called after a command has failed, before the cleanup. What it returns about the state
+	// of the cluster is added to the error.
 	Explain func(ctx context.Context) string
 
 	// Tests set the following fields.
@@ -48,7 +48,7 @@ type Player struct {
 const posixShell = "/bin/sh"
 
 // Play plays a chapter. At the first difference from the chapter, it runs the cleanup blocks that it has not reached
-// yet, and returns a Failure. It does the same when ctx ends; errors.Is then finds ctx's error. It leaves nothing running.
+// yet, and returns a Failure. When ctx ends, it does the same, but the error wraps that of ctx. It leaves nothing running.
 func (p *Player) Play(ctx context.Context, c *chapter.Chapter) error {
 	playing, err := p.begin(c)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 func testPlayer(t *testing.T) *Player {
 	return &Player{
 		Dir:   t.TempDir(),
-		Env:   []string{"PATH=" + os.Getenv("PATH"), "UID=1000"}, // bash does not let UID be set
+		Env:   []string{"PATH=" + os.Getenv("PATH"), "UID=1000"}, // UID can't be set in bash
 		Out:   &bytes.Buffer{},
 		grace: gracePeriods{interrupt: 100 * time.Millisecond, terminate: 5 * time.Second},
 	}
@@ -39,7 +39,7 @@ func parse(g Gomega, text string) *chapter.Chapter {
 	return parsed
 }
 
-// shellScripts are commands with their output, as if typed one after the other. Each shell plays them.
+// shellScripts are commands with their output, as if typed one after the other. The test plays them in each shell.
 var shellScripts = map[string][]string{
 	"the directory carries over":                {"$ mkdir -p 'a b/c'", "$ cd 'a b'", "$ cd c", "$ pwd", "[..]/a b/c", "$ cd - >/dev/null", "$ pwd", "[..]/a b"},
 	"an exported variable carries over":         {"$ export A=1", "$ echo $A", "1", "$ sh -c 'echo $A'", "1"},
@@ -91,7 +91,7 @@ func TestPlayIsLikeOneShell(t *testing.T) {
 	}
 }
 
-func TestLenientPlayGoesOnAfterOutputThatDiffers(t *testing.T) {
+func TestLenientPlayContinuesAfterDifferentOutput(t *testing.T) {
 	g := NewWithT(t)
 	player := testPlayer(t)
 	var differences []*Failure
@@ -100,7 +100,7 @@ func TestLenientPlayGoesOnAfterOutputThatDiffers(t *testing.T) {
 	g.Expect(differences).To(HaveExactElements(&Failure{
 		Place: "c.md:4", Step: "1.1", Text: "the output differs, first in the lines marked with >\n    $ echo a\nwant:\n  > b\ngot:\n  > a",
 	}))
-	g.Expect(player.Out.(*bytes.Buffer).String()).To(ContainSubstring("2 commands, 1 with other output than written, "))
+	g.Expect(player.Out.(*bytes.Buffer).String()).To(ContainSubstring("2 commands, 1 with different output, "))
 	err := player.Play(t.Context(), parse(g, consoleFence("", "$ false", "b")))
 	g.Expect(err).To(MatchError(ContainSubstring("exit status 1, want 0")))
 	failure, found := errors.AsType[*Failure](err)
@@ -124,7 +124,7 @@ func TestAFailureIsExplainedBeforeTheCleanup(t *testing.T) {
 	g.Expect(player.Play(t.Context(), parse(g, consoleFence("", "$ true")+cleanup))).To(Succeed())
 }
 
-func TestPlayStopsAtWhatIsNotAsWritten(t *testing.T) {
+func TestPlayStopsAtADifference(t *testing.T) {
 	tests := map[string]struct {
 		text string
 		want string
@@ -176,7 +176,7 @@ func TestPlayNamesADirectoryThatIsGone(t *testing.T) {
 	g := NewWithT(t)
 	player := testPlayer(t)
 	err := player.Play(t.Context(), parse(g, consoleFence("", "$ mkdir a && cd a && rmdir ../a", "$ :")))
-	g.Expect(err).To(MatchError(HavePrefix("c.md:3: go to the directory of the command before: stat " + player.Dir + "/a: no such file")))
+	g.Expect(err).To(MatchError(HavePrefix("c.md:3: go to the previous command's directory: stat " + player.Dir + "/a: no such file")))
 }
 
 func TestPlayCounts(t *testing.T) {
@@ -243,7 +243,7 @@ func TestPlayBeforeAStepCleansUpAfterwards(t *testing.T) {
 	g.Expect(filepath.Join(player.Dir, "a")).NotTo(BeAnExistingFile())
 }
 
-func TestPlayFromAStepComparesWhatIsBeforeIt(t *testing.T) {
+func TestPlayFromAStepComparesTheStepsBeforeIt(t *testing.T) {
 	g := NewWithT(t)
 	player := testPlayer(t)
 	player.From = "1.2"

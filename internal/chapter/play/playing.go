@@ -41,7 +41,7 @@ type counts struct {
 func (c counts) String() string {
 	text := plural(c.steps, "step") + ", " + plural(c.commands, "command")
 	if c.differ > 0 {
-		text += fmt.Sprintf(", %d with other output than written", c.differ)
+		text += fmt.Sprintf(", %d with different output", c.differ)
 	}
 	if c.skipped > 0 {
 		text += fmt.Sprintf(", %s skipped (need %s)", plural(c.skipped, "block"), strings.Join(c.needs, ", "))
@@ -158,7 +158,7 @@ func (p *playing) awaitEnter(ctx context.Context, command *chapter.Command) erro
 	select {
 	case err := <-pressed:
 		if errors.Is(err, io.EOF) {
-			return p.failure(command, "stopped, because the input ended where Enter was awaited")
+			return p.failure(command, "stopped: expected Enter, but the input ended")
 		}
 		if err != nil {
 			return p.failure(command, fmt.Sprintf("wait for Enter: %v", err))
@@ -182,7 +182,7 @@ func (p *playing) run(ctx context.Context, block *chapter.Block, command *chapte
 	wantIndex, gotIndex, matches := chapter.Match(command.Want, got)
 	switch {
 	case errors.Is(err, errTimeLimit):
-		err = p.failure(command, fmt.Sprintf("not finished after %s; timeout=DURATION gives it longer", limit), section("output so far", got, unmarked))
+		err = p.failure(command, fmt.Sprintf("not finished after %s; timeout=DURATION gives it more time", limit), section("output so far", got, unmarked))
 	case ctx.Err() != nil:
 		return p.interrupted(ctx, command)
 	case err != nil:

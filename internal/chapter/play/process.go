@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/internal/procgroup"
 )
 
-// process is a program in a process group of its own, so that it can be ended with everything it started.
+// process is a program in a process group of its own, so that it can be ended with everything that it started.
 type process struct {
 	cmd     *exec.Cmd
 	output  *capture
@@ -27,7 +27,7 @@ type gracePeriods struct {
 }
 
 const (
-	// lastOutput bounds how long output is read after the program has ended, in case a child keeps the pipe open.
+	// lastOutput limits how long output is read after the program has ended, in case a child keeps the pipe open.
 	lastOutput = 200 * time.Millisecond
 )
 

@@ -72,12 +72,12 @@ func (p *Player) playUntil(g Gomega, text, file string) error {
 	return err
 }
 
-func TestATimeLimitEndsACommandWithAllItStarted(t *testing.T) {
+func TestATimeLimitEndsACommandAndItsChildren(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	player := testPlayer(t)
 	err := player.Play(t.Context(), parse(g, consoleFence(" timeout=1s", "$ "+sleeper("pid"))))
-	g.Expect(err).To(MatchError("c.md:2: not finished after 1s; timeout=DURATION gives it longer\n    $ " + sleeper("pid") + "\noutput so far:\n    there"))
+	g.Expect(err).To(MatchError("c.md:2: not finished after 1s; timeout=DURATION gives it more time\n    $ " + sleeper("pid") + "\noutput so far:\n    there"))
 	player.expectGone(g, "pid")
 }
 
@@ -91,7 +91,7 @@ func TestACommandThatIgnoresInterruptsIsKilled(t *testing.T) {
 	player.expectGone(g, "pid")
 }
 
-func TestCtrlCEndsAllThatRunsAndThenCleansUp(t *testing.T) {
+func TestCtrlCEndsEverythingAndThenCleansUp(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	player := testPlayer(t)
@@ -178,10 +178,10 @@ func TestABackgroundProcessThatDiesLater(t *testing.T) {
 	command := `touch pid; echo up; while test -e pid; do sleep 0.01; done; echo bye; exit 3`
 	died := "c.md:2: background process op ended by itself with exit status 3\n    $ " + command + "\nits last output:\n    up\n    bye"
 	for name, test := range map[string]struct{ next, want string }{
-		"is noticed before a command":  {consoleFence("", "$ touch never"), died},
-		"is noticed before a stop":     {consoleFence(" stop=op"), died},
-		"is noticed at the end":        {"", died},
-		"is told with another failure": {"failure", "c.md:5: exit status 1, want 0\n    $ false\noutput: nothing\n" + died},
+		"is noticed before a command":      {consoleFence("", "$ touch never"), died},
+		"is noticed before a stop":         {consoleFence(" stop=op"), died},
+		"is noticed at the end":            {"", died},
+		"is reported with another failure": {"failure", "c.md:5: exit status 1, want 0\n    $ false\noutput: nothing\n" + died},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

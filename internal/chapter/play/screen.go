@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// typingLimit bounds how long typing one command takes, so that a long heredoc does not delay the reader.
+	// typingLimit limits how long typing one command takes, so that a long heredoc does not delay the reader.
 	typingLimit = 600 * time.Millisecond
 	bold        = "\x1b[1m"
 	normal      = "\x1b[0m"
@@ -83,7 +83,8 @@ func (s *screen) command(ctx context.Context, text string) {
 
 func (s *screen) endCommand() { s.print("\n") }
 
-// Write shows output of a command: at once on a terminal; elsewhere line by line, without escape codes.
+// Write shows a command's output. On a terminal, it shows the output as it comes, and elsewhere line by line, without
+// escape codes.
 func (s *screen) Write(chunk []byte) (int, error) {
 	if s.typing {
 		s.midLine = !bytes.HasSuffix(chunk, []byte("\n"))

@@ -24,11 +24,11 @@ func TestTheScreen(t *testing.T) {
 		input  io.Reader
 		want   string
 	}{
-		"is plain elsewhere than on a terminal": {want: plain},
-		"is bold on a terminal":                 {typing: true, want: boldTitles.Replace(coloured)},
-		"is not bold with NO_COLOR":             {typing: true, env: "NO_COLOR=1", want: coloured},
-		"is bold with an empty NO_COLOR":        {typing: true, env: "NO_COLOR=", want: boldTitles.Replace(coloured)},
-		"waits for Enter":                       {input: strings.NewReader("\n\n"), want: plain},
+		"is plain if it is not a terminal": {want: plain},
+		"is bold on a terminal":            {typing: true, want: boldTitles.Replace(coloured)},
+		"is not bold with NO_COLOR":        {typing: true, env: "NO_COLOR=1", want: coloured},
+		"is bold with an empty NO_COLOR":   {typing: true, env: "NO_COLOR=", want: boldTitles.Replace(coloured)},
+		"waits for Enter":                  {input: strings.NewReader("\n\n"), want: plain},
 		// The terminal itself echoes the line end of the Enter key.
 		"leaves the line to Enter": {typing: true, input: strings.NewReader("\n\n"), want: boldTitles.Replace(
 			strings.NewReplacer("\\nb'\n", "\\nb'", "\nEOF\n\n", "\nEOF\n").Replace(coloured))},
@@ -82,13 +82,13 @@ func TestEnterIsAwaited(t *testing.T) {
 	g.Eventually(result, "10s", "5ms").Should(Receive(BeNil()))
 }
 
-func TestTheEndOfTheInputStopsThePlaying(t *testing.T) {
+func TestTheEndOfTheInputStopsThePlay(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	player := testPlayer(t)
 	player.In = strings.NewReader("\n")
 	err := player.Play(t.Context(), parse(g, consoleFence("", "$ touch one", "$ touch two")+consoleFence(" cleanup", "$ touch removed")))
-	g.Expect(err).To(MatchError(And(ContainSubstring("stopped, because the input ended where Enter was awaited"), ContainSubstring("$ touch two"))))
+	g.Expect(err).To(MatchError(And(ContainSubstring("stopped: expected Enter, but the input ended"), ContainSubstring("$ touch two"))))
 	g.Expect(filepath.Join(player.Dir, "one")).To(BeAnExistingFile())
 	g.Expect(filepath.Join(player.Dir, "two")).NotTo(BeAnExistingFile())
 	g.Expect(filepath.Join(player.Dir, "removed")).To(BeAnExistingFile(), "the cleanup")

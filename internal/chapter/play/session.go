@@ -15,9 +15,9 @@ import (
 	"example.com/operator-workshop/internal/quote"
 )
 
-// session is the shell that the commands of a chapter seem to be typed into. In fact each command runs in its own
+// session is the shell that the commands of a chapter seem to be typed into. In fact, each command runs in its own
 // shell, so that it can be killed with its children. Files in a private directory pass the shell's state on to the next
-// command.
+// command's shell.
 type session struct {
 	shell    string // path of a POSIX shell
 	dir      string // private directory
@@ -54,7 +54,7 @@ func newSession(shell, cwd string, env []string, grace gracePeriods) (*session, 
 }
 
 // saveScript runs when a command's shell ends, and writes a script that restores its variables. POSIX has no command
-// that prints all variables with their values, quoted. So the script exports them all and writes the output of export
+// that prints all variables with their quoted values, so the script exports them all and writes the output of export
 // -p, followed by lines that undo the exports it added. In POSIX, the only way is to unset a variable and set it again.
 // It leaves out variables that even a shell without an environment has, such as IFS and PS1. A line within a value can
 // look like a variable to sed, so the script checks that the variable is set.
@@ -107,16 +107,16 @@ func (s *session) run(ctx context.Context, text string, limit time.Duration, liv
 		return output, 0, context.Cause(ctx)
 	}
 	s.status = p.status()
-	// Forget leftovers that are gone: another process may get the ID of their group.
+	// Forget leftovers that are gone, because another process group may get their ID.
 	s.leftover = slices.DeleteFunc(append(s.leftover, p), func(p *process) bool { return !p.groupLives() })
 	return output, s.status, s.load()
 }
 
-// start starts a shell that has the session's state and runs text. With save, it saves its state for the next shell.
+// start starts a shell that has the session's state and runs text. With save, the shell saves its state for the next one.
 func (s *session) start(text string, output *capture, save bool) (*process, error) {
-	// Without this, the error would say that the shell does not exist.
+	// Without this check, the error would say that the shell does not exist.
 	if _, err := os.Stat(s.cwd); err != nil {
-		return nil, fmt.Errorf("go to the directory of the command before: %w", err)
+		return nil, fmt.Errorf("go to the previous command's directory: %w", err)
 	}
 	env := []string{"PWD=" + s.cwd}
 	restore := fmt.Sprintf("(exit %d); ", s.status)
@@ -138,8 +138,8 @@ func (s *session) start(text string, output *capture, save bool) (*process, erro
 
 func (s *session) file(name string) string { return filepath.Join(s.dir, name) }
 
-// load takes over the state that a command left. A command that replaced its shell (exec) leaves none; then the old
-// state stays.
+// load takes over the state that a command's shell has saved. If the command has replaced its shell (exec), there is none,
+// and the old state stays.
 func (s *session) load() error {
 	err := os.Rename(s.file("state.new"), s.file("state"))
 	if errors.Is(err, os.ErrNotExist) {

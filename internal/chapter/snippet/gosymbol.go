@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// cutSymbol returns the source of a symbol with its doc comment, gofmt'ed. The name of a method is Type.Method.
+// cutSymbol returns the source of a symbol with its doc comment, formatted as by gofmt. A method's name is Type.Method.
 func cutSymbol(source []byte, name string) (string, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "", source, parser.ParseComments|parser.SkipObjectResolution)
@@ -47,8 +47,8 @@ func funcName(decl *ast.FuncDecl) string {
 	return strings.TrimPrefix(receiver, "*") + "." + decl.Name.Name
 }
 
-// cutSpec returns the declaration of a type, constant or variable. A declaration from a group in parentheses is
-// returned alone, unless its value depends on its place in the group: then the whole group is returned.
+// cutSpec returns the declaration of a type, constant or variable. It returns a declaration from a group in parentheses
+// alone, unless its value depends on its place in the group. In that case, it returns the whole group.
 func cutSpec(decl *ast.GenDecl, name string) (alone *ast.GenDecl, found bool) {
 	for _, spec := range decl.Specs {
 		var names []*ast.Ident

@@ -17,11 +17,11 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// diffLines bounds how many lines of a stale snippet Check shows for each side.
+// diffLines is how many lines of each side Check shows at most if a snippet is stale.
 const diffLines = 8
 
-// Fill rewrites the fences with file= of the Markdown file at path from the sources under root. It reports whether it
-// changed the file. On an error, the file is unchanged.
+// Fill fills the fences with file= in the Markdown file at path from the source files under root. It reports whether it
+// changed the Markdown file. On an error, the file is unchanged.
 func Fill(root, path string) (changed bool, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -82,7 +82,7 @@ func Check(root, path string) error {
 	return errors.Join(errs...)
 }
 
-// source returns where the snippet is from.
+// source says where the snippet comes from.
 func source(s chapter.Snippet) string {
 	if part := s.Symbol + s.Key; part != "" {
 		return s.File + " at " + part

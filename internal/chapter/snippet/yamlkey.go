@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// keyPart is one part of a key: .name (the first without the dot), ["name"] or [index].
+// keyPart matches one part of a key: .name (the first without the dot), ["name"] or [index].
 var keyPart = regexp.MustCompile(`^(?:\.?([^.\[\]"]+)|\["([^"]*)"\]|\[([0-9]+)\])`)
 
 // place is where a subtree starts in a file. Lines and columns count from 1; the column is that of the key, or of an
@@ -22,8 +22,8 @@ type place struct {
 	sequence     bool // the value of a key is a sequence, whose dashes may be in the key's own column
 }
 
-// cutKey returns the lines of a YAML file that hold a key with its value and the comments directly above it, or an item
-// of a sequence, without their indentation. It uses the first document that has the key.
+// cutKey returns lines of a YAML file without their indentation: a key with its value and the comments directly above it,
+// or an item of a sequence. It uses the first document that has the key.
 func cutKey(source []byte, key string) (string, error) {
 	lines := strings.Split(strings.ReplaceAll(string(source), "\r\n", "\n"), "\n")
 	decoder := yaml.NewDecoder(bytes.NewReader(source))
