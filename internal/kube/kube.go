@@ -1,5 +1,5 @@
-// Package kube sends requests to an API server with package net/http. kubectl would take a process for each request,
-// and client-go would make the first build of the workshop's command five times as long.
+// Package kube sends requests to an API server with package net/http. kubectl would need a process for each request, and
+// with client-go, the first build of the workshop's command would take five times as long.
 package kube
 
 import (
@@ -49,8 +49,8 @@ type kubeconfig struct {
 	} `json:"users"`
 }
 
-// Open reads a kubeconfig of one cluster and one user that contains their certificates, as the embedded cluster and kind
-// write it. It fails for any other kubeconfig, for example one with a token or an exec plugin: those need kubectl.
+// Open reads a kubeconfig with one cluster, one user and their certificates, such as those that the embedded cluster and
+// kind write. It fails for any other kubeconfig, for example one with a token or an exec plugin, which needs kubectl.
 func Open(path string) (*Client, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {

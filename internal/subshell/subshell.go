@@ -1,5 +1,5 @@
 // Package subshell prepares shells whose prompt begins with a mark, so that learners see which terminal uses the
-// classroom cluster. A shell still reads the learner's own start-up files; the mark is added after that.
+// classroom cluster. Each shell still reads the learner's own start-up files before it adds the mark.
 package subshell
 
 import (
@@ -14,16 +14,16 @@ import (
 const mark = `workshop_mark() { case $PS1 in "(workshop) "*) ;; *) PS1="(workshop) $PS1" ;; esac; }
 `
 
-// bashStart is the file for bash --rcfile, which bash reads in place of ~/.bashrc. PROMPT_COMMAND may set the prompt
-// anew each time, so the mark is added after that.
+// bashStart is the file for bash --rcfile, which bash reads instead of ~/.bashrc. PROMPT_COMMAND may change the prompt each
+// time, so it also adds the mark.
 const bashStart = mark + `[ ! -r ~/.bashrc ] || . ~/.bashrc
 PROMPT_COMMAND="${PROMPT_COMMAND:+$PROMPT_COMMAND
 }workshop_mark"
 `
 
-// zshStart is a .zshenv, the first file that zsh reads. It restores ZDOTDIR at once, so that zsh reads the learner's
-// own files from then on. zsh calls the functions in precmd_functions before each prompt. With the options, it reads
-// the chapters' commands as bash does: [ and ! may be unquoted, variables are split into words, and # begins a comment.
+// zshStart is a .zshenv, the first file that zsh reads. It restores ZDOTDIR, so that zsh then reads the learner's own
+// files. zsh calls the functions in precmd_functions before each prompt. With the options, it reads the chapters' commands
+// as bash does: [ and ! may be unquoted, variables are split into words, and # begins a comment.
 const zshStart = mark + `workshop_options() { setopt no_nomatch no_bang_hist sh_word_split interactive_comments; }
 %s
 [ ! -r "${ZDOTDIR:-$HOME}/.zshenv" ] || . "${ZDOTDIR:-$HOME}/.zshenv"
@@ -37,8 +37,8 @@ const shStart = mark + `%s
 workshop_mark
 `
 
-// Command returns the command of an interactive shell with this environment. Call remove when it has ended. If the mark
-// can't be added, for example to an unknown shell, the prompt stays as it is.
+// Command returns the command that starts an interactive shell with this environment. Call remove when the shell has
+// ended. If the mark can't be added, for example because the shell is unknown, the prompt stays as it is.
 func Command(shell string, environment []string) (command *exec.Cmd, remove func()) {
 	command = exec.Command(shell)
 	command.Env = environment
@@ -66,7 +66,7 @@ func Command(shell string, environment []string) (command *exec.Cmd, remove func
 	return command, func() { _ = os.RemoveAll(dir) }
 }
 
-// restore returns the shell command that gives a variable its value in an environment, or unsets it if it has none.
+// restore returns the shell command that sets a variable to its value in the environment, or unsets it if it has none.
 func restore(name string, environment []string) string {
 	command := "unset " + name
 	for _, setting := range environment {

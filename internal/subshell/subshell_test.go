@@ -80,7 +80,7 @@ func TestThePromptHasAMark(t *testing.T) {
 			command, remove := subshell.Command(shell, environment)
 			expectPrivate(g, temporary)
 			command.Args = append(command.Args, "-i")
-			// In a session of its own, it has no terminal, and leaves the test's terminal alone.
+			// In a session of its own, the shell has no terminal, and leaves the test's terminal alone.
 			command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 			var stdout, stderr bytes.Buffer
 			command.Stdin, command.Stdout, command.Stderr = strings.NewReader(c.input+"exit 0\n"), &stdout, &stderr
@@ -104,7 +104,7 @@ func expectPrivate(g Gomega, folder string) {
 	g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o700)))
 }
 
-func TestAShellThatIsNotKnownStaysAsItIs(t *testing.T) {
+func TestAnUnknownShellStaysAsItIs(t *testing.T) {
 	g := NewWithT(t)
 	command, remove := subshell.Command("/usr/bin/fish", []string{"A=b"})
 	defer remove()
@@ -112,7 +112,7 @@ func TestAShellThatIsNotKnownStaysAsItIs(t *testing.T) {
 	g.Expect(command.Env).To(Equal([]string{"A=b"}))
 }
 
-func TestAMarkThatCannotBeMadeIsLeftOut(t *testing.T) {
+func TestAMarkThatCannotBeAddedIsLeftOut(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "nowhere"))
 	command, remove := subshell.Command("/bin/bash", nil)

@@ -1,4 +1,4 @@
-// Package kubetest makes fake API servers for tests that use package kube.
+// Package kubetest starts fake API servers for tests that use package kube.
 package kubetest
 
 import (
