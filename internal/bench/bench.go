@@ -1,4 +1,4 @@
-// Package bench measures the figures of docs/benchmarks.md: how long classroom clusters take to start and stop, and
+// Package bench measures the figures in docs/benchmarks.md: how long classroom clusters take to start and stop, and
 // what they cost while idle.
 package bench
 
@@ -32,7 +32,7 @@ type Bench struct {
 	Repo repo.Repo
 	// Runs is how many times each duration is measured.
 	Runs int
-	// Out receives a Markdown table of the figures, Log the progress.
+	// Out receives a Markdown table of the figures, and Log the progress.
 	Out, Log io.Writer
 }
 
@@ -115,8 +115,8 @@ func (b Bench) row(figure string, took []time.Duration) {
 }
 
 // costs measures the memory and the idle load of one cluster, and of several at the same time. It adds up the
-// components' shares of memory, not their sizes: clusters share the pages of their programs, and the sum of the sizes
-// would count those several times. Other programs on the machine don't affect the result.
+// components' shares of memory, not their sizes: clusters share the pages of their programs, which a sum of the sizes
+// would count several times. Other programs on the machine don't affect the result.
 func (b Bench) costs(ctx context.Context, clusters []classroom.Cluster) error {
 	var first uint64
 	for i, cluster := range clusters {

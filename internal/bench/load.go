@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// loadProgram measures one stage under load. It is built on demand; its source says why it is a separate program.
+// loadProgram measures one stage under load. It is built on demand. Its source says why it is a separate program.
 const loadProgram = "./internal/load/loadbench"
 
 // loadGrace is how long loadProgram may take to stop its control plane and its controller after Ctrl-C.
@@ -22,7 +22,7 @@ const loadGrace = time.Minute
 
 // LoadOptions say how the controllers of the stages are measured under load.
 type LoadOptions struct {
-	// Stage is the number of the stage to measure; if empty, every stage that has a config/bench/load.yaml is measured.
+	// Stage is the number of the stage to measure. If it is empty, every stage with a config/bench/load.yaml is measured.
 	Stage string
 	// Resources are the numbers of resources to measure with, separated by commas.
 	Resources string

@@ -40,7 +40,7 @@ func TestCheckLoad(t *testing.T) {
 		"all stages":                   {load: LoadOptions{Resources: "100,500", Idle: time.Second}},
 		"one stage":                    {load: LoadOptions{Stage: "2", Resources: "1", Idle: time.Second}},
 		"no number":                    {load: LoadOptions{Resources: "", Idle: time.Second}, wanted: "--resources=: give positive numbers"},
-		"something that is no number":  {load: LoadOptions{Resources: "100,many", Idle: time.Second}, wanted: "--resources=100,many: give positive numbers"},
+		"a word instead of a number":   {load: LoadOptions{Resources: "100,many", Idle: time.Second}, wanted: "--resources=100,many: give positive numbers"},
 		"no resources at all":          {load: LoadOptions{Resources: "0", Idle: time.Second}, wanted: "--resources=0: give positive numbers"},
 		"no idle time":                 {load: LoadOptions{Resources: "1"}, wanted: "--idle=0s: give a positive duration"},
 		"a stage that does not exist":  {load: LoadOptions{Stage: "9", Resources: "1", Idle: time.Second}, wanted: `there is no stage "9"`},

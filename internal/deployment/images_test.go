@@ -31,10 +31,10 @@ var stages = []stage{
 }
 
 var (
-	// ownSources matches the lines by which a Dockerfile copies the Go code of the stage; ownPackage, what it compiles.
+	// ownSources matches the lines of a Dockerfile that copy the stage's Go code, and ownPackage the package to compile.
 	ownSources = regexp.MustCompile(`(?m)^COPY (?:STAGE/(?:api|cmd|internal|pkg|\*\.go)\S*|lifecycle|localwebhook|manager) \S+\n`)
 	ownPackage = regexp.MustCompile(`-o /manager \S+`)
-	// copied matches the lines that copy from the build context, not from another stage of the build.
+	// copied matches the lines that copy from the build context, not from another build stage.
 	copied = regexp.MustCompile(`(?m)^COPY ([^-\s].*) \S+$`)
 )
 
@@ -54,9 +54,9 @@ func commonPart(t *testing.T, stage stage) string {
 func TestDockerfileIsPinnedAndNotRoot(t *testing.T) {
 	g := NewWithT(t)
 	text := read(t, stages[0].dir, "Dockerfile")
-	g.Expect(text).To(MatchRegexp(`(?m)^ARG BUILDER=golang:\d+\.\d+\.\d+$`), "the builder has a full version")
-	g.Expect(text).To(MatchRegexp(`(?m)^ARG BASE=\S+:nonroot@sha256:[0-9a-f]{64}$`), "the base has a tag to read, and a digest that decides")
-	g.Expect(text).To(ContainSubstring("\nUSER 65532:65532\n"), "by number, for Kubernetes can't see whether a name is root's")
+	g.Expect(text).To(MatchRegexp(`(?m)^ARG BUILDER=golang:\d+\.\d+\.\d+$`), "the builder must have a full version")
+	g.Expect(text).To(MatchRegexp(`(?m)^ARG BASE=\S+:nonroot@sha256:[0-9a-f]{64}$`), "the base must have a tag for readers, and a digest that pins it")
+	g.Expect(text).To(ContainSubstring("\nUSER 65532:65532\n"), "a number, because Kubernetes can't tell whether a user name is root's")
 }
 
 // TestImageFlagsAreThoseOfTheDockerfile checks that a build on the learner's machine produces the same program as the
@@ -69,7 +69,7 @@ func TestImageFlagsAreThoseOfTheDockerfile(t *testing.T) {
 	}
 }
 
-func TestBuildContextHoldsWhatIsCopied(t *testing.T) {
+func TestBuildContextContainsWhatIsCopied(t *testing.T) {
 	var kept []string
 	for line := range strings.Lines(read(t, ".dockerignore")) {
 		if pattern, found := strings.CutPrefix(strings.TrimSpace(line), "!"); found {

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// installed are the objects that make one installation safe to run.
+// installed contains the objects that make one installation safe to run.
 type installed struct {
 	namespace  corev1.Namespace
 	deployment appsv1.Deployment
@@ -36,10 +36,10 @@ func TestInstallations(t *testing.T) {
 				objects := build(t, filepath.Join(stage.dir, "config", installation))
 				t.Run("accepts only restricted pods", objects.checkNamespace)
 				t.Run("runs two replicas of which one leads", objects.checkReplicas)
-				t.Run("has a container that may do little, is probed and has limits", objects.checkContainer)
-				t.Run("spreads its pods over the nodes, and lets a node take one at a time", objects.checkDisruption)
+				t.Run("has a container with few privileges, probes and limits", objects.checkContainer)
+				t.Run("spreads its pods over the nodes, and loses at most one at a time to a disruption", objects.checkDisruption)
 				t.Run("has Services that reach its ports", objects.checkServices)
-				t.Run("lets others in to the ports of its Services only", objects.checkPolicies)
+				t.Run("accepts connections only to the ports of its Services", objects.checkPolicies)
 			})
 		}
 	}
@@ -63,7 +63,7 @@ func (i installed) checkNamespace(t *testing.T) {
 func (i installed) checkReplicas(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(i.deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
-	g.Expect(i.container().Args).To(ContainElement("--leader-elect"), "without it both would work")
+	g.Expect(i.container().Args).To(ContainElement("--leader-elect"), "without it, both replicas would work")
 }
 
 func (i installed) checkContainer(t *testing.T) {
@@ -86,7 +86,7 @@ func (i installed) checkDisruption(t *testing.T) {
 	spread := i.deployment.Spec.Template.Spec.TopologySpreadConstraints
 	g.Expect(spread).To(HaveLen(1))
 	g.Expect(spread[0].TopologyKey).To(Equal(corev1.LabelHostname))
-	g.Expect(spread[0].WhenUnsatisfiable).To(Equal(corev1.ScheduleAnyway), "a cluster of one node must do, too")
+	g.Expect(spread[0].WhenUnsatisfiable).To(Equal(corev1.ScheduleAnyway), "it must also run in a cluster with one node")
 	g.Expect(i.selects(spread[0].LabelSelector)).To(BeTrue(), "the constraint counts pods that are not the Deployment's")
 
 	g.Expect(i.budget.Spec.MaxUnavailable).To(HaveValue(HaveField("IntVal", BeEquivalentTo(1))))
@@ -95,7 +95,7 @@ func (i installed) checkDisruption(t *testing.T) {
 
 func (i installed) checkServices(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(i.services).NotTo(BeEmpty(), "the metrics need one")
+	g.Expect(i.services).NotTo(BeEmpty(), "the metrics need a Service")
 	for _, service := range i.services {
 		g.Expect(i.selects(metav1.SetAsLabelSelector(service.Spec.Selector))).To(BeTrue(), "Service %s selects other pods", service.Name)
 		for _, port := range service.Spec.Ports {
@@ -108,7 +108,7 @@ func (i installed) checkPolicies(t *testing.T) {
 	g := NewWithT(t)
 	var open, served []string
 	for _, policy := range i.policies {
-		g.Expect(policy.Spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeIngress), "%s: the operator itself may ask whom it likes", policy.Name)
+		g.Expect(policy.Spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeIngress), "%s: the operator's own connections must not be restricted", policy.Name)
 		g.Expect(i.selects(&policy.Spec.PodSelector)).To(BeTrue(), "NetworkPolicy %s is for other pods", policy.Name)
 		for _, rule := range policy.Spec.Ingress {
 			for _, port := range rule.Ports {
@@ -123,7 +123,7 @@ func (i installed) checkPolicies(t *testing.T) {
 			served = append(served, port.TargetPort.StrVal)
 		}
 	}
-	g.Expect(open).To(ConsistOf(served), "what the Services are for, and nothing else")
+	g.Expect(open).To(ConsistOf(served), "the ports of the Services, and no others")
 }
 
 func (i installed) container() corev1.Container { return i.deployment.Spec.Template.Spec.Containers[0] }

@@ -13,13 +13,13 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// What the workshop needs, as measured; docs/benchmarks.md has the figures.
+// The workshop's requirements, as measured: see docs/benchmarks.md.
 const (
-	// buildSpace is the disk space of a first build, in bytes: modules, compiler cache and tools.
+	// buildSpace is the disk space that a first build needs for modules, compiler cache and tools, in bytes.
 	buildSpace = 7e9
-	// runSpace is the disk space of a cluster and its tests once the tools are built, in bytes.
+	// runSpace is the disk space that a cluster and its tests need once the tools are built, in bytes.
 	runSpace = 1e9
-	// memoryNeeded is what the largest compiler process and a cluster take, in bytes.
+	// memoryNeeded is the memory that the largest compiler process and a cluster need, in bytes.
 	memoryNeeded = 4e9
 	// inotifyInstances and inotifyWatches are what kind recommends on Linux.
 	inotifyInstances = 512
@@ -31,9 +31,9 @@ type Check struct {
 	Name   string
 	Found  string
 	Needed string
-	// Remedy says what to do; empty if the requirement is met.
+	// Remedy says what to do. It is empty if the requirement is met.
 	Remedy string
-	// Optional requirements do not make the machine unready.
+	// Optional means that the machine is ready even if the requirement is not met.
 	Optional bool
 }
 

@@ -60,7 +60,7 @@ func TestTool(t *testing.T) {
 		prints string
 		ok     bool
 	}{
-		"the oldest that will do":  {"GNU Make 3.81", true},
+		"the oldest that works":    {"GNU Make 3.81", true},
 		"a newer one":              {"GNU Make 4.4.1", true},
 		"too old":                  {"GNU Make 3.80", false},
 		"another program's output": {"bmake", false},

@@ -68,7 +68,7 @@ func checkDisk(r repo.Repo) Check {
 	}
 	check.Found = gigabytes(usage.Free)
 	if usage.Free < needed {
-		check.Remedy = fmt.Sprintf("free some space on the disk of %s, for example with `go clean -cache` (the next build takes long then)", dir)
+		check.Remedy = fmt.Sprintf("free some space on the disk of %s, for example with `go clean -cache` (the next build then takes longer)", dir)
 	}
 	return check
 }
@@ -129,12 +129,12 @@ func checkTools(ctx context.Context, r repo.Repo) Check {
 	}
 	if missing > 0 {
 		check.Found = fmt.Sprintf("%d of %d", len(set.Components)-missing, len(set.Components))
-		check.Optional, check.Remedy = true, "make tools (every command that needs them does it by itself)"
+		check.Optional, check.Remedy = true, "make tools (commands that need them also build them)"
 	}
 	return check
 }
 
-// checkInotify is a recommendation: small kind clusters work with less.
+// checkInotify checks a recommendation: small kind clusters work with less.
 func checkInotify(name string, needed int) Check {
 	check := Check{Name: "inotify " + name, Needed: strconv.Itoa(needed) + " for kind", Optional: true}
 	content, err := os.ReadFile("/proc/sys/fs/inotify/" + name)

@@ -81,7 +81,8 @@ func checkTool(ctx context.Context, name, needed, version string, pattern *regex
 	return check
 }
 
-// atLeast compares dotted version numbers. It ignores text after a number, such as "rc1".
+// atLeast reports whether a dotted version number is the needed one or higher. It ignores text after a number, such as
+// "rc1".
 func atLeast(found, needed string) bool {
 	have, want := strings.Split(found, "."), strings.Split(needed, ".")
 	for i := range want {
@@ -108,12 +109,12 @@ func leadingNumber(text string) int {
 func checkDocker(ctx context.Context, required bool) Check {
 	check := Check{Name: "docker", Found: "none", Needed: "only for CLUSTER=" + providers.Kind, Optional: !required}
 	if _, err := exec.LookPath("docker"); err != nil {
-		check.Remedy = "install a docker engine if you want CLUSTER=kind; everything else works without"
+		check.Remedy = "install a docker engine if you want CLUSTER=kind; everything else works without it"
 		return check
 	}
 	out, err := exec.CommandContext(ctx, "docker", "version", "--format", "{{.Server.Version}}").Output()
 	if err != nil {
-		check.Found, check.Remedy = "no engine", "start the docker engine if you want CLUSTER=kind; everything else works without"
+		check.Found, check.Remedy = "no engine", "start the docker engine if you want CLUSTER=kind; everything else works without it"
 		return check
 	}
 	check.Found = strings.TrimSpace(string(out))

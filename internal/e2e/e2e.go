@@ -1,5 +1,5 @@
-// Package e2e tests a stage's operator from end to end: deployed from its image to a cluster made for the test, with
-// the operator's own specs and with its chapter.
+// Package e2e tests a stage's operator from end to end. It makes a cluster for the test, runs the operator's own specs with
+// the operator deployed from its image, and plays the operator's chapter.
 package e2e
 
 import (
@@ -24,15 +24,15 @@ type Step struct {
 	Do   func(ctx context.Context) error
 }
 
-// Test is a test's steps, and what follows them.
+// Test consists of a test's steps and what follows them.
 type Test struct {
-	// Begin are the steps before there are logs to collect or anything to remove.
+	// Begin lists the steps that run before there are logs to collect or anything to remove.
 	Begin []Step
-	// Steps test the operator. They end with the first one that fails.
+	// Steps test the operator. After the first one that fails, the others are skipped.
 	Steps []Step
 	// Logs collects information about a failure, and prints where it is.
 	Logs func(ctx context.Context) error
-	// Down removes what Begin has made. It is called after Begin, even if a step fails.
+	// Down removes what Begin has made. Once Begin has succeeded, Down is called even if a step fails.
 	Down func(ctx context.Context) error
 	// Out receives a line for each step.
 	Out io.Writer

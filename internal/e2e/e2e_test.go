@@ -38,10 +38,10 @@ func TestRunEndsInOrder(t *testing.T) {
 		want    []string
 		message string
 	}{
-		"all passes, and the cluster goes": {want: []string{"cluster", "specs", "chapter", "down"}},
+		"all steps pass, and the cluster is removed": {want: []string{"cluster", "specs", "chapter", "down"}},
 		"without a cluster there is nothing to remove": {
 			failing: "cluster", want: []string{"cluster"}, message: "cluster failed after 0 s: broken"},
-		"a failure ends the steps, leaves logs and removes the cluster": {
+		"after a failure, logs are collected and the cluster is removed": {
 			failing: "specs", want: []string{"cluster", "specs", "logs", "down"}, message: "specs failed after 0 s: broken"},
 	}
 	for name, c := range cases {
@@ -78,19 +78,19 @@ func TestRunRemovesTheClusterAfterCtrlC(t *testing.T) {
 		return n.note("specs", ctx.Err())
 	}}
 	err := n.test(&bytes.Buffer{}, nil, []Step{interrupt, n.step("chapter", nil)}).Run(ctx)
-	g.Expect(err).To(MatchError("interrupted during specs"), "Down gets a context that is not over")
-	g.Expect(n.done).To(Equal([]string{"specs", "down"}), "no logs when no spec has failed")
+	g.Expect(err).To(MatchError("interrupted during specs"), "Down must get a context that has not ended")
+	g.Expect(n.done).To(Equal([]string{"specs", "down"}), "no logs are collected if no spec has failed")
 }
 
-func TestCommandEndsWithAllThatItStarted(t *testing.T) {
+func TestCommandEndsWithItsChildren(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &signal{seen: cancel, at: "started"}
 	command := Command{Args: []string{"sh", "-c", `trap 'echo ended' INT; sleep 600 & echo started; wait; wait`}, Out: out, Grace: 2 * time.Second}
 	began := time.Now()
 	g.Expect(command.Run(ctx)).NotTo(Succeed())
-	g.Expect(out.text.String()).To(ContainSubstring("ended"), "the program gets SIGINT")
-	g.Expect(time.Since(began)).To(BeNumerically("<", 30*time.Second), "a program that does not end is ended")
+	g.Expect(out.text.String()).To(ContainSubstring("ended"), "the program must get SIGINT")
+	g.Expect(time.Since(began)).To(BeNumerically("<", 30*time.Second), "a program that does not end must be killed")
 }
 
 // signal is an output that calls a function when it receives some text.

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// specsLimit bounds the specs of a stage; they take a few minutes.
+	// specsLimit bounds the specs of a stage, which take a few minutes.
 	specsLimit = 30 * time.Minute
-	// ownGrace and currentGrace are how long the specs may clean up after Ctrl-C. A cluster of their own is removed
+	// ownGrace and currentGrace are how long the specs may clean up after Ctrl-C. A cluster made for the test is removed
 	// anyway.
 	ownGrace     = 10 * time.Second
 	currentGrace = 5 * time.Minute
@@ -31,7 +31,7 @@ type Options struct {
 	// Image is the operator's image. Build builds it first, with the stage's `make docker-build`.
 	Image string
 	Build bool
-	// With are images that the operator's pods need, loaded if docker has them.
+	// With lists further images that the operator's pods need. They are loaded into the nodes if docker has them.
 	With []string
 	// Labels filters the specs.
 	Labels string
@@ -41,19 +41,19 @@ type Options struct {
 	Keep bool
 }
 
-// Check returns an error that says what to change.
+// Check returns an error if the options don't fit the stage or the provider. The error says what to change.
 func (o Options) Check(stage repo.Stage, provider string) error {
 	if info, err := os.Stat(filepath.Join(stage.Dir, "test", "e2e")); stage.Dir == "" || err != nil || !info.IsDir() {
-		return fmt.Errorf("stage %d has no end-to-end tests: the stages from 2 on have them", stage.Number)
+		return fmt.Errorf("stage %d has no end-to-end tests: stages 2 and later have them", stage.Number)
 	}
 	if o.Image == "" {
-		return errors.New("--image is missing: `make test-e2e` in the stage's folder says it")
+		return errors.New("--image is missing: `make test-e2e` in the stage's folder passes it")
 	}
 	if o.Only != "" && o.Only != "specs" && o.Only != "chapter" {
 		return fmt.Errorf("--only=%s: choose specs or chapter", o.Only)
 	}
 	if provider == providers.Current && o.Build {
-		return errors.New("CLUSTER=current: choose an image that the cluster can pull, with IMG=…, such as one that `make docker-build docker-push IMG=…` has put into a registry")
+		return errors.New("CLUSTER=current: choose an image that the cluster can pull, with IMG=…, such as one that `make docker-build docker-push IMG=…` has pushed to a registry")
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ type StageTest struct {
 	// Play plays the stage's chapter.
 	Play func(ctx context.Context, environment []string) error
 
-	// held is the reservation, from the creation of the cluster on.
+	// held is the cluster's reservation, or nil before the cluster is up.
 	held *leftover.Play
 }
 
@@ -91,7 +91,7 @@ func (t *StageTest) Run(ctx context.Context) error {
 		return err
 	}
 	if err := os.RemoveAll(t.logs()); err != nil {
-		return fmt.Errorf("remove the logs of the last time: %w", err)
+		return fmt.Errorf("remove the logs of the previous run: %w", err)
 	}
 	err := t.test().Run(ctx)
 	if t.held != nil {
@@ -141,7 +141,7 @@ func (t *StageTest) load(ctx context.Context) error {
 	}
 	loader, ok := t.Cluster.(classroom.ImageLoader)
 	if !ok {
-		return errors.New("the nodes of this cluster take no images")
+		return errors.New("images can't be loaded into the nodes of this cluster")
 	}
 	return loader.Load(ctx, images...)
 }
@@ -196,7 +196,7 @@ func (t *StageTest) collect(ctx context.Context) error {
 	if err != nil {
 		fmt.Fprintf(t.Out, "Not all logs could be collected: %v\n", err)
 	}
-	fmt.Fprintf(t.Out, "What the cluster says about it is in %s.\n", t.Relative(t.logs()))
+	fmt.Fprintf(t.Out, "Logs and the state of the cluster are in %s.\n", t.Relative(t.logs()))
 	return nil
 }
 
@@ -207,6 +207,6 @@ func (t *StageTest) down(ctx context.Context) error {
 	if !t.Keep {
 		return t.Cluster.Down(ctx)
 	}
-	fmt.Fprintf(t.Out, "The cluster stays: export KUBECONFIG=%s; `make stage-%d cleanup-test-e2e` removes it.\n", t.Cluster.Kubeconfig(), t.Stage.Number)
+	fmt.Fprintf(t.Out, "The cluster keeps running: export KUBECONFIG=%s to use it; `make stage-%d cleanup-test-e2e` removes it.\n", t.Cluster.Kubeconfig(), t.Stage.Number)
 	return nil
 }

@@ -34,8 +34,8 @@ const (
 	grace = 2 * time.Second
 	// killLimit bounds the wait for killed programs to disappear.
 	killLimit = 10 * time.Second
-	// ending is the suffix of a lock file's name. The file contains the mark of the last play on a cluster; it is empty
-	// if that play ended normally.
+	// ending is the suffix of a lock file's name. The file contains the mark of the last play on a cluster. If that play
+	// ended normally, the file is empty.
 	ending = ".play.lock"
 )
 
@@ -47,8 +47,7 @@ type Play struct {
 }
 
 // Begin locks the cluster with this key for a play, and stops what an earlier play left running there. It fails if
-// another play is in progress. watchdog is a command that must call Watch; Begin appends the play's mark to its
-// arguments.
+// another play is in progress. watchdog is a command that must call Watch. Begin appends the play's mark to its arguments.
 func Begin(ctx context.Context, state, key string, watchdog ...string) (*Play, error) {
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return nil, fmt.Errorf("lock the cluster for a play: %w", err)
@@ -80,7 +79,7 @@ func (p *Play) begin(ctx context.Context, watchdog []string) error {
 	if err != nil {
 		return err
 	}
-	go func() { _ = command.Wait() }() // reaps it; its exit status doesn't matter
+	go func() { _ = command.Wait() }() // reaps the watchdog, whose exit status doesn't matter
 	p.leash = leash
 	return nil
 }
@@ -118,7 +117,7 @@ func Sweep(ctx context.Context, state string) error {
 }
 
 func sweep(ctx context.Context, path string) error {
-	// The file is empty after a play that ended normally: then there is no need to lock it.
+	// If the last play ended normally, the file is empty, and there is no need to lock it.
 	if content, err := os.ReadFile(path); err != nil || len(content) == 0 {
 		return nil
 	}
@@ -179,7 +178,7 @@ func endWith(ctx context.Context, mark string, signal syscall.Signal, asked map[
 		for _, pid := range found {
 			if !asked[pid] {
 				asked[pid] = true
-				_ = syscall.Kill(pid, signal) // an error means that it has already exited
+				_ = syscall.Kill(pid, signal) // an error means that the program has already exited
 			}
 		}
 		select {

@@ -72,13 +72,13 @@ func runs(pid int) bool {
 	return err != nil || !strings.Contains(string(stat), ") Z ")
 }
 
-// watchdog is the command that runs the test binary as a watchdog; noWatchdog exits at once, like a watchdog that was
+// watchdog is the command that runs the test binary as a watchdog. noWatchdog exits immediately, like a watchdog that was
 // killed.
 func watchdog() string { return "env " + role + "=watchdog " + os.Args[0] }
 
 const noWatchdog = "true"
 
-func TestWhatAKilledPlayerLeavesIsEnded(t *testing.T) {
+func TestProgramsOfAKilledPlayerAreEnded(t *testing.T) {
 	programs := map[string]string{
 		"a program":                         "echo $$; exec sleep 1000",
 		"a program that ignores signals":    `trap "" TERM INT HUP; echo $$; while :; do sleep 0.1; done`,
@@ -109,7 +109,7 @@ func TestWhatAKilledPlayerLeavesIsEnded(t *testing.T) {
 	}
 }
 
-func TestAClusterIsPlayedOnOnce(t *testing.T) {
+func TestOnlyOnePlayUsesACluster(t *testing.T) {
 	g := NewWithT(t)
 	state := t.TempDir()
 	first, err := Begin(t.Context(), state, "demo", noWatchdog)
@@ -125,7 +125,7 @@ func TestAClusterIsPlayedOnOnce(t *testing.T) {
 	g.Expect(again.End(t.Context())).To(Succeed())
 }
 
-func TestTheEndOfAPlayEndsAllThatItStarted(t *testing.T) {
+func TestTheEndOfAPlayEndsItsPrograms(t *testing.T) {
 	g := NewWithT(t)
 	play, err := Begin(t.Context(), t.TempDir(), "demo", noWatchdog)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -136,11 +136,11 @@ func TestTheEndOfAPlayEndsAllThatItStarted(t *testing.T) {
 	t.Cleanup(func() { _ = daemon.Process.Kill() })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	g.Expect(play.End(ctx)).To(Succeed(), "also after Ctrl-C")
+	g.Expect(play.End(ctx)).To(Succeed(), "even after Ctrl-C")
 	g.Expect(daemon.Wait()).NotTo(Succeed())
 }
 
-func TestTheNextPlayEndsWhatTheLastHasLeft(t *testing.T) {
+func TestTheNextPlayEndsProgramsOfTheLast(t *testing.T) {
 	g := NewWithT(t)
 	state := t.TempDir()
 	player, pid := startPlayer(t, g, state, "echo $$; exec sleep 1000", noWatchdog)

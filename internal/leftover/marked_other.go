@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// marked lists the processes that were started with this setting in their environment. ps prints the environment after
+// marked returns the processes that were started with this setting in their environment. ps prints the environment after
 // the command.
 func marked(setting string) ([]int, error) {
 	out, err := exec.Command("ps", "-A", "-E", "-ww", "-o", "pid=,command=").Output()

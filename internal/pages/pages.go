@@ -1,6 +1,6 @@
 // Package pages checks Markdown pages: that links lead somewhere, that words are spelt right, and that no phrase
-// belittles readers or makes them read a sentence twice. It looks for these phrases in comments of Go files and in the
-// text of the exercises as well. It ignores code, in blocks and within lines.
+// belittles readers or makes them read a sentence twice. It also looks for these phrases in the comments of Go files and
+// in the text of the exercises. It ignores code, in blocks and within lines.
 package pages
 
 import (
@@ -29,7 +29,7 @@ type Checker struct {
 	anchors  map[string]map[string]bool // by page; read when first linked to
 }
 
-// NewChecker makes a checker for the repository in the folder root, an absolute path. A link must not lead out of it.
+// NewChecker returns a checker for the repository in the folder root, an absolute path. Links must not lead out of it.
 func NewChecker(root string) *Checker {
 	spelling := misspell.New()
 	spelling.Compile()
@@ -98,7 +98,7 @@ func (p *page) lineOf(node ast.Node) int {
 	return 1 + bytes.Count(p.text[:max(at, 0)], []byte("\n"))
 }
 
-// checkProse checks the words of a block: its text without code and links' addresses.
+// checkProse checks the words of a block: its text without code and without the addresses of links.
 func (p *page) checkProse(block ast.Node) {
 	var prose strings.Builder
 	starts := map[int]int{} // where a piece of the text begins, in prose and in the file

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// exercisesFile contains the text of a stage's exercises, in the fields textFields.
+// exercisesFile is the name of the file with a stage's exercises. Their text is in the fields textFields.
 const exercisesFile = "exercises.yaml"
 
 var textFields = []string{"title", "task", "hints"}
@@ -65,7 +65,7 @@ func (c *Checker) checkComments(path string) error {
 	return errors.Join(problems...)
 }
 
-// checkExercises checks the phrases in what learners read of a stage's exercises.
+// checkExercises checks the phrases in the text of a stage's exercises.
 func (c *Checker) checkExercises(path string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -94,12 +94,12 @@ func (c *Checker) checkExercises(path string) error {
 	return errors.Join(problems...)
 }
 
-// checkPhrases checks a text that begins in this line of a file, without the code in it.
+// checkPhrases checks the phrases in a text, except in code. The text begins on the given line of the file.
 func (c *Checker) checkPhrases(path string, line int, text string) error {
 	if inside, err := filepath.Rel(c.root, path); err == nil {
 		path = inside
 	}
-	// Code is replaced by as many letters, so that the lines stay the same.
+	// Replace each character of code, so that positions stay the same.
 	text = code.ReplaceAllStringFunc(text, func(code string) string {
 		return regexp.MustCompile(`[^\n]`).ReplaceAllString(code, "X")
 	})

@@ -1,13 +1,13 @@
 // Package procgroup runs programs in process groups of their own, and measures and ends whole groups.
 //
 // A program in the workshop's own group would get the terminal's Ctrl-C together with the workshop, and its children
-// might outlive it. In a group of its own, only the workshop ends it: when the workshop chooses to, with a signal that
-// the program handles, and together with its children. Such a program can't read from the terminal, where it is a
-// background job.
+// might outlive it. If the program has a group of its own, only the workshop ends it, at a time of the workshop's choice,
+// with a signal that the program handles, and together with its children. To the terminal, such a program is a background
+// job, so it can't read from there.
 //
 // A group's ID is the process ID of its leader, which is the program itself.
 //
-// A program that must not outlive the workshop, even if the workshop is ended by kill -9, has a watchdog.
+// A program that must not outlive the workshop, even after kill -9, has a watchdog.
 package procgroup
 
 import (
@@ -56,11 +56,11 @@ func Run(command *exec.Cmd, grace time.Duration) error {
 	return err
 }
 
-// Watchdog starts a command that must act when this process ends for any reason: at that moment, the command's standard
+// Watchdog starts a command that must act when this process ends for any reason. At that moment, the command's standard
 // input reaches its end. Until then, the command reads what this process writes to the leash. Closing the leash makes
-// the command act at once. Always call the command's Wait.
+// the command act immediately. Always call the command's Wait.
 func Watchdog(command *exec.Cmd) (leash io.WriteCloser, err error) {
-	// In a session of its own, neither Ctrl-C nor closing the terminal reaches it.
+	// The command gets a session of its own, so that neither Ctrl-C nor closing the terminal ends it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	leash, err = command.StdinPipe()
 	if err == nil {

@@ -44,14 +44,14 @@ func TestEnd(t *testing.T) {
 		want   bool
 		says   string
 	}{
-		"a program that exits":         {"trap 'echo obeyed; exit' INT; echo up; while :; do sleep 0.01; done", []procgroup.Step{interrupt}, true, "obeyed\n"},
-		"a program with children":      {"sleep 1000 & sleep 1000 & echo up; wait", []procgroup.Step{{Signal: 15, Wait: long}}, true, ""},
-		"a second signal":              {"trap '' INT; trap 'echo term; exit' TERM; echo up; while :; do sleep 0.01; done", []procgroup.Step{{Signal: 2}, {Signal: 15, Wait: long}}, true, "term\n"},
-		"a program that ignores both":  {"trap '' INT TERM; echo up; while :; do sleep 0.01; done", []procgroup.Step{{Signal: 2}, {Signal: 15}}, false, ""},
-		"no steps, only the kill":      {"sleep 1000 & echo up; wait", nil, false, ""},
-		"a program that just ends":     {"echo up; read -r _; exit", []procgroup.Step{{Wait: long}}, true, ""},
-		"a child that outlives it":     {"sleep 1000 >/dev/null & echo up; exit", []procgroup.Step{{Wait: 0}}, false, ""},
-		"a child whose parent is gone": {"sleep 1000 >/dev/null & echo up; exit", []procgroup.Step{{Signal: 15, Wait: long}}, true, ""},
+		"a program that exits":          {"trap 'echo obeyed; exit' INT; echo up; while :; do sleep 0.01; done", []procgroup.Step{interrupt}, true, "obeyed\n"},
+		"a program with children":       {"sleep 1000 & sleep 1000 & echo up; wait", []procgroup.Step{{Signal: 15, Wait: long}}, true, ""},
+		"a second signal":               {"trap '' INT; trap 'echo term; exit' TERM; echo up; while :; do sleep 0.01; done", []procgroup.Step{{Signal: 2}, {Signal: 15, Wait: long}}, true, "term\n"},
+		"a program that ignores both":   {"trap '' INT TERM; echo up; while :; do sleep 0.01; done", []procgroup.Step{{Signal: 2}, {Signal: 15}}, false, ""},
+		"no steps, only the kill":       {"sleep 1000 & echo up; wait", nil, false, ""},
+		"a program that ends by itself": {"echo up; read -r _; exit", []procgroup.Step{{Wait: long}}, true, ""},
+		"a child that outlives it":      {"sleep 1000 >/dev/null & echo up; exit", []procgroup.Step{{Wait: 0}}, false, ""},
+		"a child whose parent is gone":  {"sleep 1000 >/dev/null & echo up; exit", []procgroup.Step{{Signal: 15, Wait: long}}, true, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 
 // Usage is what all processes of a group use together.
 type Usage struct {
-	// Threads counts at least one for each process; Files are the open files, including connections.
+	// Threads counts at least one for each process. Files counts open files, including connections.
 	Threads, Files int
-	// Memory is the resident memory in bytes, without that of mapped files.
+	// Memory is the resident memory in bytes, without mapped files.
 	Memory int64
 }
 

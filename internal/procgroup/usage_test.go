@@ -32,6 +32,6 @@ func TestUsageOfCountsTheWholeGroup(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	all, err := usages[three]()
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(all.Files).To(Equal(3*single.Files+2), "the shell and its second child have one more file")
+	g.Expect(all.Files).To(Equal(3*single.Files+2), "the shell and its second child have one more file each")
 	g.Expect(all.Memory).To(BeNumerically(">", single.Memory))
 }

@@ -14,9 +14,9 @@ type sight struct {
 	progress string
 	// trouble says why a pod can't start and what to do, or "".
 	trouble string
-	// waiting is what a pod waits for and may still get, or "".
+	// waiting says what a pod waits for and may still get, or "".
 	waiting string
-	// crashed is the container that has the trouble, if it has run.
+	// crashed is the container that the trouble is about, if it has run.
 	crashed container
 }
 
@@ -28,7 +28,8 @@ var pullReasons = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPul
 // createReasons are the reasons that kubelet gives for a container that it can't create from its image.
 var createReasons = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
 
-// currentPods leaves out the pods of earlier templates: perhaps the template was changed because they can't start.
+// currentPods returns the pods of the current template. Pods of earlier templates don't count: perhaps the template was
+// changed because they can't start.
 func currentPods(deployment object, replicaSets, pods []object) []object {
 	var current string
 	for _, each := range replicaSets {
@@ -63,21 +64,21 @@ func judge(deployment object, pods []object) sight {
 func judgePod(seen *sight, pod object) {
 	name := pod.Metadata.Name
 	if scheduled := pod.Status.condition("PodScheduled"); scheduled.Status == "False" {
-		seen.waiting = fmt.Sprintf("no node takes pod %s: %s", name, firstLine(scheduled.Message))
+		seen.waiting = fmt.Sprintf("no node can run pod %s: %s", name, firstLine(scheduled.Message))
 	}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		waiting := status.State.Waiting
 		switch {
 		case status.State.Running != nil && !status.Ready && seen.waiting == "":
-			seen.waiting = fmt.Sprintf("container %s of pod %s runs, and is not ready", status.Name, name)
+			seen.waiting = fmt.Sprintf("container %s of pod %s is running, but not ready", status.Name, name)
 		case waiting == nil:
 		case waiting.Reason == "InvalidImageName":
-			seen.trouble = fmt.Sprintf("%q is no name of an image: choose another IMG", status.Image)
+			seen.trouble = fmt.Sprintf("%q is not a valid image name: choose another IMG", status.Image)
 		case slices.Contains(pullReasons, waiting.Reason):
-			seen.trouble = fmt.Sprintf("node %s can't get the image %s (%s): `make stage-N kind-load IMG=%s` takes it from docker into a kind cluster, `docker-push` to a registry that the node reaches",
+			seen.trouble = fmt.Sprintf("node %s can't get the image %s (%s): `make stage-N kind-load IMG=%s` loads it from docker into a kind cluster, `docker-push` pushes it to a registry that the node can reach",
 				pod.Spec.NodeName, status.Image, waiting.Reason, status.Image)
 		case slices.Contains(createReasons, waiting.Reason):
-			seen.trouble = fmt.Sprintf("container %s of pod %s can't be made (%s): %s", status.Name, name, waiting.Reason, firstLine(waiting.Message))
+			seen.trouble = fmt.Sprintf("container %s of pod %s can't be created (%s): %s", status.Name, name, waiting.Reason, firstLine(waiting.Message))
 		case waiting.Reason == "CrashLoopBackOff":
 			seen.trouble = fmt.Sprintf("container %s of pod %s keeps exiting%s", status.Name, name, status.exit())
 			seen.crashed = container{pod: name, name: status.Name}

@@ -1,5 +1,5 @@
-// Package rollout waits until a Deployment has replaced its pods, and gives up at once when one of the new pods can't
-// start: it reports a missing image in seconds, not after the time limit.
+// Package rollout waits until a Deployment has replaced its pods. If one of the new pods can't start, it gives up within
+// seconds, for example because of a missing image, and doesn't wait for the time limit.
 package rollout
 
 import (
@@ -15,8 +15,8 @@ import (
 const (
 	// interval is the time between two queries.
 	interval = time.Second
-	// failureTimeout is how long a problem must last to count: a Secret may be created a moment after the pods, and
-	// kubelet retries what may be temporary.
+	// failureTimeout is how long a problem must last to count. A Secret may be created a moment after the pods, and
+	// kubelet retries after failures that may be temporary.
 	failureTimeout = 5 * time.Second
 )
 
@@ -33,7 +33,7 @@ type Waiter struct {
 }
 
 // Wait waits until all of the Deployment's pods are new and ready. It fails if a pod can't start, if the time limit is
-// reached, or if there is no such Deployment; the error is one line that says what is wrong and what to do.
+// reached, or if there is no such Deployment. The error is one line that says what is wrong and what to do.
 func (w *Waiter) Wait(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, w.Limit)
 	defer cancel()

@@ -23,7 +23,7 @@ const namespace, name = "foo-system", "foo"
 
 var labels = map[string]string{"app": "foo"}
 
-// deployed returns a Deployment of two pods, some of which are new and ready.
+// deployed returns a Deployment with two new pods, of which the given number are ready.
 func deployed(ready int32) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{Kind: "Deployment"},
@@ -76,7 +76,8 @@ func cluster(objects ...runtime.Object) kube.Get {
 	}
 }
 
-// wait runs a Waiter against these objects with a fake clock, and returns how long it took by that clock.
+// wait runs a Waiter against these objects with a fake clock, and checks its error, how long it took by that clock, and its
+// output.
 func wait(t *testing.T, check func(g Gomega, err error, took time.Duration, out string), objects ...runtime.Object) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -105,11 +106,11 @@ func TestWaitGivesUpWhenAPodCannotStart(t *testing.T) {
 		objects []runtime.Object
 		want    []string
 	}{
-		"an image that no registry gives": {[]runtime.Object{deployed(0), pod("2", "ImagePullBackOff", "Back-off pulling")},
+		"an image that no registry has": {[]runtime.Object{deployed(0), pod("2", "ImagePullBackOff", "Back-off pulling")},
 			[]string{"node worker can't get the image foo:v1 (ImagePullBackOff)", "make stage-N kind-load IMG=foo:v1"}},
-		"a first try that failed":        {[]runtime.Object{deployed(0), pod("2", "ErrImagePull", "not found")}, []string{"(ErrImagePull)"}},
-		"an image that is no name":       {[]runtime.Object{deployed(0), pod("2", "InvalidImageName", "couldn't parse")}, []string{`"foo:v1" is no name of an image`}},
-		"a container that can't be made": {[]runtime.Object{deployed(0), pod("2", "CreateContainerConfigError", "secret \"token\" not found")}, []string{"CreateContainerConfigError", `secret "token" not found`}},
+		"a first try that failed":           {[]runtime.Object{deployed(0), pod("2", "ErrImagePull", "not found")}, []string{"(ErrImagePull)"}},
+		"an invalid image name":             {[]runtime.Object{deployed(0), pod("2", "InvalidImageName", "couldn't parse")}, []string{`"foo:v1" is not a valid image name`}},
+		"a container that can't be created": {[]runtime.Object{deployed(0), pod("2", "CreateContainerConfigError", "secret \"token\" not found")}, []string{"CreateContainerConfigError", `secret "token" not found`}},
 		"a container that crashes": {[]runtime.Object{deployed(0), crashing},
 			[]string{"container manager of pod foo-2-x keeps exiting (exit status 1, Error)", "its last message: /api/v1/namespaces/foo-system/pods/foo-2-x/log?container=manager&previous=true&tailLines=1"}},
 		"a pod that the namespace refuses": {[]runtime.Object{refused}, []string{"the cluster refuses the pods", "violates PodSecurity"}},
@@ -127,14 +128,14 @@ func TestWaitGivesUpWhenAPodCannotStart(t *testing.T) {
 	}
 }
 
-func TestWaitLeavesEarlierPodsOut(t *testing.T) {
+func TestWaitIgnoresEarlierPods(t *testing.T) {
 	wait(t, func(g Gomega, err error, took time.Duration, _ string) {
 		g.Expect(err).To(MatchError(And(ContainSubstring("not done after 4m0s"), Not(ContainSubstring("image")))))
 		g.Expect(took).To(Equal(4 * time.Minute))
 	}, deployed(1), replicaSet("1"), replicaSet("2"), pod("1", "ImagePullBackOff", ""))
 }
 
-func TestWaitForgivesWhatPasses(t *testing.T) {
+func TestWaitToleratesTemporaryProblems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		before := cluster(deployed(0), replicaSet("2"), pod("2", "CreateContainerConfigError", "secret not found"))
@@ -162,10 +163,10 @@ func TestWaitSaysWhatIsMissing(t *testing.T) {
 		objects []runtime.Object
 		want    string
 	}{
-		"no node":                  {[]runtime.Object{deployed(0), unscheduled}, "no node takes pod foo-2-x: 0/1 nodes are available"},
-		"a probe that fails":       {[]runtime.Object{deployed(0), unready}, "container manager of pod foo-2-x runs, and is not ready"},
-		"no controller":            {[]runtime.Object{behind}, "its pods are not ready"},
-		"no Deployment whatsoever": {nil, "namespace foo-system has no deployment foo: `make deploy` makes it"},
+		"no node":            {[]runtime.Object{deployed(0), unscheduled}, "no node can run pod foo-2-x: 0/1 nodes are available"},
+		"a probe that fails": {[]runtime.Object{deployed(0), unready}, "container manager of pod foo-2-x is running, but not ready"},
+		"no controller":      {[]runtime.Object{behind}, "its pods are not ready"},
+		"no Deployment":      {nil, "namespace foo-system has no deployment foo: `make deploy` makes it"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,7 @@ const goGrace = 5 * time.Second
 
 // Builder builds sets of tools for one checkout.
 type Builder struct {
-	// Root is the checkout.
+	// Root is the root folder of the checkout.
 	Root string
 	// Cache is the directory of finished tools, shared by all checkouts of a user.
 	Cache string
@@ -39,7 +39,7 @@ type Builder struct {
 // Host returns the platform that this program runs on.
 func Host() Platform { return Platform{OS: runtime.GOOS, Arch: runtime.GOARCH} }
 
-// bin returns the folder of the links to the tools: bin/, or bin/OS_ARCH for another platform.
+// bin returns the folder for the links to the tools: bin/, or bin/OS_ARCH for another platform.
 func (b Builder) bin() string {
 	bin := filepath.Join(b.Root, "bin")
 	if b.Platform == Host() {
@@ -74,7 +74,7 @@ func (b Builder) Ensure(ctx context.Context, set Set) (int, error) {
 		}
 		defer unlock()
 	}
-	// Check again what is missing: while this build waited, another one may have built it.
+	// Check again what is missing, because another build may have made it while this one waited.
 	todo := missing(set, store)
 	if err := b.build(ctx, set, todo, store); err != nil {
 		return 0, err
@@ -97,7 +97,7 @@ func missing(set Set, store string) []Component {
 	return todo
 }
 
-// lock prevents two builds of a set at the same time. It prints a line if it has to wait.
+// lock prevents two builds of a set from running at the same time. It prints a line if it has to wait.
 func (b Builder) lock(ctx context.Context, path string) (unlock func(), err error) {
 	lock := flock.New(path)
 	locked, err := lock.TryLock()
@@ -163,7 +163,7 @@ func (b Builder) goCommand(ctx context.Context, dir, log string, args ...string)
 		return nil
 	}
 	if ctx.Err() != nil {
-		return errors.New("interrupted: run the same command again, it continues where it stopped")
+		return errors.New("interrupted: run the same command again, which continues where it stopped")
 	}
 	_ = os.WriteFile(log, output.Bytes(), 0o644)
 	return explain(err, output.Bytes())

@@ -76,7 +76,7 @@ func TestEnsureBuildsWhatIsMissing(t *testing.T) {
 
 	c.out.Reset()
 	g.Expect(c.ensure(t.Context())).To(Equal(0))
-	g.Expect(c.out.String()).To(BeEmpty(), "nothing to do is nothing to say")
+	g.Expect(c.out.String()).To(BeEmpty(), "it built nothing, so it must print nothing")
 
 	t.Run("a tool that was deleted is built again, alone", func(t *testing.T) {
 		g := NewWithT(t)
@@ -102,7 +102,7 @@ func TestEnsureBuildsWhatIsMissing(t *testing.T) {
 		g.Expect(second.run(g, "saw")).To(Equal("saw"))
 	})
 
-	t.Run("a changed pin builds everything anew", func(t *testing.T) {
+	t.Run("a changed pin builds everything again", func(t *testing.T) {
 		g := NewWithT(t)
 		c.write(t, "tools/go.sum", "\n")
 		g.Expect(c.ensure(t.Context())).To(Equal(2))
@@ -173,7 +173,7 @@ func TestBuildFailures(t *testing.T) {
 		arrange func(t *testing.T, c *course)
 		want    string
 	}{
-		"a compile error names the tool and the first thing the compiler says": {
+		"a compile error names the tool and the compiler's first message": {
 			func(t *testing.T, c *course) {
 				c.write(t, "tools/cmd/hammer/main.go", "package main\n\nfunc main() { nail() }\n")
 			},

@@ -15,12 +15,12 @@ var causes = []struct {
 }{
 	{
 		signs:  []string{"no space left on device", "disk quota exceeded"},
-		remedy: "the disk is full: free some space (the first build needs about 7 GB) and run the same command again, it continues where it stopped",
+		remedy: "the disk is full: free some space (the first build needs about 7 GB) and run the same command again, which continues where it stopped",
 	},
 	{
 		signs: []string{"module lookup disabled by GOPROXY=off", "dial tcp", "no such host", "proxyconnect", "i/o timeout",
 			"connection refused", "connection reset", "TLS handshake timeout", "network is unreachable"},
-		remedy: "Go modules could not be downloaded: connect to the internet (or set GOPROXY to a module proxy that you reach) and run the same command again, it continues where it stopped",
+		remedy: "Go modules could not be downloaded: connect to the internet (or set GOPROXY to a module proxy that you can reach) and run the same command again, which continues where it stopped",
 	},
 	{
 		signs:  []string{"running go ", "GOTOOLCHAIN="},

@@ -1,9 +1,9 @@
-// Package toolchain builds the workshop's tools, the control plane among them,
+// Package toolchain builds the workshop's tools, including the control plane,
 // from the Go modules pinned under tools/, and links them into bin/.
 //
 // Finished tools are kept in the user's cache directory, under a key that depends on all inputs: the pinned modules, the
-// Go version, the platform and the linker flags. So another clone with the same pins uses the same tools at once, and a
-// tool whose inputs have changed is built again.
+// Go version, the platform and the linker flags. So another clone with the same pins uses the same tools without building
+// them, and a tool whose inputs have changed is built again.
 package toolchain
 
 import (
@@ -58,8 +58,8 @@ type Set struct {
 // Main is the name of the set with the control plane and the generators.
 const Main = "tools"
 
-// versionVariables are the variables with a program's own version, which the linker sets. Without them, a Kubernetes
-// that is built outside of its release process reports v0.0.0.
+// versionVariables are the variables with a program's own version, which the linker sets. Otherwise, a Kubernetes that is
+// built outside its release process reports v0.0.0.
 var versionVariables = []struct {
 	module    string
 	variables []string
@@ -77,7 +77,7 @@ var versionVariables = []struct {
 	{module: "github.com/prometheus-operator/prometheus-operator", variables: []string{"github.com/prometheus/common/version.Version"}, trimV: true},
 }
 
-// renamed maps packages of commands to better file names.
+// renamed maps command packages to better file names.
 var renamed = map[string]string{
 	"go.etcd.io/etcd/server/v3":                                       "etcd",
 	"github.com/prometheus-operator/prometheus-operator/cmd/operator": "prometheus-operator",
@@ -85,7 +85,7 @@ var renamed = map[string]string{
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// LoadSet reads the tools module with this name below root. If there is none, the error lists the names.
+// LoadSet reads the tools module with this name below root. If there is none, the error lists the names of the modules.
 func LoadSet(ctx context.Context, root, name string) (Set, error) {
 	dir := filepath.Join(root, "tools")
 	if name != Main {
