@@ -5,7 +5,7 @@
 //	metadata: {name: ada}
 //	spec: {name: Ada, language: de}
 //
-// becomes the ConfigMap ada-text, whose key "text" is "Hallo, Ada!".
+// becomes the ConfigMap ada-text with the value "Hallo, Ada!" for the key "text".
 //
 // +kubebuilder:object:generate=true
 // +groupName=hello.example.com

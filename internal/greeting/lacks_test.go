@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// happensWithin is longer than the garbage collector, kwok and the emptying of a namespace need.
+	// happensWithin is longer than garbage collection, kwok and the deletion of a namespace take.
 	happensWithin = 30 * time.Second
 	// quietTime is how long a test watches for something that must not happen.
 	quietTime    = 2 * time.Second
@@ -65,7 +65,7 @@ func TestAPIServerChecksGreetings(t *testing.T) {
 	g.Expect(c.Update(t.Context(), greeting)).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
 }
 
-// TestWhatEnvtestLacks makes the same checks on two control planes.
+// TestWhatEnvtestLacks asks the same questions on two control planes.
 func TestWhatEnvtestLacks(t *testing.T) {
 	planes := map[string]struct {
 		start   func(*testing.T) client.Client

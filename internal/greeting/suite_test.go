@@ -51,7 +51,8 @@ func startOperator(namespace string) {
 	})
 }
 
-// testOptions are for a manager that watches one namespace and opens no port. A process may run many of them.
+// testOptions returns options for a manager that watches one namespace and opens no port. A process may run many such
+// managers.
 func testOptions(namespace string, kinds *runtime.Scheme) ctrl.Options {
 	return ctrl.Options{
 		Scheme:     kinds,

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// ConditionReady is True while the ConfigMap holds the text.
+	// ConditionReady is True while the ConfigMap contains the text.
 	ConditionReady = "Ready"
-	// ReasonGreeted means that it does.
+	// ReasonGreeted means that the ConfigMap contains the text.
 	ReasonGreeted = "Greeted"
-	// ReasonNameTaken means that a ConfigMap of the name exists, and another object or no object controls it.
+	// ReasonNameTaken means that a ConfigMap with this name exists, and that the Greeting does not control it.
 	ReasonNameTaken = "NameTaken"
-	// ReasonRefused means that the API server refuses to store the ConfigMap, because of a quota for example.
+	// ReasonRefused means that the API server refuses to store the ConfigMap, for example because of a quota.
 	ReasonRefused = "Refused"
 )
 
@@ -66,7 +66,7 @@ type GreetingList struct {
 	Items []Greeting `json:"items"`
 }
 
-// GroupVersion is where the API server serves Greetings.
+// GroupVersion is the API group and version of Greetings.
 var GroupVersion = schema.GroupVersion{Group: "hello.example.com", Version: "v1"}
 
 // AddToScheme registers the kinds.

@@ -15,8 +15,8 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// auditPolicy makes the API server log the requests of one user only, without their bodies. It logs a watch when it
-// begins and again when it ends.
+// auditPolicy makes the API server log the requests of one user only, without their bodies. The server logs a watch when
+// the watch begins and again when it ends.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -28,7 +28,7 @@ rules:
 // request is a request that the API server has answered, or a watch that has begun.
 type request struct {
 	traffic.Request
-	// received is when the API server got it. Its clock is this machine's.
+	// received is when the API server received the request. The server uses this machine's clock.
 	received time.Time
 }
 
@@ -90,7 +90,7 @@ func (l *auditLog) read() error {
 	}
 }
 
-// add counts the request of one line, unless the line is about the end of a watch.
+// add adds the request in one line, unless the line is about the end of a watch.
 func (l *auditLog) add(line []byte) error {
 	var event auditEvent
 	if err := json.Unmarshal(line, &event); err != nil {
@@ -114,7 +114,7 @@ func (l *auditLog) add(line []byte) error {
 	return nil
 }
 
-// between returns the requests that the API server got between two times.
+// between returns the requests that the API server received between two times.
 func (l *auditLog) between(from, to time.Time) []request {
 	var found []request
 	for _, each := range l.requests {

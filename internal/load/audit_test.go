@@ -43,11 +43,11 @@ func TestAuditLog(t *testing.T) {
 	g.Expect(log.read()).To(Succeed())
 	g.Expect(kinds(log.requests)).To(Equal([]string{
 		"watch foos.example.com", "patch foos.example.com/status", "get /apis/example.com/v1alpha1",
-	}), "each once, the watch too")
+	}), "each once, even the watch")
 	g.Expect(log.requests[0].Lists).To(BeTrue(), "the watch begins with all objects")
 	g.Expect(log.requests[1].Status).To(Equal(409))
 	g.Expect(log.last()).To(Equal(at(3)))
-	g.Expect(kinds(log.between(at(1), at(2.5)))).To(Equal([]string{"watch foos.example.com"}), "the end is not part of it")
+	g.Expect(kinds(log.between(at(1), at(2.5)))).To(Equal([]string{"watch foos.example.com"}), "the end of the period is excluded")
 	g.Expect(log.watches("example.com", "foos", at(0))).To(BeTrue())
 	g.Expect(log.watches("example.com", "foos", at(2))).To(BeFalse(), "that was the watch of an earlier process")
 	g.Expect(log.watches("", "foos", at(0))).To(BeFalse())
@@ -59,15 +59,15 @@ func TestAuditLogWhileItIsWritten(t *testing.T) {
 	log := newAuditLog(path)
 	before, _, _ := strings.Cut(auditLines, `"auditID":"b"`)
 	g.Expect(os.WriteFile(path, []byte(before), 0o600)).To(Succeed())
-	g.Expect(log.read()).To(Succeed(), "a line that is not complete waits")
+	g.Expect(log.read()).To(Succeed(), "an incomplete line is left for the next call")
 	g.Expect(log.requests).To(HaveLen(1))
 	g.Expect(os.WriteFile(path, []byte(auditLines), 0o600)).To(Succeed())
 	g.Expect(log.read()).To(Succeed())
 	g.Expect(log.requests).To(HaveLen(3))
-	g.Expect(log.offset).To(BeEquivalentTo(len(auditLines)), "the next reading begins where this one ended")
+	g.Expect(log.offset).To(BeEquivalentTo(len(auditLines)), "the next call begins where this one ended")
 }
 
-func TestAuditLogRefusesWhatIsNoEvent(t *testing.T) {
+func TestAuditLogRefusesOtherLines(t *testing.T) {
 	log := &auditLog{seen: sets.New[string]()}
 	NewWithT(t).Expect(log.add([]byte("panic: \n"))).To(MatchError(ContainSubstring("read a line of the audit log")))
 }

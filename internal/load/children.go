@@ -20,14 +20,14 @@ import (
 const (
 	// removeTimeout bounds how long the deletion of objects and everything that they own may take.
 	removeTimeout = 10 * time.Minute
-	// removeInterval is how often the API server is asked whether they are gone.
+	// removeInterval is the time between two checks whether the objects are gone.
 	removeInterval = time.Second
 	// revisionAnnotations is the prefix of the annotations that the Deployment controller puts on Deployments.
 	revisionAnnotations = "deployment.kubernetes.io/"
 )
 
-// children returns what the operator made for the resources, ready to be created without it: one set for each resource
-// that has children. It finds them by their controlling owners.
+// children returns the objects that the operator made for the resources, in a form in which they can be created without
+// it. There is one set for each resource that has children. children finds the objects by their controlling owners.
 func (g *ground) children(ctx context.Context, resources load) (load, error) {
 	kinds, err := g.deletableKinds()
 	if err != nil {

@@ -20,7 +20,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 
 func TestAsCreated(t *testing.T) {
 	for name, test := range map[string]struct{ found, wanted string }{
-		"what the API server, controllers and the operator added goes": {
+		"what the API server, controllers and the operator added is removed": {
 			found: `
 apiVersion: apps/v1
 kind: Deployment

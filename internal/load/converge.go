@@ -24,9 +24,9 @@ const (
 
 // load is a number of objects that several writers create at the same time.
 type load struct {
-	// sets are the objects. One writer creates the objects of a set, one after the other.
+	// sets are the objects. One writer creates all objects of a set, one after the other.
 	sets [][]*unstructured.Unstructured
-	// unmet returns what keeps an object from having converged, or "" if it has.
+	// unmet says why an object has not converged, or returns "" if it has.
 	unmet func(*unstructured.Unstructured) string
 }
 
@@ -48,7 +48,7 @@ type convergence struct {
 	began, created time.Time
 	// begun is when the creation of each set began.
 	begun []time.Time
-	// converged has the time for each object that has converged; missing has the reason for each other one.
+	// converged has the time at which an object converged. For the other objects, missing says why they have not.
 	converged map[objectKey]time.Time
 	missing   map[objectKey]string
 	last      time.Time
@@ -165,7 +165,7 @@ func (c *convergence) take(event watch.Event) bool {
 	return true
 }
 
-// stalled returns an error that names one object and says what keeps it from having converged.
+// stalled returns an error that names one object and says why it has not converged.
 func (c *convergence) stalled() error {
 	progress := fmt.Sprintf("%d of %d objects have converged, and none for %s", len(c.converged), len(c.objects()), stallTimeout)
 	for key, missing := range c.missing {
@@ -188,7 +188,7 @@ func (c *convergence) latencies() []time.Duration {
 	return latencies
 }
 
-// notCurrent returns why an object is not Current by kstatus, or "" if it is.
+// notCurrent says why an object is not Current by kstatus, or returns "" if it is.
 func notCurrent(object *unstructured.Unstructured) string {
 	result, err := status.Compute(object)
 	if err != nil {
@@ -200,7 +200,7 @@ func notCurrent(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// unmet returns what keeps a resource from having converged, or "" if it has.
+// unmet says why a resource has not converged, or returns "" if it has.
 func unmet(object *unstructured.Unstructured) string {
 	if missing := notCurrent(object); missing != "" {
 		return missing
@@ -215,5 +215,5 @@ func unmet(object *unstructured.Unstructured) string {
 			return ""
 		}
 	}
-	return "no condition Ready or Available is True for its present generation"
+	return "no condition Ready or Available is True for its current generation"
 }

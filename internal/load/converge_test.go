@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// gauge is a resource of generation 2 with a status in YAML.
+// gauge returns a resource of generation 2 with a status, which is given in YAML.
 func gauge(t *testing.T, status string) *unstructured.Unstructured {
 	t.Helper()
 	made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.example.com/v1", "kind": "Gauge"}}
@@ -20,7 +20,7 @@ func gauge(t *testing.T, status string) *unstructured.Unstructured {
 	}
 	made.SetName("gauge-1")
 	made.SetGeneration(2)
-	// As the API server's answers are read: whole numbers are int64.
+	// Read it as the API server's answers are read, with whole numbers as int64.
 	content, err := made.MarshalJSON()
 	if err == nil {
 		err = made.UnmarshalJSON(content)
@@ -35,14 +35,14 @@ func TestUnmet(t *testing.T) {
 	for name, test := range map[string]struct{ status, wanted string }{
 		"ready":                      {status: "status: {conditions: [{type: Ready, status: 'True', observedGeneration: 2}]}"},
 		"available":                  {status: "status: {conditions: [{type: Available, status: 'True', observedGeneration: 2}]}"},
-		"ready of no generation":     {status: "status: {conditions: [{type: Ready, status: 'True'}]}"},
+		"ready without a generation": {status: "status: {conditions: [{type: Ready, status: 'True'}]}"},
 		"no status yet":              {status: "{}", wanted: "no condition Ready or Available"},
 		"another condition":          {status: "status: {conditions: [{type: Synced, status: 'True'}]}", wanted: "no condition Ready or Available"},
 		"not ready":                  {status: "status: {conditions: [{type: Ready, status: 'False', message: wait}]}", wanted: "InProgress"},
 		"not available":              {status: "status: {conditions: [{type: Available, status: 'False'}]}", wanted: "no condition Ready or Available"},
-		"ready of an older spec":     {status: "status: {conditions: [{type: Ready, status: 'True', observedGeneration: 1}]}", wanted: "for its present generation"},
-		"a status of an older spec":  {status: "status: {observedGeneration: 1, conditions: [{type: Ready, status: 'True'}]}", wanted: "InProgress"},
-		"ready, and yet reconciling": {status: "status: {conditions: [{type: Ready, status: 'True'}, {type: Reconciling, status: 'True'}]}", wanted: "InProgress"},
+		"ready for an older spec":    {status: "status: {conditions: [{type: Ready, status: 'True', observedGeneration: 1}]}", wanted: "for its current generation"},
+		"a status for an older spec": {status: "status: {observedGeneration: 1, conditions: [{type: Ready, status: 'True'}]}", wanted: "InProgress"},
+		"ready, but reconciling":     {status: "status: {conditions: [{type: Ready, status: 'True'}, {type: Reconciling, status: 'True'}]}", wanted: "InProgress"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			missing := unmet(gauge(t, test.status))
@@ -55,7 +55,7 @@ func TestUnmet(t *testing.T) {
 	}
 }
 
-func TestConvergenceTakesTheFirstTime(t *testing.T) {
+func TestConvergenceRecordsTheFirstTime(t *testing.T) {
 	g := NewWithT(t)
 	ready := gauge(t, "status: {conditions: [{type: Ready, status: 'True'}]}")
 	seen := newConvergence(load{sets: [][]*unstructured.Unstructured{{ready}}, unmet: unmet})
@@ -63,7 +63,7 @@ func TestConvergenceTakesTheFirstTime(t *testing.T) {
 	other := ready.DeepCopy()
 	other.SetName("someone-else's")
 	g.Expect(seen.take(watch.Event{Type: watch.Added, Object: other})).To(BeFalse(), "it is not part of the load")
-	g.Expect(seen.take(watch.Event{Type: watch.Bookmark, Object: ready})).To(BeFalse(), "a bookmark is no object")
+	g.Expect(seen.take(watch.Event{Type: watch.Bookmark, Object: ready})).To(BeFalse(), "a bookmark is not an object")
 	g.Expect(seen.take(watch.Event{Type: watch.Added, Object: gauge(t, "{}")})).To(BeFalse())
 	g.Expect(seen.stalled()).To(MatchError(ContainSubstring("gauge-1 has not: no condition Ready or Available")))
 	g.Expect(seen.take(watch.Event{Type: watch.Modified, Object: ready})).To(BeTrue())
@@ -73,7 +73,7 @@ func TestConvergenceTakesTheFirstTime(t *testing.T) {
 	g.Expect(seen.missing).To(BeEmpty())
 }
 
-func TestConvergenceOfASetIsThatOfItsLastObject(t *testing.T) {
+func TestASetConvergesWithItsLastObject(t *testing.T) {
 	g := NewWithT(t)
 	early, late := gauge(t, "{}"), gauge(t, "{}")
 	late.SetName("gauge-2")

@@ -1,11 +1,11 @@
 // Package load measures what a stage's controller costs under load: how long
-// many new resources take to converge, how many requests that needs, whether the
-// controller sends requests after that, and its memory and processor time.
+// many new resources take to converge, how many requests that takes, whether the
+// controller sends requests after that, and how much memory and processor time it uses.
 //
 // For each number of resources, package operatortest starts a new control plane.
 // The controller is the stage's program. It runs as a separate process, under a
 // service account with the stage's roles. Its requests are counted in the API
-// server's audit log: this misses no request and needs no change to the controller.
+// server's audit log, which misses no request and needs no change to the controller.
 //
 // # What a stage provides
 //
@@ -13,7 +13,7 @@
 //
 //	make build                       makes bin/manager
 //	config/crd/bases/                holds the definitions
-//	config/rbac/role.yaml            holds the roles; so may leader_election_role.yaml beside it
+//	config/rbac/role.yaml            holds the roles; leader_election_role.yaml beside it may hold more
 //	config/bench/load.yaml           says what to create; a stage without it is not measured
 //
 // The program runs with ENABLE_WEBHOOKS=false, the switch of kubebuilder's layout, and these flags:
@@ -40,20 +40,20 @@
 //
 // # The baseline
 //
-// Most of the time to converge is spent by the control plane: it rolls out
+// The control plane accounts for most of the time to converge: it rolls out
 // Deployments, and creates ReplicaSets, pods and EndpointSlices. The ratio of the
 // time with the operator to the time of the baseline shows the operator's own cost.
 // The children are what the operator created: all objects in the namespace that
 // have a resource as their controlling owner, but without that owner reference,
 // and without what the API server and controllers have added.
 //
-// In both, the same number of writers creates the objects, without client-side rate
-// limits, and watches show when they have converged. The baseline has no custom resources: a
-// user without an operator would not make any, so creating them, their status and
-// their events all count as the operator's cost. A control plane that has run for
+// With and without the operator, the same number of writers creates the objects, without
+// client-side rate limits, and watches show when they have converged. The baseline has no
+// custom resources: a user without an operator would not make any, so creating them, their
+// status and their events all count as the operator's cost. A control plane that has run for
 // a while is not as fast as a new one. So the order is operator, baseline,
-// baseline, operator, and the ratio is that of the means. Each begins when
-// all objects of the one before are gone, pods included, and the control plane is idle.
+// baseline, operator, and the ratio is that of the means. Each run begins when
+// all objects of the previous one are gone, pods included, and the control plane is idle.
 //
 // A request belongs to the phase in which it reached the API server. Peak memory
 // is that of the first process up to the end of the idle phase.

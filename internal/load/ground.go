@@ -33,7 +33,7 @@ const (
 	user    = "system:serviceaccount:" + namespace + ":" + account
 	// tokenSeconds is how long the account's token is valid. It must be longer than any measurement.
 	tokenSeconds = 24 * 60 * 60
-	// resourcesPerNode allows five pods for each resource: a simulated node takes 1000.
+	// resourcesPerNode allows five pods for each resource, because a simulated node runs up to 1000.
 	resourcesPerNode = 200
 )
 
@@ -45,7 +45,7 @@ type ground struct {
 	cluster *testcluster.Cluster
 	client  client.WithWatch
 	audit   *auditLog
-	// dir holds the audit log, the kubeconfig and the controller's logs.
+	// dir contains the audit log, the kubeconfig and the controller's logs.
 	dir        string
 	kubeconfig string
 	// resource is the API resource of the plan's kind.
@@ -98,8 +98,8 @@ func (g *ground) prepare(ctx context.Context, stage string, resources int) error
 	return g.tryResource(ctx)
 }
 
-// tryResource makes the API server check a resource without storing it. This also spends, before the measurement, the
-// 2 s for which the server delays the first object of a kind that has just been defined.
+// tryResource makes the API server check a resource without storing it. The server delays the first object of a newly
+// defined kind by 2 s. This request takes that delay, so that the measurement does not.
 func (g *ground) tryResource(ctx context.Context) error {
 	strict := client.FieldValidation(metav1.FieldValidationStrict)
 	if err := g.client.Create(ctx, g.plan.object(1), client.DryRunAll, strict); err != nil {
@@ -161,7 +161,7 @@ func (g *ground) grant(ctx context.Context, stage string) error {
 		}
 	}
 	if granted == 0 {
-		return fmt.Errorf("%s holds no role: the controller could do nothing", folder)
+		return fmt.Errorf("%s contains no roles, so the controller could do nothing", folder)
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func (g *ground) grantRole(ctx context.Context, role *unstructured.Unstructured)
 	return g.create(ctx, binding)
 }
 
-// readRoles returns the Roles and ClusterRoles of a file.
+// readRoles returns the Roles and ClusterRoles in a file.
 func readRoles(file string) ([]*unstructured.Unstructured, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -208,7 +208,7 @@ func readRoles(file string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// writeKubeconfig writes the controller's kubeconfig, with a token of its service account.
+// writeKubeconfig writes the controller's kubeconfig, with a token for its service account.
 func (g *ground) writeKubeconfig(ctx context.Context) error {
 	seconds := int64(tokenSeconds)
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}

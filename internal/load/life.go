@@ -79,7 +79,7 @@ func (m Measurement) secondLife(ctx context.Context, ground *ground, found *figu
 	}
 	found.restart = count(ground.audit.between(started, settled))
 	if left := ground.audit.between(since, started); len(left) > 0 {
-		m.note(found.resources, "the ending controller made %d more requests, which no figure counts", len(left))
+		m.note(found.resources, "while it stopped, the controller made %d more requests, which no figure counts", len(left))
 	}
 	m.note(found.resources, "deleting them")
 	resources := ground.plan.resources(found.resources)
@@ -90,7 +90,8 @@ func (m Measurement) secondLife(ctx context.Context, ground *ground, found *figu
 	return children, ground.remove(ctx, resources)
 }
 
-// settle waits until no request has come for a while, or until calmTimeout has passed. It returns the time at its end.
+// settle waits until no request has come for a while, or until calmTimeout has passed. It returns the time at which the
+// wait ended.
 func (m Measurement) settle(ctx context.Context, ground *ground, running *operator, since time.Time) (time.Time, error) {
 	var now time.Time
 	err := running.wait(ctx, func() (bool, error) {
@@ -107,7 +108,7 @@ func (m Measurement) settle(ctx context.Context, ground *ground, running *operat
 	return now, err
 }
 
-// restTime returns how long no request must come until the controller or the control plane counts as idle.
+// restTime returns how long a wait lasts after which the controller or the control plane counts as idle.
 func (m Measurement) restTime() time.Duration {
 	if m.calm == 0 {
 		return calmAfter

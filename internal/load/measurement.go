@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// calmAfter is how long no request must come before the controller counts as idle.
+	// calmAfter is how long the controller must make no request before it counts as idle.
 	calmAfter = 5 * time.Second
-	// calmTimeout bounds the wait for that. Requests after it count as requests of an idle controller.
+	// calmTimeout bounds the wait until the controller is idle. Later requests count as those of an idle controller.
 	calmTimeout = 30 * time.Second
 )
 
@@ -27,7 +27,7 @@ type Measurement struct {
 	Resources []int
 	// Idle is how long to measure the controller once all resources have converged.
 	Idle time.Duration
-	// Out receives the figures as Markdown tables, Log the progress.
+	// Out receives the figures as Markdown tables, and Log the progress.
 	Out, Log io.Writer
 
 	// calm replaces calmAfter in tests.
@@ -39,10 +39,10 @@ type figures struct {
 	resources int
 	// created is how long it took to create all resources.
 	created time.Duration
-	// with is how long all resources took to converge, the first and the last time; baseline is how long their
-	// children took without the operator.
+	// with is how long all resources took to converge, the first and the last time. baseline is how long their children
+	// took without the operator.
 	with, baseline []time.Duration
-	// latencies is how long each resource took to converge, the first time.
+	// latencies is how long each resource took to converge the first time.
 	latencies []time.Duration
 	// The requests of each phase.
 	converge, settle, idle, restart tally
@@ -103,7 +103,7 @@ func (m Measurement) build(ctx context.Context) error {
 func copyProgram(from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
-		return fmt.Errorf("read what `make build` makes: %w", err)
+		return fmt.Errorf("read the program that `make build` makes: %w", err)
 	}
 	if err := os.WriteFile(to, content, 0o700); err != nil {
 		return fmt.Errorf("copy the controller: %w", err)
@@ -115,7 +115,7 @@ func (m Measurement) note(resources int, format string, args ...any) {
 	fmt.Fprintf(m.Log, "%s, %d resources: %s\n", filepath.Base(m.Stage), resources, fmt.Sprintf(format, args...))
 }
 
-// measure takes one number of resources through all phases.
+// measure goes through all phases with one number of resources.
 func (m Measurement) measure(ctx context.Context, plan *plan, program string, resources int) (found figures, err error) {
 	m.note(resources, "starting a control plane")
 	ground := &ground{plan: plan, program: program}

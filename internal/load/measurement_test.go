@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// measurementTimeout bounds a whole measurement with few resources; it takes about 10 s.
+// measurementTimeout bounds a whole measurement with few resources, which takes about 10 s.
 const measurementTimeout = 2 * time.Minute
 
 // testStage copies testdata/stage and gives it a program.
@@ -42,7 +42,7 @@ func TestMeasure(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	found, err := measurement.measure(ctx, plan, filepath.Join(measurement.Stage, "bin", "manager"), 5)
-	g.Expect(err).NotTo(HaveOccurred(), "see internal/load/measurement.go; it told:\n%s", log)
+	g.Expect(err).NotTo(HaveOccurred(), "see internal/load/measurement.go; it logged:\n%s", log)
 	writes := found.converge.writes + found.settle.writes
 	g.Expect(writes).To(Equal(11), "two writes for each of 5 gauges and one that is refused: audit.go reads them, tally.go counts them")
 	g.Expect(found.converge.conflicts+found.settle.conflicts).To(Equal(1), "the controller provokes one conflict")
@@ -50,10 +50,10 @@ func TestMeasure(t *testing.T) {
 	g.Expect(found.converge.kinds).To(HaveKey("update gauges.test.example.com/status"))
 	g.Expect(found.latencies).To(HaveLen(5))
 	g.Expect(found.latencies).To(HaveEach(And(BeNumerically(">", 0), BeNumerically("<=", found.with[0]))))
-	g.Expect(found.idle.kinds).To(BeEmpty(), "the controller does nothing when all is well")
-	g.Expect(found.restart.watches).To(Equal(1), "a new process opens its watch once")
-	g.Expect(found.restart.writes).To(BeZero(), "a new process finds nothing to do")
-	g.Expect(found.with).To(And(HaveLen(2), HaveEach(BeNumerically(">", 0))), "all converge in the beginning and again in the end")
+	g.Expect(found.idle.kinds).To(BeEmpty(), "the controller sends no requests while there is nothing to do")
+	g.Expect(found.restart.watches).To(Equal(1), "a new process must open its watch once")
+	g.Expect(found.restart.writes).To(BeZero(), "a new process has nothing to do")
+	g.Expect(found.with).To(And(HaveLen(2), HaveEach(BeNumerically(">", 0))), "all converge at the beginning and again at the end")
 	g.Expect(found.baseline).To(And(HaveLen(baselineRuns), HaveEach(BeNumerically(">", 0))), "see compare.go")
 	g.Expect(log.String()).To(ContainSubstring("creating their 5 children without an operator"), "see children.go")
 	g.Expect(found.peak).To(BeNumerically("~", 60e6, 55e6), "bytes, of one small Go program: see memory_linux.go")
@@ -64,7 +64,7 @@ func TestRunNamesWhatIsWrong(t *testing.T) {
 		file, content string
 		wanted        string
 	}{
-		"a program that ends at once": {
+		"a program that ends immediately": {
 			file: "bin/manager", content: "#!/bin/sh\necho no such flag\nexit 2\n",
 			wanted: "with 1 resources: the controller ended on its own (exit status 2); its last lines:\nno such flag",
 		},

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// peakWhileRunning returns the peak memory of a process, in bytes. On Linux, getrusage can't be used after the process
-// has ended: a new process briefly shares the memory of the process that starts it, so that one's peak counts, too.
+// peakWhileRunning returns the peak memory of a process, in bytes. On Linux, getrusage is no use after the process has
+// ended: a new process briefly shares its parent's memory, so its peak would include the parent's.
 func peakWhileRunning(pid int) (int64, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -17,7 +17,7 @@ func peakWhileRunning(pid int) (int64, error) {
 	return parsePeak(string(content))
 }
 
-// parsePeak reads the line "VmHWM: 1234 kB" of a process's status, see proc_pid_status(5).
+// parsePeak reads the line "VmHWM: 1234 kB" in a process's status. See proc_pid_status(5).
 func parsePeak(status string) (int64, error) {
 	for line := range strings.Lines(status) {
 		fields := strings.Fields(line)
@@ -29,5 +29,5 @@ func parsePeak(status string) (int64, error) {
 	return 0, fmt.Errorf("the process's status has no VmHWM in kB")
 }
 
-// peakAfterEnd returns 0: on Linux, only peakWhileRunning knows.
+// peakAfterEnd returns 0, because on Linux, only peakWhileRunning knows the peak.
 func peakAfterEnd(*os.ProcessState) int64 { return 0 }

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// peakWhileRunning returns 0: on this system, only peakAfterEnd knows.
+// peakWhileRunning returns 0, because on this system, only peakAfterEnd knows the peak.
 func peakWhileRunning(int) (int64, error) { return 0, nil }
 
-// peakAfterEnd returns the peak memory of a process that has ended, in bytes, which is the unit that macOS uses.
+// peakAfterEnd returns the peak memory of a process that has ended. It is in bytes, because macOS gives it in bytes.
 func peakAfterEnd(ended *os.ProcessState) int64 {
 	usage, ok := ended.SysUsage().(*syscall.Rusage)
 	if !ok {

@@ -22,7 +22,7 @@ const (
 	resyncPeriod = 10 * time.Second
 	// startTimeout bounds how long the controller may take to start watching its resources.
 	startTimeout = 30 * time.Second
-	// stopTimeout bounds how long it may take to exit after SIGTERM.
+	// stopTimeout bounds how long the controller may take to exit after SIGTERM.
 	stopTimeout = 30 * time.Second
 	// pollInterval is how often a wait checks again. It reads only local files.
 	pollInterval = 50 * time.Millisecond
@@ -34,7 +34,7 @@ const (
 type operator struct {
 	command *exec.Cmd
 	log     string
-	// peak is its peak memory, in bytes. It is known after stop.
+	// peak is the process's peak memory, in bytes. It is known after stop.
 	peak int64
 	// ended is closed when the process has ended.
 	ended chan struct{}
@@ -55,14 +55,14 @@ func startOperator(program, kubeconfig, log string, args []string) (*operator, e
 	started.command.Env = operatorEnvironment(os.Environ())
 	started.command.Dir = filepath.Dir(log)
 	started.command.Stdout, started.command.Stderr = output, output
-	// In a process group of its own, it does not receive the terminal's Ctrl-C; stop ends it instead.
+	// In a process group of its own, the controller does not receive the terminal's Ctrl-C. stop ends it instead.
 	procgroup.Isolate(started.command)
 	if err := started.command.Start(); err != nil {
 		return nil, fmt.Errorf("start the controller: %w", err)
 	}
 	go func() {
 		defer close(started.ended)
-		_ = started.command.Wait() // how it ended is in its log
+		_ = started.command.Wait() // the controller's log says how it ended
 	}()
 	return started, nil
 }
@@ -85,7 +85,7 @@ func (o *operator) failed() error {
 	}
 }
 
-// lastLines returns the end of its log, for errors.
+// lastLines returns the end of the controller's log, for errors.
 func (o *operator) lastLines() string {
 	content, err := os.ReadFile(o.log)
 	if err != nil {

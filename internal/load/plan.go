@@ -16,7 +16,7 @@ import (
 const (
 	// planFile is the file that describes a stage's load, relative to the stage's folder.
 	planFile = "config/bench/load.yaml"
-	// placeholder is replaced by the number of the resource.
+	// placeholder is replaced with the number of the resource.
 	placeholder = "NUMBER"
 	// namespace is where all objects are created.
 	namespace = "default"

@@ -33,7 +33,7 @@ func TestPlanObject(t *testing.T) {
 	g := NewWithT(t)
 	read, err := planOf(t, goodPlan)
 	g.Expect(err).NotTo(HaveOccurred())
-	for range 2 { // the template stays as it is
+	for range 2 { // the template must stay as it is
 		made := read.object(7)
 		g.Expect(made.GetName()).To(Equal("thing-7"))
 		g.Expect(made.GetNamespace()).To(Equal(namespace))
@@ -46,12 +46,12 @@ func TestPlanObject(t *testing.T) {
 func TestReadPlanRefuses(t *testing.T) {
 	for name, test := range map[string]struct{ content, wanted string }{
 		"no resource":           {content: "idealWrites: 1\n", wanted: "resource needs an apiVersion and a kind"},
-		"a name for all":        {content: "idealWrites: 1\nresource: {apiVersion: v1, kind: A, metadata: {name: a}}\n", wanted: "metadata.name with the word NUMBER"},
+		"one name for all":      {content: "idealWrites: 1\nresource: {apiVersion: v1, kind: A, metadata: {name: a}}\n", wanted: "metadata.name with the word NUMBER"},
 		"no name":               {content: "idealWrites: 1\nresource: {apiVersion: v1, kind: A}\n", wanted: "metadata.name with the word NUMBER"},
 		"no ideal":              {content: "resource: {apiVersion: v1, kind: A, metadata: {name: a-NUMBER}}\n", wanted: "idealWrites is 0"},
 		"a misspelled field":    {content: "idealWrite: 1\n", wanted: `unknown field "idealWrite"`},
 		"a field given twice":   {content: "idealWrites: 1\nidealWrites: 2\n", wanted: `key "idealWrites" already set in map`},
-		"what is not YAML":      {content: "idealWrites: [\n", wanted: "load.yaml: "},
+		"text that is not YAML": {content: "idealWrites: [\n", wanted: "load.yaml: "},
 		"a name that is a list": {content: "idealWrites: 1\nresource: {apiVersion: v1, kind: A, metadata: [x]}\n", wanted: "metadata.name"},
 	} {
 		t.Run(name, func(t *testing.T) {

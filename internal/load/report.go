@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// row is a line of the table: one figure for each number of resources, and the ideal one.
+// row is a line of the table. It has a figure for each number of resources, and the ideal figure.
 type row struct {
 	name  string
 	value func(figures) string
@@ -78,7 +78,7 @@ func printKinds(out io.Writer, stage, head string, measured []figures) {
 	}
 }
 
-// allKinds returns the kinds of requests that occur with any number of resources, sorted.
+// allKinds returns the sorted kinds of requests that occur with any number of resources.
 func allKinds(measured []figures, kinds func(figures) map[string]int) []string {
 	all := map[string]int{}
 	for _, each := range measured {

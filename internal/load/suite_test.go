@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// operatorVariable makes a copy of the test program the controller of testdata/stage.
+// operatorVariable makes a copy of the test program act as the controller of testdata/stage.
 const operatorVariable = "LOAD_TEST_OPERATOR"
 
 func TestMain(m *testing.M) {
@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// operate makes a ConfigMap for every Gauge and calls the Gauge ready, with one
-// write each. For the first Gauge it makes another that is refused for a conflict.
+// operate makes a ConfigMap for every Gauge and reports the Gauge as ready, with one write each. For the first Gauge, it
+// makes one more write, which fails with a conflict.
 func operate(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -47,7 +47,8 @@ func (t *tally) class(each request) *int {
 	return &t.reads
 }
 
-// percentile returns the smallest duration that this percentage of the durations does not exceed, or 0 without any.
+// percentile returns the smallest duration that this percentage of the durations does not exceed. If there are no
+// durations, it returns 0.
 func percentile(durations []time.Duration, percent float64) time.Duration {
 	if len(durations) == 0 {
 		return 0

@@ -1,5 +1,5 @@
-// Command loadbench measures the controller of one stage under load. bin/workshop starts it. It
-// is a program of its own because compiling its dependencies would delay every learner's first command by a minute.
+// Command loadbench measures the controller of one stage under load. bin/workshop starts it. It is a separate program:
+// as a part of bin/workshop, its dependencies would delay every learner's first command by a minute.
 package main
 
 import (
@@ -26,15 +26,15 @@ func main() {
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	// What envtest logs about starting and stopping a control plane is of no use here.
+	// Discard what envtest logs about starting and stopping a control plane.
 	log.SetLogger(logr.Discard())
 	measure := load.Measurement{Out: os.Stdout, Log: os.Stderr}
-	// The default set contains flags of libraries.
+	// Don't use the default set of flags, because it contains flags of libraries.
 	flags := flag.NewFlagSet("loadbench", flag.ExitOnError)
 	resources := flags.String("resources", "100,500,1000", "the `numbers` of resources, each on a control plane of its own")
 	flags.StringVar(&measure.Stage, "stage", "", "the stage's `folder`")
 	flags.DurationVar(&measure.Idle, "idle", time.Minute, "how long a converged controller is watched")
-	_ = flags.Parse(os.Args[1:]) // it exits after a mistake
+	_ = flags.Parse(os.Args[1:]) // exits after a mistake
 	var err error
 	if measure.Resources, err = bench.ParseResources(*resources); err == nil {
 		err = measure.Run(ctx)
