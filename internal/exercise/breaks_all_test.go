@@ -20,7 +20,8 @@ func TestEachBreakHasItsPlace(t *testing.T) {
 	}
 }
 
-// TestBreaksCoverTheBehaviours expects that a stage with an operator has a break for each behaviour of the test kit, or says why not.
+// TestBreaksCoverTheBehaviours expects a stage with an operator to have a break for each behaviour of the test kit, or a reason for
+// having none.
 func TestBreaksCoverTheBehaviours(t *testing.T) {
 	for _, stage := range realStages(t) {
 		if len(stage.Unbroken) == 0 {

@@ -20,7 +20,7 @@ func TestWhatRan(t *testing.T) {
 	}
 }
 
-func TestALearnersWay(t *testing.T) {
+func TestALearnerSolvesTheSteps(t *testing.T) {
 	own := started(t)
 	passed, finding := own.check(t)
 	if passed != "" || finding == nil || finding.Step.ID != "1.1" || finding.Open != "work/01-toy/toy.go:6" ||
@@ -28,7 +28,7 @@ func TestALearnersWay(t *testing.T) {
 		t.Fatalf("before the first step: passed %q, found %+v", passed, finding)
 	}
 	if _, err := os.Stat(filepath.Join(own.Path, "later.go")); err == nil {
-		t.Error("what comes with a later step is there from the start")
+		t.Error("a file that comes with a later step is there from the start")
 	}
 	if strings.Contains(own.read(t, "toy_test.go"), "a name") {
 		t.Error("a test of a later step is there from the start")
@@ -56,9 +56,9 @@ func TestALearnersWay(t *testing.T) {
 	}
 }
 
-// TestWhatComesLaterIsExpectedOnceItIsThere uses a test that expects a different greeting before and after the last
-// step.
-func TestWhatComesLaterIsExpectedOnceItIsThere(t *testing.T) {
+// TestChecksOfEarlierStepsAcceptLaterCode uses a test that expects one greeting before the last step, and another one after
+// it.
+func TestChecksOfEarlierStepsAcceptLaterCode(t *testing.T) {
 	stage := newToy(t)
 	original := *stage.Copy(noMake)
 	original.Path = stage.Dir
@@ -83,7 +83,7 @@ func TestWhatComesLaterIsExpectedOnceItIsThere(t *testing.T) {
 	}
 }
 
-func TestTestsOfALearner(t *testing.T) {
+func TestTestsThatALearnerHasChangedAreKept(t *testing.T) {
 	own := started(t)
 	own.edit(t, "toy.go", addStub, "\treturn a + b\n")
 	own.edit(t, "toy.go", greetStub, "\treturn \"hello\"\n")

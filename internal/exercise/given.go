@@ -13,7 +13,7 @@ import (
 )
 
 // givenFile returns the path of the file with the hashes of the tests that the course has put into the copy, in the format
-// of sha256sum. If a test still has its hash, the learner has not changed it, so a newer version of the course may
+// of sha256sum. If a test still has this hash, the learner has not changed it, so a newer version of the course may
 // replace it.
 func (c *Copy) givenFile() string {
 	return filepath.Join(c.work(), "."+filepath.Base(c.Path)+"-tests.sha256")
@@ -140,7 +140,7 @@ func (c *Copy) removeDropped(hashes map[string]string) error {
 	return nil
 }
 
-// noteGiven records the hashes of the tests among files that were put into the copy.
+// noteGiven records the hashes of the tests among the files that were put into the copy.
 func (c *Copy) noteGiven(files tree) error {
 	hashes, err := c.given()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// newerCourse changes a stage's tests, and returns the copy after the stage is loaded again.
+// newerCourse changes a stage's tests, loads the stage again, and returns the learner's copy of it.
 func (c *Copy) newerCourse(t *testing.T, change func(stage *Stage)) *Copy {
 	t.Helper()
 	change(c.Stage)

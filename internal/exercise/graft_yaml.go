@@ -60,7 +60,7 @@ func documents(source []byte) (all []*yaml.Node, err error) {
 	}
 }
 
-// differences returns the places where two values differ. Places that only the first value has come last.
+// differences returns the places where two values differ. It lists places that only the first value has last.
 func differences(before, after *yaml.Node, at place) (all []place) {
 	below := func(step any) {
 		next := append(slices.Clone(at), step)

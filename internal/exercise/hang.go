@@ -12,7 +12,7 @@ import (
 // frame matches a function in a goroutine's stack, with its file and line.
 var frame = regexp.MustCompile(`(?m)^(\S.*)\([^\n]*\)\n\s+(/.+\.go):(\d+)`)
 
-// mostFrames is how many lines of a stack a finding shows at most.
+// mostFrames is the maximum number of lines of a stack that a finding shows.
 const mostFrames = 12
 
 // ended describes why tests timed out or panicked. It returns the first place on a goroutine's stack that is in the

@@ -19,7 +19,7 @@ import (
 // FileName is the name of the file that lists a stage's steps.
 const FileName = "exercises.yaml"
 
-// longestStep is how many minutes a step may take at most.
+// longestStep is the maximum number of minutes that a step may take.
 const longestStep = 15
 
 // Stage is a stage with its exercises.
@@ -187,8 +187,8 @@ func FileBefore(checkout repo.Repo, name, id string, source []byte) ([]byte, err
 	return before, err
 }
 
-// fileInForm returns the form of a file after all steps before the one with the given ID and, beginning with that one, as
-// many more as given.
+// fileInForm returns the form that a file has when all steps before the one with the given ID are done, and more steps
+// beginning with that one.
 func fileInForm(checkout repo.Repo, name, id string, source []byte, more int) (content []byte, exists bool, err error) {
 	stages, err := checkout.Stages()
 	if err != nil {

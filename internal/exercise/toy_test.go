@@ -42,7 +42,7 @@ func toyAt(t *testing.T, root string) *Stage {
 
 func noMake(string, ...string) error { return errors.New("nothing is made here") }
 
-// started returns a copy that a learner has begun.
+// started returns a new copy of the toy stage, as a learner begins with it.
 func started(t *testing.T) *Copy {
 	t.Helper()
 	own := newToy(t).Copy(noMake)

@@ -173,7 +173,7 @@ func (c *Copy) solveUnkept(step Step) error {
 	return err
 }
 
-// notTried matches the test kit's message about a behaviour that it can't test, because the operator lacks another one.
+// notTried matches the test kit's message about a behaviour that it can't test because the operator lacks another one.
 var notTried = regexp.MustCompile(`(?m)^behaviour "[a-z-]+": not tried`)
 
 // intended returns what is wrong with the result of a step's check before the step is solved, or "" if the check fails as

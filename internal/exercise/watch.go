@@ -13,11 +13,11 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// settle is how long a save may take. Editors save a file in several steps.
+// settle is how long to wait for further changes after one, because editors save a file in several steps.
 const settle = 100 * time.Millisecond
 
-// Lock makes sure that only one process at a time does what it names, such as check, in the copy. It fails if another
-// process is doing that.
+// Lock makes sure that only one process at a time does a certain thing in the copy, such as check. It fails if another
+// process is doing the same.
 func (c *Copy) Lock(what string) (unlock func() error, err error) {
 	if err := c.Exists(); err != nil {
 		return nil, err

@@ -92,7 +92,7 @@ func concernsMarker(marked *mark, line string, below bool) bool {
 	return slices.ContainsFunc(strings.Fields(marked.text), func(word string) bool { return strings.HasPrefix(line, word) })
 }
 
-// takeOut removes the code below a mark that the mark applies to.
+// takeOut removes the code that a mark applies to, which is below the mark.
 func (f *goFile) takeOut(marked *mark, group *ast.CommentGroup, at int) error {
 	node := f.below(group, at)
 	if node == nil {

@@ -21,7 +21,7 @@ func PruneImports(name string, source []byte) ([]byte, error) {
 	used := map[string]bool{}
 	ast.Inspect(syntax, func(node ast.Node) bool {
 		if selector, is := node.(*ast.SelectorExpr); is {
-			// The parser has resolved the names that are declared in this file. One of them may look like a package's.
+			// The parser has resolved names that are declared in this file, such as a variable with a package's name.
 			if pkg, is := selector.X.(*ast.Ident); is && pkg.Obj == nil {
 				used[pkg.Name] = true
 			}

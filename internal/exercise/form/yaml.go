@@ -53,7 +53,7 @@ func (l *lines) node(first int) (last int, err error) {
 	return LastLine(l.text, first), nil
 }
 
-// LastLine returns the last line of the key or list element of a YAML file that begins at line first. All lines with
+// LastLine returns the last line of the key or list element that begins at line first of a YAML file. All lines with
 // deeper indentation belong to it. Lines count from 1.
 func LastLine(lines []string, first int) int {
 	depth := Depth(lines[first-1])
