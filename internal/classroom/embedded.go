@@ -37,7 +37,7 @@ func (e *embedded) Kubeconfig() string {
 	return filepath.Join(e.options.Repo.State(), e.options.Name+".kubeconfig")
 }
 
-// Environment also points etcdctl at the cluster's etcd.
+// Environment includes the variables that point etcdctl at the cluster's etcd.
 func (e *embedded) Environment() []string {
 	variables := environment(e.options.Repo, e.Kubeconfig())
 	etcd, err := e.plane.EtcdEnvironment()
@@ -86,7 +86,7 @@ func (e *embedded) finish(err error) error {
 	return private.WriteFile(e.Kubeconfig(), content)
 }
 
-// explain adds what a learner can do to an error.
+// explain adds advice for the learner to an error.
 func (e *embedded) explain(err error) error {
 	var damaged *controlplane.DamagedError
 	switch {

@@ -108,7 +108,7 @@ func (m Measurement) settle(ctx context.Context, ground *ground, running *operat
 	return now, err
 }
 
-// restTime returns how long a wait lasts after which the controller or the control plane counts as idle.
+// restTime returns calmAfter, or the shorter time that a test has set.
 func (m Measurement) restTime() time.Duration {
 	if m.calm == 0 {
 		return calmAfter

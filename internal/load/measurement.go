@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// calmAfter is how long the controller must make no request before it counts as idle.
+	// calmAfter is how long the controller must send no request before it counts as idle.
 	calmAfter = 5 * time.Second
 	// calmTimeout bounds the wait until the controller is idle. Later requests count as those of an idle controller.
 	calmTimeout = 30 * time.Second

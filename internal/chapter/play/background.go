@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// backgroundOutput is how many bytes of a background process's output are kept at most, and backgroundTail is how many
-	// lines are shown.
+	// backgroundOutput is the maximum number of bytes of a background process's output that are kept. backgroundTail is the
+	// maximum number of lines that are shown.
 	backgroundOutput = 64 << 10
 	backgroundTail   = 20
 )

@@ -29,11 +29,11 @@ type Player struct {
 	Before string    // number of the step to stop before, except that later cleanup blocks still run; "" plays all
 	Typing bool      // Out is a terminal: type the commands, show output as it comes, bold headings (unless NO_COLOR)
 	In     io.Reader // read Enter from it before each command shown; fail when it ends; nil does not wait
-	// Differs, unless it is nil, is called for each command whose output differs from the chapter, and the play continues.
-	// A different exit status still ends the play.
+	// Differs, if not nil, is called for each command whose output differs from the chapter, and the play continues. A
+	// different exit status still ends the play.
 	Differs func(*Failure)
-	// Explain, unless it is nil, is called after a command has failed, before the cleanup. What it returns about the state
-	// of the cluster is added to the error.
+	// Explain, if not nil, is called after a command has failed, before the cleanup. What it returns about the state of the
+	// cluster is added to the error.
 	Explain func(ctx context.Context) string
 
 	// Tests set the following fields.

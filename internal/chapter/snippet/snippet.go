@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// diffLines is how many lines of each side Check shows at most if a snippet is stale.
+// diffLines is the maximum number of lines of each side that Check shows if a snippet is stale.
 const diffLines = 8
 
 // Fill fills the fences with file= in the Markdown file at path from the source files under root. It reports whether it
