@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// avoided maps words and phrases that readers stumble over to what to do instead.
+// avoided maps words and phrases that readers stumble over to advice for authors.
 var avoided = map[string]string{
 	"all it holds":    "write: and everything in it",
 	"as one would":    "say who does what",

@@ -31,7 +31,7 @@ type Step struct {
 	Wait   time.Duration
 }
 
-// Isolate makes a command that has not been started yet run in a group of its own.
+// Isolate makes a command run in a group of its own. Call it before you start the command.
 func Isolate(command *exec.Cmd) {
 	if command.SysProcAttr == nil {
 		command.SysProcAttr = &syscall.SysProcAttr{}

@@ -34,8 +34,8 @@ func members(group int) (living []member, known bool) {
 		if err != nil {
 			continue // the process has just been reaped
 		}
-		// proc(5): "pid (name) state ppid pgrp …", with the number of threads as the 18th after the name; the name may contain
-		// anything.
+		// proc(5): "pid (name) state ppid pgrp …". The number of threads is the 18th field after the name, which may contain
+		// any character.
 		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 		if len(fields) > 17 && fields[2] == strconv.Itoa(group) && fields[0] != "Z" && fields[0] != "X" {
 			threads, _ := strconv.Atoi(fields[17])

@@ -1,5 +1,5 @@
-// Package rollout waits until a Deployment has replaced its pods. If one of the new pods can't start, it gives up within
-// seconds, for example because of a missing image, and doesn't wait for the time limit.
+// Package rollout waits until a Deployment has replaced its pods. If one of the new pods can't start, for example because
+// its image is missing, the wait ends with an error within seconds instead of at the time limit.
 package rollout
 
 import (

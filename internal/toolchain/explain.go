@@ -36,8 +36,8 @@ var causes = []struct {
 	},
 }
 
-// explain returns an error of one line that says what to do about a failed go command. It searches the command's output
-// or, if that is nil, the standard error that exec.Cmd.Output has captured.
+// explain returns a one-line error that says what to do about a failed go command. It searches the command's output or, if
+// that is nil, the standard error that exec.Cmd.Output has captured.
 func explain(err error, output []byte) error {
 	var exit *exec.ExitError
 	if errors.Is(err, exec.ErrNotFound) {
