@@ -60,7 +60,7 @@ func (c checkout) checkPlays(t *testing.T) {
 		t.Helper()
 		return stage("check", "PLAY=1", "CLUSTER=current", "YES=1")
 	}
-	g.Expect(check()).To(ContainSubstring("work/09-toy does not exist: `make stage-9 start` makes it"))
+	g.Expect(check()).To(ContainSubstring("work/09-toy does not exist: `make stage-9 start` creates it"))
 	g.Expect(stage("start")).To(ContainSubstring("work/09-toy is yours"))
 	g.Expect(check()).To(And(ContainSubstring("No section of the chapter is done yet"), ContainSubstring("Step 1.1, 1 of 3")))
 

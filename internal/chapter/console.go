@@ -54,7 +54,7 @@ func (p *parser) parseStatus(line int, text string, block *Block, command *Comma
 	exit, err := strconv.Atoi(text)
 	switch {
 	case err != nil || exit < 0 || exit > 255:
-		p.report(line, "? %s: an exit status from 0 to 255 is needed; for output that starts with ?, write [..]", text)
+		p.report(line, "? %s: write an exit status from 0 to 255; for output that starts with ?, write [..]", text)
 	case command == nil:
 		p.report(line, `"? N" before the first command`)
 	case block.Background != "":

@@ -23,7 +23,7 @@ func TestMatch(t *testing.T) {
 		"white space at the end":             {"a", "a \t", true, 0, 0},
 		"white space at the start":           {"a", " a", false, 0, 0},
 		"any text in the middle":             {"a [..] c", "a bb c", true, 0, 0},
-		"any text that is none":              {"a[..]c", "ac", true, 0, 0},
+		"any text, even none":                {"a[..]c", "ac", true, 0, 0},
 		"any text at the start":              {"[..]c", "a b c", true, 0, 0},
 		"any text at the end":                {"a [..]", "a ", true, 0, 0},
 		"any text twice":                     {"a[..]b[..]c", "a1b2b3c", true, 0, 0},

@@ -110,7 +110,7 @@ func (p *parser) parseSnippet(f Fence, language string, words []word) {
 	for _, w := range words {
 		field := known[w.key]
 		if field == nil {
-			p.report(f.Line, "unknown word %s: a %s fence knows %s", w.key, language, knownText)
+			p.report(f.Line, "unknown word %s: a %s fence accepts %s", w.key, language, knownText)
 			return
 		}
 		if w.value == "" {
@@ -123,7 +123,7 @@ func (p *parser) parseSnippet(f Fence, language string, words []word) {
 	case snippet.File == "":
 		p.report(f.Line, "file=PATH is missing: it names the file to show, relative to the root of the repository")
 	case !filepath.IsLocal(snippet.File):
-		p.report(f.Line, "file=%s: a path within the repository, relative to its root, is needed", snippet.File)
+		p.report(f.Line, "file=%s: write a path within the repository, relative to its root", snippet.File)
 	case snippet.Diff && snippet.Step == "":
 		p.report(f.Line, "step=ID is missing: a diff fence shows what this step of the exercises changes")
 	case snippet.Symbol != "" && snippet.Key != "":

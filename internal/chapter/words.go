@@ -59,23 +59,23 @@ func (p *parser) parseBlockWords(words []word, block *Block) {
 		switch w.key {
 		case "background":
 			block.Background = w.value
-			check(backgroundName.MatchString(w.value), "background=%s: a name of letters, digits, - and _ is needed", w.value)
+			check(backgroundName.MatchString(w.value), "background=%s: write a name of letters, digits, - and _", w.value)
 		case "ready":
 			block.Ready, hasReady = w.value, true
 			check(w.value != "", `ready="TEXT" needs the text that shows that the process is ready`)
 		case "stop":
 			block.Stop = w.value
-			check(backgroundName.MatchString(w.value), "stop=%s: the name of a background process is needed", w.value)
+			check(backgroundName.MatchString(w.value), "stop=%s: write the name of a background process", w.value)
 		case "expect":
 			block.ExpectError = true
-			check(w.value == "error", "expect=%s: only expect=error is known", w.value)
+			check(w.value == "error", "expect=%s: only expect=error is allowed", w.value)
 		case "timeout":
 			timeout, err := time.ParseDuration(w.value)
 			block.Timeout = timeout
-			check(err == nil && timeout > 0, "timeout=%s: a duration above 0 such as 30s or 5m is needed", w.value)
+			check(err == nil && timeout > 0, "timeout=%s: write a duration above 0, such as 30s or 5m", w.value)
 		case "cluster":
 			block.Clusters = strings.Split(w.value, ",")
-			check(knownClusters(block.Clusters), "cluster=%s: one or more of %s are needed, separated by commas", w.value, strings.Join(providers.All(), ", "))
+			check(knownClusters(block.Clusters), "cluster=%s: write one or more of %s, separated by commas", w.value, strings.Join(providers.All(), ", "))
 		case "cleanup":
 			block.Cleanup = true
 			check(!w.hasValue, "cleanup takes no value")
@@ -89,7 +89,7 @@ func (p *parser) parseBlockWords(words []word, block *Block) {
 			block.Own = w.value
 			check(w.value != "", `own="COMMAND" needs a command`)
 		default:
-			check(false, "unknown word %s: a console fence knows %s", w.key, consoleWords)
+			check(false, "unknown word %s: a console fence accepts %s", w.key, consoleWords)
 		}
 	}
 	check(len(block.Makes) == 0 || block.Cleanup, `makes="KIND/NAME …" needs cleanup`)

@@ -241,7 +241,7 @@ func TestStatusSaysWhatToDo(t *testing.T) {
 	says(classroom.StateBroken, "`make down NAME=sick` removes the cluster")
 	g.Expect(cluster.Up(ctx)).To(MatchError(And(ContainSubstring("cannot be read"), ContainSubstring("make down"))))
 	g.Expect(cluster.Down(ctx)).To(Succeed())
-	says(classroom.StateAbsent, "`make up NAME=sick` makes it")
+	says(classroom.StateAbsent, "`make up NAME=sick` creates it")
 }
 
 func TestMovedAndCopiedCheckouts(t *testing.T) {

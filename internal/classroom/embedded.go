@@ -128,7 +128,7 @@ func (e *embedded) Status(ctx context.Context) (Status, error) {
 	var damaged *controlplane.DamagedError
 	switch {
 	case errors.Is(err, controlplane.ErrNotFound):
-		status.State, status.Kubeconfig, status.Detail = StateAbsent, "", up+" makes it"
+		status.State, status.Kubeconfig, status.Detail = StateAbsent, "", up+" creates it"
 		return status, nil
 	case errors.As(err, &damaged):
 		status.State, status.Detail = StateBroken, e.explain(err).Error()

@@ -287,7 +287,7 @@ func (k *kind) Status(ctx context.Context) (Status, error) {
 	defer unlock()
 	switch found.state {
 	case kindAbsent:
-		status.State, status.Kubeconfig, status.Detail = StateAbsent, "", "`"+k.options.MakeCommand("up")+"` makes it"
+		status.State, status.Kubeconfig, status.Detail = StateAbsent, "", "`"+k.options.MakeCommand("up")+"` creates it"
 	case kindForeign:
 		status.State, status.Kubeconfig, status.Detail = StateBroken, "", k.foreign().Error()
 	case kindHalfMade:

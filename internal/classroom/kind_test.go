@@ -170,7 +170,7 @@ func TestKindLoad(t *testing.T) {
 	bench := newKindBench(t)
 	bench.write(t, "images", "operator:v1\n")
 	load := func(image string) error { return bench.cluster(t).(classroom.ImageLoader).Load(ctx, image) }
-	g.Expect(load("operator:v1")).To(MatchError(ContainSubstring("`make up CLUSTER=kind NAME=demo` makes it")))
+	g.Expect(load("operator:v1")).To(MatchError(ContainSubstring("`make up CLUSTER=kind NAME=demo` creates it")))
 	g.Expect(bench.cluster(t).Up(ctx)).To(Succeed())
 	g.Expect(load("operator:v2")).To(MatchError(And(ContainSubstring("docker has no image operator:v2"), ContainSubstring("docker-build IMG=operator:v2"))))
 	g.Expect(load("operator:v1")).To(Succeed())

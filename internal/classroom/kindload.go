@@ -22,14 +22,14 @@ func (k *kind) Load(ctx context.Context, images ...string) error {
 	case kindForeign:
 		return k.foreign()
 	case kindAbsent, kindHalfMade:
-		return fmt.Errorf("there is no kind cluster %s: `%s` makes it", k.cluster, k.options.MakeCommand("up"))
+		return fmt.Errorf("there is no kind cluster %s: `%s` creates it", k.cluster, k.options.MakeCommand("up"))
 	}
 	for _, image := range images {
 		if _, err := docker(ctx, "image", "inspect", "--format={{.Id}}", image); err != nil {
 			if ctx.Err() != nil {
 				return contextError(ctx)
 			}
-			return fmt.Errorf("docker has no image %s: `make stage-N docker-build IMG=%s` builds that of stage N, `docker pull %s` gets one from a registry", image, image, image)
+			return fmt.Errorf("docker has no image %s: `make stage-N docker-build IMG=%s` builds the image of stage N, `docker pull %s` gets one from a registry", image, image, image)
 		}
 	}
 	// kind first packs the images into a temporary file, and leaves the file behind if it is killed.

@@ -234,7 +234,7 @@ func (c *Copy) judge(step Step, found outcome) *Finding {
 			finding.Found, finding.Open = description, place
 		}
 	case found.tests == 0:
-		finding.Found = "no test ran: the check of this step is wrong, please report it"
+		finding.Found = "no test ran: the check of this step is wrong; please report it"
 	default:
 		return nil
 	}

@@ -66,7 +66,7 @@ func (c *Copy) Exists() error {
 		return fmt.Errorf("stage %d has no exercises: `make stage-%d` plays its chapter", c.Number, c.Number)
 	}
 	if _, err := os.Stat(c.Path); errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s does not exist: `make stage-%d start` makes it", c.name(), c.Number)
+		return fmt.Errorf("%s does not exist: `make stage-%d start` creates it", c.name(), c.Number)
 	}
 	_, err := os.Stat(filepath.Join(c.Path, "go.mod"))
 	if errors.Is(err, os.ErrNotExist) {

@@ -36,7 +36,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	_, err := own.CheckStep(t.Context(), "1.1")
-	expect(err, "work/01-toy does not exist: `make stage-1 start` makes it")
+	expect(err, "work/01-toy does not exist: `make stage-1 start` creates it")
 	if err := own.Start(); err != nil {
 		t.Fatal(err)
 	}

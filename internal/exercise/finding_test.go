@@ -40,7 +40,7 @@ func TestAFailureBeforeTheSpecsHasAName(t *testing.T) {
 	}
 }
 
-func TestAMessageIsShort(t *testing.T) {
+func TestMessagesAreShortened(t *testing.T) {
 	long := "begin" + strings.Repeat("ä", 5000) + "end"
 	found := shorten(long + strings.Repeat("\nline", 60))
 	lines := strings.Split(found, "\n")
@@ -52,11 +52,11 @@ func TestAMessageIsShort(t *testing.T) {
 	}
 	dumped := "Unexpected error:\n    <*fmt.wrapError | 0xc000123456>: \n    exit status 1: no such field\n    \n    {\n        msg: \"exit status 1\",\n        err: {\n        },\n    }\noccurred"
 	if found, want := shorten(dumped), "Unexpected error:\n    <*fmt.wrapError | 0xc000123456>: \n    exit status 1: no such field\noccurred"; found != want {
-		t.Errorf("the fields of an error are left out: %q", found)
+		t.Errorf("the fields of an error must be left out: %q", found)
 	}
 	dumped = "Expected\n    <*errors.errorString | 0xc000123456>: \n    not found\n    {s: \"not found\"}\nto match"
 	if found, want := shorten(dumped), "Expected\n    <*errors.errorString | 0xc000123456>: \n    not found\nto match"; found != want {
-		t.Errorf("also on one line: %q", found)
+		t.Errorf("fields on one line must be left out, too: %q", found)
 	}
 	if unchanged := "a\n  b"; shorten(unchanged) != unchanged {
 		t.Errorf("changed %q to %q", unchanged, shorten(unchanged))

@@ -130,7 +130,7 @@ func (c *Copy) compile(ctx context.Context, pkg, overlay string) (binary, messag
 		return "", "", fmt.Errorf("run go test -c: %w", err)
 	}
 	if _, err := os.Stat(binary); err != nil {
-		return "", "", fmt.Errorf("%s has no tests: the check of this step is wrong, please report it", pkg)
+		return "", "", fmt.Errorf("%s has no tests: the check of this step is wrong; please report it", pkg)
 	}
 	return binary, "", nil
 }

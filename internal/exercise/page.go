@@ -54,7 +54,7 @@ func (s *Stage) testTable(page *strings.Builder) error {
 	}
 	for i, group := range s.Unstepped {
 		if i == 0 {
-			fmt.Fprint(page, "\nTests of no step:\n\n")
+			fmt.Fprint(page, "\nTests that check no step:\n\n")
 		}
 		var names []string
 		for _, file := range group.Files {

@@ -10,13 +10,13 @@ func TestValidateRefusesFaultySteps(t *testing.T) {
 		change func(*Step)
 		wanted string
 	}{
-		"an ID that is no section":   {func(s *Step) { s.ID = "one" }, "its ID must be a section of the chapter"},
-		"an ID of another step":      {func(s *Step) { s.ID = "1.2a" }, "another step has this ID"},
-		"a title with a full stop":   {func(s *Step) { s.Title = "Add." }, "it needs a title without a full stop"},
-		"no hints":                   {func(s *Step) { s.Hints = nil }, "it needs a task, hints and minutes"},
-		"more than fifteen minutes":  {func(s *Step) { s.Minutes = 16 }, "it takes 16 minutes, which is more than 15: split it"},
-		"no check":                   {func(s *Step) { s.Checks = nil }, "it has no check"},
-		"a check that runs no tests": {func(s *Step) { s.Checks[0].Run = "" }, "run"},
+		"an ID that is not a section": {func(s *Step) { s.ID = "one" }, "its ID must be a section of the chapter"},
+		"an ID of another step":       {func(s *Step) { s.ID = "1.2a" }, "another step has this ID"},
+		"a title with a full stop":    {func(s *Step) { s.Title = "Add." }, "it needs a title without a full stop"},
+		"no hints":                    {func(s *Step) { s.Hints = nil }, "it needs a task, hints and minutes"},
+		"more than fifteen minutes":   {func(s *Step) { s.Minutes = 16 }, "it takes 16 minutes, which is more than 15: split it"},
+		"no check":                    {func(s *Step) { s.Checks = nil }, "it has no check"},
+		"a check that runs no tests":  {func(s *Step) { s.Checks[0].Run = "" }, "run"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

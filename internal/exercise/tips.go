@@ -21,7 +21,7 @@ var tips = []struct {
 	},
 	{
 		regexp.MustCompile(`there is no condition (\w+) yet`),
-		"The status has no condition $1: either it was not written at all, or without this condition.",
+		"The status has no condition $1: either the status was not written, or it was written without this condition.",
 	},
 	{
 		regexp.MustCompile(`there is no ([A-Z]\w+) (\S+) yet`),
@@ -37,7 +37,7 @@ var tips = []struct {
 	},
 	{
 		regexp.MustCompile(`no condition has a message that names it; the conditions are \[\]`),
-		"The status has no conditions at all: either it was not written, or without conditions.",
+		"The status has no conditions at all: either it was not written, or it was written without conditions.",
 	},
 	{
 		regexp.MustCompile(`found unused ones: ([^,\n]+)`),

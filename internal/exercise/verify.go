@@ -187,7 +187,7 @@ func intended(step Step, finding *Finding) string {
 	case finding.Early:
 		return "its check fails because the tests end early: " + finding.Found
 	case finding.panics() != "":
-		return "a test panics, instead of saying what is missing: " + finding.panics()
+		return "a test panics instead of saying what is missing: " + finding.panics()
 	case notTried.MatchString(finding.Found):
 		return "its check finds that the behaviour can't even be tried: " + finding.Found
 	case finding.Step.ID != step.ID:

@@ -69,7 +69,7 @@ func TestVerify(t *testing.T) {
 	}
 	panicking := newToy(t)
 	panicking.editTests(t, `t.Errorf("expected %d, found %d", sum, got)`, `panic("one is not one")`)
-	if err := panicking.Verify(t.Context(), nil, false, noMake, report); err == nil || !strings.Contains(err.Error(), "step 1.1, before it is solved: a test panics, instead of saying what is missing: TestAdd/one:\npanic: one is not one") {
+	if err := panicking.Verify(t.Context(), nil, false, noMake, report); err == nil || !strings.Contains(err.Error(), "step 1.1, before it is solved: a test panics instead of saying what is missing: TestAdd/one:\npanic: one is not one") {
 		t.Errorf("a test that panics: %v", err)
 	}
 	flawed := newToy(t)

@@ -75,7 +75,7 @@ func (g *ground) deletableKinds() ([]schema.GroupVersionKind, error) {
 	}
 	lists, err := asked.ServerPreferredNamespacedResources()
 	if err != nil {
-		return nil, fmt.Errorf("ask for all kinds: %w", err)
+		return nil, fmt.Errorf("list all kinds: %w", err)
 	}
 	var kinds []schema.GroupVersionKind
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"create", "delete", "list"}}, lists) {

@@ -67,7 +67,7 @@ func newConvergence(l load) *convergence {
 		converged: map[objectKey]time.Time{}, missing: map[objectKey]string{},
 	}
 	for _, object := range l.objects() {
-		c.missing[keyOf(object)] = "no event has shown it"
+		c.missing[keyOf(object)] = "no event about it has arrived"
 	}
 	return c
 }

@@ -59,7 +59,7 @@ func TestConvergenceRecordsTheFirstTime(t *testing.T) {
 	g := NewWithT(t)
 	ready := gauge(t, "status: {conditions: [{type: Ready, status: 'True'}]}")
 	seen := newConvergence(load{sets: [][]*unstructured.Unstructured{{ready}}, unmet: unmet})
-	g.Expect(seen.stalled()).To(MatchError(ContainSubstring("Gauge gauge-1 has not: no event has shown it")))
+	g.Expect(seen.stalled()).To(MatchError(ContainSubstring("Gauge gauge-1 has not: no event about it has arrived")))
 	other := ready.DeepCopy()
 	other.SetName("someone-else's")
 	g.Expect(seen.take(watch.Event{Type: watch.Added, Object: other})).To(BeFalse(), "it is not part of the load")

@@ -245,7 +245,7 @@ func (g *ground) run(ctx context.Context, name string) (*operator, error) {
 		return running, nil
 	}
 	if timed.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("the controller does not watch %s %s after its start; its last lines:\n%s", g.resource, startTimeout, running.lastLines())
+		err = fmt.Errorf("the controller does not watch %s even %s after its start; its last lines:\n%s", g.resource, startTimeout, running.lastLines())
 	}
 	return nil, errors.Join(err, running.stop())
 }

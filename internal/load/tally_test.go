@@ -32,7 +32,7 @@ func TestCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.wanted.kinds = map[string]int{test.request.Kind(): 1}
-			NewWithT(t).Expect(count([]request{test.request})).To(Equal(test.wanted), "class in tally.go decides")
+			NewWithT(t).Expect(count([]request{test.request})).To(Equal(test.wanted), "see class in tally.go")
 		})
 	}
 }
@@ -53,7 +53,7 @@ func TestPercentile(t *testing.T) {
 		percent   float64
 		wanted    time.Duration
 	}{
-		"no durations have none":          {percent: 50, wanted: 0},
+		"no durations":                    {percent: 50, wanted: 0},
 		"the only one":                    {durations: []time.Duration{time.Second}, percent: 99, wanted: time.Second},
 		"half of two":                     {durations: []time.Duration{2 * time.Second, time.Second}, percent: 50, wanted: time.Second},
 		"half of a hundred":               {durations: hundred, percent: 50, wanted: 50 * time.Second},

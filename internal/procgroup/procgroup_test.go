@@ -77,8 +77,8 @@ func TestRun(t *testing.T) {
 		says        string
 	}{
 		"a program that succeeds leaves no child":     {"sleep 1000 >/dev/null & echo up", false, long, ""},
-		"Ctrl-C is a SIGINT, and the program may end": {"trap 'echo ended; exit' INT; echo up; while :; do sleep 0.01; done", true, long, "ended\n"},
-		"after the grace it is killed, with children": {"trap '' INT; sleep 1000 & echo up; while :; do sleep 0.01; done", true, time.Millisecond, ""},
+		"on Ctrl-C, it gets SIGINT and time to end":   {"trap 'echo ended; exit' INT; echo up; while :; do sleep 0.01; done", true, long, "ended\n"},
+		"after the grace period, its group is killed": {"trap '' INT; sleep 1000 & echo up; while :; do sleep 0.01; done", true, time.Millisecond, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

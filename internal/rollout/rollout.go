@@ -104,7 +104,7 @@ func (w *Waiter) look(ctx context.Context) (sight, error) {
 			return judge(each, currentPods(each, replicaSets.Items, pods.Items)), nil
 		}
 	}
-	return sight{}, fmt.Errorf("namespace %s has no deployment %s: `make deploy` makes it", w.Namespace, w.Name)
+	return sight{}, fmt.Errorf("namespace %s has no deployment %s: `make deploy` creates it", w.Namespace, w.Name)
 }
 
 // lastWords returns the last line that a crashed container logged.

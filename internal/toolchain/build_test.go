@@ -78,7 +78,7 @@ func TestEnsureBuildsWhatIsMissing(t *testing.T) {
 	g.Expect(c.ensure(t.Context())).To(Equal(0))
 	g.Expect(c.out.String()).To(BeEmpty(), "it built nothing, so it must print nothing")
 
-	t.Run("a tool that was deleted is built again, alone", func(t *testing.T) {
+	t.Run("only a deleted tool is built again", func(t *testing.T) {
 		g := NewWithT(t)
 		built, err := filepath.EvalSymlinks(filepath.Join(c.root, "bin", "saw"))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -87,7 +87,7 @@ func TestEnsureBuildsWhatIsMissing(t *testing.T) {
 		g.Expect(c.run(g, "saw")).To(Equal("saw"))
 	})
 
-	t.Run("bin/ that was deleted is linked again from the cache", func(t *testing.T) {
+	t.Run("a deleted bin/ is linked again from the cache", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(os.RemoveAll(filepath.Join(c.root, "bin"))).To(Succeed())
 		g.Expect(c.ensure(t.Context())).To(Equal(0))

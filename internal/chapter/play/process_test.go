@@ -134,7 +134,7 @@ func TestCleanupIsBounded(t *testing.T) {
 	g.Expect(err).To(MatchError(HaveSuffix("c.md:5: cleanup was not finished: context deadline exceeded")))
 }
 
-func TestAChildThatHoldsTheOutputDoesNotHoldThePlayer(t *testing.T) {
+func TestAChildThatKeepsTheOutputOpenDoesNotBlockThePlayer(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	player := testPlayer(t)
@@ -207,7 +207,7 @@ func TestABackgroundProcessThatDiesLater(t *testing.T) {
 	}
 }
 
-func TestAContextThatHasEndedPlaysNothing(t *testing.T) {
+func TestNothingIsPlayedAfterTheContextHasEnded(t *testing.T) {
 	g := NewWithT(t)
 	player := testPlayer(t)
 	ctx, cancel := context.WithCancel(t.Context())

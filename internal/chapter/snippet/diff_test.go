@@ -65,8 +65,8 @@ func TestDiffShowsWhatAStepChanges(t *testing.T) {
 	}
 	for name, test := range map[string]struct{ words, want string }{
 		"a step that changes something else": {"symbol=count step=1.3", "step 1.3 does not change 01-p/p.go at count"},
-		"a symbol that is nowhere":           {"symbol=none step=1.2", "has no symbol none"},
-		"a step that is nowhere":             {"symbol=count step=1.9", `stage 1 has no step "1.9"`},
+		"a symbol that does not exist":       {"symbol=none step=1.2", "has no symbol none"},
+		"a step that does not exist":         {"symbol=count step=1.9", `stage 1 has no step "1.9"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, path := repository(t, "```diff file=01-p/p.go "+test.words+"\n```\n")

@@ -69,7 +69,7 @@ func TestCutSymbol(t *testing.T) {
 		"a method of two type parameters":     {"Pair.Swap", "// Swap swaps.\n//\n// Twice is none.\nfunc (Pair[A, B]) Swap() {}"},
 		"a type of a group":                   {"Pair", "// Pair is two.\ntype Pair[A, B any] struct{}"},
 		"a type of a group, with its comment": {"ID", "type ID = string // short"},
-		"a type of a group, without any":      {"Rest", "type Rest int"},
+		"a type of a group, without comment":  {"Rest", "type Rest int"},
 		"a constant of a group":               {"ReasonReady", "// ReasonReady is good.\nconst ReasonReady = \"Ready\""},
 		"a constant with its comment":         {"ReasonNotReady1", "const ReasonNotReady1 = \"NotReady\" // bad"},
 		"a constant that counts":              {"One", "const (\n\tZero = iota\n\tOne\n)"},
