@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// The workshop's requirements, as measured: see docs/benchmarks.md.
+// The workshop's requirements. They were measured, see docs/benchmarks.md.
 const (
 	// buildSpace is the disk space that a first build needs for modules, compiler cache and tools, in bytes.
 	buildSpace = 7e9

@@ -28,7 +28,7 @@ const (
 
 // Options say what to test of a stage's operator.
 type Options struct {
-	// Image is the operator's image. Build builds it first, with the stage's `make docker-build`.
+	// Image is the operator's image. If Build is true, the stage's `make docker-build` builds it first.
 	Image string
 	Build bool
 	// With lists further images that the operator's pods need. They are loaded into the nodes if docker has them.

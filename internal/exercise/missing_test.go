@@ -47,8 +47,8 @@ func TestAMissingFileIsNamedAndPutBack(t *testing.T) {
 	}
 }
 
-// TestARenamedFileIsNotMissed moves a learner's code to another file.
-func TestARenamedFileIsNotMissed(t *testing.T) {
+// TestARenamedFileDoesNotCountAsMissing moves a learner's code to another file.
+func TestARenamedFileDoesNotCountAsMissing(t *testing.T) {
 	own := started(t)
 	if err := os.Rename(filepath.Join(own.Path, "toy.go"), filepath.Join(own.Path, "mine.go")); err != nil {
 		t.Fatal(err)

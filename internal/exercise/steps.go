@@ -217,7 +217,7 @@ type upTo struct {
 	done  int
 }
 
-// Pending reports whether a step is still to be done in this form.
+// Pending reports whether a step is not done yet in this form.
 func (f upTo) Pending(id string) (bool, error) {
 	at, err := f.stage.index(id)
 	return at >= f.done, err

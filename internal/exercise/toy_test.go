@@ -19,7 +19,7 @@ func newToy(t *testing.T) *Stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The path has a space, as a checkout's may.
+	// The path contains a space, because a learner's checkout may be in such a folder.
 	root := filepath.Join(t.TempDir(), "a checkout")
 	for _, file := range archive.Files {
 		path := filepath.Join(root, file.Name)

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// exercisesFile is the name of the file with a stage's exercises. Their text is in the fields textFields.
+// exercisesFile is the name of the file with a stage's exercises. Learners read the text in its fields textFields.
 const exercisesFile = "exercises.yaml"
 
 var textFields = []string{"title", "task", "hints"}
@@ -99,7 +99,7 @@ func (c *Checker) checkPhrases(path string, line int, text string) error {
 	if inside, err := filepath.Rel(c.root, path); err == nil {
 		path = inside
 	}
-	// Replace each character of code, so that positions stay the same.
+	// Replace each character of code with an X, so that positions stay the same.
 	text = code.ReplaceAllStringFunc(text, func(code string) string {
 		return regexp.MustCompile(`[^\n]`).ReplaceAllString(code, "X")
 	})

@@ -20,7 +20,7 @@ type Failure struct {
 	Place string
 	// Step is the number of the chapter's step that was played, or "" if it has none.
 	Step string
-	// Text says what was expected and what came instead, in several lines.
+	// Text says in several lines what was expected and what happened instead.
 	Text string
 }
 

@@ -129,7 +129,7 @@ func (p *playing) block(ctx context.Context, block *chapter.Block) error {
 	return nil
 }
 
-// show shows a command and, if the player is asked to, waits for Enter.
+// show shows a command, and waits for Enter if the player has an input.
 func (p *playing) show(ctx context.Context, command *chapter.Command) error {
 	p.screen.command(ctx, command.Text)
 	var failed error

@@ -10,7 +10,7 @@ import (
 
 // Steps says which steps are done in a form.
 type Steps interface {
-	// Pending reports whether a step is still to be done in this form. It returns an error if there is no such step.
+	// Pending reports whether a step is not done yet in this form. It returns an error if there is no such step.
 	Pending(id string) (bool, error)
 	// Title says what the step is about, without a full stop.
 	Title(id string) string
