@@ -81,7 +81,7 @@ within a fence and between fences. Functions, aliases, traps, shell options, job
 runs in its own sh. Each sh has its own process group, so that it can be ended with its children. It is sh, not bash: no
 arrays, no [[. Standard input is empty.
 
-A child that a command leaves running (&) is ended at the end of the chapter. What it prints after its command has ended
+A child that a command leaves running (&) is stopped at the end of the chapter. What it prints after its command has ended
 may not be seen. A child that leaves its process group, as daemons do, is not found: use background= for it.
 
 # Fences filled from source files

@@ -37,7 +37,7 @@ type record struct {
 	Port  int    `json:"port,omitempty"`
 }
 
-// errNoRecord means that this checkout has no record of a cluster of that name.
+// errNoRecord means that this checkout has no record of the cluster.
 var errNoRecord = errors.New("no such cluster")
 
 func readRecord(path string) (record, error) {

@@ -16,7 +16,7 @@
 //	config/rbac/role.yaml            holds the roles; leader_election_role.yaml beside it may hold more
 //	config/bench/load.yaml           says what to create; a stage without it is not measured
 //
-// The program runs with ENABLE_WEBHOOKS=false, the switch of kubebuilder's layout, and these flags:
+// The program runs with ENABLE_WEBHOOKS=false, a switch from kubebuilder's layout, and these flags:
 //
 //	--kubeconfig=FILE --metrics-bind-address=0 --health-probe-bind-address=0 --resync-period=10s
 //
