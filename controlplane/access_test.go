@@ -39,7 +39,7 @@ func TestUsersAndCertificates(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	ada := clientFrom(g, content)
 
-	t.Run("a user has the rights of name and groups, and no others", func(t *testing.T) {
+	t.Run("a user has the rights of their name and groups, and no others", func(t *testing.T) {
 		g := NewWithT(t)
 		_, err := ada.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
 		g.Expect(err).To(Satisfy(apierrors.IsForbidden))
@@ -78,10 +78,10 @@ func TestUsersAndCertificates(t *testing.T) {
 		}
 		g.Expect(etcdctl()).To(ContainSubstring("/registry/configmaps/default/kept"))
 		keys := filepath.Join(plane.Dir(), "pki-1")
-		g.Expect(etcdctl("ETCDCTL_CERT="+filepath.Join(keys, "admin.crt"), "ETCDCTL_KEY="+filepath.Join(keys, "admin.key"))).NotTo(ContainSubstring("/registry"), "not even the administrator can")
+		g.Expect(etcdctl("ETCDCTL_CERT="+filepath.Join(keys, "admin.crt"), "ETCDCTL_KEY="+filepath.Join(keys, "admin.key"))).NotTo(ContainSubstring("/registry"), "the administrator's certificate must not work either")
 	})
 
-	t.Run("renewed certificates invalidate the old kubeconfigs, and no data is lost", func(t *testing.T) {
+	t.Run("renewing the certificates invalidates old kubeconfigs and keeps the data", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(plane.RenewCertificates(ctx)).To(Succeed())
 		_, err := ada.CoreV1().ConfigMaps("default").Get(ctx, "kept", metav1.GetOptions{})
@@ -102,17 +102,17 @@ func TestUsersAndCertificates(t *testing.T) {
 	})
 }
 
-// stranger is the ID of a user that owns no files.
+// stranger is a user ID that owns no files.
 const stranger = 65534
 
-// pages are paths that the programs of a control plane serve, and some that other servers do.
+// pages are paths that a control plane's programs serve, and some that other servers do.
 var pages = []string{
 	"/", "/api", "/apis", "/api/v1/secrets", "/version", "/openapi/v3", "/metrics", "/flags", "/configz", "/debug/pprof/", "/debug/pprof/heap",
 	"/health", "/healthz", "/livez", "/readyz", "/members", "/raft", "/v3/kv/range", "/v2/keys", "/discovery/prometheus",
 	"/containerLogs/default/pod/container", "/exec/default/pod/container", "/pods", "/logs/",
 }
 
-// healthPages may be answered without credentials: they say only "ok".
+// healthPages need no credentials: they say only "ok".
 var healthPages = []string{"/healthz", "/livez", "/readyz"}
 
 func TestAnotherUserGetsNothing(t *testing.T) {
@@ -126,7 +126,7 @@ func TestAnotherUserGetsNothing(t *testing.T) {
 	_, err := clientOf(g, plane).CoreV1().Secrets("default").Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 
-	t.Run("its files", func(t *testing.T) {
+	t.Run("its files give other users no permissions", func(t *testing.T) {
 		g := NewWithT(t)
 		seen := 0
 		g.Expect(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -143,7 +143,7 @@ func TestAnotherUserGetsNothing(t *testing.T) {
 		g.Expect(seen).To(BeNumerically(">", 30), "keys, kubeconfigs, locks, logs, etcd's data")
 	})
 
-	t.Run("no other user can read its files", func(t *testing.T) {
+	t.Run("another user can't open its files", func(t *testing.T) {
 		if os.Getuid() != 0 {
 			t.Skip("only root can act as another user")
 		}
@@ -165,7 +165,7 @@ func TestAnotherUserGetsNothing(t *testing.T) {
 		}
 	})
 
-	t.Run("its ports", func(t *testing.T) {
+	t.Run("its ports refuse clients without credentials", func(t *testing.T) {
 		g := NewWithT(t)
 		listening := 0
 		for name, pid := range pids(ctx, g, plane) {
@@ -179,12 +179,12 @@ func TestAnotherUserGetsNothing(t *testing.T) {
 				}
 			}
 		}
-		g.Expect(listening).To(Equal(5), "etcd has two, the API server, the controller manager and the scheduler one")
+		g.Expect(listening).To(Equal(5), "etcd listens on two; the API server, the controller manager and the scheduler on one each")
 	})
 }
 
-// saysNothing requests all pages from a port without credentials, both over TLS and without TLS. All must be refused,
-// except that health pages may answer "ok".
+// saysNothing requests every page of a port without credentials, with and without TLS. The port must refuse them all,
+// except that it may answer health checks with "ok".
 func saysNothing(t *testing.T, component string, port uint32) {
 	t.Helper()
 	g := NewWithT(t)

@@ -10,15 +10,16 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// AssetsVariable is the environment variable that names the folder of the programs. envtest reads the same variable.
+// AssetsVariable is the environment variable that names the folder with the control plane's programs. envtest reads the
+// same variable.
 const AssetsVariable = "KUBEBUILDER_ASSETS"
 
-// Programs are the programs that the folder must contain: the components, etcd's tools for snapshots, and kubectl.
+// Programs returns the programs that the folder must contain: the components, etcd's tools for snapshots, and kubectl.
 func Programs() []string { return append(slices.Clone(Components), "etcdctl", "etcdutl", "kubectl") }
 
-// FindAssets returns the folder of the control plane's programs: the one that the environment variable KUBEBUILDER_ASSETS
-// names, bin/ if the working directory is in a checkout of the workshop, or the one that package assets fills. The error
-// names the first program that is missing, and says what to do.
+// FindAssets returns the folder with the control plane's programs. If KUBEBUILDER_ASSETS is set, it names the folder. In
+// a checkout of the workshop, the folder is bin/; elsewhere it is the one that package assets fills. The error names the
+// first program that is missing, and says what to do.
 func FindAssets() (string, error) {
 	dir, remedy, err := locateAssets("")
 	if err != nil {
@@ -27,13 +28,13 @@ func FindAssets() (string, error) {
 	return dir, checkAssets(dir, remedy)
 }
 
-// CheckAssets fails if a folder lacks one of the control plane's programs.
+// CheckAssets returns an error if a folder lacks one of the control plane's programs.
 func CheckAssets(dir string) error {
 	_, remedy, _ := locateAssets(dir)
 	return checkAssets(dir, remedy)
 }
 
-// locateAssets returns the folder of the programs, and what to do if one is missing there.
+// locateAssets returns the folder with the programs, and what to do if one of them is missing.
 func locateAssets(chosen string) (dir, remedy string, err error) {
 	if chosen != "" {
 		dir, err := filepath.Abs(chosen)

@@ -11,14 +11,14 @@ import (
 )
 
 func TestFindAssets(t *testing.T) {
-	t.Run("a folder without the programs is refused in one line that names the remedy", func(t *testing.T) {
+	t.Run("a folder without the programs is refused, and the error says what to do", func(t *testing.T) {
 		g := NewWithT(t)
 		dir := t.TempDir()
 		t.Setenv(controlplane.AssetsVariable, dir)
 		_, err := controlplane.FindAssets()
 		g.Expect(err).To(MatchError(filepath.Join(dir, "etcd") + " is missing: point KUBEBUILDER_ASSETS to a folder that has it, or unset it"))
 	})
-	t.Run("one missing program is named", func(t *testing.T) {
+	t.Run("the error names the program that is missing", func(t *testing.T) {
 		g := NewWithT(t)
 		dir := t.TempDir()
 		t.Setenv(controlplane.AssetsVariable, dir)
@@ -30,7 +30,7 @@ func TestFindAssets(t *testing.T) {
 		_, err := controlplane.FindAssets()
 		g.Expect(err).To(MatchError(HavePrefix(filepath.Join(dir, "kwok") + " is missing: ")))
 	})
-	t.Run("a fresh clone is told to build the tools", func(t *testing.T) {
+	t.Run("in a fresh clone, the error says how to build the tools", func(t *testing.T) {
 		g := NewWithT(t)
 		root, err := filepath.EvalSymlinks(t.TempDir())
 		g.Expect(err).NotTo(HaveOccurred())
@@ -43,7 +43,7 @@ func TestFindAssets(t *testing.T) {
 		_, err = controlplane.FindAssets()
 		g.Expect(err).To(MatchError(filepath.Join(root, "bin", "etcd") + " is missing: run `make tools` in " + root))
 	})
-	t.Run("outside the repository, the built programs are found", func(t *testing.T) {
+	t.Run("outside the repository, the folder is in the cache", func(t *testing.T) {
 		g := NewWithT(t)
 		cache := t.TempDir()
 		t.Setenv("WORKSHOP_CACHE", cache)

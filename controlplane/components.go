@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	// loopback is the only address on which any part of a control plane listens.
+	// loopback is the only address that a control plane listens on.
 	loopback = "127.0.0.1"
-	// serviceRange is the range of the Services' addresses. It is kubeadm's default; the API server's own default has room
-	// for 254 Services only.
+	// serviceRange is the Services' address range. It is kubeadm's default; the API server's own default has room for only
+	// 254 Services.
 	serviceRange = "10.96.0.0/16"
 	// memberName is the name of etcd's only member.
 	memberName = "default"
-	// leaseSeconds is how long a simulated node counts as alive without a heartbeat. kwok renews it every 10 s.
+	// leaseSeconds is how long a simulated node counts as alive without a heartbeat. kwok sends one every 10 s.
 	leaseSeconds = 40
 )
 
-// Components are the programs of a running control plane, in the order in which they depend on each other.
+// Components are the programs of a running control plane, in the order in which Up starts them.
 var Components = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
 
-// essential are the components without which no request is answered.
+// essential are the components that are needed to answer requests.
 var essential = Components[:2]
 
-// ports are the loopback ports of a control plane. kwok serves nothing.
+// ports are the loopback ports of a control plane. kwok has none.
 type ports struct {
 	APIServer         int `json:"kube-apiserver"`
 	Etcd              int `json:"etcd"`
@@ -49,7 +49,7 @@ func url(port int, path string) string {
 	return "https://" + loopback + ":" + strconv.Itoa(port) + path
 }
 
-// command returns the program and the arguments with which a component is started.
+// command returns the program and the arguments that start a component.
 func (c *ControlPlane) command(r record, component string) []string {
 	keys := c.pki(r)
 	args := map[string]func(record, pki) []string{
@@ -124,9 +124,10 @@ func (c *ControlPlane) controller(keys pki, component string, port int) []string
 
 func (c *ControlPlane) controllerManager(r record, keys pki) []string {
 	return append(c.controller(keys, "kube-controller-manager", r.Ports.ControllerManager),
-		// Each controller has its own service account, as in other clusters: admission rules can tell controllers from people.
+		// As in other clusters, each controller has its own service account, so that admission rules can tell controllers
+		// from people.
 		"--use-service-account-credentials=true",
-		// Published in every namespace, where pods look for it.
+		// The controller manager publishes it in every namespace, where pods look for it.
 		"--root-ca-file="+keys.certificate(authority),
 		"--service-account-private-key-file="+keys.key("service-accounts"),
 		"--cluster-signing-cert-file="+keys.certificate(authority), "--cluster-signing-key-file="+keys.key(authority))
@@ -136,8 +137,8 @@ func (c *ControlPlane) scheduler(r record, keys pki) []string {
 	return c.controller(keys, "kube-scheduler", r.Ports.Scheduler)
 }
 
-// kwok opens no port: every user of the machine could read its metrics there, and simulated containers have neither
-// logs nor a shell.
+// kwok opens no port: any user of the machine could read its metrics there, and simulated containers have neither logs
+// nor a shell to serve.
 func (c *ControlPlane) kwok(r record, keys pki) []string {
 	return []string{
 		"--kubeconfig=" + keys.path("kwok.kubeconfig"), "--config=" + c.path(r.Stages), "--manage-all-nodes=true",

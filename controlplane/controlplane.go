@@ -20,25 +20,26 @@ const startTimeout = 3 * time.Minute
 
 // Options describe a control plane. The zero value is usable.
 type Options struct {
-	// Assets is the folder of the programs. If it is empty, FindAssets chooses the folder.
+	// Assets is the folder with the programs. If it is empty, FindAssets chooses the folder.
 	Assets string
-	// Port is the API server's port. 0 chooses a free one, and keeps it until another program takes it.
+	// Port is the API server's port. 0 means a free port, which is kept until another program takes it.
 	Port int
-	// Hosts are further names and addresses in the API server's certificate, for clients that verify the host they connect
-	// to. They take effect when certificates are made.
+	// Hosts are additional names and addresses for the API server's certificate, for clients that verify the host they
+	// connect to. They take effect when certificates are made or renewed.
 	Hosts []string
 	// Nodes is the number of simulated nodes that a new control plane gets: 2 if zero, none if negative.
 	Nodes int
-	// Stages are files with further rules for simulated pods, as objects of kwok's kind Stage; for example, a rule that keeps
-	// pods with a certain image from becoming ready. A rule with a weight takes precedence over the package's own rules,
-	// which have none.
+	// Stages are files with additional rules for simulated pods, as objects of kwok's kind Stage. A rule can, for example,
+	// keep pods with a certain image from becoming ready. A rule with a weight takes precedence over the package's own
+	// rules, which have none.
 	Stages []string
-	// APIServerFlags are further flags of kube-apiserver, by their names without dashes, such as those of its audit log.
+	// APIServerFlags are additional flags for kube-apiserver, such as those of its audit log. The keys are the flags' names
+	// without dashes.
 	APIServerFlags map[string]string
-	// Install is called when the API server of a new control plane answers, before any controller starts; see package
+	// Install is called as soon as the API server of a new control plane answers, before any controller starts; see package
 	// install. The garbage collector looks for new kinds only every 30 s, but knows those installed here from the start.
 	Install func(ctx context.Context, c *ControlPlane) error
-	// Out receives a line for each action. Nil discards them.
+	// Out receives a line for each action. If it is nil, the lines are discarded.
 	Out io.Writer
 
 	// Temporary means that the data may be lost when the machine crashes, and that Reset isn't needed. This saves time and
@@ -59,8 +60,9 @@ type ControlPlane struct {
 	stop func() error
 }
 
-// Open returns the control plane in a folder. It creates nothing; Up does. What Up starts runs until Down or Remove, even
-// after this process has ended. You may move the folder while the control plane is running: the next Up finds it.
+// Open returns the control plane in a folder. It creates nothing; Up does. The components that Up starts run until Down
+// or Remove, even after this process has ended. You may move the folder while they run: the next Up finds them, and
+// restarts them in the new place.
 func Open(dir string, options Options) (*ControlPlane, error) {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
@@ -150,7 +152,8 @@ func (c *ControlPlane) Remove(ctx context.Context) error {
 	if err := c.endAll(ctx); err != nil {
 		return err
 	}
-	// Remove the record first: without it there is no control plane, so Remove or Up can continue from here after a kill.
+	// Remove the record first: without it there is no control plane, so Remove or Up can continue from here if this process
+	// is killed.
 	if err := removeBelow(c.dir, recordFile); err != nil {
 		return err
 	}
@@ -174,7 +177,7 @@ func (c *ControlPlane) Remove(ctx context.Context) error {
 	return nil
 }
 
-// endAll kills every component. etcd keeps what it has acknowledged.
+// endAll kills every component. etcd loses nothing that it has acknowledged.
 func (c *ControlPlane) endAll(ctx context.Context) error {
 	return c.end(ctx, Components...)
 }

@@ -20,7 +20,7 @@ import (
 func TestLife(t *testing.T) {
 	g := NewWithT(t)
 	ctx := testContext(t)
-	dir := filepath.Join(t.TempDir(), "my plane")
+	dir := filepath.Join(t.TempDir(), "my plane") // the space must cause no problems
 	plane, out := open(t, dir, controlplane.Options{})
 	_, err := plane.Status(ctx)
 	g.Expect(err).To(MatchError(controlplane.ErrNotFound), "before the first Up")
@@ -65,13 +65,13 @@ func TestLife(t *testing.T) {
 		g.Expect(kept(ctx, g, plane)).To(BeTrue())
 	})
 
-	t.Run("a folder that is moved while it runs", func(t *testing.T) {
+	t.Run("the folder may be moved while the control plane runs", func(t *testing.T) {
 		g := NewWithT(t)
 		before := pids(ctx, g, plane)
 		moved := dir + " moved"
 		g.Expect(os.Rename(dir, moved)).To(Succeed())
 		found, _ := open(t, moved, controlplane.Options{})
-		g.Expect(pids(ctx, g, found)).To(Equal(before), "it is found")
+		g.Expect(pids(ctx, g, found)).To(Equal(before), "the processes must be found")
 		g.Expect(found.Up(ctx)).To(Succeed())
 		g.Expect(kept(ctx, g, found)).To(BeTrue())
 		g.Expect(below(g, dir+"/")).To(BeEmpty(), "nothing uses the old path any more")
@@ -106,7 +106,7 @@ func TestLife(t *testing.T) {
 			event := <-watch.ResultChan()
 			err = apierrors.FromObject(event.Object)
 		}
-		g.Expect(err).To(Or(Satisfy(apierrors.IsResourceExpired), Satisfy(apierrors.IsGone)), "a cache's revision no longer exists")
+		g.Expect(err).To(Or(Satisfy(apierrors.IsResourceExpired), Satisfy(apierrors.IsGone)), "a client's old revision must no longer exist")
 	})
 
 	t.Run("Restore goes back to any snapshot, and keeps the options of Up", func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestLife(t *testing.T) {
 		g.Expect(kept(ctx, g, plane)).To(BeTrue())
 		after := pids(ctx, g, special)
 		g.Expect(special.Up(ctx)).To(Succeed())
-		g.Expect(pids(ctx, g, special)).To(Equal(after), "no option was lost that Up would have to set again")
+		g.Expect(pids(ctx, g, special)).To(Equal(after), "Restore must not lose options, which Up would have to set again")
 	})
 
 	t.Run("Remove leaves nothing behind", func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	plane, _ := open(t, dir, controlplane.Options{})
 	there := func(name string) func() bool { return func() bool { return exists(dir, name) } }
 	gone := func(name string) func() bool { return func() bool { return !exists(dir, name) } }
-	// newer and older return the folders of the generation that is being created, and of the one in use.
+	// newer waits for a file of the generation that is being created. older waits until the one in use now is gone.
 	newer := func(prefix, file string) func() bool {
 		current := generation(dir, prefix)
 		return func() bool { return exists(dir, prefix+strconv.Itoa(current+1), file) }
@@ -203,7 +203,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		name, verb string
 		before     func(Gomega)
 		moment     func() func() bool
-		// keeps means that the data must still be there.
+		// keeps means that the data must survive.
 		keeps bool
 	}{
 		{"Up, when keys are made", "up", absent, func() func() bool { return there("pki-1/ca.crt") }, false},
@@ -216,10 +216,10 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		{"Down, a moment later", "down", running, func() func() bool { return after(20 * time.Millisecond) }, true},
 		{"RenewCertificates, when keys are made", "renew", running, func() func() bool { return newer("pki-", "ca.crt") }, true},
 		{"RenewCertificates, when they are in use", "renew", running, func() func() bool { return older("pki-") }, true},
-		{"Reset, when new data are made", "reset", running, func() func() bool { return newer("etcd-", "member") }, true},
-		{"Reset, when they are in use", "reset", running, func() func() bool { return older("etcd-") }, false},
+		{"Reset, when new data is made", "reset", running, func() func() bool { return newer("etcd-", "member") }, true},
+		{"Reset, when it is in use", "reset", running, func() func() bool { return older("etcd-") }, false},
 		{"Remove, when the record is gone", "remove", running, func() func() bool { return gone("controlplane.json") }, false},
-		{"Remove, when the folder is going", "remove", running, func() func() bool { return gone("kubeconfig") }, false},
+		{"Remove, when the folder is being emptied", "remove", running, func() func() bool { return gone("kubeconfig") }, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 }
 
-// generation returns the highest number among the folders with that prefix.
+// generation returns the highest number among the folders with a prefix.
 func generation(dir, prefix string) int {
 	highest := 0
 	for number := range 1000 {

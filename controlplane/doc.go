@@ -10,13 +10,14 @@
 //
 // # Security
 //
-// Everything listens on 127.0.0.1 only, and except for health checks, no port serves a client without credentials. Only
-// its owner can read the folder. Other users of the machine can find out that something listens, and whether it is healthy.
+// All components listen on 127.0.0.1 only. Except for health checks, no port serves a client without credentials. Only
+// the owner can read the folder. Other users of the machine can find out that something listens, and whether it is
+// healthy.
 //
 // # What is in the folder
 //
 //	controlplane.json   ports, and which of the folders below are in use
-//	kubeconfig          the administrator's
+//	kubeconfig          the administrator's kubeconfig
 //	pki-N/              keys, certificates and the components' kubeconfigs
 //	etcd-N/             etcd's data
 //	fresh.db            the snapshot that Reset restores

@@ -41,7 +41,7 @@ func run(ctx context.Context) error {
 	return runOperator(ctx, config) // yours
 }
 
-// runOperator does what envtest can't: it waits for a Deployment's pod, and for the end of a namespace.
+// runOperator does what envtest can't: it waits until a Deployment's pod is available, and until a namespace is gone.
 func runOperator(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 const (
 	// answerTimeout is how long a component may take to answer before it counts as hung.
 	answerTimeout = 10 * time.Second
-	// heartbeatTimeout is how old the newest heartbeat of the simulated nodes may be. kwok renews them every 10 s, but a
+	// heartbeatTimeout is how old the newest heartbeat of the simulated nodes may be. kwok sends one every 10 s, but a
 	// newly started kwok first waits until its predecessor's leases expire.
 	heartbeatTimeout = 3 * leaseSeconds * time.Second
 )
@@ -36,7 +36,7 @@ type Component struct {
 	// Hung means that it is running, but doesn't answer.
 	Hung bool `json:"hung,omitempty"`
 
-	// outdated means that it was started by a different command than Up would use now.
+	// outdated means that it was started with a different command from the one that Up would use now.
 	outdated bool
 }
 
@@ -58,7 +58,8 @@ func (s Status) Running() bool {
 // bad reports whether the component isn't running, or doesn't answer.
 func (c Component) bad() bool { return c.PID == 0 || c.Hung }
 
-// Status asks every component for its health. The error is ErrNotFound if there is no control plane, or a *DamagedError.
+// Status asks every component for its health. The error is ErrNotFound if there is no control plane, and a *DamagedError
+// if the folder's content can't be used.
 func (c *ControlPlane) Status(ctx context.Context) (Status, error) {
 	found, err := c.load()
 	if err != nil {
@@ -69,7 +70,7 @@ func (c *ControlPlane) Status(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	status := Status{Components: components, Complete: found.Complete}
-	// Without etcd, for example, asking the API server would only take time.
+	// If a component is down, asking the API server would only waste time.
 	if !slices.ContainsFunc(components, Component.bad) {
 		status.Ready = c.serves(ctx, found)
 	}
@@ -108,9 +109,9 @@ func (c *ControlPlane) hangs(ctx context.Context, r record, component string, pi
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// heartbeatOver reports whether kwok is stopped, or has not renewed any node's Lease for too long. It has no port to ask.
+// heartbeatOver reports whether kwok is stopped, or has renewed no node's Lease for too long. kwok has no port to ask.
 func (c *ControlPlane) heartbeatOver(ctx context.Context, r record, pid int) bool {
-	// The state of a process, for instance S or T, is the same word on Linux and on macOS.
+	// ps uses the same letters for states on Linux and on macOS: T is a stopped process.
 	if state, err := exec.CommandContext(ctx, "ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output(); err == nil && strings.HasPrefix(string(state), "T") {
 		return true
 	}
@@ -145,7 +146,7 @@ func (c *ControlPlane) ask(ctx context.Context, r record, component, path string
 	return c.request(ctx, r, component, http.MethodGet, path, nil, into)
 }
 
-// statusError is an answer with a status other than success.
+// statusError is a response whose status is not success.
 type statusError struct {
 	code   int
 	answer string
@@ -182,7 +183,8 @@ func (c *ControlPlane) request(ctx context.Context, r record, component, method,
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// client returns a client with a certificate that the component accepts; it accepts only the component's certificate.
+// client returns a client with a certificate that the component accepts. It trusts only the authority that signed the
+// component's own certificate.
 func (c *ControlPlane) client(r record, component string) (*http.Client, error) {
 	keys := c.pki(r)
 	signer, own := authority, "admin"

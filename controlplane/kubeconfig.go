@@ -24,7 +24,7 @@ var Administrator = User{Name: "kubernetes-admin", Groups: []string{"system:mast
 
 // Kubeconfig makes a kubeconfig for a user, with a new key and certificate in it. It is valid for ten years, or until
 // RenewCertificates is called. server is the URL at which the user reaches the API server, for instance through a tunnel
-// or under another name of the host; "" means its own URL, https://127.0.0.1:PORT.
+// or under another host name; "" means its own URL, https://127.0.0.1:PORT.
 func (c *ControlPlane) Kubeconfig(user User, server string) ([]byte, error) {
 	found, err := c.load()
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *ControlPlane) kubeconfig(r record, user User, server string) ([]byte, e
 	if server == "" {
 		cluster.Server = url(r.Ports.APIServer, "")
 	} else {
-		// The certificate may not name that host. It always has this name.
+		// The server's certificate may lack that host, but always contains this name.
 		cluster.TLSServerName = serviceName
 	}
 	config := kubeconfig{
@@ -64,8 +64,8 @@ func (c *ControlPlane) kubeconfig(r record, user User, server string) ([]byte, e
 	return yaml.Marshal(config)
 }
 
-// kubeconfig is the part of a kubeconfig that is used here. Source: package k8s.io/client-go/tools/clientcmd/api/v1;
-// importing that would add most of client-go to the dependencies.
+// kubeconfig contains the fields of a kubeconfig that are used here. Source: k8s.io/client-go/tools/clientcmd/api/v1;
+// importing that package would add most of client-go to the dependencies.
 type kubeconfig struct {
 	APIVersion     string         `json:"apiVersion"`
 	Kind           string         `json:"kind"`
@@ -106,10 +106,11 @@ type credentials struct {
 	ClientKeyData         []byte `json:"client-key-data"`
 }
 
-// KubeconfigPath is the path of the administrator's kubeconfig. The file exists from the first Up on.
+// KubeconfigPath is the path of the administrator's kubeconfig. The first Up creates the file.
 func (c *ControlPlane) KubeconfigPath() string { return filepath.Join(c.dir, "kubeconfig") }
 
-// componentUsers are the components that are clients of the API server. Their kubeconfigs are beside the certificates.
+// componentUsers are the users of the components that are clients of the API server. Their kubeconfigs are stored beside
+// the certificates.
 var componentUsers = map[string]User{
 	"kube-controller-manager": {Name: "system:kube-controller-manager"},
 	"kube-scheduler":          {Name: "system:kube-scheduler"},

@@ -15,7 +15,7 @@ const (
 	lockFile = "lock"
 	// lockTimeout bounds the wait for another process that changes the same control plane.
 	lockTimeout = 10 * time.Minute
-	// lockPoll is the interval at which that wait checks again.
+	// lockPoll is how often waits for a lock or a port check again.
 	lockPoll = 20 * time.Millisecond
 )
 
@@ -58,7 +58,8 @@ func (c *ControlPlane) tryLock() (*os.File, error) {
 	return file, nil
 }
 
-// sameFile makes sure that no other process removed the file before it was locked: such a lock would have no effect.
+// sameFile makes sure that no other process removed the file before it was locked: a lock on a removed file has no
+// effect.
 func sameFile(file *os.File, path string) error {
 	mine, err := file.Stat()
 	if err != nil {

@@ -24,10 +24,10 @@ import (
 	"example.com/operator-workshop/controlplane/install"
 )
 
-// limit bounds one test. A control plane starts in a few seconds, or more under load.
+// limit bounds one test. A control plane starts within seconds, but takes longer under load.
 const limit = 4 * time.Minute
 
-// commandVariable makes the test binary do one thing with a control plane. It contains a verb such as up, and the
+// commandVariable makes the test binary run one command on a control plane. It contains a verb such as up, and the
 // folder, each on its own line.
 const commandVariable = "CONTROLPLANE_TEST_COMMAND"
 
@@ -69,8 +69,7 @@ func obey(ctx context.Context, verb, dir string) error {
 	}[verb](ctx)
 }
 
-// open returns a control plane that is removed when the test ends. The folder's name contains a space, to test that
-// this causes no problems.
+// open returns a control plane that is removed when the test ends.
 func open(t *testing.T, dir string, options controlplane.Options) (*controlplane.ControlPlane, *bytes.Buffer) {
 	t.Helper()
 	out := &bytes.Buffer{}
@@ -99,7 +98,7 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// pids maps the running components to their process IDs.
+// pids returns the process IDs of the running components, by name.
 func pids(ctx context.Context, g Gomega, plane *controlplane.ControlPlane) map[string]int {
 	status, err := plane.Status(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -120,7 +119,7 @@ func clientOf(g Gomega, plane *controlplane.ControlPlane) kubernetes.Interface {
 	return client
 }
 
-// clientFrom connects with the given kubeconfig.
+// clientFrom returns a client with the given kubeconfig.
 func clientFrom(g Gomega, kubeconfig []byte) kubernetes.Interface {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -18,7 +18,7 @@ import (
 
 const defaultNodes = 2
 
-// stagesPrefix begins the name of kwok's configuration.
+// stagesPrefix is the prefix of the name of kwok's configuration file.
 const stagesPrefix = "kwok-"
 
 // SimulatedNode is the annotation of nodes that kwok simulates. Their pods run no containers.

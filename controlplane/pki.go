@@ -21,10 +21,10 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// validity is how long certificates are valid: as long as those of kubeadm's certificate authorities.
+// validity is how long certificates are valid. It is the same for kubeadm's certificate authorities.
 const validity = 10 * 365 * 24 * time.Hour
 
-// The certificate authorities, as in kubeadm: each server trusts only the one that signs its clients.
+// The certificate authorities, as in kubeadm: each server trusts only the one that signs its clients' certificates.
 const (
 	// authority signs the certificates of users, and of the servers that users connect to.
 	authority = "ca"
@@ -35,7 +35,7 @@ const (
 	frontProxyAuthority = "front-proxy-ca"
 )
 
-// serviceName is the name under which pods reach the API server. Its certificate always contains this name.
+// serviceName is the name under which pods reach the API server. The server's certificate always contains this name.
 const serviceName = "kubernetes.default.svc"
 
 // serviceAddress is the first address of serviceRange: that of the Service "kubernetes".
@@ -48,7 +48,7 @@ type identity struct {
 	config certutil.Config
 }
 
-// identities are the certificates of a control plane. Each is valid for one purpose only, except etcd's.
+// identities returns the certificates of a control plane. Each except etcd's is valid for one purpose only.
 // Source of the names and groups: kubeadm, and the bootstrap policy of RBAC.
 func identities(hosts []string) []identity {
 	server := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
@@ -88,7 +88,7 @@ func (p pki) path(name string) string        { return filepath.Join(p.dir, name)
 func (p pki) certificate(name string) string { return p.path(name + ".crt") }
 func (p pki) key(name string) string         { return p.path(name + ".key") }
 
-// make fills the folder with new keys and certificates. Pass the service accounts' old key, and their tokens stay valid.
+// make fills the folder with new keys and certificates. With the service accounts' old key, their tokens stay valid.
 func (p pki) make(hosts []string, serviceAccountKey []byte) error {
 	if err := errors.Join(os.RemoveAll(p.dir), os.MkdirAll(p.dir, 0o700)); err != nil {
 		return private.Explain(err)

@@ -11,8 +11,8 @@ import (
 )
 
 // Ports are chosen below the range that operating systems use for the local ends
-// of outgoing connections (from 32768 on Linux, 49152 on macOS), so that no
-// connection takes a port between the check that it is free and its use.
+// of outgoing connections (from 32768 on Linux, 49152 on macOS). Otherwise such a
+// connection could take a port after it was found free.
 const (
 	lowestPort  = 20000
 	highestPort = 32767
@@ -67,7 +67,7 @@ func choosePorts(apiServer int) (ports, error) {
 	return chosen, CheckPort(apiServer)
 }
 
-// CheckPort fails with ErrPortTaken if the API server can't have the port.
+// CheckPort returns an ErrPortTaken if the API server can't have the port.
 func CheckPort(port int) error {
 	if portFree(port) {
 		return nil
@@ -129,6 +129,6 @@ func (c *ControlPlane) makeRoom(ctx context.Context, r record) (record, error) {
 	if err := errors.Join(c.save(kept), c.writeKubeconfigs(kept)); err != nil {
 		return record{}, err
 	}
-	// Components that run still use the old ports.
+	// Components that are running still use the old ports.
 	return kept, c.endWrong(ctx, kept)
 }

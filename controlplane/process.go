@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// endTimeout bounds the wait for a killed process to be gone, and for a new one to write its ID.
+	// endTimeout bounds the wait until a killed process is gone, and until a new one has written its ID.
 	endTimeout = 10 * time.Second
-	// processPoll is the interval at which such a wait checks again. Killed processes are gone after about 20 ms.
+	// processPoll is how often such a wait checks again. A killed process is gone after about 20 ms.
 	processPoll = 2 * time.Millisecond
 )
 
-// launchScript writes its own process ID to the file that it inherits, and then becomes the component. Only the owner can
-// read the files that the component creates, such as etcd's data.
+// launchScript writes its own process ID to the file that it inherits, and then becomes the component. With its umask, only
+// the owner can read the files that the component creates, such as etcd's data.
 const launchScript = `umask 077; echo $$ >&3; exec "$@"`
 
 // process is one component's process.
 //
 // It is identified by a file: the process that holds the lock on that file is the component, and the file contains its
-// process ID. The system releases the lock when the process ends, however it ends. So if the ID belongs to another program
-// now, after a reboot or in a copy of the folder, that program is never mistaken for the component.
+// process ID. The system releases the lock when the process ends, however it ends. So even if another program has the same
+// ID later, after a reboot or in a copy of the folder, it is never mistaken for the component.
 type process struct {
 	file string
 }
@@ -46,7 +46,7 @@ func (p process) running() (pid int, fingerprint string, err error) {
 		return 0, "", err
 	}
 	defer file.Close()
-	// A shared lock, so that two commands that check at the same time don't mistake each other for the component.
+	// The lock is shared, so that two commands that check at the same time don't mistake each other for the component.
 	switch err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); {
 	case err == nil:
 		return 0, "", nil
@@ -64,7 +64,7 @@ func (p process) running() (pid int, fingerprint string, err error) {
 	return pid, fingerprint, nil
 }
 
-// errNoNumber says that a process was started but has not written its ID yet.
+// errNoNumber means that a process was started but has not written its ID yet.
 var errNoNumber = errors.New("a process has not written its ID yet")
 
 // await is like running, but waits for the ID of a process that was started a moment ago.
@@ -83,7 +83,7 @@ func (p process) start(ctx context.Context, command []string, dir, log string, e
 		return err
 	}
 	defer file.Close() // the process holds its own descriptor, and with it the lock
-	// A command that checks the process holds the lock for a moment.
+	// Another command that checks the process holds the lock for a moment.
 	var locked error
 	waitErr := poll(ctx, endTimeout, processPoll, func(context.Context) bool {
 		locked = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -107,7 +107,7 @@ func (p process) start(ctx context.Context, command []string, dir, log string, e
 	shell.Dir, shell.Env = dir, env
 	shell.Stdout, shell.Stderr = output, output
 	shell.ExtraFiles = []*os.File{file}
-	// In a session of its own, neither Ctrl-C nor closing the terminal reaches it.
+	// In a session of its own, the process survives Ctrl-C and a closed terminal.
 	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := shell.Start(); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (p process) kill(ctx context.Context) error {
 	if err != nil || pid == 0 {
 		return err
 	}
-	// It leads a process group, which includes everything that it has started.
+	// The process leads a process group, which includes everything that it has started.
 	if err := syscall.Kill(-pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
 	}
@@ -141,9 +141,9 @@ func fingerprint(command []string) string {
 // environment is the components' whole environment: they don't inherit the caller's, because etcd treats each ETCD_…
 // variable as a flag.
 //
-// GOGC sets how often they collect garbage: more often than Go's default, because memory limits how many control planes
-// fit on a host; but less often for a temporary control plane, to save CPU time. The caller's own
-// setting takes precedence. Source: GOGC in the documentation of package runtime.
+// GOGC sets how often they collect garbage. They do so more often than by Go's default, because memory limits how many
+// control planes fit on a host. In a temporary control plane, they do so less often, to save CPU time.
+// The caller's own setting takes precedence. Source: GOGC in the documentation of package runtime.
 func (c *ControlPlane) environment() []string {
 	collect := "GOGC=50"
 	if c.options.Temporary {
@@ -156,7 +156,7 @@ func (c *ControlPlane) environment() []string {
 	return env
 }
 
-// lastMessage is the last line of a component's log, which says why it ended, or "no message".
+// lastMessage returns the last line of a component's log, which says why the component ended, or "no message".
 func lastMessage(log string) string {
 	content, _ := os.ReadFile(log)
 	lines := bytes.Split(bytes.TrimSpace(content), []byte("\n"))
@@ -166,7 +166,7 @@ func lastMessage(log string) string {
 	return "no message"
 }
 
-// poll waits until done reports true.
+// poll waits until done returns true.
 func poll(ctx context.Context, limit, interval time.Duration, done func(context.Context) bool) error {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errTimeLimit)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/controlplane"
 )
 
-func TestANumberThatBelongsToAStranger(t *testing.T) {
+func TestAProcessIDThatBelongsToAnotherProgram(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	ctx := testContext(t)
@@ -39,7 +39,7 @@ func TestANumberThatBelongsToAStranger(t *testing.T) {
 		}
 	}
 	lie()
-	g.Expect(pids(ctx, g, plane)).To(BeEmpty(), "as after a reboot")
+	g.Expect(pids(ctx, g, plane)).To(BeEmpty(), "no component is running, as after a reboot")
 	g.Expect(plane.Up(ctx)).To(Succeed())
 	g.Expect(plane.Down(ctx)).To(Succeed())
 	lie()

@@ -13,27 +13,28 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// record is what a control plane knows about itself. It is replaced as a whole: a change that must be atomic, such as a
-// restored snapshot or new certificates, is prepared beside what is in use, and takes effect when the record is written.
+// record is what a control plane knows about itself. It is replaced as a whole. A change that must be atomic, such as a
+// restored snapshot or new certificates, is prepared in new folders, and takes effect when the record is written.
 type record struct {
 	Ports ports `json:"ports"`
 	// Keys and Data are the generations of the folders pki-N and etcd-N that are in use.
 	Keys int `json:"keys"`
 	Data int `json:"data"`
-	// Stages is the file of kwok's configuration. Its name comes from its content, so kwok is replaced when that changes.
+	// Stages is kwok's configuration file. Its name contains a hash of its content, so kwok is replaced when the content
+	// changes.
 	Stages string `json:"stages"`
-	// APIServerFlags are those of Options, for calls that don't give any.
+	// APIServerFlags are those of Options, for later calls that don't give any.
 	APIServerFlags map[string]string `json:"apiServerFlags,omitempty"`
-	// Complete means that it has been ready before, and has a snapshot of that moment.
+	// Complete means that the control plane has been ready before, so it may contain data.
 	Complete bool `json:"complete"`
 }
 
 const recordFile = "controlplane.json"
 
-// ErrNotFound says that the folder contains no control plane.
+// ErrNotFound means that the folder contains no control plane.
 var ErrNotFound = errors.New("there is no control plane")
 
-// DamagedError says that the folder's content can't be used. Only Remove deletes it.
+// DamagedError means that the folder's content can't be used. Only Remove deletes it.
 type DamagedError struct{ Reason string }
 
 func (e *DamagedError) Error() string { return "the control plane's folder is damaged: " + e.Reason }
@@ -105,7 +106,7 @@ func (c *ControlPlane) removeOthers(prefix, used string) error {
 	return nil
 }
 
-// removeBelow removes a file or folder in a folder, and follows no symbolic link that leads out of it.
+// removeBelow removes a file or folder from a folder. It follows no symbolic link that leads out of the folder.
 func removeBelow(folder, name string) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

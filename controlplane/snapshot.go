@@ -18,12 +18,12 @@ import (
 // snapshotFile contains the state of the new control plane, for Reset.
 const snapshotFile = "fresh.db"
 
-// revisionsApart is the number by which each restore advances etcd's revisions: more than are written between two restores.
-// So a revision that a client has seen never comes back with other content, and the client is told to list again, as after
-// a compaction. Source: `etcdutl snapshot restore --bump-revision`, made for Kubernetes.
+// revisionsApart is how far each restore advances etcd's revision: further than the writes between two restores do. So a
+// revision that a client has seen never comes back with other content, and the client is told to list again, as after a
+// compaction. Source: `etcdutl snapshot restore --bump-revision`, which was made for Kubernetes.
 const revisionsApart = 10_000_000
 
-// Snapshot saves everything that the control plane stores to a file, which only its owner can read.
+// Snapshot saves all data of the control plane to a file that only its owner can read.
 func (c *ControlPlane) Snapshot(ctx context.Context, path string) error {
 	path, err := filepath.Abs(path) // etcd's tools run in the control plane's folder
 	if err != nil {
@@ -49,13 +49,13 @@ func (c *ControlPlane) saveSnapshot(ctx context.Context, r record, path string) 
 	return c.run(ctx, "etcdctl", append(c.etcdFlags(r), "snapshot", "save", path)...)
 }
 
-// Reset takes the control plane back to its state after the first Up. It is atomic: if it is interrupted, either all of the
-// later data is still there or none of it. No component has to be running before; afterwards all of them are.
+// Reset returns the control plane to its state after the first Up. It is atomic: if it is interrupted, either all of the
+// later data is still there or none of it. The components need not be running before; afterwards all of them are.
 func (c *ControlPlane) Reset(ctx context.Context) error {
 	return c.Restore(ctx, c.path(snapshotFile))
 }
 
-// Restore atomically replaces the control plane's data with a snapshot of it, and starts the control plane.
+// Restore atomically replaces the control plane's data with that of a snapshot, and starts the control plane.
 func (c *ControlPlane) Restore(ctx context.Context, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *ControlPlane) Restore(ctx context.Context, path string) error {
 		return err
 	}
 	c.say("Restored %s.", filepath.Base(path))
-	// Components that run still have the old state in memory.
+	// Components that are running still have the old state in memory.
 	if err := c.endAll(ctx); err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (c *ControlPlane) RenewCertificates(ctx context.Context) error {
 	return c.up(ctx) // replaces every component: each was started with the old certificates
 }
 
-// etcdFlags are the flags with which etcdctl reaches the control plane's etcd.
+// etcdFlags returns the flags with which etcdctl reaches the control plane's etcd.
 func (c *ControlPlane) etcdFlags(r record) []string {
 	keys := c.pki(r)
 	return []string{
@@ -159,7 +159,7 @@ func (c *ControlPlane) run(ctx context.Context, tool string, args ...string) err
 	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `umask 077; exec "$@"`, "sh", path}, args...)...)
 	command.Dir, command.Env = c.dir, c.environment()
 	command.Stdout, command.Stderr = &messages, &messages
-	// In a process group of its own, it doesn't get the terminal's Ctrl-C: the context ends it.
+	// In a process group of its own, the tool doesn't get the terminal's Ctrl-C: the context ends it.
 	procgroup.Isolate(command)
 	err := command.Run()
 	if ctx.Err() != nil {

@@ -13,9 +13,9 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// attempts is how often Up tries to start the components: another program can take a port after it was found free and
-// before a component listens on it, and on a very slow machine the controller manager gives up waiting for the API server
-// after 10 s.
+// attempts is how often Up tries to start the components. Another program can take a port after it was found free and
+// before a component listens on it. And on a very slow machine, the controller manager gives up on the API server after
+// 10 s.
 const attempts = 3
 
 // errEnded marks errors about a component that ended while Up waited for it.
@@ -95,7 +95,7 @@ func (c *ControlPlane) converge(ctx context.Context) error {
 
 // create chooses ports and makes keys. Nothing takes effect before the record is written.
 func (c *ControlPlane) create() (record, error) {
-	// A control plane whose removal was interrupted may have left files.
+	// An interrupted Remove may have left files.
 	for _, name := range []string{"logs", "run", snapshotFile} {
 		if err := removeBelow(c.dir, name); err != nil {
 			return record{}, err
@@ -115,7 +115,7 @@ func (c *ControlPlane) create() (record, error) {
 	return made, c.save(made)
 }
 
-// configure records the options that later calls may leave out, so that a Reset, for example, doesn't lose the audit log.
+// configure records the options that later calls may leave out, so that Reset, for example, keeps the audit log.
 func (c *ControlPlane) configure(r record) (record, error) {
 	configured := r
 	if len(c.options.APIServerFlags) > 0 {
@@ -211,7 +211,7 @@ func (c *ControlPlane) await(ctx context.Context, what string, done func(context
 	case ended != nil:
 		return ended
 	case errors.Is(err, errTimeLimit):
-		return fmt.Errorf("%w while waiting for %s (messages of the components: %s)", err, what, c.path("logs"))
+		return fmt.Errorf("%w while waiting for %s (logs of the components: %s)", err, what, c.path("logs"))
 	case err != nil:
 		return fmt.Errorf("wait for %s: %w", what, err)
 	}
@@ -239,7 +239,7 @@ func (c *ControlPlane) anyEnded(components ...string) error {
 	return nil
 }
 
-// fill gives a new control plane its first content.
+// fill creates the first objects in a new control plane.
 func (c *ControlPlane) fill(ctx context.Context, r record) error {
 	if c.options.Install != nil {
 		if err := c.options.Install(ctx, c); err != nil {
@@ -255,7 +255,7 @@ func (c *ControlPlane) complete(ctx context.Context, r record) error {
 		if err := c.saveSnapshot(ctx, r, c.path(snapshotFile)); err != nil {
 			return err
 		}
-		c.say("Saved a snapshot to return to, %s.", snapshotFile)
+		c.say("Saved a snapshot for resets to %s.", snapshotFile)
 	}
 	r.Complete = true
 	return c.save(r)

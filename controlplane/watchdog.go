@@ -8,9 +8,10 @@ import (
 	"example.com/operator-workshop/internal/procgroup"
 )
 
-// watchdogScript waits until its standard input ends, which happens when the process closes it or ends, even by kill
-// -9. Then it kills every component of the control planes in the folder and its subfolders, and removes the folder. By then a process ID may belong to another program, so it
-// first checks the arguments of the process: a component's arguments contain the folder's path.
+// watchdogScript waits until its standard input ends. That happens when this process closes it or ends, even by kill -9.
+// Then the script kills every component of the control planes in the folder and its subfolders, and removes the folder.
+// By then a process ID may belong to another program, so the script first checks the arguments of the process: a
+// component's arguments contain the folder's path.
 const watchdogScript = `trap '' HUP INT TERM
 cat >/dev/null
 for file in "$1"/run/* "$1"/*/run/*; do
@@ -22,7 +23,7 @@ done
 rm -rf "$1" 2>/dev/null || { sleep 1; rm -rf "$1"; }
 `
 
-// startWatchdog starts the watchdog of a folder. end makes it act, and waits until nothing is left.
+// startWatchdog starts the watchdog of a folder. end makes it act, and waits until it has finished.
 func startWatchdog(dir string) (end func() error, err error) {
 	command := exec.Command("/bin/sh", "-c", watchdogScript, "watchdog", dir)
 	leash, err := procgroup.Watchdog(command)

@@ -1,4 +1,5 @@
-// Package assets builds the programs of control planes for use outside a checkout of the workshop, which has them in bin/.
+// Package assets builds the programs of control planes for use outside a checkout of the workshop. A checkout has them in
+// bin/.
 package assets
 
 import (

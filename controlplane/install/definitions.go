@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// installDefinitions returns when the API server serves all definitions.
+// installDefinitions installs the definitions, and waits until the API server serves them.
 func (m *Manifests) installDefinitions(ctx context.Context, cluster client.Client, config *rest.Config, webhooks envtest.WebhookInstallOptions, shared bool) error {
-	// asTheyAre keep the conversion that they have in the cluster; envtest sets or removes that of the others.
+	// asTheyAre are installed with the conversion that they have here; for the others, envtest sets or removes it.
 	var asTheyAre, others []*apiextensionsv1.CustomResourceDefinition
 	for _, definition := range m.Definitions {
 		found := &apiextensionsv1.CustomResourceDefinition{}

@@ -34,9 +34,9 @@ type Manifests struct {
 	// OnCreate, if it is not nil, is called before each object is created, for example to note what to delete later.
 	OnCreate func(client.Object)
 
-	// Definitions are those in CRDs. Read sets this field, and so do Install and InstallShared.
+	// Definitions are the definitions in CRDs. Read, Install and InstallShared set this field.
 	Definitions []*apiextensionsv1.CustomResourceDefinition
-	// Serving is where the webhook server must listen, and its certificate. It is set when the manifests are installed.
+	// Serving says where the webhook server must listen, and with which certificate. Installing the manifests sets it.
 	Serving Serving
 }
 
@@ -50,7 +50,7 @@ type Serving struct {
 }
 
 // Install is for the field Install of controlplane.Options. If an earlier attempt was interrupted, it replaces what that
-// attempt has installed.
+// attempt installed.
 func (m *Manifests) Install(ctx context.Context, plane *controlplane.ControlPlane) error {
 	config, err := Config(plane)
 	if err != nil {
@@ -59,9 +59,10 @@ func (m *Manifests) Install(ctx context.Context, plane *controlplane.ControlPlan
 	return m.install(ctx, config, plane.Dir(), false)
 }
 
-// InstallShared installs the manifests in a cluster that others use, too. The conversion webhook of a definition that is
-// already there is left as it is: the cluster's own operator converts its objects. An admission webhook that is already
-// there is an error, because this process would take it over. The webhook server's certificate is stored below dir.
+// InstallShared installs the manifests in a cluster that others use, too. It leaves the conversion webhook of an existing
+// definition alone, because the cluster's own operator converts its objects. If an admission webhook already exists, it
+// returns an error, because this process would receive that webhook's requests. The webhook server's certificate is stored
+// below dir.
 func (m *Manifests) InstallShared(ctx context.Context, config *rest.Config, dir string) error {
 	return m.install(ctx, config, dir, true)
 }
@@ -108,8 +109,8 @@ func (m *Manifests) install(ctx context.Context, config *rest.Config, dir string
 	return nil
 }
 
-// prepareWebhooks reads the webhooks, chooses a port, and makes the server's certificate. envtest writes it to a
-// temporary folder of its own, in files that the group can read.
+// prepareWebhooks reads the webhooks, chooses a port, and makes the server's certificate. It copies the certificate to
+// private files, because the group can read those that envtest writes.
 func (m *Manifests) prepareWebhooks(dir string) (webhooks envtest.WebhookInstallOptions, err error) {
 	webhooks = envtest.WebhookInstallOptions{Paths: m.Webhooks, LocalServingHost: "127.0.0.1"}
 	defer func() { err = errors.Join(err, webhooks.Cleanup()) }()
@@ -134,7 +135,7 @@ func (m *Manifests) prepareWebhooks(dir string) (webhooks envtest.WebhookInstall
 	return webhooks, nil
 }
 
-// requireNew fails if the cluster already has one of the webhooks: envtest would redirect it to this process.
+// requireNew returns an error if the cluster already has one of the webhooks: envtest would redirect it to this process.
 func requireNew(ctx context.Context, cluster client.Client, webhooks envtest.WebhookInstallOptions) error {
 	for _, each := range configurations(webhooks) {
 		err := cluster.Get(ctx, client.ObjectKeyFromObject(each), each.DeepCopyObject().(client.Object))

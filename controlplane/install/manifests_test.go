@@ -16,10 +16,10 @@ import (
 	"example.com/operator-workshop/controlplane/install"
 )
 
-// limit bounds one test. A control plane starts in a few seconds, or more under load.
+// limit bounds one test. A control plane starts within seconds, but takes longer under load.
 const limit = 4 * time.Minute
 
-// converting are manifests whose webhook server converts widgets.
+// converting returns manifests whose webhook server converts widgets.
 func converting() *install.Manifests {
 	return &install.Manifests{CRDs: []string{"testdata/crd"}, Webhooks: []string{"testdata/webhooks"}, Converts: true}
 }
@@ -62,7 +62,7 @@ func TestManifests(t *testing.T) {
 		}
 	})
 
-	t.Run("after an interruption, Install replaces what it has installed", func(t *testing.T) {
+	t.Run("after an interruption, Install replaces what it had installed", func(t *testing.T) {
 		g := NewWithT(t)
 		again := converting()
 		g.Expect(again.Install(ctx, plane)).To(Succeed())
@@ -81,7 +81,7 @@ func TestManifests(t *testing.T) {
 		convertedBy(g, first.Serving)
 	})
 
-	t.Run("OnCreate gets what a shared cluster lacks", func(t *testing.T) {
+	t.Run("OnCreate is called for the definitions that a shared cluster lacks", func(t *testing.T) {
 		g := NewWithT(t)
 		for _, definition := range first.Definitions {
 			g.Expect(reader.Delete(ctx, definition)).To(Succeed())
@@ -95,7 +95,7 @@ func TestManifests(t *testing.T) {
 		g.Expect(conversion(g, "widgets").Strategy).To(Equal(apiextensionsv1.NoneConverter), "nothing converts widgets")
 	})
 
-	t.Run("a folder without definitions is a mistake", func(t *testing.T) {
+	t.Run("a folder without definitions is an error", func(t *testing.T) {
 		empty := &install.Manifests{CRDs: []string{"testdata/webhooks"}}
 		NewWithT(t).Expect(empty.Install(ctx, plane)).To(MatchError("[testdata/webhooks] contains no CustomResourceDefinition"))
 	})

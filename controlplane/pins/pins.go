@@ -19,7 +19,7 @@ var (
 	Sums []byte
 )
 
-// Dir is the folder in the user's cache directory in which the programs of exactly these versions are built.
+// Dir returns the folder, in the user's cache directory, for programs of exactly these versions.
 func Dir() (string, error) {
 	cache, err := repo.CacheDir()
 	if err != nil {
