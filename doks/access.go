@@ -68,7 +68,7 @@ func (e *Emulator) grantAccess(x *exchange, present func(*cluster, Access) reply
 	}
 	lifetime, ok := x.expiry()
 	if !ok {
-		return invalid("expiry_seconds must be a number of seconds that is not negative")
+		return invalid("expiry_seconds must be a number of seconds, and not negative")
 	}
 	subject := *found // copied, because it is used after the clusters are unlocked
 	if e.planes == nil {
@@ -77,7 +77,7 @@ func (e *Emulator) grantAccess(x *exchange, present func(*cluster, Access) reply
 	return reply{cluster: &subject, later: func(ctx context.Context) reply {
 		granted, err := e.planes.Access(ctx, subject.ID, lifetime)
 		if err != nil {
-			e.options.Log.Error("Make credentials", "cluster", subject.ID, "error", err.Error())
+			e.options.Log.Error("Failed to make credentials", "cluster", subject.ID, "error", err.Error())
 			return fail(http.StatusServiceUnavailable, "the cluster does not answer")
 		}
 		return present(&subject, granted)

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// adminPath is outside the API: an operator has no business there.
+// adminPath is the path of the control API. It is outside the API that operators use.
 const adminPath = "/emulator"
 
 // stateRequest is the body of a change of state.
@@ -21,7 +21,7 @@ type stateRequest struct {
 	Message string `json:"message"`
 }
 
-// resourceRequest is the body that adds resources: their names.
+// resourceRequest is the body that adds resources, by their names.
 type resourceRequest struct {
 	LoadBalancers   []string `json:"load_balancers"`
 	Volumes         []string `json:"volumes"`
@@ -56,7 +56,7 @@ func checkLocal(request *http.Request) (reply, bool) {
 	}
 	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	if host != "localhost" && (err != nil || !address.IsLoopback()) {
-		return fail(http.StatusForbidden, "ask for localhost or a loopback address"), false
+		return fail(http.StatusForbidden, "the host must be localhost or a loopback address"), false
 	}
 	kind, _, err := mime.ParseMediaType(request.Header.Get("Content-Type"))
 	if request.Method == http.MethodPost && (err != nil || kind != "application/json") {
@@ -156,7 +156,7 @@ func (e *Emulator) change(id string, edit func(*cluster) error) error {
 	return e.save()
 }
 
-// SetState puts a cluster into a state, where it then stays.
+// SetState puts a cluster into a state, in which it then stays.
 func (e *Emulator) SetState(id string, state State, message string) error {
 	states := []State{StateProvisioning, StateRunning, StateUpgrading, StateDegraded, StateError, StateDeleted, StateDeleting}
 	if !slices.Contains(states, state) {
@@ -165,7 +165,7 @@ func (e *Emulator) SetState(id string, state State, message string) error {
 	return e.change(id, func(c *cluster) error {
 		serves := state == StateRunning || state == StateDegraded || state == StateUpgrading
 		if serves && e.planes != nil && e.addresses[c.ID] == "" {
-			return fmt.Errorf("its control plane is not ready to be %s", state)
+			return fmt.Errorf("its control plane is not ready, so it can't be %s", state)
 		}
 		now := e.options.Clock.Now()
 		c.enter(state, message, now)
@@ -176,7 +176,7 @@ func (e *Emulator) SetState(id string, state State, message string) error {
 	})
 }
 
-// AddResources gives a cluster the named resources, as if its users had made them.
+// AddResources adds resources with these names to a cluster, as if its users had made them.
 func (e *Emulator) AddResources(id string, loadBalancers, volumes, volumeSnapshots []string) error {
 	return e.change(id, func(c *cluster) error {
 		c.Resources = c.Resources.with(Resources{

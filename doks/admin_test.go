@@ -43,7 +43,7 @@ func TestTheControls(t *testing.T) {
 	l.Expect(l.steer("DELETE", "clusters/"+made.ID, "").status).To(Equal(http.StatusNoContent))
 	l.Expect(l.steer("GET", "clusters", "").text).To(MatchJSON(`{"kubernetes_clusters":[]}`))
 	l.Expect(l.steer("GET", "leftovers", "").text).To(And(ContainSubstring(`"name":"a"`), ContainSubstring(`"name":"b"`), ContainSubstring(`"name":"c"`)))
-	l.Expect(l.cloud.Journal()).To(HaveLen(1), "the controls are not in the journal")
+	l.Expect(l.cloud.Journal()).To(HaveLen(1), "requests to the control API are not in the journal")
 }
 
 func TestEveryStateCanBeSet(t *testing.T) {
@@ -70,13 +70,13 @@ func TestControlsThatAreRefused(t *testing.T) {
 	}{
 		"a fault that is not JSON":      {"POST", "faults", "{", 400, "JSON"},
 		"a fault that makes no sense":   {"POST", "faults", `{"kind":"x"}`, 422, "choose 429"},
-		"a delay that is a number":      {"POST", "faults", `{"kind":"delay","delay":5}`, 400, "a time is written like"},
+		"a delay that is a number":      {"POST", "faults", `{"kind":"delay","delay":5}`, 400, "write a duration as"},
 		"an unknown state":              {"POST", "clusters/" + made.ID + "/state", `{"state":"happy"}`, 422, `there is no state \"happy\"`},
 		"a state that is not JSON":      {"POST", "clusters/" + made.ID + "/state", `{`, 400, "JSON"},
-		"the state of no cluster":       {"POST", "clusters/no-such/state", `{"state":"running"}`, 422, `there is no cluster \"no-such\"`},
+		"a state for no cluster":        {"POST", "clusters/no-such/state", `{"state":"running"}`, 422, `there is no cluster \"no-such\"`},
 		"resources that are not JSON":   {"POST", "clusters/" + made.ID + "/resources", `{`, 400, "JSON"},
 		"a cluster that does not exist": {"DELETE", "clusters/no-such", "", 422, "there is no cluster"},
-		"a path too deep":               {"GET", "clusters/a/b/c", "", 404, "could not be found"},
+		"a path with too many parts":    {"GET", "clusters/a/b/c", "", 404, "could not be found"},
 		"an unknown action":             {"POST", "clusters/" + made.ID + "/other", "{}", 404, "could not be found"},
 		"an unknown method":             {"PUT", "journal", "", 404, "could not be found"},
 	}
@@ -90,19 +90,19 @@ func TestControlsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheControlsAreForThisMachineAlone(t *testing.T) {
+func TestOnlyThisMachineMayUseTheControls(t *testing.T) {
 	cases := map[string]struct {
 		method, host, kind string
 		status             int
 	}{
-		"by the loopback address":            {"GET", "127.0.0.1:1", "", 200},
-		"by the loopback address, version 6": {"GET", "[::1]:1", "", 200},
-		"by the name of this machine":        {"GET", "localhost", "", 200},
-		"by another name":                    {"GET", "evil.example", "", 403},
-		"by another address":                 {"GET", "192.0.2.1:8090", "", 403},
-		"a form":                             {"POST", "localhost", "application/x-www-form-urlencoded", 400},
-		"plain text":                         {"POST", "localhost", "text/plain", 400},
-		"JSON with a charset":                {"POST", "localhost", "application/json; charset=utf-8", 201},
+		"an IPv4 loopback address": {"GET", "127.0.0.1:1", "", 200},
+		"an IPv6 loopback address": {"GET", "[::1]:1", "", 200},
+		"localhost":                {"GET", "localhost", "", 200},
+		"another name":             {"GET", "evil.example", "", 403},
+		"another address":          {"GET", "192.0.2.1:8090", "", 403},
+		"a form":                   {"POST", "localhost", "application/x-www-form-urlencoded", 400},
+		"plain text":               {"POST", "localhost", "text/plain", 400},
+		"JSON with a charset":      {"POST", "localhost", "application/json; charset=utf-8", 201},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// advance makes everything happen that was due by now. It is called before anything looks at the clusters, so no
-// timer has to run.
+// advance makes every change that is due by now. It is called before anything looks at the clusters, so no timer has
+// to run.
 func (e *Emulator) advance(now time.Time) (changed bool) {
 	for _, each := range slices.Clone(e.account.Clusters) {
 		changed = e.advanceCluster(each, now) || changed
@@ -36,8 +36,8 @@ func (e *Emulator) advanceCluster(c *cluster, now time.Time) bool {
 	return true
 }
 
-// finishProvisioning ends provisioning in the state chosen for the cluster. If the cluster has a plane, it waits for
-// that too, unless provisioning is meant to fail.
+// finishProvisioning ends provisioning in the state chosen for the cluster. With planes, it also waits for the
+// cluster's plane, unless provisioning is meant to fail.
 func (e *Emulator) finishProvisioning(c *cluster, now time.Time) bool {
 	next, at := c.Next, c.Due
 	if next == StateError {
@@ -94,7 +94,7 @@ func (e *Emulator) advanceNodes(c *cluster, p *pool, now time.Time) (changed boo
 	return changed
 }
 
-// advanceNode reports whether the node is gone.
+// advanceNode changes the node's state if that is due, and reports whether the node is gone.
 func (e *Emulator) advanceNode(n *node, now time.Time) (gone bool) {
 	if n.Due.IsZero() || now.Before(n.Due) {
 		return false

@@ -22,7 +22,7 @@ type Planes interface {
 	Delete(ctx context.Context, id string) error
 }
 
-// PlaneNode is a node as its plane should have it.
+// PlaneNode describes a node that a plane should have.
 type PlaneNode struct {
 	Name   string
 	Labels map[string]string
@@ -110,7 +110,7 @@ func (e *Emulator) outstanding() (doomed, unmade []string) {
 
 func (e *Emulator) deletePlane(ctx context.Context, id string) bool {
 	if err := e.planes.Delete(ctx, id); err != nil {
-		e.complain(ctx, "Delete a control plane", id, err)
+		e.complain(ctx, "Failed to delete a control plane", id, err)
 		return false
 	}
 	e.mu.Lock()
@@ -124,7 +124,7 @@ func (e *Emulator) deletePlane(ctx context.Context, id string) bool {
 func (e *Emulator) makePlane(ctx context.Context, id string) {
 	server, err := e.planes.Make(ctx, id)
 	if err != nil {
-		e.complain(ctx, "Make a control plane", id, err)
+		e.complain(ctx, "Failed to make a control plane", id, err)
 	}
 	if ctx.Err() != nil {
 		return
@@ -133,7 +133,7 @@ func (e *Emulator) makePlane(ctx context.Context, id string) {
 	defer e.mu.Unlock()
 	found := e.account.find(id)
 	if found == nil {
-		return // deleted in the meantime: its plane is doomed
+		return // the cluster was deleted in the meantime, and the worker will delete its plane
 	}
 	if err != nil {
 		found.enter(StateError, "the control plane could not be made", e.options.Clock.Now())
@@ -180,7 +180,7 @@ func (c *cluster) planeNodes(now time.Time) []PlaneNode {
 	return nodes
 }
 
-// planeNode has the labels that DigitalOcean gives its nodes. They take precedence over the caller's.
+// planeNode adds the labels that DigitalOcean gives its nodes. They take precedence over the caller's.
 func (c *cluster) planeNode(p *pool, n *node) PlaneNode {
 	labels := map[string]string{}
 	maps.Copy(labels, p.Labels)
@@ -195,10 +195,10 @@ func (c *cluster) planeNode(p *pool, n *node) PlaneNode {
 	return PlaneNode{Name: n.Name, Labels: labels, Taints: slices.Clone(p.Taints), Draining: n.State == nodeDraining}
 }
 
-// setNodes reports whether the plane has the nodes now, and records which nodes have arrived and which have gone.
+// setNodes gives a plane its nodes, records which nodes have arrived and which have gone, and reports success.
 func (e *Emulator) setNodes(ctx context.Context, id string, nodes []PlaneNode) bool {
 	if err := e.planes.SetNodes(ctx, id, nodes); err != nil {
-		e.complain(ctx, "Set the nodes of a control plane", id, err)
+		e.complain(ctx, "Failed to set the nodes of a control plane", id, err)
 		return false
 	}
 	e.mu.Lock()

@@ -90,7 +90,7 @@ func newLabWithPlanes(t *testing.T, planes *pretended, change ...func(*doks.Opti
 	return newLab(t, append(change, func(o *doks.Options) { o.Planes = planes })...)
 }
 
-// soon moves the clock, which the worker needs, until check succeeds.
+// soon keeps moving the clock, by which the worker runs, until check succeeds.
 func (l *lab) soon(check func(Gomega)) {
 	l.Helper()
 	l.Eventually(l.ctx, func(g Gomega) {
@@ -105,7 +105,7 @@ func TestAClusterRunsWhenItsPlaneDoes(t *testing.T) {
 	l := newLabWithPlanes(t, planes)
 	made := l.create("demo", 2)
 	l.clock.Step(time.Hour)
-	l.Expect(string(l.get(made.ID).Status.State)).To(Equal("provisioning"), "its time is over, but its plane is not there")
+	l.Expect(string(l.get(made.ID).Status.State)).To(Equal("provisioning"), "its provisioning time has passed, but it has no plane yet")
 	l.Expect(l.do("GET", clustersURL+"/"+made.ID+"/kubeconfig", "").status).To(Equal(http.StatusNotFound))
 	close(planes.hold)
 	l.soon(func(g Gomega) { g.Expect(states(l.get(made.ID))).To(Equal([]string{"running", "running"})) })
@@ -148,7 +148,7 @@ func TestNodesComeAndGoWithThoseOfThePlane(t *testing.T) {
 	l.Expect(l.do("POST", clustersURL+"/"+made.ID+"/node_pools", pool(`name="more"`)).status).To(Equal(http.StatusCreated))
 	l.clock.Step(time.Hour)
 	l.clock.Step(time.Hour)
-	l.Expect(states(l.get(made.ID))).To(Equal([]string{"running", "deleting", "provisioning"}), "their times are over, but the plane has not changed")
+	l.Expect(states(l.get(made.ID))).To(Equal([]string{"running", "deleting", "provisioning"}), "their times have passed, but the plane has not changed")
 	planes.fail(nil)
 	l.soon(func(g Gomega) { g.Expect(states(l.get(made.ID))).To(Equal([]string{"running", "running"})) })
 }
@@ -170,7 +170,7 @@ func TestARestartWhileProvisioningEndsWithAnAddress(t *testing.T) {
 	second.Eventually(func() string { return second.get(made.ID).Endpoint }).WithTimeout(testLimit).Should(Equal("https://127.0.0.1:6443"))
 }
 
-func TestAPlaneGoesWithItsCluster(t *testing.T) {
+func TestAPlaneIsDeletedWithItsCluster(t *testing.T) {
 	planes := newPretended()
 	l := newLabWithPlanes(t, planes)
 	made := l.create("demo", 1)
@@ -180,10 +180,10 @@ func TestAPlaneGoesWithItsCluster(t *testing.T) {
 	l.soon(func(g Gomega) { g.Expect(l.cloud.Clusters()).To(BeEmpty()) })
 	l.Expect(planes.count()).To(Equal(1))
 	planes.fail(nil)
-	l.soon(func(g Gomega) { g.Expect(planes.count()).To(BeZero(), "it is tried again") })
+	l.soon(func(g Gomega) { g.Expect(planes.count()).To(BeZero(), "the deletion must be retried") })
 }
 
-func TestAPlaneThatCannotBeMadeIsAClusterInError(t *testing.T) {
+func TestAClusterWhosePlaneCannotBeMadeIsInError(t *testing.T) {
 	planes := newPretended()
 	planes.fail(errors.New("no room"))
 	l := newLabWithPlanes(t, planes)
@@ -193,7 +193,7 @@ func TestAPlaneThatCannotBeMadeIsAClusterInError(t *testing.T) {
 	l.Expect(l.cloud.SetState(made.ID, doks.StateRunning, "")).To(MatchError(ContainSubstring("its control plane is not ready")))
 }
 
-func TestAClusterThatIsToFailGetsNoPlane(t *testing.T) {
+func TestAClusterThatShouldFailGetsNoPlane(t *testing.T) {
 	planes := newPretended()
 	l := newLabWithPlanes(t, planes, func(o *doks.Options) { o.EndState = doks.StateError })
 	made := l.create("demo", 1)
@@ -230,10 +230,10 @@ func TestARestartFindsThePlanes(t *testing.T) {
 	second := newLabWithPlanes(t, planes, keep, func(o *doks.Options) { o.Clock = clocktesting.NewFakeClock(first.clock.Now()) })
 	second.Expect(states(second.get(made.ID))).To(HaveEach("running"))
 	second.Eventually(func() []doks.PlaneNode { return planes.of(made.ID) }).WithTimeout(testLimit).Should(HaveLen(2))
-	second.Eventually(planes.count).WithTimeout(testLimit).Should(Equal(1), "what was to go goes after the restart")
+	second.Eventually(planes.count).WithTimeout(testLimit).Should(Equal(1), "the plane of the removed cluster must be deleted after the restart")
 }
 
-func TestCloseEndsWhatIsUnderWay(t *testing.T) {
+func TestCloseEndsWorkInProgress(t *testing.T) {
 	planes := newPretended()
 	planes.hold = make(chan struct{})
 	l := newLabWithPlanes(t, planes)
@@ -244,5 +244,5 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 		close(closed)
 	}()
 	l.Eventually(closed).WithTimeout(testLimit).Should(BeClosed())
-	l.Expect(l.cloud.Clusters()[0].Status.State).To(Equal(doks.StateProvisioning), "being stopped is no failure")
+	l.Expect(l.cloud.Clusters()[0].Status.State).To(Equal(doks.StateProvisioning), "stopping the emulator must not look like a failure")
 }

@@ -9,11 +9,11 @@ import (
 
 // caller is the sender of a request.
 type caller struct {
-	// name replaces the token wherever people read it.
+	// name stands in for the token in the journal and the log.
 	name     string
 	known    bool
 	readOnly bool
-	// clustersOnly means that the token may not ask for the account.
+	// clustersOnly means that the token may not read the account.
 	clustersOnly bool
 }
 
@@ -50,7 +50,7 @@ func find(tokens []string, token string) int {
 	return found
 }
 
-// conceal removes tokens from a text that people read: a user may have put one into a URL.
+// conceal removes tokens from a text that people read: a client may have put one into a URL.
 func (e *Emulator) conceal(text string) string {
 	for _, token := range e.options.allTokens() {
 		text = strings.ReplaceAll(text, token, "[token]")

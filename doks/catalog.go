@@ -20,8 +20,8 @@ type choice struct {
 	Slug string `json:"slug"`
 }
 
-// versions returns the versions on offer, newest first. Two have the same minor version, to show which of them a bare
-// minor version means.
+// versions returns the versions on offer, newest first. Two have the same minor version, to show that the minor
+// version alone means the newer one.
 func versions() []Version {
 	slugs := []string{"1.37.1-do.0", "1.36.5-do.1", "1.36.3-do.0", "1.35.9-do.2", "1.34.12-do.0"}
 	offered := make([]Version, len(slugs))
@@ -57,8 +57,8 @@ func offers(choices []choice, slug string) bool {
 	return slices.ContainsFunc(choices, func(c choice) bool { return c.Slug == slug })
 }
 
-// resolveVersion finds the slug for the version in a create request: a slug itself, the newest patch of a minor
-// version, or the newest version.
+// resolveVersion returns the slug that the version in a create request stands for. A slug stands for itself, a minor
+// version for its newest patch, and latest for the newest version.
 func resolveVersion(wanted string) (slug string, found bool) {
 	for _, each := range versions() {
 		if wanted == "latest" || wanted == each.Slug || wanted == minorOf(each.Slug) {
@@ -81,7 +81,7 @@ func minorNumber(slug string) int {
 	return number
 }
 
-// haDefaultMinor is the first minor version whose clusters are highly available unless told otherwise.
+// haDefaultMinor is the first minor version whose clusters are highly available by default.
 const haDefaultMinor = 36
 
 // upgradesFrom returns the versions to which a cluster can be upgraded: newer ones of its minor version and those of

@@ -96,7 +96,7 @@ func (e *Emulator) newCluster(wanted createRequest, now time.Time) *cluster {
 	return made
 }
 
-// defaultVPC is the network that a region's clusters share unless told otherwise.
+// defaultVPC returns the network that a region's clusters share by default.
 func defaultVPC(region string) string {
 	return uuid.NewSHA1(uuid.NameSpaceDNS, []byte(region+".vpc.invalid")).String()
 }
@@ -193,7 +193,7 @@ func (e *Emulator) beginDeletion(c *cluster, x *exchange) {
 	}
 }
 
-// shown is a reply with a cluster that has just changed.
+// shown is a reply that contains a cluster.
 func shown(status int, c *cluster) reply {
 	return reply{
 		status: status, cluster: c, effective: status == http.StatusCreated,

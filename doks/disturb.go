@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// before applies a fault ahead of the effect. It reports whether the request continues.
+// before applies a fault that comes before the effect. It reports whether the request continues.
 func (e *Emulator) before(writer http.ResponseWriter, x *exchange) bool {
 	fault := x.fault
 	if fault == nil || fault.After {

@@ -22,8 +22,7 @@ type Emulator struct {
 	account   account
 	interrupt Interrupter
 
-	// planes is nil if the clusters have no control planes. addresses maps clusters to the addresses of the planes
-	// made for them.
+	// planes is nil if the clusters have no control planes. addresses maps the clusters' IDs to their planes' addresses.
 	planes    Planes
 	addresses map[string]string
 	wake      chan struct{}
@@ -31,14 +30,14 @@ type Emulator struct {
 	working   sync.WaitGroup
 }
 
-// Call describes to an Interrupter a request that is about to be carried out.
+// Call describes a request that is about to be carried out.
 type Call struct {
 	// Number is the number of the journal entry.
 	Number int
 	Method string
 	// Path is the URL's path without its query.
 	Path string
-	// Operation says in words what is requested, such as "create cluster".
+	// Operation is what is requested, such as "create cluster".
 	Operation string
 	// Write means that the request may change something.
 	Write bool
@@ -47,14 +46,14 @@ type Call struct {
 }
 
 // Interrupter is a test's code around a call. If it returns an error, the call is dropped before it has an effect:
-// the client gets no reply. The function that it returns, if not nil, is called right after the effect; if that
-// returns an error, the reply is dropped.
+// the client gets no reply. The function that it returns, if not nil, is called right after the effect. If that
+// function returns an error, the reply is dropped.
 //
 // Both run without a lock: they may take their time, kill the client or inspect the Emulator. Concurrent calls are
 // interrupted concurrently.
 type Interrupter func(Call) (end func() error, err error)
 
-// New makes an Emulator. With a state file it continues where the last one stopped.
+// New makes an Emulator. With a state file, it continues where the previous one stopped.
 func New(options Options) (*Emulator, error) {
 	options, err := options.complete()
 	if err != nil {
@@ -83,8 +82,8 @@ func New(options Options) (*Emulator, error) {
 	return emulator, nil
 }
 
-// Interrupt runs a test's code around every call that passes authentication, the limits and the faults that come
-// before an effect. Pass nil to remove it.
+// Interrupt sets a test's code that runs around every call, except those that are refused or that a fault ends before
+// their effect. Pass nil to remove it.
 func (e *Emulator) Interrupt(begin Interrupter) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

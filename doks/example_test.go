@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// A create whose reply is lost: the client sees an error, yet the cluster exists.
+// The reply to a create request is lost: the client sees an error, but the cluster exists.
 func Example() {
 	cloud, err := doks.New(doks.Options{
 		Tokens: []string{"secret"},

@@ -45,10 +45,10 @@ const Always = -1
 
 // Fault makes requests to the API go wrong. It hits the first Count matching requests that no older fault has hit.
 type Fault struct {
-	// Method is the HTTP method of the requests it hits; "" is every method.
+	// Method is the HTTP method of the requests it hits; "" matches every method.
 	Method string `json:"method,omitempty"`
 	// Path is a pattern for the URL's path, in which * matches anything between two slashes, as in
-	// /v2/kubernetes/clusters/*; "" is every path.
+	// /v2/kubernetes/clusters/*; "" matches every path.
 	Path string `json:"path,omitempty"`
 	// Kind is what goes wrong.
 	Kind FaultKind `json:"kind"`
@@ -76,7 +76,7 @@ func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Durat
 func (d *Duration) UnmarshalJSON(content []byte) error {
 	var text string
 	if err := json.Unmarshal(content, &text); err != nil {
-		return fmt.Errorf("a time is written like \"1m30s\": %w", err)
+		return fmt.Errorf("write a duration as a string such as \"1m30s\": %w", err)
 	}
 	parsed, err := time.ParseDuration(text)
 	*d = Duration(parsed)
@@ -90,7 +90,7 @@ var (
 	endStates = map[State]bool{StateRunning: true, StateDegraded: true, StateError: true}
 )
 
-// check rejects faults that could never have their effect.
+// check rejects faults that could never work.
 func (f Fault) check() error {
 	if _, err := path.Match(f.Path, ""); err != nil {
 		return fmt.Errorf("the path pattern %q: %w", f.Path, err)
@@ -99,31 +99,31 @@ func (f Fault) check() error {
 		return fmt.Errorf("the method is %q: write it in capitals", f.Method)
 	}
 	if f.Count < Always || f.Skip < 0 {
-		return fmt.Errorf("count is %d and skip %d: count is -1 for every request, else neither is negative", f.Count, f.Skip)
+		return fmt.Errorf("count is %d and skip is %d: neither may be negative, except that count=-1 means every request", f.Count, f.Skip)
 	}
 	return f.checkKind()
 }
 
-// checkKind rejects fields that belong to other kinds, and reports those that this kind lacks.
+// checkKind rejects a fault that has another kind's fields, or lacks those that its own kind needs.
 func (f Fault) checkKind() error {
 	if !delayable[f.Kind] && !timed[f.Kind] && !plain[f.Kind] {
 		return fmt.Errorf("the kind is %q: choose 429, 500, 502, 503, delay, drop, cut, stuck-delete, lagging-list, lagging-get or end-state", f.Kind)
 	}
 	if f.After && !delayable[f.Kind] {
-		return fmt.Errorf("the kind %s does not come after the effect", f.Kind)
+		return fmt.Errorf("a fault of the kind %s cannot come after the effect", f.Kind)
 	}
 	if timed[f.Kind] != (f.Delay > 0) {
-		return fmt.Errorf("delay belongs to the kinds delay, lagging-list and lagging-get, and is more than 0 there; the kind is %s", f.Kind)
+		return fmt.Errorf("only the kinds delay, lagging-list and lagging-get take a delay, which must be more than 0; the kind is %s", f.Kind)
 	}
 	if f.RetryAfter < 0 || f.RetryAfter > 0 && f.Kind != FaultTooMany {
-		return fmt.Errorf("retry_after belongs to the kind 429, and the kind is %s", f.Kind)
+		return fmt.Errorf("only the kind 429 takes retry_after, which cannot be negative; the kind is %s", f.Kind)
 	}
 	wellEnded := f.State == ""
 	if f.Kind == FaultEndState {
 		wellEnded = endStates[f.State]
 	}
 	if !wellEnded {
-		return fmt.Errorf("state belongs to the kind end-state, and is running, degraded or error there; the kind is %s", f.Kind)
+		return fmt.Errorf("only the kind end-state takes a state, which must be running, degraded or error; the kind is %s", f.Kind)
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func (f *faults) hit(request *http.Request) *Fault {
 	return nil
 }
 
-// AddFault makes requests go wrong from now on.
+// AddFault adds a fault for the requests from now on.
 func (e *Emulator) AddFault(fault Fault) error { return e.faults.add(fault) }
 
 // Faults returns the faults that may still hit a request, with their remaining counts.

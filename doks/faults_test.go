@@ -52,7 +52,7 @@ func TestFaultsBeforeAndAfterTheEffect(t *testing.T) {
 	}
 }
 
-func TestAFaultHitsAsOftenAsItSays(t *testing.T) {
+func TestAFaultHitsAsManyRequestsAsItSays(t *testing.T) {
 	l := newLab(t)
 	l.fault("GET * 503 skip=1 count=2")
 	l.fault("GET * 500")
@@ -60,7 +60,7 @@ func TestAFaultHitsAsOftenAsItSays(t *testing.T) {
 	for range 5 {
 		statuses = append(statuses, l.do("GET", clustersURL, "").status)
 	}
-	l.Expect(statuses).To(Equal([]int{500, 503, 503, 200, 200}), "what the older fault skips the younger one hits")
+	l.Expect(statuses).To(Equal([]int{500, 503, 503, 200, 200}), "the newer fault must hit the request that the older one skips")
 	l.fault("GET * 503 count=-1")
 	l.Expect(l.cloud.Faults()).To(HaveLen(1))
 	for range 3 {
@@ -182,18 +182,18 @@ func TestFaultsThatMakeNoSense(t *testing.T) {
 		"an unknown kind":               {"POST * explode", "choose 429"},
 		"a method in small letters":     {"post * drop", "write it in capitals"},
 		"a broken pattern":              {"POST /v2/[ drop", "syntax error in pattern"},
-		"a delay without its time":      {"POST * delay", "delay belongs to"},
-		"a list that lags without time": {"GET * lagging-list", "delay belongs to"},
-		"a time without a delay":        {"POST * drop delay=1s", "delay belongs to"},
-		"a wait without a 429":          {"POST * 503 retry_after=1s", "retry_after belongs to"},
-		"a negative wait":               {"POST * 429 retry_after=-1s", "retry_after belongs to"},
-		"after, without an effect":      {"POST * 429 after", "does not come after the effect"},
-		"an invalid end state":          {"POST * end-state state=deleted", "state belongs to"},
-		"an end state that is missing":  {"POST * end-state", "state belongs to"},
-		"a state for another kind":      {"POST * drop state=error", "state belongs to"},
-		"an unknown state":              {"POST * drop state=x", "state belongs to"},
-		"a count below always":          {"POST * drop count=-2", "count is -2"},
-		"a negative skip":               {"POST * drop skip=-1", "skip -1"},
+		"a delay without its time":      {"POST * delay", "take a delay"},
+		"a lagging list without a time": {"GET * lagging-list", "take a delay"},
+		"a time for another kind":       {"POST * drop delay=1s", "take a delay"},
+		"a wait without a 429":          {"POST * 503 retry_after=1s", "takes retry_after"},
+		"a negative wait":               {"POST * 429 retry_after=-1s", "takes retry_after"},
+		"after, without an effect":      {"POST * 429 after", "cannot come after the effect"},
+		"an invalid end state":          {"POST * end-state state=deleted", "takes a state"},
+		"an end state that is missing":  {"POST * end-state", "takes a state"},
+		"a state for another kind":      {"POST * drop state=error", "takes a state"},
+		"an unknown state":              {"POST * drop state=x", "takes a state"},
+		"a count below -1":              {"POST * drop count=-2", "count is -2"},
+		"a negative skip":               {"POST * drop skip=-1", "skip is -1"},
 		"a count that is not a number":  {"POST * drop count=x", "count=x"},
 		"an invalid time":               {"POST * delay delay=x", "delay=x"},
 		"an unknown word":               {"POST * drop often", `"often" is none of`},
@@ -206,7 +206,7 @@ func TestFaultsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-func TestAFaultIsReadAsItIsWritten(t *testing.T) {
+func TestParseFault(t *testing.T) {
 	g := NewWithT(t)
 	fault, err := doks.ParseFault("DELETE /v2/kubernetes/clusters/* 503 after count=-1 skip=2")
 	g.Expect(err).NotTo(HaveOccurred())

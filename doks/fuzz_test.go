@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// FuzzRequest sends a sequence of arbitrary requests: each gets a JSON answer, or none at all.
+// FuzzRequest sends arbitrary requests. Each must get a JSON answer, or none at all.
 func FuzzRequest(f *testing.F) {
 	id := "11111111-1111-4111-8111-111111111111"
 	for _, seed := range [][3]string{
@@ -41,7 +41,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		known := exchange(t, cloud, http.MethodPost, clustersURL, body(`name="known"`))
 		if known.Code != http.StatusCreated {
-			t.Fatalf("the create before was refused: %s", known.Body)
+			t.Fatalf("the first create request was refused: %s", known.Body)
 		}
 		made := cloud.Clusters()[0]
 		// The seeds' placeholder ID is replaced by an existing one: first the cluster's, then the pool's.
@@ -60,7 +60,7 @@ func exchange(t *testing.T, handler http.Handler, method, target, content string
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, "http://127.0.0.1", strings.NewReader(content))
 	if err != nil {
-		t.Skip("net/http lets no such request through")
+		t.Skip("net/http doesn't accept such a request")
 	}
 	path, query, _ := strings.Cut(target, "?")
 	request.URL.Path, request.URL.RawQuery = path, query
@@ -89,11 +89,11 @@ func checkAnswer(t *testing.T, answer *httptest.ResponseRecorder) {
 			t.Errorf("the answer %d has no body", answer.Code)
 		}
 	case kind != "application/json" || !json.Valid(answer.Body.Bytes()):
-		t.Errorf("the answer %d is no JSON (%s): %s", answer.Code, kind, answer.Body)
+		t.Errorf("the answer %d is not JSON (%s): %s", answer.Code, kind, answer.Body)
 	}
 }
 
-// FuzzParseFault parses arbitrary texts: a fault that ParseFault accepts can be added.
+// FuzzParseFault parses arbitrary texts. Each fault that ParseFault accepts must be one that can be added.
 func FuzzParseFault(f *testing.F) {
 	f.Add("POST /v2/kubernetes/clusters drop after count=2")
 	f.Add("* * lagging-list delay=1h skip=3")

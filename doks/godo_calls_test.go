@@ -28,12 +28,12 @@ func TestGodoCreatesGetsListsAndUpdatesClusters(t *testing.T) {
 	made, response, err := service.Create(l.ctx, wanted)
 	l.Expect(err).NotTo(HaveOccurred())
 	l.Expect(response.StatusCode).To(Equal(http.StatusCreated))
-	l.Expect(made.VersionSlug).To(Equal("1.36.5-do.1"), "a bare minor version means its newest")
+	l.Expect(made.VersionSlug).To(Equal("1.36.5-do.1"), "a minor version means its newest patch")
 	l.Expect(made.Tags).To(Equal([]string{"team-a", "k8s", "k8s:" + made.ID}))
 	l.Expect(made.ClusterSubnet).To(Equal("10.244.0.0/16"))
 	l.Expect(made.ServiceSubnet).To(Equal("10.245.0.0/16"))
 	l.Expect(made.VPCUUID).NotTo(BeEmpty())
-	l.Expect(made.HA).To(BeTrue(), "from 1.36 on it is the default")
+	l.Expect(made.HA).To(BeTrue(), "it is the default since 1.36")
 	l.Expect(*made.MaintenancePolicy).To(Equal(godo.KubernetesMaintenancePolicy{StartTime: "00:00", Duration: "4h0m0s", Day: godo.KubernetesMaintenanceDayAny}))
 	l.Expect(made.Status.State).To(Equal(godo.KubernetesClusterStatusProvisioning))
 	l.Expect(made.Endpoint).To(BeEmpty())
@@ -66,7 +66,7 @@ func TestGodoCreatesGetsListsAndUpdatesClusters(t *testing.T) {
 	l.Expect(changed.AutoUpgrade).To(BeTrue())
 	l.Expect(changed.MaintenancePolicy.StartTime).To(Equal("12:30"))
 	l.Expect(changed.MaintenancePolicy.Duration).To(Equal("4h0m0s"))
-	l.Expect(*changed.RoutingAgent.Enabled).To(BeTrue(), "what an update does not mention stays")
+	l.Expect(*changed.RoutingAgent.Enabled).To(BeTrue(), "an update keeps what it does not mention")
 	l.Expect(changed.UpdatedAt).To(Equal(beginning.Add(time.Minute)))
 }
 
@@ -135,7 +135,7 @@ func TestGodoReadsOptionsAndUpgrades(t *testing.T) {
 	l.Expect(l.get(made.ID).VersionSlug).To(Equal("1.37.1-do.0"))
 	upgrades, _, err = service.GetUpgrades(l.ctx, made.ID)
 	l.Expect(err).NotTo(HaveOccurred())
-	l.Expect(upgrades).To(BeNil(), "the cluster is current")
+	l.Expect(upgrades).To(BeNil(), "the cluster is up to date")
 }
 
 func TestGodoReadsAccessUserAndMessages(t *testing.T) {
@@ -143,7 +143,7 @@ func TestGodoReadsAccessUserAndMessages(t *testing.T) {
 	service := l.client().Kubernetes
 	made := l.create("demo", 1)
 	_, _, err := service.GetKubeConfig(l.ctx, made.ID, nil)
-	l.Expect(statusOf(err)).To(Equal(http.StatusNotFound), "before it runs there is no kubeconfig")
+	l.Expect(statusOf(err)).To(Equal(http.StatusNotFound), "there is no kubeconfig before the cluster runs")
 	_, _, err = service.GetCredentials(l.ctx, made.ID, nil)
 	l.Expect(statusOf(err)).To(Equal(http.StatusNotFound))
 
@@ -237,7 +237,7 @@ func TestGodoCallsThatTheEmulatorDoesNotHave(t *testing.T) {
 			_, _, err := service.RunClusterlint(l.ctx, made.ID, &godo.KubernetesRunClusterlintRequest{})
 			return err
 		},
-		"what linting found": func() error {
+		"the results of linting": func() error {
 			_, _, err := service.GetClusterlintResults(l.ctx, made.ID, nil)
 			return err
 		},

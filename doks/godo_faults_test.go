@@ -40,7 +40,7 @@ func TestWhatGodoMakesOfFaults(t *testing.T) {
 				g.Expect(c.clusters).To(BeZero())
 			},
 		},
-		"one dropped after the effect looks the same, and there is a cluster": {
+		"a connection dropped after the effect looks the same, but the cluster exists": {
 			fault: create + " drop after",
 			check: func(g Gomega, c creation) {
 				g.Expect(c.err).To(HaveOccurred())
@@ -57,14 +57,14 @@ func TestWhatGodoMakesOfFaults(t *testing.T) {
 				g.Expect(c.posts).To(Equal(2))
 			},
 		},
-		"with two retries three dropped requests are one error": {
+		"two retries are too few after three dropped requests": {
 			fault: create + " drop count=3", options: []godo.ClientOpt{retrying(2)},
 			check: func(g Gomega, c creation) {
 				g.Expect(c.err).To(HaveOccurred())
 				g.Expect(c.posts).To(Equal(3))
 			},
 		},
-		"a retry after a drop that followed the effect is told that the name is taken": {
+		"if only the reply was dropped, the retry is told that the name is taken": {
 			fault: create + " drop after", options: []godo.ClientOpt{retrying(2)},
 			check: func(g Gomega, c creation) {
 				g.Expect(statusOf(c.err)).To(Equal(http.StatusUnprocessableEntity))
@@ -73,7 +73,7 @@ func TestWhatGodoMakesOfFaults(t *testing.T) {
 				g.Expect(c.clusters).To(Equal(1))
 			},
 		},
-		"a request whose reply is cut in its body is not retried, and the new cluster's ID is lost": {
+		"a request whose reply is cut off is not retried, and the new cluster's ID is lost": {
 			fault: create + " cut", options: []godo.ClientOpt{retrying(2)},
 			check: func(g Gomega, c creation) {
 				g.Expect(c.err).To(MatchError("unexpected EOF"))
@@ -82,16 +82,16 @@ func TestWhatGodoMakesOfFaults(t *testing.T) {
 				g.Expect(c.clusters).To(Equal(1))
 			},
 		},
-		"a 500 is repeated": {
+		"a 500 is retried": {
 			fault: create + " 500", options: []godo.ClientOpt{retrying(2)}, check: repeated,
 		},
-		"a 502 is repeated": {
+		"a 502 is retried": {
 			fault: create + " 502", options: []godo.ClientOpt{retrying(2)}, check: repeated,
 		},
-		"a 503 is repeated": {
+		"a 503 is retried": {
 			fault: create + " 503", options: []godo.ClientOpt{retrying(2)}, check: repeated,
 		},
-		"a 500 after the effect is repeated as well": {
+		"a 500 after the effect is retried as well": {
 			fault: create + " 500 after", options: []godo.ClientOpt{retrying(2)},
 			check: func(g Gomega, c creation) {
 				g.Expect(statusOf(c.err)).To(Equal(http.StatusUnprocessableEntity))
@@ -106,7 +106,7 @@ func TestWhatGodoMakesOfFaults(t *testing.T) {
 				g.Expect(c.err).To(MatchError(ContainSubstring("<html>")))
 			},
 		},
-		"a 429 without Retry-After is repeated": {
+		"a 429 without Retry-After is retried": {
 			fault: create + " 429", options: []godo.ClientOpt{retrying(2)}, check: repeated,
 		},
 	}
@@ -123,15 +123,15 @@ func TestWhatGodoMakesOfFaults(t *testing.T) {
 	}
 }
 
-// repeated is the outcome of a fault without an effect when godo may retry.
+// repeated checks the outcome of a fault before the effect when godo may retry.
 func repeated(g Gomega, c creation) {
 	g.Expect(c.err).NotTo(HaveOccurred())
 	g.Expect(c.posts).To(Equal(2))
 	g.Expect(c.clusters).To(Equal(1))
 }
 
-// TestNetHTTPRepeatsReadsByItself shows a retry by net/http, not godo: net/http repeats a request that changes
-// nothing if a reused connection breaks.
+// TestNetHTTPRepeatsReadsByItself shows a retry by net/http, not by godo. If a reused connection breaks, net/http
+// repeats a request that changes nothing.
 func TestNetHTTPRepeatsReadsByItself(t *testing.T) {
 	l := newLab(t)
 	service := l.client().Kubernetes
@@ -142,7 +142,7 @@ func TestNetHTTPRepeatsReadsByItself(t *testing.T) {
 
 	l.fault("GET * drop")
 	_, _, err = service.List(l.ctx, nil)
-	l.Expect(err).NotTo(HaveOccurred(), "the drop is not noticed")
+	l.Expect(err).NotTo(HaveOccurred(), "the caller must not notice the drop")
 	l.Expect(l.cloud.Journal()).To(HaveLen(2))
 	l.fault("DELETE * drop")
 	_, err = service.Delete(l.ctx, made.ID)
@@ -150,7 +150,7 @@ func TestNetHTTPRepeatsReadsByItself(t *testing.T) {
 	l.Expect(l.cloud.Journal()).To(HaveLen(3))
 }
 
-func TestGodoObeysRetryAfterForAsLongAsTheContextLets(t *testing.T) {
+func TestGodoObeysRetryAfterUntilTheContextEnds(t *testing.T) {
 	l := newLab(t)
 	client := l.client(retrying(2)) // it waits 10 ms at most
 	l.fault("GET * 429 retry_after=1h")
@@ -168,7 +168,7 @@ func TestGodoFromATokenRetriesAndHasNoTimeout(t *testing.T) {
 	g.Expect(client.HTTPClient.Timeout).To(BeZero())
 }
 
-func TestGodoWithRetriesNeedsATransportOfOAuth(t *testing.T) {
+func TestGodoWithRetriesNeedsAnOAuthTransport(t *testing.T) {
 	NewWithT(t).Expect(func() { _, _ = godo.New(&http.Client{}, retrying(1)) }).To(Panic())
 }
 
@@ -200,10 +200,10 @@ func TestGodoCannotReadDeleting(t *testing.T) {
 
 	_, response, err := service.Get(l.ctx, made.ID)
 	l.Expect(err).To(MatchError(ContainSubstring(`unknown cluster state "deleting"`)))
-	l.Expect(statusOf(err)).To(BeZero(), "it is no ErrorResponse")
+	l.Expect(statusOf(err)).To(BeZero(), "it is not an ErrorResponse")
 	l.Expect(response).To(BeNil())
 	_, _, err = service.List(l.ctx, nil)
-	l.Expect(err).To(MatchError(ContainSubstring(`unknown cluster state "deleting"`)), "the whole list is lost")
+	l.Expect(err).To(MatchError(ContainSubstring(`unknown cluster state "deleting"`)), "the whole list can't be read")
 
 	l.clock.Step(time.Second)
 	_, _, err = service.Get(l.ctx, made.ID)
@@ -219,10 +219,10 @@ func TestGodoDropsTheIDOfAnError(t *testing.T) {
 	l.Expect(failed.Message).To(Equal("The resource you requested could not be found."))
 	l.Expect(failed.RequestID).NotTo(BeEmpty())
 	_, _, again := l.client().Kubernetes.Get(l.ctx, "nothing")
-	l.Expect(again.Error()).NotTo(Equal(err.Error()), "the request ID makes each error's text its own")
+	l.Expect(again.Error()).NotTo(Equal(err.Error()), "the request ID makes each error's text unique")
 }
 
-func TestGodoReadsTheRate(t *testing.T) {
+func TestGodoReadsTheRateLimit(t *testing.T) {
 	l := newLab(t, func(o *doks.Options) { o.RequestsPerHour = 5000 })
 	client := l.client()
 	_, response, err := client.Kubernetes.List(l.ctx, nil)

@@ -19,22 +19,22 @@ type Entry struct {
 	Method string `json:"method"`
 	// Path is the URL's path with its query.
 	Path string `json:"path"`
-	// Operation says in words what was requested, such as "create cluster".
+	// Operation is what was requested, such as "create cluster".
 	Operation string `json:"operation"`
-	// ClusterID and ClusterName are those of the cluster that the request is about, as far as they are known.
+	// ClusterID and ClusterName identify the cluster that the request is about, as far as they are known.
 	ClusterID   string `json:"cluster_id,omitempty"`
 	ClusterName string `json:"cluster_name,omitempty"`
 	// Status is the reply's, even if the reply did not arrive; 0 if there is no reply yet.
 	Status int `json:"status"`
 	// Effective means that the request changed something.
 	Effective bool `json:"effective"`
-	// Note says what went wrong on purpose.
+	// Note says which fault or interruption hit the request.
 	Note string `json:"note,omitempty"`
-	// Done means that the request has been dealt with.
+	// Done means that the request has been handled.
 	Done bool `json:"done"`
 }
 
-// String returns the entry as a line of a log.
+// String returns the entry as a log line.
 func (e Entry) String() string {
 	line := fmt.Sprintf("%d %s %s: %d", e.Number, e.Method, e.Path, e.Status)
 	if e.Effective {
@@ -91,7 +91,7 @@ func (e *Emulator) Journal() []Entry { return e.journal.read() }
 // ClearJournal empties the journal. The numbering continues.
 func (e *Emulator) ClearJournal() { e.journal.clear() }
 
-// Effective returns the entries of an operation that took effect, such as "create cluster".
+// Effective returns the entries of an operation, such as "create cluster", that took effect.
 func (e *Emulator) Effective(operation string) []Entry {
 	return slices.DeleteFunc(e.Journal(), func(entry Entry) bool {
 		return entry.Operation != operation || !entry.Effective

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-func TestTheJournalSaysWhatWasAskedAndWhatTookEffect(t *testing.T) {
+func TestTheJournalSaysWhatWasRequestedAndWhatTookEffect(t *testing.T) {
 	l := newLab(t)
 	made := l.create("demo", 1)
 	path := clustersURL + "/" + made.ID
@@ -57,7 +57,7 @@ func TestTheJournalSaysWhatWasAskedAndWhatTookEffect(t *testing.T) {
 	l.Expect(l.cloud.Journal()).To(HaveExactElements(gstruct.MatchFields(gstruct.IgnoreExtras, gstruct.Fields{"Number": Equal(8)})))
 }
 
-func TestNoTokenIsEverWrittenDown(t *testing.T) {
+func TestTokensAreNotLogged(t *testing.T) {
 	log := &bytes.Buffer{}
 	l := newLab(t, func(o *doks.Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) })
 	for _, token := range []string{fullToken, readToken} {
@@ -75,7 +75,7 @@ func TestNoTokenIsEverWrittenDown(t *testing.T) {
 	l.Expect(log.String()).NotTo(ContainSubstring(readToken))
 }
 
-func TestAnInterruptionComesAroundEveryCall(t *testing.T) {
+func TestTheInterrupterRunsAroundEveryCall(t *testing.T) {
 	l := newLab(t)
 	var calls []doks.Call
 	var during, after []int
@@ -85,7 +85,7 @@ func TestAnInterruptionComesAroundEveryCall(t *testing.T) {
 		return func() error {
 			after = append(after, len(l.cloud.Clusters()))
 			entries := l.cloud.Journal()
-			l.Expect(entries[len(entries)-1].Status).NotTo(BeZero(), "the journal knows already what the call did")
+			l.Expect(entries[len(entries)-1].Status).NotTo(BeZero(), "the journal already says what the call did")
 			return nil
 		}, nil
 	})
@@ -98,7 +98,7 @@ func TestAnInterruptionComesAroundEveryCall(t *testing.T) {
 		{Number: 1, Method: "POST", Path: clustersURL, Operation: "create cluster", Write: true, ClusterName: "demo"},
 		{Number: 2, Method: "GET", Path: clustersURL + "/" + made.ID, Operation: "get cluster", ClusterID: made.ID, ClusterName: "demo"},
 		{Number: 3, Method: "DELETE", Path: clustersURL + "/" + made.ID, Operation: "delete cluster", Write: true, ClusterID: made.ID, ClusterName: "demo"},
-	}), "a call without authentication is not among them")
+	}), "a call without authentication must not be among them")
 	l.Expect(during).To(Equal([]int{0, 1, 1}))
 	l.Expect(after).To(Equal([]int{1, 1, 1}))
 	l.cloud.Interrupt(nil)
@@ -106,7 +106,7 @@ func TestAnInterruptionComesAroundEveryCall(t *testing.T) {
 	l.Expect(calls).To(HaveLen(3))
 }
 
-func TestAnInterruptionDropsACallBeforeOrAfterItsEffect(t *testing.T) {
+func TestTheInterrupterDropsACallBeforeOrAfterItsEffect(t *testing.T) {
 	killed := errors.New("the operator was killed")
 	cases := map[string]struct {
 		interrupt doks.Interrupter
@@ -137,7 +137,7 @@ func TestAnInterruptionDropsACallBeforeOrAfterItsEffect(t *testing.T) {
 	}
 }
 
-func TestAHundredCreatesOfOneNameMakeOneCluster(t *testing.T) {
+func TestAHundredCreatesWithOneNameMakeOneCluster(t *testing.T) {
 	l := newLab(t)
 	var group sync.WaitGroup
 	statuses := make(chan int, 100)

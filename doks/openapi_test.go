@@ -66,7 +66,7 @@ func defineFormats() {
 // deprecated operations, such as POST …/recycle, are not in the emulator.
 func deprecated(operation *openapi3.Operation) bool { return operation.Deprecated }
 
-// complete fails if any operation has never been seen to succeed, because then its schema was never checked.
+// complete fails if no test has seen some operation succeed, because then its schema was never checked.
 func (a *agreement) complete() int {
 	code := 0
 	for path, item := range a.document.Paths.Map() {
@@ -90,7 +90,7 @@ func (a *agreement) complete() int {
 func observe(t *testing.T, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		copied := &recorder{ResponseWriter: writer, status: http.StatusOK}
-		next.ServeHTTP(copied, request) // this panics if the answer breaks off, which is then not checked
+		next.ServeHTTP(copied, request) // if the answer breaks off, this panics, and the answer is not checked
 		if !strings.HasPrefix(request.URL.Path, "/v2/") {
 			return
 		}
@@ -175,7 +175,7 @@ func checkContent(expected *openapi3.Response, kind string, content []byte) erro
 	return media.Schema.Value.VisitJSON(value, openapi3.MultiErrors(), openapi3.VisitAsResponse(), openapi3.EnableFormatValidation())
 }
 
-// find looks the request's operation up by its path.
+// find looks up the request's operation by its path.
 func (a *agreement) find(request *http.Request) (string, *openapi3.Operation) {
 	parts := strings.Split(request.URL.Path, "/")
 	for path, item := range a.document.Paths.Map() {

@@ -14,8 +14,8 @@ import (
 // State is the state of a cluster.
 type State string
 
-// The states of a cluster. godo v1.236.0 cannot read StateDeleting: a client that encounters it can't read this
-// cluster, or any list that contains it.
+// The states of a cluster. godo v1.236.0 cannot parse StateDeleting: it can read neither a cluster in that state nor a
+// list that contains one.
 const (
 	StateProvisioning State = "provisioning"
 	StateRunning      State = "running"
@@ -26,16 +26,16 @@ const (
 	StateDeleting     State = "deleting"
 )
 
-// DeleteAtOnce is a DeleteState: clusters are gone as soon as their deletion is requested.
+// DeleteAtOnce is a value of Options.DeleteState: clusters are gone as soon as their deletion is requested.
 const DeleteAtOnce State = "none"
 
-// Options say how an Emulator behaves. A zero time takes no time; a zero limit means no limit. [Defaults] returns the
-// values that the command uses.
+// Options say how an Emulator behaves. A zero duration means at once, and a zero limit means no limit. [Defaults]
+// returns the values that the command uses.
 type Options struct {
-	// Tokens may do everything, ReadOnlyTokens may read, and ClusterTokens may do everything with clusters but not
-	// ask for the account. At least one token is required.
+	// Tokens may do everything, ReadOnlyTokens may only read, and ClusterTokens may do everything with clusters but not
+	// read the account. At least one token is required.
 	Tokens, ReadOnlyTokens, ClusterTokens []string
-	// Team is the UUID of the team that all tokens belong to; if empty, a fixed one.
+	// Team is the UUID of the team that all tokens belong to. If it is empty, a fixed UUID is used.
 	Team string
 
 	// ProvisionTime is how long provisioning a cluster takes.
@@ -47,9 +47,9 @@ type Options struct {
 	UpgradeTime time.Duration
 	// DeleteTime is how long a cluster remains after its deletion is requested.
 	DeleteTime time.Duration
-	// EndState is the state after provisioning: StateRunning if empty, StateDegraded or StateError.
+	// EndState is the state after provisioning: StateRunning, which is the default, StateDegraded or StateError.
 	EndState State
-	// DeleteState is the state during DeleteTime: StateDeleted if empty, StateDeleting or DeleteAtOnce.
+	// DeleteState is the state during DeleteTime: StateDeleted, which is the default, StateDeleting or DeleteAtOnce.
 	DeleteState State
 
 	// DropletLimit is how many nodes the account may have.
@@ -59,17 +59,17 @@ type Options struct {
 
 	// Faults are active from the beginning; see also AddFault.
 	Faults []Fault
-	// StateFile keeps the clusters from one run to the next; with "", they are forgotten.
+	// StateFile is the file that keeps the clusters from one run to the next. If it is empty, they are forgotten.
 	StateFile string
 	// Planes make the control planes of the clusters; without Planes, the clusters have none.
 	Planes Planes
 	// Clock tells the time; by default it is the machine's clock.
 	Clock clock.Clock
-	// Log gets a line for each request, without anything secret. nil logs nothing.
+	// Log gets a line for each request, without anything secret. If it is nil, nothing is logged.
 	Log *slog.Logger
 }
 
-// Defaults are the options of the command, except for the tokens.
+// Defaults returns the options of the command, except for the tokens.
 func Defaults() Options {
 	return Options{
 		ProvisionTime:     3 * time.Second,

@@ -23,8 +23,8 @@ type pages struct {
 	Last  string `json:"last,omitempty"`
 }
 
-// paginate returns the page that a request asks for. An invalid number means the default, and a page past the end is
-// empty.
+// paginate returns the page that a request asks for. In place of an invalid number it uses the default. A page past
+// the end is empty.
 func paginate[T any](all []T, request *http.Request) ([]T, pageLinks) {
 	query := request.URL.Query()
 	perPage := min(number(query, "per_page", defaultPerPage), largestPerPage)
@@ -60,7 +60,7 @@ func linksAround(request *http.Request, page, last, perPage int) pageLinks {
 	return pageLinks{Pages: found}
 }
 
-// pageURL is absolute, with the address that the client used for this server.
+// pageURL returns an absolute URL, with the address that the client used for this server.
 func pageURL(request *http.Request, page, perPage int) string {
 	target := url.URL{Scheme: "http", Host: request.Host, Path: request.URL.Path}
 	if request.TLS != nil {

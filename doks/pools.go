@@ -36,8 +36,8 @@ type poolUpdate struct {
 	MaxNodes  *int               `json:"max_nodes"`
 }
 
-// newPool makes a pool from a checked request, with nodes that will run when they are due; if due is zero, they wait
-// for their control plane.
+// newPool makes a pool from a checked request, with nodes that will run when they are due. If due is zero, the nodes
+// wait for their control plane.
 func (e *Emulator) newPool(wanted poolRequest, now, due time.Time) *pool {
 	made := &pool{ID: uuid.NewString(), Size: wanted.Size}
 	made.take(wanted)
@@ -56,7 +56,7 @@ func (p *pool) take(wanted poolRequest) {
 	}
 }
 
-// resize adds nodes, or removes the youngest, until the pool has the wanted number.
+// resize adds nodes, or removes the youngest, until the pool has the wanted number of nodes.
 func (e *Emulator) resize(p *pool, now, due time.Time) {
 	for p.live() < p.Count {
 		p.Nodes = append(p.Nodes, e.newNode(p.Name, now, due))
@@ -94,7 +94,7 @@ func (e *Emulator) drain(n *node, now time.Time, skip bool) {
 	}
 }
 
-// nodeDue is when a node that is added now will run: a node of a cluster that isn't running waits for the cluster.
+// nodeDue returns when a node that is added now will run, or zero if it must wait until its cluster runs.
 func (e *Emulator) nodeDue(c *cluster, now time.Time) time.Time {
 	if c.Endpoint == "" {
 		return time.Time{}

@@ -38,7 +38,7 @@ func TestAPoolGrowsAndShrinksOverTime(t *testing.T) {
 	oldest := l.cloud.Clusters()[0].NodePools[0].Nodes[0].ID
 
 	l.Expect(l.do("PUT", l.poolPath(), `{"name":"workers","count":1}`).status).To(Equal(http.StatusAccepted))
-	l.Expect(l.nodes()).To(Equal([]string{"running", "draining", "draining"}), "the youngest go")
+	l.Expect(l.nodes()).To(Equal([]string{"running", "draining", "draining"}), "the youngest nodes must be removed")
 	l.clock.Step(time.Second)
 	l.Expect(l.nodes()).To(Equal([]string{"running", "deleting", "deleting"}))
 	l.clock.Step(time.Second)
@@ -78,8 +78,8 @@ func TestDeletingANode(t *testing.T) {
 			l.Expect(l.do("DELETE", path+c.query, "").status).To(Equal(http.StatusAccepted))
 			l.Expect(l.nodes()).To(Equal(c.states))
 			l.Expect(l.cloud.Clusters()[0].NodePools[0].Count).To(Equal(c.count))
-			l.Expect(l.do("DELETE", path, "").status).To(Equal(http.StatusAccepted), "a second one is accepted")
-			l.Expect(l.cloud.Effective("delete node")).To(HaveLen(1), "and changes nothing")
+			l.Expect(l.do("DELETE", path, "").status).To(Equal(http.StatusAccepted), "a second request is accepted")
+			l.Expect(l.cloud.Effective("delete node")).To(HaveLen(1), "but changes nothing")
 			l.clock.Step(2 * time.Second)
 			l.Expect(l.nodes()).To(HaveLen(c.count))
 			l.Expect(l.nodes()).To(HaveEach("running"))
@@ -88,7 +88,7 @@ func TestDeletingANode(t *testing.T) {
 	}
 }
 
-func TestTheLastNodeAndTheLastPoolStay(t *testing.T) {
+func TestTheLastNodeAndTheLastPoolCannotBeDeleted(t *testing.T) {
 	l := newLab(t)
 	l.createRunning("demo", 1)
 	node := l.poolPath() + "/nodes/" + l.cloud.Clusters()[0].NodePools[0].Nodes[0].ID
@@ -104,8 +104,8 @@ func TestRefusedUpdatesOfAPool(t *testing.T) {
 		"a count of 0":                 {`{"name":"workers","count":0}`, "count must be greater than or equal to 1"},
 		"a count beyond the limit":     {`{"name":"workers","count":10}`, "desired nodes exceed limits, 9 additional nodes"},
 		"bounds beyond the limit":      {`{"name":"workers","count":1,"auto_scale":true,"min_nodes":1,"max_nodes":10}`, "autoscale desired max nodes exceed limits, 9 additional nodes"},
-		"no least number":              {`{"name":"workers","count":1,"auto_scale":true,"max_nodes":2}`, "min nodes must be greater than or equal to 1"},
-		"a name that another has":      {`{"name":"second","count":1}`, "a node pool with this name already exists"},
+		"no minimum":                   {`{"name":"workers","count":1,"auto_scale":true,"max_nodes":2}`, "min nodes must be greater than or equal to 1"},
+		"the name of another pool":     {`{"name":"second","count":1}`, "a node pool with this name already exists"},
 		"an unknown effect of a taint": {`{"name":"workers","count":1,"taints":[{"key":"a","effect":"x"}]}`, "invalid taint"},
 		"taints that are not a list":   {`{"name":"workers","count":1,"taints":3}`, "cannot be a number"},
 	}
@@ -124,12 +124,12 @@ func TestRefusedUpdatesOfAPool(t *testing.T) {
 	}
 }
 
-func TestAutoScaleKeepsBoundsAndForgetsThem(t *testing.T) {
+func TestAutoscalingHasBounds(t *testing.T) {
 	l := newLab(t)
 	l.Expect(l.do("POST", clustersURL, body("node_pools=["+pool("count=", "auto_scale=true", "min_nodes=2", "max_nodes=4")+"]")).status).To(Equal(http.StatusCreated))
 	l.clock.Step(time.Minute)
 	made := l.cloud.Clusters()[0].NodePools[0]
-	l.Expect(made.Count).To(Equal(2), "without a count it begins with the least")
+	l.Expect(made.Count).To(Equal(2), "without a count, it starts with the minimum")
 	l.Expect(made.MinNodes).To(Equal(2))
 	l.Expect(made.MaxNodes).To(Equal(4))
 	l.Expect(l.do("PUT", l.poolPath(), `{"name":"workers","count":5}`).status).To(Equal(http.StatusUnprocessableEntity))

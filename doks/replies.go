@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// reply is an answer to a request before it is sent.
+// reply is the reply to a request before it is sent.
 type reply struct {
 	status int
 	// body is sent as JSON, raw as YAML. If both are empty, there is no body.
@@ -41,8 +41,8 @@ var problemIDs = map[int]string{
 	http.StatusTooManyRequests:     "too_many_requests",
 }
 
-// fail is an error reply. As in the real API, its request ID differs for each request, so the text of the same error
-// is never the same twice.
+// fail is an error reply. As in the real API, each request has its own ID, so the same error never has the same text
+// twice.
 func fail(status int, message string) reply {
 	id, known := problemIDs[status]
 	if !known {
@@ -85,7 +85,7 @@ func (r reply) encode() (content []byte, contentType string, err error) {
 	return append(content, '\n'), "application/json", err
 }
 
-// send writes the reply; if it is cut, only its first half.
+// send writes the reply or, if cut is set, only its first half.
 func (r reply) send(writer http.ResponseWriter, cut bool) {
 	content, contentType, err := r.encode()
 	if err != nil {

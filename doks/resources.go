@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Resources are what a cluster's users made in the account. Deleting only the cluster leaves them there, and they
-// still cost money.
+// Resources are the resources that a cluster's users made in the account. Deleting only the cluster leaves them there,
+// and they still cost money.
 type Resources struct {
 	LoadBalancers   []Resource `json:"load_balancers"`
 	Volumes         []Resource `json:"volumes"`
@@ -21,7 +21,7 @@ type Resource struct {
 	Name string `json:"name"`
 }
 
-// selection is the body of a selective deletion: the IDs of the resources to delete too.
+// selection is the body of a selective deletion: the IDs of the resources to delete with the cluster.
 type selection struct {
 	LoadBalancers   []string `json:"load_balancers"`
 	Volumes         []string `json:"volumes"`
@@ -80,7 +80,7 @@ func (e *Emulator) listResources(x *exchange) reply {
 	return reply{status: http.StatusOK, body: found.Resources.with(Resources{})}
 }
 
-// deleteSelective deletes a cluster and the selected ones of its resources.
+// deleteSelective deletes a cluster and the selected resources.
 func (e *Emulator) deleteSelective(x *exchange) reply {
 	var wanted selection
 	if refused, ok := x.decode(&wanted); !ok {
@@ -105,7 +105,7 @@ func (e *Emulator) deleteDangerous(x *exchange) reply {
 	return e.deleteCluster(x)
 }
 
-// Leftovers returns the resources that remain of deleted clusters.
+// Leftovers returns the resources that deleted clusters left behind.
 func (e *Emulator) Leftovers() Resources {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The operations that matter most: an operator's test expects one of each.
+// The names of the operations that are used more than once.
 const (
 	createCluster = "create cluster"
 	deleteCluster = "delete cluster"
@@ -24,7 +24,7 @@ type route struct {
 
 const (
 	basePath = "/v2/"
-	// kubernetes begins the patterns of everything about clusters.
+	// kubernetes is the prefix of the patterns of all calls about clusters.
 	kubernetes = "kubernetes/"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// largestBody is more than any request of this API needs.
+// largestBody bounds a request's body. It is more than any request of this API needs.
 const largestBody = 1 << 20
 
 // exchange is one request while it is being answered.
@@ -67,7 +67,7 @@ func (e *Emulator) close(x *exchange) {
 	e.options.Log.Info(line)
 }
 
-// refuse finds the first reason to reject a request.
+// refuse rejects a request for the first reason that it finds.
 func (e *Emulator) refuse(x *exchange, left budget) (reply, bool) {
 	if left.exceeded {
 		wait := ""
@@ -96,7 +96,7 @@ func (e *Emulator) refuse(x *exchange, left budget) (reply, bool) {
 	return reply{}, true
 }
 
-// carryOut lets the request take effect, between the two halves of the test's interruption.
+// carryOut lets the request take effect, between the two functions of the test's Interrupter.
 func (e *Emulator) carryOut(x *exchange) reply {
 	end := e.begin(x)
 	done := e.apply(x)
@@ -109,7 +109,7 @@ func (e *Emulator) carryOut(x *exchange) reply {
 	return done
 }
 
-// apply carries out the effect, while no other request can.
+// apply lets the request take effect while no other request can.
 func (e *Emulator) apply(x *exchange) reply {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -171,7 +171,7 @@ func (e *Emulator) nameFor(x *exchange) string {
 	return named.Name
 }
 
-// abort breaks the connection.
+// abort breaks the connection, and notes the reason in the journal.
 func (e *Emulator) abort(x *exchange, note string) {
 	e.journal.change(x.entry, func(entry *Entry) { entry.Note = note })
 	panic(http.ErrAbortHandler)
@@ -183,7 +183,7 @@ func (e *Emulator) answer(writer http.ResponseWriter, x *exchange, done reply, c
 	done.send(writer, cut)
 }
 
-// decode reads the body's JSON into a value.
+// decode parses the body, which must be JSON.
 func (x *exchange) decode(into any) (reply, bool) {
 	err := json.Unmarshal(x.body, into)
 	if err == nil {

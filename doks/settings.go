@@ -2,8 +2,8 @@ package doks
 
 import "slices"
 
-// copy returns settings that share nothing with the original, so that a body can be decoded into the copy: JSON
-// decoding changes in place what a pointer points to, or a list that exists.
+// copy returns settings that share no memory with the original, so that a body can be decoded into the copy. Decoding
+// JSON would otherwise change the original: it overwrites existing lists, and what pointers point to, in place.
 func (s settings) copy() settings {
 	s.MaintenancePolicy = clone(s.MaintenancePolicy)
 	if s.ControlPlaneFirewall = clone(s.ControlPlaneFirewall); s.ControlPlaneFirewall != nil {

@@ -9,11 +9,11 @@ type account struct {
 	// Format is the version of the file's format.
 	Format   int        `json:"format"`
 	Clusters []*cluster `json:"clusters"`
-	// Doomed are clusters that are gone, but whose planes may still exist.
+	// Doomed are the IDs of clusters that are gone, but whose planes may still exist.
 	Doomed []string `json:"doomed,omitempty"`
 	// Leftovers are what deleted clusters left behind.
 	Leftovers Resources `json:"leftovers"`
-	// Droplets counts all machines ever made; their names are numbers.
+	// Droplets counts all machines ever made. Their droplet IDs are numbered by it.
 	Droplets int `json:"droplets"`
 }
 
@@ -35,7 +35,8 @@ type cluster struct {
 
 	State   State  `json:"state"`
 	Message string `json:"message,omitempty"`
-	// Due is when the state changes to Next, where "" means gone. If it is zero, the state never changes by itself.
+	// Due is when the state changes to Next; if Next is "", the cluster is then removed. If Due is zero, the state never
+	// changes by itself.
 	Due  time.Time `json:"due,omitzero"`
 	Next State     `json:"next,omitempty"`
 	// Target is the version to which the cluster is being upgraded.
@@ -138,7 +139,7 @@ type singleSign struct {
 // isBeingDeleted reports whether the cluster's deletion has been requested.
 func (c *cluster) isBeingDeleted() bool { return c.State == StateDeleted || c.State == StateDeleting }
 
-// enter puts the cluster into a state, in which it stays.
+// enter puts the cluster into a state, in which it stays unless schedule is called.
 func (c *cluster) enter(state State, message string, now time.Time) {
 	c.State, c.Message = state, message
 	c.Due, c.Next, c.Target = time.Time{}, "", ""
@@ -148,7 +149,7 @@ func (c *cluster) enter(state State, message string, now time.Time) {
 	}
 }
 
-// schedule makes the state change by itself.
+// schedule makes the state change by itself when that is due.
 func (c *cluster) schedule(due time.Time, next State) { c.Due, c.Next = due, next }
 
 // live counts the nodes that count towards the pool's wanted size.
@@ -189,8 +190,8 @@ func (c *cluster) pool(id string) *pool {
 	return nil
 }
 
-// dropletsReserved counts the machines that all clusters have or may come to have: a pool with autoscaling counts
-// with its maximum size.
+// dropletsReserved counts the machines that all clusters have or may still get. A pool with autoscaling counts with
+// its maximum size.
 func (a *account) dropletsReserved() int {
 	count := 0
 	for _, each := range a.Clusters {

@@ -26,7 +26,7 @@ func TestProvisioningEndsWhenItIsDue(t *testing.T) {
 			l.Expect(string(after.Status.State)).To(Equal(string(end)))
 			endpoint := "https://" + made.ID + ".k8s.invalid"
 			if end == doks.StateError {
-				endpoint = "" // only what was provisioned has an address
+				endpoint = "" // a cluster that failed has no address
 			}
 			l.Expect(after.Endpoint).To(Equal(endpoint))
 			l.Expect(after.UpdatedAt).To(Equal(beginning.Add(3 * time.Second)))
@@ -48,7 +48,7 @@ func TestDeletion(t *testing.T) {
 	}{
 		"is seen as deleted for a while":  {doks.StateDeleted, http.StatusOK},
 		"is seen as deleting for a while": {doks.StateDeleting, http.StatusOK},
-		"is not seen with the state none": {doks.DeleteAtOnce, http.StatusNotFound},
+		"is not seen at all with none":    {doks.DeleteAtOnce, http.StatusNotFound},
 		"is seen as deleted by default":   {"", http.StatusOK},
 	}
 	for name, c := range cases {
@@ -67,9 +67,9 @@ func TestDeletion(t *testing.T) {
 				l.Expect(seen.text).To(ContainSubstring(`"status":{"state":"` + string(shown) + `"}`))
 				l.Expect(l.do("GET", path+"/kubeconfig", "").status).To(Equal(http.StatusNotFound))
 				l.Expect(l.do("PUT", path, `{"name":"demo"}`).status).To(Equal(http.StatusUnprocessableEntity))
-				l.Expect(l.do("DELETE", path, "").status).To(Equal(http.StatusNoContent), "a second one is accepted")
+				l.Expect(l.do("DELETE", path, "").status).To(Equal(http.StatusNoContent), "a second request is accepted")
 			}
-			l.Expect(l.cloud.Effective("delete cluster")).To(HaveLen(1), "and changes nothing")
+			l.Expect(l.cloud.Effective("delete cluster")).To(HaveLen(1), "but changes nothing")
 			l.clock.Step(time.Second)
 			l.Expect(l.do("GET", path, "").status).To(Equal(http.StatusNotFound))
 			l.Expect(l.do("DELETE", path, "").status).To(Equal(http.StatusNotFound))

@@ -38,7 +38,7 @@ func readAccount(path string) (account, error) {
 	return found, nil
 }
 
-// checkWritable reports at the start, not at the first create, that the file can't be written.
+// checkWritable writes an empty account, so that a file that can't be written fails the start and not the first create.
 func checkWritable(path string, fresh account) error { return fresh.write(path) }
 
 // check reports missing parts that the rest of the package relies on.
@@ -71,7 +71,7 @@ func (a *account) write(path string) error {
 	if err != nil {
 		return fmt.Errorf("write the state file: %w", err)
 	}
-	defer os.Remove(partial.Name()) // fails, as it should, once the file has been renamed
+	defer os.Remove(partial.Name()) // does nothing once the file has been renamed
 	_, err = partial.Write(append(content, '\n'))
 	if err = errors.Join(err, partial.Sync(), partial.Close()); err != nil {
 		return fmt.Errorf("write the state file: %w", err)
@@ -89,12 +89,12 @@ func (e *Emulator) save() error {
 	}
 	err := e.account.write(e.options.StateFile)
 	if err != nil {
-		e.options.Log.Error("Save the clusters", "error", err.Error())
+		e.options.Log.Error("Failed to save the clusters", "error", err.Error())
 	}
 	return err
 }
 
-// keep saves what a request changed before the client gets the reply.
+// keep saves the changes of a request before the client gets the reply.
 func (e *Emulator) keep(done reply) reply {
 	if !done.effective {
 		return done

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-func TestARestartGoesOnWhereTheLastRunStopped(t *testing.T) {
+func TestARestartContinuesWhereTheLastRunStopped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.json")
 	keep := func(o *doks.Options) { o.StateFile = path }
 	first := newLab(t, keep)
@@ -42,7 +42,7 @@ func TestARestartGoesOnWhereTheLastRunStopped(t *testing.T) {
 	for _, each := range third.cloud.Clusters() {
 		names[each.Name] = each.Status.State
 	}
-	third.Expect(names).To(Equal(map[string]doks.State{"demo": "degraded", "late": "running"}), "what was due while nothing ran has happened")
+	third.Expect(names).To(Equal(map[string]doks.State{"demo": "degraded", "late": "running"}), "changes that were due while nothing ran must have happened")
 }
 
 func TestTheStateFileIsReplacedAsAWhole(t *testing.T) {
@@ -59,7 +59,7 @@ func TestTheStateFileIsReplacedAsAWhole(t *testing.T) {
 	}
 	left, err := filepath.Glob(filepath.Join(folder, "*"))
 	l.Expect(err).NotTo(HaveOccurred())
-	l.Expect(left).To(Equal([]string{path}), "nothing partial stays")
+	l.Expect(left).To(Equal([]string{path}), "no partial file must remain")
 }
 
 func TestStateFilesThatCannotBeUsed(t *testing.T) {
@@ -84,7 +84,7 @@ func TestStateFilesThatCannotBeUsed(t *testing.T) {
 			g.Expect(strings.Count(err.Error(), "\n")).To(BeZero())
 			content, err := os.ReadFile(path)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(string(content)).To(Equal(c.content), "it is left for you to look at")
+			g.Expect(string(content)).To(Equal(c.content), "the file must stay as it is, for you to look at")
 		})
 	}
 }

@@ -27,7 +27,7 @@ const (
 	clustersURL = "/v2/kubernetes/clusters"
 )
 
-// beginning is when the clock of every test starts.
+// beginning is the time at which every test's clock starts.
 var beginning = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // lab is an emulator behind a server, with a clock that moves only when a test moves it.
@@ -71,7 +71,7 @@ type answer struct {
 	body   map[string]any
 }
 
-// send makes a request with a token; "" for none.
+// send makes a request with a token, or without one if it is "".
 func (l *lab) send(token, method, path, body string) (answer, error) {
 	l.Helper()
 	request, err := http.NewRequestWithContext(l.ctx, method, l.server.URL+path, strings.NewReader(body))
@@ -131,7 +131,7 @@ func (l *lab) create(name string, nodes int) *godo.KubernetesCluster {
 	return made
 }
 
-// createRunning makes a cluster, and moves the clock until it and its nodes run.
+// createRunning makes a cluster, and moves the clock so that the cluster and its nodes run.
 func (l *lab) createRunning(name string, nodes int) *godo.KubernetesCluster {
 	l.Helper()
 	made := l.create(name, nodes)
@@ -159,7 +159,7 @@ func states(c *godo.KubernetesCluster) []string {
 	return found
 }
 
-// statusOf returns the HTTP status behind godo's error; 0 without one.
+// statusOf returns the HTTP status in godo's error, or 0 if it has none.
 func statusOf(err error) int {
 	if failed, ok := errors.AsType[*godo.ErrorResponse](err); ok {
 		return failed.Response.StatusCode

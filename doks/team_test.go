@@ -8,13 +8,13 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-func TestGodoAsksWhoseTheTokenIs(t *testing.T) {
+func TestGodoReadsTheTeamOfAToken(t *testing.T) {
 	const team = "0b5c0a52-0000-4000-8000-0000000000aa"
 	plain, chosen := newLab(t), newLab(t, func(options *doks.Options) { options.Team = team })
 	account, _, err := chosen.client().Account.Get(chosen.ctx)
 	chosen.Expect(err).NotTo(HaveOccurred())
 	chosen.Expect(account.Team.UUID).To(Equal(team))
-	chosen.Expect(account.UUID).NotTo(Or(BeEmpty(), Equal(team)), "a person is no team")
+	chosen.Expect(account.UUID).NotTo(Or(BeEmpty(), Equal(team)), "a person's UUID differs from the team's")
 	chosen.Expect(account.Status).To(Equal("active"))
 
 	other, _, err := plain.client().Account.Get(plain.ctx)
@@ -22,7 +22,7 @@ func TestGodoAsksWhoseTheTokenIs(t *testing.T) {
 	plain.Expect(other.Team.UUID).NotTo(Or(BeEmpty(), Equal(team)))
 }
 
-func TestTokensThatMayAskWhoseTheyAre(t *testing.T) {
+func TestTokensThatMayReadTheAccount(t *testing.T) {
 	cases := map[string]struct {
 		token string
 		// account and clusters are the HTTP statuses of the two requests.
@@ -42,7 +42,7 @@ func TestTokensThatMayAskWhoseTheyAre(t *testing.T) {
 				l.Expect(got.status).To(Equal(status), path)
 			}
 			for _, entry := range l.cloud.Journal() {
-				l.Expect(entry.Token).NotTo(Equal(c.token), "the journal holds no token")
+				l.Expect(entry.Token).NotTo(Equal(c.token), "the journal must not contain the token")
 			}
 		})
 	}

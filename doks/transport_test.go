@@ -27,8 +27,8 @@ func TestTokens(t *testing.T) {
 		"the beginning of the right one":    {"Bearer " + fullToken[:8], "GET", 401, "unauthorized", "Unable to authenticate you."},
 		"the right one with another scheme": {"Basic " + fullToken, "GET", 401, "unauthorized", "Unable to authenticate you."},
 		"the right one without a scheme":    {fullToken, "GET", 401, "unauthorized", "Unable to authenticate you."},
-		"one without rights on a write":     {"Bearer " + readToken, "PUT", 403, "forbidden", "You are not authorized to perform this operation."},
-		"one without rights on a read":      {"Bearer " + readToken, "GET", 200, "", ""},
+		"a read-only token on a write":      {"Bearer " + readToken, "PUT", 403, "forbidden", "You are not authorized to perform this operation."},
+		"a read-only token on a read":       {"Bearer " + readToken, "GET", 200, "", ""},
 		"the scheme in small letters":       {"bearer " + fullToken, "GET", 200, "", ""},
 	}
 	for name, c := range cases {
@@ -96,17 +96,17 @@ func TestPages(t *testing.T) {
 		first, size int
 		links       links
 	}{
-		"the first of two by default":        {"", 0, 20, links{"next": at(2, 20), "last": at(2, 20)}},
-		"the last of two by default":         {"?page=2", 20, 5, links{"first": at(1, 20), "prev": at(1, 20)}},
-		"one in the middle":                  {"?page=2&per_page=10", 10, 10, links{"first": at(1, 10), "prev": at(1, 10), "next": at(3, 10), "last": at(3, 10)}},
-		"all on one":                         {"?per_page=25", 0, 25, nil},
-		"one past the end":                   {"?page=9&per_page=10", 0, 0, links{"first": at(1, 10), "prev": at(3, 10)}},
-		"one past the end of an only page":   {"?page=2&per_page=200", 0, 0, links{"first": at(1, 200), "prev": at(1, 200)}},
-		"more than the maximum on one":       {"?per_page=1000", 0, 25, nil},
+		"page 1 of two, by default":          {"", 0, 20, links{"next": at(2, 20), "last": at(2, 20)}},
+		"page 2 of two, by default":          {"?page=2", 20, 5, links{"first": at(1, 20), "prev": at(1, 20)}},
+		"a page in the middle":               {"?page=2&per_page=10", 10, 10, links{"first": at(1, 10), "prev": at(1, 10), "next": at(3, 10), "last": at(3, 10)}},
+		"all clusters on one page":           {"?per_page=25", 0, 25, nil},
+		"a page past the end":                {"?page=9&per_page=10", 0, 0, links{"first": at(1, 10), "prev": at(3, 10)}},
+		"a page past the only one":           {"?page=2&per_page=200", 0, 0, links{"first": at(1, 200), "prev": at(1, 200)}},
+		"a page larger than the maximum":     {"?per_page=1000", 0, 25, nil},
 		"numbers that are invalid":           {"?page=x&per_page=-3", 0, 20, links{"next": at(2, 20), "last": at(2, 20)}},
 		"a number too large for any page":    {"?page=9223372036854775807&per_page=200", 0, 0, links{"first": at(1, 200), "prev": at(1, 200)}},
 		"a query that the API does not know": {"?tag_name=x&per_page=25", 0, 25, nil},
-		"page 0 is taken for page 1":         {"?page=0", 0, 20, links{"next": at(2, 20), "last": at(2, 20)}},
+		"page 0 counts as page 1":            {"?page=0", 0, 20, links{"next": at(2, 20), "last": at(2, 20)}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func TestAPageHoldsTwoHundredAtMost(t *testing.T) {
+func TestAPageHasTwoHundredClustersAtMost(t *testing.T) {
 	l := newLab(t, func(o *doks.Options) { o.DropletLimit = 0 })
 	for i := range 201 {
 		l.create(fmt.Sprintf("demo-%03d", i), 1)
@@ -135,7 +135,7 @@ func TestAPageHoldsTwoHundredAtMost(t *testing.T) {
 	l.Expect(l.do("GET", clustersURL+"?per_page=1000", "").body["kubernetes_clusters"]).To(HaveLen(200))
 }
 
-func TestRequestsAMinute(t *testing.T) {
+func TestRequestsPerMinute(t *testing.T) {
 	l := newLab(t, func(o *doks.Options) { o.RequestsPerMinute, o.RequestsPerHour = 3, 100 })
 	l.do("GET", clustersURL, "")
 	l.clock.Step(20 * time.Second)
@@ -151,20 +151,20 @@ func TestRequestsAMinute(t *testing.T) {
 	l.Expect(refused.header.Get("ratelimit-remaining")).To(Equal("97"), "a refused request does not count")
 	other, err := l.send(readToken, "GET", clustersURL, "")
 	l.Expect(err).NotTo(HaveOccurred())
-	l.Expect(other.status).To(Equal(http.StatusOK), "every token has a limit of its own")
+	l.Expect(other.status).To(Equal(http.StatusOK), "every token has its own limit")
 	l.clock.Step(40 * time.Second)
 	l.Expect(l.do("GET", clustersURL, "").status).To(Equal(http.StatusOK))
 	l.Expect(l.do("GET", clustersURL, "").status).To(Equal(http.StatusTooManyRequests))
 }
 
-func TestRequestsAnHour(t *testing.T) {
+func TestRequestsPerHour(t *testing.T) {
 	l := newLab(t, func(o *doks.Options) { o.RequestsPerHour = 2 })
 	l.do("GET", clustersURL, "")
 	l.Expect(l.do("GET", clustersURL, "").header.Get("ratelimit-remaining")).To(Equal("0"))
 	refused := l.do("GET", clustersURL, "")
 	l.Expect(refused.status).To(Equal(http.StatusTooManyRequests))
 	l.Expect(refused.body).To(HaveKeyWithValue("message", "API Rate limit exceeded."))
-	l.Expect(refused.header).NotTo(HaveKey("Retry-After"), "only the limit a minute has it")
+	l.Expect(refused.header).NotTo(HaveKey("Retry-After"), "only the limit per minute sets it")
 	l.clock.Step(time.Hour - time.Second)
 	l.Expect(l.do("GET", clustersURL, "").status).To(Equal(http.StatusTooManyRequests))
 	l.clock.Step(time.Second)

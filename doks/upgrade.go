@@ -14,7 +14,7 @@ func (e *Emulator) listUpgrades(x *exchange) reply {
 	return reply{status: http.StatusOK, body: map[string][]Version{"available_upgrade_versions": upgradesFrom(found.Version)}}
 }
 
-// upgradeCluster starts an upgrade. The cluster has its old version until the upgrade ends.
+// upgradeCluster starts an upgrade. The cluster keeps its old version until the upgrade ends.
 func (e *Emulator) upgradeCluster(x *exchange) reply {
 	found, refused := e.changeable(x)
 	if found == nil {
@@ -26,7 +26,7 @@ func (e *Emulator) upgradeCluster(x *exchange) reply {
 	if refused, ok := x.decode(&wanted); !ok {
 		return refused
 	}
-	isWanted := func(v Version) bool { return v.Slug == wanted.Version } // only a full slug: a minor version is accepted for new clusters only
+	isWanted := func(v Version) bool { return v.Slug == wanted.Version } // a full slug is needed: only a new cluster may name a minor version
 	if !slices.ContainsFunc(versions(), isWanted) {
 		return invalid("validation error: invalid version slug")
 	}
@@ -42,7 +42,7 @@ func (e *Emulator) upgradeCluster(x *exchange) reply {
 	return reply{status: http.StatusAccepted, effective: true}
 }
 
-// listMessages shows what happened to a cluster: all of it, or since a given time.
+// listMessages lists a cluster's status messages, all or since a given time.
 func (e *Emulator) listMessages(x *exchange) reply {
 	found := e.account.find(x.ids["cluster"])
 	if found == nil {

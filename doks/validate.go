@@ -27,7 +27,7 @@ func (e *Emulator) checkCreate(wanted createRequest) string {
 		func() string { return checkPlace(wanted) },
 		func() string { return checkPools(wanted.NodePools) },
 		wanted.check,
-		// The name of a failed cluster is taken, too; so is a deleted cluster's until its deletion ends.
+		// A failed cluster's name is still taken, and so is a deleted cluster's until its deletion ends.
 		func() string { return e.checkFree(wanted.Name, nil) },
 		func() string { return e.checkDroplets(reserve(wanted.NodePools)) },
 	} {

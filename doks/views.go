@@ -52,8 +52,8 @@ type NodePool struct {
 	Nodes     []Node            `json:"nodes"`
 }
 
-// Taint keeps pods off the nodes of a pool. godo sends capitalized field names, which decoding accepts, because it
-// ignores case.
+// Taint keeps pods off the nodes of a pool. godo capitalizes the field names. Decoding accepts that, because it ignores
+// case.
 type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
@@ -85,7 +85,7 @@ type StatusMessage struct {
 // RFC 5737 reserves the address for documentation, so it never reaches anything.
 const documentationIP = "203.0.113.10"
 
-// view is the cluster as the API shows it now.
+// view returns the cluster as the API shows it now.
 func (c *cluster) view() Cluster {
 	return Cluster{
 		ID: c.ID, Name: c.Name, Region: c.Region, Version: c.Version,
@@ -99,7 +99,7 @@ func (c *cluster) view() Cluster {
 	}
 }
 
-// ipv4 is empty before there is an address, and always for a highly available control plane, which has several.
+// ipv4 is empty before the cluster has an address, and always for a highly available control plane, which has several.
 func (c *cluster) ipv4() string {
 	if c.HA || c.Endpoint == "" {
 		return ""
@@ -169,5 +169,5 @@ func unique(lists ...[]string) []string {
 	return joined
 }
 
-// stamp is a time as the API writes it, truncated to seconds.
+// stamp returns a time as the API writes it, truncated to seconds.
 func stamp(at time.Time) time.Time { return at.UTC().Truncate(time.Second) }

@@ -13,8 +13,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// home is the parent of the folders of emulators without a state file: in the user's cache directory, where no other
-// user can put folders with such names.
+// home returns the parent of the folders of emulators without a state file. It is in the user's cache directory, where
+// no other user can create such folders.
 func home() (string, error) {
 	cache, err := repo.CacheDir()
 	if err != nil {
@@ -32,7 +32,7 @@ func makePrivate(dir string) error {
 	}
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return fmt.Errorf("look at the folder of the control planes: %w", err)
+		return fmt.Errorf("check the folder of the control planes: %w", err)
 	}
 	owner, known := info.Sys().(*syscall.Stat_t)
 	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !known || int(owner.Uid) != os.Getuid() {

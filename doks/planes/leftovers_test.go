@@ -68,14 +68,14 @@ func TestLeftoversAreDeletedWithoutFollowingLinks(t *testing.T) {
 
 	kwok, err := planes.OpenTemporary(fakeTools(t), &output{})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(kwok.Dir()).To(HavePrefix(cache), "not in the temporary folder, where everybody can make files")
+	g.Expect(kwok.Dir()).To(HavePrefix(cache), "not in the temporary folder, where anyone can create files")
 	plane := filepath.Join(kwok.Dir(), "demo")
 	g.Expect(os.MkdirAll(plane, 0o700)).To(Succeed())
 	g.Expect(os.Symlink(documents, filepath.Join(plane, "etcd-1"))).To(Succeed())
 	g.Expect(os.Symlink(documents, filepath.Join(kwok.Dir(), "other"))).To(Succeed())
 
 	g.Expect(planes.DeleteLeftovers(t.Context(), fakeTools(t), &output{})).To(Succeed())
-	g.Expect(kwok.Dir()).To(BeADirectory(), "an emulator that runs keeps its folder")
+	g.Expect(kwok.Dir()).To(BeADirectory(), "a running emulator keeps its folder")
 	g.Expect(kwok.Close()).To(Succeed())
 	g.Expect(planes.DeleteLeftovers(t.Context(), fakeTools(t), &output{})).To(Succeed())
 	g.Expect(kwok.Dir()).NotTo(BeADirectory())

@@ -24,7 +24,7 @@ import (
 const (
 	// simulated is the annotation that tells kwok to simulate a node.
 	simulated = "kwok.x-k8s.io/node"
-	// ownLabels lists the labels that come from the emulator, so that the emulator can remove them again.
+	// ownLabels is the annotation that lists the labels set by the emulator, so that the emulator can remove them later.
 	ownLabels = "emulator.digitalocean.com/labels"
 	// systemTaints is the prefix of taints that Kubernetes sets by itself.
 	systemTaints = "node.kubernetes.io/"
@@ -120,11 +120,11 @@ func adjust(node *corev1.Node, wanted doks.PlaneNode) {
 	}
 }
 
-// size parses a machine's processors and memory from its name, such as s-2vcpu-4gb.
+// size matches the processors and the memory in a machine's name, such as s-2vcpu-4gb.
 var size = regexp.MustCompile(`(\d+)vcpu-(\d+)gb$`)
 
 func capacity(slug string) corev1.ResourceList {
-	processors, memory := "2", "4Gi" // for machines whose names don't say
+	processors, memory := "2", "4Gi" // for names without these numbers
 	if found := size.FindStringSubmatch(slug); found != nil {
 		processors, memory = found[1], found[2]+"Gi"
 	}

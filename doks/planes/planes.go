@@ -33,9 +33,9 @@ type Kwok struct {
 
 var _ doks.Planes = (*Kwok)(nil)
 
-// Open makes the folder, or reuses it as it was left. The folder assets contains the control plane's programs; if it
-// is empty, [controlplane.FindAssets] finds them. Progress is written to out. Only one process at a time can use a
-// folder.
+// Open creates the folder, or opens an existing one with the control planes in it. assets is the folder with the control
+// plane's programs; if it is "", [controlplane.FindAssets] finds them. Progress is written to out. Only one process at a
+// time can use a folder.
 func Open(dir, assets string, out io.Writer) (*Kwok, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -54,7 +54,7 @@ func Open(dir, assets string, out io.Writer) (*Kwok, error) {
 	}
 	lock := flock.New(filepath.Join(dir, "lock"))
 	if held, err := lock.TryLock(); err != nil || !held {
-		return nil, errors.Join(fmt.Errorf("the control planes in %s belong to another emulator that runs", dir), err)
+		return nil, errors.Join(fmt.Errorf("the control planes in %s belong to another emulator, which is still running", dir), err)
 	}
 	return &Kwok{dir: dir, assets: assets, out: out, lock: lock}, nil
 }
@@ -62,7 +62,7 @@ func Open(dir, assets string, out io.Writer) (*Kwok, error) {
 // Dir returns the folder.
 func (k *Kwok) Dir() string { return k.dir }
 
-// Close releases the folder. Running control planes keep running.
+// Close releases the folder. The control planes keep running.
 func (k *Kwok) Close() error { return k.lock.Close() }
 
 // DeleteAll removes every control plane and the folder, and releases the folder.
@@ -81,7 +81,7 @@ func (k *Kwok) DeleteAll(ctx context.Context) error {
 	return errors.Join(os.RemoveAll(k.dir), k.Close())
 }
 
-// plane returns the control plane of an ID. Its only nodes are those that SetNodes makes.
+// plane returns the control plane with an ID. Its only nodes are those that SetNodes makes.
 func (k *Kwok) plane(id string) (*controlplane.ControlPlane, error) {
 	return controlplane.Open(filepath.Join(k.dir, id), controlplane.Options{Assets: k.assets, Nodes: -1, Out: k.out})
 }
@@ -125,8 +125,8 @@ func (k *Kwok) connect(id string) (*rest.Config, kubernetes.Interface, error) {
 	return config, client, err
 }
 
-// Access requests a token for the control plane's administrator, which is a service account, because a token expires
-// by itself. The API server makes no token that lasts less than ten minutes; ExpiresAt is the actual end.
+// Access requests a token for the control plane's administrator, which is a service account because its tokens expire by
+// themselves. The API server makes no token that lasts less than ten minutes, so ExpiresAt may be later than requested.
 func (k *Kwok) Access(ctx context.Context, id string, lifetime time.Duration) (doks.Access, error) {
 	config, client, err := k.connect(id)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"example.com/operator-workshop/doks/planes"
 )
 
-// limit bounds one test. A control plane takes a few seconds, and longer under load.
+// limit bounds one test. A control plane starts within seconds, but takes longer under load.
 const limit = 4 * time.Minute
 
 // output is a buffer that can be written and read concurrently.
@@ -78,7 +78,7 @@ func newLab(t *testing.T, dir string) *lab {
 	return l
 }
 
-// removeAll leaves none of a folder's control planes, even if the test failed.
+// removeAll removes all control planes in a folder, even if the test failed.
 func removeAll(t *testing.T, dir string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -91,7 +91,7 @@ func removeAll(t *testing.T, dir string) {
 	}
 }
 
-// running returns the programs that run in a folder.
+// running returns the names of the running programs whose arguments contain a folder.
 func running(ctx context.Context, g Gomega, dir string) []string {
 	all, err := process.ProcessesWithContext(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -106,7 +106,7 @@ func running(ctx context.Context, g Gomega, dir string) []string {
 	return names
 }
 
-// waitRunning waits until a cluster and its nodes run.
+// waitRunning waits until a cluster and its nodes are running.
 func (l *lab) waitRunning(id string, nodes int) *godo.KubernetesCluster {
 	var found *godo.KubernetesCluster
 	l.Eventually(l.ctx, func(g Gomega) {
@@ -180,7 +180,7 @@ func TestTheLifeOfARealControlPlane(t *testing.T) {
 			ConsistOf(corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}))
 	})
 
-	t.Run("its credentials are an administrator's and end", func(t *testing.T) {
+	t.Run("its credentials are an administrator's and expire", func(t *testing.T) {
 		g := NewWithT(t)
 		granted, _, err := l.service.GetCredentials(l.ctx, made.ID, &godo.KubernetesClusterCredentialsGetRequest{ExpirySeconds: new(1200)})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -200,7 +200,7 @@ func TestTheLifeOfARealControlPlane(t *testing.T) {
 			HaveExactElements(HaveField("Labels", HaveKeyWithValue("team", "b"))))
 	})
 
-	t.Run("another emulator cannot have it", func(t *testing.T) {
+	t.Run("another emulator cannot use it", func(t *testing.T) {
 		g := NewWithT(t)
 		_, err := planes.Open(filepath.Join(dir, "my planes"), "", &output{})
 		g.Expect(err).To(MatchError(ContainSubstring("belong to another emulator")))
@@ -208,9 +208,9 @@ func TestTheLifeOfARealControlPlane(t *testing.T) {
 
 	l.cloud.Close()
 	l.Expect(l.kwok.Close()).To(Succeed())
-	l.Expect(running(l.ctx, l, dir)).To(Equal([]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}), "it goes on running")
+	l.Expect(running(l.ctx, l, dir)).To(Equal([]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}), "it keeps running")
 
-	t.Run("it is found again after a restart, and goes with its cluster", func(t *testing.T) {
+	t.Run("it is found again after a restart, and deleted with its cluster", func(t *testing.T) {
 		again := newLab(t, dir)
 		again.waitRunning(made.ID, 2)
 		client := again.connect(made.ID)
