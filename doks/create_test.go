@@ -47,8 +47,8 @@ func TestRefusedCreates(t *testing.T) {
 	}{
 		"no JSON":                      {"{", 400, "the body is not valid JSON"},
 		"no body":                      {"", 400, "the body is not valid JSON"},
-		"a list":                       {"[]", 400, "cannot be a array"},
-		"a name that is a number":      {body("name=1"), 400, "the field name cannot be a number"},
+		"a list":                       {"[]", 400, "cannot be of type array"},
+		"a name that is a number":      {body("name=1"), 400, "the field name cannot be of type number"},
 		"a name that is missing":       {body("name="), 422, "validation error: name is required"},
 		"a name with capitals":         {body(`name="Demo"`), 422, "validation error: name must consist of"},
 		"a name that ends with a dash": {body(`name="demo-"`), 422, "validation error: name must consist of"},
@@ -81,7 +81,7 @@ func TestRefusedCreates(t *testing.T) {
 		"an unknown maintenance day":   {body(`maintenance_policy={"day":"someday"}`), 422, "validation error: invalid maintenance policy day"},
 		"an impossible time":           {body(`maintenance_policy={"start_time":"25:00"}`), 422, "validation error: invalid maintenance policy start time"},
 		"an unknown expander":          {body(`cluster_autoscaler_configuration={"expanders":["best"]}`), 422, "validation error: invalid cluster autoscaler expander"},
-		"a plugin that is a number":    {body(`routing_agent=1`), 400, "cannot be a number"},
+		"a plugin that is a number":    {body(`routing_agent=1`), 400, "cannot be of type number"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -107,7 +107,7 @@ func TestRefusedUpdatesOfAPool(t *testing.T) {
 		"no minimum":                   {`{"name":"workers","count":1,"auto_scale":true,"max_nodes":2}`, "min nodes must be greater than or equal to 1"},
 		"the name of another pool":     {`{"name":"second","count":1}`, "a node pool with this name already exists"},
 		"an unknown effect of a taint": {`{"name":"workers","count":1,"taints":[{"key":"a","effect":"x"}]}`, "invalid taint"},
-		"taints that are not a list":   {`{"name":"workers","count":1,"taints":3}`, "cannot be a number"},
+		"taints that are not a list":   {`{"name":"workers","count":1,"taints":3}`, "cannot be of type number"},
 	}
 	l := newLab(t)
 	made := l.createRunning("demo", 1)

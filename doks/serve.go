@@ -190,7 +190,7 @@ func (x *exchange) decode(into any) (reply, bool) {
 		return reply{}, true
 	}
 	if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return badRequest("the field " + mistyped.Field + " cannot be a " + mistyped.Value), false
+		return badRequest("the field " + mistyped.Field + " cannot be of type " + mistyped.Value), false
 	}
 	return badRequest("the body is not valid JSON"), false
 }
