@@ -1,7 +1,7 @@
-# An image that holds files and no program.
+# This image contains only files, and no program.
 FROM scratch
 
-# Where what is, and who is offered it.
+# What each folder contains, and which channels offer the release.
 LABEL operators.operatorframework.io.bundle.mediatype.v1=registry+v1
 LABEL operators.operatorframework.io.bundle.manifests.v1=manifests/
 LABEL operators.operatorframework.io.bundle.metadata.v1=metadata/
@@ -9,7 +9,7 @@ LABEL operators.operatorframework.io.bundle.package.v1=memcached-operator
 LABEL operators.operatorframework.io.bundle.channels.v1=candidate
 LABEL operators.operatorframework.io.bundle.channel.default.v1=candidate
 
-# What `operator-sdk scorecard` tries.
+# The tests that `operator-sdk scorecard` runs.
 LABEL operators.operatorframework.io.test.mediatype.v1=scorecard+v1
 LABEL operators.operatorframework.io.test.config.v1=tests/scorecard/
 

@@ -58,7 +58,7 @@ func TestRunWritesTheBundle(t *testing.T) {
 		"bundle/manifests/toys.example.com_gadgets.yaml",
 		"bundle/manifests/work_rbac.authorization.k8s.io_v1_role.yaml",
 		"bundle/metadata/annotations.yaml",
-	}), "the operator's own roles and account are OLM's to make, a namespace its user's, and stale.yaml must be gone")
+	}), "OLM makes the operator's own roles and account, the user makes the namespace, and stale.yaml must be gone")
 	g.Expect(written["bundle/manifests/metrics_v1_service.yaml"]).NotTo(ContainSubstring("namespace"), "OLM chooses the namespace")
 
 	g.Expect(run(gadgetFlags, strings.NewReader(gadgetManifests(t)), dir)).To(Succeed())
@@ -81,8 +81,8 @@ func TestClusterServiceVersion(t *testing.T) {
 	g.Expect(csv.Metadata).To(HaveKeyWithValue("annotations", HaveKeyWithValue("containerImage", "registry.example.com:5000/gadget-operator:v1")))
 	g.Expect(csv.Metadata["annotations"]).To(HaveKeyWithValue("alm-examples", And(
 		MatchJSON(`[{"apiVersion": "toys.example.com/v1", "kind": "Gadget", "metadata": {"name": "sample"}, "spec": {"text": "1 < 2"}}]`),
-		ContainSubstring("1 < 2"))), "people read the examples")
-	g.Expect(csv.Spec).To(HaveKeyWithValue("displayName", "Gadgets"), "what people wrote stays")
+		ContainSubstring("1 < 2"))), "people read the examples, so < must not be escaped")
+	g.Expect(csv.Spec).To(HaveKeyWithValue("displayName", "Gadgets"), "what people wrote must stay")
 	g.Expect(csv.Spec).To(HaveKeyWithValue("version", "0.1.0"))
 	g.Expect(yaml.Marshal(csv.Spec["customresourcedefinitions"])).To(MatchYAML(`
 owned:
@@ -107,12 +107,12 @@ owned:
 - serviceAccountName: manager
   rules:
   - {apiGroups: [apps], resources: [deployments], verbs: [patch]}
-`), "what a RoleBinding grants, be it a ClusterRole")
+`), "the rules that a RoleBinding grants, even those of a ClusterRole")
 	g.Expect(yaml.Marshal(strategy["clusterPermissions"])).To(MatchYAML(`
 - serviceAccountName: manager
   rules:
   - {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}
-`), "what a ClusterRoleBinding grants")
+`), "the rules that a ClusterRoleBinding grants")
 	g.Expect(strategy["deployments"]).To(ConsistOf(And(
 		HaveKeyWithValue("name", "manager"),
 		HaveKeyWithValue("label", HaveKeyWithValue("app", "gadgets")),

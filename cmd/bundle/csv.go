@@ -110,7 +110,7 @@ func (m *manifests) examples() (string, error) {
 	return strings.TrimSpace(text.String()), nil
 }
 
-// convert copies from an object the fields that the Go type has.
+// convert copies those fields of an object that the Go type has.
 func convert(from *unstructured.Unstructured, into any) error {
 	data, err := from.MarshalJSON()
 	if err == nil {

@@ -15,38 +15,38 @@ func TestManifestsThatMakeNoBundle(t *testing.T) {
 		old, new string
 		want     string
 	}{
-		"a document that is no YAML":           {old: "  replicas: 1\n", new: "  replicas: 1: 2\n", want: "read document 6 of the manifests: "},
-		"a field that is there twice":          {old: "  replicas: 1\n", new: "  replicas: 1\n  replicas: 2\n", want: `key "replicas" already set`},
-		"an object without a name":             {old: "metadata:\n  name: metrics\n", new: "metadata:\n", want: "a Service needs apiVersion and metadata.name"},
-		"an object without a kind":             {old: "kind: Service\n", new: "", want: "read document 7 of the manifests: Object 'Kind' is missing"},
-		"no ClusterServiceVersion":             {old: "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion", new: "apiVersion: v1\nkind: Secret", want: "there is no ClusterServiceVersion"},
-		"two ClusterServiceVersions":           {old: "apiVersion: v1\nkind: Service\n", new: "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\n", want: "there are two objects of kind ClusterServiceVersion, gadget-operator.v0.0.0 and metrics"},
-		"a base whose name has no version":     {old: "name: gadget-operator.v0.0.0", new: "name: gadget-operator", want: "the ClusterServiceVersion's name is gadget-operator"},
-		"a base whose name ends in no version": {old: "name: gadget-operator.v0.0.0", new: "name: gadget-operator.version", want: "the ClusterServiceVersion's name is gadget-operator.version"},
-		"a base with a name for nothing":       {old: "name: gadget-operator.v0.0.0", new: "name: Gadget_Operator.v0.0.0", want: "the name Gadget_Operator.v0.1.0 can't be used"},
-		"a name that is too long for a label":  {old: "name: gadget-operator.v0.0.0", new: "name: a123456789b123456789c123456789d123456789e123456789f123456789.v0.0.0", want: "no more than 63"},
-		"no Deployment":                        {old: "apiVersion: apps/v1\nkind: Deployment", new: "apiVersion: v1\nkind: Secret", want: "there is no Deployment"},
-		"two Deployments":                      {old: "apiVersion: v1\nkind: Service\n", new: "apiVersion: apps/v1\nkind: Deployment\n", want: "there are two objects of kind Deployment, manager and metrics"},
-		"a Deployment without account":         {old: "      serviceAccountName: manager\n", new: "", want: "the Deployment manager names no service account"},
-		"a Deployment without container":       {old: "      containers:", new: "      ephemeralContainers:", want: "the Deployment manager has no container"},
-		"a Deployment that is none":            {old: "      containers:\n", new: "      initContainers: 1\n      containers:\n", want: "read Deployment manager: "},
-		"an image without tag":                 {old: "gadget-operator:v1\n", new: "gadget-operator\n", want: `the image "registry.example.com:5000/gadget-operator" of manager may be another tomorrow`},
-		"an image with the tag latest":         {old: "gadget-operator:v1\n", new: "gadget-operator:latest\n", want: `gadget-operator:latest" of manager may be another tomorrow`},
-		"an image in a variable, without tag":  {old: "front@sha256:", new: "front@", want: "of front-end may be another tomorrow"},
-		"a CRD without a description":          {old: "      version: v1\n", new: "      version: v2\n", want: "gadgets.toys.example.com in version v1 is not described"},
-		"a version that is served as well":     {old: "served: false", new: "served: true", want: "gadgets.toys.example.com in version v1beta1 is not described"},
-		"a description without CRD": {
+		"a document that is not YAML":         {old: "  replicas: 1\n", new: "  replicas: 1: 2\n", want: "read document 6 of the manifests: "},
+		"a duplicate field":                   {old: "  replicas: 1\n", new: "  replicas: 1\n  replicas: 2\n", want: `key "replicas" already set`},
+		"an object without a name":            {old: "metadata:\n  name: metrics\n", new: "metadata:\n", want: "a Service needs apiVersion and metadata.name"},
+		"an object without a kind":            {old: "kind: Service\n", new: "", want: "read document 7 of the manifests: Object 'Kind' is missing"},
+		"no ClusterServiceVersion":            {old: "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion", new: "apiVersion: v1\nkind: Secret", want: "there is no ClusterServiceVersion"},
+		"two ClusterServiceVersions":          {old: "apiVersion: v1\nkind: Service\n", new: "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\n", want: "there are two objects of kind ClusterServiceVersion, gadget-operator.v0.0.0 and metrics"},
+		"a base whose name has no version":    {old: "name: gadget-operator.v0.0.0", new: "name: gadget-operator", want: "the ClusterServiceVersion's name is gadget-operator"},
+		"a base with a word for its version":  {old: "name: gadget-operator.v0.0.0", new: "name: gadget-operator.version", want: "the ClusterServiceVersion's name is gadget-operator.version"},
+		"a base with an invalid name":         {old: "name: gadget-operator.v0.0.0", new: "name: Gadget_Operator.v0.0.0", want: "the name Gadget_Operator.v0.1.0 can't be used"},
+		"a name that is too long for a label": {old: "name: gadget-operator.v0.0.0", new: "name: a123456789b123456789c123456789d123456789e123456789f123456789.v0.0.0", want: "no more than 63"},
+		"no Deployment":                       {old: "apiVersion: apps/v1\nkind: Deployment", new: "apiVersion: v1\nkind: Secret", want: "there is no Deployment"},
+		"two Deployments":                     {old: "apiVersion: v1\nkind: Service\n", new: "apiVersion: apps/v1\nkind: Deployment\n", want: "there are two objects of kind Deployment, manager and metrics"},
+		"a Deployment without an account":     {old: "      serviceAccountName: manager\n", new: "", want: "the Deployment manager names no service account"},
+		"a Deployment without containers":     {old: "      containers:", new: "      ephemeralContainers:", want: "the Deployment manager has no container"},
+		"an invalid Deployment":               {old: "      containers:\n", new: "      initContainers: 1\n      containers:\n", want: "read Deployment manager: "},
+		"an image without a tag":              {old: "gadget-operator:v1\n", new: "gadget-operator\n", want: `the image "registry.example.com:5000/gadget-operator" of manager is not pinned`},
+		"an image with the tag latest":        {old: "gadget-operator:v1\n", new: "gadget-operator:latest\n", want: `gadget-operator:latest" of manager is not pinned`},
+		"a variable's image without a tag":    {old: "front@sha256:", new: "front@", want: "of front-end is not pinned"},
+		"a CRD without a description":         {old: "      version: v1\n", new: "      version: v2\n", want: "gadgets.toys.example.com in version v1 is not described"},
+		"a second version that is served":     {old: "served: false", new: "served: true", want: "gadgets.toys.example.com in version v1beta1 is not described"},
+		"a description without a CRD": {
 			old:  "    owned:\n",
 			new:  "    owned:\n    - name: widgets.toys.example.com\n      version: v1\n      kind: Widget\n",
 			want: "describes a kind that config/crd does not have: Widget widgets.toys.example.com in version v1",
 		},
-		"a description of an unknown field":     {old: "      - path: paint.color\n", new: "      - path: paint.size\n", want: "the ClusterServiceVersion describes spec.paint.size of Gadget, which the CRD does not have"},
-		"a base without kinds":                  {old: "  customresourcedefinitions:\n    owned:\n", new: "  customresourcedefinitions: 1\n  other:\n    owned:\n", want: "read ClusterServiceVersion gadget-operator.v0.0.0: "},
-		"no sample":                             {old: "apiVersion: toys.example.com/v1\nkind: Gadget\n", new: "apiVersion: v1\nkind: Secret\n", want: "there is no sample of Gadget in version v1"},
-		"a sample of an unknown kind":           {old: "apiVersion: toys.example.com/v1\nkind: Gadget\n", new: "apiVersion: toys.example.com/v1\nkind: Widget\n", want: "Widget sample is of no kind that the operator has"},
-		"a sample of an unknown version":        {old: "apiVersion: toys.example.com/v1\n", new: "apiVersion: toys.example.com/v2\n", want: "Gadget sample is of no kind that the operator has"},
-		"an object that OLM can't install":      {old: "apiVersion: v1\nkind: Service\n", new: "apiVersion: batch/v1\nkind: Job\n", want: "Job metrics is of no kind that the operator has, and OLM installs none of it"},
-		"a binding of a role that is not there": {old: "kind: ClusterRole, name: work}", new: "kind: ClusterRole, name: cluster-admin}", want: "RoleBinding work grants the ClusterRole cluster-admin, which config/ does not have"},
+		"a description of an unknown field":   {old: "      - path: paint.color\n", new: "      - path: paint.size\n", want: "the ClusterServiceVersion describes spec.paint.size of Gadget, which the CRD does not have"},
+		"a base with a number for its kinds":  {old: "  customresourcedefinitions:\n    owned:\n", new: "  customresourcedefinitions: 1\n  other:\n    owned:\n", want: "read ClusterServiceVersion gadget-operator.v0.0.0: "},
+		"no sample":                           {old: "apiVersion: toys.example.com/v1\nkind: Gadget\n", new: "apiVersion: v1\nkind: Secret\n", want: "there is no sample of Gadget in version v1"},
+		"a sample of an unknown kind":         {old: "apiVersion: toys.example.com/v1\nkind: Gadget\n", new: "apiVersion: toys.example.com/v1\nkind: Widget\n", want: "Widget sample is neither of a kind that the operator has"},
+		"a sample of an unknown version":      {old: "apiVersion: toys.example.com/v1\n", new: "apiVersion: toys.example.com/v2\n", want: "Gadget sample is neither of a kind that the operator has"},
+		"an object that OLM can't install":    {old: "apiVersion: v1\nkind: Service\n", new: "apiVersion: batch/v1\nkind: Job\n", want: "Job metrics is neither of a kind that the operator has nor of one that OLM installs"},
+		"a binding to a role that is missing": {old: "kind: ClusterRole, name: work}", new: "kind: ClusterRole, name: cluster-admin}", want: "RoleBinding work grants the ClusterRole cluster-admin, which config/ does not have"},
 		"a binding for others as well": {
 			old:  "kind: ClusterRole, name: tokens}\nsubjects:\n",
 			new:  "kind: ClusterRole, name: tokens}\nsubjects:\n- {kind: ServiceAccount, name: reader, namespace: gadgets}\n",
@@ -63,7 +63,7 @@ func TestManifestsThatMakeNoBundle(t *testing.T) {
 			err := run(gadgetFlags, strings.NewReader(strings.Replace(manifests, test.old, test.new, 1)), dir)
 			g.Expect(err).To(MatchError(ContainSubstring(test.want)))
 			g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error has one line")
-			g.Expect(fs.ReadDir(os.DirFS(dir), ".")).To(BeEmpty(), "half a bundle is none")
+			g.Expect(fs.ReadDir(os.DirFS(dir), ".")).To(BeEmpty(), "no part of a bundle must be written")
 		})
 	}
 }
@@ -79,10 +79,10 @@ func TestFlagsThatMakeNoBundle(t *testing.T) {
 		"a number that begins with 0":       {flags: []string{"--version=1.00.0", "--channels=fast"}, want: "--version=1.00.0: give three numbers"},
 		"a version that can't be in a name": {flags: []string{"--version=1.0.0+build", "--channels=fast"}, want: "--version=1.0.0+build: give three numbers"},
 		"no channel":                        {flags: []string{"--version=1.0.0"}, want: "--channels: give names"},
-		"a channel without name":            {flags: []string{"--version=1.0.0", "--channels=fast,"}, want: "--channels: give names"},
+		"a channel without a name":          {flags: []string{"--version=1.0.0", "--channels=fast,"}, want: "--channels: give names"},
 		"a channel with a space":            {flags: []string{"--version=1.0.0", "--channels=candidate, fast"}, want: "--channels: give names"},
-		"a default channel that is none":    {flags: []string{"--version=1.0.0", "--channels=candidate,fast", "--default-channel=stable"}, want: "--default-channel=stable: it is none of --channels=candidate,fast"},
-		"a flag that there is not":          {flags: []string{"--release=1.0.0"}, want: "-release: the flags are --version"},
+		"a default that is not a channel":   {flags: []string{"--version=1.0.0", "--channels=candidate,fast", "--default-channel=stable"}, want: "--default-channel=stable: it is not one of --channels=candidate,fast"},
+		"an unknown flag":                   {flags: []string{"--release=1.0.0"}, want: "-release: the flags are --version"},
 		"an argument":                       {flags: []string{"1.0.0"}, want: `unexpected argument "1.0.0"`},
 	}
 	for name, test := range tests {
@@ -94,7 +94,7 @@ func TestFlagsThatMakeNoBundle(t *testing.T) {
 
 func TestFlagsThatMakeABundle(t *testing.T) {
 	tests := map[string][]string{
-		"a release that is to be tried":   {"--version=1.10.0-rc.1", "--channels=candidate"},
+		"a release candidate":             {"--version=1.10.0-rc.1", "--channels=candidate"},
 		"one channel that is the default": {"--version=0.0.1", "--channels=fast", "--default-channel=fast"},
 	}
 	for name, flags := range tests {

@@ -12,7 +12,7 @@ import (
 // imageVariable is the suffix of environment variables whose values are images.
 const imageVariable = "_IMAGE"
 
-// relatedImage is an image that the operator needs. It can have any name.
+// relatedImage is an image that the operator needs. Its name can be any text.
 type relatedImage struct {
 	Name  string `json:"name"`
 	Image string `json:"image"`
@@ -34,7 +34,7 @@ func (m *manifests) images() ([]relatedImage, error) {
 	}
 	for _, image := range images {
 		if !isPinned(image.Image) {
-			return nil, fmt.Errorf("the image %q of %s may be another tomorrow: name a tag other than latest, or a digest", image.Image, image.Name)
+			return nil, fmt.Errorf("the image %q of %s is not pinned: give it a tag other than latest, or a digest", image.Image, image.Name)
 		}
 	}
 	return images, nil

@@ -50,7 +50,7 @@ func (l labels) annotations() []byte {
 
 func (l labels) dockerfile() []byte {
 	var text bytes.Buffer
-	fmt.Fprint(&text, "# An image that holds files and no program.\nFROM scratch\n\n")
+	fmt.Fprint(&text, "# This image contains only files, and no program.\nFROM scratch\n\n")
 	l.list(&text, "", "LABEL %s=%s\n")
 	fmt.Fprintf(&text, "\nCOPY %[1]s/manifests /manifests/\nCOPY %[1]s/metadata /metadata/\n", bundleFolder)
 	if len(l.scorecard) > 0 {
@@ -61,12 +61,12 @@ func (l labels) dockerfile() []byte {
 
 // list writes a line for each label in the given format.
 func (l labels) list(text *bytes.Buffer, indent, format string) {
-	fmt.Fprintln(text, indent+"# Where what is, and who is offered it.")
+	fmt.Fprintln(text, indent+"# What each folder contains, and which channels offer the release.")
 	for _, label := range l.bundle {
 		fmt.Fprintf(text, indent+format, label.key, label.value)
 	}
 	if len(l.scorecard) > 0 {
-		fmt.Fprintln(text, "\n"+indent+"# What `operator-sdk scorecard` tries.")
+		fmt.Fprintln(text, "\n"+indent+"# The tests that `operator-sdk scorecard` runs.")
 	}
 	for _, label := range l.scorecard {
 		fmt.Fprintf(text, indent+format, label.key, label.value)

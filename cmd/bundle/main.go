@@ -66,17 +66,17 @@ func parse(args []string) (options, error) {
 
 func (o *options) validate() error {
 	if !isVersion(o.version) {
-		return fmt.Errorf("--version=%s: give three numbers, such as 0.1.0 or 0.1.0-rc.1, with no v before and no + behind", o.version)
+		return fmt.Errorf("--version=%s: give three numbers, such as 0.1.0 or 0.1.0-rc.1, without a leading v or a +", o.version)
 	}
 	offered := o.defaultChannel == ""
 	for _, channel := range o.channels {
 		if channel == "" || strings.ContainsAny(channel, " \t\n") {
-			return errors.New("--channels: give names divided by commas, such as candidate,fast")
+			return errors.New("--channels: give names separated by commas, such as candidate,fast")
 		}
 		offered = offered || channel == o.defaultChannel
 	}
 	if !offered {
-		return fmt.Errorf("--default-channel=%s: it is none of --channels=%s", o.defaultChannel, strings.Join(o.channels, ","))
+		return fmt.Errorf("--default-channel=%s: it is not one of --channels=%s", o.defaultChannel, strings.Join(o.channels, ","))
 	}
 	return nil
 }

@@ -30,11 +30,11 @@ type manifests struct {
 	others      []*unstructured.Unstructured
 	// accounts also go into the bundle as they are, except for the operator's own service account, which OLM creates.
 	accounts []*unstructured.Unstructured
-	// scorecard is the configuration of operator-sdk's tests of the bundle; may be nil.
+	// scorecard is the configuration of operator-sdk's tests of the bundle. It may be nil.
 	scorecard *unstructured.Unstructured
 }
 
-// installable are the kinds that OLM installs from a bundle, and that go into it as they are.
+// installable are the kinds that go into a bundle as they are, and that OLM installs from there.
 var installable = []schema.GroupKind{
 	{Kind: "Service"}, {Kind: "ConfigMap"}, {Kind: "Secret"},
 	{Group: "policy", Kind: "PodDisruptionBudget"},
@@ -142,7 +142,7 @@ func (m *manifests) addSamples(objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		isOwn := func(kind ownKind) bool { return kind.GroupVersionKind == object.GroupVersionKind() }
 		if !slices.ContainsFunc(kinds, isOwn) {
-			return fmt.Errorf("%s %s is of no kind that the operator has, and OLM installs none of it: remove it from config/", object.GetKind(), object.GetName())
+			return fmt.Errorf("%s %s is neither of a kind that the operator has nor of one that OLM installs: remove it from config/", object.GetKind(), object.GetName())
 		}
 		m.samples = append(m.samples, object)
 	}

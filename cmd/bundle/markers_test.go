@@ -18,7 +18,7 @@ var marker = regexp.MustCompile(`\+operator-sdk:csv:customresourcedefinitions:ty
 
 // `operator-sdk generate kustomize manifests` replaces the descriptors in config/manifests/bases with those that the
 // markers describe.
-func TestTheDescriptorsAreThoseOfTheMarkers(t *testing.T) {
+func TestTheDescriptorsMatchTheMarkers(t *testing.T) {
 	g := NewWithT(t)
 	owned := readVersion(t).Spec.CustomResourceDefinitions.Owned
 	g.Expect(owned).To(HaveLen(1))

@@ -44,7 +44,7 @@ func (m *manifests) grants() (permissions, error) {
 		}
 		role := m.role(binding.RoleRef)
 		if role == nil {
-			return granted, fmt.Errorf("%s %s grants the %s %s, which config/ does not have: a bundle holds each rule itself", binding.Kind, binding.Name, binding.RoleRef.Kind, binding.RoleRef.Name)
+			return granted, fmt.Errorf("%s %s grants the %s %s, which config/ does not have: a bundle must contain each rule itself", binding.Kind, binding.Name, binding.RoleRef.Kind, binding.RoleRef.Name)
 		}
 		bound[role] = true
 		rules, _, err := unstructured.NestedSlice(role.Object, "rules")
@@ -73,7 +73,7 @@ func (m *manifests) account() (permissions, error) {
 	}
 	name, _, err := unstructured.NestedString(m.deployment.Object, "spec", "template", "spec", "serviceAccountName")
 	if err != nil || name == "" {
-		return granted, fmt.Errorf("the Deployment %s names no service account, which must identify the operator's roles: set serviceAccountName", m.deployment.GetName())
+		return granted, fmt.Errorf("the Deployment %s names no service account, by which the operator's roles are found: set serviceAccountName", m.deployment.GetName())
 	}
 	granted.account = name
 	for _, account := range m.accounts {

@@ -29,12 +29,12 @@ func TestTheBundleFollowsTheRules(t *testing.T) {
 			g.Expect(csv.Annotations).To(HaveKeyWithValue("containerImage", image))
 			g.Expect(csv.Spec.Install.Spec.Deployments[0].Spec.Template.Spec.Containers[0].Image).To(Equal(image))
 		},
-		"channels have a usual name": func(g Gomega) {
+		"channels have the usual names": func(g Gomega) {
 			channels := strings.Split(annotations[bundleLabel+"channels.v1"], ",")
 			g.Expect(channels).To(HaveEach(MatchRegexp(`^(candidate|fast|stable)`)))
 			g.Expect(channels).To(ContainElement(annotations[bundleLabel+"channel.default.v1"]))
 		},
-		"a reader learns what it is": func(g Gomega) {
+		"a reader learns what the operator is": func(g Gomega) {
 			g.Expect(csv.Spec.DisplayName).NotTo(BeEmpty())
 			g.Expect(csv.Annotations["description"]).NotTo(BeEmpty())
 			g.Expect(csv.Spec.Description).To(ContainSubstring("\n## "), "it is Markdown")
@@ -47,7 +47,7 @@ func TestTheBundleFollowsTheRules(t *testing.T) {
 			_, err := time.Parse(time.RFC3339, csv.Annotations["createdAt"])
 			g.Expect(err).NotTo(HaveOccurred())
 		},
-		"a reader learns whose it is": func(g Gomega) {
+		"a reader learns who provides the operator": func(g Gomega) {
 			g.Expect(csv.Spec.Provider.Name).NotTo(BeEmpty())
 			g.Expect(csv.Annotations["support"]).NotTo(BeEmpty())
 			g.Expect(csv.Spec.Maintainers).NotTo(BeEmpty())
@@ -81,16 +81,16 @@ func TestTheBundleFollowsTheRules(t *testing.T) {
 				g.Expect(kinds).To(ContainElements("Deployment", "Service", "PodDisruptionBudget"))
 			}
 		},
-		"no rule is wider than it must be": func(g Gomega) {
+		"no rule grants more than necessary": func(g Gomega) {
 			install := csv.Spec.Install.Spec
 			for _, granted := range append(install.Permissions, install.ClusterPermissions...) {
 				for _, rule := range granted.Rules {
 					g.Expect(append(append(rule.APIGroups, rule.Resources...), rule.Verbs...)).NotTo(ContainElement("*"))
-					g.Expect(rule.APIGroups).NotTo(ContainElement("apiextensions.k8s.io"), "CRDs are OLM's")
+					g.Expect(rule.APIGroups).NotTo(ContainElement("apiextensions.k8s.io"), "OLM manages the CRDs")
 				}
 			}
 		},
-		"each container asks for what it needs": func(g Gomega) {
+		"each container has requests and limits": func(g Gomega) {
 			for _, container := range csv.Spec.Install.Spec.Deployments[0].Spec.Template.Spec.Containers {
 				for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 					g.Expect(container.Resources.Requests).To(HaveKey(name), container.Name)

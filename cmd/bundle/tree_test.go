@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-func TestTheBundleIsThatOfTheConfiguration(t *testing.T) {
+func TestTheBundleMatchesTheConfiguration(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
 	flags := []string{"--version=" + makeVariable(t, "VERSION"), "--channels=" + makeVariable(t, "CHANNELS"), "--default-channel=" + makeVariable(t, "DEFAULT_CHANNEL")}
@@ -44,7 +44,7 @@ func readFile(t *testing.T, path string) string {
 	return string(content)
 }
 
-func TestThePermissionsAreThoseOfTheRoles(t *testing.T) {
+func TestThePermissionsMatchTheRoles(t *testing.T) {
 	g := NewWithT(t)
 	install := readVersion(t).Spec.Install.Spec
 	rulesOf := func(name string) []rbacv1.PolicyRule {
@@ -57,10 +57,10 @@ func TestThePermissionsAreThoseOfTheRoles(t *testing.T) {
 	namespaced := slices.Concat(rulesOf("role.yaml"), rulesOf("leader_election_role.yaml"))
 	g.Expect(install.Permissions).To(HaveLen(1))
 	g.Expect(install.Permissions[0].ServiceAccountName).To(Equal(account))
-	g.Expect(install.Permissions[0].Rules).To(ConsistOf(namespaced), "granted in the namespaces that the operator looks after")
+	g.Expect(install.Permissions[0].Rules).To(ConsistOf(namespaced), "granted in the namespaces that the operator watches")
 	g.Expect(install.ClusterPermissions).To(HaveLen(1))
 	g.Expect(install.ClusterPermissions[0].ServiceAccountName).To(Equal(account))
-	g.Expect(install.ClusterPermissions[0].Rules).To(ConsistOf(rulesOf("metrics_auth_role.yaml")), "granted everywhere: only what has no namespace")
+	g.Expect(install.ClusterPermissions[0].Rules).To(ConsistOf(rulesOf("metrics_auth_role.yaml")), "only rules about cluster-scoped resources may be granted everywhere")
 }
 
 func TestEachFieldHasADescriptor(t *testing.T) {
@@ -73,7 +73,7 @@ func TestEachFieldHasADescriptor(t *testing.T) {
 			for _, descriptor := range descriptors {
 				paths = append(paths, descriptor.Path)
 				g.Expect(descriptor.DisplayName).NotTo(BeEmpty(), descriptor.Path)
-				g.Expect(descriptor.Description).To(HaveSuffix("."), "%s: what a form says about it", descriptor.Path)
+				g.Expect(descriptor.Description).To(HaveSuffix("."), "%s: a form shows this sentence", descriptor.Path)
 			}
 			g.Expect(paths).To(ConsistOf(sets.List(fieldsOf(t, part))), "one for each field of the %s in the CRD: write them in config/manifests/bases", part)
 		})
@@ -97,7 +97,7 @@ func TestTheExamplesAreTheSamples(t *testing.T) {
 	g.Expect(examples).To(ConsistOf(samples))
 }
 
-func TestTheImageSaysWhatTheAnnotationsSay(t *testing.T) {
+func TestTheImageHasTheAnnotationsAsLabels(t *testing.T) {
 	g := NewWithT(t)
 	labels := map[string]string{}
 	for _, match := range regexp.MustCompile(`(?m)^LABEL ([^=]+)=(.+)$`).FindAllStringSubmatch(readFile(t, "bundle.Dockerfile"), -1) {
@@ -106,7 +106,7 @@ func TestTheImageSaysWhatTheAnnotationsSay(t *testing.T) {
 	g.Expect(labels).To(Equal(readAnnotations(t)))
 	for _, match := range regexp.MustCompile(`(?m)^COPY (\S+) /(\S+)$`).FindAllStringSubmatch(readFile(t, "bundle.Dockerfile"), -1) {
 		g.Expect(filepath.Join(stageRoot, match[1])).To(BeADirectory())
-		g.Expect(slices.Collect(maps.Values(labels))).To(ContainElement(match[2]), "a folder that no label names")
+		g.Expect(slices.Collect(maps.Values(labels))).To(ContainElement(match[2]), "a label must name each folder")
 	}
 }
 
