@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	// Listen first: a second emulator, started by mistake, fails here before it touches the state file of the first.
 	listener, err := net.Listen("tcp", chosen.listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("another program listens on %s: end it, or choose another port by --listen=127.0.0.1:PORT, and give the operator --do-api-url=http://127.0.0.1:PORT", chosen.listen)
+		return fmt.Errorf("another program listens on %s: end it, or choose another port with --listen=127.0.0.1:PORT, and give the operator --do-api-url=http://127.0.0.1:PORT", chosen.listen)
 	}
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", chosen.listen, err)
@@ -114,7 +114,7 @@ func serve(ctx context.Context, options doks.Options, listener net.Listener, out
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	}
-	fmt.Fprintln(output, "The emulator ends.")
+	fmt.Fprintln(output, "Stopping the emulator.")
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit/2)
 	defer cancel()
 	if err := server.Shutdown(stopping); err != nil {

@@ -106,7 +106,7 @@ func TestTheTokenCanStayOutOfTheArguments(t *testing.T) {
 	p.Expect(p.output.String()).NotTo(ContainSubstring("very-secret"))
 }
 
-func TestHelpExplainsEveryKnob(t *testing.T) {
+func TestHelpExplainsEveryFlag(t *testing.T) {
 	g := NewWithT(t)
 	for _, flag := range []string{"-h", "--help"} {
 		printed := &output{}
@@ -120,7 +120,7 @@ func TestHelpExplainsEveryKnob(t *testing.T) {
 	}
 }
 
-func TestMistakesAreErrorsOfOneLine(t *testing.T) {
+func TestMistakesGiveOneLineErrors(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	defer busy.Close()
@@ -131,11 +131,11 @@ func TestMistakesAreErrorsOfOneLine(t *testing.T) {
 		"a team that is not a UUID":  {"--token a --listen 127.0.0.1:0 --team shop", "it must be a UUID"},
 		"an unknown flag":            {"--colour red", "unknown flag: --colour"},
 		"an unexpected argument":     {"--token a start", `unexpected argument "start": see --help`},
-		"every address":              {"--token a --listen 0.0.0.0:0", "loopback address"},
+		"all addresses":              {"--token a --listen 0.0.0.0:0", "loopback address"},
 		"no host":                    {"--token a --listen :8090", "loopback address"},
 		"a name":                     {"--token a --listen localhost:8090", "loopback address"},
 		"no port":                    {"--token a --listen 127.0.0.1", "--listen"},
-		"a port in use":              {"--token a --listen " + busy.Addr().String(), "choose another port by --listen=127.0.0.1:PORT"},
+		"a port in use":              {"--token a --listen " + busy.Addr().String(), "choose another port with --listen=127.0.0.1:PORT"},
 		"an unknown kind of cluster": {"--token a --clusters kind", "choose stub or kwok"},
 		"an invalid fault":           {"--token a --fault drop", "write METHOD PATH KIND"},
 		"an invalid duration":        {"--token a --delete-time soon", "delete-time"},

@@ -23,7 +23,7 @@ func learnShell(file string, command ...string) learnOptions {
 	}}
 }
 
-// What learn finds out about the example must match the example's own description.
+// What learn finds out about the example must match the description that comes with it.
 func TestLearn(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "operatortest.yaml")
@@ -64,8 +64,8 @@ func TestLearnReportsAnOperatorThatDoesNotWork(t *testing.T) {
 		script  string
 		want    string
 	}{
-		"one that exits at once":  {time.Minute, "echo no token >&2; exit 3", "the operator exited before it was told to stop (exit status 3); its last lines:\nno token"},
-		"one that writes nothing": {2 * time.Second, "echo idle; exec sleep 100", "the operator wrote nothing within 2s: "},
+		"an operator that exits": {time.Minute, "echo no token >&2; exit 3", "the operator exited before it was told to stop (exit status 3); its last lines:\nno token"},
+		"an operator that idles": {2 * time.Second, "echo idle; exec sleep 100", "the operator wrote nothing within 2s: "},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -257,16 +257,16 @@ func TestLearnWithWebhooks(t *testing.T) {
 	g.Expect(string(content)).To(ContainSubstring("  kind: ConfigMap\n  name: object.metadata.name\n"), "no ConfigMap is created for a sample without a text")
 }
 
-func TestWebhooksThatNobodyServes(t *testing.T) {
+func TestWebhooksThatAreNotServed(t *testing.T) {
 	tests := map[string]struct{ command, webhooks, want string }{
 		"an operator that is not told where to serve": {
 			`["` + os.Args[0] + `", "9443", "{{.Namespace}}"]`, "[manifests.yaml]",
 			"webhooks: command must tell the operator where to serve them, for example with --webhook-port={{.WebhookPort}}",
 		},
-		"one that listens elsewhere": {
+		"an operator that listens elsewhere": {
 			`[sh, -c, "exec sleep 1000 # {{.WebhookPort}}"]`, "[manifests.yaml]", "expected the operator to serve its webhooks at 127.0.0.1:",
 		},
-		"one that can't": {
+		"an operator that exits": {
 			`[sh, -c, "echo out of paper {{.WebhookPort}}; exit 3"]`, "[manifests.yaml]", "out of paper",
 		},
 		"a folder that does not exist": {

@@ -28,8 +28,8 @@ func (a *app) stagesWithExercises() (found []*exercise.Stage, err error) {
 	return found, nil
 }
 
-// fillBoxes writes the boxes of the exercises into the chapters, and the tests of the steps into a page of their own. With check it
-// writes nothing, and fails if something is out of date.
+// fillBoxes writes the boxes of the exercises into the chapters, and the tests of the steps into a page of their own.
+// With check, it writes nothing, and fails if something is out of date.
 func (a *app) fillBoxes(out io.Writer, check bool) error {
 	stages, err := a.stagesWithExercises()
 	if err != nil {
@@ -53,7 +53,7 @@ func (a *app) fill(out io.Writer, path string, check bool, change func(text stri
 	}
 	filled, err := change(string(text))
 	if err == nil && check && filled != string(text) {
-		err = errors.New("what it shows of the exercises differs from exercises.yaml: run `make generate`")
+		err = errors.New("its text about the exercises differs from exercises.yaml: run `make generate`")
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.relative(path), err)

@@ -38,8 +38,8 @@ func (a *app) checkPlay(cmd *cobra.Command, own *exercise.Copy) error {
 	return a.checkThen(cmd.Context(), cmd.OutOrStdout(), own, "", func() error { return a.playDone(cmd, own) })
 }
 
-// playDone plays the chapter with the learner's copy, up to the last section whose steps are all done. A command that
-// fails is a finding of its section's steps. Output that differs is shown, but learners may word things their own way.
+// playDone plays the chapter with the learner's copy, up to the last section whose steps are all done. If a command
+// fails, the check fails. Output that differs is only shown, because learners may choose their own words.
 func (a *app) playDone(cmd *cobra.Command, own *exercise.Copy) error {
 	out := cmd.OutOrStdout()
 	next, err := own.Next()

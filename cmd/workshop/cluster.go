@@ -42,7 +42,7 @@ func (a *app) upCommand() *cobra.Command {
 	}
 	command.Flags().IntVar(&a.port, "port", 0, "port of the API server (0: a free one)")
 	command.Flags().IntVar(&a.nodes, "nodes", 0, "number of nodes (0: 3 simulated ones, 1 with kind)")
-	command.Flags().BoolVar(&aside, "aside", false, "leave .workshop/kubeconfig as it is: a cluster for tests")
+	command.Flags().BoolVar(&aside, "aside", false, "leave .workshop/kubeconfig as it is, for a cluster that is only for tests")
 	return command
 }
 
@@ -99,7 +99,7 @@ func (a *app) statusCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" {
-				return fmt.Errorf("output %q: json is the only other form", output)
+				return fmt.Errorf("--output=%q: the only other format is json", output)
 			}
 			cluster, err := a.cluster(cmd.ErrOrStderr())
 			if err != nil {

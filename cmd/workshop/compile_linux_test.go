@@ -37,7 +37,7 @@ func compileBench(t *testing.T) (command, stop, slept string) {
 
 func TestALongCompileSaysWhatItDoes(t *testing.T) {
 	if _, err := exec.LookPath("script"); err != nil {
-		t.Skip("this machine has no script, which gives a command a terminal")
+		t.Skip("this machine has no script command, which gives a program a terminal")
 	}
 	g := NewWithT(t)
 	command, stop, _ := compileBench(t)

@@ -19,9 +19,9 @@ import (
 func (a *app) confirmCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm",
-		Short: "Ask before a cluster is changed that is not the classroom's, and print the kubeconfig to work with",
-		Long: "confirm prints KUBECONFIG if it leads to a classroom cluster. Otherwise it shows context and server, asks, and\n" +
-			"prints a copy of that context: switching the context later does not send the rest to another cluster.",
+		Short: "Ask before a cluster other than the classroom's is changed, and print the kubeconfig to use",
+		Long: "confirm prints KUBECONFIG if it leads to a classroom cluster. Otherwise it shows the context and the server, asks,\n" +
+			"and prints the path of a copy: if you switch the context later, the remaining commands still use the same cluster.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			kubeconfig := os.Getenv("KUBECONFIG")

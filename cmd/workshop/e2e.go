@@ -19,10 +19,10 @@ func (a *app) e2eCommand() *cobra.Command {
 	var nodes int
 	command := &cobra.Command{
 		Use:   "e2e STAGE",
-		Short: "Try a stage's operator from end to end in a kind cluster made for that",
+		Short: "Test a stage's operator end to end in a kind cluster made for the test",
 		Long: "e2e makes a kind cluster named e2e-STAGE, builds the image of the stage's operator and loads it there,\n" +
-			"runs the specs in test/e2e, plays the chapter, and removes the cluster, whatever comes.\n" +
-			"With --cluster=current it takes the cluster of your kubeconfig, which has to be able to pull the image.",
+			"runs the specs in test/e2e, plays the chapter, and always removes the cluster.\n" +
+			"With --cluster=current it uses the cluster of your kubeconfig, which must be able to pull the image.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			stage, err := a.repo.Stage(args[0])
@@ -41,12 +41,12 @@ func (a *app) e2eCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.Image, "image", "", "image of the operator")
-	flags.BoolVar(&options.Build, "build", false, "build the image before, with the stage's `make docker-build`")
+	flags.BoolVar(&options.Build, "build", false, "first build the image, with the stage's `make docker-build`")
 	flags.StringArrayVar(&options.With, "with", nil, "image that the operator's pods need, loaded if docker has it (repeatable)")
-	flags.IntVar(&nodes, "nodes", 3, "number of nodes; to drain one, two must be left besides the control plane's")
+	flags.IntVar(&nodes, "nodes", 3, "number of nodes; the specs drain one if there are two besides the control plane's")
 	flags.StringVar(&options.Labels, "labels", "", "label filter for the specs")
-	flags.StringVar(&options.Only, "only", "", "specs or chapter: leave the other out")
-	flags.BoolVar(&options.Keep, "keep", false, "leave the cluster as it is in the end")
+	flags.StringVar(&options.Only, "only", "", "specs or chapter: run only that part")
+	flags.BoolVar(&options.Keep, "keep", false, "keep the cluster after the test")
 	return command
 }
 

@@ -60,7 +60,7 @@ func (c checkout) frontDoor(t *testing.T) {
 		g.Expect(out).To(MatchRegexp(`(?s)"flighttickets.flights.com" deleted.*serverside-applied`))
 		g.Expect(out).NotTo(ContainSubstring("jobserver"))
 	})
-	t.Run("a chapter is not played over what is there", func(t *testing.T) {
+	t.Run("a chapter is not played if objects that it makes already exist", func(t *testing.T) {
 		g := NewWithT(t)
 		out, status := c.run(t, ".", nil, "make", "stage-1", name)
 		g.Expect(status).NotTo(BeZero())
@@ -73,7 +73,7 @@ func (c checkout) frontDoor(t *testing.T) {
 		g.Expect(out).To(ContainSubstring("already, which docs/1-crd-only.md makes and deletes: nothing was changed; remove it first"))
 		runs(t, "stage-1", "samples", name) // the definition is still there
 	})
-	t.Run("a chapter's commands get none of that", func(t *testing.T) {
+	t.Run("a chapter's commands get none of these settings", func(t *testing.T) {
 		g := NewWithT(t)
 		text := "# Plain\n\n```console\n$ echo $GOFLAGS$GOOS$CDPATH$MAKEFLAGS $CGO_ENABLED $WORKSHOP_NAME\n0 elsewhere\n```\n"
 		g.Expect(os.WriteFile(filepath.Join(c.root, "plain.md"), []byte(text), 0o644)).To(Succeed())
@@ -133,7 +133,7 @@ func (c checkout) stagesAsk(t *testing.T) {
 			})
 		}
 	}
-	t.Run("and goes on after yes, with a copy", func(t *testing.T) {
+	t.Run("and continues after yes, with a copy of the kubeconfig", func(t *testing.T) {
 		g := NewWithT(t)
 		for name, answer := range map[string]struct {
 			input string

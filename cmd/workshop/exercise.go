@@ -129,8 +129,8 @@ func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only
 	return a.checkThen(ctx, out, own, only, nil)
 }
 
-// checkThen checks like check. If the program compiles, it then calls play, if there is one, before it shows the step
-// that is not done.
+// checkThen checks like check. If the program compiles and play is not nil, it calls play before it shows the step that
+// is not done.
 func (a *app) checkThen(ctx context.Context, out io.Writer, own *exercise.Copy, only string, play func() error) (err error) {
 	unlock, err := own.Lock("check")
 	if err != nil {
@@ -150,7 +150,7 @@ func (a *app) checkThen(ctx context.Context, out io.Writer, own *exercise.Copy, 
 		}
 		if again && !repeating {
 			repeating = true
-			fmt.Fprintln(out, "No step is left. A later step can break an earlier one, so each is checked once more, which takes up to some minutes.")
+			fmt.Fprintln(out, "No step is left. A later step can break an earlier one, so each is checked once more, which can take some minutes.")
 		}
 		fmt.Fprintf(out, "%s  %s  %s (%s)\n", word, step.ID, step.Title, ran)
 		section = step.Section()
@@ -247,7 +247,7 @@ func restore(out io.Writer, own *exercise.Copy, step string) error {
 		fmt.Fprintf(out, "No file of %s is missing.\n", "work/"+filepath.Base(own.Path))
 	}
 	for _, name := range names {
-		fmt.Fprintf(out, "%s is there again.\n", filepath.Join("work", filepath.Base(own.Path), name))
+		fmt.Fprintf(out, "Restored %s.\n", filepath.Join("work", filepath.Base(own.Path), name))
 	}
 	return err
 }

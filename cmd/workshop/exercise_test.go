@@ -41,7 +41,7 @@ func TestRestorePutsBackADeletedFile(t *testing.T) {
 	g.Expect(shown.all()).To(ContainSubstring("  missing toy.go\n          `make stage-1 restore` puts back what is missing"))
 	g.Expect(restore(shown, own, "")).To(Succeed())
 	g.Expect(filepath.Join(own.Path, "toy.go")).To(BeARegularFile())
-	g.Expect(shown.all()).To(ContainSubstring("work/01-toy/toy.go is there again."))
+	g.Expect(shown.all()).To(ContainSubstring("Restored work/01-toy/toy.go."))
 	g.Expect(restore(shown, own, "1.1")).To(MatchError(ContainSubstring("takes no STEP")))
 }
 

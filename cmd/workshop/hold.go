@@ -24,8 +24,8 @@ func (a *app) hold(ctx context.Context, cluster classroom.Cluster) (*leftover.Pl
 	return leftover.Begin(ctx, a.repo.State(), key, self, watchdogName)
 }
 
-// chapterEnvironment is the environment of a chapter's commands. Settings of go and make in the learner's shell must
-// not change what a chapter does.
+// chapterEnvironment returns the environment of a chapter's commands. Settings for go and make in the learner's shell
+// must not change what a chapter does.
 func (a *app) chapterEnvironment(cluster classroom.Cluster, held *leftover.Play) []string {
 	return e2e.Environment(append(a.chosen(cluster), held.Environment())...)
 }
@@ -36,7 +36,7 @@ const watchdogName = "watchdog"
 func (a *app) watchdogCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    watchdogName + " MARK",
-		Short:  "Wait for the end of the standard input, then end the programs of the play with this mark",
+		Short:  "Wait until standard input ends, then end the programs of the play with this mark",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -35,7 +35,7 @@ func (a *app) loadCommand() *cobra.Command {
 			}
 			loader, ok := cluster.(classroom.ImageLoader)
 			if !ok {
-				return fmt.Errorf("images are loaded into kind clusters, and CLUSTER=%s is none: say CLUSTER=kind", a.provider)
+				return fmt.Errorf("images can be loaded only into kind clusters, not with CLUSTER=%s: say CLUSTER=kind", a.provider)
 			}
 			return loader.Load(cmd.Context(), images...)
 		},
@@ -48,7 +48,7 @@ func (a *app) rolloutCommand() *cobra.Command {
 	var limit time.Duration
 	command := &cobra.Command{
 		Use:   "rollout deployment/NAME",
-		Short: "Wait until a Deployment's pods are new and ready, and say at once why they can't be",
+		Short: "Wait until all pods of a Deployment are new and ready, or say why they can't be",
 		Long: "rollout waits for a Deployment in the cluster that KUBECONFIG names. It ends as soon as one of the new pods\n" +
 			"can't start, with the reason: an image that no node has, a container that keeps exiting.",
 		Args: cobra.ExactArgs(1),
@@ -70,7 +70,7 @@ func (a *app) rolloutCommand() *cobra.Command {
 }
 
 // get returns a function that queries the cluster that KUBECONFIG names. It uses kubectl only for kubeconfigs that
-// package kube can't read, because kubectl takes a process for each request.
+// package kube can't read, because kubectl needs a process for each request.
 func (a *app) get() kube.Get {
 	if client, err := kube.Open(os.Getenv("KUBECONFIG")); err == nil {
 		return client.Get

@@ -76,7 +76,7 @@ func (a *app) commandsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := a.relative(args[0])
 			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("there is no page %s: docs/ has them", path)
+				return fmt.Errorf("there is no page %s: the pages are in docs/", path)
 			}
 			loaded, err := chapter.Load(path)
 			if err != nil {
@@ -127,7 +127,7 @@ func (a *app) play(cmd *cobra.Command, options playOptions, paths []string) erro
 			return fmt.Errorf("%s has no step %s: choose one of %s", loaded.Path, options.from, strings.Join(numbers, ", "))
 		}
 		if numbers := loaded.Numbers(); options.before != "" && slices.Contains(numbers, options.from) && slices.Index(numbers, options.from) >= slices.Index(numbers, options.before) {
-			return fmt.Errorf("step %s can't be played with your copy yet: those before %s can", options.from, options.before)
+			return fmt.Errorf("step %s can't be played with your copy yet: only the steps before %s can", options.from, options.before)
 		}
 		// Start no cluster for a chapter that can't use it. Among several chapters, only its blocks are skipped.
 		if len(paths) == 1 && a.provider != providers.Embedded && !loaded.PlayedOn(a.provider) {

@@ -46,7 +46,7 @@ func newRootCommand() *cobra.Command {
 				return err
 			}
 			a.repo = found
-			// Only report it: most commands work without it.
+			// Only report an error: most commands work anyway.
 			if err := leftover.Sweep(cmd.Context(), found.State()); err != nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "workshop: %v\n", err)
 			}
@@ -68,13 +68,13 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
-// plainFlagError names the number that a flag needs, in place of the function that parsed it.
+// plainFlagError says that a flag needs a number, instead of naming the function that failed to parse one.
 func plainFlagError(err error) error {
 	invalid, found := errors.AsType[*pflag.InvalidValueError](err)
 	if !found || invalid.GetFlag().Value.Type() != "int" {
 		return err
 	}
-	return fmt.Errorf("--%s takes a number, and %q is none", invalid.GetFlag().Name, invalid.GetValue())
+	return fmt.Errorf("--%s takes a number, not %q", invalid.GetFlag().Name, invalid.GetValue())
 }
 
 // fromEnvironment lets the Makefile, and a shell made by it, choose the cluster.
@@ -135,7 +135,7 @@ func (a *app) makeCommand(goal string) string {
 	return classroom.Options{Provider: a.provider, Name: a.name}.MakeCommand(goal)
 }
 
-// defaultNodes: simulated nodes cost nothing, kind's are containers.
+// defaultNodes returns 3 simulated nodes, which cost nothing, or 1 node of kind, which is a container.
 func defaultNodes(provider string) int {
 	if provider == providers.Kind {
 		return 1

@@ -105,7 +105,7 @@ func (a *app) playOwn(cmd *cobra.Command, stage repo.Stage, options playOptions)
 		if options.solved == "" {
 			return fmt.Errorf("no section of the chapter is done in your copy yet: continue with `make stage-%d check`", stage.Number)
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "Step %s of your copy is not done, so the playing ends before section %s.\n", own.Steps[next].ID, options.before)
+		fmt.Fprintf(cmd.OutOrStdout(), "Step %s of your copy is not done, so the play stops before section %s.\n", own.Steps[next].ID, options.before)
 	}
 	options.differs = func(difference *play.Failure) { fmt.Fprintln(cmd.OutOrStdout(), difference) }
 	return a.play(cmd, options, []string{stage.Chapter})

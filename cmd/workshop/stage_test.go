@@ -56,7 +56,7 @@ func TestAMakeBelowAnotherRunsOneJobAtATime(t *testing.T) {
 	}
 }
 
-func TestCtrlCIsTheWayToEndAProgramThatRuns(t *testing.T) {
+func TestCtrlCEndsARunningProgramWithoutAnError(t *testing.T) {
 	const fakeMake = `#!/bin/sh
 for target; do :; done
 echo "$target" >>"$MADE"
@@ -65,17 +65,17 @@ echo "$target" >>"$MADE"
 `
 	cases := map[string]struct {
 		verbs   []string
-		hanging string // until this program ends it after Ctrl-C
-		killed  string // by the terminal, before this program receives Ctrl-C
+		hanging string // the target that runs until this program ends it after Ctrl-C
+		killed  string // the target that Ctrl-C ends before this program receives it
 		want    string
 		made    string
 	}{
 		"a program":                         {[]string{"emulator"}, "emulator", "", "", "emulator\n"},
 		"a program after another verb":      {[]string{"help", "emulator"}, "emulator", "", "", "help\nemulator\n"},
 		"a verb before a program":           {[]string{"help", "emulator"}, "help", "", "interrupted", "help\n"},
-		"a verb that has nothing to run on": {[]string{"build", "help"}, "help", "", "interrupted", "help\n"},
-		"a program, by the terminal":        {[]string{"help", "emulator"}, "", "emulator", "", "help\nemulator\n"},
-		"a verb, by the terminal":           {[]string{"help", "emulator"}, "", "help", "interrupted", "help\n"},
+		"verbs without a program":           {[]string{"build", "help"}, "help", "", "interrupted", "help\n"},
+		"a program that Ctrl-C ends itself": {[]string{"help", "emulator"}, "", "emulator", "", "help\nemulator\n"},
+		"a verb that Ctrl-C ends itself":    {[]string{"help", "emulator"}, "", "help", "interrupted", "help\n"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -21,7 +21,7 @@ func (a *app) requireFree(ctx context.Context, environment []string, loaded *cha
 		if !asked {
 			var err error
 			if names, err = a.names(ctx, environment, kind); err != nil {
-				return fmt.Errorf("look whether the cluster has what %s makes: %w", loaded.Path, err)
+				return fmt.Errorf("check whether the cluster already has what %s makes: %w", loaded.Path, err)
 			}
 			byKind[kind] = names
 		}

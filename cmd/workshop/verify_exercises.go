@@ -64,10 +64,10 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 			return errors.Join(problems...)
 		},
 	}
-	command.Flags().BoolVar(&breaks, "breaks", false, "also what `make stage-N break` does")
+	command.Flags().BoolVar(&breaks, "breaks", false, "also verify the breaks that `make stage-N break` lists")
 	command.Flags().BoolVar(&play, "play", false, "instead, play each chapter after each of its sections, with a copy in work/ in which the steps so far are solved")
 	command.Flags().StringSliceVar(&steps, "step", nil, "check only these steps of the stage, and solve the others")
-	command.Flags().BoolVar(&again, "again", false, "also if nothing has changed since the last success")
+	command.Flags().BoolVar(&again, "again", false, "verify even if nothing has changed since the last success")
 	return command
 }
 
