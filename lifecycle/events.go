@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// maxEvents is how many events may wait to be written. Further ones are dropped: the status contains the same
+	// maxEvents is how many events may wait to be written. Events beyond that are dropped: the status contains the same
 	// information.
 	maxEvents = 1000
 	// maxSeries is how many series are counted at a time.
@@ -35,7 +35,7 @@ const (
 	flushTimeout = 2 * time.Second
 )
 
-// eventBackoff carries an event over a brief failure of the API server. After that the event is dropped.
+// eventBackoff lets an event survive a brief failure of the API server. After the last try, the event is dropped.
 var eventBackoff = wait.Backoff{Steps: 4, Duration: 50 * time.Millisecond, Factor: 3}
 
 var _ events.EventRecorder = (*Recorder)(nil)
@@ -53,7 +53,7 @@ type Recorder struct {
 	// controller is the operator's name, and instance that of this process.
 	controller, instance string
 	queue                chan *eventsv1.Event
-	// series are the Events written so far. Only the writer uses it.
+	// series contains the Events written so far. Only the writer uses it.
 	series map[seriesKey]series
 	// abort cancels writes; stopped is closed when the writer has ended.
 	abort   context.CancelFunc
@@ -152,8 +152,8 @@ func (r *Recorder) write(ctx context.Context, event *eventsv1.Event) error {
 // isRefused reports whether the API server understood a request and rejected it for good.
 func isRefused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
 
-// createOrCount creates the event, or raises the count of the event that it repeats. Otherwise an object that keeps
-// becoming ready and unready would fill the API server with Events.
+// createOrCount creates the event, or raises the count of the event that it repeats. Without a count, an object that
+// keeps becoming ready and unready would fill the API server with Events.
 func (r *Recorder) createOrCount(ctx context.Context, event *eventsv1.Event) error {
 	client := r.events.Events(event.Namespace)
 	key := seriesKey{event.Regarding.UID, event.Type, event.Reason, event.Action}

@@ -38,10 +38,10 @@ func TestRecorderCountsRepetitions(t *testing.T) {
 		And(HaveField("Reason", "Broken"), HaveField("Note", "try 0"), HaveField("Series.Count", BeEquivalentTo(30))),
 		And(HaveField("Reason", "Repaired"), HaveField("Note", "try 0"), HaveField("Series.Count", BeEquivalentTo(30))),
 		And(HaveField("Regarding.UID", other.UID), HaveField("Related.UID", one.UID), HaveField("Series", BeNil())),
-	), "an object that becomes ready and unready again and again must not fill the API server, see createOrCount in events.go")
+	), "an object that keeps becoming ready and unready must not fill the API server, see createOrCount in events.go")
 }
 
-func TestRecorderMeetsErrors(t *testing.T) {
+func TestRecorderHandlesErrors(t *testing.T) {
 	internal := apierrors.NewInternalError(errors.New("etcd"))
 	tests := map[string]struct {
 		// fail returns the error of a request that is not carried out, and lose that of a request whose reply is
@@ -58,7 +58,7 @@ func TestRecorderMeetsErrors(t *testing.T) {
 			lose: func(_ string, request int) error { return []error{nil, errors.New("connection reset")}[request%2] },
 			want: []int32{3},
 		},
-		"Events have expired when they are to be counted": {
+		"the Event to count has expired": {
 			fail: func(verb string, _ int) error {
 				return map[string]error{"patch": apierrors.NewNotFound(eventsv1.Resource("events"), "front")}[verb]
 			},
@@ -96,9 +96,9 @@ func TestRecorderStops(t *testing.T) {
 	tests := map[string]struct {
 		emitted, written int
 	}{
-		"with nothing to do":                   {emitted: 0, written: 0},
-		"after the events on their way":        {emitted: 100, written: 100},
-		"after a flood that it can't all hold": {emitted: maxEvents + 500, written: maxEvents},
+		"with nothing to write":                {emitted: 0, written: 0},
+		"after writing the queued events":      {emitted: 100, written: 100},
+		"after more events than the queue has": {emitted: maxEvents + 500, written: maxEvents},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestRecorderStops(t *testing.T) {
 			}
 			close(proceed)
 			recorder.Stop()
-			g.Expect(store.events).To(HaveLen(1+test.written), "Stop waits for what is on its way, and for nothing else")
+			g.Expect(store.events).To(HaveLen(1+test.written), "Stop must wait for the queued events, and for nothing else")
 		})
 	}
 }
@@ -137,7 +137,7 @@ func TestRecorderIsCutOff(t *testing.T) {
 	g.Eventually(begun).Should(Receive())
 	cancel() // the Lease is lost
 	recorder.Stop()
-	g.Expect(store.requests).To(Equal(1), "nothing is tried again, for another replica may write by now")
+	g.Expect(store.requests).To(Equal(1), "nothing may be retried: another replica may be writing by now")
 }
 
 func TestRecorderShortensNotes(t *testing.T) {

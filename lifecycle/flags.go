@@ -28,15 +28,15 @@ type Flags struct {
 // AddFlags adds the flags to a set, and klog's flag -v.
 func (f *Flags) AddFlags(set *flag.FlagSet) {
 	set.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` that names the cluster; without it $KUBECONFIG, or the cluster of this pod")
-	// No limit in the client: the API server's priority and fairness shares its capacity out among all
-	// clients, and knows their load. With client-go's default of 5 requests a second, 100 resources take 40 s.
-	set.Float64Var(&f.QPS, "kube-api-qps", -1, "requests a second to the API server; negative is no limit")
+	// No limit in the client: the API server's priority and fairness divides the capacity among all clients, and knows
+	// the load. With client-go's default of 5 requests per second, 100 resources take 40 s.
+	set.Float64Var(&f.QPS, "kube-api-qps", -1, "requests per second to the API server; negative is no limit")
 	set.IntVar(&f.Burst, "kube-api-burst", -1, "requests that may exceed --kube-api-qps for a moment")
-	set.BoolVar(&f.Version, "version", false, "print the version and end")
+	set.BoolVar(&f.Version, "version", false, "print the version and exit")
 
 	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(logging)
-	set.Var(logging.Lookup("v").Value, "v", "how much is logged: 0 changes and errors, 4 also what is skipped or tried again")
+	set.Var(logging.Lookup("v").Value, "v", "how much to log: 0 for changes and errors, 4 also for what is skipped or retried")
 }
 
 // Validate returns an error that names the flags to change.
@@ -65,9 +65,8 @@ func Parse(set *flag.FlagSet, args []string, output io.Writer) error {
 	return nil
 }
 
-// RESTConfig finds the cluster: the one in the given kubeconfig, else the one in the files that $KUBECONFIG names,
-// else the one in whose pod the process runs. Unlike kubectl it never reads ~/.kube/config, which may name any
-// cluster.
+// RESTConfig finds the cluster: that of the given kubeconfig, or else of the files that $KUBECONFIG names, or else of the
+// pod in which the process runs. Unlike kubectl, it never reads ~/.kube/config, which may name any cluster.
 func (f *Flags) RESTConfig() (*rest.Config, error) {
 	config, err := f.findCluster()
 	if err != nil {
@@ -89,7 +88,7 @@ func (f *Flags) findCluster() (*rest.Config, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: f.Kubeconfig, Precedence: filepath.SplitList(variable)}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, fmt.Errorf("KUBECONFIG=%s holds no kubeconfig: name a file that does", variable)
+		return nil, fmt.Errorf("KUBECONFIG=%s names no kubeconfig: set it to the path of one", variable)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)

@@ -92,11 +92,11 @@ func TestRESTConfig(t *testing.T) {
 		// wantErr is a part of the error; "" for none.
 		wantErr string
 	}{
-		"the flag names it":                      {flag: file, variable: "missing"},
-		"the variable names it":                  {variable: file},
-		"nothing names it":                       {wantErr: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
-		"the flag names a file that is missing":  {flag: "missing", wantErr: "read the kubeconfig: stat missing: no such file"},
-		"the variable names one that is missing": {variable: "missing", wantErr: "KUBECONFIG=missing holds no kubeconfig: name a file that does"},
+		"the flag names it":                 {flag: file, variable: "missing"},
+		"the variable names it":             {variable: file},
+		"nothing names it":                  {wantErr: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
+		"the flag names a missing file":     {flag: "missing", wantErr: "read the kubeconfig: stat missing: no such file"},
+		"the variable names a missing file": {variable: "missing", wantErr: "KUBECONFIG=missing names no kubeconfig: set it to the path of one"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -123,9 +123,9 @@ func TestCheckInstalled(t *testing.T) {
 		version, resource string
 		want              error
 	}{
-		"served":                {"v1", "foos", nil},
-		"another resource":      {"v1", "bars", ErrNotInstalled},
-		"another version of it": {"v2", "foos", ErrNotInstalled},
+		"served":           {"v1", "foos", nil},
+		"another resource": {"v1", "bars", ErrNotInstalled},
+		"another version":  {"v2", "foos", ErrNotInstalled},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -18,12 +18,12 @@ import (
 const (
 	// healthTolerance is how long a leader still counts as healthy after its Lease has expired.
 	healthTolerance = 20 * time.Second
-	// releaseTimeout bounds the two requests that give the Lease up.
+	// releaseTimeout bounds the two requests that release the Lease.
 	releaseTimeout = 5 * time.Second
 )
 
-// Lease is the right to work, which only one replica has at a time. Without leader election, every replica has it. It
-// needs the RBAC verbs get, create and update for Leases in its namespace.
+// Lease is the right to work, which only one replica has at a time. Without leader election, every replica has it. Leader
+// election needs the RBAC verbs get, create and update for Leases in its namespace.
 type Lease struct {
 	lock    resourcelock.Interface
 	elector *leaderelection.LeaderElector
@@ -64,13 +64,13 @@ func NewLease(kube kubernetes.Interface, name string, options LeaderElection) (*
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("set leader election up: %w", err)
+		return nil, fmt.Errorf("set up leader election: %w", err)
 	}
 	l.health.SetLeaderElection(l.elector)
 	return l, nil
 }
 
-// newIdentity makes up a name if none is given. Two processes on one machine must have different names.
+// newIdentity generates a name if none is given. Two processes on one machine must have different names.
 func newIdentity(given string) (string, error) {
 	if given != "" {
 		return given, nil

@@ -72,9 +72,9 @@ func (o *Options) AddFlags(set *flag.FlagSet) {
 	set.BoolVar(&election.Enabled, "leader-elect", election.Enabled, "work only while holding a Lease; needed with several replicas")
 	set.StringVar(&election.Namespace, "leader-election-namespace", election.Namespace, "`namespace` of the Lease")
 	set.StringVar(&election.Identity, "leader-election-id", election.Identity, "this replica's `name` in the Lease; generated if empty")
-	set.DurationVar(&election.LeaseDuration, "leader-election-lease-duration", election.LeaseDuration, "how long the others wait for a leader that is silent")
-	set.DurationVar(&election.RenewDeadline, "leader-election-renew-deadline", election.RenewDeadline, "after how long without success the leader gives up")
-	set.DurationVar(&election.RetryPeriod, "leader-election-retry-period", election.RetryPeriod, "how often the Lease is renewed, or tried for")
+	set.DurationVar(&election.LeaseDuration, "leader-election-lease-duration", election.LeaseDuration, "how long the others wait for a silent leader")
+	set.DurationVar(&election.RenewDeadline, "leader-election-renew-deadline", election.RenewDeadline, "how long the leader tries to renew the Lease before it gives up")
+	set.DurationVar(&election.RetryPeriod, "leader-election-retry-period", election.RetryPeriod, "how often to renew the Lease, or to try to acquire it")
 }
 
 // Validate returns an error that names the flag to change. Addresses are checked by [StartServers].

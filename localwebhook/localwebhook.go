@@ -1,9 +1,9 @@
 // Package localwebhook lets an API server call the webhooks of a manager outside its cluster, such as an operator that
 // `make run` or a debugger starts on your machine. It needs no cert-manager, no Service and no tunnel.
 //
-// In a cluster, the clientConfig of a webhook names a Service, and the CA of its certificate. It can name a URL instead.
-// So [Local] makes a certificate in memory, and while the manager runs, the webhook configurations and the CRDs have its
-// URL and CA. That takes an administrator's rights, and an API server that can reach the URL.
+// In a cluster, the clientConfig of a webhook names a Service, and the CA of its certificate. Instead of the Service, it
+// can name a URL. So [Local] makes a certificate in memory and, while the manager runs, puts its own URL and CA into the
+// webhook configurations and the CRDs. That takes an administrator's rights, and an API server that can reach the URL.
 package localwebhook
 
 import (
@@ -42,7 +42,8 @@ type Local struct {
 	registered     atomic.Bool
 }
 
-// New makes a certificate for an address, such as 127.0.0.1:9443, as the API server calls it. It is valid for a year.
+// New makes a certificate for the address at which the API server calls the webhooks, such as 127.0.0.1:9443. The
+// certificate is valid for a year.
 func New(address string) (*Local, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -56,7 +57,7 @@ func New(address string) (*Local, error) {
 	return &Local{address: address, certificate: certificate, caBundle: caBundle}, err
 }
 
-// UseCertificate belongs to the TLSOpts of the webhook server, which then reads no certificate from files.
+// UseCertificate is for the TLSOpts of the webhook server, which then reads no certificate from files.
 func (l *Local) UseCertificate(config *tls.Config) {
 	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &l.certificate, nil }
 }
@@ -100,7 +101,7 @@ func (l *Local) ready(*http.Request) error {
 	return nil
 }
 
-// run registers the webhooks until ctx ends. Its deferred function unregisters them, even if run could register only
+// run registers the webhooks until ctx ends. Its deferred functions unregister them, even if run could register only
 // some. The manager stops its webhook server after that, so no request fails.
 func (l *Local) run(ctx context.Context) (err error) {
 	listening := func(context.Context) (bool, error) { return l.listening(nil) == nil, nil }
@@ -147,7 +148,8 @@ func (l *Local) conversion() *apiextensionsv1.CustomResourceConversion {
 	}
 }
 
-// swapConversion is rejected as invalid if the CRD's conversion is no longer from.
+// swapConversion replaces the conversion from with to. The API server rejects that as invalid if the CRD's conversion is
+// no longer from.
 func (l *Local) swapConversion(ctx context.Context, crd client.Object, from, to *apiextensionsv1.CustomResourceConversion) error {
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/spec/conversion", "value": from},
@@ -159,7 +161,7 @@ func (l *Local) swapConversion(ctx context.Context, crd client.Object, from, to 
 	return l.client.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, patch))
 }
 
-// ignoreChanged ignores the errors for objects that someone else has changed or removed since then.
+// ignoreChanged ignores the errors for objects that someone else has changed or removed since run wrote them.
 func ignoreChanged(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
 		return nil

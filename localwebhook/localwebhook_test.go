@@ -49,7 +49,7 @@ func TestWebhooksAreRegisteredWhileTheManagerRuns(t *testing.T) {
 	found := &admissionregistrationv1.MutatingWebhookConfiguration{}
 	g.Expect(process.local.client.Get(t.Context(), client.ObjectKey{Name: configName}, found)).To(Succeed())
 	config := found.Webhooks[0].ClientConfig
-	g.Expect(config.Service).To(BeNil(), "the API server takes a Service or a URL")
+	g.Expect(config.Service).To(BeNil(), "the API server accepts a Service or a URL, but not both")
 	g.Expect(*config.URL).To(Equal("https://" + process.local.address + mutatePath))
 	g.Expect(call(t.Context(), *config.URL, config.CABundle)).To(Equal("patched"))
 	conversion := process.conversion(g)
@@ -58,8 +58,8 @@ func TestWebhooksAreRegisteredWhileTheManagerRuns(t *testing.T) {
 	g.Expect(conversion.Webhook.ClientConfig.CABundle).To(Equal(config.CABundle))
 
 	process.stop()
-	g.Expect(apierrors.IsNotFound(process.local.client.Get(t.Context(), client.ObjectKey{Name: configName}, found))).To(BeTrue(), "nothing serves it any more")
-	g.Expect(process.conversion(g)).To(Equal(newCRD().Spec.Conversion), "as the process found it")
+	g.Expect(apierrors.IsNotFound(process.local.client.Get(t.Context(), client.ObjectKey{Name: configName}, found))).To(BeTrue(), "no process serves it any more")
+	g.Expect(process.conversion(g)).To(Equal(newCRD().Spec.Conversion), "it must be as the process found it")
 }
 
 func TestWhatSomeoneElseHasWrittenIsLeftAlone(t *testing.T) {
@@ -98,10 +98,10 @@ func TestAPartialRegistrationIsUndone(t *testing.T) {
 	process.start()
 	var err error
 	g.Eventually(process.ended).WithTimeout(waitTimeout).Should(Receive(&err))
-	g.Expect(err).To(MatchError(ContainSubstring("get the CRD "+crdName)), "it ends without being told to")
+	g.Expect(err).To(MatchError(ContainSubstring("get the CRD "+crdName)), "the manager must end by itself")
 	g.Expect(process.local.ready(nil)).NotTo(Succeed())
 	err = process.local.client.Get(t.Context(), client.ObjectKey{Name: configName}, &admissionregistrationv1.MutatingWebhookConfiguration{})
-	g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "see what run defers in localwebhook.go: %v", err)
+	g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "see the deferred functions of run in localwebhook.go: %v", err)
 }
 
 func TestTheCertificateIsForTheAddressOnly(t *testing.T) {

@@ -33,8 +33,8 @@ const (
 //
 // The manager's client reads from the cache, and a read waits until the cache contains the client's own writes.
 // Otherwise a reconcile right after a write would work from the state before it, and its next write would be
-// rejected. controller-runtime v0.25.2 can't wait with a cache of several namespaces, which has an informer for each;
-// there such a write is rejected, and the reconcile is retried.
+// rejected. A cache of several namespaces has an informer for each, and controller-runtime v0.25.2 can't wait for those.
+// There, such a write is rejected, and the reconcile is retried.
 func (o *Options) ForManager(ctx context.Context, setup ctrl.Options) ctrl.Options {
 	setup.Cache.DefaultNamespaces = o.cachedNamespaces()
 	setup.Cache.DefaultTransform = cache.TransformStripManagedFields()

@@ -52,7 +52,7 @@ func TestForManagerMakesAnEndingCache(t *testing.T) {
 	cancel()
 	waiting, giveUp := context.WithTimeout(t.Context(), managertest.Timeout)
 	defer giveUp()
-	g.Expect(made.WaitForCacheSync(waiting)).To(BeTrue(), "nothing waits for a cache once the process is told to end, see cache.go")
+	g.Expect(made.WaitForCacheSync(waiting)).To(BeTrue(), "nothing may wait for a cache once the process is told to end, see cache.go")
 }
 
 func TestForManagerNamespaces(t *testing.T) {
@@ -85,8 +85,8 @@ func TestForManagerLeaderElection(t *testing.T) {
 	made := forManager(t, func(options *manager.Options) { options.LeaderElect, options.LeaderElectionNamespace = true, "shop" })
 	g.Expect(made.LeaderElection).To(BeTrue())
 	g.Expect(made.LeaderElectionNamespace).To(Equal("shop"))
-	g.Expect(made.LeaderElectionReleaseOnCancel).To(BeTrue(), "another replica need not wait for the Lease to run out")
-	g.Expect(made.Controller.EnableWarmup).To(HaveValue(BeTrue()), "a standby that first had to fill its caches would be late")
+	g.Expect(made.LeaderElectionReleaseOnCancel).To(BeTrue(), "another replica must not have to wait for the Lease to expire")
+	g.Expect(made.Controller.EnableWarmup).To(HaveValue(BeTrue()), "a standby must fill its caches in advance")
 }
 
 func TestForManagerRest(t *testing.T) {
@@ -106,7 +106,7 @@ func TestForManagerWebhooks(t *testing.T) {
 	server := forManager(t, func(*manager.Options) {}).WebhookServer.(*webhook.DefaultServer)
 	g.Expect(protocolsAfter(server.Options.TLSOpts)).To(Equal([]string{"http/1.1"}), "HTTP/2 is off")
 	server = forManager(t, func(options *manager.Options) { options.EnableHTTP2 = true }).WebhookServer.(*webhook.DefaultServer)
-	g.Expect(server.Options.TLSOpts).To(BeEmpty(), "HTTP/2 is what the server offers by itself")
+	g.Expect(server.Options.TLSOpts).To(BeEmpty(), "the server itself offers HTTP/2")
 }
 
 // protocolsAfter returns the protocols that a server still offers if it offered HTTP/2 before the changes.
@@ -125,13 +125,13 @@ func TestForManagerMetrics(t *testing.T) {
 	}).Metrics
 	g.Expect(made.BindAddress).To(Equal(":8443"))
 	g.Expect(made.SecureServing).To(BeTrue())
-	g.Expect(made.FilterProvider).NotTo(BeNil(), "only clients that the cluster allows get metrics")
+	g.Expect(made.FilterProvider).NotTo(BeNil(), "only clients that the cluster authorizes may get metrics")
 	g.Expect([]string{made.CertDir, made.CertName, made.KeyName}).To(Equal([]string{"certs", "tls.crt", "tls.key"}))
 	g.Expect(protocolsAfter(made.TLSOpts)).To(Equal([]string{"http/1.1"}), "HTTP/2 is off")
 
 	made = forManager(t, func(options *manager.Options) { options.EnableHTTP2 = true }).Metrics
-	g.Expect(made.TLSOpts).To(BeEmpty(), "HTTP/2 is what the server offers by itself")
+	g.Expect(made.TLSOpts).To(BeEmpty(), "the server itself offers HTTP/2")
 	made = forManager(t, func(options *manager.Options) { options.Metrics.Secure = false }).Metrics
 	g.Expect(made.SecureServing).To(BeFalse())
-	g.Expect(made.FilterProvider).To(BeNil(), "a token must not be asked for in the clear")
+	g.Expect(made.FilterProvider).To(BeNil(), "without TLS, a client must not have to send a token")
 }

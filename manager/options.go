@@ -44,8 +44,8 @@ type Options struct {
 	LeaderElectionNamespace string
 	// HealthProbeBindAddress serves /healthz and /readyz; "0" is off.
 	HealthProbeBindAddress string
-	// EnableHTTP2 allows HTTP/2, whose multiplexed streams clients have abused to exhaust
-	// servers (CVE-2023-44487, CVE-2023-39325).
+	// EnableHTTP2 allows HTTP/2. Clients have abused its multiplexed streams to exhaust servers (CVE-2023-44487,
+	// CVE-2023-39325).
 	EnableHTTP2 bool
 	Metrics     MetricsOptions
 	Logging     zap.Options
@@ -85,7 +85,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet, objects string) {
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", o.LeaderElectionNamespace, "`namespace` of the Lease; that of the pod if not given")
 	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "`address` of /healthz and /readyz; 0 is off")
 	flags.StringVar(&o.Metrics.BindAddress, "metrics-bind-address", o.Metrics.BindAddress, "`address` of /metrics, such as :8443; 0 is off")
-	flags.BoolVar(&o.Metrics.Secure, "metrics-secure", o.Metrics.Secure, "serve /metrics over TLS, to clients that the cluster allows it")
+	flags.BoolVar(&o.Metrics.Secure, "metrics-secure", o.Metrics.Secure, "serve /metrics over TLS, only to clients that the cluster authorizes")
 	flags.StringVar(&o.Metrics.CertPath, "metrics-cert-path", o.Metrics.CertPath, "`folder` with the certificate of /metrics; a self-signed one if not given")
 	flags.StringVar(&o.Metrics.CertName, "metrics-cert-name", o.Metrics.CertName, "`file` name of the certificate")
 	flags.StringVar(&o.Metrics.KeyName, "metrics-cert-key", o.Metrics.KeyName, "`file` name of the certificate's key")
@@ -113,7 +113,7 @@ func (o *Options) Validate() error {
 	case o.ResyncPeriod <= 0:
 		return fmt.Errorf("--resync-period=%s: give a positive duration", o.ResyncPeriod)
 	case o.Metrics.CertPath != "" && !o.Metrics.Secure:
-		return errors.New("--metrics-cert-path is for TLS: leave --metrics-secure=false out")
+		return errors.New("--metrics-cert-path is for TLS: remove --metrics-secure=false")
 	case o.Metrics.CertPath != "":
 		return FindCertificate("--metrics-cert-path", o.Metrics.CertPath, o.Metrics.CertName, o.Metrics.KeyName)
 	}
@@ -131,8 +131,8 @@ func FindCertificate(flagName, folder string, files ...string) error {
 	return nil
 }
 
-// CheckAddresses returns an error that names the flag to change if an address is already in
-// use. The servers would notice too, but only after a page of logs.
+// CheckAddresses returns an error that names the flag to change if an address is already in use. The servers would notice
+// that, too, but only after a page of logs.
 func (o *Options) CheckAddresses() error {
 	servers := []struct{ flag, address string }{
 		{"--health-probe-bind-address", o.HealthProbeBindAddress}, {"--metrics-bind-address", o.Metrics.BindAddress},

@@ -66,10 +66,10 @@ func TestValidate(t *testing.T) {
 		want string
 	}{
 		"the defaults are valid":        {change: func(*manager.Options) {}},
-		"at least one worker":           {change: func(options *manager.Options) { options.MaxConcurrentReconciles = 0 }, want: "--max-concurrent-reconciles=0: at least 1 is needed"},
-		"a resync takes time":           {change: func(options *manager.Options) { options.ResyncPeriod = -time.Second }, want: "--resync-period=-1s: give a positive duration"},
-		"metrics may be in the clear":   {change: func(options *manager.Options) { options.Metrics.Secure = false }},
-		"but without a certificate":     {change: func(options *manager.Options) { options.Metrics.Secure, options.Metrics.CertPath = false, "certs" }, want: "--metrics-cert-path is for TLS: leave --metrics-secure=false out"},
+		"no worker":                     {change: func(options *manager.Options) { options.MaxConcurrentReconciles = 0 }, want: "--max-concurrent-reconciles=0: at least 1 is needed"},
+		"a negative resync period":      {change: func(options *manager.Options) { options.ResyncPeriod = -time.Second }, want: "--resync-period=-1s: give a positive duration"},
+		"metrics without TLS are valid": {change: func(options *manager.Options) { options.Metrics.Secure = false }},
+		"a certificate without TLS":     {change: func(options *manager.Options) { options.Metrics.Secure, options.Metrics.CertPath = false, "certs" }, want: "--metrics-cert-path is for TLS: remove --metrics-secure=false"},
 		"a certificate that is missing": {change: func(options *manager.Options) { options.Metrics.CertPath = "missing" }, want: "--metrics-cert-path=missing: stat missing/tls.crt: no such file or directory"},
 	}
 	for name, test := range tests {
@@ -89,7 +89,7 @@ func TestValidate(t *testing.T) {
 func TestDefaultIsSafe(t *testing.T) {
 	g := NewWithT(t)
 	options := manager.Default()
-	g.Expect(options.HealthProbeBindAddress).To(HavePrefix("127.0.0.1:"), "nothing listens outward unasked")
+	g.Expect(options.HealthProbeBindAddress).To(HavePrefix("127.0.0.1:"), "by default, only this machine can reach the probes")
 	g.Expect(options.Metrics.BindAddress).To(Equal("0"))
 	g.Expect(options.Metrics.Secure).To(BeTrue())
 	g.Expect(options.EnableHTTP2).To(BeFalse())

@@ -16,10 +16,10 @@ import (
 )
 
 // Parse reads the arguments, and validates the options. It adds --version to the flags. If the arguments ask for the
-// version or the help, it prints that to the output of the flags, named after the FlagSet, and returns
-// [flag.ErrHelp]. Any other error is a single line.
+// version or the help, it prints that to the output of the flags, and returns [flag.ErrHelp]. The program's name is that
+// of the FlagSet. Any other error is a single line.
 func (o *Options) Parse(flags *flag.FlagSet, args []string, version, revision string) error {
-	showVersion := flags.Bool("version", false, "print the version and end")
+	showVersion := flags.Bool("version", false, "print the version and exit")
 	output := flags.Output()
 	flags.SetOutput(io.Discard) // package flag would print all flags after each mistake
 	err := flags.Parse(args)

@@ -51,7 +51,7 @@ func TestParseRefuses(t *testing.T) {
 		"a namespace in capitals":       {args: []string{"--namespaces=shop,Bank"}, want: `invalid value "shop,Bank" for flag -namespaces: "Bank" is no namespace: `},
 		"an empty list of namespaces":   {args: []string{"--namespaces="}, want: `"" is no namespace: `},
 		"a certificate that is missing": {args: []string{"--metrics-cert-path=missing"}, want: "--metrics-cert-path=missing: stat missing/tls.crt: no such file or directory"},
-		"a certificate without TLS":     {args: []string{"--metrics-secure=false", "--metrics-cert-path=certs"}, want: "--metrics-cert-path is for TLS: leave --metrics-secure=false out"},
+		"a certificate without TLS":     {args: []string{"--metrics-secure=false", "--metrics-cert-path=certs"}, want: "--metrics-cert-path is for TLS: remove --metrics-secure=false"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -95,12 +95,12 @@ func TestGetConfig(t *testing.T) {
 		want, wantErr string
 	}{
 		"neither a flag nor a variable nor a pod": {wantErr: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
-		"a flag":                       {args: []string{"--kubeconfig=" + one}, want: "http://127.0.0.1:1"},
-		"a variable":                   {kubeconfig: one, want: "http://127.0.0.1:1"},
-		"a flag overrides a variable":  {args: []string{"--kubeconfig=" + one}, kubeconfig: other, want: "http://127.0.0.1:1"},
-		"a flag for a missing file":    {args: []string{"--kubeconfig=missing"}, wantErr: "read the kubeconfig: stat missing: no such file or directory"},
-		"a variable for a missing one": {kubeconfig: "missing", wantErr: "read the kubeconfig: "},
-		"a file of nonsense":           {args: []string{"--kubeconfig=" + nonsense}, wantErr: "read the kubeconfig: error loading config file"},
+		"a flag":                        {args: []string{"--kubeconfig=" + one}, want: "http://127.0.0.1:1"},
+		"a variable":                    {kubeconfig: one, want: "http://127.0.0.1:1"},
+		"a flag overrides a variable":   {args: []string{"--kubeconfig=" + one}, kubeconfig: other, want: "http://127.0.0.1:1"},
+		"a flag for a missing file":     {args: []string{"--kubeconfig=missing"}, wantErr: "read the kubeconfig: stat missing: no such file or directory"},
+		"a variable for a missing file": {kubeconfig: "missing", wantErr: "read the kubeconfig: "},
+		"a file of nonsense":            {args: []string{"--kubeconfig=" + nonsense}, wantErr: "read the kubeconfig: error loading config file"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 const (
 	// Timeout bounds each wait for a server or a process on this machine.
 	Timeout = 20 * time.Second
-	// asProcess is set in the environment of the test program if it must run main instead of tests.
+	// asProcess is set in the environment of the test program if the program must run main instead of tests.
 	asProcess = "MANAGERTEST_RUN_MAIN"
 )
 
@@ -43,8 +43,8 @@ func StartProcess(t *testing.T, args ...string) *gexec.Session {
 	return process
 }
 
-// Isolate clears environment variables, and hides the pod's cluster and the home directory of the tests. The test
-// gets a home directory whose kubeconfig names a cluster that must never receive a request.
+// Isolate clears environment variables, and hides the pod's cluster and the user's home directory. The test gets its own
+// home directory, with a kubeconfig for a cluster that must never receive a request.
 func Isolate(t *testing.T, variables ...string) {
 	for _, variable := range append(variables, "KUBERNETES_SERVICE_HOST", "KUBECONFIG") {
 		t.Setenv(variable, "")
