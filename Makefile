@@ -1,5 +1,5 @@
 # The front door of the workshop: `make help` lists what there is.
-# It works with GNU make 3.81, the one that macOS has.
+# It works with GNU make 3.81, the version that macOS has.
 
 SHELL := /bin/sh
 WORKSHOP := bin/workshop
@@ -7,18 +7,18 @@ STAGES := $(sort $(dir $(wildcard [0-9][0-9]-*/go.mod)))
 MODULES := . $(STAGES)
 # The packages of all modules.
 PACKAGES := ./... $(STAGES:%=./%...)
-# All Go files but those that git ignores, such as a learner's own below work/.
+# All Go files except those that git ignores, such as a learner's copies in work/.
 GO_FILES := git ls-files -z --cached --others --exclude-standard -- '*.go'
 
-# `make -j4 down up` means this order.
+# Targets run one after the other, even with -j: `make -j4 down up` means this order.
 .NOTPARALLEL:
 # With a CDPATH, `cd tools` could lead elsewhere.
 unexport CDPATH
-# One setting for all that is compiled, see tools/cluster.mk.
+# Everything is compiled with one setting; see tools/cluster.mk.
 CGO_ENABLED ?= 0
 export CGO_ENABLED
 
-# Only make's command line counts: many environments have a PORT or a NAME that mean something else.
+# Only make's command line counts: many environments have a PORT or a NAME that means something else.
 given = $(if $(filter command,$(firstword $(origin $(1)))),$($(1)))
 
 # The classroom cluster: CLUSTER=embedded|kind|current NAME=… PORT=… NODES=… KIND_NODE_IMAGE=… (of kind's nodes)
@@ -30,7 +30,7 @@ export WORKSHOP_YES := $(or $(call given,YES),$(WORKSHOP_YES))
 # Use the learner's own copy of a stage.
 export WORKSHOP_OWN := $(or $(call given,OWN),$(WORKSHOP_OWN))
 
-# `make stage-1 test` is one command of two goals: a stage, and what to do there.
+# `make stage-1 test` is one command with two goals: a stage, and what to do there.
 ifneq (,$(filter stage-%,$(firstword $(MAKECMDGOALS))))
 STAGE_GOAL := $(firstword $(MAKECMDGOALS))
 VERBS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
@@ -102,7 +102,7 @@ progress: bootstrap ## Show how far you are with the exercises (make stage-N sta
 	@$(WORKSHOP) progress
 
 .PHONY: test
-# The linter vets the code, and a binary without the debugger's symbols links faster.
+# No vet, because the linter does that; and -w, because a binary without debug information links faster.
 test: go_test = go test -count=1 -vet=off -ldflags=-w -timeout 30m $(PACKAGES)
 test: tools ## Run all tests
 	@echo '$(go_test)'

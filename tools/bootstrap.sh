@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds bin/workshop, the command behind the Makefile, outside the workspace: a stage
-# that does not compile must not take the whole front door away. Prints nothing when all
-# is well, and one line that says what to do when it is not.
+# that does not compile must not break the other make targets. Prints nothing when all
+# is well, and otherwise one line that says what to do.
 set -u
 # A learner's shell may change where cd goes and what go builds for.
 unset CDPATH
@@ -27,7 +27,7 @@ outdated() {
 	exit 0
 }
 
-# explain names the remedy for what the go command said.
+# explain says what to do about the go command's message.
 explain() {
 	case $1 in
 	*"requires go >="* | *"invalid go version"* | *"requires newer"*) fail "this Go is too old ($(cd / && go env GOVERSION 2>/dev/null)): $install" ;;
@@ -50,8 +50,8 @@ oldest=$(printf '%s\n%s\n' "${have#go}" "$needed" | sort -t. -k1,1n -k2,2n -k3,3
 if [ ! -x bin/workshop ]; then
 	echo "Building bin/workshop with $have (once; its modules are downloaded if need be)."
 elif [ -t 2 ]; then
-	# After a change of its source, only a person who waits is told, as in compile.sh.
-	{ sleep 3; kill -0 $$ 2>/dev/null && echo "Building bin/workshop anew with $have…"; } >&2 &
+	# When its source has changed, only a person who waits at a terminal is told, as in compile.sh.
+	{ sleep 3; kill -0 $$ 2>/dev/null && echo "Rebuilding bin/workshop with $have…"; } >&2 &
 fi
 export GOOS="$(go env GOHOSTOS)" GOARCH="$(go env GOHOSTARCH)"
 message=$(GOWORK=off CGO_ENABLED=0 go build -trimpath -o bin/workshop ./cmd/workshop 2>&1) || explain "$message"

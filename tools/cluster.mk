@@ -1,24 +1,24 @@
-# What the stages' Makefiles share about the cluster they work with, and about the machine.
-# KUBECONFIG chooses the cluster; without it this is the classroom's (`make up` in the repository's root).
+# Settings that the stages' Makefiles share: for the cluster they work with, and for the machine.
+# KUBECONFIG chooses the cluster. The default is the classroom's (`make up` in the repository's root).
 
 BIN := ../bin
 KUBECONFIG ?= $(CURDIR)/../.workshop/kubeconfig
 KUBECTL ?= $(BIN)/kubectl
 GOLANGCI_LINT ?= $(BIN)/golangci-lint
 
-# One target after the other, also with -j: `make uninstall install` means this order.
+# Targets run one after the other, even with -j: `make uninstall install` means this order.
 .NOTPARALLEL:
 # With a CDPATH, `cd dist` could lead elsewhere.
 unexport CDPATH
-# One setting for all that is compiled here: with two, half of the packages are compiled twice. `go test -race` needs 1.
+# Everything is compiled with one setting: with two, half of the packages would be compiled twice. `go test -race` needs 1.
 CGO_ENABLED ?= 0
 export CGO_ENABLED
 
-# The value of a variable that only counts on make's command line: in a shell's environment it may mean something else.
+# The value of a variable if it is set on make's command line: in a shell's environment, it may mean something else.
 given = $(if $(filter command,$(firstword $(origin $(1)))),$($(1)))
 
-# These targets ask before they change a cluster that is not the classroom's; YES=1 answers yes. From then on they
-# use a copy of its kubeconfig: switching the context meanwhile does not send the rest to another cluster.
+# These targets ask before they change a cluster that is not the classroom's; YES=1 answers yes. Then they use a copy of
+# its kubeconfig, so that switching the context in the meantime sends none of their commands to another cluster.
 ifneq (,$(filter install uninstall samples deploy undeploy run cert-manager remove-cert-manager,$(MAKECMDGOALS)))
 CONFIRMED := $(shell [ -x $(BIN)/workshop ] || ../tools/bootstrap.sh >&2; \
   KUBECONFIG='$(subst ','\'',$(KUBECONFIG))' $(BIN)/workshop confirm $(if $(call given,YES),--yes))
@@ -27,7 +27,7 @@ override KUBECONFIG := $(CONFIRMED)
 endif
 export KUBECONFIG
 
-# $(call compile,WHAT,COMMAND) shows and runs a go command. One that takes more than a few seconds says what it does.
+# $(call compile,WHAT,COMMAND) shows and runs a go command. If that takes more than a few seconds, it says what it does.
 define compile
 @echo '$(2)'
 @../tools/compile.sh '$(1)' $(2)

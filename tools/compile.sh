@@ -1,8 +1,8 @@
 #!/bin/sh
-# compile.sh WHAT COMMAND…: runs a go command. A person at a terminal who has seen nothing for some seconds reads what it
-# does. Elsewhere nothing is added: a chapter compares what its commands print.
+# compile.sh WHAT COMMAND…: runs a go command. If it takes more than a few seconds, a person at a terminal reads what it
+# does. Without a terminal, nothing is added to the output, because a chapter compares what its commands print.
 what=$1
 shift
-# This process becomes the command, so its number tells whether the command still runs.
+# This process becomes the command, so its process ID tells whether the command is still running.
 [ ! -t 2 ] || { sleep 3; kill -0 $$ 2>/dev/null && echo "Compiling $what (the first time takes a few minutes)…"; } >&2 &
 exec "$@"

@@ -1,35 +1,38 @@
-# What the stages' Makefiles share about images. They say what is built: PROGRAM, its name, and PACKAGE.
+# Settings for images that the stages' Makefiles share. Each of them sets PROGRAM, the program's name, and PACKAGE, the
+# Go package that it is built from.
 
-# For recipes that change into a folder.
+# The absolute path, for recipes that change into a folder.
 KUSTOMIZE_PATH = $(if $(findstring /,$(KUSTOMIZE)),$(abspath $(KUSTOMIZE)),$(KUSTOMIZE))
 
-# The version and the commit that --version, the log and the labels of the image tell. VERSION=… on the command line
-# is a release's.
+# The version and the commit that --version, the log and the image's labels show. A release sets VERSION=… on the command
+# line.
 IMAGE_VERSION = $(if $(filter command environment,$(firstword $(origin VERSION))),$(VERSION),$(shell git describe --tags --always --dirty 2>/dev/null || echo unknown))
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 STAMPS = -X main.version=$(IMAGE_VERSION) -X main.revision=$(REVISION)
 
-# The platform of an image, such as linux/arm64; empty: the one of this machine. docker-buildx builds for all of PLATFORMS.
+# The platform of an image, such as linux/arm64. If it is empty, it is this machine's. docker-buildx builds for all of
+# PLATFORMS.
 PLATFORM ?=
 PLATFORMS ?= linux/amd64,linux/arm64
-# Other images to build from, in a mirror say; empty: those that the Dockerfile names.
+# Other images to build from, for example those of a mirror. If they are empty, the images that the Dockerfile names.
 BUILDER ?=
 BASE ?=
 STAMP_ARGS = --build-arg VERSION=$(IMAGE_VERSION) --build-arg REVISION=$(REVISION)
 IMAGE_ARGS = $(if $(PLATFORM),--platform=$(PLATFORM)) $(STAMP_ARGS) $(if $(BUILDER),--build-arg BUILDER=$(BUILDER)) $(if $(BASE),--build-arg BASE=$(BASE))
 
-# For OFFLINE=1: the certificates of this machine, by which a program knows servers such as a cloud's. These are
-# the places where Linux distributions and macOS have them.
+# For OFFLINE=1: this machine's CA certificates, with which a program verifies servers such as a cloud's API. These are
+# the places where Linux distributions and macOS keep them.
 CA_CERTIFICATES ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt \
   /etc/ssl/ca-bundle.pem /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem /etc/ssl/certs/ca-bundle.crt /etc/ssl/cert.pem))
 OFFLINE_PLATFORM = $(or $(PLATFORM),linux/$(shell go env GOHOSTARCH))
-# Two files are copied in no time, and docker's classic builder would take those of another platform out of its cache.
+# Without --no-cache, docker's classic builder would take another platform's files from its cache. Copying two files takes
+# no time anyway.
 OFFLINE_ARGS = --no-cache --platform=$(OFFLINE_PLATFORM) $(STAMP_ARGS) --build-arg TITLE=$(PROGRAM)
 
-# All that ../tools/offline.Dockerfile needs. The flags are those of the stage's Dockerfile, and so is the program.
+# Everything that ../tools/offline.Dockerfile needs. The program and its build flags are those of the stage's Dockerfile.
 define offline_context
 	@[ -s "$(CA_CERTIFICATES)" ] || \
-	  { echo 'no CA certificates at "$(CA_CERTIFICATES)": name a file of them by CA_CERTIFICATES=…' >&2; exit 1; }
+	  { echo 'no CA certificates at "$(CA_CERTIFICATES)": name a file that contains some with CA_CERTIFICATES=…' >&2; exit 1; }
 	rm -rf dist/image && mkdir -p dist/image
 	cp "$(CA_CERTIFICATES)" dist/image/ca-certificates.crt && chmod 644 dist/image/ca-certificates.crt
 	GOWORK=off CGO_ENABLED=0 GOOS=linux GOARCH=$(word 2,$(subst /, ,$(OFFLINE_PLATFORM))) go build -trimpath -buildvcs=false \

@@ -1,7 +1,7 @@
-# Images for where no registry can be reached: `make docker-build OFFLINE=1` in a stage builds the program
-# on this machine, and hands it and this machine's CA certificates over as the context. Nothing is pulled.
+# Builds images where no registry can be reached: `make docker-build OFFLINE=1` in a stage builds the program
+# on this machine, and passes it and this machine's CA certificates as the build context. No image is pulled.
 FROM scratch
-# Where Go looks for them.
+# Go looks for CA certificates here.
 COPY ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY manager /manager
 ARG TITLE
@@ -10,6 +10,6 @@ ARG REVISION
 LABEL org.opencontainers.image.title=${TITLE} \
       org.opencontainers.image.version=${VERSION} \
       org.opencontainers.image.revision=${REVISION}
-# By number, for there is no /etc/passwd that could tell a name.
+# A number, because there is no /etc/passwd with names.
 USER 65532:65532
 ENTRYPOINT ["/manager"]

@@ -1,6 +1,6 @@
 // Command cert-manager prints the manifests of cert-manager, rendered from the chart in cert-manager's own Go module:
-// go.mod pins its version, and go.sum its checksum. Helm is used here as a library that renders the chart's
-// templates; it connects to no cluster and leaves nothing in one.
+// go.mod pins its version, and go.sum its checksum. Helm is used here only as a library that renders the chart's
+// templates: it connects to no cluster and leaves nothing in one.
 package main
 
 import (
@@ -78,18 +78,18 @@ func findModule() (version, dir string, err error) {
 	}
 	version, dir, _ = strings.Cut(strings.TrimSpace(string(answer)), "\n")
 	if dir == "" {
-		return "", "", fmt.Errorf("find the module %s: it is not downloaded: `go mod download` does that", module)
+		return "", "", fmt.Errorf("find the module %s: it is not downloaded: run `go mod download`", module)
 	}
 	return version, dir, nil
 }
 
-// render fills in the chart's templates, and sorts them into the order in which they can be installed.
+// render fills in the chart's templates, and sorts the manifests into the order in which they can be installed.
 func render(dir, version string) ([]releaseutil.Manifest, error) {
 	chart, err := loader.Load(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the chart: %w", err)
 	}
-	// The source contains v0.0.0; a release process fills in its own version.
+	// The chart in the source has version v0.0.0; cert-manager's release process fills in the real one.
 	chart.Metadata.Version, chart.Metadata.AppVersion = version, version
 
 	options := chartutil.ReleaseOptions{Name: name, Namespace: name, IsInstall: true}
