@@ -105,7 +105,7 @@ func TestUsersAndCertificates(t *testing.T) {
 // stranger is a user ID that owns no files.
 const stranger = 65534
 
-// pages are paths that a control plane's programs serve, and some that other servers do.
+// pages are paths that a control plane's programs and similar servers serve.
 var pages = []string{
 	"/", "/api", "/apis", "/api/v1/secrets", "/version", "/openapi/v3", "/metrics", "/flags", "/configz", "/debug/pprof/", "/debug/pprof/heap",
 	"/health", "/healthz", "/livez", "/readyz", "/members", "/raft", "/v3/kv/range", "/v2/keys", "/discovery/prometheus",

@@ -55,7 +55,7 @@ func locateAssets(chosen string) (dir, remedy string, err error) {
 	return filepath.Join(dir, "bin"), fmt.Sprintf("build it with `go run %s build`, or set %s to a folder that has it", commandPath, AssetsVariable), nil
 }
 
-// commandPath is the command that builds the programs.
+// commandPath is the import path of the command that builds the programs.
 const commandPath = "example.com/operator-workshop/cmd/controlplane"
 
 func checkAssets(dir, remedy string) error {

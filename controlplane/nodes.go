@@ -81,8 +81,8 @@ func simulatedNode(name string) object {
 	}
 }
 
-// waitUsable waits until pods can be created and scheduled: the controller manager creates the default service account,
-// without which admission refuses pods, and removes the taint that every new node starts with.
+// waitUsable waits until pods can be created and scheduled. First the controller manager must create the default service
+// account, without which admission refuses pods, and remove the taint that every new node starts with.
 func (c *ControlPlane) waitUsable(ctx context.Context, r record) error {
 	missing := ""
 	err := c.await(ctx, "ready nodes and the default service account", func(ctx context.Context) bool {
@@ -122,7 +122,7 @@ func (c *ControlPlane) lacking(ctx context.Context, r record) string {
 }
 
 // schedulable reports whether the node is ready and has none of the taints that Kubernetes removes by itself. Other taints
-// were set by people, and stay.
+// were set by users, and don't matter here.
 func (n node) schedulable() bool {
 	for _, taint := range n.Spec.Taints {
 		if taint.Key == "node.kubernetes.io/not-ready" || taint.Key == "node.kubernetes.io/unreachable" {

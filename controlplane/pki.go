@@ -21,7 +21,7 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// validity is how long certificates are valid. It is the same for kubeadm's certificate authorities.
+// validity is how long certificates are valid. kubeadm's certificate authorities have the same lifetime.
 const validity = 10 * 365 * 24 * time.Hour
 
 // The certificate authorities, as in kubeadm: each server trusts only the one that signs its clients' certificates.
@@ -48,7 +48,7 @@ type identity struct {
 	config certutil.Config
 }
 
-// identities returns the certificates of a control plane. Each except etcd's is valid for one purpose only.
+// identities returns the certificates of a control plane. All except etcd's are valid for one purpose only.
 // Source of the names and groups: kubeadm, and the bootstrap policy of RBAC.
 func identities(hosts []string) []identity {
 	server := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
@@ -88,7 +88,7 @@ func (p pki) path(name string) string        { return filepath.Join(p.dir, name)
 func (p pki) certificate(name string) string { return p.path(name + ".crt") }
 func (p pki) key(name string) string         { return p.path(name + ".key") }
 
-// make fills the folder with new keys and certificates. With the service accounts' old key, their tokens stay valid.
+// make fills the folder with new keys and certificates. If it gets the service accounts' old key, their tokens stay valid.
 func (p pki) make(hosts []string, serviceAccountKey []byte) error {
 	if err := errors.Join(os.RemoveAll(p.dir), os.MkdirAll(p.dir, 0o700)); err != nil {
 		return private.Explain(err)

@@ -132,7 +132,7 @@ func (p process) kill(ctx context.Context) error {
 	})
 }
 
-// fingerprint identifies a command: a component that was started by a different command is replaced.
+// fingerprint identifies a command: a component that was started with a different command is replaced.
 func fingerprint(command []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(command, "\x00")))
 	return hex.EncodeToString(sum[:8])
@@ -141,7 +141,7 @@ func fingerprint(command []string) string {
 // environment is the components' whole environment: they don't inherit the caller's, because etcd treats each ETCD_…
 // variable as a flag.
 //
-// GOGC sets how often they collect garbage. They do so more often than by Go's default, because memory limits how many
+// GOGC sets how often they collect garbage. They do so more often than Go's default, because memory limits how many
 // control planes fit on a host. In a temporary control plane, they do so less often, to save CPU time.
 // The caller's own setting takes precedence. Source: GOGC in the documentation of package runtime.
 func (c *ControlPlane) environment() []string {

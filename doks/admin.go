@@ -15,20 +15,20 @@ import (
 // adminPath is the path of the control API. It is outside the API that operators use.
 const adminPath = "/emulator"
 
-// stateRequest is the body of a change of state.
+// stateRequest is the body of a request to change a cluster's state.
 type stateRequest struct {
 	State   State  `json:"state"`
 	Message string `json:"message"`
 }
 
-// resourceRequest is the body that adds resources, by their names.
+// resourceRequest is the body of a request to add resources with these names.
 type resourceRequest struct {
 	LoadBalancers   []string `json:"load_balancers"`
 	Volumes         []string `json:"volumes"`
 	VolumeSnapshots []string `json:"volume_snapshots"`
 }
 
-// tagRequest is the body that replaces a cluster's tags.
+// tagRequest is the body of a request to replace a cluster's tags.
 type tagRequest struct {
 	Tags []string `json:"tags"`
 }

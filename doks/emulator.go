@@ -82,7 +82,7 @@ func New(options Options) (*Emulator, error) {
 	return emulator, nil
 }
 
-// Interrupt sets a test's code that runs around every call, except those that are refused or that a fault ends before
+// Interrupt makes a test's code run around every call, except for calls that are refused or that a fault ends before
 // their effect. Pass nil to remove it.
 func (e *Emulator) Interrupt(begin Interrupter) {
 	e.mu.Lock()

@@ -66,7 +66,7 @@ func defineFormats() {
 // deprecated operations, such as POST …/recycle, are not in the emulator.
 func deprecated(operation *openapi3.Operation) bool { return operation.Deprecated }
 
-// complete fails if no test has seen some operation succeed, because then its schema was never checked.
+// complete fails if there is an operation that no test has seen succeed, because its schema was never checked.
 func (a *agreement) complete() int {
 	code := 0
 	for path, item := range a.document.Paths.Map() {

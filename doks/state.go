@@ -13,7 +13,7 @@ type account struct {
 	Doomed []string `json:"doomed,omitempty"`
 	// Leftovers are what deleted clusters left behind.
 	Leftovers Resources `json:"leftovers"`
-	// Droplets counts all machines ever made. Their droplet IDs are numbered by it.
+	// Droplets counts all machines ever made, to give each its own droplet ID.
 	Droplets int `json:"droplets"`
 }
 
@@ -152,7 +152,7 @@ func (c *cluster) enter(state State, message string, now time.Time) {
 // schedule makes the state change by itself when that is due.
 func (c *cluster) schedule(due time.Time, next State) { c.Due, c.Next = due, next }
 
-// live counts the nodes that count towards the pool's wanted size.
+// live returns how many nodes count towards the pool's wanted size.
 func (p *pool) live() int {
 	count := 0
 	for _, each := range p.Nodes {

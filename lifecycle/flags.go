@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Flags are the settings that only the command line needs.
+// Flags are settings that only the command line has.
 type Flags struct {
 	// Kubeconfig is the file that names the cluster; see RESTConfig.
 	Kubeconfig string

@@ -148,8 +148,8 @@ func (l *Local) conversion() *apiextensionsv1.CustomResourceConversion {
 	}
 }
 
-// swapConversion replaces the conversion from with to. The API server rejects that as invalid if the CRD's conversion is
-// no longer from.
+// swapConversion replaces one conversion of the CRD with another. If the CRD no longer has the first, the API server
+// rejects the patch as invalid.
 func (l *Local) swapConversion(ctx context.Context, crd client.Object, from, to *apiextensionsv1.CustomResourceConversion) error {
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/spec/conversion", "value": from},

@@ -31,7 +31,7 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// greeterVariable makes a copy of the test binary run as the operator below. The binary's argument is the namespace.
+// greeterVariable, if set, makes the test binary run as the operator below. The binary's argument is the namespace.
 const greeterVariable = "OPERATORTEST_GREETER"
 
 var greetingKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Greeting"}

@@ -36,7 +36,7 @@ import (
 	"example.com/operator-workshop/operatortest/learn"
 )
 
-// notesVariable makes a copy of the test binary run as an operator with webhooks; its value is the folder of the
+// notesVariable, if set, makes the test binary run as an operator with webhooks. Its value is the folder with the
 // certificate. The binary's arguments are the port and the namespace.
 const notesVariable = "OPERATORTEST_NOTES"
 

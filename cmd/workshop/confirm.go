@@ -56,7 +56,7 @@ func (a *app) ask(in io.Reader, out io.Writer) func(ctx context.Context, questio
 type asker struct {
 	in  io.Reader
 	out io.Writer
-	// yes answers every question.
+	// yes answers every question with yes.
 	yes bool
 }
 

@@ -25,8 +25,8 @@ import (
 type playOptions struct {
 	quiet  bool
 	step   bool
-	from   string         // number of a step of the only chapter
-	before string         // number of a step of the only chapter to stop before
+	from   string         // number of the step to start at, for a single chapter
+	before string         // number of the step to stop before, for a single chapter
 	own    *exercise.Copy // the learner's copy that takes the place of the stage; nil for none
 	solved string         // the section of the chapter that was solved last in the learner's copy
 	// differs gets each command whose output differs from the chapter; nil makes the play fail there.

@@ -16,7 +16,7 @@ import (
 )
 
 // Build compiles the programs with the local Go toolchain and returns their folder, which controlplane.FindAssets finds
-// from then on. The first call takes several minutes, and downloads the pinned modules and verifies their checksums. Later
+// from then on. The first call downloads the pinned modules, verifies their checksums, and takes several minutes. Later
 // calls find the programs already built. Progress is written to out.
 func Build(ctx context.Context, out io.Writer) (string, error) {
 	dir, err := pins.Dir()

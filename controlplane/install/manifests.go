@@ -34,7 +34,7 @@ type Manifests struct {
 	// OnCreate, if it is not nil, is called before each object is created, for example to note what to delete later.
 	OnCreate func(client.Object)
 
-	// Definitions are the definitions in CRDs. Read, Install and InstallShared set this field.
+	// Definitions are the CustomResourceDefinitions in CRDs. Read, Install and InstallShared set this field.
 	Definitions []*apiextensionsv1.CustomResourceDefinition
 	// Serving says where the webhook server must listen, and with which certificate. Installing the manifests sets it.
 	Serving Serving
