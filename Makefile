@@ -45,7 +45,7 @@ bootstrap: ; @tools/bootstrap.sh
 else
 
 .PHONY: help
-help: ## List the targets that make has here
+help: ## List the targets
 	@echo "make TARGET [CLUSTER=embedded|kind|current] [NAME=cluster] [YES=1: no question with CLUSTER=current]"
 	@echo "make stage-N help: list the targets of a stage, such as \`make stage-1 install\`"
 	@echo "make stage-N [FROM=N.M: run the steps before this one, but show only their results] [OWN=1: with your own copy]"

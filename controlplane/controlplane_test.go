@@ -24,7 +24,7 @@ func TestLife(t *testing.T) {
 	plane, out := open(t, dir, controlplane.Options{})
 	_, err := plane.Status(ctx)
 	g.Expect(err).To(MatchError(controlplane.ErrNotFound), "before the first Up")
-	g.Expect(exists(dir)).To(BeFalse(), "reading creates nothing")
+	g.Expect(exists(dir)).To(BeFalse(), "Status must create nothing")
 
 	g.Expect(plane.Up(ctx)).To(Succeed())
 	status, err := plane.Status(ctx)

@@ -153,7 +153,7 @@ func (c *ControlPlane) EtcdEnvironment() ([]string, error) {
 func (c *ControlPlane) run(ctx context.Context, tool string, args ...string) error {
 	path := filepath.Join(c.options.Assets, tool)
 	if _, err := os.Stat(path); err != nil {
-		return fmt.Errorf("%s is missing: build it, or choose a folder of programs that has it", path)
+		return fmt.Errorf("%s is missing: build it, or choose a folder that has it", path)
 	}
 	var messages bytes.Buffer
 	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `umask 077; exec "$@"`, "sh", path}, args...)...)

@@ -73,7 +73,7 @@ func TestControlsThatAreRefused(t *testing.T) {
 		"a delay that is a number":      {"POST", "faults", `{"kind":"delay","delay":5}`, 400, "write a duration as"},
 		"an unknown state":              {"POST", "clusters/" + made.ID + "/state", `{"state":"happy"}`, 422, `there is no state \"happy\"`},
 		"a state that is not JSON":      {"POST", "clusters/" + made.ID + "/state", `{`, 400, "JSON"},
-		"a state for no cluster":        {"POST", "clusters/no-such/state", `{"state":"running"}`, 422, `there is no cluster \"no-such\"`},
+		"a state for a missing cluster": {"POST", "clusters/no-such/state", `{"state":"running"}`, 422, `there is no cluster \"no-such\"`},
 		"resources that are not JSON":   {"POST", "clusters/" + made.ID + "/resources", `{`, 400, "JSON"},
 		"a cluster that does not exist": {"DELETE", "clusters/no-such", "", 422, "there is no cluster"},
 		"a path with too many parts":    {"GET", "clusters/a/b/c", "", 404, "could not be found"},

@@ -196,7 +196,7 @@ func TestFaultsThatMakeNoSense(t *testing.T) {
 		"a negative skip":               {"POST * drop skip=-1", "skip is -1"},
 		"a count that is not a number":  {"POST * drop count=x", "count=x"},
 		"an invalid time":               {"POST * delay delay=x", "delay=x"},
-		"an unknown word":               {"POST * drop often", `"often" is none of`},
+		"an unknown word":               {"POST * drop often", `"often" is not one of`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -54,7 +54,7 @@ func (f *Fault) set(word string) error {
 	case "state":
 		f.State = State(value)
 	default:
-		return fmt.Errorf("%q is none of after, count=, skip=, retry_after=, delay= and state=", word)
+		return fmt.Errorf("%q is not one of after, count=, skip=, retry_after=, delay= and state=", word)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", word, err)

@@ -98,7 +98,7 @@ func TestRecorderStops(t *testing.T) {
 	}{
 		"with nothing to write":                {emitted: 0, written: 0},
 		"after writing the queued events":      {emitted: 100, written: 100},
-		"after more events than the queue has": {emitted: maxEvents + 500, written: maxEvents},
+		"after more events than it can queue":  {emitted: maxEvents + 500, written: maxEvents},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -118,7 +118,7 @@ func (l *Lease) Release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	if err := l.clear(ctx); err != nil {
-		klog.FromContext(ctx).Error(err, "The Lease stays held until it runs out")
+		klog.FromContext(ctx).Error(err, "Failed to release the Lease, which must now expire")
 	}
 }
 

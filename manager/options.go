@@ -98,7 +98,7 @@ func (o *Options) SetNamespaces(list string) error {
 	namespaces := strings.Split(list, ",")
 	for _, namespace := range namespaces {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
-			return fmt.Errorf("%q is no namespace: %s", namespace, problems[0])
+			return fmt.Errorf("%q is not a namespace: %s", namespace, problems[0])
 		}
 	}
 	o.Namespaces = namespaces

@@ -36,9 +36,9 @@ func TestFlags(t *testing.T) {
 			},
 		},
 		"the last list of namespaces counts":  {args: []string{"--namespaces=shop", "--namespaces=bank"}, want: func(options *manager.Options) { options.Namespaces = []string{"bank"} }},
-		"a namespace in capitals is rejected": {args: []string{"--namespaces=shop,Bank"}, wantErr: `"Bank" is no namespace`},
-		"an empty namespace is rejected":      {args: []string{"--namespaces=shop,"}, wantErr: `"" is no namespace`},
-		"a space after a comma is rejected":   {args: []string{"--namespaces=shop, bank"}, wantErr: `" bank" is no namespace`},
+		"a namespace in capitals is rejected": {args: []string{"--namespaces=shop,Bank"}, wantErr: `"Bank" is not a namespace`},
+		"an empty namespace is rejected":      {args: []string{"--namespaces=shop,"}, wantErr: `"" is not a namespace`},
+		"a space after a comma is rejected":   {args: []string{"--namespaces=shop, bank"}, wantErr: `" bank" is not a namespace`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

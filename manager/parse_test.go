@@ -48,8 +48,8 @@ func TestParseRefuses(t *testing.T) {
 		"a word for a number":           {args: []string{"--max-concurrent-reconciles=many"}, want: `invalid value "many" for flag -max-concurrent-reconciles: parse error: --help lists the flags`},
 		"no worker":                     {args: []string{"--max-concurrent-reconciles=0"}, want: "--max-concurrent-reconciles=0: at least 1 is needed"},
 		"no resync":                     {args: []string{"--resync-period=0s"}, want: "--resync-period=0s: give a positive duration"},
-		"a namespace in capitals":       {args: []string{"--namespaces=shop,Bank"}, want: `invalid value "shop,Bank" for flag -namespaces: "Bank" is no namespace: `},
-		"an empty list of namespaces":   {args: []string{"--namespaces="}, want: `"" is no namespace: `},
+		"a namespace in capitals":       {args: []string{"--namespaces=shop,Bank"}, want: `invalid value "shop,Bank" for flag -namespaces: "Bank" is not a namespace: `},
+		"an empty list of namespaces":   {args: []string{"--namespaces="}, want: `"" is not a namespace: `},
 		"a certificate that is missing": {args: []string{"--metrics-cert-path=missing"}, want: "--metrics-cert-path=missing: stat missing/tls.crt: no such file or directory"},
 		"a certificate without TLS":     {args: []string{"--metrics-secure=false", "--metrics-cert-path=certs"}, want: "--metrics-cert-path is for TLS: remove --metrics-secure=false"},
 	}

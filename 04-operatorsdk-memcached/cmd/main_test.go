@@ -51,7 +51,7 @@ func TestRunRefuses(t *testing.T) {
 		"an impossible flag": {args: []string{"--max-concurrent-reconciles=0"}, want: "--max-concurrent-reconciles=0: at least 1 is needed"},
 		"a variable with a name that no namespace has": {
 			environment: map[string]string{"WATCH_NAMESPACE": "shop,Bank"},
-			want:        `WATCH_NAMESPACE=shop,Bank: "Bank" is no namespace: `,
+			want:        `WATCH_NAMESPACE=shop,Bank: "Bank" is not a namespace: `,
 		},
 		"a variable with a space in an image": {
 			environment: map[string]string{"MEMCACHED_IMAGE": "memcached 1"},
@@ -123,7 +123,7 @@ func TestReadEnvironment(t *testing.T) {
 		"all is empty":             {environment: map[string]string{"WATCH_NAMESPACE": "", "MEMCACHED_IMAGE": ""}, image: controller.DefaultImage},
 		"one namespace":            {environment: map[string]string{"WATCH_NAMESPACE": "shop"}, namespaces: []string{"shop"}, image: controller.DefaultImage},
 		"several namespaces":       {environment: map[string]string{"WATCH_NAMESPACE": "shop,bank"}, namespaces: []string{"shop", "bank"}, image: controller.DefaultImage},
-		"no namespace in the list": {environment: map[string]string{"WATCH_NAMESPACE": "shop,"}, wantErr: `WATCH_NAMESPACE=shop,: "" is no namespace`},
+		"no namespace in the list": {environment: map[string]string{"WATCH_NAMESPACE": "shop,"}, wantErr: `WATCH_NAMESPACE=shop,: "" is not a namespace`},
 		"an image":                 {environment: map[string]string{"MEMCACHED_IMAGE": "registry.test:5000/memcached@sha256:0"}, image: "registry.test:5000/memcached@sha256:0"},
 		"a space in the image":     {environment: map[string]string{"MEMCACHED_IMAGE": "memcached:1 "}, wantErr: "MEMCACHED_IMAGE=memcached:1 : the name of an image has no spaces"},
 		"a tab in the image":       {environment: map[string]string{"MEMCACHED_IMAGE": "memcached\t:1"}, wantErr: "the name of an image has no spaces"},

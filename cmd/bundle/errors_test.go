@@ -43,9 +43,9 @@ func TestManifestsThatMakeNoBundle(t *testing.T) {
 		"a description of an unknown field":   {old: "      - path: paint.color\n", new: "      - path: paint.size\n", want: "the ClusterServiceVersion describes spec.paint.size of Gadget, which the CRD does not have"},
 		"a base with a number for its kinds":  {old: "  customresourcedefinitions:\n    owned:\n", new: "  customresourcedefinitions: 1\n  other:\n    owned:\n", want: "read ClusterServiceVersion gadget-operator.v0.0.0: "},
 		"no sample":                           {old: "apiVersion: toys.example.com/v1\nkind: Gadget\n", new: "apiVersion: v1\nkind: Secret\n", want: "there is no sample of Gadget in version v1"},
-		"a sample of an unknown kind":         {old: "apiVersion: toys.example.com/v1\nkind: Gadget\n", new: "apiVersion: toys.example.com/v1\nkind: Widget\n", want: "Widget sample is neither of a kind that the operator has"},
-		"a sample of an unknown version":      {old: "apiVersion: toys.example.com/v1\n", new: "apiVersion: toys.example.com/v2\n", want: "Gadget sample is neither of a kind that the operator has"},
-		"an object that OLM can't install":    {old: "apiVersion: v1\nkind: Service\n", new: "apiVersion: batch/v1\nkind: Job\n", want: "Job metrics is neither of a kind that the operator has nor of one that OLM installs"},
+		"a sample of an unknown kind":         {old: "apiVersion: toys.example.com/v1\nkind: Gadget\n", new: "apiVersion: toys.example.com/v1\nkind: Widget\n", want: "Widget sample is of a kind that is neither the operator's own"},
+		"a sample of an unknown version":      {old: "apiVersion: toys.example.com/v1\n", new: "apiVersion: toys.example.com/v2\n", want: "Gadget sample is of a kind that is neither the operator's own"},
+		"an object that OLM can't install":    {old: "apiVersion: v1\nkind: Service\n", new: "apiVersion: batch/v1\nkind: Job\n", want: "Job metrics is of a kind that is neither the operator's own nor one that OLM installs"},
 		"a binding to a role that is missing": {old: "kind: ClusterRole, name: work}", new: "kind: ClusterRole, name: cluster-admin}", want: "RoleBinding work grants the ClusterRole cluster-admin, which config/ does not have"},
 		"a binding for others as well": {
 			old:  "kind: ClusterRole, name: tokens}\nsubjects:\n",

@@ -142,7 +142,7 @@ func (m *manifests) addSamples(objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		isOwn := func(kind ownKind) bool { return kind.GroupVersionKind == object.GroupVersionKind() }
 		if !slices.ContainsFunc(kinds, isOwn) {
-			return fmt.Errorf("%s %s is neither of a kind that the operator has nor of one that OLM installs: remove it from config/", object.GetKind(), object.GetName())
+			return fmt.Errorf("%s %s is of a kind that is neither the operator's own nor one that OLM installs: remove it from config/", object.GetKind(), object.GetName())
 		}
 		m.samples = append(m.samples, object)
 	}

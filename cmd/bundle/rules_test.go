@@ -70,7 +70,7 @@ func TestTheBundleFollowsTheRules(t *testing.T) {
 		"it says which Kubernetes it needs": func(g Gomega) {
 			g.Expect(isVersion(csv.Spec.MinKubeVersion)).To(BeTrue(), csv.Spec.MinKubeVersion)
 		},
-		"each kind is described, with what it makes": func(g Gomega) {
+		"each kind is described, with the objects that it makes": func(g Gomega) {
 			for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
 				g.Expect(owned.DisplayName).NotTo(BeEmpty())
 				g.Expect(owned.Description).NotTo(BeEmpty())

@@ -93,7 +93,7 @@ func newFlagSet(chosen *flags) *pflag.FlagSet {
 	set.StringVar(&o.Team, "team", "", "`UUID` of the team that all tokens belong to; if empty, a fixed one")
 	set.StringVar(&chosen.clusters, "clusters", stub, "`kind` of the clusters: stub has no control planes; kwok gives each cluster a real one with simulated nodes")
 	set.StringVar(&chosen.assets, "assets", "", "`folder` with the control plane's programs, for --clusters kwok; by default $"+controlplane.AssetsVariable+", or bin/ in the workshop")
-	set.StringVar(&o.StateFile, "state", "", "`file` in which clusters survive a restart of the emulator; their control planes then keep running when it ends")
+	set.StringVar(&o.StateFile, "state", "", "`file` that keeps the clusters for the next start; with it, their control planes keep running when the emulator ends")
 	set.DurationVar(&o.ProvisionTime, "provision-time", o.ProvisionTime, "`time` that provisioning a cluster takes")
 	set.DurationVar(&o.NodeTime, "node-time", o.NodeTime, "`time` that a node takes to start, to drain and to be removed")
 	set.DurationVar(&o.UpgradeTime, "upgrade-time", o.UpgradeTime, "`time` that upgrading a cluster takes")

@@ -46,10 +46,10 @@ func (a *app) benchCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.BoolVar(&build, "build", false, "measure a cold build of every tool instead")
-	flags.IntVar(&runs, "runs", 5, "how often each duration is measured")
+	flags.IntVar(&runs, "runs", 5, "how many times to measure each duration")
 	flags.BoolVar(&loadOnly, "load", false, "measure only the controllers of the stages under load")
-	flags.StringVar(&load.Stage, "stage", "", "the only stage to measure under load (default all that have config/bench/load.yaml)")
-	flags.StringVar(&load.Resources, "resources", "100,500,1000", "numbers of resources to measure the load with")
-	flags.DurationVar(&load.Idle, "idle", time.Minute, "how long a converged controller is watched")
+	flags.StringVar(&load.Stage, "stage", "", "the only stage to measure under load (default: all that have config/bench/load.yaml)")
+	flags.StringVar(&load.Resources, "resources", "100,500,1000", "numbers of resources to create for the load")
+	flags.DurationVar(&load.Idle, "idle", time.Minute, "how long to watch a converged controller")
 	return command
 }

@@ -29,7 +29,7 @@ func TestACheckoutElsewhere(t *testing.T) {
 	c := copyCheckout(t)
 	out, status := c.run(t, ".", hijackers, "tools/bootstrap.sh")
 	NewWithT(t).Expect(status).To(BeZero(), out)
-	t.Run("the front door, from a shell that has set a lot", c.frontDoor)
+	t.Run("the make targets, from a shell with other settings", c.frontDoor)
 	t.Run("a stage asks before it changes another cluster", c.stagesAsk)
 	t.Run("a check that plays the chapter", c.checkPlays)
 	t.Run("one play at a time", c.onePlay)

@@ -53,12 +53,12 @@ func TestProgress(t *testing.T) {
 		shown []string
 		last  string
 	}{
-		"nothing is begun": {
+		"no stage is started": {
 			begin: func(Gomega, []*exercise.Stage) {},
 			shown: []string{"stage 1  ...                   0 of  3  toy"},
 			last:  "Go on with: make stage-1 start\n",
 		},
-		"two stages are begun": {
+		"two stages are started": {
 			begin: func(g Gomega, stages []*exercise.Stage) {
 				start(g, stages[0], 10, "1.1")
 				start(g, stages[2], 5, "1.1", "1.2a")
@@ -78,11 +78,11 @@ func TestProgress(t *testing.T) {
 			shown: []string{"stage 2  ###                   3 of  3"},
 			last:  "Go on with: make stage-3 start\n",
 		},
-		"the last stage is done, an earlier one is not": {
+		"the last stage is done, but an earlier one is not": {
 			begin: func(g Gomega, stages []*exercise.Stage) { start(g, stages[2], 5, all...) },
 			last:  "Go on with: make stage-1 start\n",
 		},
-		"all is done": {
+		"everything is done": {
 			begin: func(g Gomega, stages []*exercise.Stage) {
 				for _, stage := range stages {
 					start(g, stage, 5, all...)

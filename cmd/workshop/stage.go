@@ -46,7 +46,7 @@ func (a *app) stageCommand() *cobra.Command {
 				return a.play(cmd, options, []string{stage.Chapter})
 			}
 			if options.from != "" {
-				return fmt.Errorf("a step to start at goes with a chapter: `make stage-%d FROM=%s`, without %s", stage.Number, options.from, strings.Join(args[1:], " "))
+				return fmt.Errorf("FROM goes only with a chapter: `make stage-%d FROM=%s`, without %s", stage.Number, options.from, strings.Join(args[1:], " "))
 			}
 			if args[1] == breakVerb && step == "" && len(args) <= 3 {
 				return a.breakCopy(cmd, stage, args[2:])
@@ -114,7 +114,7 @@ func (a *app) playOwn(cmd *cobra.Command, stage repo.Stage, options playOptions)
 // runVerbs passes the verbs to the stage's Makefile, after checking that it has these targets.
 func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) error {
 	if stage.Dir == "" {
-		return fmt.Errorf("stage %d has a chapter only and no targets: `make stage-%d` plays it", stage.Number, stage.Number)
+		return fmt.Errorf("stage %d has only a chapter and no targets: `make stage-%d` plays it", stage.Number, stage.Number)
 	}
 	known, err := makeTargets(filepath.Join(stage.Dir, "Makefile"))
 	if err != nil {

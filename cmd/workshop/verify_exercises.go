@@ -40,7 +40,7 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 				return err
 			}
 			if len(steps) > 0 && (len(stages) != 1 || play || breaks) {
-				return errors.New("--step needs one stage, and neither --play nor --breaks: workshop verify-exercises 2 --step 2.9a,2.9b")
+				return errors.New("--step goes with exactly one stage, and without --play and --breaks: workshop verify-exercises 2 --step 2.9a,2.9b")
 			}
 			if play {
 				return a.playBySection(cmd, stages)
