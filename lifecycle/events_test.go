@@ -96,9 +96,9 @@ func TestRecorderStops(t *testing.T) {
 	tests := map[string]struct {
 		emitted, written int
 	}{
-		"with nothing to write":                {emitted: 0, written: 0},
-		"after writing the queued events":      {emitted: 100, written: 100},
-		"after more events than it can queue":  {emitted: maxEvents + 500, written: maxEvents},
+		"with nothing to write":               {emitted: 0, written: 0},
+		"after writing the queued events":     {emitted: 100, written: 100},
+		"after more events than it can queue": {emitted: maxEvents + 500, written: maxEvents},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -32,7 +32,7 @@ explain() {
 	case $1 in
 	*"requires go >="* | *"invalid go version"* | *"requires newer"*) fail "this Go is too old ($(cd / && go env GOVERSION 2>/dev/null)): $install" ;;
 	*"no space left"* | *"quota exceeded"*) fail "the disk is full: free some space (the first build needs about 7 GB) and run the same command again" ;;
-	*"HOME"*"defined"* | *"module cache not found"*) fail "Go finds no place for its caches: set HOME, or GOCACHE, GOMODCACHE and WORKSHOP_CACHE, to directories that you can write" ;;
+	*"HOME"*"defined"* | *"module cache not found"*) fail "Go has no place for its caches: set HOME, or GOCACHE, GOMODCACHE and WORKSHOP_CACHE, to directories that you can write" ;;
 	*"read-only file system"* | *"permission denied"*) fail "Go cannot write its caches or bin/: set GOCACHE, GOMODCACHE and WORKSHOP_CACHE to directories that you can write ($(echo "$1" | grep -E 'read-only|permission' | head -n 1))" ;;
 	*"dial tcp"* | *"no such host"* | *"proxyconnect"* | *"timeout"* | *"connection refused"* | *"network is unreachable"* | *"GOPROXY=off"*)
 		[ ! -x bin/workshop ] || outdated "$1"
@@ -48,7 +48,7 @@ oldest=$(printf '%s\n%s\n' "${have#go}" "$needed" | sort -t. -k1,1n -k2,2n -k3,3
 [ "$oldest" = "$needed" ] || [ "${have#go}" = "${needed%.0}" ] || fail "this Go is too old ($have): $install"
 
 if [ ! -x bin/workshop ]; then
-	echo "Building bin/workshop with $have (once; its modules are downloaded if need be)."
+	echo "Building bin/workshop with $have (only once; missing modules are downloaded first)."
 elif [ -t 2 ]; then
 	# When its source has changed, only a person who waits at a terminal is told, as in compile.sh.
 	{ sleep 3; kill -0 $$ 2>/dev/null && echo "Rebuilding bin/workshop with $have…"; } >&2 &

@@ -215,7 +215,7 @@ func (a *app) startAgain() string {
 	return "`" + a.makeCommand("reset") + "` gives you an empty cluster to start again"
 }
 
-// relative shortens a path for messages, as seen from the working directory.
+// relative returns a path for messages: relative to the working directory, if possible.
 func (a *app) relative(path string) string {
 	current, err := os.Getwd()
 	if err == nil {

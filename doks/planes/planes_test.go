@@ -161,7 +161,7 @@ func TestTheLifeOfARealControlPlane(t *testing.T) {
 	found := l.waitRunning(made.ID, 3)
 	client := l.connect(made.ID)
 
-	t.Run("it shows the pools' nodes, ready, with their labels, taints and capacity", func(t *testing.T) {
+	t.Run("it has the pools' nodes, which are ready and have the right labels, taints and capacity", func(t *testing.T) {
 		g := NewWithT(t)
 		all, err := client.CoreV1().Nodes().List(l.ctx, metav1.ListOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
