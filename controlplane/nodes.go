@@ -65,7 +65,7 @@ func (c *ControlPlane) createNodes(ctx context.Context, r record) error {
 	return nil
 }
 
-// object is a Kubernetes object in JSON.
+// object is a Kubernetes object as JSON.
 type object = map[string]any
 
 func simulatedNode(name string) object {
