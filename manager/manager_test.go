@@ -89,7 +89,7 @@ func TestForManagerLeaderElection(t *testing.T) {
 	g.Expect(made.Controller.EnableWarmup).To(HaveValue(BeTrue()), "a standby must fill its caches in advance")
 }
 
-func TestForManagerRest(t *testing.T) {
+func TestForManagerOtherOptions(t *testing.T) {
 	g := NewWithT(t)
 	made := forManager(t, func(options *manager.Options) {
 		options.MaxConcurrentReconciles, options.ResyncPeriod, options.HealthProbeBindAddress = 7, time.Hour, ":8081"

@@ -205,7 +205,7 @@ func printFound(out io.Writer, own *exercise.Copy, finding *exercise.Finding) {
 	}
 }
 
-// field prints a name and a text, whose lines are aligned beside it.
+// field prints a name and, beside it, the aligned lines of a text.
 func field(out io.Writer, name, text string) {
 	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		if i > 0 {
