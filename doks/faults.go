@@ -30,7 +30,7 @@ const (
 	FaultDrop FaultKind = "drop"
 	// FaultCut lets the request take effect, and breaks the connection in the middle of the reply's body.
 	FaultCut FaultKind = "cut"
-	// FaultStuckDelete accepts the deletion of a cluster, which then never ends.
+	// FaultStuckDelete accepts a request to delete a cluster, but the deletion never ends.
 	FaultStuckDelete FaultKind = "stuck-delete"
 	// FaultLaggingList omits from a list the clusters created within the last Fault.Delay.
 	FaultLaggingList FaultKind = "lagging-list"

@@ -118,7 +118,7 @@ func TestRefusedUpdatesOfAClusterAndUpgrades(t *testing.T) {
 		"an unknown day":                    {"PUT", "", `{"name":"demo","maintenance_policy":{"day":"x"}}`, "maintenance policy day"},
 		"an upgrade to an unknown version":  {"POST", "/upgrade", `{"version":"9.9"}`, "invalid version slug"},
 		"an upgrade to a minor version":     {"POST", "/upgrade", `{"version":"1.37"}`, "invalid version slug"},
-		"an upgrade to the newest":          {"POST", "/upgrade", `{"version":"latest"}`, "invalid version slug"},
+		"an upgrade to latest":              {"POST", "/upgrade", `{"version":"latest"}`, "invalid version slug"},
 		"an upgrade to the same version":    {"POST", "/upgrade", `{"version":"1.36.5-do.1"}`, "cannot be upgraded to this version"},
 		"an upgrade to an older version":    {"POST", "/upgrade", `{"version":"1.35.9-do.2"}`, "cannot be upgraded to this version"},
 		"credentials that ended before now": {"GET", "/credentials?expiry_seconds=-1", "", "expiry_seconds"},
