@@ -104,7 +104,8 @@ func TestProgramsOfAKilledPlayerAreEnded(t *testing.T) {
 			g.Expect(player.Process.Kill()).To(Succeed())
 			_ = player.Wait()
 			g.Expect(Sweep(t.Context(), state)).To(Succeed())
-			g.Expect(runs(pid)).To(BeFalse())
+			// Sweep has killed it, but a busy machine may take longer to end a process than Sweep waits.
+			g.Eventually(runs).WithArguments(pid).WithTimeout(time.Minute).Should(BeFalse())
 		})
 	}
 }
