@@ -55,8 +55,12 @@ type Action struct {
 type Tap struct {
 	began time.Time
 
-	mu   sync.Mutex
-	log  []*Request
+	mu  sync.Mutex
+	log []*Request
+	// inFlight, failures and longestGap are those of [Activity].
+	inFlight, failures int
+	longestGap         time.Duration
+
 	rule Rule
 	dead bool
 	// diedAt is when the operator died.
@@ -144,6 +148,27 @@ func (t *Tap) Requests() []Request {
 	return requests
 }
 
+// Activity summarises what an operator has done so far.
+type Activity struct {
+	// Requests is how many requests it has made, and InFlight how many of them have not ended. A watch ends when its reply
+	// begins.
+	Requests, InFlight int
+	// Failures is how often the operator had a reason to wait longer before its next try: requests that failed, except reads
+	// of an object that doesn't exist, and the times when its watches were broken.
+	Failures int
+	// LongestGap is the longest time between two successive requests.
+	LongestGap time.Duration
+	// Misled means that the Tap hides something from the operator at present: it holds back watch events, or shows the past.
+	Misled bool
+}
+
+// Activity returns a summary of all requests so far. It costs less than Requests.
+func (t *Tap) Activity() Activity {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return Activity{Requests: len(t.log), InFlight: t.inFlight, Failures: t.failures, LongestGap: t.longestGap, Misled: len(t.holds) > 0 || t.past != nil}
+}
+
 // Began returns the time when the Tap was created; times in the request log count from then.
 func (t *Tap) Began() time.Time { return t.began }
 
@@ -155,8 +180,12 @@ func (t *Tap) begin(parsed Request) (*Request, Action) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	parsed.At = t.Now()
+	if earlier := len(t.log); earlier > 0 {
+		t.longestGap = max(t.longestGap, parsed.At-t.log[earlier-1].At)
+	}
 	entry := &parsed
 	t.log = append(t.log, entry)
+	t.inFlight++
 	if t.dead {
 		return entry, Action{Drop: ErrKilled}
 	}
@@ -176,6 +205,7 @@ func (t *Tap) end(entry *Request, action Action, response *http.Response, err er
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	entry.Done = true
+	t.inFlight--
 	if response != nil {
 		entry.Status = response.StatusCode
 	}
@@ -185,6 +215,9 @@ func (t *Tap) end(entry *Request, action Action, response *http.Response, err er
 	lost := action.Lose
 	if t.dead {
 		lost = ErrKilled
+	}
+	if !t.dead && (err != nil || lost != nil || entry.Status >= http.StatusBadRequest && (entry.Status != http.StatusNotFound || entry.IsWrite())) {
+		t.failures++
 	}
 	switch {
 	case err == nil && lost == nil:

@@ -114,6 +114,53 @@ func TestRules(t *testing.T) {
 	}
 }
 
+func TestActivity(t *testing.T) {
+	g, server, tap := NewWithT(t), newServer(t), New()
+	var during Activity
+	config := rest.CopyConfig(server.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return observed{next, func() { during = tap.Activity() }}
+	})
+	clients := newClient(g, tap, config)
+	g.Expect(tap.Activity()).To(Equal(Activity{}))
+	for range 2 {
+		g.Expect(create(t.Context(), clients)).To(Succeed())
+	}
+	log := tap.Requests()
+	gap := log[1].At - log[0].At
+	g.Expect(during).To(Equal(Activity{Requests: 2, InFlight: 1, LongestGap: gap}))
+	g.Expect(tap.Activity()).To(Equal(Activity{Requests: 2, LongestGap: gap}))
+	tap.SetRule(func(Request) Action { return Action{Lose: io.ErrUnexpectedEOF} })
+	g.Expect(create(t.Context(), clients)).NotTo(Succeed())
+	tap.SetRule(func(Request) Action { return Action{Answer: &Answer{Code: http.StatusConflict}} })
+	g.Expect(create(t.Context(), clients)).NotTo(Succeed())
+	tap.SetRule(func(Request) Action { return Action{Answer: &Answer{Code: http.StatusNotFound}} })
+	_, err := clients.CoreV1().ConfigMaps("here").Get(t.Context(), "absent", metav1.GetOptions{})
+	g.Expect(err).To(HaveOccurred(), "that doesn't count as a failure")
+	g.Expect(tap.Activity().Failures).To(Equal(2))
+	tap.CutWatches()
+	g.Expect(tap.Activity().Failures).To(Equal(3))
+	release := tap.Hold(func(Request) bool { return true })
+	g.Expect(tap.Activity().Misled).To(BeTrue())
+	release(Late)
+	catchUp := tap.ShowPast("1", func(Request) bool { return true })
+	g.Expect(tap.Activity().Misled).To(BeTrue())
+	catchUp()
+	g.Expect(tap.Activity().Misled).To(BeFalse())
+}
+
+// observed calls look while a request is in flight.
+type observed struct {
+	next http.RoundTripper
+	look func()
+}
+
+// RoundTrip implements http.RoundTripper.
+func (o observed) RoundTrip(request *http.Request) (*http.Response, error) {
+	o.look()
+	return o.next.RoundTrip(request)
+}
+
 func isError(want error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, want) }
 }

@@ -66,6 +66,7 @@ func (t *Tap) CutWatches() {
 	open := t.watches
 	t.watches = map[*watch]struct{}{}
 	t.cut += len(open)
+	t.failures++
 	t.mu.Unlock()
 	for watch := range open {
 		watch.fail(io.ErrUnexpectedEOF)
