@@ -111,6 +111,16 @@ type Operator struct {
 	External External
 	// Seed is the seed of the random specs of the behaviour transitions; 1 if zero. Another seed tries other specs.
 	Seed int64
+	// MaxPause is the longest time for which the operator may do nothing although it has something left to do: the interval at
+	// which it polls or requeues. Count tries that make no request to the API server, such as calls to another system, as
+	// nothing. At least two seconds apply. Zero means that the interval is not known; then each wait lasts until Timeout.
+	//
+	// If MaxPause is set, the kit gives up earlier on an operator that does nothing any more: a wait ends if, for that time, the
+	// operator has made no request, its resources and children have not changed, and no controller of Kubernetes has anything
+	// left to do about them. MaxPause need not include delays that grow after failures: the kit allows two seconds after a
+	// failed request of the operator, and twice as long after each further one, and always four times the longest gap so far
+	// between two of its requests.
+	MaxPause time.Duration
 	// Timeout bounds each wait for the operator; if zero, the environment variable OPERATORTEST_TIMEOUT sets it, or
 	// else it is a minute.
 	Timeout time.Duration

@@ -72,7 +72,7 @@ func deleteDuringOutage(ctx context.Context, t *trial.Trial) error {
 		return err
 	}
 	restore()
-	return t.WaitGone(ctx, resource, "the external system could not be reached for a while")
+	return t.WaitGone(trial.Patiently(ctx), resource, "the external system could not be reached for a while")
 }
 
 // foreignFinalizer is a finalizer that the operator doesn't know.

@@ -38,7 +38,8 @@
 // Each has a label with that name: go test -ginkgo.label-filter=crash tries one. [Run] does the same without Ginkgo,
 // and returns a report; the command operatortest calls it. Try a single behaviour while you fix an operator: each
 // wait for something that a broken operator never does takes [operatortest.Operator.Timeout], and a run of all
-// behaviours takes many minutes. Drift, collision and misoperation need a child, and are skipped without
+// behaviours takes many minutes. Set [operatortest.Operator.MaxPause] to end such a wait as soon as the operator has
+// given up. Drift, collision and misoperation need a child, and are skipped without
 // [operatortest.Operator.Children].
 //
 // Every trial has a namespace of its own, to which the operator is confined, so that trials can run in parallel;

@@ -96,7 +96,7 @@ func tryFailover(ctx context.Context, t *trial.Trial, lose func(*trial.Instance)
 // is no such work, and the second replica has taken over when it has the Lease.
 func takeOver(ctx context.Context, t *trial.Trial, second *trial.Instance) error {
 	child := t.FirstChild()
-	return t.Eventually(ctx, "the second replica to take over", func(ctx context.Context) error {
+	return t.Within(ctx, t.Operator.Timeout, "the second replica to take over", func(ctx context.Context) error {
 		if child == nil {
 			return leads(second)
 		}

@@ -79,7 +79,7 @@ func (w lateWrite) play(ctx context.Context, t *trial.Trial, change map[string]a
 	if err := leader.Kill(); err != nil {
 		return err
 	}
-	if err := t.Eventually(ctx, "the second replica to take over", func(context.Context) error { return leads(second) }); err != nil {
+	if err := t.Within(ctx, t.Operator.Timeout, "the second replica to take over", func(context.Context) error { return leads(second) }); err != nil {
 		return err
 	}
 	if err := t.ConvergeTo(ctx, resource, changed, "the second replica to continue the work"); err != nil {
@@ -100,7 +100,7 @@ func (w lateWrite) play(ctx context.Context, t *trial.Trial, change map[string]a
 	}
 	arrive()
 	var reply traffic.Request
-	err = t.Eventually(ctx, "the late write to arrive", func(context.Context) (err error) {
+	err = t.Within(ctx, t.Operator.Timeout, "the late write to arrive", func(context.Context) (err error) {
 		reply, err = delayed.reply(leader)
 		return err
 	})

@@ -73,6 +73,7 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	appliesAll:       (*gadgetReconciler).keepDeployment,
 	claimsEarly:      (*gadgetReconciler).keepDeployment,
 	waitsForPods:     (*gadgetReconciler).keepDeployment,
+	waitsForSlowPods: (*gadgetReconciler).keepDeployment,
 	servesWidgets:    (*gadgetReconciler).useWidget,
 	makesRole:        (*gadgetReconciler).makeRole,
 	leaksRole:        (*gadgetReconciler).makeRole,

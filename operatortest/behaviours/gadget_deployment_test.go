@@ -29,7 +29,7 @@ func deploymentKeeper(operator operatortest.Operator) operatortest.Operator {
 }
 
 func watchesDeployments(flaw mutation) bool {
-	return slices.Contains([]mutation{assignsEnv, ownsTemplate, mergesEnv, appliesAll, claimsEarly, waitsForPods}, flaw)
+	return slices.Contains([]mutation{assignsEnv, ownsTemplate, mergesEnv, appliesAll, claimsEarly, waitsForPods, waitsForSlowPods}, flaw)
 }
 
 // keepDeployment maintains a Deployment with the gadget's size in an environment variable.
@@ -40,7 +40,7 @@ func (r *gadgetReconciler) keepDeployment(ctx context.Context, gadget *unstructu
 	if err := r.applyDeployment(ctx, gadget); err != nil {
 		return err
 	}
-	if r.flaw == waitsForPods && !r.isAvailable(ctx, gadget) {
+	if (r.flaw == waitsForPods || r.flaw == waitsForSlowPods) && !r.isAvailable(ctx, gadget) {
 		return nil // a watch reports the Deployment's status
 	}
 	return r.keepConfigMap(ctx, gadget)
@@ -54,8 +54,11 @@ func (r *gadgetReconciler) isAvailable(ctx context.Context, gadget *unstructured
 
 func (r *gadgetReconciler) applyDeployment(ctx context.Context, gadget *unstructured.Unstructured) error {
 	desired := desiredDeployment(gadget)
-	if r.flaw == claimsEarly {
+	switch r.flaw {
+	case claimsEarly:
 		desired.Spec.Template.Spec.Containers[0].Image = "gadget:slow" // otherwise the pod may happen to be ready
+	case waitsForSlowPods:
+		desired.Spec.Template.Spec.Containers[0].Image = "gadget:slower"
 	}
 	if r.flaw == appliesAll {
 		desired.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))

@@ -59,6 +59,7 @@ func gadgetOperator(mutation mutation) operatortest.Operator {
 			},
 		}},
 		External: stock,
+		MaxPause: maxPause,
 	})
 }
 
@@ -75,8 +76,8 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options operatorte
 	reconciler := &gadgetReconciler{
 		Client: manager.GetClient(), live: manager.GetAPIReader(), recorder: manager.GetEventRecorder("gadget-operator"), warehouse: stock, flaw: mutation, hoard: kept,
 	}
-	builder := ctrl.NewControllerManagedBy(manager).Named("gadget").For(newGadget(), watchedChanges(mutation)...)
-	if mutation != ignoresChildren {
+	builder := ctrl.NewControllerManagedBy(manager).Named("gadget").For(newGadget(), watchedChanges(mutation)...).WithOptions(pace(mutation))
+	if watchesChildren(mutation) {
 		builder = builder.Owns(&corev1.ConfigMap{}).
 			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(reconciler.waitingFor))
 	}

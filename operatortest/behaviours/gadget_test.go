@@ -74,7 +74,7 @@ func (r *gadgetReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	if err := r.begin(ctx, gadget); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, r.keepConfigMap(ctx, gadget)
+	return nextPoll(r.flaw), r.keepConfigMap(ctx, gadget)
 }
 
 // begin does the work that precedes the ConfigMap.

@@ -89,7 +89,7 @@ func tryGrowth(ctx context.Context, t *trial.Trial, spec map[string]any) error {
 		usages = append(usages, usage)
 	}
 	// What ends a moment later is not a leak, so the last measurement is repeated.
-	return t.Eventually(ctx, fmt.Sprintf("no growth in %d times %d rounds, with %d new resources in each", blocks, blockRounds, perRound), func(ctx context.Context) error {
+	return t.Within(ctx, t.Operator.Timeout, fmt.Sprintf("no growth in %d times %d rounds, with %d new resources in each", blocks, blockRounds, perRound), func(ctx context.Context) error {
 		usage, err := operator.Usage(ctx)
 		if err != nil {
 			return err

@@ -30,7 +30,7 @@ func podsRefused(ctx context.Context, t *trial.Trial) error {
 		return err
 	}
 	refused := func(event eventsv1.Event) bool { return strings.Contains(event.Note, trial.QuotaName) }
-	err = t.Eventually(ctx, "a quota to refuse a pod, or the spec to be met without pods", func(ctx context.Context) error {
+	err = t.Within(ctx, t.Operator.Timeout, "a quota to refuse a pod, or the spec to be met without pods", func(ctx context.Context) error {
 		if warned, err := hasWarning(ctx, t, refused); warned || err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func podsHeld(hold func(*trial.Trial, context.Context) (trial.Held, error), prob
 		if err := t.Create(ctx, resource); err != nil {
 			return err
 		}
-		err = t.Eventually(ctx, "a pod to exist, or the spec to be met without pods", func(ctx context.Context) error {
+		err = t.Within(ctx, t.Operator.Timeout, "a pod to exist, or the spec to be met without pods", func(ctx context.Context) error {
 			pods := &corev1.PodList{}
 			if err := t.Cluster.Admin.List(ctx, pods, client.InNamespace(t.Namespace)); err != nil {
 				return err

@@ -50,7 +50,8 @@ func deleteNamespace(ctx context.Context, t *trial.Trial) error {
 	if err := t.WaitNamespaceEmptied(ctx); err != nil {
 		return err
 	}
-	if err := t.WaitGone(ctx, resource, "its namespace was deleted"); err != nil {
+	// Kubernetes may wait for several seconds before it looks at the namespace again.
+	if err := t.WaitGone(trial.Patiently(ctx), resource, "its namespace was deleted"); err != nil {
 		return err
 	}
 	if err := t.WaitNamespaceGone(ctx); err != nil {

@@ -173,7 +173,7 @@ func (b *staleTrial) removalShown(ctx context.Context, match func(traffic.Reques
 
 func (b *staleTrial) seen(ctx context.Context, match func(traffic.Request) bool, object *unstructured.Unstructured, least int) error {
 	what := fmt.Sprintf("the operator's watches to show the last change of %s %s", object.GetKind(), object.GetName())
-	return b.Eventually(ctx, what, func(context.Context) error {
+	return b.Within(ctx, b.Operator.Timeout, what, func(context.Context) error {
 		for _, version := range b.tap.Shown(match, object.GetUID()) {
 			newer, err := resourceversion.CompareResourceVersion(version.ResourceVersion, object.GetResourceVersion())
 			if err != nil {

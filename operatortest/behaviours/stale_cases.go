@@ -280,7 +280,7 @@ func (b *staleTrial) replace(ctx context.Context, child *unstructured.Unstructur
 		}
 		return client.IgnoreNotFound(err)
 	}
-	if err := b.Eventually(ctx, fmt.Sprintf("%s %s to be gone", child.GetKind(), child.GetName()), gone); err != nil {
+	if err := b.Within(ctx, b.Operator.Timeout, fmt.Sprintf("%s %s to be gone", child.GetKind(), child.GetName()), gone); err != nil {
 		return nil, err
 	}
 	return makeForeign(ctx, b.Trial, child, false)

@@ -34,7 +34,7 @@ func (t *Trial) Beside(ctx context.Context) (*Trial, error) {
 		return nil, err
 	}
 	made := t.newTrial(t.id, namespace.Name)
-	made.began, made.secrets = t.began, t.secrets
+	made.began, made.secrets, made.first = t.began, t.secrets, t
 	made.Cluster.Admin = recorder{t.Runner.Cluster.Admin, t.note}
 	t.beside = made
 	if err := t.GrantOutside(ctx); err != nil {

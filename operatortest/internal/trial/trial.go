@@ -44,6 +44,8 @@ type Trial struct {
 	secrets   *secretWatch
 	// beside is the Trial for a second namespace. Nil if there is none.
 	beside *Trial
+	// first is the Trial for the first namespace, in the Trial for a second one.
+	first *Trial
 	// last is the condition that the trial last waited for; nil if the trial has changed something since then.
 	last func(context.Context) error
 	// Remark says what the trial could not try, for its Record. NotTried says why it disturbed nothing, so that it proves

@@ -91,13 +91,19 @@ func Unusable(err error) error { return unusable{err} }
 // IsUnusable reports whether an error is marked by [Unusable].
 func IsUnusable(err error) bool { return errors.As(err, &unusable{}) }
 
-// Eventually checks until the condition holds; otherwise it returns the condition's last error.
+// Eventually checks until the condition holds; otherwise it returns the condition's last error. If the operator pauses for
+// longer than Operator.MaxPause, although no one else has anything left to do, Eventually doesn't wait until
+// Operator.Timeout. For conditions that don't depend on the operator alone, use Within.
 func (t *Trial) Eventually(ctx context.Context, what string, condition func(context.Context) error) error {
-	return t.Within(ctx, t.Operator.Timeout, what, condition)
+	return t.wait(ctx, t.Operator.Timeout, what, condition, t.newPause(ctx))
 }
 
-// Within is like Eventually with another time limit, for conditions that don't depend on the operator alone.
+// Within is like Eventually with another time limit, which always counts.
 func (t *Trial) Within(ctx context.Context, limit time.Duration, what string, condition func(context.Context) error) error {
+	return t.wait(ctx, limit, what, condition, nil)
+}
+
+func (t *Trial) wait(ctx context.Context, limit time.Duration, what string, condition func(context.Context) error, idle *pause) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var last, ended error
@@ -105,12 +111,16 @@ func (t *Trial) Within(ctx context.Context, limit time.Duration, what string, co
 		if ended = t.lookAfter(); ended != nil {
 			return false, ended
 		}
+		idle.look()
 		err := condition(ctx)
 		if err == nil || ctx.Err() == nil {
 			last = err
 		}
 		if IsUnusable(err) {
 			ended = err
+		}
+		if err != nil && ended == nil && idle.isOver(ctx) {
+			ended = errPaused
 		}
 		return err == nil, ended
 	})
@@ -119,6 +129,9 @@ func (t *Trial) Within(ctx context.Context, limit time.Duration, what string, co
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("expected %s\nfound, when the spec's time was up: %w: %w", what, last, ctx.Err())
+	}
+	if errors.Is(ended, errPaused) {
+		return idle.explain(what, last)
 	}
 	if last == nil || ended != nil {
 		last = err
@@ -131,10 +144,15 @@ func (t *Trial) Within(ctx context.Context, limit time.Duration, what string, co
 
 // Await is like Eventually, for a condition that only reads, and reads only the operator's resources and children
 // from the trial's namespace. It checks the Runner's store whenever one of these has changed. The store may be out of
-// date, so the result counts only if the API server confirms it.
+// date, so success counts only if the API server confirms it. While the operator does nothing, Await also asks the API
+// server every second.
 func (t *Trial) Await(ctx context.Context, what string, condition func(context.Context) error) error {
-	seen, last := -1, error(nil)
-	return t.Eventually(ctx, what, func(ctx context.Context) error {
+	seen, last, idle := -1, error(nil), t.newPause(ctx)
+	return t.wait(ctx, t.Operator.Timeout, what, func(ctx context.Context) error {
+		if idle.mustAsk() {
+			last = condition(ctx)
+			return last
+		}
 		version := t.store.version(t.Namespace)
 		if version == seen && t.Operator.External == nil {
 			return last
@@ -144,7 +162,7 @@ func (t *Trial) Await(ctx context.Context, what string, condition func(context.C
 			return last
 		}
 		return condition(ctx)
-	})
+	}, idle)
 }
 
 // Throughout checks that a condition holds for the whole duration.

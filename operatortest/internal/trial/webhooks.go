@@ -30,7 +30,7 @@ func (runner *Runner) serveWebhooks(ctx context.Context) error {
 	at := runner.Cluster.Serving
 	serving.StartOn(traffic.New(), operatortest.RunOptions{Webhooks: &operatortest.WebhookServer{Port: at.Port, CertDir: at.CertDir}})
 	address := net.JoinHostPort(at.Host, strconv.Itoa(at.Port))
-	return serving.Eventually(ctx, "the operator to serve its webhooks at "+address, func(ctx context.Context) error {
+	return serving.Within(ctx, runner.Operator.Timeout, "the operator to serve its webhooks at "+address, func(ctx context.Context) error {
 		connection, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return err

@@ -1,0 +1,81 @@
+package behaviours
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"example.com/operator-workshop/operatortest/internal/trial"
+)
+
+// maxPause is the reference operator's Operator.MaxPause: the shortest one that counts.
+const maxPause = 2 * time.Second
+
+// Correct operators that do nothing for a long time.
+const (
+	pollsChildren    mutation = "polls its ConfigMaps instead of watching them, almost as rarely as it says"
+	backsOff         mutation = "waits twice as long after each failure, and soon longer than it does otherwise"
+	waitsForSlowPods mutation = "waits for pods that take longer to start than it ever pauses"
+)
+
+const (
+	// pollInterval is how often pollsChildren polls.
+	pollInterval = maxPause * 3 / 4
+	// firstRetry and lastRetry are the delays of backsOff after the first failure and after many. The fourth is longer than
+	// maxPause.
+	firstRetry, lastRetry = 300 * time.Millisecond, 4 * time.Second
+)
+
+// watchesChildren reports whether the operator learns of each change of its ConfigMaps.
+func watchesChildren(flaw mutation) bool { return flaw != ignoresChildren && flaw != pollsChildren }
+
+// pace returns the options that say how soon an operator retries.
+func pace(flaw mutation) controller.Options {
+	if flaw != backsOff {
+		return controller.Options{}
+	}
+	return controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)}
+}
+
+// nextPoll returns when an operator looks again at a gadget that has converged.
+func nextPoll(flaw mutation) reconcile.Result {
+	if flaw != pollsChildren {
+		return reconcile.Result{}
+	}
+	return reconcile.Result{RequeueAfter: pollInterval}
+}
+
+var _ = Describe("the test kit", func() {
+	accepts("does nothing for a long time, for a good reason",
+		twin{pollsChildren, []behaviour{drift, collision}},
+		twin{waitsForSlowPods, []behaviour{converges}},
+	)
+})
+
+// tryTrial runs one trial of a behaviour on an operator that has the usual minute for each wait.
+func tryTrial(ctx context.Context, g Gomega, flaw mutation, tried behaviour, id string) error {
+	runner, err := trial.NewRunner(ctx, gadgetOperator(flaw), cluster)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	runner.OnlyTrial = tried.name + "/" + id
+	err = tried.try(ctx, runner)
+	g.Expect(runner.Trials(tried.name)).To(HaveLen(1))
+	return err
+}
+
+var _ = pooledIt("accepts an operator that waits longer after each failure", func(ctx context.Context, g Gomega) {
+	g.Expect(tryTrial(ctx, g, backsOff, faults, "others-write-at-the-same-time-409-conflict")).To(Succeed())
+})
+
+var _ = pooledIt("doesn't wait until the time limit for an operator that does nothing any more", func(ctx context.Context, g Gomega) {
+	g.Expect(tryTrial(ctx, g, ignoresChildren, drift, "configmap-another-size")).To(MatchError(And(
+		ContainSubstring("found, when the operator had made no request for "),
+		ContainSubstring("data.size of ConfigMap settings still has the value that it was changed to"),
+		ContainSubstring("because Operator.MaxPause is 2s: raise Operator.MaxPause if the operator polls less often"),
+	)))
+})

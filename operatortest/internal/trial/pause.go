@@ -1,0 +1,207 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/operator-workshop/operatortest/testcluster"
+)
+
+const (
+	// leastPause is the shortest pause that ends a wait, even after a failure: client-go's informers then wait up to 1.6
+	// seconds. Each further failure doubles it.
+	leastPause = 2 * time.Second
+	// gapFactor is how many times the longest gap between two requests a pause must last to end a wait, because not all
+	// failures show in the requests. After each one, the rate limiters of client-go and controller-runtime wait twice as long
+	// as before, and informers up to four times as long: they double the delay, and add up to the same again.
+	gapFactor = 4
+	// maxDoublings bounds the doubling. After so many failures, no wait ends early.
+	maxDoublings = 10
+	// looksPerSecond is how many looks usually take a second.
+	looksPerSecond = int(time.Second / testcluster.PollInterval)
+)
+
+// pause ends a wait for an operator that has done nothing for longer than it may by Operator.MaxPause, while no one else
+// had anything left to do. Like Stillness, it counts looks, not time, and each second of looks includes one at the API
+// server: while that is slow, so is the pause.
+type pause struct {
+	trial *Trial
+	seen  activity
+	looks int
+	// outside is what existed outside Kubernetes when the pause began.
+	outside string
+}
+
+// activity changes whenever something happens in a trial.
+type activity struct {
+	requests, instances, stopped, version int
+	// busy means that an operator is starting, waits for a reply, or can't see what happens.
+	busy bool
+}
+
+// errPaused ends a wait for an operator that pauses for too long.
+var errPaused = errors.New("the operator pauses")
+
+// newPause returns nil if a wait must not end early.
+func (t *Trial) newPause(ctx context.Context) *pause {
+	if t.Operator.MaxPause == 0 || ctx.Value(patientKey{}) != nil {
+		return nil
+	}
+	return &pause{trial: t}
+}
+
+// look notes whether something has happened since the last look.
+func (p *pause) look() {
+	if p == nil {
+		return
+	}
+	now := p.trial.activity()
+	if now.busy || now != p.seen {
+		p.seen, p.looks = now, 0
+		return
+	}
+	p.looks++
+}
+
+// mustAsk reports whether this look must be at the API server itself.
+func (p *pause) mustAsk() bool { return p != nil && p.looks > 0 && p.looks%looksPerSecond == 0 }
+
+// isOver reports whether the operator has done nothing for too long, although it alone had something left to do.
+func (p *pause) isOver(ctx context.Context) bool {
+	if !p.mustAsk() {
+		return false
+	}
+	outside, err := p.trial.outside(ctx)
+	if err != nil || p.looks == looksPerSecond || outside != p.outside {
+		p.outside = outside
+		p.looks = min(p.looks, looksPerSecond)
+		return false
+	}
+	return p.looks >= looksPerSecond*seconds(p.limit()) && !p.trial.othersAct()
+}
+
+// limit returns how long the operator may do nothing. If events trigger its tries, several failures may follow one another
+// without delay, and yet each doubles the delay before the next retry.
+func (p *pause) limit() time.Duration {
+	limit := max(p.trial.Operator.MaxPause, leastPause)
+	for _, instance := range p.trial.instances {
+		if !instance.Stopped {
+			done := instance.Tap.Activity()
+			limit = max(limit, leastPause<<min(max(done.Failures-1, 0), maxDoublings), gapFactor*done.LongestGap)
+		}
+	}
+	return limit
+}
+
+// seconds rounds a duration up to whole seconds.
+func seconds(duration time.Duration) int { return int((duration + time.Second - 1) / time.Second) }
+
+// explain returns the error of a wait that the pause has ended.
+func (p *pause) explain(what string, last error) error {
+	return fmt.Errorf("expected %s\nfound, when the operator had made no request for %ds: %w\n"+
+		"the kit didn't wait any longer, because Operator.MaxPause is %s: raise Operator.MaxPause if the operator polls less often",
+		what, p.looks/looksPerSecond, last, p.trial.Operator.MaxPause)
+}
+
+// activity returns what has happened in the trial so far, in both namespaces if it has two.
+func (t *Trial) activity() activity {
+	now := activity{instances: len(t.instances)}
+	for _, instance := range t.instances {
+		requests := instance.Tap.Activity()
+		now.requests += requests.Requests
+		now.busy = now.busy || requests.InFlight > 0
+		if instance.Stopped {
+			now.stopped++
+			continue
+		}
+		now.busy = now.busy || requests.Requests == 0 || requests.Misled
+	}
+	for _, each := range t.both() {
+		now.version += t.store.version(each.Namespace)
+	}
+	return now
+}
+
+// outside describes what exists outside Kubernetes.
+func (t *Trial) outside(ctx context.Context) (string, error) {
+	described := ""
+	if t.Operator.External == nil {
+		return described, nil
+	}
+	for _, each := range t.both() {
+		found, err := t.Operator.External.Snapshot(ctx, each.Namespace)
+		if err != nil {
+			return "", err
+		}
+		described += found + "\n"
+	}
+	return described, nil
+}
+
+// othersAct reports whether a controller of Kubernetes has something left to do: to bring a child to its desired state,
+// such as a Deployment whose pods are not ready, or to delete an object.
+func (t *Trial) othersAct() bool {
+	for _, each := range t.both() {
+		for _, kind := range append(t.ChildKinds(), t.Sample.GroupVersionKind()) {
+			objects, _ := t.store.list(kind, each.namespaceOf(kind))
+			isOurs := kind == t.Sample.GroupVersionKind()
+			if slices.ContainsFunc(objects, func(object *unstructured.Unstructured) bool { return each.isInProgress(object, isOurs) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isInProgress reports whether someone other than the operator must act on an object: the operator's resource, or a
+// child of any trial.
+func (t *Trial) isInProgress(object *unstructured.Unstructured, isResource bool) bool {
+	if !t.isOurs(object) {
+		return false
+	}
+	collects := func(finalizer string) bool {
+		return finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents
+	}
+	if isResource {
+		return slices.ContainsFunc(object.GetFinalizers(), collects)
+	}
+	if object.GetDeletionTimestamp() != nil || t.isOrphan(object) {
+		return true
+	}
+	return !isSuspendedJob(object) && current(object) != nil
+}
+
+// isOrphan reports whether the owner of an object is gone, so that the garbage collector will delete the object.
+func (t *Trial) isOrphan(object *unstructured.Unstructured) bool {
+	resources, _ := t.store.list(t.Sample.GroupVersionKind(), t.namespaceOf(t.Sample.GroupVersionKind()))
+	return slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
+		return owner.Kind == t.Sample.GetKind() && owner.APIVersion == t.Sample.GetAPIVersion() &&
+			!slices.ContainsFunc(resources, func(resource *unstructured.Unstructured) bool { return resource.GetUID() == owner.UID })
+	})
+}
+
+// both returns the trial, and the one for the other namespace if there are two.
+func (t *Trial) both() []*Trial {
+	switch {
+	case t.beside != nil:
+		return []*Trial{t, t.beside}
+	case t.first != nil:
+		return []*Trial{t.first, t}
+	}
+	return []*Trial{t}
+}
+
+// patientKey marks a context in which every wait lasts until Operator.Timeout.
+type patientKey struct{}
+
+// Patiently returns a context in which no wait ends early, for a time in which the operator may wait for something
+// that the kit doesn't see.
+func Patiently(ctx context.Context) context.Context {
+	return context.WithValue(ctx, patientKey{}, true)
+}
