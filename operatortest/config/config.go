@@ -96,6 +96,9 @@ type File struct {
 	LeftOut map[string]string `json:"leftOut,omitempty"`
 	// Seed is the seed of random specs; 1 if zero.
 	Seed int64 `json:"seed,omitempty"`
+	// MaxPause is the longest time for which the operator may do nothing although it has something left to do, such as 5s: the
+	// interval at which it polls or requeues. A wait for an operator that has paused for longer ends before Timeout.
+	MaxPause string `json:"maxPause,omitempty"`
 	// Timeout bounds each wait for the operator, such as 30s; a minute if empty.
 	Timeout string `json:"timeout,omitempty"`
 }
@@ -191,6 +194,9 @@ func (f *File) Operator(dir string) (operatortest.Operator, error) {
 		return made, err
 	}
 	if made.Timeout, err = duration("timeout", f.Timeout); err != nil {
+		return made, err
+	}
+	if made.MaxPause, err = duration("maxPause", f.MaxPause); err != nil {
 		return made, err
 	}
 	grace, err := duration("grace", f.Grace)
