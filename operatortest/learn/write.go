@@ -206,6 +206,10 @@ normalize:
 #   {{yaml .Path}}: [{{yaml .Value}}]
 {{- end}}
 {{- end}}
+
+# For how long may the operator do nothing before it acts, because it polls or requeues? If the kit knows that, it needn't wait a
+# minute for an operator that does nothing any more:
+# maxPause: 5s
 `))
 
 // First returns the name of the first run's object.

@@ -41,6 +41,7 @@ func TestRender(t *testing.T) {
 		"- kind: ConfigMap\n  fields: [/data/time]\n",
 		"# converged: object.status.ready == true",
 		"# values:\n#   spec.text: ['one: 1']\n",
+		"\n# maxPause: 5s\n",
 	} {
 		g.Expect(text).To(ContainSubstring(line))
 	}
