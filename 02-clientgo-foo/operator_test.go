@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
@@ -53,6 +54,8 @@ var operator = operatortest.Operator{
 		"spec.replicas": {int64(1), int64(2), int64(3)},
 		"spec.message":  {"Good morning", "Good night"}, //workshop:step 2.15b
 	},
+	// It requeues only after failures, with backoff; five seconds leave time for a slow machine.
+	MaxPause: 5 * time.Second,
 	Unmeetable: []operatortest.Unmeetable{{
 		Name:    "Deployment is controlled by someone else",
 		Patch:   `{"spec":{"deploymentName":"taken"}}`,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,9 @@ var operator = operatortest.Operator{
 	// Two finalizers, the create intent, the ID, the Secret, and a status each time that another of the three machines
 	// runs.
 	MaxWrites: 9,
-	External:  clouds,
+	// In these tests, it polls the cloud several times a second.
+	MaxPause: 5 * time.Second,
+	External: clouds,
 	Values: map[string][]any{
 		"spec.name":             {"shop", "store"},
 		"spec.region":           {"fra1", "ams3"},

@@ -4,6 +4,7 @@ package controller_test
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
@@ -58,6 +59,8 @@ var operator = operatortest.Operator{
 		// Not the 10 that the schema allows: more pods take longer, and show nothing more.
 		"spec.size": {int64(1), int64(2), int64(3)},
 	},
+	// It requeues only after failures, with backoff; five seconds leave time for a slow machine.
+	MaxPause: 5 * time.Second,
 	Unmeetable: []operatortest.Unmeetable{{
 		Name:  "settings do not exist",
 		Patch: `{"spec":{"configMapName":"missing"}}`,

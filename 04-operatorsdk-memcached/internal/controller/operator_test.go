@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
@@ -68,6 +69,8 @@ var operator = operatortest.Operator{
 		"spec.memoryMegabytes": {int64(8), int64(64), int64(128)}, // 65536 fit into no simulated node
 		"spec.maxConnections":  {int64(16), int64(2048)},          //workshop:step 4.14b
 	},
+	// It requeues only after failures, with backoff, and for pods that have crashed; the simulated ones never do.
+	MaxPause:  5 * time.Second,
 	Normalize: hidePodNames,
 }
 

@@ -45,6 +45,8 @@ var operator = operatortest.Operator{
 		"spec.rotation.after": {"720h", "1h"},
 		"spec.policy.require": {requirements(6, 2), requirements(0, 8), requirements(10, 30), []any{}},
 	},
+	// A blocked Password is requeued after a second, and then after as long as it has been blocked.
+	MaxPause:  5 * time.Second,
 	Immutable: []string{"spec.secretName"},
 	Normalize: hideRandom,
 	LeftOut:   map[string]string{"growth/memory": "this suite keeps every version of every Password, to look for passwords in the end"},
