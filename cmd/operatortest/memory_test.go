@@ -88,9 +88,7 @@ func (r *greeter) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	return reconcile.Result{}, r.Status().Patch(ctx, greeting, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// A simulated crash in the test process keeps package variables, and so doesn't show this flaw. A killed process loses
-// them.
-func TestMemoryIsLostWithAProcess(t *testing.T) {
+func TestAnOperatorThatIsAProcess(t *testing.T) {
 	g := NewWithT(t)
 	example, err := filepath.Abs("../../operatortest/examples/shell")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -98,6 +96,7 @@ func TestMemoryIsLostWithAProcess(t *testing.T) {
 	g.Expect(os.WriteFile(file, []byte(`crds: [`+example+`/crd.yaml]
 sample: `+example+`/sample.yaml
 command: [env, `+greeterVariable+`=yes, "`+os.Args[0]+`", "{{.Namespace}}"]
+allNamespaces: true
 converged: has(object.status) && object.status.observedGeneration == object.metadata.generation
 children:
 - apiVersion: v1
@@ -113,16 +112,30 @@ timeout: 10s
 	t.Cleanup(func() { g.Expect(cluster.Stop()).To(Succeed()) })
 	g.Expect(cluster.Start(t.Context())).To(Succeed())
 
-	options := behaviours.Options{Only: []string{"crash"}}
-	process, err := behaviours.Run(t.Context(), operator, cluster, options)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(process.Behaviours[0].Result).To(Equal(report.Failed))
-	g.Expect(process.Behaviours[0].Failure).To(MatchRegexp(`this Greeting controls [23] objects of kind ConfigMap`))
-
-	operator.Run = func(ctx context.Context, config *rest.Config, options operatortest.RunOptions) error {
-		return runGreeter(ctx, config, options.Namespace)
+	try := func(g Gomega, operator operatortest.Operator, behaviour string) report.Behaviour {
+		made, err := behaviours.Run(t.Context(), operator, cluster, behaviours.Options{Only: []string{behaviour}})
+		g.Expect(err).NotTo(HaveOccurred())
+		return made.Behaviours[0]
 	}
-	function, err := behaviours.Run(t.Context(), operator, cluster, options)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(function.Behaviours[0].Result).To(Equal(report.Passed), function.Behaviours[0].Failure)
+	// A simulated crash in the test process keeps package variables, and so doesn't show this flaw. A killed process loses
+	// them.
+	t.Run("its memory is lost with it", func(t *testing.T) {
+		g := NewWithT(t)
+		process := try(g, operator, "crash")
+		g.Expect(process.Result).To(Equal(report.Failed))
+		g.Expect(process.Failure).To(MatchRegexp(`this Greeting controls [23] objects of kind ConfigMap`))
+		inside := operator
+		inside.Run = func(ctx context.Context, config *rest.Config, options operatortest.RunOptions) error {
+			return runGreeter(ctx, config, options.Namespace)
+		}
+		function := try(g, inside, "crash")
+		g.Expect(function.Result).To(Equal(report.Passed), function.Failure)
+	})
+	t.Run("it sees two namespaces", func(t *testing.T) {
+		g := NewWithT(t)
+		neighbours := try(g, operator, "neighbours")
+		g.Expect(neighbours.Result).To(Equal(report.Passed), neighbours.Failure)
+		g.Expect(neighbours.Trials).To(ContainElement(And(
+			HaveField("ID", "neighbours/the-same-name-in-two-namespaces-of-which-one-is-deleted"), HaveField("Result", report.Passed))))
+	})
 }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,8 @@ var withheld = []string{"KUBECONFIG", "USE_EXISTING_CLUSTER", "KUBERNETES_SERVIC
 type Command struct {
 	// Args are the program and its arguments. A program without a slash in its name is looked up on the tests' PATH; a
 	// relative path is relative to Dir. The kit may run several operators at once, so the program must not listen on
-	// fixed ports. If it doesn't understand ":0", use {{.FreePort}}.
+	// fixed ports. If it doesn't understand ":0", use {{.FreePort}}. An argument that a condition makes empty, such as
+	// "{{with .Namespace}}--namespace={{.}}{{end}}", is left out.
 	Args []string
 	// LeaderElection are further arguments, for trials with leader election. If the operator elects a leader by default,
 	// add "--leader-elect={{.LeaderElection}}", or a similar flag, to Args instead.
@@ -133,7 +135,7 @@ func (c Command) command(values Values) (*exec.Cmd, error) {
 	if values.Resync > 0 {
 		templates = append(templates, c.Resync...)
 	}
-	args, err := values.fill(templates)
+	args, err := values.arguments(templates)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +174,7 @@ func (c Command) createLog(dir, namespace string) (*os.File, error) {
 		return nil, fmt.Errorf("create the folder of the operator's logs: %w", err)
 	}
 	// Sorted by name, the files of a namespace are in the order in which the operators were started.
-	log, err := os.CreateTemp(dir, namespace+time.Now().Format("-150405.000000-*.log"))
+	log, err := os.CreateTemp(dir, cmp.Or(namespace, "all-namespaces")+time.Now().Format("-150405.000000-*.log"))
 	if err != nil {
 		return nil, fmt.Errorf("create the operator's log: %w", err)
 	}

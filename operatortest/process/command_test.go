@@ -56,6 +56,13 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+func TestArgumentsWithoutANamespace(t *testing.T) {
+	g := NewWithT(t)
+	args := []string{"--watch={{.Namespace}}", "--namespace", "{{.Namespace}}", "{{with .Namespace}}--only={{.}}{{end}}", "{{- if .Namespace}}--one{{else}}--all{{end}}"}
+	g.Expect(Values{}.arguments(args)).To(Equal([]string{"--watch=", "--namespace", "", "--all"}))
+	g.Expect(Values{Namespace: "here"}.arguments(args)).To(Equal([]string{"--watch=here", "--namespace", "here", "--only=here", "--one"}))
+}
+
 func TestServesWebhooks(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(Command{Args: []string{"manager", "--port={{.FreePort}}"}}.ServesWebhooks()).To(BeFalse())

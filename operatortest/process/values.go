@@ -3,6 +3,7 @@ package process
 import (
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 	"text/template"
 	"time"
@@ -57,6 +58,24 @@ func (Values) FreePort() (int, error) {
 	}
 	defer listener.Close()
 	return listener.Addr().(*net.TCPAddr).Port, nil
+}
+
+// conditional matches a template that may be empty on purpose.
+var conditional = regexp.MustCompile(`\{\{-?\s*(if|with)\s`)
+
+// arguments fills in the templates of arguments, and leaves out those that a condition makes empty.
+func (v Values) arguments(templates []string) ([]string, error) {
+	filled, err := v.fill(templates)
+	if err != nil {
+		return nil, err
+	}
+	var args []string
+	for i, text := range filled {
+		if text != "" || !conditional.MatchString(templates[i]) {
+			args = append(args, text)
+		}
+	}
+	return args, nil
 }
 
 // fill executes the templates.
