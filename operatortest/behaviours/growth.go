@@ -125,13 +125,20 @@ func playRound(ctx context.Context, t *trial.Trial, pair []*unstructured.Unstruc
 	if err := errors.Join(t.Create(ctx, pair[0]), t.Create(ctx, pair[1])); err != nil {
 		return err
 	}
-	if err := errors.Join(t.Converge(ctx, pair[0]), t.Converge(ctx, pair[1])); err != nil {
-		return err
+	for _, resource := range pair {
+		if err := t.Converge(ctx, resource); err != nil {
+			return err
+		}
 	}
 	if err := errors.Join(t.Delete(ctx, pair[0]), t.Delete(ctx, pair[1])); err != nil {
 		return err
 	}
-	return errors.Join(t.WaitGone(ctx, pair[0], "it was created and deleted"), t.WaitGone(ctx, pair[1], "it was created and deleted"))
+	for _, resource := range pair {
+		if err := t.WaitGone(ctx, resource, "it was created and deleted"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // grown returns an error if something grew in each block of rounds, by as much as a leak in each round would make it.

@@ -79,8 +79,10 @@ func tryNeighbours(ctx context.Context, t *trial.Trial, spec map[string]any, fir
 	if err := errors.Join(t.Create(ctx, staying), t.Create(ctx, leaving)); err != nil {
 		return err
 	}
-	if err := errors.Join(t.Converge(ctx, staying), t.Converge(ctx, leaving)); err != nil {
-		return err
+	for _, resource := range []*unstructured.Unstructured{staying, leaving} {
+		if err := t.Converge(ctx, resource); err != nil {
+			return err
+		}
 	}
 	both := maps.Clone(first)
 	maps.Copy(both, second)

@@ -30,7 +30,10 @@ func tryNamesakes(ctx context.Context, t *trial.Trial, alone state.Snapshot) err
 		return err
 	}
 	const what = "a resource to reach the same final state beside one of the same name in another namespace as it does alone"
-	if err := errors.Join(t.ConvergeTo(ctx, staying, alone, what), other.ConvergeTo(ctx, leaving, alone, what)); err != nil {
+	if err := t.ConvergeTo(ctx, staying, alone, what); err != nil {
+		return err
+	}
+	if err := other.ConvergeTo(ctx, leaving, alone, what); err != nil {
 		return err
 	}
 	if err := t.WaitAtRest(ctx, operator); err != nil {

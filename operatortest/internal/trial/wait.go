@@ -133,11 +133,11 @@ func (t *Trial) wait(ctx context.Context, limit time.Duration, what string, cond
 	if errors.Is(ended, errPaused) {
 		return idle.explain(what, last)
 	}
-	if last == nil || ended != nil {
-		last = err
+	if ended != nil {
+		return fmt.Errorf("expected %s\nfound: %w", what, ended)
 	}
-	if IsUnusable(last) {
-		return fmt.Errorf("expected %s\nfound: %w", what, last)
+	if last == nil {
+		last = err
 	}
 	return fmt.Errorf("expected %s\nfound, after %s at most: %w", what, limit, last)
 }
