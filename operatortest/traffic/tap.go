@@ -151,8 +151,10 @@ func (t *Tap) Requests() []Request {
 // Activity summarises what an operator has done so far.
 type Activity struct {
 	// Requests is how many requests it has made, and InFlight how many of them have not ended. A watch ends when its reply
-	// begins.
+	// begins, or else, if it begins with all objects, with the last of these.
 	Requests, InFlight int
+	// Events is how many watch events have reached the operator.
+	Events int
 	// Failures is how often the operator had a reason to wait longer before its next try: requests that failed, except reads
 	// of an object that doesn't exist, and the times when its watches were broken.
 	Failures int
@@ -164,9 +166,18 @@ type Activity struct {
 
 // Activity returns a summary of all requests so far. It costs less than Requests.
 func (t *Tap) Activity() Activity {
+	t.eventsMu.Lock()
+	events := len(t.events)
+	t.eventsMu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return Activity{Requests: len(t.log), InFlight: t.inFlight, Failures: t.failures, LongestGap: t.longestGap, Misled: len(t.holds) > 0 || t.past != nil}
+	listing := 0
+	for watch := range t.watches {
+		if watch.lists.Load() {
+			listing++
+		}
+	}
+	return Activity{Requests: len(t.log), InFlight: t.inFlight + listing, Events: events, Failures: t.failures, LongestGap: t.longestGap, Misled: len(t.holds) > 0 || t.past != nil}
 }
 
 // Began returns the time when the Tap was created; times in the request log count from then.

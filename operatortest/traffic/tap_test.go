@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -147,6 +148,24 @@ func TestActivity(t *testing.T) {
 	g.Expect(tap.Activity().Misled).To(BeTrue())
 	catchUp()
 	g.Expect(tap.Activity().Misled).To(BeFalse())
+}
+
+func TestActivityOfAWatch(t *testing.T) {
+	g, tap := NewWithT(t), New()
+	reply, server := io.Pipe()
+	body := tap.openWatch(Request{Verb: "watch", Lists: true}, nil, reply)
+	g.Expect(tap.Activity()).To(Equal(Activity{InFlight: 1}), "the objects with which it begins are still arriving")
+	for _, each := range []json.RawMessage{event("ADDED", "a", 1), initialEnd} {
+		_, err := server.Write(each)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	g.Eventually(tap.Activity).WithTimeout(waitTimeout).Should(Equal(Activity{Events: 1}))
+	g.Expect(server.Close()).To(Succeed())
+	g.Eventually(tap.Activity).WithTimeout(waitTimeout).Should(Equal(Activity{Events: 1, Failures: 1}))
+	g.Expect(body.Close()).To(Succeed())
+	reply, _ = io.Pipe()
+	g.Expect(tap.openWatch(Request{Verb: "watch", Lists: true}, nil, reply).Close()).To(Succeed())
+	g.Expect(tap.Activity().InFlight).To(BeZero())
 }
 
 // observed calls look while a request is in flight.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -93,7 +94,8 @@ func (t *Tap) held(request Request, other *hold) bool {
 }
 
 func (t *Tap) openWatch(request Request, namespaces []string, body io.ReadCloser) io.ReadCloser {
-	opened := &watch{tap: t, request: request, namespaces: namespaces, body: body, lists: request.Lists, shown: map[types.UID]Version{}}
+	opened := &watch{tap: t, request: request, namespaces: namespaces, body: body, shown: map[types.UID]Version{}}
+	opened.lists.Store(request.Lists)
 	opened.changed = sync.NewCond(&opened.mu)
 	t.mu.Lock()
 	t.watches[opened] = struct{}{}
@@ -105,6 +107,15 @@ func (t *Tap) openWatch(request Request, namespaces []string, body io.ReadCloser
 	}
 	go opened.pump()
 	return opened
+}
+
+// noteBroken counts a watch that has broken, unless the operator has closed it.
+func (t *Tap) noteBroken(broken *watch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, open := t.watches[broken]; open {
+		t.failures++
+	}
 }
 
 func (t *Tap) closeWatch(closed *watch) {
@@ -121,10 +132,11 @@ type watch struct {
 	namespaces []string
 	body       io.ReadCloser
 
+	// lists means that the objects with which the watch begins are still arriving.
+	lists atomic.Bool
+
 	mu      sync.Mutex
 	changed *sync.Cond
-	// lists means that the objects with which the watch begins are still arriving.
-	lists bool
 	// pending are events that may be held; ready is what the operator can read.
 	pending []json.RawMessage
 	ready   bytes.Buffer
@@ -139,6 +151,7 @@ func (w *watch) pump() {
 	for {
 		var event json.RawMessage
 		if err := events.Decode(&event); err != nil {
+			w.tap.noteBroken(w)
 			w.fail(err)
 			return
 		}
@@ -162,12 +175,12 @@ func (w *watch) hides(event json.RawMessage) bool {
 func (w *watch) take(event json.RawMessage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.lists {
+	if !w.lists.Load() {
 		w.pending = append(w.pending, event)
 		return
 	}
 	w.deliver(event)
-	w.lists = !endsList(event)
+	w.lists.Store(!endsList(event))
 }
 
 // endsList reports whether the event is the bookmark after the objects with which a watch begins.
@@ -202,6 +215,7 @@ func (w *watch) release(how Release, held *hold) {
 // fail ends the reading side. Only the first reason counts.
 func (w *watch) fail(err error) {
 	_ = w.body.Close()
+	w.lists.Store(false)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {

@@ -40,7 +40,7 @@ type pause struct {
 
 // activity changes whenever something happens in a trial.
 type activity struct {
-	requests, instances, stopped, version int
+	requests, events, instances, stopped, version int
 	// busy means that an operator is starting, waits for a reply, or can't see what happens.
 	busy bool
 }
@@ -113,14 +113,15 @@ func (p *pause) explain(what string, last error) error {
 func (t *Trial) activity() activity {
 	now := activity{instances: len(t.instances)}
 	for _, instance := range t.instances {
-		requests := instance.Tap.Activity()
-		now.requests += requests.Requests
-		now.busy = now.busy || requests.InFlight > 0
+		done := instance.Tap.Activity()
+		now.requests += done.Requests
+		now.events += done.Events
+		now.busy = now.busy || done.InFlight > 0
 		if instance.Stopped {
 			now.stopped++
 			continue
 		}
-		now.busy = now.busy || requests.Requests == 0 || requests.Misled
+		now.busy = now.busy || done.Requests == 0 || done.Misled
 	}
 	for _, each := range t.both() {
 		now.version += t.store.version(each.Namespace)
