@@ -32,7 +32,7 @@ func TestGrowthOfAProcess(t *testing.T) {
 		output, err := tryGrowth(t, leakyExample(t))
 		g := NewWithT(t)
 		g.Expect(err).To(MatchError(errLacking), output)
-		g.Expect(output).To(ContainSubstring("the operator has more threads, or processes, after each 2 rounds: ["))
+		g.Expect(output).To(ContainSubstring("the operator has more threads or processes after every 2 rounds: ["))
 	})
 }
 

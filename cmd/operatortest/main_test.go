@@ -24,9 +24,9 @@ func TestRun(t *testing.T) {
 	var output bytes.Buffer
 	err := run(t.Context(), runOptions{file: example, seed: 7, reports: reports, Options: behaviours.Options{Only: []string{"schema", "drift", "misoperation", "shutdown", "failover"}}}, &output)
 	g.Expect(err).To(MatchError(errLacking), output.String())
-	g.Expect(output.String()).To(MatchRegexp(`schema +passed +1 trials`))
+	g.Expect(output.String()).To(MatchRegexp(`schema +passed +1 trial `))
 	g.Expect(output.String()).To(MatchRegexp(`drift +passed +3 trials`))
-	g.Expect(output.String()).To(MatchRegexp(`misoperation +passed +1 trials`))
+	g.Expect(output.String()).To(MatchRegexp(`misoperation +passed +1 trial `))
 	g.Expect(output.String()).To(MatchRegexp(`failover +left out +leftOut: it has no leader election`))
 	g.Expect(output.String()).To(ContainSubstring("expected the operator to wait for its write in flight before it ends"))
 
@@ -45,7 +45,7 @@ func TestRun(t *testing.T) {
 	output.Reset()
 	one := made.Behaviours[1].Trials[1].ID
 	g.Expect(run(t.Context(), runOptions{file: example, Options: behaviours.Options{Trial: one}}, &output)).To(Succeed(), output.String())
-	g.Expect(output.String()).To(And(MatchRegexp(`drift +passed +1 trials`), Not(ContainSubstring("schema"))))
+	g.Expect(output.String()).To(And(MatchRegexp(`drift +passed +1 trial `), Not(ContainSubstring("schema"))))
 }
 
 func TestCommandToRunATrialAlone(t *testing.T) {

@@ -93,11 +93,11 @@ func (p *progress) draw() {
 	for _, name := range slices.Sorted(maps.Keys(p.running)) {
 		done, running = done+p.done[name], running+p.running[name]
 		if p.running[name] > 0 {
-			fmt.Fprintf(p.table, "%s\t…\t%d trials done, %d running\n", name, p.done[name], p.running[name])
+			fmt.Fprintf(p.table, "%s\t…\t%s done, %d running\n", name, report.Count(p.done[name], "trial"), p.running[name])
 			p.below++
 		}
 	}
-	fmt.Fprintf(p.table, "all\t…\t%d trials done, %d running\n", done, running)
+	fmt.Fprintf(p.table, "all\t…\t%s done, %d running\n", report.Count(done, "trial"), running)
 	p.below++
 	_ = p.table.Flush()
 }

@@ -14,7 +14,7 @@ func TestProgress(t *testing.T) {
 		ended   = "drift             passed            0 trials          \n"
 		first   = "crash             …                 0 trials done, 1 running\nall               …                 0 trials done, 1 running\n"
 		second  = "(shared)          …                 0 trials done, 1 running\ncrash             …                 0 trials done, 1 running\nall               …                 0 trials done, 2 running\n"
-		third   = "(shared)          …                 0 trials done, 1 running\nall               …                 1 trials done, 1 running\n"
+		third   = "(shared)          …                 0 trials done, 1 running\nall               …                 1 trial done, 1 running\n"
 		up2     = "\x1b[2A\x1b[J"
 		up3     = "\x1b[3A\x1b[J"
 		allLive = first + up2 + second + up3 + third + up2 + ended + third + up2

@@ -38,6 +38,6 @@ var _ = Describe("a field that only ascends", Label("specs"), func() {
 	It("needs its values in order, including the sample's", func(ctx SpecContext) {
 		operator := gadgetOperator("")
 		operator.Ascending = []string{"spec.colour"}
-		expectReport(ctx, transitions, operator, "expected operator.Values to list the values of spec.colour, which only ascends")
+		expectReport(ctx, transitions, operator, "expected Operator.Values to list the values of spec.colour, which can only increase")
 	}, NodeTimeout(specTimeout))
 })

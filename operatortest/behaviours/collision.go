@@ -22,8 +22,8 @@ import (
 var collision = behaviour{
 	name:    "collision",
 	promise: "leaves an object alone that has the name of a child but belongs to someone else, and reports it",
-	advice: "metav1.IsControlledBy before every write to a child: it compares the UID, where a kind or a name is not enough; " +
-		"for what is not ours, a condition that names the object and a Warning event, given once, and no retry at full speed; " +
+	advice: "call metav1.IsControlledBy before every write to a child: it compares the UID, because the kind and the name are not enough; " +
+		"report someone else's object with a condition that names it and with one Warning event, and don't retry at full speed; " +
 		"if the operator doesn't notice that the other object is gone: a watch on what the operator owns does not show it, so watch objects of that kind by their names, too",
 	needsChild: true,
 	check: func(ctx context.Context, runner *trial.Runner) error {
@@ -164,7 +164,7 @@ func warned(ctx context.Context, t *trial.Trial, resource, foreign *unstructured
 	}
 	for _, warning := range slices.Sorted(maps.Keys(times)) {
 		if times[warning] > 1 {
-			return fmt.Errorf("the same warning was emitted again and again, %d times: %s", times[warning], warning)
+			return fmt.Errorf("the same warning was emitted again and again, %d times so far: %s", times[warning], warning)
 		}
 	}
 	return nil

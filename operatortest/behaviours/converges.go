@@ -14,7 +14,7 @@ import (
 var converges = behaviour{
 	name:    "converges",
 	promise: "brings a new resource to the state that its spec asks for, and reports it in the status",
-	advice: "the status: a condition with observedGeneration set to metadata.generation, written after the children exist, and are available if they run pods; " +
+	advice: "the status: a condition with observedGeneration set to metadata.generation, written once the children exist and, if they run pods, are available; " +
 		"then the children: their names, and a controller reference with the resource's UID; if a create gets a 403 although the role allows it: " +
 		"an owner reference with blockOwnerDeletion, which SetControllerReference sets, needs permission to update the owner's finalizers",
 	check: func(ctx context.Context, runner *trial.Runner) error {

@@ -26,7 +26,7 @@ var crash = behaviour{
 			return err
 		}
 		if len(writes) == 0 {
-			return errors.New("expected the operator to write while a resource is created, changed and deleted\nfound no write to kill it at")
+			return errors.New("expected the operator to write while a resource is created, changed and deleted\nfound no write at which to kill it")
 		}
 		if len(writes) > maxWrites {
 			return fmt.Errorf("expected the operator to need at most %d writes for a resource's whole lifecycle\nfound %d: %v", maxWrites, len(writes), writes)
@@ -89,7 +89,7 @@ func playCrashes(ctx context.Context, try tryFunc, life *lifecycle, name string,
 			case point.struck() && err != nil:
 				err = fmt.Errorf("an operator was killed right %s\n%w", point, err)
 			case !point.struck() && point.target != (write{}):
-				t.Remark = fmt.Sprintf("the operator never came to the point %s", point)
+				t.Remark = fmt.Sprintf("no operator was killed %s, because none made that write", point)
 			}
 		}
 		return err

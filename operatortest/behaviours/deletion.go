@@ -124,7 +124,7 @@ func cleanedUp(ctx context.Context, t *trial.Trial, resource *unstructured.Unstr
 	}
 	left, err := t.Operator.External.Snapshot(ctx, t.Namespace)
 	if err == nil && left != "" {
-		err = fmt.Errorf("left behind outside Kubernetes, with the operator's finalizer gone:\n%s", left)
+		err = fmt.Errorf("the operator's finalizer is gone, but this is left outside Kubernetes:\n%s", left)
 	}
 	return err
 }

@@ -17,7 +17,7 @@ import (
 var earlyDeletion = behaviour{
 	name:    "early-deletion",
 	promise: "leaves nothing behind of a resource that is deleted while it is being created",
-	advice: "writes that were decided before the deletion, and arrive after it: add the finalizer before you create anything outside Kubernetes, and send it " +
+	advice: "writes that are decided before the deletion and arrive after it: add the finalizer before you create anything outside Kubernetes, and send it " +
 		"with the resourceVersion or UID that was read, because server-side apply recreates a resource that is gone; set each child's owner reference in its first write; " +
 		"if the resource disappears in the middle of a reconcile, stop there",
 	check: func(ctx context.Context, runner *trial.Runner) error {
@@ -37,7 +37,7 @@ var earlyDeletion = behaviour{
 			return err
 		})
 		if err == nil && !struck.Load() && runner.OnlyTrial == "" {
-			return fmt.Errorf("expected the operator to make the same writes for each new resource, which is deleted at one of them\nfound that it repeated none of these: %v", targets)
+			return fmt.Errorf("expected the operator to make the same writes for each new resource, so that it can be deleted during one of them\nfound that it repeated none of these: %v", targets)
 		}
 		return err
 	},
@@ -54,7 +54,7 @@ func creationWrites(ctx context.Context, runner *trial.Runner) ([]write, error) 
 		return err
 	})
 	if err == nil && len(recorder.seen) == 0 {
-		err = errors.New("expected the operator to write while a resource is created\nfound no write to delete the resource at")
+		err = errors.New("expected the operator to write while a resource is created\nfound no write during which to delete the resource")
 	}
 	return recorder.seen, err
 }
@@ -89,7 +89,7 @@ func deleteDuring(ctx context.Context, runner *trial.Runner, target write, recor
 			return err
 		}
 		if !reached {
-			t.NotTried = "the operator never came to " + target.String()
+			t.NotTried = "the operator never made this write: " + target.String()
 			return nil
 		}
 		if err := t.Delete(ctx, resource); err != nil {

@@ -19,7 +19,7 @@ var failover = behaviour{
 	promise: "hands over to its second replica when the first is lost, and never writes from two at once",
 	advice: "leader election: workers and events start when the lease is won, and stop as soon as it is lost; " +
 		"a replica that loses it exits; the lease is released only after the last worker is done; " +
-		"a write that is still in flight then must be refused, because of the resourceVersion in it, or its effect must be noticed and repaired",
+		"a write that is still in flight then must either be refused, because of its resourceVersion, or have an effect that is noticed and repaired",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		cases := []struct {
 			what string
@@ -129,7 +129,7 @@ func oneWriter(first, second *trial.Instance) error {
 	began := second.Tap.Began().Add(writes[0].At)
 	for _, request := range first.Writes() {
 		if at := first.Tap.Began().Add(request.At); at.After(began) && request.Status != 0 {
-			return fmt.Errorf("expected the first replica to write nothing once the second does\nfound, %s after the second had begun: %s",
+			return fmt.Errorf("expected the first replica to write nothing once the second does\nfound, %s after the second began to write: %s",
 				at.Sub(began).Round(time.Millisecond), request)
 		}
 	}

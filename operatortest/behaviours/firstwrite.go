@@ -33,6 +33,6 @@ func (w *heldWrite) reached() error {
 	case <-w.begun:
 		return nil
 	default:
-		return fmt.Errorf("it has not tried to write")
+		return fmt.Errorf("it has not tried to write anything")
 	}
 }

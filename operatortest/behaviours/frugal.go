@@ -35,7 +35,7 @@ var frugal = behaviour{
 				if try == conflictTries || !errors.As(err, &conflicts) {
 					return err
 				}
-				t.Remark = fmt.Sprintf("%d conflicts: tried again", len(conflicts.requests))
+				t.Remark = fmt.Sprintf("tried again because of %d conflicts", len(conflicts.requests))
 				return nil
 			})
 			if err != nil || conflicts == nil {
@@ -66,7 +66,7 @@ func tryFrugal(ctx context.Context, t *trial.Trial) error {
 		return fmt.Errorf("expected no write that the API server refuses as invalid\nfound %d:\n%s", len(invalid), lines(invalid))
 	}
 	if len(writes) > t.Operator.MaxWrites {
-		return fmt.Errorf("expected at most %d write requests with effect for a new resource, not counting events\nfound %d:\n%s",
+		return fmt.Errorf("expected at most %d write requests that take effect for a new resource, not counting events\nfound %d:\n%s",
 			t.Operator.MaxWrites, len(writes), lines(writes))
 	}
 	if len(conflicts) > maxConflicts {

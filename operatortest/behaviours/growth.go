@@ -149,12 +149,12 @@ func grown(usages []trial.Usage, memoryLeftOut bool) error {
 		}
 		return counts
 	}
-	rounds := fmt.Sprintf("after each %d rounds", blockRounds)
+	rounds := fmt.Sprintf("after every %d rounds", blockRounds)
 	if counts := count(func(u trial.Usage) int64 { return int64(u.Watches) }); rises(counts, blockRounds) {
 		return fmt.Errorf("the operator has more open watches %s: %d", rounds, counts)
 	}
 	if counts := count(func(u trial.Usage) int64 { return int64(u.Processes.Threads) }); rises(counts, blockRounds) {
-		return fmt.Errorf("the operator has more threads, or processes, %s: %d", rounds, counts)
+		return fmt.Errorf("the operator has more threads or processes %s: %d", rounds, counts)
 	}
 	if counts := count(func(u trial.Usage) int64 { return int64(u.Processes.Files) }); rises(counts, blockRounds) {
 		return fmt.Errorf("the operator has more open files or connections %s: %d", rounds, counts)

@@ -174,7 +174,7 @@ func reports(ctx context.Context, t *trial.Trial, resource *unstructured.Unstruc
 	now, _, _ := unstructured.NestedFieldNoCopy(resource.Object, "status")
 	byStatus := t.Unmet(ctx, resource)
 	if byStatus == nil && t.Operator.Converged != nil && equality.Semantic.DeepEqual(before, now) {
-		byStatus = errors.New("the status is as it was")
+		byStatus = errors.New("the status has not changed")
 	}
 	if byStatus == nil || t.LeftOut("misoperation/report") {
 		return nil

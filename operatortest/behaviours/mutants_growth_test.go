@@ -80,14 +80,14 @@ func newHoard(ctx context.Context, config *rest.Config) (*hoard, error) {
 var _ = Describe("the test kit", func() {
 	// The goroutines and watches of an operator are told apart from those of others, its memory is not.
 	catches("grows",
-		mutant{growth, waitsForEver, "accumulate.func1 after each 2 rounds"},
-		mutant{growth, waitsForSecond, "accumulate.func2 after each 2 rounds"},
-		mutant{growth, watchesForEach, "the operator has more open watches after each 2 rounds"},
+		mutant{growth, waitsForEver, "accumulate.func1 after every 2 rounds"},
+		mutant{growth, waitsForSecond, "accumulate.func2 after every 2 rounds"},
+		mutant{growth, watchesForEach, "the operator has more open watches after every 2 rounds"},
 	)
 })
 
 var _ = It("catches an operator that "+string(keepsAll), func(ctx SpecContext) {
-	expectCaught(ctx, growth, keepsAll, "the test process has more memory in use after each 2 rounds, in bytes")
+	expectCaught(ctx, growth, keepsAll, "the test process has more memory in use after every 2 rounds, in bytes")
 })
 
 var _ = It("what grows only occasionally is not a leak", func() {

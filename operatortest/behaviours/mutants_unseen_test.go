@@ -240,7 +240,7 @@ var _ = DescribeTable("a disturbance that changes nothing is noticed", func(ctx 
 				unstructured.RemoveNestedField(object.Object, "data", "theirs")
 			}
 		},
-		`expected the patch {"data":{"theirs":"kept"}} of Child.Foreign to change a field of ConfigMap settings that is compared`),
+		`expected the patch {"data":{"theirs":"kept"}} of Child.Foreign to change a compared field of ConfigMap settings`),
 	Entry("the drift of a child that the sample does not have", drift,
 		func(operator *operatortest.Operator) {
 			operator.Children = append(operator.Children, operatortest.Child{

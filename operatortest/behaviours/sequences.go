@@ -156,8 +156,8 @@ func (s *search) keepAdmitted(ctx context.Context, drawn sequence) (sequence, er
 func (s *search) plan(ctx context.Context) ([]sequence, error) {
 	for _, path := range s.Operator.Ascending {
 		if s.known.Rank(s.known.Base, path) < 0 {
-			return nil, fmt.Errorf("expected operator.Values to list the values of %s, which only ascends, in their order\n"+
-				"found %s, without the sample's own", path, specgen.OneLine(s.known.Values[path]))
+			return nil, fmt.Errorf("expected Operator.Values to list the values of %s, which can only increase, in ascending order\n"+
+				"found %s, which lacks the sample's value", path, specgen.OneLine(s.known.Values[path]))
 		}
 	}
 	var drawn plan

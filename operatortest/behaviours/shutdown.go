@@ -17,8 +17,8 @@ import (
 var shutdown = behaviour{
 	name:    "shutdown",
 	promise: "finishes what it has begun when it is told to stop, and leaves nothing running",
-	advice: "the context of a reconcile: the one that ends with SIGTERM must not cancel its requests (context.WithoutCancel and a time limit); " +
-		"then what Run must wait for before it returns: workers, informers, the event broadcaster, servers",
+	advice: "the context of a reconcile: its requests must not be cancelled at SIGTERM (use context.WithoutCancel with a time limit); " +
+		"then everything that Run must wait for before it returns: workers, informers, the event broadcaster, servers",
 	alone: true, // the goroutines of the whole process are counted
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		if err := runner.WaitAllEnded(ctx); err != nil {

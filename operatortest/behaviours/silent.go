@@ -22,8 +22,8 @@ const (
 var silent = behaviour{
 	name:    "silent",
 	promise: "writes nothing while there is nothing to do",
-	advice: "every write: compare what is with what should be first, and write only the difference; " +
-		"begin when all caches are filled, or what exists seems to be missing; an event belongs to a transition, not to a reconcile; a time stamp in the status must not change on its own",
+	advice: "every write: first compare the actual state with the desired one, and write only the difference; " +
+		"start when all caches are filled, or else existing objects seem to be missing; emit an event for a transition, not for each reconcile; a timestamp in the status must not change on its own",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		var cases []trial.Case
 		if !runner.LeftOut(trial.Resync) {

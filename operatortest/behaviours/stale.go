@@ -71,7 +71,7 @@ func newStaleSetup(ctx context.Context, runner *trial.Runner) (*staleSetup, erro
 		return nil, err
 	}
 	if found.change == nil {
-		return nil, errors.New("expected a known change of the spec that keeps the children's names, to hide it from the operator\n" +
+		return nil, errors.New("expected to know a change of the spec that keeps the children's names, so that it can be hidden from the operator\n" +
 			"found none: declare Operator.Values for a field that can be changed that way")
 	}
 	if found.changed, err = runner.Fresh(ctx, found.change); err != nil {
@@ -153,7 +153,7 @@ func (b *staleTrial) untilStill(ctx context.Context, what string, condition func
 func (b *staleTrial) waitHeld(ctx context.Context, match func(traffic.Request) bool, what string) error {
 	return b.Eventually(ctx, what, func(context.Context) error {
 		if b.tap.Kept(match) == 0 {
-			return errors.New("no such event has come yet")
+			return errors.New("no such event has arrived yet")
 		}
 		return nil
 	})

@@ -219,7 +219,7 @@ func changeUnseen(ctx context.Context, b *staleTrial) error {
 			return err
 		}
 		if difference := found.Difference(b.changed); difference != "" {
-			return fmt.Errorf("it does, in this state (- is expected, + is found):\n%s", difference)
+			return fmt.Errorf("the status says so in this state (- is expected, + is found):\n%s", difference)
 		}
 		return nil
 	}

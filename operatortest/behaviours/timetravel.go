@@ -89,7 +89,7 @@ func (t *traveller) travel(ctx context.Context, past journey) error {
 		return err
 	}
 	if !slices.ContainsFunc(tap.Requests(), func(request traffic.Request) bool { return request.Past != "" }) {
-		t.NotTried = "the operator asks for nothing that may come from a cache, so it saw only the present"
+		t.NotTried = "the operator requests nothing that may come from a cache, so it saw only the present"
 	}
 	// An operator that saw a current child and an old spec could not tell that they don't belong together.
 	catchUp()

@@ -46,7 +46,7 @@ func rolesOf(paths []string) (own, others []string, err error) {
 			}
 		}
 		if len(own) == before {
-			return nil, nil, fmt.Errorf("--role: %s holds no Role and no ClusterRole of the operator: name its file", filepath.Clean(path))
+			return nil, nil, fmt.Errorf("--role: %s contains no Role and no ClusterRole of the operator: name its file", filepath.Clean(path))
 		}
 	}
 	return own, others, nil

@@ -167,9 +167,17 @@ func (r *Report) WriteFailures(to io.Writer) error {
 			requests += trial.Requests
 		}
 	}
-	fmt.Fprintf(text, "\n%d trials and %d requests in %.0f s, seed %d\n", trials, requests, r.Seconds, r.Seed)
+	fmt.Fprintf(text, "\n%s and %s in %.0f s, seed %d\n", Count(trials, "trial"), Count(requests, "request"), r.Seconds, r.Seed)
 	_, err := io.WriteString(to, text.String())
 	return err
+}
+
+// Count returns a number with a noun, which has a plural unless the number is 1.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // Line returns the behaviour's line in a table with tab-separated columns.
@@ -178,9 +186,9 @@ func (b Behaviour) Line() string {
 	case b.Result == LeftOut:
 		return fmt.Sprintf("%s\t%s\t\t%s", b.Name, b.Result, b.Reason)
 	case len(b.LeftOut) > 0:
-		return fmt.Sprintf("%s\t%s\t%d trials\twithout %s", b.Name, b.Result, len(b.Trials), reasons(b.LeftOut))
+		return fmt.Sprintf("%s\t%s\t%s\twithout %s", b.Name, b.Result, Count(len(b.Trials), "trial"), reasons(b.LeftOut))
 	}
-	return fmt.Sprintf("%s\t%s\t%d trials\t", b.Name, b.Result, len(b.Trials))
+	return fmt.Sprintf("%s\t%s\t%s\t", b.Name, b.Result, Count(len(b.Trials), "trial"))
 }
 
 // WriteJUnit writes the report in the XML format that Jenkins, GitLab and others read, with a test suite for each behaviour and
@@ -278,7 +286,7 @@ func Table(trials []Trial) string {
 		if trial.Remark != "" {
 			name += " (" + trial.Remark + ")"
 		}
-		fmt.Fprintf(table, "%s\t%.1f s\t%d requests, %d writes\t%s\n", trial.Result, trial.Seconds, trial.Requests, trial.Writes, name)
+		fmt.Fprintf(table, "%s\t%.1f s\t%s, %s\t%s\n", trial.Result, trial.Seconds, Count(trial.Requests, "request"), Count(trial.Writes, "write"), name)
 	}
 	_ = table.Flush() // a strings.Builder accepts everything
 	return strings.TrimRight(text.String(), "\n")

@@ -151,7 +151,7 @@ func (t *Trial) apply(ctx context.Context, object *unstructured.Unstructured, ma
 	})
 	known := t.applied[object.GetUID()]
 	if len(leaves) == 0 && !known.isPartial {
-		return fmt.Errorf("expected it to add something\nfound the object as it was before, so this tests nothing: %s", specgen.OneLine(configuration))
+		return fmt.Errorf("expected it to add something to the object\nfound that the object has not changed, so this tests nothing: %s", specgen.OneLine(configuration))
 	}
 	known.name, known.leaves = object.GetKind()+" "+object.GetName(), append(known.leaves, leaves...)
 	t.applied[object.GetUID()] = known

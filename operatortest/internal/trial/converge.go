@@ -79,7 +79,7 @@ func (t *Trial) stays(ctx context.Context) error {
 		}
 	}
 	if err := t.last(ctx); err != nil {
-		return fmt.Errorf("expected the state that the trial had reached to last\nfound, when the operator was at rest: %w", err)
+		return fmt.Errorf("expected the trial's final state to last until the operator is at rest\nfound, when it was: %w", err)
 	}
 	return nil
 }

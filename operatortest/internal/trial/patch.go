@@ -33,7 +33,7 @@ func (t *Trial) Patch(ctx context.Context, object *unstructured.Unstructured, pa
 		return err
 	}
 	if len(ChangedFields(patch, before, object)) == 0 {
-		return fmt.Errorf("expected the patch %s to change %s %s\nfound the object as it was before, so this patch tests nothing: "+
+		return fmt.Errorf("expected the patch %s to change %s %s\nfound that it has not changed, so this patch tests nothing: "+
 			"correct the fields or values in it", patch, object.GetKind(), object.GetName())
 	}
 	return nil
@@ -82,7 +82,7 @@ func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, c
 			return nil, err
 		}
 		if !differs {
-			return nil, fmt.Errorf("expected the patch %s of Child.Foreign to change a field of %s %s that is compared\n"+
+			return nil, fmt.Errorf("expected the patch %s of Child.Foreign to change a compared field of %s %s\n"+
 				"found none: Operator.Normalize removes it", patch, child.GetKind(), child.GetName())
 		}
 	}

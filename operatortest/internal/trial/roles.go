@@ -57,7 +57,7 @@ func (runner *Runner) grant(ctx context.Context, file string) error {
 		}
 	}
 	if !slices.ContainsFunc(runner.Rules, func(rule rule) bool { return rule.File == file }) {
-		return fmt.Errorf("%s holds no Role and no ClusterRole", file)
+		return fmt.Errorf("%s contains no Role and no ClusterRole", file)
 	}
 	return nil
 }
