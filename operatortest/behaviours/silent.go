@@ -22,7 +22,7 @@ const (
 var silent = behaviour{
 	name:    "silent",
 	promise: "writes nothing while there is nothing to do",
-	advice: "every write: first compare the actual state with the desired one, and write only the difference; " +
+	advice: "every write: compare what is with what should be first, and write only the difference; " +
 		"start when all caches are filled, or else existing objects seem to be missing; emit an event for a transition, not for each reconcile; a timestamp in the status must not change on its own",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		var cases []trial.Case
