@@ -83,7 +83,8 @@ func (p *pause) isOver(ctx context.Context) bool {
 		p.looks = min(p.looks, looksPerSecond)
 		return false
 	}
-	return p.looks >= looksPerSecond*seconds(p.limit()) && !p.trial.othersAct()
+	// What others have finished since the look began is a change, on which the operator can't have acted yet.
+	return p.looks >= looksPerSecond*seconds(p.limit()) && !p.trial.othersAct() && p.trial.activity() == p.seen
 }
 
 // limit returns how long the operator may do nothing. If events trigger its tries, several failures may follow one another

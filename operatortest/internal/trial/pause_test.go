@@ -144,6 +144,20 @@ func TestPause(t *testing.T) {
 		tried.request(http.StatusOK, func() { got = tried.looks(tried.newPause(t.Context())) })
 		tried.g.Expect(got).To(Equal(never))
 	})
+	t.Run("a change during the last look", func(t *testing.T) {
+		tried := newPausing(t, time.Second)
+		tried.request(http.StatusOK, nil)
+		idle := tried.newPause(t.Context())
+		for range 2*looksPerSecond + 1 {
+			idle.look()
+			if idle.looks == looksPerSecond {
+				tried.g.Expect(idle.isOver(t.Context())).To(BeFalse(), "it notes what exists outside Kubernetes")
+			}
+		}
+		changeIn("here")(tried)
+		tried.g.Expect(idle.isOver(t.Context())).To(BeFalse())
+		tried.g.Expect(tried.looks(idle)).To(Equal(2*looksPerSecond+1), "the count starts again")
+	})
 	t.Run("a wait that must not end early", func(t *testing.T) {
 		tried := newPausing(t, time.Second)
 		tried.g.Expect(tried.looks(tried.newPause(Patiently(t.Context())))).To(Equal(never))
