@@ -84,7 +84,7 @@ func (p *pause) isOver(ctx context.Context) bool {
 		return false
 	}
 	// What others have finished since the look began is a change, on which the operator can't have acted yet.
-	return p.looks >= looksPerSecond*seconds(p.limit()) && !p.trial.othersAct() && p.trial.activity() == p.seen
+	return p.looks >= looksPerSecond*seconds(p.limit()) && !p.trial.othersAct(ctx) && p.trial.activity() == p.seen
 }
 
 // limit returns how long the operator may do nothing. If events trigger its tries, several failures may follow one another
@@ -147,13 +147,17 @@ func (t *Trial) outside(ctx context.Context) (string, error) {
 }
 
 // othersAct reports whether a controller of Kubernetes has something left to do: to bring a child to its desired state,
-// such as a Deployment whose pods are not ready, or to delete an object.
-func (t *Trial) othersAct() bool {
+// such as a Deployment whose pods are not ready, or to delete an object. It asks the API server, because the Runner's
+// store may not show a new child yet.
+func (t *Trial) othersAct(ctx context.Context) bool {
 	for _, each := range t.both() {
-		for _, kind := range append(t.ChildKinds(), t.Sample.GroupVersionKind()) {
-			objects, _ := t.store.list(kind, each.namespaceOf(kind))
-			isOurs := kind == t.Sample.GroupVersionKind()
-			if slices.ContainsFunc(objects, func(object *unstructured.Unstructured) bool { return each.isInProgress(object, isOurs) }) {
+		resources, err := each.List(ctx, t.Sample.GroupVersionKind())
+		if err != nil || slices.ContainsFunc(resources, waitsForCollector) {
+			return true
+		}
+		for _, kind := range t.ChildKinds() {
+			children, err := each.List(ctx, kind)
+			if err != nil || slices.ContainsFunc(children, func(child *unstructured.Unstructured) bool { return t.isInProgress(child, resources) }) {
 				return true
 			}
 		}
@@ -161,27 +165,19 @@ func (t *Trial) othersAct() bool {
 	return false
 }
 
-// isInProgress reports whether someone other than the operator must act on an object: the operator's resource, or a
-// child of any trial.
-func (t *Trial) isInProgress(object *unstructured.Unstructured, isResource bool) bool {
-	if !t.isOurs(object) {
-		return false
-	}
-	collects := func(finalizer string) bool {
-		return finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents
-	}
-	if isResource {
-		return slices.ContainsFunc(object.GetFinalizers(), collects)
-	}
-	if object.GetDeletionTimestamp() != nil || t.isOrphan(object) {
-		return true
-	}
-	return !isSuspendedJob(object) && current(object) != nil
+// waitsForCollector reports whether the garbage collector must act before a resource can disappear.
+func waitsForCollector(resource *unstructured.Unstructured) bool {
+	return slices.Contains(resource.GetFinalizers(), metav1.FinalizerDeleteDependents) || slices.Contains(resource.GetFinalizers(), metav1.FinalizerOrphanDependents)
 }
 
-// isOrphan reports whether the owner of an object is gone, so that the garbage collector will delete the object.
-func (t *Trial) isOrphan(object *unstructured.Unstructured) bool {
-	resources, _ := t.store.list(t.Sample.GroupVersionKind(), t.namespaceOf(t.Sample.GroupVersionKind()))
+// isInProgress reports whether someone other than the operator must act on a child, even if only to delete it because its
+// owner is gone.
+func (t *Trial) isInProgress(child *unstructured.Unstructured, resources []*unstructured.Unstructured) bool {
+	return child.GetDeletionTimestamp() != nil || t.isOrphan(child, resources) || !isSuspendedJob(child) && current(child) != nil
+}
+
+// isOrphan reports whether the owner of an object would be one of the resources, and is gone.
+func (t *Trial) isOrphan(object *unstructured.Unstructured, resources []*unstructured.Unstructured) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
 		return owner.Kind == t.Sample.GetKind() && owner.APIVersion == t.Sample.GetAPIVersion() &&
 			!slices.ContainsFunc(resources, func(resource *unstructured.Unstructured) bool { return resource.GetUID() == owner.UID })

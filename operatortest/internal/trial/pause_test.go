@@ -12,10 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/traffic"
@@ -28,19 +28,15 @@ type pausing struct {
 	g *WithT
 }
 
-func newPausing(t *testing.T, maxPause time.Duration) *pausing {
+func newPausing(t *testing.T, maxPause time.Duration, objects ...client.Object) *pausing {
 	runner := &Runner{
 		Operator: operatortest.Operator{MaxPause: maxPause, Children: []operatortest.Child{
 			{Kind: appsv1.SchemeGroupVersion.WithKind("Deployment")}, {Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap")},
 		}},
 		Sample: objectNamed("example.com/v1", "Site", "sample"),
-		store:  &store{changes: map[string]int{}, informers: map[schema.GroupVersionKind]cache.SharedIndexInformer{}},
+		store:  &store{changes: map[string]int{}},
 	}
-	for _, kind := range append(runner.ChildKinds(), runner.Sample.GroupVersionKind()) {
-		runner.store.informers[kind] = cache.NewSharedIndexInformer(&cache.ListWatch{}, &unstructured.Unstructured{}, 0,
-			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	}
-	made := &pausing{&Trial{Runner: runner, Namespace: "here"}, t, NewWithT(t)}
+	made := &pausing{&Trial{Runner: runner, Namespace: "here", Cluster: recordedCluster{Admin: fake.NewClientBuilder().WithObjects(objects...).Build()}}, t, NewWithT(t)}
 	made.instances = []*Instance{{Tap: traffic.New()}}
 	return made
 }
@@ -177,7 +173,7 @@ func changeIn(namespace string) func(*pausing) {
 }
 
 func addNamespace(p *pausing) {
-	p.beside = &Trial{Runner: p.Runner, Namespace: "there", first: p.Trial}
+	p.beside = &Trial{Runner: p.Runner, Namespace: "there", Cluster: p.Cluster, first: p.Trial}
 }
 
 func useSecondNamespace(p *pausing) {
@@ -196,6 +192,7 @@ func TestOthersAct(t *testing.T) {
 		return made
 	}
 	ending := owned("v1", "ConfigMap", "uid-of-one")
+	ending.SetFinalizers([]string{"example.com/someone-else"})
 	ending.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
 	held := site.DeepCopy()
 	held.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
@@ -203,25 +200,22 @@ func TestOthersAct(t *testing.T) {
 	held.SetFinalizers([]string{"example.com/operator"})
 	waiting.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
 	tests := map[string]struct {
-		objects []*unstructured.Unstructured
+		objects []client.Object
 		want    bool
 	}{
-		"a finished child":                               {[]*unstructured.Unstructured{site, owned("v1", "ConfigMap", "uid-of-one")}, false},
-		"a Deployment without pods":                      {[]*unstructured.Unstructured{site, owned("apps/v1", "Deployment", "uid-of-one")}, true},
-		"a child whose owner is gone":                    {[]*unstructured.Unstructured{site, owned("v1", "ConfigMap", "uid-of-another")}, true},
-		"a child that is being deleted":                  {[]*unstructured.Unstructured{site, ending}, true},
-		"a deleted resource, held by the operator":       {[]*unstructured.Unstructured{held}, false},
-		"a deleted resource, held until its children go": {[]*unstructured.Unstructured{waiting}, true},
+		"a finished child":                               {[]client.Object{site, owned("v1", "ConfigMap", "uid-of-one")}, false},
+		"a Deployment without pods":                      {[]client.Object{site, owned("apps/v1", "Deployment", "uid-of-one")}, true},
+		"a child whose owner is gone":                    {[]client.Object{site, owned("v1", "ConfigMap", "uid-of-another")}, true},
+		"a child that is being deleted":                  {[]client.Object{site, ending}, true},
+		"a deleted resource, held by the operator":       {[]client.Object{held}, false},
+		"a deleted resource, held until its children go": {[]client.Object{waiting}, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			tried := newPausing(t, time.Second)
-			for _, object := range test.objects {
-				tried.g.Expect(tried.store.informers[object.GroupVersionKind()].GetStore().Add(object)).To(Succeed())
-			}
-			tried.g.Expect(tried.othersAct()).To(Equal(test.want))
+			tried := newPausing(t, time.Second, test.objects...)
+			tried.g.Expect(tried.othersAct(t.Context())).To(Equal(test.want))
 			addNamespace(tried)
-			tried.g.Expect(tried.beside.othersAct()).To(Equal(test.want), "in the first namespace")
+			tried.g.Expect(tried.beside.othersAct(t.Context())).To(Equal(test.want), "in the first namespace")
 		})
 	}
 }
