@@ -43,7 +43,7 @@ type Owner struct {
 	UID string
 }
 
-// OwnerTagPrefix, followed by the owner's UID, is the tag that marks a cluster's owner.
+// OwnerTagPrefix is the beginning of the tag that marks a cluster's owner. The owner's UID follows it.
 const OwnerTagPrefix = "kluster-uid:"
 
 // Tag returns the tag that marks the owner's cluster.

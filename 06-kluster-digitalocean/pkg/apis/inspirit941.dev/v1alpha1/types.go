@@ -8,7 +8,7 @@ import (
 // Finalizer keeps a deleted Kluster until the cloud reports that its cluster is gone.
 const Finalizer = "inspirit941.dev/cluster"
 
-// TokenFinalizerPrefix, followed by the Kluster's UID, is the finalizer on the Secret with its token.
+// TokenFinalizerPrefix is the beginning of the finalizer on the Secret with a Kluster's token. The Kluster's UID follows it.
 const TokenFinalizerPrefix = "inspirit941.dev/kluster-"
 
 // Annotations of a Kluster. The operator keeps what it must not lose in the metadata, because backups include metadata.
