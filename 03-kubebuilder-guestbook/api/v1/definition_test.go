@@ -4,6 +4,7 @@ package v1
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -38,10 +39,11 @@ func TestDefinition(t *testing.T) {
 	columns, wide, order := []string{}, []string{}, []string{}
 	for _, column := range version.AdditionalPrinterColumns {
 		order = append(order, column.Name)
+		shown := column.Name + " " + strings.ReplaceAll(column.JSONPath, "'", `"`) // a string in a path may have either quotes
 		if column.Priority == 0 {
-			columns = append(columns, column.Name+" "+column.JSONPath)
+			columns = append(columns, shown)
 		} else {
-			wide = append(wide, column.Name+" "+column.JSONPath)
+			wide = append(wide, shown)
 		}
 	}
 	g.Expect(columns).To(Equal([]string{

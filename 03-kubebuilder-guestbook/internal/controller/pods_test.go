@@ -53,10 +53,10 @@ func TestReadyNames(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(readyNames(test.pods)).To(Equal(test.want), "see readyNames in pods.go")
+			g.Expect(readyNames(test.pods)).To(HaveExactElements(test.want), "see readyNames in pods.go")
 			slices.Reverse(test.pods)
 			reversed := slices.Clone(test.pods)
-			g.Expect(readyNames(test.pods)).To(Equal(test.want), "the order in which the cache lists the pods must not matter")
+			g.Expect(readyNames(test.pods)).To(HaveExactElements(test.want), "the order in which the cache lists the pods must not matter")
 			g.Expect(test.pods).To(Equal(reversed), "the caller's list stays as it is")
 		})
 	}
