@@ -60,6 +60,9 @@ func expectLook(number int, look, found *unstructured.Unstructured) {
 	GinkgoHelper()
 	said, _, err := unstructured.NestedMap(look.Object, "spec")
 	Expect(err).NotTo(HaveOccurred())
+	if len(said) == 0 {
+		Fail(fmt.Sprintf("document %d of %s has no spec: predict all its fields", number, conversionSample))
+	}
 	actual := field(found, "spec").(map[string]any)
 	names := map[string]any{}
 	maps.Copy(names, said)

@@ -34,7 +34,7 @@ func (a *app) requireFree(ctx context.Context, environment []string, loaded *cha
 	if len(taken) == 0 {
 		return nil
 	}
-	remedy := a.startAgain()
+	remedy := a.startAgain() + ", and with NAME=play the chapter is played on another cluster"
 	if a.provider == providers.Current {
 		remedy = "remove it first, if it is yours, or choose another cluster"
 	}
