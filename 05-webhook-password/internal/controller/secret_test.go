@@ -67,7 +67,7 @@ func TestNewSecret(t *testing.T) {
 	g.Expect(secret).NotTo(BeNil(), "see newSecret in secret.go")
 	g.Expect(client.ObjectKeyFromObject(secret)).To(Equal(client.ObjectKey{Namespace: "shop", Name: "login"}), "without secretName, it is the Password's name")
 	g.Expect(secret.Labels).To(Equal(map[string]string{"app.kubernetes.io/managed-by": "password-operator"}), "or the cache would not see it")
-	g.Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque))
+	g.Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque), "clients must not take it for another kind of credentials")
 	//workshop:step 5.3a
 	made, intact := signedAt(secret)
 	//workshop:step 5.3a
