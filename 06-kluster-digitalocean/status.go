@@ -80,7 +80,7 @@ func newStatus(kluster *klusterv1alpha1.Kluster, observed observation, next resu
 	if secret := observed.tokenSecret; secret != nil && slices.Contains(secret.Finalizers, tokenFinalizer(kluster)) {
 		status.TokenSecret = secret.Name
 	}
-	if cluster := observed.cluster; cluster != nil && next.reason != klusterv1alpha1.ReasonNotOwned {
+	if cluster := observed.cluster; cluster != nil && cluster.IsOwnedBy(ownerOf(kluster)) {
 		status.Progress = string(cluster.State)
 		status.Endpoint = cluster.Endpoint
 		status.Version = cluster.Version
@@ -157,7 +157,7 @@ func provisionedCondition(kluster *klusterv1alpha1.Kluster, observed observation
 		return nil
 	case last != nil && last.Status == metav1.ConditionTrue:
 		return newCondition(last.Type, last.Status, last.Reason, last.Message)
-	case wasProvisioned(observed.cluster):
+	case wasProvisioned(observed.cluster) && observed.cluster.IsOwnedBy(ownerOf(kluster)):
 		return newCondition(klusterv1alpha1.ConditionProvisioned, metav1.ConditionTrue, klusterv1alpha1.ReasonRunning, "the cluster has been made")
 	}
 	return newCondition(klusterv1alpha1.ConditionProvisioned, metav1.ConditionFalse, klusterv1alpha1.ReasonProvisioning, "the cluster is being made")

@@ -55,6 +55,8 @@ func TestNewConditions(t *testing.T) {
 	missing := blockedByToken(klusterv1alpha1.ReasonTokenMissing, "no Secret")
 	rejected := blockedByToken(klusterv1alpha1.ReasonTokenRejected, "no")
 	unavailable := blocked(klusterv1alpha1.ReasonUnavailable, "wait")
+	theirs := observedCluster(cloud.StateRunning)
+	theirs.cluster.Owners = []cloud.Owner{{UID: "uid-of-another"}}
 	tests := map[string]struct {
 		observed observation
 		// reason is the result's reason, unless blocking is set.
@@ -77,6 +79,7 @@ func TestNewConditions(t *testing.T) {
 		"the cloud stops to answer":     {observed: observedCluster(cloud.StateRunning), blocking: unavailable, wantReady: "False Unavailable", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"the name is taken":             {observed: observation{account: "acme"}, blocking: blocked("NameTaken", "exists"), wantReady: "False NameTaken", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
 		"there is no room for a Secret": {observed: observedCluster(cloud.StateRunning), blocking: blocked("SecretRefused", "quota"), wantReady: "False SecretRefused", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"the cluster is another's":      {observed: theirs, blocking: blocked("NotOwned", "not ours"), wantReady: "False NotOwned", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
 		"it is paused":                  {reason: "Paused", wantReady: "Unknown Paused"},
 	}
 	for name, test := range tests {
@@ -125,8 +128,11 @@ func TestNewStatusOfACluster(t *testing.T) {
 		"what could not be observed stays as it was")
 
 	strange := observedCluster(cloud.StateDegraded)
+	strange.cluster.Owners = []cloud.Owner{{UID: "uid-of-another"}}
 	notOwned := statusOf(t, kluster, strange, result{reason: klusterv1alpha1.ReasonNotOwned, message: "not ours"}, blocked(klusterv1alpha1.ReasonNotOwned, "not ours"))
 	g.Expect(notOwned.Progress).To(Equal("running"), "the status does not show someone else's cluster, see newStatus in status.go")
+	handedOver := statusOf(t, kluster, strange, result{reason: klusterv1alpha1.ReasonDeleted, message: "gone"}, nil)
+	g.Expect(handedOver.Progress).To(Equal("running"), "the status does not show a cluster that was handed over, see newStatus in status.go")
 }
 
 func TestNewConditionsOfACluster(t *testing.T) {
