@@ -50,6 +50,7 @@ func TestReport(t *testing.T) {
 			g := NewWithT(t)
 			kluster := storedKluster()
 			if test.reported {
+				kluster.Status.ObservedGeneration = kluster.Generation
 				kluster.Status.Conditions = []metav1.Condition{{Type: klusterv1alpha1.ConditionReady, ObservedGeneration: kluster.Generation}}
 			}
 			c := newHandlers(t)
@@ -69,7 +70,7 @@ func TestReport(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			ready := meta.FindStatusCondition(written.Status.Conditions, klusterv1alpha1.ConditionReady)
 			if test.wantReason == "" {
-				g.Expect(written.Status).To(Equal(kluster.Status), "no status was to be written")
+				g.Expect(written.Status).To(Equal(kluster.Status), "no status was to be written, see report and isReported in status.go")
 				return
 			}
 			g.Expect(ready).To(HaveValue(HaveField("Reason", test.wantReason)))
