@@ -94,7 +94,7 @@ func TestReadToken(t *testing.T) {
 		wantReason, wantMessage string
 	}{
 		"the token, without the line break of --from-file": {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(" " + value + "\n") }, want: value},
-		"no Secret":    {absent: true, wantReason: "TokenMissing", wantMessage: `"digitalocean"`},
+		"no Secret":    {absent: true, wantReason: "TokenMissing", wantMessage: "digitalocean"},
 		"another type": {change: func(secret *corev1.Secret) { secret.Type = corev1.SecretTypeOpaque }, wantReason: "TokenNotAllowed", wantMessage: "inspirit941.dev/cloud-token"},
 		"another key": {
 			change:     func(secret *corev1.Secret) { secret.Data = map[string][]byte{"password": []byte(value)} },
@@ -129,7 +129,7 @@ func TestReadToken(t *testing.T) {
 			g.Expect(isBlocked).To(BeTrue(), "expected blockedByToken, found: %v", err)
 			g.Expect(blocking.reason).To(Equal(test.wantReason))
 			g.Expect(blocking.credentials).To(BeTrue(), "the condition CredentialsReady tells of it")
-			g.Expect(blocking.message).To(And(ContainSubstring(test.wantMessage), Not(ContainSubstring(value))))
+			g.Expect(blocking.message).To(And(ContainSubstring(test.wantMessage), Not(ContainSubstring(value))), "the message has the key in quotation marks, and never the value, see readToken in token.go")
 			if !test.absent {
 				g.Expect(err.Error()).NotTo(Equal(fmt.Sprint(withoutSecret)), "now there is a Secret: the message must say what is wrong with it, see readToken in token.go")
 			}
@@ -222,10 +222,13 @@ func TestConnectProtectsTheSecret(t *testing.T) {
 		// wantProtected means that the Secret has the Kluster's finalizer afterwards.
 		wantProtected bool
 	}{
-		"the cloud accepts the token":             {identity: "acme", wantProtected: true},
-		"the token is another account's":          {identity: "theirs", wantReason: "AnotherAccount"},
-		"the Kluster is being deleted":            {identity: "acme", kluster: func(kluster *klusterv1alpha1.Kluster) { kluster.DeletionTimestamp = &now }},
-		"the Secret is being deleted":             {identity: "acme", secret: func(secret *corev1.Secret) { secret.DeletionTimestamp = &now }, wantReason: "TokenMissing", wantMessage: "deleted"},
+		"the cloud accepts the token":    {identity: "acme", wantProtected: true},
+		"the token is another account's": {identity: "theirs", wantReason: "AnotherAccount"},
+		"the Kluster is being deleted":   {identity: "acme", kluster: func(kluster *klusterv1alpha1.Kluster) { kluster.DeletionTimestamp = &now }},
+		"the Secret is being deleted":    {identity: "acme", secret: func(secret *corev1.Secret) { secret.DeletionTimestamp = &now }, wantReason: "TokenMissing", wantMessage: "deleted"},
+		"the deleted Secret is protected already": {identity: "acme", secret: func(secret *corev1.Secret) {
+			secret.DeletionTimestamp, secret.Finalizers = &now, []string{tokenFinalizer(storedKluster())}
+		}},
 		"the API server refuses to protect it":    {identity: "acme", refused: true, wantReason: "SecretRefused", wantMessage: "finalizer"},
 		"another Kluster has protected it before": {identity: "acme", secret: func(secret *corev1.Secret) { secret.Finalizers = []string{"inspirit941.dev/kluster-of-another"} }, wantProtected: true},
 	}
@@ -256,17 +259,17 @@ func TestConnectProtectsTheSecret(t *testing.T) {
 				g.Expect(isBlocked).To(BeTrue(), "expected %s, found: %v, see protectSecret in token.go", test.wantReason, err)
 				g.Expect(blocking.reason).To(Equal(test.wantReason), "see protectSecret in token.go")
 				if test.wantMessage != "" {
-					g.Expect(blocking.message).To(And(ContainSubstring(`"digitalocean"`), ContainSubstring(test.wantMessage)), "see protectSecret in token.go")
+					g.Expect(blocking.message).To(And(ContainSubstring("digitalocean"), ContainSubstring(test.wantMessage)), "see protectSecret in token.go")
 				}
 				g.Expect(blocking.credentials).To(Equal(!test.refused), "the condition CredentialsReady tells whether the token is the problem, see blockedByToken in errors.go")
 				g.Expect(blocking.transient != nil).To(Equal(test.refused), "a policy may change at any time, and no event tells of it")
 			} else {
-				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(err).NotTo(HaveOccurred(), "see protectSecret in token.go")
 			}
 			if test.wantProtected {
 				want = append(want, tokenFinalizer(kluster))
 				g.Expect(observed.tokenSecret).To(HaveValue(HaveField("Finalizers", ConsistOf(want))), "the observation has the Secret as it is now, see protectSecret in token.go")
-				g.Expect(patches(r.kube.Actions())).To(ConsistOf(ContainSubstring(`"uid":"uid-of-token"`)), "see patchTokenFinalizer in token.go")
+				g.Expect(patches(r.kube.Actions())).To(ConsistOf(ContainSubstring(`"uid":"uid-of-token"`)), "the UID names this Secret and no later one of its name, see patchTokenFinalizer in token.go")
 			}
 			g.Expect(r.secret(t).Finalizers).To(ConsistOf(want), "see protectSecret in token.go: other Klusters' finalizers stay")
 		})

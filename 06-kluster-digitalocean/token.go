@@ -158,6 +158,7 @@ func (c *controller) unprotectSecrets(ctx context.Context, kluster *klusterv1alp
 
 // patchTokenFinalizer adds or removes the finalizer, depending on the directive. A strategic merge patch contains only
 // the element that changes, so the operator can patch one Secret for many Klusters at the same time without a conflict.
+// The UID makes the API server refuse the patch if another Secret has since been created under the same name.
 //
 //workshop:step 6.7c
 func (c *controller) patchTokenFinalizer(ctx context.Context, kluster *klusterv1alpha1.Kluster, secret metav1.ObjectMeta, directive string) (*corev1.Secret, error) {
