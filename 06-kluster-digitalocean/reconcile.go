@@ -219,7 +219,6 @@ func (c *controller) inProgress(cluster *cloud.Cluster) (result, error) {
 //workshop:step 6.10b
 func (c *controller) update(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
 	cluster := observed.cluster
-	//workshop:until 6.12b validFor := c.options.observeInterval
 	//workshop:step 6.12b
 	validFor, refreshed, err := c.ensureKubeconfig(ctx, kluster, observed)
 	//workshop:step 6.12b
@@ -241,6 +240,8 @@ func (c *controller) update(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	case changed || !isComplete(cluster) && !isReady(kluster):
 		return result{klusterv1alpha1.ReasonUpdating, "the cloud is changing node pools or version to match the spec", c.options.pollInterval}, nil
 	}
+	//workshop:until 6.12b return result{klusterv1alpha1.ReasonRunning, "the cluster is as the spec asks", c.options.observeInterval}, nil
+	//workshop:step 6.12b
 	return result{klusterv1alpha1.ReasonRunning, "the cluster is as the spec asks", min(c.options.observeInterval, validFor)}, nil
 }
 
