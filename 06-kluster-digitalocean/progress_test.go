@@ -88,6 +88,9 @@ func TestUpdateOrder(t *testing.T) {
 		"a degraded cluster is changed before it is reported": {
 			state: cloud.StateDegraded, want: []string{"update pools", "upgrade to 1.36"}, wantReason: klusterv1alpha1.ReasonDegraded,
 		},
+		"a degraded cluster is reported after a change, too": {
+			state: cloud.StateDegraded, account: recordingAccount{changing: true}, want: []string{"update pools"}, wantReason: klusterv1alpha1.ReasonDegraded,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
