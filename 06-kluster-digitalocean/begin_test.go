@@ -129,7 +129,7 @@ func TestReadToken(t *testing.T) {
 			g.Expect(isBlocked).To(BeTrue(), "expected blockedByToken, found: %v", err)
 			g.Expect(blocking.reason).To(Equal(test.wantReason))
 			g.Expect(blocking.credentials).To(BeTrue(), "the condition CredentialsReady tells of it")
-			g.Expect(blocking.message).To(And(ContainSubstring(test.wantMessage), Not(ContainSubstring(value))), "the message has the key in quotation marks, and never the value, see readToken in token.go")
+			g.Expect(blocking.message).To(And(ContainSubstring(test.wantMessage), Not(ContainSubstring(value))), "the message names what is wrong, a key in quotation marks, but never contains the value, see readToken in token.go")
 			if !test.absent {
 				g.Expect(err.Error()).NotTo(Equal(fmt.Sprint(withoutSecret)), "now there is a Secret: the message must say what is wrong with it, see readToken in token.go")
 			}
