@@ -76,10 +76,10 @@ func TestReadyNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			before := slices.Clone(test.pods)
-			g.Expect(readyNames(test.pods)).To(Equal(test.want), "see readyNames in pods.go")
+			g.Expect(readyNames(test.pods)).To(HaveExactElements(test.want), "see readyNames in pods.go")
 			g.Expect(test.pods).To(Equal(before), "the caller's list stays as it is")
 			slices.Reverse(test.pods)
-			g.Expect(readyNames(test.pods)).To(Equal(test.want), "the order in which the cache lists the pods must not matter")
+			g.Expect(readyNames(test.pods)).To(HaveExactElements(test.want), "the order in which the cache lists the pods must not matter")
 		})
 	}
 }

@@ -167,7 +167,7 @@ func TestNewStatus(t *testing.T) {
 
 	memcached.Status = *status
 	status = newStatus(memcached, observation{blocker: &explanation{reason: cachev1alpha1.ReasonNameTaken, message: "taken"}})
-	g.Expect(status.Nodes).To(BeNil(), "what was true before must not stay")
+	g.Expect(status.Nodes).To(BeEmpty(), "what was true before must not stay")
 	g.Expect(status.Replicas).To(BeZero())
 	g.Expect(status.ReadyReplicas).To(BeZero())
 	g.Expect(meta.IsStatusConditionTrue(status.Conditions, cachev1alpha1.ConditionDegraded)).To(BeTrue()) //workshop:step 4.12b
