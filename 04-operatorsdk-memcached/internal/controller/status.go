@@ -92,8 +92,8 @@ func degraded(problem *explanation) metav1.Condition {
 	return newCondition(cachev1alpha1.ConditionDegraded, true, problem.reason, problem.message)
 }
 
-// problem returns what the operator can't fix by itself, nil if there is nothing. A
-// child that waits for the end of its predecessor is not a problem.
+// problem returns what the operator can't fix by itself, nil if there is nothing. While a child is being
+// replaced, there is no problem: the pods may belong to the Deployment that is about to go.
 //
 //workshop:step 4.12b
 func (o observation) problem() *explanation {

@@ -72,6 +72,7 @@ func conditionTests() map[string]conditionTest {
 		"a former rollout was stuck":            {2, of(foundDeployment(4, late), a), tooFewPods, rollingOut, asExpected},
 		"a stuck rollout has a failing pod":     {2, of(foundDeployment(5, late), a, failing(b)), tooFewPods, "False PodsFailing", "True PodsFailing"},
 		"a child is being removed":              {2, blocked(cachev1alpha1.ReasonRollingOut, a, b), enoughPods, rollingOut, asExpected},
+		"a child is being removed, a pod fails": {2, blocked(cachev1alpha1.ReasonRollingOut, a, failing(b)), tooFewPods, rollingOut, asExpected},
 		"the Deployment is being removed":       {2, observation{blocker: &explanation{reason: cachev1alpha1.ReasonRollingOut, message: "blocked"}}, tooFewPods, rollingOut, asExpected},
 		"the Deployment's name is taken":        {2, observation{blocker: &explanation{reason: cachev1alpha1.ReasonNameTaken, message: "blocked"}}, "False NameTaken", "False NameTaken", "True NameTaken"},
 		"the Service's name is taken":           {2, blocked(cachev1alpha1.ReasonNameTaken, a, b), "False NameTaken", "False NameTaken", "True NameTaken"},
