@@ -52,7 +52,7 @@ func TestSetBudget(t *testing.T) {
 				want = budget.DeepCopy()
 			}
 			setBudget(budget, storedMemcached())
-			g.Expect(budget).To(Equal(want), "see setBudget in desired.go")
+			g.Expect(budget).To(BeComparableTo(want), "see setBudget in desired.go (- found, + wanted)")
 		})
 	}
 }
