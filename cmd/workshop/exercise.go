@@ -182,7 +182,7 @@ func printFinding(out io.Writer, own *exercise.Copy, finding *exercise.Finding) 
 	at := slices.IndexFunc(own.Steps, func(step exercise.Step) bool { return step.ID == finding.Step.ID })
 	fmt.Fprintf(out, "\nStep %s, %d of %d: %s (about %d minutes; section %s of docs/%s.md)\n",
 		finding.Step.ID, at+1, len(own.Steps), finding.Step.Title, finding.Step.Minutes, finding.Step.Section(), own.Name)
-	field(out, "task", finding.Step.Task)
+	field(out, "task", finding.Step.WrappedTask())
 	printFound(out, own, finding)
 	field(out, "next", fmt.Sprintf("make stage-%d check; make stage-%d hint gives hints, make stage-%d diff compares with the solution, make stage-%d solve takes it",
 		own.Number, own.Number, own.Number, own.Number))

@@ -3,6 +3,7 @@ package exercise
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -36,5 +37,21 @@ func TestBoxesNameTheFilesToWrite(t *testing.T) {
 	}
 	if _, err := stage.FillBoxes(string(chapter)); err == nil || !strings.Contains(err.Error(), "step 1.1: show above its box") {
 		t.Errorf("a chapter that doesn't show the check of a step: %v", err)
+	}
+}
+
+func TestWrappedTask(t *testing.T) {
+	step := Step{Task: strings.Repeat("long ", 30) + "line.\nIt says `a name and\nits value`.\n"}
+	wrapped := step.WrappedTask()
+	for line := range strings.Lines(wrapped) {
+		if len(strings.TrimSpace(line)) > lineLength {
+			t.Errorf("a line of %d characters: %s", len(line), line)
+		}
+	}
+	if !strings.Contains(wrapped, "`a name and its value`.") {
+		t.Errorf("code should stay on one line:\n%s", wrapped)
+	}
+	if found, want := strings.Fields(wrapped), strings.Fields(step.Task); !slices.Equal(found, want) {
+		t.Errorf("the words should stay:\nfound  %q\nwanted %q", found, want)
 	}
 }
