@@ -8,7 +8,9 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	clienttesting "k8s.io/client-go/testing"
@@ -149,6 +151,27 @@ func TestSyncWritesAStatusOnce(t *testing.T) {
 	g.Expect(s.fooIndex.Update(foo)).To(Succeed())
 	g.Expect(s.sync(t.Context(), cache.MetaObjectToName(foo))).To(Succeed())
 	g.Expect(s.foos.Actions()).To(BeEmpty(), "the status has not changed, see updateStatus in status.go")
+}
+
+// A status that was computed from a stale Foo must not overwrite a newer one, and one of a deleted Foo must not reach the
+// next Foo of its name.
+func TestSyncAppliesTheStatus(t *testing.T) {
+	g := NewWithT(t)
+	s := newSyncer(g, t, []*appsv1.Deployment{storedDeployment()})
+	foo := storedFoo()
+	foo.Status.Conditions = []metav1.Condition{{Type: "Audited", Status: metav1.ConditionTrue}}
+	g.Expect(s.fooIndex.Update(foo)).To(Succeed())
+	g.Expect(s.sync(t.Context(), cache.MetaObjectToName(foo))).To(Succeed())
+	g.Expect(s.foos.Actions()).To(HaveLen(1), "one write: that of the status, see updateStatus in status.go")
+	apply, is := s.foos.Actions()[0].(clienttesting.PatchActionImpl)
+	g.Expect(is && apply.GetPatchType() == types.ApplyPatchType && apply.GetSubresource() == "status").To(BeTrue(), "write the status with ApplyStatus")
+	g.Expect(apply.GetPatchOptions()).To(And(HaveField("FieldManager", programName), HaveField("Force", HaveValue(BeTrue()))),
+		"the options of ApplyStatus: the field manager, and force, which takes over fields of other managers")
+	var applied examplev1alpha1.Foo
+	g.Expect(json.Unmarshal(apply.GetPatch(), &applied)).To(Succeed())
+	g.Expect(applied).To(And(HaveField("UID", foo.UID), HaveField("ResourceVersion", foo.ResourceVersion)),
+		"with both, the API server refuses a status that was computed from a stale or a deleted Foo")
+	g.Expect(applied.Status.Conditions).To(ConsistOf(HaveField("Type", examplev1alpha1.ConditionReady)), "conditions of other controllers are theirs")
 }
 
 func TestSyncWrites(t *testing.T) {
