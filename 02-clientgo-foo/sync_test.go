@@ -18,7 +18,6 @@ import (
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 )
 
-// A controller without clients: any request to the API server would panic.
 func TestSyncHasNothingToDo(t *testing.T) {
 	now := metav1.Now()
 	tests := map[string]struct {
@@ -41,11 +40,13 @@ func TestSyncHasNothingToDo(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			c := newHandlers(t)
+			s := newSyncer(g, t, nil)
 			foo := storedFoo()
-			g.Expect(c.fooIndex.Update(foo)).To(Succeed())
-			test.prepare(c, foo)
-			g.Expect(c.sync(t.Context(), cache.MetaObjectToName(foo))).To(Succeed())
+			g.Expect(s.fooIndex.Update(foo)).To(Succeed())
+			test.prepare(s.controller, foo)
+			g.Expect(s.sync(t.Context(), cache.MetaObjectToName(foo))).To(Succeed())
+			g.Expect(verbs(s.kube)).To(BeEmpty(), "sync must not create the Deployment: %s, see sync in sync.go", name)
+			g.Expect(s.foos.Actions()).To(BeEmpty(), "sync must not write the status: %s, see sync in sync.go", name)
 		})
 	}
 }
