@@ -44,9 +44,10 @@ func TestNewDeployment(t *testing.T) {
 	g.Expect(deployment.Spec.Selector.MatchLabels).To(Equal(map[string]string{
 		"app.kubernetes.io/name": "foo", "app.kubernetes.io/instance": "web",
 	}), "a selector can't change later: only what is fixed may be in it")
-	for key, value := range deployment.Spec.Selector.MatchLabels {
-		g.Expect(deployment.Spec.Template.Labels).To(HaveKeyWithValue(key, value), "the selector must match the pods")
-	}
+	wantLabels := And(HaveKeyWithValue("app.kubernetes.io/name", "foo"), HaveKeyWithValue("app.kubernetes.io/instance", "web"),
+		HaveKeyWithValue("app.kubernetes.io/managed-by", "foo-controller"))
+	g.Expect(deployment.Labels).To(wantLabels, "the Deployment has the selector's labels and managed-by")
+	g.Expect(deployment.Spec.Template.Labels).To(wantLabels, "the pods have the selector's labels, so that it matches them, and managed-by")
 	foo.Spec.Replicas = 9
 	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(3)), "the Deployment must not share memory with the cached Foo")
 	deployment.Labels["extra"] = "label"
