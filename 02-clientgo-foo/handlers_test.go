@@ -16,10 +16,7 @@ import (
 // newHandlers returns a controller with the caches and the queue that event handlers use. It knows the Foos front,
 // which controls the Deployment web, and waiting, whose spec has the same name.
 func newHandlers(t *testing.T) *controller {
-	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
-		byDeploymentName:     indexByDeploymentName,
-		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
-	})
+	index := unlisted{cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byDeploymentName: indexByDeploymentName}), t}
 	waiting := storedFoo()
 	waiting.Name, waiting.UID = "waiting", "uid-of-waiting"
 	elsewhere := storedFoo()
@@ -30,6 +27,18 @@ func newHandlers(t *testing.T) *controller {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
 	t.Cleanup(queue.ShutDown)
 	return &controller{fooIndex: index, foos: listers.NewFooLister(index), queue: queue}
+}
+
+// unlisted is a cache of Foos in which objects are found by their key or by the index byDeploymentName. Its lister lists
+// with List, too, because there is no index of namespaces.
+type unlisted struct {
+	cache.Indexer
+	t *testing.T
+}
+
+func (u unlisted) List() []any {
+	u.t.Error("there may be thousands of Foos: don't list them, find those that you need with c.fooIndex.ByIndex, see deploymentChanged in handlers.go")
+	return nil
 }
 
 func TestHandleEvents(t *testing.T) {
