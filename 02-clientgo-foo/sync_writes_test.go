@@ -174,6 +174,19 @@ func TestSyncAppliesTheStatus(t *testing.T) {
 	g.Expect(applied.Status.Conditions).To(ConsistOf(HaveField("Type", examplev1alpha1.ConditionReady)), "conditions of other controllers are theirs")
 }
 
+func TestSyncAnnouncesWhatIsWritten(t *testing.T) {
+	g := NewWithT(t)
+	foreign := storedDeployment()
+	foreign.OwnerReferences = nil
+	s := newSyncer(g, t, []*appsv1.Deployment{foreign})
+	recorder := events.NewFakeRecorder(10)
+	s.recorder = recorder
+	conflict := apierrors.NewConflict(examplev1alpha1.Resource("foos"), "front", errors.New("changed"))
+	s.foos.PrependReactor("patch", "foos", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, conflict })
+	g.Expect(s.sync(t.Context(), cache.MetaObjectToName(storedFoo()))).To(MatchError(conflict))
+	g.Expect(recorder.Events).To(BeEmpty(), "the write has failed, and its retry would emit the event again, see updateStatus in status.go")
+}
+
 func TestSyncWrites(t *testing.T) {
 	changed := func(change func(*appsv1.Deployment)) *appsv1.Deployment {
 		deployment := storedDeployment()
