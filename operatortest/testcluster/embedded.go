@@ -34,16 +34,17 @@ func (c *Cluster) startEmbedded(ctx context.Context) error {
 		return fmt.Errorf("write the kit's pod rules: %w", err)
 	}
 	manifests := c.manifests()
-	if err := manifests.Read(); err != nil {
-		return err
-	}
 	options := controlplane.Options{
 		Nodes:          c.Nodes,
 		Stages:         append(slices.Clone(c.Stages), stage),
 		APIServerFlags: withAdmission(c.APIServerFlags),
 		Install:        manifests.Install,
 	}
-	if folder := os.Getenv(ScratchVariable); folder != "" && !c.servesWebhooks(manifests) {
+	folder, err := c.scratch(manifests)
+	if err != nil {
+		return err
+	}
+	if folder != "" {
 		err = c.startShared(ctx, folder, options, manifests)
 	} else {
 		c.plane, err = controlplane.Start(ctx, options)

@@ -19,13 +19,22 @@ import (
 // shared, because its API server calls the process that has installed them.
 const ScratchVariable = "OPERATORTEST_SCRATCH"
 
-// servesWebhooks reports whether the API server may have to call this process.
-func (c *Cluster) servesWebhooks(manifests *install.Manifests) bool {
-	converts := c.Converts
-	for _, definition := range manifests.Definitions {
-		converts = converts || len(definition.Spec.Versions) > 1
+// scratch returns the folder of the control plane to share, or "" if there is none, or if the API server may have to call
+// this process.
+func (c *Cluster) scratch(manifests *install.Manifests) (folder string, err error) {
+	folder = os.Getenv(ScratchVariable)
+	if folder == "" || c.Converts || len(c.Webhooks) > 0 {
+		return "", nil
 	}
-	return converts || len(c.Webhooks) > 0
+	if err := manifests.Read(); err != nil {
+		return "", err
+	}
+	for _, definition := range manifests.Definitions {
+		if len(definition.Spec.Versions) > 1 {
+			return "", nil
+		}
+	}
+	return folder, nil
 }
 
 // startShared brings up a control plane in a subfolder of the scratch folder, and removes those with other definitions or
@@ -52,6 +61,11 @@ func (c *Cluster) startShared(ctx context.Context, folder string, options contro
 		}
 	}
 	options.Temporary = true
+	isNew := false
+	options.Install = func(ctx context.Context, plane *controlplane.ControlPlane) error {
+		isNew = true
+		return manifests.Install(ctx, plane)
+	}
 	plane, err := controlplane.Open(filepath.Join(folder, name), options)
 	if err != nil {
 		return err
@@ -60,8 +74,10 @@ func (c *Cluster) startShared(ctx context.Context, folder string, options contro
 		return err
 	}
 	c.plane, c.shared = plane, true
-	// A test may have changed a definition.
-	return manifests.Install(ctx, plane)
+	if isNew {
+		return nil
+	}
+	return manifests.Install(ctx, plane) // an earlier test may have changed a definition
 }
 
 // fingerprint identifies what a control plane is started with. It is short, because etcd's files have long paths.
