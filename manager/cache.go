@@ -12,7 +12,7 @@ import (
 // Without it, a manager of controller-runtime v0.25.2 that is told to stop while its caches fill keeps waiting, with
 // one CPU busy, until the API server answers: see github.com/kubernetes-sigs/controller-runtime/pull/3440.
 //
-// Only a manager that has an informer before it starts waits like that, for instance one with an index: informers
+// This happens only if an informer exists before the manager starts, for instance because of a field index. Informers
 // that start with the controllers stop in time.
 type endingCache struct {
 	cache.Cache

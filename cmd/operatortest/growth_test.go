@@ -36,7 +36,7 @@ func TestGrowthOfAProcess(t *testing.T) {
 	})
 }
 
-// leakyExample returns the description of the mutant.
+// leakyExample makes a copy of the example that leaks a process at each write, and returns the path of its operatortest.yaml.
 func leakyExample(t *testing.T) string {
 	t.Helper()
 	g := NewWithT(t)

@@ -67,7 +67,7 @@ type Snippet struct {
 	File   string // relative to the root of the repository, with slashes
 	Symbol string // Go symbol, or "" for the whole file
 	Key    string // YAML key, or "" for the whole file
-	Step   string // ID of an exercise step: shows the file's form after it; "" for the finished file
+	Step   string // ID of the exercise step after which to show the file; "" for the finished file
 	Diff   bool   // show only what the step changes
 }
 

@@ -74,7 +74,7 @@ func (m Measurement) Run(ctx context.Context) error {
 		return fmt.Errorf("make a scratch folder: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	// Measure a copy, so that a build in the stage's folder changes nothing.
+	// Measure a copy, so that a rebuild in the stage's folder can't affect the measurement.
 	program := filepath.Join(scratch, "manager")
 	if err := copyProgram(filepath.Join(stage, "bin", "manager"), program); err != nil {
 		return err

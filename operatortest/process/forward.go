@@ -56,8 +56,8 @@ func (t transports) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.plain.RoundTrip(request)
 }
 
-// acceptJSON replaces the other encodings that the API server has for objects. Parameters stay: for instance, they ask for
-// a Table. Encodings of anything else stay, too, such as OpenAPI's own protobuf.
+// acceptJSON makes the Accept header ask for JSON in place of the other encodings of objects. Parameters stay: for instance,
+// they ask for a Table. Encodings of anything else stay, too, such as OpenAPI's own protobuf.
 func acceptJSON(header http.Header) {
 	if len(header.Values("Accept")) == 0 {
 		return // the API server's default is JSON

@@ -110,7 +110,7 @@ func (w World) create(t *testing.T) *cloud.Cluster {
 	return made
 }
 
-// await waits until the cluster runs, and returns it.
+// await waits until the cluster is running, and returns it.
 func (w World) await(t *testing.T, id string) *cloud.Cluster {
 	t.Helper()
 	var found *cloud.Cluster
