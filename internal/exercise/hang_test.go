@@ -3,6 +3,7 @@ package exercise
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,16 @@ func TestAHangInASpecIsFound(t *testing.T) {
 	for name, hang := range hangs {
 		t.Run(name, func(t *testing.T) { startedWithSpecs(t).expectHang(t, hang.body, hang.line) })
 	}
+}
+
+// TestATestIsRunAgainIfItsStackIsLost uses code that prints at its first run what Go prints on a busy machine.
+func TestATestIsRunAgainIfItsStackIsLost(t *testing.T) {
+	shortTimeouts(t)
+	own := started(t)
+	own.edit(t, "toy.go", "package toy\n", "package toy\n\nimport \"os\"\n")
+	first := filepath.Join(t.TempDir(), "first")
+	own.expectHang(t, "\tif os.Mkdir("+strconv.Quote(first)+", 0o700) == nil {\n"+
+		"\t\tprintln(\"\tgoroutine running on other thread; stack unavailable\")\n\t\tos.Exit(2)\n\t}\n\tselect {}\n", "12")
 }
 
 // TestAHangIsFoundWhileASpecWaits uses specs that give up, as the test kit's do, while add runs in another goroutine.
