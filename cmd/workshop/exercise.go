@@ -182,7 +182,7 @@ func printFinding(out io.Writer, own *exercise.Copy, finding *exercise.Finding) 
 	at := slices.IndexFunc(own.Steps, func(step exercise.Step) bool { return step.ID == finding.Step.ID })
 	fmt.Fprintf(out, "\nStep %s, %d of %d: %s (about %d minutes; section %s of docs/%s.md)\n",
 		finding.Step.ID, at+1, len(own.Steps), finding.Step.Title, finding.Step.Minutes, finding.Step.Section(), own.Name)
-	field(out, "task", finding.Step.WrappedTask())
+	field(out, "task", exercise.Wrapped(finding.Step.Task))
 	printFound(out, own, finding)
 	field(out, "next", fmt.Sprintf("make stage-%d check; make stage-%d hint gives hints, make stage-%d diff compares with the solution, make stage-%d solve takes it",
 		own.Number, own.Number, own.Number, own.Number))
@@ -198,7 +198,7 @@ func printFound(out io.Writer, own *exercise.Copy, finding *exercise.Finding) {
 		field(out, "missing", fmt.Sprintf("%s\n`make stage-%d restore` puts back what is missing, and changes nothing else", strings.Join(finding.Missing, "\n"), own.Number))
 	}
 	if tip := finding.Tip(); tip != "" {
-		field(out, "hint", tip)
+		field(out, "hint", exercise.Wrapped(tip))
 	}
 	if finding.Command != "" {
 		field(out, "repeat", "cd work/"+filepath.Base(own.Path)+" && "+finding.Command)
@@ -232,7 +232,7 @@ func printHints(out io.Writer, own *exercise.Copy, id string) error {
 	}
 	fmt.Fprintf(out, "Step %s: %s\n", step.ID, step.Title)
 	for i, hint := range step.Hints {
-		field(out, fmt.Sprintf("%d.", i+1), hint)
+		field(out, fmt.Sprintf("%d.", i+1), exercise.Wrapped(hint))
 	}
 	return nil
 }

@@ -83,9 +83,9 @@ const lineLength = 120
 // word matches text that must stay on one line: a word, or code in backquotes, which may contain spaces.
 var word = regexp.MustCompile("[^\\s`]*(`[^`]*`[^\\s`]*)+|\\S+")
 
-// WrappedTask returns the step's task in lines as long as those of a chapter, however the stage's exercises.yaml breaks them.
-func (s Step) WrappedTask() string {
-	return wrap(strings.ReplaceAll(s.Task, "\n", " "), lineLength)
+// Wrapped returns a task or a hint in lines as long as those of a chapter, however the stage's exercises.yaml breaks them.
+func Wrapped(text string) string {
+	return wrap(strings.ReplaceAll(text, "\n", " "), lineLength)
 }
 
 // wrap breaks text into lines at spaces.

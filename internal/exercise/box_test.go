@@ -40,9 +40,9 @@ func TestBoxesNameTheFilesToWrite(t *testing.T) {
 	}
 }
 
-func TestWrappedTask(t *testing.T) {
-	step := Step{Task: strings.Repeat("long ", 30) + "line.\nIt says `a name and\nits value`.\n"}
-	wrapped := step.WrappedTask()
+func TestWrapped(t *testing.T) {
+	task := strings.Repeat("long ", 30) + "line.\nIt says `a name and\nits value`.\n"
+	wrapped := Wrapped(task)
 	for line := range strings.Lines(wrapped) {
 		if len(strings.TrimSpace(line)) > lineLength {
 			t.Errorf("a line of %d characters: %s", len(line), line)
@@ -51,7 +51,7 @@ func TestWrappedTask(t *testing.T) {
 	if !strings.Contains(wrapped, "`a name and its value`.") {
 		t.Errorf("code should stay on one line:\n%s", wrapped)
 	}
-	if found, want := strings.Fields(wrapped), strings.Fields(step.Task); !slices.Equal(found, want) {
+	if found, want := strings.Fields(wrapped), strings.Fields(task); !slices.Equal(found, want) {
 		t.Errorf("the words should stay:\nfound  %q\nwanted %q", found, want)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 var (
 	diskFull    = regexp.MustCompile(`(?m)^(.*?):? *(no space left on device|disk quota exceeded)`)
+	fileLimit   = regexp.MustCompile(`(?m)^.*too many open files`)
 	toolMissing = regexp.MustCompile("(?m)^.* is missing: (run `make tools`|point KUBEBUILDER_ASSETS to ).*$")
 )
 
@@ -21,6 +22,9 @@ var (
 func blameMachine(output string) error {
 	if full := diskFull.FindStringSubmatch(output); full != nil {
 		return private.Explain(fmt.Errorf("%s: %w", strings.TrimSpace(full[1]), syscall.ENOSPC))
+	}
+	if line := fileLimit.FindString(output); line != "" {
+		return fmt.Errorf("%s: Linux limits how many files your programs may open and watch; `make down NAME=…` each cluster that you don't need, or see \"too many open files\" in docs/troubleshooting.md", strings.TrimSpace(line))
 	}
 	if line := toolMissing.FindString(output); line != "" {
 		return fmt.Errorf("the tests can't start a control plane: %s", strings.TrimSpace(line))

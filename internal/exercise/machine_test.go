@@ -31,6 +31,12 @@ func TestTheMachineIsBlamed(t *testing.T) {
 			},
 			wanted: "the disk is full: free some space and run the same command again (toy_test.go:",
 		},
+		"a test that may watch no more files": {
+			spoil: func(t *testing.T, stage *Stage) {
+				stage.editTests(t, `t.Errorf("expected %d`, `t.Fatalf("watch the certificates: too many open files %d`)
+			},
+			wanted: `watch the certificates: too many open files: Linux limits`,
+		},
 		"a test without tools": {
 			spoil: func(t *testing.T, stage *Stage) {
 				stage.editTests(t, `t.Errorf("expected %d`, "t.Fatalf(\"/bin/etcd is missing: run `make tools` in / %d")
