@@ -94,6 +94,10 @@ func TestReconcileReturns(t *testing.T) {
 			return outage
 		},
 	}
+	//workshop:step 3.5m
+	unlistable := interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return outage },
+	}
 	//workshop:step 3.5h
 	terminating := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("the namespace is being terminated"))
 	//workshop:step 3.5h
@@ -106,6 +110,7 @@ func TestReconcileReturns(t *testing.T) {
 		"nothing if the Guestbook does not exist":     {},
 		"an error if the Guestbook can't be read":     {faults: unreadable, objects: []client.Object{newGuestbook()}, wantErr: outage},
 		"an error if the Deployment can't be created": {faults: failCreate(outage), objects: []client.Object{newGuestbook(), newSettings()}, wantErr: outage}, //workshop:step 3.5f
+		"an error if the pods can't be listed":        {faults: unlistable, objects: []client.Object{newGuestbook(), newSettings()}, wantErr: outage},         //workshop:step 3.5m
 		"nothing if the namespace is terminating":     {faults: failCreate(terminating), objects: []client.Object{newGuestbook(), newSettings()}},             //workshop:step 3.5h
 	}
 	for name, test := range tests {
@@ -184,12 +189,14 @@ func TestNoEventWithoutAStatus(t *testing.T) {
 
 func TestReconcileFinishesWhatHasBegun(t *testing.T) {
 	g := NewWithT(t)
-	stopping, stop := context.WithCancel(t.Context())
+	type key struct{}
+	stopping, stop := context.WithCancel(context.WithValue(t.Context(), key{}, "kept"))
 	stop()
 	reconciler := testReconciler(t, interceptor.Funcs{
 		Create: func(ctx context.Context, writer client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			_, bounded := ctx.Deadline()
 			g.Expect(bounded).To(BeTrue(), "a Reconcile that hangs must end, see reconcileTimeout in guestbook_controller.go")
+			g.Expect(ctx.Value(key{})).To(Equal("kept"), "the context also carries the logger, see Reconcile in guestbook_controller.go")
 			return errors.Join(ctx.Err(), writer.Create(ctx, object, options...))
 		},
 	}, newGuestbook(), newSettings())

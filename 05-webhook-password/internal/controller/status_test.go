@@ -1,14 +1,18 @@
 package controller
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
@@ -134,4 +138,16 @@ func TestAnnounceFailure(t *testing.T) {
 			g.Expect(found).To(Equal(test.want), "see announceFailure in status.go")
 		})
 	}
+}
+
+func TestNoWarningWithoutAStatus(t *testing.T) {
+	g := NewWithT(t)
+	reconciler := testReconciler(t, interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return apierrors.NewConflict(secretv1.SchemeGroupVersion.WithResource("passwords").GroupResource(), "database", nil)
+		},
+	}, storedPassword())
+	err := reconciler.updateStatus(t.Context(), storedPassword(), nil, &blockedError{reason: "NameTaken", message: "blocked"})
+	g.Expect(err).To(MatchError(apierrors.IsConflict, "IsConflict"), "see updateStatus in status.go")
+	g.Expect(eventOf(reconciler)).To(BeEmpty(), "each retry would warn again: announce the failure after the write, see updateStatus in status.go")
 }
