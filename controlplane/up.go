@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -65,6 +66,9 @@ func (c *ControlPlane) converge(ctx context.Context) error {
 		return err
 	}
 	if err := c.writeFiles(found); err != nil {
+		return err
+	}
+	if err := c.removePartialData(ctx, found); err != nil {
 		return err
 	}
 	if found, err = c.makeRoom(ctx, found); err != nil {
@@ -168,6 +172,24 @@ func (c *ControlPlane) endWrong(ctx context.Context, r record) error {
 		wrong = append(wrong, each.Name)
 	}
 	return c.end(ctx, wrong...)
+}
+
+// removePartialData removes the data of a control plane that was never complete if its etcd isn't running or doesn't
+// answer. If etcd was killed while it created its data, it starts again, but never elects itself leader. Nothing is lost,
+// because Up creates all objects anew.
+func (c *ControlPlane) removePartialData(ctx context.Context, r record) error {
+	if r.Complete {
+		return nil
+	}
+	pid, _, err := c.process("etcd").await(ctx)
+	if err != nil || pid != 0 && !c.hangs(ctx, r, "etcd", pid) {
+		return err
+	}
+	// Components that are running still have the old state in memory.
+	if err := c.endAll(ctx); err != nil {
+		return err
+	}
+	return removeBelow(c.dir, filepath.Base(c.data(r.Data)))
 }
 
 // startComponents starts the given components, except those that are running.
