@@ -1,4 +1,4 @@
-# The front door of the workshop: `make help` lists what there is.
+# The front door of the workshop: `make help` lists its targets.
 # It works with GNU make 3.81, the version that macOS has.
 
 SHELL := /bin/sh
@@ -21,7 +21,7 @@ export CGO_ENABLED
 # Only make's command line counts: many environments have a PORT or a NAME that means something else.
 given = $(if $(filter command,$(firstword $(origin $(1)))),$($(1)))
 
-# The classroom cluster: CLUSTER=embedded|kind|current NAME=… PORT=… NODES=… KIND_NODE_IMAGE=… (of kind's nodes)
+# The classroom cluster's settings: CLUSTER=embedded|kind|current NAME=… PORT=… NODES=…; for kind also KIND_NODE_IMAGE=…
 export WORKSHOP_CLUSTER := $(or $(call given,CLUSTER),$(WORKSHOP_CLUSTER))
 export WORKSHOP_NAME := $(or $(call given,NAME),$(WORKSHOP_NAME))
 # With CLUSTER=current: install without asking.
@@ -102,7 +102,7 @@ progress: bootstrap ## Show how far you are with the exercises (make stage-N sta
 	@$(WORKSHOP) progress
 
 .PHONY: test
-# No vet, because the linter does that; and -w, because a binary without debug information links faster.
+# -vet=off, because the linter runs vet; -w, because a binary without debug information links faster.
 test: go_test = go test -count=1 -vet=off -ldflags=-w -timeout 30m $(PACKAGES)
 test: tools ## Run all tests
 	@echo '$(go_test)'

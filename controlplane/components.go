@@ -83,7 +83,7 @@ func (c *ControlPlane) apiServer(r record, keys pki) []string {
 		"bind-address": loopback, "secure-port": strconv.Itoa(r.Ports.APIServer),
 		"tls-cert-file": keys.certificate("apiserver"), "tls-private-key-file": keys.key("apiserver"),
 		"client-ca-file": keys.certificate(authority), "anonymous-auth": "false", "authorization-mode": "Node,RBAC",
-		// For aggregated API servers. Source: "Configure the Aggregation Layer" in the Kubernetes documentation.
+		// Aggregated API servers need these. Source: "Configure the Aggregation Layer" in the Kubernetes documentation.
 		"requestheader-client-ca-file": keys.certificate(frontProxyAuthority), "requestheader-allowed-names": "front-proxy-client",
 		"requestheader-username-headers": "X-Remote-User", "requestheader-group-headers": "X-Remote-Group",
 		"requestheader-extra-headers-prefix": "X-Remote-Extra-",

@@ -42,9 +42,9 @@ type Options struct {
 	// Out receives a line for each action. If it is nil, the lines are discarded.
 	Out io.Writer
 
-	// Temporary means that the data may be lost when the machine crashes, and that Reset isn't needed. This saves time and
-	// CPU time: etcd doesn't wait for the disk, no snapshot is made, and the components use more memory before they collect
-	// garbage. Start sets it.
+	// Temporary means that the data may be lost when the machine crashes, and that Reset isn't needed. The control plane is
+	// then faster: etcd doesn't wait for the disk, no snapshot is made, and the components use more memory before they
+	// collect garbage. Start sets it.
 	Temporary bool
 
 	// remedy says what to do if a program is missing from Assets.

@@ -15,7 +15,7 @@ const (
 	lockFile = "lock"
 	// lockTimeout bounds the wait for another process that changes the same control plane.
 	lockTimeout = 10 * time.Minute
-	// lockPoll is how often waits for a lock or a port check again.
+	// lockPoll is the interval at which a lock or a port is checked again.
 	lockPoll = 20 * time.Millisecond
 )
 

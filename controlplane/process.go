@@ -19,7 +19,7 @@ import (
 const (
 	// endTimeout bounds the wait until a killed process is gone, and until a new one has written its ID.
 	endTimeout = 10 * time.Second
-	// processPoll is how often such a wait checks again. A killed process is gone after about 20 ms.
+	// processPoll is the interval at which such a wait checks again. A killed process is gone after about 20 ms.
 	processPoll = 2 * time.Millisecond
 )
 
@@ -83,7 +83,7 @@ func (p process) start(ctx context.Context, command []string, dir, log string, e
 		return err
 	}
 	defer file.Close() // the process holds its own descriptor, and with it the lock
-	// Another command that checks the process holds the lock for a moment.
+	// Try again: another command that checks the process holds the lock for a moment.
 	var locked error
 	waitErr := poll(ctx, endTimeout, processPoll, func(context.Context) bool {
 		locked = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -42,8 +42,8 @@ func TestAKilledProcessTakesItsControlPlaneAlong(t *testing.T) {
 	expectNothingLeft(g, dir)
 }
 
-// TestAScratchFolder uses the same control plane twice, as two processes would, and then kills the process that has made
-// the folder.
+// TestAScratchFolder uses the same control plane twice, as two processes would, and then kills the process that made the
+// folder.
 func TestAScratchFolder(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

@@ -21,7 +21,7 @@ type stateRequest struct {
 	Message string `json:"message"`
 }
 
-// resourceRequest is the body of a request to add resources with these names.
+// resourceRequest is the body of a request to add resources, which it names.
 type resourceRequest struct {
 	LoadBalancers   []string `json:"load_balancers"`
 	Volumes         []string `json:"volumes"`
@@ -47,8 +47,8 @@ func (e *Emulator) serveAdmin(writer http.ResponseWriter, request *http.Request)
 	e.steer(request, body).send(writer, false)
 }
 
-// checkLocal rejects requests from web pages in a browser on this machine. If DNS rebinding leads such a page here,
-// its requests still name its own host; and without a preflight request, a page can't send JSON to another host.
+// checkLocal rejects requests from web pages in a browser on this machine. DNS rebinding can lead such a page here, but the
+// page's requests then still name its own host. And a page can't send JSON to another host without a preflight request.
 func checkLocal(request *http.Request) (reply, bool) {
 	host := request.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -194,7 +194,7 @@ func (e *Emulator) SetTags(id string, tags []string) error {
 	})
 }
 
-// Remove removes a cluster at once, whatever its state.
+// Remove removes a cluster immediately, whatever its state.
 func (e *Emulator) Remove(id string) error {
 	return e.change(id, func(c *cluster) error {
 		e.remove(c)

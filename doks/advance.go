@@ -59,7 +59,7 @@ func (e *Emulator) finishProvisioning(c *cluster, now time.Time) bool {
 	return true
 }
 
-// start gives the cluster its address, and sets when its nodes will run.
+// start gives the cluster its address, and sets the time at which its nodes will be running.
 func (e *Emulator) start(c *cluster, at time.Time) {
 	if c.Endpoint == "" {
 		c.Endpoint = e.endpoint(c.ID)

@@ -90,7 +90,7 @@ func newLabWithPlanes(t *testing.T, planes *pretended, change ...func(*doks.Opti
 	return newLab(t, append(change, func(o *doks.Options) { o.Planes = planes })...)
 }
 
-// soon keeps moving the clock, by which the worker runs, until check succeeds.
+// soon keeps moving the clock, which drives the worker, until check succeeds.
 func (l *lab) soon(check func(Gomega)) {
 	l.Helper()
 	l.Eventually(l.ctx, func(g Gomega) {

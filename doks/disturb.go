@@ -33,7 +33,7 @@ func (e *Emulator) before(writer http.ResponseWriter, x *exchange) bool {
 	}
 }
 
-// after sends the reply, or what a fault leaves of it.
+// after sends the reply, unless a fault delays it, cuts it off or replaces it.
 func (e *Emulator) after(writer http.ResponseWriter, x *exchange, done reply) {
 	fault := x.fault
 	if fault == nil || !fault.After {

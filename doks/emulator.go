@@ -45,9 +45,9 @@ type Call struct {
 	ClusterID, ClusterName string
 }
 
-// Interrupter is a test's code around a call. If it returns an error, the call is dropped before it has an effect:
-// the client gets no reply. The function that it returns, if not nil, is called right after the effect. If that
-// function returns an error, the reply is dropped.
+// Interrupter is a test's code that runs before a call takes effect. If it returns an error, the call is dropped: it has
+// no effect, and the client gets no reply. The function that it returns, if not nil, is called right after the effect. If
+// that function returns an error, the reply is dropped.
 //
 // Both run without a lock: they may take their time, kill the client or inspect the Emulator. Concurrent calls are
 // interrupted concurrently.

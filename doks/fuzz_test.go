@@ -93,7 +93,7 @@ func checkAnswer(t *testing.T, answer *httptest.ResponseRecorder) {
 	}
 }
 
-// FuzzParseFault parses arbitrary texts. Each fault that ParseFault accepts must be one that can be added.
+// FuzzParseFault parses arbitrary texts. An emulator must accept every fault that ParseFault returns.
 func FuzzParseFault(f *testing.F) {
 	f.Add("POST /v2/kubernetes/clusters drop after count=2")
 	f.Add("* * lagging-list delay=1h skip=3")

@@ -40,7 +40,7 @@ type Options struct {
 
 	// ProvisionTime is how long provisioning a cluster takes.
 	ProvisionTime time.Duration
-	// NodeTime is how long a node takes to start once its control plane runs, how long it drains, and how long its
+	// NodeTime is how long a node takes to start once its control plane is running, how long it drains, and how long its
 	// deletion then takes.
 	NodeTime time.Duration
 	// UpgradeTime is how long upgrading a cluster takes.

@@ -36,7 +36,7 @@ type poolUpdate struct {
 	MaxNodes  *int               `json:"max_nodes"`
 }
 
-// newPool makes a pool from a checked request, with nodes that will run when they are due. If due is zero, the nodes
+// newPool makes a pool from a checked request, with nodes that will be running at the time due. If due is zero, the nodes
 // wait for their control plane.
 func (e *Emulator) newPool(wanted poolRequest, now, due time.Time) *pool {
 	made := &pool{ID: uuid.NewString(), Size: wanted.Size}
@@ -94,7 +94,8 @@ func (e *Emulator) drain(n *node, now time.Time, skip bool) {
 	}
 }
 
-// nodeDue returns when a node that is added now will run, or zero if it must wait until its cluster runs.
+// nodeDue returns the time at which a node that is added now will be running, or zero if the node must wait for its
+// cluster.
 func (e *Emulator) nodeDue(c *cluster, now time.Time) time.Time {
 	if c.Endpoint == "" {
 		return time.Time{}

@@ -79,8 +79,8 @@ type node struct {
 	Name    string `json:"name"`
 	Droplet string `json:"droplet"`
 	State   string `json:"state"`
-	// Due is when the state changes. While a node waits for its cluster's control plane, Due is zero; it is set when
-	// the control plane runs.
+	// Due is when the state changes. It is zero while a node waits for its cluster's control plane, and is set once the
+	// control plane is running.
 	Due time.Time `json:"due,omitzero"`
 	// InPlane means that the plane has the node; it is used only with planes.
 	InPlane bool      `json:"in_plane,omitempty"`
@@ -149,7 +149,7 @@ func (c *cluster) enter(state State, message string, now time.Time) {
 	}
 }
 
-// schedule makes the state change by itself when that is due.
+// schedule makes the state change to next at the time due.
 func (c *cluster) schedule(due time.Time, next State) { c.Due, c.Next = due, next }
 
 // live returns how many nodes count towards the pool's wanted size.

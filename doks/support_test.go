@@ -110,7 +110,7 @@ func (l *lab) client(options ...godo.ClientOpt) *godo.Client {
 	return client
 }
 
-// retrying makes godo retry almost at once.
+// retrying makes godo retry almost immediately.
 func retrying(times int) godo.ClientOpt {
 	return godo.WithRetryAndBackoffs(godo.RetryConfig{RetryMax: times, RetryWaitMin: new(0.001), RetryWaitMax: new(0.01)})
 }
@@ -131,7 +131,7 @@ func (l *lab) create(name string, nodes int) *godo.KubernetesCluster {
 	return made
 }
 
-// createRunning makes a cluster, and moves the clock so that the cluster and its nodes run.
+// createRunning makes a cluster, and moves the clock until the cluster and its nodes are running.
 func (l *lab) createRunning(name string, nodes int) *godo.KubernetesCluster {
 	l.Helper()
 	made := l.create(name, nodes)

@@ -21,15 +21,15 @@ type Flags struct {
 	// negative QPS means no limit.
 	QPS   float64
 	Burst int
-	// Version means that the version must be printed.
+	// Version makes the program print its version and exit.
 	Version bool
 }
 
 // AddFlags adds the flags to a set, and klog's flag -v.
 func (f *Flags) AddFlags(set *flag.FlagSet) {
 	set.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` that names the cluster; without it $KUBECONFIG, or the cluster of this pod")
-	// No limit in the client: the API server's priority and fairness divides the capacity among all clients, and knows
-	// the load. With client-go's default of 5 requests per second, 100 resources take 40 s.
+	// By default, the client has no limit: the API server's priority and fairness divides the capacity among all clients,
+	// and knows the load. With client-go's default of 5 requests per second, 100 resources take 40 s.
 	set.Float64Var(&f.QPS, "kube-api-qps", -1, "requests per second to the API server; negative is no limit")
 	set.IntVar(&f.Burst, "kube-api-burst", -1, "requests that may exceed --kube-api-qps for a moment")
 	set.BoolVar(&f.Version, "version", false, "print the version and exit")

@@ -35,7 +35,7 @@ type Lease struct {
 	stopped chan struct{}
 }
 
-// NewLease prepares a Lease with a name; it makes no request before Acquire.
+// NewLease prepares a Lease with the given name. It makes no requests: Acquire does.
 func NewLease(kube kubernetes.Interface, name string, options LeaderElection) (*Lease, error) {
 	l := &Lease{leading: make(chan context.Context, 1), health: leaderelection.NewLeaderHealthzAdaptor(healthTolerance)}
 	if !options.Enabled {

@@ -1,6 +1,6 @@
 // Package lifecycle contains what an operator written with client-go needs besides its controller: flags, the
-// connection to a cluster, leader election, Events, and servers for probes and metrics. For operators written with
-// controller-runtime, its manager does the same.
+// connection to a cluster, leader election, Events, and servers for probes and metrics. In controller-runtime, the manager
+// does all this.
 //
 // Stage 2 uses the flags and servers, but writes leader election and Events by
 // hand, because they are its lesson. Stage 6 uses all of this package. The order

@@ -2,8 +2,8 @@
 // `make run` or a debugger starts on your machine. It needs no cert-manager, no Service and no tunnel.
 //
 // In a cluster, the clientConfig of a webhook names a Service, and the CA of its certificate. Instead of the Service, it
-// can name a URL. So [Local] makes a certificate in memory and, while the manager runs, puts its own URL and CA into the
-// webhook configurations and the CRDs. That takes an administrator's rights, and an API server that can reach the URL.
+// can name a URL. So [Local] makes a certificate in memory and, while the manager is running, puts its own URL and CA into
+// the webhook configurations and the CRDs. That takes an administrator's rights, and an API server that can reach the URL.
 package localwebhook
 
 import (

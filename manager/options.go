@@ -75,7 +75,7 @@ func Default() Options {
 }
 
 // AddFlags adds a flag for each option, with its current value as the default, and --kubeconfig for [GetConfig].
-// objects, such as Guestbooks, is their name in the help texts.
+// objects is what the help texts call the operator's objects, such as Guestbooks.
 func (o *Options) AddFlags(flags *flag.FlagSet, objects string) {
 	clientconfig.RegisterFlags(flags)
 	flags.Func("namespaces", "the only `namespaces` to watch for "+objects+", such as a,b; all if not given", o.SetNamespaces)
@@ -120,7 +120,7 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// FindCertificate returns an error that names the flag if one of the files is missing in the folder. Without this
+// FindCertificate returns an error that names the flag if one of the files is missing from the folder. Without this
 // check, a metrics server would make its own certificate, and a webhook server would fail later.
 func FindCertificate(flagName, folder string, files ...string) error {
 	for _, file := range files {

@@ -21,7 +21,7 @@ needed=$(sed -n 's/^go //p' go.mod)
 install="install Go $needed or newer from https://go.dev/dl/"
 command -v go >/dev/null 2>&1 || fail "the go command is not on your PATH: $install"
 
-# outdated keeps an earlier bin/workshop: if a module can't be downloaded now, only the commands that need it fail.
+# outdated keeps the old bin/workshop, so that commands that don't need the missing module still work.
 outdated() {
 	echo "workshop: bin/workshop can't be rebuilt now, so the old one is used ($(echo "$1" | head -n 1))" >&2
 	exit 0
@@ -50,7 +50,7 @@ oldest=$(printf '%s\n%s\n' "${have#go}" "$needed" | sort -t. -k1,1n -k2,2n -k3,3
 if [ ! -x bin/workshop ]; then
 	echo "Building bin/workshop with $have (only once; missing modules are downloaded first)."
 elif [ -t 2 ]; then
-	# When its source has changed, only a person who waits at a terminal is told, as in compile.sh.
+	# As in compile.sh, only a person at a terminal sees this message.
 	{ sleep 3; kill -0 $$ 2>/dev/null && echo "Rebuilding bin/workshop with $have…"; } >&2 &
 fi
 export GOOS="$(go env GOHOSTOS)" GOARCH="$(go env GOHOSTARCH)"

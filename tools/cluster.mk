@@ -27,7 +27,8 @@ override KUBECONFIG := $(CONFIRMED)
 endif
 export KUBECONFIG
 
-# $(call compile,WHAT,COMMAND) shows and runs a go command. If that takes more than a few seconds, it says what it does.
+# $(call compile,WHAT,COMMAND) shows and runs a go command. If that takes more than a few seconds, it says what is being
+# compiled.
 define compile
 @echo '$(2)'
 @../tools/compile.sh '$(1)' $(2)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# compile.sh WHAT COMMAND…: runs a go command. If it takes more than a few seconds, a person at a terminal reads what it
-# does. Without a terminal, nothing is added to the output, because a chapter compares what its commands print.
+# compile.sh WHAT COMMAND…: runs a go command. If the command takes more than a few seconds, a message on the terminal
+# says what is being compiled. Without a terminal, there is no message, because a chapter compares what its commands print.
 what=$1
 shift
 # This process becomes the command, so its process ID tells whether the command is still running.

@@ -10,11 +10,10 @@ IMAGE_VERSION = $(if $(filter command environment,$(firstword $(origin VERSION))
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 STAMPS = -X main.version=$(IMAGE_VERSION) -X main.revision=$(REVISION)
 
-# The platform of an image, such as linux/arm64. If it is empty, it is this machine's. docker-buildx builds for all of
-# PLATFORMS.
+# The platform of an image, such as linux/arm64; empty means this machine's. docker-buildx builds for all of PLATFORMS.
 PLATFORM ?=
 PLATFORMS ?= linux/amd64,linux/arm64
-# Other images to build from, for example those of a mirror. If they are empty, the images that the Dockerfile names.
+# Other images to build from, for example those of a mirror; empty means the images that the Dockerfile names.
 BUILDER ?=
 BASE ?=
 STAMP_ARGS = --build-arg VERSION=$(IMAGE_VERSION) --build-arg REVISION=$(REVISION)
@@ -25,8 +24,8 @@ IMAGE_ARGS = $(if $(PLATFORM),--platform=$(PLATFORM)) $(STAMP_ARGS) $(if $(BUILD
 CA_CERTIFICATES ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt \
   /etc/ssl/ca-bundle.pem /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem /etc/ssl/certs/ca-bundle.crt /etc/ssl/cert.pem))
 OFFLINE_PLATFORM = $(or $(PLATFORM),linux/$(shell go env GOHOSTARCH))
-# Without --no-cache, docker's classic builder would take another platform's files from its cache. Copying two files takes
-# no time anyway.
+# Without --no-cache, docker's classic builder would take another platform's files from its cache. Nothing is lost, because
+# the image consists of only two copied files.
 OFFLINE_ARGS = --no-cache --platform=$(OFFLINE_PLATFORM) $(STAMP_ARGS) --build-arg TITLE=$(PROGRAM)
 
 # Everything that ../tools/offline.Dockerfile needs. The program and its build flags are those of the stage's Dockerfile.

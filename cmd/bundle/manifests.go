@@ -95,7 +95,7 @@ func decode(document []byte) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// add puts an object into its group. It returns false for an object that belongs to no group, which must be a sample.
+// add puts an object into its group. It returns false if there is no group for it; then the object must be a sample.
 func (m *manifests) add(object *unstructured.Unstructured) (bool, error) {
 	kind := object.GroupVersionKind().GroupKind()
 	switch kind {

@@ -99,7 +99,7 @@ func quoted(argument string) string {
 // another.
 const logsFolder = "logs"
 
-// run tests the operator, and prints its results and its progress.
+// run tests the operator, and prints the progress and the results.
 func run(ctx context.Context, options runOptions, output io.Writer) (err error) {
 	if err := options.Check(); err != nil {
 		return err

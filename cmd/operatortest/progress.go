@@ -17,8 +17,8 @@ import (
 // shared is shown for trials whose results several behaviours use.
 const shared = "(shared)"
 
-// progress prints a line for each behaviour that has ended. On a terminal, lines below show the trials of those in
-// progress.
+// progress prints a line for each behaviour that has ended. On a terminal, it shows the trials of the other behaviours
+// below these lines.
 type progress struct {
 	table *tabwriter.Writer
 	// output is the terminal; nil for any other output.
@@ -26,7 +26,7 @@ type progress struct {
 
 	mu            sync.Mutex
 	done, running map[string]int
-	// below is how many lines there are below those of the ended behaviours.
+	// below is the number of lines below those of the ended behaviours.
 	below int
 }
 

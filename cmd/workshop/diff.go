@@ -32,7 +32,7 @@ func (a *app) diff(ctx context.Context, out io.Writer, own *exercise.Copy, id st
 	return nil
 }
 
-// printDiff prints how a file of the copy differs from another form of the file.
+// printDiff prints how a file of the copy differs from another version of the file.
 func printDiff(ctx context.Context, out io.Writer, own *exercise.Copy, name string, other []byte, called string) (equal bool, err error) {
 	folder, err := os.MkdirTemp("", "solution-")
 	if err != nil {

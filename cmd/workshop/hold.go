@@ -32,7 +32,7 @@ func (a *app) chapterEnvironment(cluster classroom.Cluster, held *leftover.Play)
 
 const watchdogName = "watchdog"
 
-// watchdogCommand ends what a play has started when the player is gone; see package leftover.
+// watchdogCommand waits until the player is gone, and then ends the programs that its play started; see package leftover.
 func (a *app) watchdogCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    watchdogName + " MARK",

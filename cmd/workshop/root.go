@@ -77,7 +77,7 @@ func plainFlagError(err error) error {
 	return fmt.Errorf("--%s takes a number, not %q", invalid.GetFlag().Name, invalid.GetValue())
 }
 
-// fromEnvironment lets the Makefile, and a shell made by it, choose the cluster.
+// fromEnvironment lets the Makefile, and a shell that it has started, choose the cluster.
 func fromEnvironment(name, fallback string) string {
 	if value := os.Getenv(name); value != "" {
 		return value

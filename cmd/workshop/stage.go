@@ -226,7 +226,8 @@ var offlineVerbs = []string{
 // linterVerbs need golangci-lint, which is built on demand.
 var linterVerbs = []string{"lint", "lint-fix", "lint-config"}
 
-// stageEnvironment brings the cluster up for verbs that work on it, such as install.
+// stageEnvironment returns the environment for verbs. For verbs that work on the cluster, such as install, it brings the
+// cluster up first.
 func (a *app) stageEnvironment(cmd *cobra.Command, verbs []string) ([]string, error) {
 	needsCluster := slices.ContainsFunc(verbs, func(verb string) bool { return !slices.Contains(offlineVerbs, verb) })
 	if !needsCluster {

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestACommandReachesToTheEndOfItsHeredocs puts the heredocs that each command opens after it, and then a line of output.
+// TestACommandReachesToTheEndOfItsHeredocs appends to each command the heredocs that it opens, and then a line of output.
 func TestACommandReachesToTheEndOfItsHeredocs(t *testing.T) {
 	tests := map[string]struct {
 		command    string

@@ -66,8 +66,8 @@ func (p *parser) parseStatus(line int, text string, block *Block, command *Comma
 	}
 }
 
-// readCommand returns the lines of the command with which body begins. It ends where the shell's grammar says that it is
-// complete. number is the line number of the first line in the file.
+// readCommand returns the lines of the command that body begins with. The command ends where, by the shell's grammar, it is
+// complete. number is the line number of body's first line in the file.
 func (p *parser) readCommand(body []string, number int) []string {
 	lines := []string{strings.TrimSpace(strings.TrimPrefix(body[0], "$"))}
 	if lines[0] == "" {
@@ -120,7 +120,8 @@ func checkShell(command string) error {
 	return err
 }
 
-// reportShell reports an error of checkShell, which starts with line:column. line is the line on which the command starts.
+// reportShell reports an error of checkShell, whose text starts with line:column. line is the line on which the command
+// starts.
 func (p *parser) reportShell(err error, line int) {
 	if err == nil {
 		return

@@ -59,9 +59,9 @@ lines that start with "$ " or "? ". Write [..] for such a line, or for its begin
 
 A background process that ends before it is stopped fails the chapter, before the next command or at the end. To stop a
 process, the player sends SIGINT, as Ctrl-C does, SIGTERM after 10 seconds, and SIGKILL after 5 more, to the process and
-to every process that it started. At the end of a chapter, the player stops all processes that still run. If the chapter
-failed, the player first runs its cleanup fences, because deleting may need the operator. They run in the working
-directory of that moment, so they must not depend on a cd in a later step.
+to every process that it started. At the end of a chapter, the player stops all processes that are still running. If the
+chapter failed, the player first runs its cleanup fences, because deleting may need the operator. They run in the current
+working directory, so they must not depend on a cd in a step that was not played.
 
 # Hidden blocks
 
@@ -81,8 +81,8 @@ within a fence and between fences. Functions, aliases, traps, shell options, job
 runs in its own sh. Each sh has its own process group, so that it can be ended with its children. It is sh, not bash: no
 arrays, no [[. Standard input is empty.
 
-A child that a command leaves running (&) is stopped at the end of the chapter. What it prints after its command has ended
-may not be seen. A child that leaves its process group, as daemons do, is not found: use background= for it.
+A child that a command leaves running (&) is stopped at the end of the chapter. Output that it prints after its command
+has ended may be lost. A child that leaves its process group, as daemons do, is not found: use background= for it.
 
 # Fences filled from source files
 

@@ -88,7 +88,7 @@ func (p *parser) readFence(node *ast.FencedCodeBlock, line int) {
 		}
 		f.Body = append(f.Body, trimmed)
 		if !indented && trimmed != "" {
-			p.report(line+len(f.Body), "this line is indented less than its fence, which opens on line  %d", line)
+			p.report(line+len(f.Body), "this line is indented less than its fence, which opens on line %d", line)
 		}
 	}
 	closing, _, _ := strings.Cut(string(p.text[f.End:]), "\n")

@@ -170,7 +170,7 @@ func TestParseRefuses(t *testing.T) {
 		"commands without language":  {"```\n$ a\n```\n", "1: a fence without a language would not be played: use console, or text for what is only shown"},
 		"a fence after a marker":     {"- ```console\n  $ a\n  ```\n", "1: a fence can't start after a list marker or a > sign: give it a line of its own"},
 		"a fence in a quotation":     {"> ```console\n> $ a\n> ```\n", "1: a fence can't start after a list marker or a > sign: give it a line of its own"},
-		"a line left of its fence":   {"  ```console\n  $ a\n b\n  ```\n", "3: this line is indented less than its fence, which opens on line  1"},
+		"a line left of its fence":   {"  ```console\n  $ a\n b\n  ```\n", "3: this line is indented less than its fence, which opens on line 1"},
 		"a fence after a tab":        {"\t```console\n\t$ a\n\t```\n", "1: Markdown does not read this as a fence: indent it like the text around it, and write a blank line before it"},
 		"a fence too far right":      {"text\n    ```console\n    $ a\n    ```\n", "2: Markdown does not read this as a fence: indent it like the text around it, and write a blank line before it"},
 		"a fence within HTML":        {"<details>\n```console\n$ a\n```\n", "2: Markdown does not read this as a fence: indent it like the text around it, and write a blank line before it"},

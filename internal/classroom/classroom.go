@@ -26,13 +26,13 @@ type Cluster interface {
 	// Up gets the cluster running: it creates, repairs or reuses it.
 	Up(ctx context.Context) error
 	// Choose points the link .workshop/kubeconfig at the cluster. If the learner has named the cluster and the link points
-	// at another one, Choose leaves it alone: commands for a named cluster must not change which cluster others find.
+	// at another one, Choose leaves the link alone: commands for a named cluster must not change which cluster others find.
 	Choose(ctx context.Context) error
 	// Down removes the cluster and everything in it. It returns nil if the cluster does not exist.
 	Down(ctx context.Context) error
 	// Reset restores the cluster to the state it had when it was created.
 	Reset(ctx context.Context) error
-	// Status reports what is running. It returns no error just because the cluster is not running.
+	// Status reports what is running. A cluster that isn't running is not an error.
 	Status(ctx context.Context) (Status, error)
 	// Kubeconfig is the path of the file that gives access to the cluster.
 	Kubeconfig() string

@@ -116,7 +116,7 @@ func (c *current) freeze(ctx context.Context) (name, server string, err error) {
 	return config.Context, config.Clusters[0].Cluster.Server, nil
 }
 
-// copyPrefix begins the names of the copies of a learner's kubeconfig.
+// copyPrefix is the prefix of the names of kubeconfig copies.
 const copyPrefix = "current-"
 
 // IsClassroom reports whether a kubeconfig belongs to a cluster that the workshop made: a file in .workshop that is not
@@ -171,7 +171,7 @@ func (c *current) Reset(context.Context) error {
 	return errors.New("CLUSTER=current is your own cluster and is never reset: use the commands of a chapter's last step to remove what the chapter created")
 }
 
-// Status reports what the cluster's API server answers.
+// Status reports the answers of the cluster's API server.
 func (c *current) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: providers.Current, Provider: providers.Current, Kubeconfig: c.Kubeconfig(), State: StateRunning}
 	if err := private.MakeDir(c.options.Repo.State()); err != nil {

@@ -120,7 +120,7 @@ func (e *embedded) Down(ctx context.Context) error {
 	return nil
 }
 
-// Status reports which processes run and what the API server answers.
+// Status reports which processes are running, and the answers of the API server.
 func (e *embedded) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: e.options.Name, Provider: providers.Embedded, Kubeconfig: e.Kubeconfig()}
 	up := "`" + e.options.MakeCommand("up") + "`"

@@ -277,7 +277,7 @@ func (k *kind) removeFiles() error {
 	return nil
 }
 
-// Status reports what the cluster's API server answers.
+// Status reports the answers of the cluster's API server.
 func (k *kind) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: k.cluster, Provider: providers.Kind, Kubeconfig: k.Kubeconfig(), State: StateRunning}
 	unlock, found, err := k.find(ctx)

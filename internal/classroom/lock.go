@@ -50,7 +50,7 @@ func lock(ctx context.Context, path string, out io.Writer, limit time.Duration) 
 	return func() { _ = file.Close() }, nil
 }
 
-// holder describes the command that holds the lock by the process ID in the file.
+// holder describes the command that holds the lock. It reads the command's process ID from the file.
 func holder(path string) string {
 	content, _ := os.ReadFile(path)
 	if pid, err := strconv.Atoi(string(content)); err == nil {

@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// The workshop's requirements. They were measured, see docs/benchmarks.md.
+// The workshop's requirements. docs/benchmarks.md has the measurements.
 const (
 	// buildSpace is the disk space that a first build needs for modules, compiler cache and tools, in bytes.
 	buildSpace = 7e9
@@ -84,7 +84,7 @@ func Print(out io.Writer, checks []Check) {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", mark, check.Name, check.Found, check.Needed)
 	}
-	// Flush writes the table to out, whose errors are not handled here.
+	// A message that can't be written to out is not an error here.
 	_ = table.Flush()
 	for _, check := range checks {
 		if !check.OK() {

@@ -24,7 +24,7 @@ type Step struct {
 	Do   func(ctx context.Context) error
 }
 
-// Test consists of a test's steps and what follows them.
+// Test is an end-to-end test: its steps, and what to do after them.
 type Test struct {
 	// Begin lists the steps that run before there are logs to collect or anything to remove.
 	Begin []Step

@@ -122,8 +122,8 @@ func (t *StageTest) buildImage(ctx context.Context) error {
 	return t.command(t.Make, "docker-build", "IMG="+t.Image).Run(ctx)
 }
 
-// bringUp brings the cluster up. If it is the learner's own, bringUp makes sure that the test deletes nothing that it had
-// before.
+// bringUp brings the cluster up. If the cluster is the learner's own, bringUp makes sure that the test deletes nothing that
+// was in it before.
 func (t *StageTest) bringUp(ctx context.Context) (err error) {
 	if t.held, err = t.Up(ctx); err != nil || t.Provider != providers.Current {
 		return err

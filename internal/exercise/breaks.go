@@ -64,7 +64,7 @@ func (s *Stage) find(name string) (Break, error) {
 	return Break{}, fmt.Errorf("stage %d has no break %q: choose from %s", s.Number, name, strings.Join(names, ", "))
 }
 
-// broken returns the finished form of the file that a break changes, without and with the break.
+// broken returns the file that a break changes, with all steps done: without and with the break.
 func (s *Stage) broken(change Break) (finished, broken []byte, err error) {
 	files, err := s.Form(len(s.Steps))
 	if err != nil {

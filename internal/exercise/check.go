@@ -164,8 +164,8 @@ func (c *Copy) tryStep(ctx context.Context, id string) (*Finding, Ran, error) {
 			return &Finding{Step: step, Found: err.Error(), Open: open, Command: "make " + strings.Join(step.Make, " ")}, ran, opening
 		}
 	}
-	// A step's own form of the tests may expect later code to be missing. For learners who have done later steps, use the
-	// tests of those steps.
+	// The tests as they are at this step may expect later code to be missing. For learners who have done later steps, use
+	// the tests as they are at those steps.
 	next, err := c.Next()
 	if err != nil {
 		return nil, ran, err

@@ -26,8 +26,8 @@ type Copy struct {
 	scratch string
 }
 
-// ShareControlPlane makes checks use the same control plane for as long as the definitions and the tests permit it, which
-// spares them the start. Call end after the last check. It does nothing if the checks already share one.
+// ShareControlPlane makes checks use the same control plane, unless the CRDs or the tests don't permit it, so that not every
+// check has to start one. Call end after the last check. If the checks already share one, ShareControlPlane does nothing.
 func (c *Copy) ShareControlPlane() (end func() error, err error) {
 	if c.scratch != "" {
 		return func() error { return nil }, nil

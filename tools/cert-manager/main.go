@@ -30,7 +30,7 @@ const name = "cert-manager"
 // values are the chart's settings that differ from its defaults.
 var values = map[string]any{
 	"crds": map[string]any{"enabled": true},
-	// A Job that `helm install` waits for. Here kubectl waits for the Deployments.
+	// This is a Job that `helm install` waits for. Here, kubectl waits for the Deployments instead.
 	"startupapicheck": map[string]any{"enabled": false},
 }
 

@@ -55,7 +55,7 @@ func newSession(shell, cwd string, env []string, grace gracePeriods) (*session, 
 
 // saveScript runs when a command's shell ends, and writes a script that restores its variables. POSIX has no command
 // that prints all variables with their quoted values, so the script exports them all and writes the output of export
-// -p, followed by lines that undo the exports it added. In POSIX, the only way is to unset a variable and set it again.
+// -p, followed by lines that undo the exports it added. POSIX has no other way than to unset a variable and set it again.
 // The script leaves out variables that even a shell without an environment has, such as IFS and PS1. A line within a value
 // can look like a variable to sed, so the script checks that the variable is set.
 const saveScript = `set +efuxC
@@ -138,8 +138,8 @@ func (s *session) start(text string, output *capture, save bool) (*process, erro
 
 func (s *session) file(name string) string { return filepath.Join(s.dir, name) }
 
-// load takes over the state that a command's shell has saved. If the command has replaced its shell (exec), there is none,
-// and the old state stays.
+// load takes over the state that a command's shell has saved. If the command replaced its shell with exec, nothing was
+// saved, and the old state stays.
 func (s *session) load() error {
 	err := os.Rename(s.file("state.new"), s.file("state"))
 	if errors.Is(err, os.ErrNotExist) {
