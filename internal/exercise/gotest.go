@@ -33,7 +33,7 @@ var firstLook, nextLook = 6 * time.Second, 3 * time.Second
 const waitTimeout = 15 * time.Second
 
 // stackLost is what Go prints instead of a stack if it can't stop a goroutine in time, which happens on a busy machine.
-// mostRuns is how often such tests run before the learner gets a finding that doesn't say where they hang.
+// mostRuns is how many times such tests run before the learner gets a finding that doesn't say where they hang.
 const (
 	stackLost = "goroutine running on other thread; stack unavailable"
 	mostRuns  = 3

@@ -60,7 +60,8 @@ func documents(source []byte) (all []*yaml.Node, err error) {
 	}
 }
 
-// differences returns the places where two values differ. It lists places that only the first value has last.
+// differences returns the places where two values differ. At the end of the list are the places that only the first value
+// has.
 func differences(before, after *yaml.Node, at place) (all []place) {
 	below := func(step any) {
 		next := append(slices.Clone(at), step)

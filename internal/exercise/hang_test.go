@@ -58,7 +58,7 @@ func TestAHangInASpecIsFound(t *testing.T) {
 	}
 }
 
-// TestATestIsRunAgainIfItsStackIsLost uses code that prints at its first run what Go prints on a busy machine.
+// TestATestIsRunAgainIfItsStackIsLost uses code whose first run prints the message that Go prints on a busy machine.
 func TestATestIsRunAgainIfItsStackIsLost(t *testing.T) {
 	shortTimeouts(t)
 	own := started(t)

@@ -81,8 +81,8 @@ func (c *Copy) syntaxError(ctx context.Context) (*Finding, error) {
 	return finding, nil
 }
 
-// stepAt returns the step that the declaration on a line of the copy belongs to. Among the steps that are done and the
-// next one, it is the last that changes the declaration. stepAt returns nil if there is none.
+// stepAt finds the declaration on a line of the copy. Of the steps that are done and the next one, it returns the last that
+// changes this declaration, or nil if there is none.
 func (c *Copy) stepAt(name string, line int) (*Step, error) {
 	theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
 	if err != nil {

@@ -25,7 +25,7 @@ func (c *Copy) Solve(id string) (files []string, kept string, err error) {
 	return files, kept, nil
 }
 
-// Undo removes a step's code from the copy. Its results are the same as those of Solve.
+// Undo removes a step's code from the copy. Like Solve, it returns the changed files and the folder with the old ones.
 func (c *Copy) Undo(id string) (files []string, kept string, err error) {
 	at, before, after, err := c.around(id)
 	if err != nil {

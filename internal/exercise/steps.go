@@ -187,8 +187,8 @@ func FileBefore(checkout repo.Repo, name, id string, source []byte) ([]byte, err
 	return before, err
 }
 
-// fileInForm returns the form that a file has when all steps before the one with the given ID are done, and more steps
-// beginning with that one.
+// fileInForm returns a file's form when all steps before the one with the given ID are done. more is the number of further
+// steps that are done, beginning with that one.
 func fileInForm(checkout repo.Repo, name, id string, source []byte, more int) (content []byte, exists bool, err error) {
 	stages, err := checkout.Stages()
 	if err != nil {

@@ -109,7 +109,7 @@ func hashFolder(sum hash.Hash, folder string, skipped func(name string) bool) er
 	return nil
 }
 
-// hashShown adds what the chapter shows of a step's check to a hash.
+// hashShown adds to a hash what the chapter shows of a step's check.
 func (s *Stage) hashShown(sum hash.Hash, step Step) error {
 	shown, err := s.readShown(step)
 	if err != nil {

@@ -52,9 +52,9 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 
 // Verify solves the steps one by one in a copy of its own. Before it solves a step, it verifies that the step's check fails
 // because the step's code is missing, and in the way that the chapter shows. Once the step is solved, it verifies that
-// the check passes, that the copy equals the form after this step, which after the last step is the finished stage, and
-// that the whole program compiles. The error it returns names the steps that fail any of this. Verify doesn't repeat the
-// checks of earlier steps, because a naive step may break them on purpose until the next one repairs them.
+// the check passes, that the whole program compiles, and that the copy equals the form after this step. After the last
+// step, that form is the finished stage. The error it returns names the steps that fail any of this. Verify doesn't repeat
+// the checks of earlier steps, because a naive step may break them on purpose until the next one repairs them.
 //
 // If only is not empty, Verify verifies just the steps with these IDs, and merely solves the others. With remember, it
 // also merely solves the steps that it has verified before, unless something that they depend on has changed. After

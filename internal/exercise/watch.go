@@ -13,7 +13,7 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// settle is how long to wait for further changes after one, because editors save a file in several steps.
+// settle is how long to wait for further changes after a change, because editors save a file in several steps.
 const settle = 100 * time.Millisecond
 
 // Lock makes sure that only one process at a time does a certain thing in the copy, such as check. It fails if another

@@ -17,11 +17,11 @@ const (
 	ReasonRefused = "Refused"
 )
 
-// GreetingSpec is the wanted state.
+// GreetingSpec is the desired state.
 //
 //nolint:revive // kubebuilder's names for the halves of a kind begin with the kind
 type GreetingSpec struct {
-	// Name is who to greet.
+	// Name is the name of the person to greet.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
 	Name string `json:"name"`

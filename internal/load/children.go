@@ -20,7 +20,7 @@ import (
 const (
 	// removeTimeout bounds how long the deletion of objects and everything that they own may take.
 	removeTimeout = 10 * time.Minute
-	// removeInterval is the time between two checks whether the objects are gone.
+	// removeInterval is the time between two checks of whether the objects are gone.
 	removeInterval = time.Second
 	// revisionAnnotations is the prefix of the annotations that the Deployment controller puts on Deployments.
 	revisionAnnotations = "deployment.kubernetes.io/"

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// baselineRuns is how often the children are created without the operator. These runs come between two measurements with
+// baselineRuns is how many times the children are created without the operator. These runs come between two measurements with
 // the operator, so that both figures suffer equally from a control plane that gets slower.
 const baselineRuns = 2
 
-// compare creates the operator's children again, without the operator but with the same number of writers. At the end,
-// it lets the operator create them once more.
+// compare creates the operator's children again, without the operator but with the same number of writers. At the end, it
+// starts the operator, which creates them once more.
 func (m Measurement) compare(ctx context.Context, ground *ground, found *figures, children load) error {
 	if len(children.sets) == 0 {
 		m.note(found.resources, "the operator made no objects, so there is nothing to compare with")
@@ -55,7 +55,7 @@ func (m Measurement) lastLife(ctx context.Context, ground *ground, found *figure
 	return nil
 }
 
-// rest waits until the control plane has finished its work after the last run.
+// rest waits for the given time, so that the control plane can finish what the last run has left it to do.
 func rest(ctx context.Context, duration time.Duration) error {
 	timer := time.NewTimer(duration)
 	defer timer.Stop()

@@ -99,7 +99,7 @@ func (g *ground) prepare(ctx context.Context, stage string, resources int) error
 }
 
 // tryResource makes the API server check a resource without storing it. The server delays the first object of a newly
-// defined kind by 2 s. This request takes that delay, so that the measurement does not.
+// defined kind by 2 s. This request absorbs the delay, which would otherwise be measured.
 func (g *ground) tryResource(ctx context.Context) error {
 	strict := client.FieldValidation(metav1.FieldValidationStrict)
 	if err := g.client.Create(ctx, g.plan.object(1), client.DryRunAll, strict); err != nil {

@@ -30,7 +30,7 @@ func (b Builder) Prefetch(ctx context.Context) error {
 	}
 	fmt.Fprintln(b.Out, "Downloading the modules that the stages and their tests need.")
 	for _, module := range modules {
-		// On its own, a module may need other versions than in the workspace.
+		// Outside the workspace, a module may need other versions.
 		for _, workspace := range []string{"GOWORK=off", "GOWORK="} {
 			if err := download(ctx, module, workspace); err != nil {
 				return fmt.Errorf("download the modules of %s: %w", relative(b.Root, module), err)

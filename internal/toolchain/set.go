@@ -58,8 +58,8 @@ type Set struct {
 // Main is the name of the set with the control plane and the generators.
 const Main = "tools"
 
-// versionVariables are the variables with a program's own version, which the linker sets. Otherwise, Kubernetes
-// programs that are built outside the release process report v0.0.0.
+// versionVariables are the variables that contain a program's own version, and that the linker sets. Without them,
+// Kubernetes programs that are built outside the release process report v0.0.0.
 var versionVariables = []struct {
 	module    string
 	variables []string

@@ -16,7 +16,7 @@ type Steps interface {
 	Title(id string) string
 }
 
-// Derive returns a file's form, and whether the file exists in it: a file may come with a later step.
+// Derive returns a file's form, and whether the file exists yet: it may come with a later step.
 func Derive(name string, source []byte, steps Steps) (derived []byte, exists bool, err error) {
 	if !bytes.Contains(source, []byte("workshop:")) {
 		return source, true, nil
