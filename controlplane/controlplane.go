@@ -101,8 +101,8 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	return c, nil
 }
 
-// Scratch makes a temporary folder. Several processes, one after the other, can use the same control plane in a subfolder
-// of it: open it with Options.Temporary, and leave it running. When end is called or this process ends, even by kill -9, all
+// Scratch makes a temporary folder. Several processes, one after the other, can use the same control plane in a subfolder:
+// open it with Options.Temporary, and leave it running. When end is called or this process ends, even by kill -9, all
 // control planes in subfolders end, and the folder is removed.
 func Scratch() (dir string, end func() error, err error) {
 	if dir, err = os.MkdirTemp("", "controlplane-"); err != nil {

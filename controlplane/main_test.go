@@ -58,7 +58,7 @@ func obey(ctx context.Context, verb, dir string) error {
 			return err
 		}
 		fmt.Println(folder)
-		<-time.After(limit) // it is killed before; without a timer, Go would report a deadlock
+		<-time.After(limit) // it is killed before then; without a timer, Go would report a deadlock
 	}
 	plane, err := controlplane.Open(dir, controlplane.Options{Out: os.Stdout})
 	if err != nil {

@@ -88,7 +88,8 @@ func (p pki) path(name string) string        { return filepath.Join(p.dir, name)
 func (p pki) certificate(name string) string { return p.path(name + ".crt") }
 func (p pki) key(name string) string         { return p.path(name + ".key") }
 
-// make fills the folder with new keys and certificates. If it gets the service accounts' old key, their tokens stay valid.
+// make fills the folder with new keys and certificates. If it is given the service accounts' old key, their tokens stay
+// valid.
 func (p pki) make(hosts []string, serviceAccountKey []byte) error {
 	if err := errors.Join(os.RemoveAll(p.dir), os.MkdirAll(p.dir, 0o700)); err != nil {
 		return private.Explain(err)

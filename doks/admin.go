@@ -21,7 +21,7 @@ type stateRequest struct {
 	Message string `json:"message"`
 }
 
-// resourceRequest is the body of a request to add resources, which it names.
+// resourceRequest is the body of a request to add resources. It contains their names.
 type resourceRequest struct {
 	LoadBalancers   []string `json:"load_balancers"`
 	Volumes         []string `json:"volumes"`

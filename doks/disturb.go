@@ -33,7 +33,7 @@ func (e *Emulator) before(writer http.ResponseWriter, x *exchange) bool {
 	}
 }
 
-// after sends the reply, unless a fault delays it, cuts it off or replaces it.
+// after sends the reply. A fault may delay it, cut it off, drop it or replace it.
 func (e *Emulator) after(writer http.ResponseWriter, x *exchange, done reply) {
 	fault := x.fault
 	if fault == nil || !fault.After {

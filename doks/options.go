@@ -29,7 +29,7 @@ const (
 // DeleteAtOnce is a value of Options.DeleteState: clusters are gone as soon as their deletion is requested.
 const DeleteAtOnce State = "none"
 
-// Options say how an Emulator behaves. A zero duration means at once, and a zero limit means no limit. [Defaults]
+// Options say how an Emulator behaves. A zero duration means no delay, and a zero limit means no limit. [Defaults]
 // returns the values that the command uses.
 type Options struct {
 	// Tokens may do everything, ReadOnlyTokens may only read, and ClusterTokens may do everything with clusters but not

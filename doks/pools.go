@@ -207,7 +207,7 @@ func (e *Emulator) checkPoolUpdate(c *cluster, current *pool, wanted poolRequest
 	return e.checkDroplets(grown)
 }
 
-// deletePool removes a pool and its nodes at once. A cluster's last pool can't be deleted.
+// deletePool removes a pool and its nodes immediately. A cluster's last pool can't be deleted.
 func (e *Emulator) deletePool(x *exchange) reply {
 	found, refused := e.changeable(x)
 	if found == nil {

@@ -38,7 +38,8 @@ func readAccount(path string) (account, error) {
 	return found, nil
 }
 
-// checkWritable writes an empty account, to report a file that can't be written at the start, not at the first create.
+// checkWritable writes an empty account, so that a file that can't be written is reported at the start, not at the first
+// create.
 func checkWritable(path string, fresh account) error { return fresh.write(path) }
 
 // check reports missing parts that the rest of the package relies on.

@@ -25,7 +25,7 @@ type Options struct {
 	LeaderElection                             LeaderElection
 }
 
-// LeaderElection says how replicas choose the one that works.
+// LeaderElection says how replicas elect the one that does the work.
 type LeaderElection struct {
 	Enabled bool
 	// Namespace is the namespace of the Lease.

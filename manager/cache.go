@@ -9,8 +9,9 @@ import (
 
 // endingCache stops waiting for its informers as soon as the process is told to stop.
 //
-// Without it, a manager of controller-runtime v0.25.2 that is told to stop while its caches fill keeps waiting, with
-// one CPU busy, until the API server answers: see github.com/kubernetes-sigs/controller-runtime/pull/3440.
+// Without it, if a manager of controller-runtime v0.25.2 is told to stop while its caches are being filled, it keeps
+// waiting, with one CPU busy, until the API server answers: see
+// github.com/kubernetes-sigs/controller-runtime/pull/3440.
 //
 // This happens only if an informer exists before the manager starts, for instance because of a field index. Informers
 // that start with the controllers stop in time.

@@ -32,7 +32,7 @@ import (
 
 // Options are the settings that the command line can change. [Default] returns sensible ones.
 type Options struct {
-	// Namespaces are the only ones to watch; all if empty.
+	// Namespaces are the namespaces to watch; if empty, all of them.
 	Namespaces []string
 	// MaxConcurrentReconciles is how many objects of a kind are reconciled at the same time, at least 1.
 	MaxConcurrentReconciles int

@@ -110,7 +110,7 @@ func (m *manifests) examples() (string, error) {
 	return strings.TrimSpace(text.String()), nil
 }
 
-// convert copies those fields of an object that the Go type has.
+// convert copies the fields of an object that exist in the Go type.
 func convert(from *unstructured.Unstructured, into any) error {
 	data, err := from.MarshalJSON()
 	if err == nil {

@@ -95,7 +95,7 @@ func decode(document []byte) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// add puts an object into its group. It returns false if there is no group for it; then the object must be a sample.
+// add puts an object into its group. It returns false if no group fits: then the object must be a sample.
 func (m *manifests) add(object *unstructured.Unstructured) (bool, error) {
 	kind := object.GroupVersionKind().GroupKind()
 	switch kind {
@@ -124,7 +124,7 @@ func (m *manifests) add(object *unstructured.Unstructured) (bool, error) {
 	return true, nil
 }
 
-// setOnly sets a field for a kind of which a bundle has only one object.
+// setOnly sets a field for an object of a kind that a bundle may contain only once.
 func setOnly(place **unstructured.Unstructured, object *unstructured.Unstructured) error {
 	if *place != nil {
 		return fmt.Errorf("there are two objects of kind %s, %s and %s: a bundle has one", object.GetKind(), (*place).GetName(), object.GetName())

@@ -21,7 +21,7 @@ const (
 	kwok = "kwok"
 )
 
-// tokenVariable is the environment variable for a further token. Other users of the machine can see a command's
+// tokenVariable is the environment variable for an additional token. Other users of the machine can see a command's
 // arguments, but not its environment.
 const tokenVariable = "DO_EMULATOR_TOKEN"
 

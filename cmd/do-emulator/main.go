@@ -103,7 +103,7 @@ func serve(ctx context.Context, options doks.Options, listener net.Listener, out
 	defer cloud.Close()
 	server := &http.Server{
 		Handler: cloud, ReadHeaderTimeout: headerLimit, ErrorLog: slog.NewLogLogger(options.Log.Handler(), slog.LevelWarn),
-		// Requests that a fault delays end with the emulator.
+		// When the emulator ends, so do the requests that a fault is delaying.
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	failed := make(chan error, 1)

@@ -39,8 +39,8 @@ func newLearnCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.StringSliceVar(&options.CRDs, "crd", nil, "files and folders with the CustomResourceDefinitions")
 	flags.StringVar(&options.Sample, "sample", "", "`file` with a resource whose spec the operator can fulfil")
-	flags.StringSliceVar(&options.Roles, "role", nil, "files and folders with its Roles and ClusterRoles; it may do everything if there are none")
-	flags.StringSliceVar(&options.Webhooks, "webhook", nil, "files and folders with its webhook configurations; see {{.WebhookPort}}")
+	flags.StringSliceVar(&options.Roles, "role", nil, "files and folders with the operator's Roles and ClusterRoles; without any, it may do everything")
+	flags.StringSliceVar(&options.Webhooks, "webhook", nil, "files and folders with the operator's webhook configurations; see {{.WebhookPort}}")
 	flags.StringVarP(&options.file, "output", "o", "operatortest.yaml", "`file` to write")
 	flags.BoolVar(&options.force, "force", false, "overwrite the file")
 	flags.DurationVar(&options.Timeout, "timeout", time.Minute, "how long the operator may take to come to rest")
@@ -52,7 +52,7 @@ func runLearn(ctx context.Context, options learnOptions, output io.Writer) error
 		return fmt.Errorf("%s already exists: overwrite it with --force, or name another file with -o", options.file)
 	}
 	options.Dir = filepath.Dir(options.file)
-	if _, err := os.Stat(options.Dir); err != nil { // checked before the operator runs, which takes a while
+	if _, err := os.Stat(options.Dir); err != nil { // check this first, because running the operator takes a while
 		return fmt.Errorf("the folder of -o: %w", err)
 	}
 	content, err := learn.Learn(ctx, options.Options)

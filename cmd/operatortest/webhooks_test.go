@@ -135,7 +135,7 @@ func validateNote(_ context.Context, request admission.Request) admission.Respon
 	return admission.Allowed("")
 }
 
-// convertNotes converts Notes: a field of the spec has another name in each version.
+// convertNotes converts Notes: a field of the spec has a different name in each version.
 func convertNotes(reply http.ResponseWriter, request *http.Request) {
 	review := &apiextensionsv1.ConversionReview{}
 	if err := json.NewDecoder(request.Body).Decode(review); err != nil {

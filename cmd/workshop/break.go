@@ -14,7 +14,7 @@ import (
 // breakVerb is the word in `make stage-N break NAME`.
 const breakVerb = "break"
 
-// breakCopy breaks a finished copy in the named way, or lists the ways.
+// breakCopy puts the named break into a finished copy or, without a name, lists the breaks.
 func (a *app) breakCopy(cmd *cobra.Command, stage repo.Stage, names []string) error {
 	exercises, err := exercise.Load(a.repo, stage)
 	if err != nil {
@@ -40,7 +40,7 @@ func (a *app) breakCopy(cmd *cobra.Command, stage repo.Stage, names []string) er
 	return nil
 }
 
-// whileBroken runs a verb on a copy in which something was broken.
+// whileBroken runs a verb on a copy that contains a break.
 func (a *app) whileBroken(cmd *cobra.Command, own *exercise.Copy, verb string, broken exercise.Break, kept string) error {
 	out := cmd.OutOrStdout()
 	switch verb {

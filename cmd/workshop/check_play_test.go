@@ -10,7 +10,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// playedChapter shows in section 1.1 how add is written, and fails if it isn't a sum.
+// Section 1.1 of playedChapter shows the source of add, and fails if it contains no plus sign.
 const playedChapter = `# The toy
 
 ## 1.1 Adding

@@ -143,7 +143,7 @@ func (a *app) shellCommand() *cobra.Command {
 			command.Dir = a.repo.Root
 			command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 			if err := command.Run(); err != nil {
-				// A shell exits with the status of its last command, which is not a failure of make shell.
+				// A shell exits with the status of its last command. If that failed, make shell still succeeded.
 				if _, ok := errors.AsType[*exec.ExitError](err); !ok {
 					return fmt.Errorf("start the shell %s: %w; set SHELL to another", shell, err)
 				}

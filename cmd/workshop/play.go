@@ -28,12 +28,12 @@ type playOptions struct {
 	from   string         // number of the step to start at, for a single chapter
 	before string         // number of the step to stop before, for a single chapter
 	own    *exercise.Copy // the learner's copy that takes the place of the stage; nil for none
-	solved string         // the section of the chapter that was solved last in the learner's copy
+	solved string         // the last section of the chapter that is done in the learner's copy
 	// differs gets each command whose output differs from the chapter; nil makes the play fail there.
 	differs func(*play.Failure)
 }
 
-// useOwn plays with the learner's copy, up to the section of the first step that is not done.
+// useOwn makes the play use the learner's copy, and stop before the section of the first step that is not done.
 func (o *playOptions) useOwn(own *exercise.Copy, done int) {
 	o.own = own
 	o.solved, o.before = own.Sections(done)

@@ -77,7 +77,8 @@ func plainFlagError(err error) error {
 	return fmt.Errorf("--%s takes a number, not %q", invalid.GetFlag().Name, invalid.GetValue())
 }
 
-// fromEnvironment lets the Makefile, and a shell that it has started, choose the cluster.
+// fromEnvironment returns the value of an environment variable, or the fallback if the variable is empty. The Makefile and
+// `make shell` set such variables, for example to choose the cluster.
 func fromEnvironment(name, fallback string) string {
 	if value := os.Getenv(name); value != "" {
 		return value
@@ -135,7 +136,7 @@ func (a *app) makeCommand(goal string) string {
 	return classroom.Options{Provider: a.provider, Name: a.name}.MakeCommand(goal)
 }
 
-// defaultNodes returns 3 simulated nodes, which cost nothing, or 1 node of kind, which is a container.
+// defaultNodes returns 3 for simulated nodes, which cost nothing, and 1 for kind, whose nodes are containers.
 func defaultNodes(provider string) int {
 	if provider == providers.Kind {
 		return 1

@@ -90,7 +90,7 @@ func (a *app) ownCopy(cmd *cobra.Command, stage repo.Stage) (*exercise.Copy, err
 	return own, own.Exists()
 }
 
-// playOwn plays a stage's chapter with the learner's copy, up to the section of the first step that is not done.
+// playOwn plays a stage's chapter with the learner's copy. It stops before the section of the first step that is not done.
 func (a *app) playOwn(cmd *cobra.Command, stage repo.Stage, options playOptions) error {
 	own, err := a.ownCopy(cmd, stage)
 	if err != nil {

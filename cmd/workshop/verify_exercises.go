@@ -84,7 +84,7 @@ func checks(stage *exercise.Stage) int {
 	return sum
 }
 
-// playBySection checks that each chapter, up to a section, matches the program that a learner has written by then.
+// playBySection plays each chapter up to each of its sections in turn, with the program that a learner has written by then.
 func (a *app) playBySection(cmd *cobra.Command, stages []*exercise.Stage) error {
 	for _, stage := range stages {
 		own := stage.Copy(func(dir string, targets ...string) error { return a.makeInCopy(cmd, cmd.OutOrStdout(), dir, targets) })

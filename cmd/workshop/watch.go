@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/internal/exercise"
 )
 
-// watcher is `make stage-N watch`: it checks a step at every save.
+// watcher implements `make stage-N watch`: it checks a step at every save.
 type watcher struct {
 	app  *app
 	cmd  *cobra.Command

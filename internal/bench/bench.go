@@ -170,7 +170,7 @@ func processorSeconds(ctx context.Context, clusters []classroom.Cluster) (float6
 	return sum(ctx, clusters, func(component classroom.Component) (float64, error) { return component.CPUSeconds, nil })
 }
 
-// sum adds up a figure of all components of the clusters.
+// sum adds up a figure over all the clusters' components.
 func sum[N uint64 | float64](ctx context.Context, clusters []classroom.Cluster, of func(classroom.Component) (N, error)) (N, error) {
 	var total N
 	for _, cluster := range clusters {

@@ -16,7 +16,7 @@ type Chapter struct {
 }
 
 // Step is a heading of level 1 to 3 with the console fences up to the next one.
-// The fences before the first heading are a step without a title.
+// The fences before the first heading form a step without a title.
 type Step struct {
 	Line   int
 	Level  int

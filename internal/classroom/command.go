@@ -33,8 +33,8 @@ type runner struct {
 	repo repo.Repo
 	env  []string
 	out  io.Writer
-	// log is the path of the file that receives the tools' messages, and that errors name. If it is empty, the messages
-	// are discarded.
+	// log is the path of the file that receives the tools' messages. Errors mention it. If it is empty, the messages are
+	// discarded.
 	log string
 }
 

@@ -14,7 +14,7 @@ import (
 // answerLimit bounds the wait for one answer of an API server.
 const answerLimit = 5 * time.Second
 
-// describe asks the API server and fills in its answers. It uses the certificates in the cluster's kubeconfig.
+// describe queries the API server and fills in the status. It uses the certificates in the cluster's kubeconfig.
 func describe(ctx context.Context, status *Status, options Options) {
 	client, err := kube.Open(status.Kubeconfig)
 	if err != nil {
@@ -24,7 +24,7 @@ func describe(ctx context.Context, status *Status, options Options) {
 	describeServer(ctx, status, client.Server, client.Get)
 }
 
-// describeServer asks the API server and fills in its answers. If the server doesn't answer, the state is StateBroken.
+// describeServer queries the API server and fills in the status. If the server doesn't answer, the state is StateBroken.
 func describeServer(ctx context.Context, status *Status, server string, get kube.Get) {
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()

@@ -70,7 +70,7 @@ func Ready(checks []Check) bool {
 	return true
 }
 
-// Print writes the checks as a table. Below a requirement that is not met, it says how to meet it.
+// Print writes the checks as a table. Below the table, it says how to meet the requirements that are not met.
 func Print(out io.Writer, checks []Check) {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "\tREQUIREMENT\tFOUND\tNEEDED")
@@ -84,7 +84,7 @@ func Print(out io.Writer, checks []Check) {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", mark, check.Name, check.Found, check.Needed)
 	}
-	// A message that can't be written to out is not an error here.
+	// Errors from writing to out are ignored.
 	_ = table.Flush()
 	for _, check := range checks {
 		if !check.OK() {

@@ -26,7 +26,7 @@ const (
 	currentGrace = 5 * time.Minute
 )
 
-// Options say what to test of a stage's operator.
+// Options say what to test, and with which images.
 type Options struct {
 	// Image is the operator's image. If Build is true, the stage's `make docker-build` builds it first.
 	Image string
@@ -182,7 +182,7 @@ func (t *StageTest) environment() []string {
 // running.
 func (t *StageTest) logs() string { return filepath.Join(t.Stage.Dir, "bin", "e2e-logs") }
 
-// collect collects logs. It prints its errors and returns nil, so that it never hides the failure it is called for.
+// collect collects logs. It prints its errors and returns nil, so that it never hides the failure of the test.
 func (t *StageTest) collect(ctx context.Context) error {
 	err := logs.Collect(ctx, filepath.Join(t.Repo.Bin(), "kubectl"), t.environment(), filepath.Join(t.logs(), "cluster"))
 	if t.Provider == providers.Kind {

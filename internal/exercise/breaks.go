@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Break is a small change to the finished stage that makes the operator fail in a known way. Learners can have one put
-// into their copy, and then use the check's report to find and fix it.
+// Break is a small change to the finished stage that makes the operator fail in a known way. Learners can put one into
+// their copy with a command, and then use the check's report to find and fix it.
 type Break struct {
 	// Name says what fails. It can be the name of a behaviour of the test kit.
 	Name string `json:"name"`
@@ -64,7 +64,7 @@ func (s *Stage) find(name string) (Break, error) {
 	return Break{}, fmt.Errorf("stage %d has no break %q: choose from %s", s.Number, name, strings.Join(names, ", "))
 }
 
-// broken returns the file that a break changes, with all steps done: without and with the break.
+// broken returns the finished file that a break changes: without the break, and with it.
 func (s *Stage) broken(change Break) (finished, broken []byte, err error) {
 	files, err := s.Form(len(s.Steps))
 	if err != nil {

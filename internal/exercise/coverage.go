@@ -17,7 +17,7 @@ import (
 
 // Unstepped lists tests of a stage that check no step, and says why.
 type Unstepped struct {
-	// Files are files with tests. Tests in them that a step's check runs don't count.
+	// Files are files that contain such tests. They may also contain tests that a step's check runs.
 	Files []string `json:"files,omitempty"`
 	// Tests are names of Go tests and texts of specs. A spec's text begins with the texts of its containers.
 	Tests []string `json:"tests,omitempty"`

@@ -31,7 +31,7 @@ type Stage struct {
 	Start []string `json:"start,omitempty"`
 	// Steps are in the order in which a learner does them.
 	Steps []Step `json:"steps"`
-	// Breaks are the bugs that learners can have put into a finished copy.
+	// Breaks are the bugs that learners can put into a finished copy.
 	Breaks []Break `json:"breaks,omitempty"`
 	// Unstepped are the tests that check no step.
 	Unstepped []Unstepped `json:"unstepped,omitempty"`

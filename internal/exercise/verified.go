@@ -40,8 +40,9 @@ func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 	return hexOf(sum), nil
 }
 
-// outside returns a hash of what the checks depend on besides the stage's own files: the packages of this repository that
-// the stage's tests import, without their own tests, this package, the module's requirements and the pinned tools.
+// outside returns a hash of what the checks depend on besides the stage's own files: this package, the module's
+// requirements, the pinned tools, and the packages of this repository that the stage's tests import, without the tests of
+// these packages.
 func (s *Stage) outside(ctx context.Context) (string, error) {
 	const sources = `{{if and .Module .Module.Main (not .ForTest)}}{{range .GoFiles}}{{$.Dir}}/{{.}}
 {{end}}{{range .EmbedFiles}}{{$.Dir}}/{{.}}

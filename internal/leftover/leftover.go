@@ -1,7 +1,7 @@
 // Package leftover makes sure that only one play (a run of a chapter) uses a cluster at a time, and stops the programs
 // that a killed play left running.
 //
-// Every program that a play starts inherits an environment variable whose value is unique to the play. It identifies
+// Every program that a play starts inherits an environment variable whose value is unique to the play. The value identifies
 // even a program that has left its process group, as chapter 6's control planes do. If the player is killed, a watchdog
 // stops these programs. If the watchdog is killed, too, the next command of the workshop stops them.
 package leftover
@@ -103,7 +103,7 @@ func Watch(ctx context.Context, leash io.Reader, mark string) error {
 	return end(ctx, mark)
 }
 
-// Sweep stops what killed plays of this checkout left running. It doesn't touch plays in progress.
+// Sweep stops the programs that killed plays of this checkout left running. It doesn't touch plays in progress.
 func Sweep(ctx context.Context, state string) error {
 	locks, err := fs.Glob(os.DirFS(state), "*"+ending)
 	if err != nil {
@@ -129,7 +129,7 @@ func sweep(ctx context.Context, path string) error {
 	return errors.Join(endRecorded(ctx, path), lock.Close())
 }
 
-// endRecorded stops what the play recorded in a locked file left running, and erases the record.
+// endRecorded reads the mark of a play from a locked file, stops what that play left running, and erases the mark.
 func endRecorded(ctx context.Context, path string) error {
 	content, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -20,7 +20,7 @@ import (
 const (
 	// killLimit bounds the wait for a killed group.
 	killLimit = time.Second
-	// interval is the interval at which a wait checks again.
+	// interval is the time between two checks of a wait.
 	interval = 10 * time.Millisecond
 )
 

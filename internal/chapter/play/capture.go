@@ -44,7 +44,7 @@ func (c *capture) mute() {
 	c.live = io.Discard
 }
 
-// lines returns the kept lines in the form in which they are compared, and whether they are all that was printed.
+// lines returns the kept lines, prepared for comparison, and whether they are complete.
 func (c *capture) lines() (lines []string, complete bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

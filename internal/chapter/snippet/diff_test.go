@@ -78,5 +78,5 @@ func TestDiffShowsWhatAStepChanges(t *testing.T) {
 func TestDiffIsShort(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(diff([]string{"a", "b", "c"}, []string{"a", "x", "c"})).To(Equal("    - b\n    + x"))
-	g.Expect(diff(strings.Split("abcdefghij", ""), nil)).To(Equal("    - a\n    - b\n    - c\n    - d\n    - e\n    - f\n    - g\n    - h\n    - (2 lines more)"))
+	g.Expect(diff(strings.Split("abcdefghij", ""), nil)).To(Equal("    - a\n    - b\n    - c\n    - d\n    - e\n    - f\n    - g\n    - h\n    - (2 more lines)"))
 }

@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// diffLines is the maximum number of lines of each side that Check shows if a snippet is stale.
+// diffLines is the maximum number of lines that Check shows of each side of a stale snippet.
 const diffLines = 8
 
 // Fill fills the fences with file= in the Markdown file at path from the source files under root. It reports whether it
@@ -204,7 +204,7 @@ func signed(sign string, lines []string) []string {
 	var marked []string
 	for i, line := range lines {
 		if left := len(lines) - i; i >= diffLines && left > 1 {
-			return append(marked, fmt.Sprintf("    %s (%d lines more)", sign, left))
+			return append(marked, fmt.Sprintf("    %s (%d more lines)", sign, left))
 		}
 		marked = append(marked, strings.TrimRight("    "+sign+" "+line, " \t"))
 	}

@@ -126,7 +126,7 @@ func cutLines(lines []string, at place) []string {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// contains reports whether a line after the first, which must not be blank, belongs to the subtree.
+// contains reports whether a line after the first belongs to the subtree. The line must not be blank.
 func (p place) contains(line string) bool {
 	depth := indentOf(line) + 1
 	text := line[depth-1:]
