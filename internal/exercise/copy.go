@@ -81,7 +81,7 @@ func (c *Copy) Start() error {
 		return c.Exists()
 	}
 	if _, err := os.Lstat(c.Path); err == nil {
-		return fmt.Errorf("%s already exists: continue with `make stage-%d check`, or start over with `make stage-%d reset`, which keeps it in %s/kept",
+		return fmt.Errorf("%s exists already: continue with `make stage-%d check`, or start over with `make stage-%d reset`, which keeps it in %s/kept",
 			c.name(), c.Number, c.Number, workFolder)
 	}
 	files, err := c.Form(0)

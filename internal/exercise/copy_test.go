@@ -40,7 +40,7 @@ func TestRefusals(t *testing.T) {
 	if err := own.Start(); err != nil {
 		t.Fatal(err)
 	}
-	expect(own.Start(), "already exists: continue with `make stage-1 check`")
+	expect(own.Start(), "exists already: continue with `make stage-1 check`")
 	_, err = own.CheckStep(t.Context(), "1.9")
 	expect(err, `stage 1 has no step "1.9": choose from 1.1, 1.2a, 1.2b`)
 	_, _, err = own.Solve("1.2")

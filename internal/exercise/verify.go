@@ -57,7 +57,7 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 // the checks of earlier steps, because a naive step may break them on purpose until the next one repairs them.
 //
 // If only is not empty, Verify verifies just the steps with these IDs, and merely solves the others. With remember, it
-// also merely solves the steps that it has verified before, unless something that they depend on has changed. After
+// merely solves a step, too, if it has verified the step before and nothing that the step depends on has changed. After
 // RemoveVerified, several stages may be verified at the same time.
 func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) (err error) {
 	for _, id := range only {
