@@ -90,7 +90,7 @@ func (s *Stage) derive(done int) (tree, error) {
 	return files, nil
 }
 
-// deeper returns, by file, the relative paths to replace because a copy is one folder deeper than the stage. For both, the
+// deeper returns, by file, how to replace relative paths, because a copy is one folder deeper than the stage. For both, the
 // context of docker-build is the checkout's root.
 func (s *Stage) deeper() map[string]*strings.Replacer {
 	stage := filepath.Base(s.Dir)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// baselineRuns is how many times the children are created without the operator. These runs come between two measurements with
-// the operator, so that both figures suffer equally from a control plane that gets slower.
+// baselineRuns is how many times the children are created without the operator. These runs come between two measurements
+// with the operator, so that both figures suffer equally from a control plane that gets slower.
 const baselineRuns = 2
 
 // compare creates the operator's children again, without the operator but with the same number of writers. At the end, it
