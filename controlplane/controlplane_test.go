@@ -65,7 +65,7 @@ func TestLife(t *testing.T) {
 		g.Expect(kept(ctx, g, plane)).To(BeTrue())
 	})
 
-	t.Run("the folder may be moved while the control plane runs", func(t *testing.T) {
+	t.Run("the folder may be moved while the control plane is running", func(t *testing.T) {
 		g := NewWithT(t)
 		before := pids(ctx, g, plane)
 		moved := dir + " moved"

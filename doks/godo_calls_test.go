@@ -47,7 +47,7 @@ func TestGodoCreatesGetsListsAndUpdatesClusters(t *testing.T) {
 	l.Expect(pool.Labels).To(Equal(map[string]string{"disk": "fast"}))
 	l.Expect(pool.Taints).To(Equal([]godo.Taint{{Key: "gpu", Value: "yes", Effect: "NoSchedule"}}))
 	l.Expect(states(made)).To(Equal([]string{"provisioning", "provisioning"}))
-	l.Expect(pool.Nodes[0].Name).To(BeEmpty(), "a node has no name before it runs")
+	l.Expect(pool.Nodes[0].Name).To(BeEmpty(), "a node has no name before it is running")
 
 	l.Expect(l.get(made.ID)).To(Equal(made))
 	all, _, err := service.List(l.ctx, nil)
@@ -143,7 +143,7 @@ func TestGodoReadsAccessUserAndMessages(t *testing.T) {
 	service := l.client().Kubernetes
 	made := l.create("demo", 1)
 	_, _, err := service.GetKubeConfig(l.ctx, made.ID, nil)
-	l.Expect(statusOf(err)).To(Equal(http.StatusNotFound), "there is no kubeconfig before the cluster runs")
+	l.Expect(statusOf(err)).To(Equal(http.StatusNotFound), "there is no kubeconfig before the cluster is running")
 	_, _, err = service.GetCredentials(l.ctx, made.ID, nil)
 	l.Expect(statusOf(err)).To(Equal(http.StatusNotFound))
 

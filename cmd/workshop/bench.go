@@ -49,7 +49,7 @@ func (a *app) benchCommand() *cobra.Command {
 	flags.IntVar(&runs, "runs", 5, "how many times to measure each duration")
 	flags.BoolVar(&loadOnly, "load", false, "measure only the controllers of the stages under load")
 	flags.StringVar(&load.Stage, "stage", "", "the only stage to measure under load (default: all that have config/bench/load.yaml)")
-	flags.StringVar(&load.Resources, "resources", "100,500,1000", "numbers of resources to create for the load")
+	flags.StringVar(&load.Resources, "resources", "100,500,1000", "numbers of resources to create, separated by commas")
 	flags.DurationVar(&load.Idle, "idle", time.Minute, "how long to watch a converged controller")
 	return command
 }
