@@ -40,7 +40,7 @@ const usage = `do-emulator emulates the part of DigitalOcean's API that is about
   do-emulator --token secret --clusters kwok --state emulator.json
   do-emulator --token secret --fault 'POST /v2/kubernetes/clusters drop after'
 
-A fault is METHOD PATH KIND and, after that, any of: after (the effect), count=N (-1 for every request), skip=N,
+A fault is METHOD PATH KIND, followed by any of: after (the effect), count=N (-1 for every request), skip=N,
 retry_after=TIME, delay=TIME, state=STATE. A star matches any method or path; within a path, it matches anything between two slashes.
 Kinds: 429, 500, 502, 503, delay, drop (no reply), cut (half a reply), stuck-delete, lagging-list, lagging-get, end-state.
 
@@ -48,7 +48,7 @@ These requests need no token:
   GET, DELETE        /emulator/journal                  the requests, and what took effect
   GET, POST, DELETE  /emulator/faults                   {"method": "POST", "path": "/v2/kubernetes/clusters", "kind": "drop", "after": true}
   GET                /emulator/clusters                 all clusters
-  DELETE             /emulator/clusters/ID              remove a cluster at once
+  DELETE             /emulator/clusters/ID              remove a cluster immediately
   POST               /emulator/clusters/ID/state        {"state": "degraded", "message": "why"}
   PUT                /emulator/clusters/ID/tags         {"tags": ["kluster-uid:UID"]}
   POST               /emulator/clusters/ID/resources    {"load_balancers": ["name"], "volumes": [], "volume_snapshots": []}
@@ -95,7 +95,7 @@ func newFlagSet(chosen *flags) *pflag.FlagSet {
 	set.StringVar(&chosen.assets, "assets", "", "`folder` with the control plane's programs, for --clusters kwok; by default $"+controlplane.AssetsVariable+", or bin/ in the workshop")
 	set.StringVar(&o.StateFile, "state", "", "`file` that keeps the clusters for the next start; with it, their control planes keep running when the emulator ends")
 	set.DurationVar(&o.ProvisionTime, "provision-time", o.ProvisionTime, "`time` that provisioning a cluster takes")
-	set.DurationVar(&o.NodeTime, "node-time", o.NodeTime, "`time` that each of starting, draining and removing a node takes")
+	set.DurationVar(&o.NodeTime, "node-time", o.NodeTime, "`time` that a node takes to start, to drain and to be removed")
 	set.DurationVar(&o.UpgradeTime, "upgrade-time", o.UpgradeTime, "`time` that upgrading a cluster takes")
 	set.DurationVar(&o.DeleteTime, "delete-time", o.DeleteTime, "`time` that deleting a cluster takes")
 	set.StringVar((*string)(&o.EndState), "end-state", string(o.EndState), "`state` that provisioning ends in: running, degraded or error")
