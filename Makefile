@@ -125,7 +125,7 @@ fmt: ## Format the Go code
 	$(GO_FILES) | xargs -0 gofmt -l -w
 
 .PHONY: verify
-verify: generate ## Fail when generated files, formatting or module files are out of date, or a page has a broken link
+verify: generate ## Fail if generated or module files are out of date, code is not formatted, or a page has a broken link
 	$(WORKSHOP) pages
 	@set -e; for module in $(MODULES); do echo "cd $$module && go mod tidy -diff && go build ./..."; \
 	  (cd $$module && GOWORK=off go mod tidy -diff && GOWORK=off go build ./...); done
