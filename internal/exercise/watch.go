@@ -16,8 +16,8 @@ import (
 // settle is how long to wait for further changes after a change, because editors save a file in several steps.
 const settle = 100 * time.Millisecond
 
-// Lock makes sure that only one process at a time does a certain thing in the copy, such as check. It fails if another
-// process is doing the same.
+// Lock keeps two processes from doing the same thing, such as check, in the copy at the same time. It fails if another
+// process is already doing it.
 func (c *Copy) Lock(what string) (unlock func() error, err error) {
 	if err := c.Exists(); err != nil {
 		return nil, err
