@@ -1,5 +1,5 @@
-// Command manager runs the controller of the kind Guestbook: for each Guestbook
-// it keeps a Deployment and a Service as its spec says, and reports in its status.
+// Command manager runs the controller of the kind Guestbook. For each Guestbook, it maintains
+// a Deployment and a Service according to the spec, and reports in the status.
 package main
 
 import (
@@ -27,7 +27,7 @@ var (
 	scheme   = runtime.NewScheme()
 	setupLog = ctrl.Log.WithName("setup")
 
-	// The Makefile and the Dockerfile set what the program was built from, through -ldflags.
+	// The Makefile and the Dockerfile set both through -ldflags.
 	version, revision = "unknown", "unknown"
 )
 
@@ -44,8 +44,8 @@ func main() {
 	}
 }
 
-// run is main without the process: it takes the arguments, and returns a one-line
-// error.
+// run reads the flags in args, and runs the manager until ctx ends. Only the help and the
+// version go to output. An error is a single line.
 func run(ctx context.Context, args []string, output io.Writer) error {
 	options := manager.Default()
 	flags := flag.NewFlagSet("guestbook-controller", flag.ContinueOnError)

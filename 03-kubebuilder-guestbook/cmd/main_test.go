@@ -28,7 +28,7 @@ var kinds = managertest.Kinds{
 
 func TestMain(m *testing.M) { managertest.Main(m, main) }
 
-// cluster returns the flag for an API server that knows the kinds.
+// cluster starts an API server that serves the kinds, and returns the flag that names its kubeconfig.
 func cluster(t *testing.T) string {
 	return "--kubeconfig=" + managertest.Kubeconfig(t, (&managertest.APIServer{Kinds: kinds}).Start(t))
 }
@@ -40,16 +40,16 @@ func TestRunRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"an unknown flag":    {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
-		"an impossible flag": {args: []string{"--max-concurrent-reconciles=0"}, want: "--max-concurrent-reconciles=0: at least 1 is needed"},
-		"no cluster":         {want: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
-		"an address for probes that another process has": {
+		"an unknown flag":     {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
+		"an impossible value": {args: []string{"--max-concurrent-reconciles=0"}, want: "--max-concurrent-reconciles=0: at least 1 is needed"},
+		"no cluster":          {want: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
+		"an address for probes that is in use": {
 			args: []string{cluster(t), "--health-probe-bind-address=" + occupied},
 			want: "--health-probe-bind-address: listen tcp " + occupied + ": bind: address already in use; choose another address, or 0 for none",
 		},
-		"a cluster that is not there":    {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, "127.0.0.1:1")}, want: "connection refused"},
-		"a cluster without Guestbooks":   {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, ignorant.Start(t))}, want: "the cluster does not know Guestbooks: install them with `make install`"},
-		"no namespace to elect a leader": {args: []string{"--health-probe-bind-address=0", "--leader-elect", cluster(t)}, want: "unable to find leader election namespace"},
+		"a cluster that can't be reached":  {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, "127.0.0.1:1")}, want: "connection refused"},
+		"a cluster without Guestbooks":     {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, ignorant.Start(t))}, want: "the cluster does not know Guestbooks: install them with `make install`"},
+		"no namespace for leader election": {args: []string{"--health-probe-bind-address=0", "--leader-elect", cluster(t)}, want: "unable to find leader election namespace"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestRunRefuses(t *testing.T) {
 			defer cancel()
 			err := run(ctx, test.args, io.Discard)
 			g.Expect(err).To(MatchError(ContainSubstring(test.want)))
-			g.Expect(strings.TrimSpace(err.Error())).NotTo(ContainSubstring("\n"), "an error is one line that says what to do")
+			g.Expect(strings.TrimSpace(err.Error())).NotTo(ContainSubstring("\n"), "an error must be a single line")
 		})
 	}
 }
@@ -75,8 +75,8 @@ func TestRunPrintsTheVersion(t *testing.T) {
 	g := NewWithT(t)
 	managertest.Isolate(t)
 	var output bytes.Buffer
-	g.Expect(run(t.Context(), []string{"--version"}, &output)).To(Succeed(), "it needs no cluster")
-	g.Expect(output.String()).To(Equal("guestbook-controller unknown (revision unknown)\n"), "go test stamps nothing")
+	g.Expect(run(t.Context(), []string{"--version"}, &output)).To(Succeed(), "--version needs no cluster")
+	g.Expect(output.String()).To(Equal("guestbook-controller unknown (revision unknown)\n"), "go test sets no version")
 }
 
 func TestProcessAsksForItsOwn(t *testing.T) {
@@ -94,11 +94,11 @@ func TestProcessAsksForItsOwn(t *testing.T) {
 func TestProcessEndsWhenToldTo(t *testing.T) {
 	tests := map[string]struct {
 		silent bool
-		// readiness is the status of /readyz.
+		// readiness is the HTTP status of /readyz.
 		readiness int
 	}{
-		"while it works": {readiness: http.StatusOK},
-		"while it waits for a cluster that is silent": {silent: true, readiness: http.StatusInternalServerError},
+		"while it is running":                              {readiness: http.StatusOK},
+		"while it waits for a cluster that doesn't answer": {silent: true, readiness: http.StatusInternalServerError},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -131,5 +131,5 @@ func TestProcessFailsInOneLine(t *testing.T) {
 	g.Eventually(process).WithTimeout(managertest.Timeout).Should(gexec.Exit(1))
 	g.Expect(string(process.Err.Contents())).To(Equal(
 		"guestbook-controller: --metrics-bind-address: listen tcp "+occupied+": bind: address already in use; choose another address, or 0 for none\n"),
-		"no log comes before, see CheckAddresses in manager/options.go")
+		"nothing may be logged before the error, see CheckAddresses in manager/options.go")
 }

@@ -22,7 +22,7 @@ func readVersion(g Gomega) apiextensionsv1.CustomResourceDefinitionVersion {
 	return definition.Spec.Versions[0]
 }
 
-// TestConfigMapNames checks that the marker for spec.configMapName does not refuse too much. Samples show what it refuses.
+// TestConfigMapNames checks that the marker for spec.configMapName accepts valid names. Samples test the invalid ones.
 func TestConfigMapNames(t *testing.T) {
 	g := NewWithT(t)
 	pattern := readVersion(g).Schema.OpenAPIV3Schema.Properties["spec"].Properties["configMapName"].Pattern
@@ -39,7 +39,7 @@ func TestDefinition(t *testing.T) {
 	columns, wide, order := []string{}, []string{}, []string{}
 	for _, column := range version.AdditionalPrinterColumns {
 		order = append(order, column.Name)
-		shown := column.Name + " " + strings.ReplaceAll(column.JSONPath, "'", `"`) // a string in a path may have either quotes
+		shown := column.Name + " " + strings.ReplaceAll(column.JSONPath, "'", `"`) // a path may have single or double quotes
 		if column.Priority == 0 {
 			columns = append(columns, shown)
 		} else {
@@ -53,10 +53,10 @@ func TestDefinition(t *testing.T) {
 		"Active .status.active",
 		"Age .metadata.creationTimestamp",
 	}), "the columns of kubectl get")
-	g.Expect(wide).To(Equal([]string{"Alias .spec.alias", "Settings .spec.configMapName"}), "with -o wide, these are added")
+	g.Expect(wide).To(Equal([]string{"Alias .spec.alias", "Settings .spec.configMapName"}), "the columns that -o wide adds")
 	g.Expect(order).To(Equal([]string{"Size", "Ready", "Reason", "Active", "Alias", "Settings", "Age"}), "kubectl shows the columns in the order of their markers")
 	g.Expect(version.SelectableFields).To(ConsistOf(apiextensionsv1.SelectableField{JSONPath: ".spec.configMapName"}))
 	g.Expect(version.Subresources.Scale).To(Equal(&apiextensionsv1.CustomResourceSubresourceScale{
 		SpecReplicasPath: ".spec.size", StatusReplicasPath: ".status.replicas", LabelSelectorPath: new(".status.selector"),
-	}), "kubectl scale and autoscalers need it")
+	}), "kubectl scale and autoscalers need this subresource")
 }

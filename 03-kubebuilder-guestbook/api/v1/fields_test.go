@@ -24,8 +24,8 @@ func TestGuestbookHasAStatus(t *testing.T) {
 	status := &GuestbookStatus{}
 	g.Expect(yaml.UnmarshalStrict([]byte(full), status)).To(Succeed(), "see GuestbookStatus in guestbook_types.go")
 	g.Expect(json.Marshal(status)).To(MatchJSON(full))
-	g.Expect(json.Marshal(GuestbookStatus{})).To(MatchJSON(`{}`), "what is not known is left out")
+	g.Expect(json.Marshal(GuestbookStatus{})).To(MatchJSON(`{}`), "fields without a value must be left out")
 	copied := status.DeepCopy()
 	g.Expect(yaml.Unmarshal([]byte(`{"standby":["changed"]}`), copied)).To(Succeed())
-	g.Expect(json.Marshal(status)).To(MatchJSON(full), "a copy must not share memory: make generate writes DeepCopy")
+	g.Expect(json.Marshal(status)).To(MatchJSON(full), "a copy must not share memory with the original: run make generate, which writes DeepCopy")
 }

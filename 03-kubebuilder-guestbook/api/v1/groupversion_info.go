@@ -1,4 +1,4 @@
-// Package v1 holds the kind Guestbook of the API webapp.my.domain/v1.
+// Package v1 defines the kind Guestbook of the API webapp.my.domain/v1.
 //
 // +kubebuilder:object:generate=true
 // +groupName=webapp.my.domain
@@ -13,11 +13,11 @@ import (
 var (
 	// SchemeGroupVersion is the group and version of the kinds in this package.
 	SchemeGroupVersion = schema.GroupVersion{Group: "webapp.my.domain", Version: "v1"}
-	// SchemeBuilder collects what AddToScheme does.
+	// SchemeBuilder collects the functions that AddToScheme calls.
 	SchemeBuilder = runtime.NewSchemeBuilder(func(scheme *runtime.Scheme) error {
 		metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 		return nil
 	})
-	// AddToScheme tells a scheme the Go types of this package's kinds.
+	// AddToScheme adds the Go types of this package's kinds to a scheme.
 	AddToScheme = SchemeBuilder.AddToScheme
 )

@@ -11,20 +11,20 @@ const ConditionReady = "Ready"
 
 // Reasons of the condition Ready.
 const (
-	// ReasonAvailable goes with True.
+	// ReasonAvailable goes with True: all pods serve the page.
 	ReasonAvailable = "Available"
 	// ReasonProgressing goes with False: pods are being created, replaced or removed.
 	ReasonProgressing = "Progressing"
 	// ReasonStalled goes with False: the Deployment reports that it makes no progress.
 	ReasonStalled = "Stalled"
-	// ReasonConfigMapNotFound goes with False: there is no ConfigMap of the name in
-	// spec.configMapName. Pods that run already go on as they are.
+	// ReasonConfigMapNotFound goes with False: the ConfigMap that spec.configMapName
+	// names does not exist. The controller leaves running pods as they are.
 	ReasonConfigMapNotFound = "ConfigMapNotFound"
-	// ReasonDeploymentTaken goes with False: a Deployment of the Guestbook's name is controlled by someone else.
+	// ReasonDeploymentTaken goes with False: there is a Deployment of the Guestbook's name that the Guestbook does not control.
 	ReasonDeploymentTaken = "DeploymentTaken"
-	// ReasonServiceTaken goes with False: a Service of the Guestbook's name is controlled by someone else.
+	// ReasonServiceTaken goes with False: there is a Service of the Guestbook's name that the Guestbook does not control.
 	ReasonServiceTaken = "ServiceTaken"
-	// ReasonRefused goes with False: the API server refuses the Deployment or the Service, for a quota or a policy.
+	// ReasonRefused goes with False: the API server refuses the Deployment or the Service, for example because of a quota.
 	ReasonRefused = "Refused"
 )
 
@@ -114,8 +114,8 @@ type GuestbookStatus struct {
 
 // Guestbook asks for a page that visitors can sign, served by some pods.
 //
-// The Deployment and the Service that it gets have its name, and names of
-// Services are at most 63 characters and, before Kubernetes 1.36, begin with a letter.
+// Its Deployment and its Service have the same name. The name of a Service has at
+// most 63 characters and, before Kubernetes 1.36, must begin with a letter.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=workshop

@@ -21,7 +21,7 @@ func TestAddToScheme(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(kinds).To(ConsistOf(schema.GroupVersionKind{Group: "webapp.my.domain", Version: "v1", Kind: kind}))
 	}
-	g.Expect(scheme.Recognizes(SchemeGroupVersion.WithKind("WatchEvent"))).To(BeTrue(), "clients need it to watch Guestbooks")
+	g.Expect(scheme.Recognizes(SchemeGroupVersion.WithKind("WatchEvent"))).To(BeTrue(), "clients need this kind to watch Guestbooks")
 }
 
 func TestGuestbookInJSON(t *testing.T) {
@@ -29,11 +29,11 @@ func TestGuestbookInJSON(t *testing.T) {
 		guestbook Guestbook
 		want      string
 	}{
-		"what is not set is left to the API server": {
+		"fields that are not set are left to the API server": {
 			guestbook: Guestbook{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: GuestbookSpec{ConfigMapName: "page-settings"}},
 			want:      `{"metadata":{"name":"web"},"spec":{"configMapName":"page-settings"}}`,
 		},
-		"a required name is sent even if it is empty, so that it is refused": {
+		"a required name is sent even if it is empty, so that the API server refuses it": {
 			want: `{"spec":{"configMapName":""}}`,
 		},
 		"all fields": {
@@ -55,7 +55,7 @@ func TestGuestbookInJSON(t *testing.T) {
 			g.Expect(copied).To(HaveValue(Equal(test.guestbook)))
 			for i := range copied.Status.Standby {
 				copied.Status.Standby[i] = "changed"
-				g.Expect(test.guestbook.Status.Standby[i]).NotTo(Equal("changed"), "a copy must not share memory with the cache's object")
+				g.Expect(test.guestbook.Status.Standby[i]).NotTo(Equal("changed"), "a copy must not share memory with the original")
 			}
 		})
 	}

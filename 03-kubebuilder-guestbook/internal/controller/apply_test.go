@@ -31,9 +31,9 @@ func TestSettingsDigest(t *testing.T) {
 		wantBlocked bool
 		wantErr     error
 	}{
-		"the ConfigMap exists":                        {objects: []client.Object{newSettings()}, want: digestOf(storedSettings())},
-		"it does not exist":                           {wantBlocked: true},
-		"one of its name exists in another namespace": {objects: []client.Object{elsewhere}, wantBlocked: true},
+		"the ConfigMap exists":                         {objects: []client.Object{newSettings()}, want: digestOf(storedSettings())},
+		"it does not exist":                            {wantBlocked: true},
+		"one of that name exists in another namespace": {objects: []client.Object{elsewhere}, wantBlocked: true},
 		"the API server can't say whether it exists": {faults: interceptor.Funcs{
 			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 				return outage
@@ -46,7 +46,7 @@ func TestSettingsDigest(t *testing.T) {
 			found, blocker, err := testReconciler(t, test.faults, test.objects...).settingsDigest(t.Context(), storedGuestbook())
 			g.Expect(found).To(Equal(test.want), "see settingsDigest in children.go")
 			if test.wantErr == nil {
-				g.Expect(err).NotTo(HaveOccurred(), "a watch event tells when the ConfigMap is there, so a retry is of no use")
+				g.Expect(err).NotTo(HaveOccurred(), "the creation of the ConfigMap will cause a watch event, so no retry is needed")
 			} else {
 				g.Expect(err).To(MatchError(test.wantErr), "see settingsDigest in children.go")
 			}
@@ -56,7 +56,7 @@ func TestSettingsDigest(t *testing.T) {
 			}
 			g.Expect(blocker).NotTo(BeNil(), "see settingsDigest in children.go")
 			g.Expect(blocker.reason).To(Equal(webappv1.ReasonConfigMapNotFound))
-			g.Expect(blocker.message).To(ContainSubstring(`ConfigMap "page-settings"`), "users must know which one")
+			g.Expect(blocker.message).To(ContainSubstring(`ConfigMap "page-settings"`), "the message must name the ConfigMap")
 		})
 	}
 }
@@ -96,7 +96,7 @@ func TestApplyReturnsErrors(t *testing.T) {
 	}
 }
 
-// missingChild returns the Deployment of storedGuestbook, as apply gets it.
+// missingChild returns the Deployment of storedGuestbook before the controller has created it.
 func missingChild() childObject {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	return childObject{
@@ -113,14 +113,14 @@ func TestReconcileCreatesTheDeployment(t *testing.T) {
 	created := &appsv1.Deployment{}
 	g.Expect(reconciler.Get(t.Context(), requestFor(newGuestbook()).NamespacedName, created)).To(Succeed(), "see reconcile in guestbook_controller.go and applyChildren in children.go")
 	g.Expect(created.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
-	g.Expect(created.Spec.Template.Annotations).To(HaveKeyWithValue(revisionAnnotation, newRevision(storedGuestbook(), digestOf(storedSettings()))), "the settings make the revision, see applyChildren in children.go")
+	g.Expect(created.Spec.Template.Annotations).To(HaveKeyWithValue(revisionAnnotation, newRevision(storedGuestbook(), digestOf(storedSettings()))), "the revision must depend on the settings, see applyChildren in children.go")
 }
 
 func TestReconcileCreatesNoDeploymentWithoutSettings(t *testing.T) {
 	g := NewWithT(t)
 	written, recording := recordWrites()
 	_, err := testReconciler(t, recording, newGuestbook()).Reconcile(t.Context(), requestFor(newGuestbook()))
-	g.Expect(err).NotTo(HaveOccurred(), "a watch event tells when the settings are there")
+	g.Expect(err).NotTo(HaveOccurred(), "the creation of the settings will cause a watch event")
 	g.Expect(*written).NotTo(ContainElement(ContainSubstring("Deployment")), "its pods would never start, see applyChildren in children.go")
 }
 
@@ -187,11 +187,11 @@ func TestPatch(t *testing.T) {
 			deployment.Annotations = map[string]string{"note": "of a user"}
 		}},
 		"it was scaled by hand": {change: scaled, want: `{"metadata":{"resourceVersion":"40"},"spec":{"replicas":2}}`},
-		"a label of ours was taken, one of others added": {change: func(deployment *appsv1.Deployment) {
+		"a label of ours was removed, and another one added": {change: func(deployment *appsv1.Deployment) {
 			deployment.Labels = map[string]string{"app.kubernetes.io/name": "guestbook", instanceLabel: "web", "team": "shop"}
 		}, want: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"guestbook-controller"},"resourceVersion":"40"}}`},
-		"the API server refuses it":             {change: scaled, answer: forbidden, want: `{"metadata":{"resourceVersion":"40"},"spec":{"replicas":2}}`, wantRefused: true},
-		"someone else has changed it meanwhile": {change: scaled, answer: conflict, want: `{"metadata":{"resourceVersion":"40"},"spec":{"replicas":2}}`},
+		"the API server refuses it":                   {change: scaled, answer: forbidden, want: `{"metadata":{"resourceVersion":"40"},"spec":{"replicas":2}}`, wantRefused: true},
+		"someone else has changed it in the meantime": {change: scaled, answer: conflict, want: `{"metadata":{"resourceVersion":"40"},"spec":{"replicas":2}}`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -212,12 +212,12 @@ func TestPatch(t *testing.T) {
 				kind: "Deployment", object: deployment, set: func() { setDeployment(deployment, storedGuestbook(), "present") },
 			})
 			if test.want == "" {
-				g.Expect(sent).To(BeEmpty(), "nothing of ours differs, so nothing is sent: see patch in children.go")
+				g.Expect(sent).To(BeEmpty(), "patch must send nothing if no field of ours differs, see patch in children.go")
 			} else {
 				g.Expect(sent).NotTo(BeEmpty(), "see patch in children.go")
-				g.Expect(sent).To(MatchJSON(test.want), "the patch has the fields that differ, and the resource version, and no more: see patch in children.go")
+				g.Expect(sent).To(MatchJSON(test.want), "the patch must contain the fields that differ, the resource version, and nothing else: see patch in children.go")
 			}
-			g.Expect(blocker != nil).To(Equal(test.wantRefused), "refusal makes the blocker, if the API server refuses the patch")
+			g.Expect(blocker != nil).To(Equal(test.wantRefused), "patch must return the blocker from refusal if the API server refuses the patch")
 			if test.answer == nil {
 				g.Expect(err).NotTo(HaveOccurred())
 				return

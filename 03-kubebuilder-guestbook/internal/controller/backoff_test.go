@@ -58,11 +58,11 @@ func TestConflictBacksOffAndCounts(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- running.Start(ctx) }()
 	for _, pause := range []time.Duration{5, 10, 20, 40} {
-		g.Eventually(limiter.pauses).WithTimeout(time.Minute).Should(Receive(Equal(pause*time.Millisecond)), "each pause is twice the last one")
+		g.Eventually(limiter.pauses).WithTimeout(time.Minute).Should(Receive(Equal(pause*time.Millisecond)), "each pause must be twice as long as the last")
 	}
 	stop()
 	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
-	g.Expect(countErrors(g, "lasting-conflict")).To(BeNumerically(">=", 4), "alarms go by this metric")
+	g.Expect(countErrors(g, "lasting-conflict")).To(BeNumerically(">=", 4), "alerts use this metric")
 }
 
 // countErrors returns how many calls of Reconcile have failed, according to controller-runtime's metric.

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// benchObjects is how many objects the cache holds when it is measured.
+	// benchObjects is the number of objects in the cache that is measured.
 	benchObjects = 2000
 	// settingsSize is the size of a ConfigMap's content, in bytes.
 	settingsSize = 20_000
@@ -46,7 +46,7 @@ func BenchmarkCacheTransform(b *testing.B) {
 	}
 }
 
-// measureCache reports by how much the heap grows, per object, when the cache is filled.
+// measureCache fills a cache, and reports by how much the heap grows for each object.
 func measureCache(b *testing.B, makeObject func(i int) client.Object, transform toolscache.TransformFunc) {
 	var grown int64
 	for b.Loop() {
@@ -65,18 +65,18 @@ func measureCache(b *testing.B, makeObject func(i int) client.Object, transform 
 		runtime.KeepAlive(indexer)
 	}
 	b.ReportMetric(float64(grown)/float64(b.N)/benchObjects, "B/object")
-	b.ReportMetric(0, "ns/op") // most of it goes into making the objects
+	b.ReportMetric(0, "ns/op") // hide the time: making the objects takes most of it
 }
 
 func heapSize() int64 {
 	var memory runtime.MemStats
 	runtime.GC()
-	runtime.GC() // the first one may leave what finalizers hold
+	runtime.GC() // the first run may leave objects that have finalizers
 	runtime.ReadMemStats(&memory)
 	return int64(memory.HeapAlloc)
 }
 
-// benchSettings returns a ConfigMap with two pages and the fields that kubectl manages.
+// benchSettings returns a ConfigMap with two pages, and managed fields as kubectl leaves them.
 func benchSettings(i int) client.Object {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
@@ -107,7 +107,7 @@ func readPod(b *testing.B) []byte {
 	return pod
 }
 
-// decodePod makes a pod as a client does, so that no two share memory.
+// decodePod decodes each pod from JSON, as a client does, so that no two pods share memory.
 func decodePod(b *testing.B, content []byte, i int) client.Object {
 	pod := &corev1.Pod{}
 	if err := json.Unmarshal(content, pod); err != nil {

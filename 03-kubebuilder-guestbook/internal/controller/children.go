@@ -52,7 +52,7 @@ func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *weba
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch
 
 // settingsDigest returns the digest of the Guestbook's settings, or a blocker if the ConfigMap
-// does not exist; the watch event of its creation queues the Guestbook again.
+// does not exist. The watch event of the ConfigMap's creation will queue the Guestbook again.
 //
 //workshop:step 3.5b
 func (r *GuestbookReconciler) settingsDigest(ctx context.Context, guestbook *webappv1.Guestbook) (string, *explanation, error) {
@@ -106,8 +106,8 @@ func (r *GuestbookReconciler) apply(ctx context.Context, guestbook *webappv1.Gue
 	return r.patch(ctx, child)
 }
 
-// create creates the child. That fails if the name is in use, even if the cache does not
-// show that yet; server-side apply would adopt the object.
+// create creates the child. If the name is in use, the request fails, even if the cache does
+// not show the other object yet. Server-side apply would adopt that object.
 //
 //workshop:step 3.5e
 func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Guestbook, child childObject) (*explanation, error) {
@@ -116,15 +116,15 @@ func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Gu
 		return nil, fmt.Errorf("set the owner of %s %s: %w", child.kind, guestbook.Name, err)
 	}
 	if err := r.Create(ctx, child.object); err != nil {
-		// It may exist already if the cache lags behind. The retry sees it, and checks its owner.
+		// If the cache lags behind, the child may exist already. The retry will find it and check its owner.
 		return refusal(child, err), fmt.Errorf("create %s %s: %w", child.kind, client.ObjectKeyFromObject(child.object), err)
 	}
 	logf.FromContext(ctx).Info("Created", "kind", child.kind)
 	return nil, nil
 }
 
-// patch sends the fields that differ, so annotations, sidecars and whatever else others
-// have set stay. The lock, which is the resource version in the patch, makes the API
+// patch sends only the fields that differ, so it leaves annotations, sidecars and whatever
+// else others have set. The lock, which is the resource version in the patch, makes the API
 // server refuse a patch that was computed from a stale copy, or from an object that has
 // since been deleted and recreated.
 //
@@ -150,7 +150,7 @@ func (r *GuestbookReconciler) patch(ctx context.Context, child childObject) (*ex
 func findBlocker(guestbook *webappv1.Guestbook, child childObject) *explanation {
 	owner := metav1.GetControllerOf(child.object)
 	controlled := owner != nil && owner.UID == guestbook.UID
-	// Only one Guestbook of a name exists at a time, so the owner has been deleted, and the garbage collector will soon delete this object.
+	// Only one Guestbook of a name exists at a time, so this owner has been deleted, and the garbage collector will soon delete this object.
 	leftover := !controlled && isGuestbook(owner) && owner.Name == guestbook.Name
 	switch {
 	case leftover, controlled && child.object.GetDeletionTimestamp() != nil:

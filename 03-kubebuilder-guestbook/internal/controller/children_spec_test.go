@@ -30,7 +30,7 @@ var _ = Describe("the children", func() {
 			deployment = getDeployment(ctx, g, guestbook)
 			g.Expect(deployment.Status.AvailableReplicas).To(BeEquivalentTo(1))
 		})
-		countReconcilesAtRest(ctx) // from now on only the objects that the spec deletes can queue the Guestbook
+		countReconcilesAtRest(ctx) // from now on, only the deletions below can queue the Guestbook
 
 		Expect(cluster.Client.Delete(ctx, conflicting)).To(Succeed())
 		service := expectService(ctx, guestbook, conflicting.UID)
@@ -45,7 +45,7 @@ var _ = Describe("the children", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// expectService waits until the Guestbook has a Service other than the one that was deleted.
+// expectService waits until the Guestbook has a new Service in place of the deleted one.
 func expectService(ctx context.Context, guestbook *webappv1.Guestbook, deleted types.UID) *corev1.Service {
 	GinkgoHelper()
 	service := newService(guestbook)

@@ -41,19 +41,19 @@ func TestFindBlocker(t *testing.T) {
 		change     func(childObject)
 		wantReason string
 	}{
-		"the Guestbook's own":                    {change: func(childObject) {}},
-		"the Guestbook's own, being deleted":     {change: func(found childObject) { found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonProgressing},
-		"no one's":                               {change: unowned, wantReason: webappv1.ReasonDeploymentTaken},
-		"no one's, being deleted":                {change: func(found childObject) { unowned(found); found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonDeploymentTaken},
-		"owned, but not controlled":              {change: owner(func(reference *metav1.OwnerReference) { reference.Controller = nil }), wantReason: webappv1.ReasonDeploymentTaken},
-		"a deleted Guestbook's of the same name": {change: owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" }), wantReason: webappv1.ReasonProgressing},
+		"the Guestbook's own":                          {change: func(childObject) {}},
+		"the Guestbook's own, being deleted":           {change: func(found childObject) { found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonProgressing},
+		"no one's":                                     {change: unowned, wantReason: webappv1.ReasonDeploymentTaken},
+		"no one's, being deleted":                      {change: func(found childObject) { unowned(found); found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonDeploymentTaken},
+		"owned, but not controlled":                    {change: owner(func(reference *metav1.OwnerReference) { reference.Controller = nil }), wantReason: webappv1.ReasonDeploymentTaken},
+		"that of a deleted Guestbook of the same name": {change: owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" }), wantReason: webappv1.ReasonProgressing},
 		"another Guestbook's": {change: owner(func(reference *metav1.OwnerReference) {
 			reference.UID, reference.Name = "uid-of-other", "other"
 		}), wantReason: webappv1.ReasonDeploymentTaken},
-		"another kind's with the same name": {change: owner(func(reference *metav1.OwnerReference) {
+		"that of another kind with the same name": {change: owner(func(reference *metav1.OwnerReference) {
 			reference.UID, reference.Kind = "uid-of-other", "Page"
 		}), wantReason: webappv1.ReasonDeploymentTaken},
-		"a Guestbook's of another group": {change: owner(func(reference *metav1.OwnerReference) {
+		"that of a Guestbook of another group": {change: owner(func(reference *metav1.OwnerReference) {
 			reference.UID, reference.APIVersion = "uid-of-other", "example.org/v1"
 		}), wantReason: webappv1.ReasonDeploymentTaken},
 	}
@@ -69,7 +69,7 @@ func TestFindBlocker(t *testing.T) {
 			}
 			g.Expect(blocker).NotTo(BeNil(), "the Deployment must be left alone, see findBlocker in children.go")
 			g.Expect(blocker.reason).To(Equal(test.wantReason), blocker.message)
-			g.Expect(blocker.message).To(ContainSubstring(`Deployment "web"`), "the message names the object")
+			g.Expect(blocker.message).To(ContainSubstring(`Deployment "web"`), "the message must name the object")
 			g.Expect(blocker.condition()).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", test.wantReason)))
 		})
 	}
@@ -83,7 +83,8 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		field.ErrorList{field.Invalid(field.NewPath("spec", "template"), "", "wrong")})
 	tests := map[string]struct {
 		err error
-		// wantRefused: reported in the status, and retried. wantTerminating: given up. Neither: retried.
+		// A refusal is reported in the status and retried. In a terminating namespace, the controller gives up.
+		// All other errors are only retried.
 		wantRefused, wantTerminating bool
 	}{
 		"someone else has changed it":            {err: apierrors.NewConflict(deployments, "web", errors.New("changed"))},

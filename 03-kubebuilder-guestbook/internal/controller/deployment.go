@@ -15,9 +15,9 @@ import (
 const (
 	// image runs nginx as a user other than root. Its start script renders templates.
 	image = "nginxinc/nginx-unprivileged:1.29.1-alpine"
-	// containerName is the one container of a pod.
+	// containerName is the name of the container that serves the page.
 	containerName = "page"
-	// portName is the port that serves the page: 8080 in the container, 80 in the Service.
+	// portName is the name of the page's port: 8080 in the container, 80 in the Service.
 	portName = "http"
 
 	instanceLabel  = "app.kubernetes.io/instance"
@@ -26,8 +26,8 @@ const (
 	revisionAnnotation = "webapp.my.domain/revision"
 )
 
-// selectorLabels select the pods of a Guestbook. A Deployment's selector is
-// immutable, so they hold nothing that can change.
+// selectorLabels returns the labels that select a Guestbook's pods. A Deployment's
+// selector is immutable, so they must not depend on anything that can change.
 //
 //workshop:step 3.5c
 func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
@@ -40,10 +40,10 @@ func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
 
 // newRevision identifies what the pods are created from: the Guestbook's UID, and a digest of its
 // spec, the image and the settings. Because of the UID, the terminating pods of a deleted
-// Guestbook of the same name do not count as this one's.
+// Guestbook of the same name do not count as pods of this one.
 //
 // It does not digest the pod template: Kubernetes' Go types change from release to
-// release, so an update of the library would roll out every Guestbook.
+// release, so an update of the library would replace every Guestbook's pods.
 //
 //workshop:step 3.5b
 func newRevision(guestbook *webappv1.Guestbook, settings string) string {
@@ -85,7 +85,7 @@ func setTemplate(template *corev1.PodTemplateSpec, guestbook *webappv1.Guestbook
 	setContainer(named(&pod.Containers, containerName, func(c *corev1.Container) *string { return &c.Name }), guestbook)
 }
 
-// setService sets the fields of the Service that the controller owns: port 80 leads to all ready pods.
+// setService sets the fields of the Service that the controller owns, so that port 80 leads to all ready pods.
 //
 //workshop:step 3.5j
 func setService(service *corev1.Service, guestbook *webappv1.Guestbook) {

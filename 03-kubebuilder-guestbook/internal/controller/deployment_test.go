@@ -24,7 +24,7 @@ func storedGuestbook() *webappv1.Guestbook {
 	}
 }
 
-// newDeployment returns the Deployment that the controller makes for the Guestbook.
+// newDeployment returns the Deployment that the controller creates for the Guestbook.
 func newDeployment(guestbook *webappv1.Guestbook) *appsv1.Deployment {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: guestbook.Namespace, Name: guestbook.Name}}
 	setDeployment(deployment, guestbook, "present")
@@ -41,7 +41,7 @@ func TestSetDeployment(t *testing.T) {
 	g := NewWithT(t)
 	guestbook := storedGuestbook()
 	deployment := newDeployment(guestbook)
-	g.Expect(guestbook).To(Equal(storedGuestbook()), "the Guestbook is the cache's and stays as it is")
+	g.Expect(guestbook).To(Equal(storedGuestbook()), "setDeployment must not change the Guestbook")
 
 	wantLabels := map[string]string{"app.kubernetes.io/name": "guestbook", instanceLabel: "web", managedByLabel: controllerName}
 	g.Expect(deployment.Labels).To(Equal(wantLabels), "see setDeployment in deployment.go")
@@ -51,7 +51,7 @@ func TestSetDeployment(t *testing.T) {
 
 	guestbook.Spec.Size = 9
 	deployment.Labels["extra"] = "label"
-	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "the Deployment must not share memory with the cached Guestbook")
+	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "the Deployment must not share memory with the Guestbook")
 	g.Expect(deployment.Spec.Selector.MatchLabels).NotTo(HaveKey("extra"), "the labels and the selector must not share memory")
 
 	found := newDeployment(storedGuestbook())
@@ -59,7 +59,7 @@ func TestSetDeployment(t *testing.T) {
 	want := found.DeepCopy()
 	found.Spec.Replicas = nil
 	setDeployment(found, storedGuestbook(), "present")
-	g.Expect(found).To(Equal(want), "the replicas are restored; a label of someone else and the selector of an older version stay, see setDeployment in deployment.go")
+	g.Expect(found).To(Equal(want), "only the replicas must change: someone else's label and an older version's selector stay, see setDeployment in deployment.go")
 }
 
 func TestSetTemplate(t *testing.T) {
@@ -71,14 +71,14 @@ func TestSetTemplate(t *testing.T) {
 	g.Expect(template.Spec.SecurityContext).To(HaveValue(And(
 		HaveField("RunAsNonRoot", HaveValue(BeTrue())),
 		HaveField("SeccompProfile", HaveValue(HaveField("Type", corev1.SeccompProfileTypeRuntimeDefault))),
-	)), `the pod security standard "restricted" asks for it`)
+	)), `the pod security standard "restricted" requires this`)
 	g.Expect(template.Spec.Volumes).To(HaveLen(3))
 	g.Expect(template.Spec.Volumes[0].ConfigMap.Name).To(Equal("page-settings"))
 	g.Expect(template.Spec.Containers).To(HaveLen(1))
 	container := template.Spec.Containers[0]
 	g.Expect(container.Env).To(ContainElement(corev1.EnvVar{Name: "GUESTBOOK_ALIAS", Value: "Phone"}))
 	for _, mounted := range container.VolumeMounts {
-		g.Expect(template.Spec.Volumes).To(ContainElement(HaveField("Name", mounted.Name)), "a mount without its volume is refused")
+		g.Expect(template.Spec.Volumes).To(ContainElement(HaveField("Name", mounted.Name)), "the API server refuses a mount without its volume")
 	}
 
 	deployment.Labels["extra"] = "label"
@@ -93,15 +93,15 @@ func TestSetDeploymentLeavesTheRest(t *testing.T) {
 			deployment.Spec.Template.Labels["team"] = "shop"
 			deployment.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] = "now"
 		},
-		"the selector is that of an older version": func(deployment *appsv1.Deployment) {
+		"an older version has set the selector": func(deployment *appsv1.Deployment) {
 			deployment.Spec.Selector.MatchLabels = map[string]string{instanceLabel: "web"}
 		},
-		"a sidecar was added, before the page": func(deployment *appsv1.Deployment) {
+		"a sidecar was added before the container": func(deployment *appsv1.Deployment) {
 			pod := &deployment.Spec.Template.Spec
 			pod.Containers = append([]corev1.Container{{Name: "sidecar", Image: "sidecar:1"}}, pod.Containers...)
 			pod.Volumes = append([]corev1.Volume{{Name: "cache"}}, pod.Volumes...)
 		},
-		"the container got more than it asks for": func(deployment *appsv1.Deployment) {
+		"the container has additional settings": func(deployment *appsv1.Deployment) {
 			container := &deployment.Spec.Template.Spec.Containers[0]
 			container.Env = append(container.Env, corev1.EnvVar{Name: "MODE", Value: "test"})
 			container.Ports = append(container.Ports, corev1.ContainerPort{Name: "debug", ContainerPort: 9000})
@@ -121,7 +121,7 @@ func TestSetDeploymentLeavesTheRest(t *testing.T) {
 			change(deployment)
 			before := deployment.DeepCopy()
 			setDeployment(deployment, storedGuestbook(), "present")
-			g.Expect(deployment).To(Equal(before), "what others have added stays, and what is there is not written again")
+			g.Expect(deployment).To(Equal(before), "fields that others have set must stay, and fields that are right must not change")
 		})
 	}
 }
@@ -138,25 +138,25 @@ func TestSetDeploymentUndoes(t *testing.T) {
 		"another revision": func(deployment *appsv1.Deployment) {
 			deployment.Spec.Template.Annotations[revisionAnnotation] = "former"
 		},
-		"a label that is missing": func(deployment *appsv1.Deployment) { delete(deployment.Labels, managedByLabel) },
-		"a pod's label that is":   func(deployment *appsv1.Deployment) { deployment.Spec.Template.Labels[instanceLabel] = "other" },
-		"another image":           container(func(c *corev1.Container) { c.Image = "other:1" }),
-		"another alias":           container(func(c *corev1.Container) { c.Env[0].Value = "Name" }),
+		"a missing label":             func(deployment *appsv1.Deployment) { delete(deployment.Labels, managedByLabel) },
+		"a changed label of the pods": func(deployment *appsv1.Deployment) { deployment.Spec.Template.Labels[instanceLabel] = "other" },
+		"another image":               container(func(c *corev1.Container) { c.Image = "other:1" }),
+		"another alias":               container(func(c *corev1.Container) { c.Env[0].Value = "Name" }),
 		"a variable from elsewhere": container(func(c *corev1.Container) {
 			c.Env[0] = corev1.EnvVar{Name: c.Env[0].Name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}
 		}),
 		"more memory": container(func(c *corev1.Container) {
 			c.Resources.Limits[corev1.ResourceMemory] = resource.MustParse("1Gi")
 		}),
-		"another port":              container(func(c *corev1.Container) { c.Ports[0].ContainerPort = 80 }),
-		"another probe":             container(func(c *corev1.Container) { c.ReadinessProbe.HTTPGet.Path = "/other" }),
-		"no probe":                  container(func(c *corev1.Container) { c.ReadinessProbe = nil }),
-		"no security context":       container(func(c *corev1.Container) { c.SecurityContext = nil }),
-		"a writable file system":    container(func(c *corev1.Container) { c.SecurityContext.ReadOnlyRootFilesystem = new(false) }),
-		"a capability":              container(func(c *corev1.Container) { c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"} }),
-		"settings mounted writable": container(func(c *corev1.Container) { c.VolumeMounts[0].ReadOnly = false }),
-		"no mounts":                 container(func(c *corev1.Container) { c.VolumeMounts = nil }),
-		"other settings":            pod(func(pod *corev1.PodSpec) { pod.Volumes[0].ConfigMap.Name = "other-settings" }),
+		"another port":                     container(func(c *corev1.Container) { c.Ports[0].ContainerPort = 80 }),
+		"another probe":                    container(func(c *corev1.Container) { c.ReadinessProbe.HTTPGet.Path = "/other" }),
+		"no probe":                         container(func(c *corev1.Container) { c.ReadinessProbe = nil }),
+		"no security context":              container(func(c *corev1.Container) { c.SecurityContext = nil }),
+		"a writable file system":           container(func(c *corev1.Container) { c.SecurityContext.ReadOnlyRootFilesystem = new(false) }),
+		"a capability":                     container(func(c *corev1.Container) { c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"} }),
+		"a writable mount of the settings": container(func(c *corev1.Container) { c.VolumeMounts[0].ReadOnly = false }),
+		"no mounts":                        container(func(c *corev1.Container) { c.VolumeMounts = nil }),
+		"other settings":                   pod(func(pod *corev1.PodSpec) { pod.Volumes[0].ConfigMap.Name = "other-settings" }),
 		"a volume of another kind": pod(func(pod *corev1.PodSpec) {
 			pod.Volumes[1].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}
 		}),
@@ -172,7 +172,7 @@ func TestSetDeploymentUndoes(t *testing.T) {
 			g := NewWithT(t)
 			deployment := newDeployment(storedGuestbook())
 			change(deployment)
-			g.Expect(deployment).NotTo(Equal(newDeployment(storedGuestbook())), "the change changes something")
+			g.Expect(deployment).NotTo(Equal(newDeployment(storedGuestbook())), "the test must change something")
 			setDeployment(deployment, storedGuestbook(), "present")
 			g.Expect(deployment).To(Equal(newDeployment(storedGuestbook())), "see setDeployment in deployment.go")
 		})
@@ -211,14 +211,14 @@ func TestSetServiceRepairs(t *testing.T) {
 			service.Labels["team"], service.Annotations = "shop", map[string]string{"note": "of a user"}
 			service.Spec.ClusterIP, service.Spec.SessionAffinity = "10.0.0.9", corev1.ServiceAffinityClientIP
 		}, stays: true},
-		"a label is missing":          {change: func(service *corev1.Service) { delete(service.Labels, managedByLabel) }},
-		"it is open to the outside":   {change: func(service *corev1.Service) { service.Spec.Type = corev1.ServiceTypeNodePort }},
-		"it selects other pods":       {change: func(service *corev1.Service) { service.Spec.Selector[instanceLabel] = "other" }},
-		"it selects fewer pods":       {change: func(service *corev1.Service) { service.Spec.Selector["role"] = "front" }},
-		"its port is another one":     {change: func(service *corev1.Service) { service.Spec.Ports[0].Port = 8080 }},
-		"its port leads elsewhere":    {change: func(service *corev1.Service) { service.Spec.Ports[0].TargetPort = intstr.FromInt32(1) }},
-		"its port speaks another way": {change: func(service *corev1.Service) { service.Spec.Ports[0].Protocol = corev1.ProtocolUDP }},
-		"its port is gone":            {change: func(service *corev1.Service) { service.Spec.Ports = nil }},
+		"a label is missing":            {change: func(service *corev1.Service) { delete(service.Labels, managedByLabel) }},
+		"it is open to the outside":     {change: func(service *corev1.Service) { service.Spec.Type = corev1.ServiceTypeNodePort }},
+		"it selects other pods":         {change: func(service *corev1.Service) { service.Spec.Selector[instanceLabel] = "other" }},
+		"it selects fewer pods":         {change: func(service *corev1.Service) { service.Spec.Selector["role"] = "front" }},
+		"its port has another number":   {change: func(service *corev1.Service) { service.Spec.Ports[0].Port = 8080 }},
+		"its port leads elsewhere":      {change: func(service *corev1.Service) { service.Spec.Ports[0].TargetPort = intstr.FromInt32(1) }},
+		"its port has another protocol": {change: func(service *corev1.Service) { service.Spec.Ports[0].Protocol = corev1.ProtocolUDP }},
+		"its port is gone":              {change: func(service *corev1.Service) { service.Spec.Ports = nil }},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -245,8 +245,8 @@ func TestServiceFindsThePods(t *testing.T) {
 	g.Expect(template.Spec.Containers[0].Ports).To(ContainElement(HaveField("Name", service.Spec.Ports[0].TargetPort.String())))
 }
 
-// A new revision replaces every pod. So the revision must be the same in every build: a new Go
-// release, a new library or a new field of the spec that is not set must not change it.
+// A new revision replaces every pod. So a new Go release, a new version of a library or a new
+// field of the spec that is not set must not change the revision.
 func TestNewRevisionIsPinned(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(newRevision(storedGuestbook(), "content")).To(Equal("uid-of-web.637775a527b98c64b399bdaf4cb91b72"),
@@ -265,11 +265,11 @@ func TestNewRevision(t *testing.T) {
 		"labels change": {change: func(guestbook *webappv1.Guestbook) {
 			guestbook.Labels, guestbook.Generation = map[string]string{"team": "shop"}, 4
 		}, settings: "content"},
-		"the Guestbook is new":   {change: func(guestbook *webappv1.Guestbook) { guestbook.UID = "new" }, settings: "content", differs: true},
-		"the alias changes":      {change: func(guestbook *webappv1.Guestbook) { guestbook.Spec.Alias = "Name" }, settings: "content", differs: true},
-		"other settings, same":   {change: func(guestbook *webappv1.Guestbook) { guestbook.Spec.ConfigMapName = "other" }, settings: "content", differs: true},
-		"the settings change":    {change: func(*webappv1.Guestbook) {}, settings: "other", differs: true},
-		"the settings are empty": {change: func(*webappv1.Guestbook) {}, differs: true},
+		"the Guestbook is new":                   {change: func(guestbook *webappv1.Guestbook) { guestbook.UID = "new" }, settings: "content", differs: true},
+		"the alias changes":                      {change: func(guestbook *webappv1.Guestbook) { guestbook.Spec.Alias = "Name" }, settings: "content", differs: true},
+		"another ConfigMap has the same content": {change: func(guestbook *webappv1.Guestbook) { guestbook.Spec.ConfigMapName = "other" }, settings: "content", differs: true},
+		"the settings change":                    {change: func(*webappv1.Guestbook) {}, settings: "other", differs: true},
+		"the settings are empty":                 {change: func(*webappv1.Guestbook) {}, differs: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package controller reconciles Guestbooks: for each it keeps a Deployment and
-// a Service, and reports in the Guestbook's status.
+// Package controller reconciles Guestbooks. For each Guestbook, it maintains a
+// Deployment and a Service, and reports in the status.
 package controller
 
 import (
@@ -24,12 +24,12 @@ import (
 )
 
 const (
-	// controllerName is in logs, metrics and Events, and in the labels of everything that the controller makes.
+	// controllerName appears in logs, metrics and Events, and in the labels of all objects that the controller creates.
 	controllerName = "guestbook-controller"
 	// actionReconcile is the action in all Events.
 	actionReconcile = "Reconcile"
 	// reconcileTimeout bounds one call of Reconcile. It is shorter than the manager's
-	// graceful shutdown, so that a call that has begun can finish.
+	// graceful shutdown timeout, so a call that has begun can finish.
 	reconcileTimeout = 15 * time.Second
 )
 
@@ -40,18 +40,18 @@ type GuestbookReconciler struct {
 	Recorder events.EventRecorder
 }
 
-//workshop:until 3.8 // This allows much more than is needed. Step 3.8 puts a marker beside the code that needs it.
+//workshop:until 3.8 // This allows far more than the controller needs. In step 3.8 you replace it with markers beside the code that needs them.
 //workshop:until 3.8 // +kubebuilder:rbac:groups="";apps;events.k8s.io;webapp.my.domain,resources=configmaps;deployments;events;guestbooks;guestbooks/finalizers;guestbooks/status;pods;services,verbs=*
 //workshop:markers 3.8
 // +kubebuilder:rbac:groups=webapp.my.domain,resources=guestbooks,verbs=list;watch
 
-// Reconcile reconciles one Guestbook. It reads the cache, writes only what
+// Reconcile reconciles one Guestbook. It reads from the cache, writes only what
 // differs, and may be called any number of times.
 //
 //workshop:step 3.5a
 func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	//workshop:step 3.7b
-	// The manager cancels ctx when it stops. A call that has begun still finishes.
+	// The manager cancels ctx when it stops, but a call that has begun must finish.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)
 	//workshop:step 3.7b
 	defer cancel()
@@ -67,13 +67,13 @@ func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	err := r.reconcile(ctx, guestbook)
 	//workshop:step 3.5h
 	if isNamespaceTerminating(err) {
-		return ctrl.Result{}, nil // no retry can succeed, and the Guestbook's own deletion is a watch event
+		return ctrl.Result{}, nil // no retry can succeed, and the Guestbook's own deletion will cause a watch event
 	}
 	return ctrl.Result{}, err
 }
 
-// reconcile creates or patches the children, and reports. If a child is blocked,
-// the status says why; the error, if any, is retried.
+// reconcile creates or patches the children, and reports in the status. If a child
+// is blocked, the status says why. The queue retries any error.
 //
 //workshop:step 3.5f
 func (r *GuestbookReconciler) reconcile(ctx context.Context, guestbook *webappv1.Guestbook) error {
@@ -119,9 +119,9 @@ func (r *GuestbookReconciler) listPods(ctx context.Context, guestbook *webappv1.
 
 // updateStatus patches the status if it differs, and then announces the new condition.
 //
-// The lock, which is the resource version in the patch, makes the API server
-// refuse a status that was computed from a stale Guestbook, even one that only
-// lacks our own last status because the cache lags behind.
+// The lock, which is the resource version in the patch, makes the API server refuse
+// a status that was computed from a stale Guestbook, even if the cache only lacks the
+// last status that this controller has written.
 //
 //workshop:step 3.5m
 func (r *GuestbookReconciler) updateStatus(ctx context.Context, guestbook *webappv1.Guestbook, pods []corev1.Pod, ready metav1.Condition) error {
@@ -155,7 +155,7 @@ func (r *GuestbookReconciler) announce(guestbook *webappv1.Guestbook, before []m
 	r.Recorder.Eventf(guestbook, nil, eventType, ready.Reason, actionReconcile, "%s", ready.Message)
 }
 
-// isNamespaceTerminating reports whether a create came too late: the Guestbook is about to be deleted as well.
+// isNamespaceTerminating reports whether a create failed because the namespace, and so the Guestbook, is being deleted.
 //
 //workshop:step 3.5h
 func isNamespaceTerminating(err error) bool {

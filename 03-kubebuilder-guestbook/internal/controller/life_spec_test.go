@@ -28,14 +28,14 @@ var _ = Describe("a Guestbook", func() {
 
 		stop()
 		startManager(cluster.Config, testOptions(namespace))
-		second := newGuestbook(namespace, "second", 1) // shows that the new manager works
+		second := newGuestbook(namespace, "second", 1) // becomes ready only if the new manager works
 		create(ctx, second)
 		expectReason(ctx, second, webappv1.ReasonAvailable)
 		expectEvents(ctx, second, "Normal Available")
-		Expect(eventsOf(ctx, Default, guestbook)).To(ConsistOf("Normal Available"), "a start changes nothing, see announce in guestbook_controller.go")
+		Expect(eventsOf(ctx, Default, guestbook)).To(ConsistOf("Normal Available"), "a restart must not emit the Event again, see announce in guestbook_controller.go")
 	}, SpecTimeout(specTimeout))
 
-	It("says that its Deployment is refused, and gets it when it is not any more", func(ctx SpecContext) {
+	It("reports that its Deployment is refused, and gets one when the quota is gone", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		quota := forbidDeployments(ctx, namespace)
@@ -50,7 +50,7 @@ var _ = Describe("a Guestbook", func() {
 		expectEvents(ctx, guestbook, "Warning Refused", "Normal Available")
 	}, SpecTimeout(specTimeout))
 
-	It("leaves a Service that is not its own alone, until that goes away", func(ctx SpecContext) {
+	It("leaves someone else's Service alone, and gets its own once that Service is gone", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		guestbook := newGuestbook(namespace, "taken", 1)
@@ -59,21 +59,21 @@ var _ = Describe("a Guestbook", func() {
 		create(ctx, conflicting, newSettings(namespace, "page-settings", "Welcome"), guestbook)
 		expectReason(ctx, guestbook, webappv1.ReasonServiceTaken)
 		expectEvents(ctx, guestbook, "Warning ServiceTaken")
-		eventually(ctx, func(g Gomega) { // until all is quiet: from now on only the Service can be the cause
+		eventually(ctx, func(g Gomega) { // from now on, only the Service can cause a change
 			g.Expect(getDeployment(ctx, g, guestbook).Status.AvailableReplicas).To(BeEquivalentTo(1))
 			readyCondition(ctx, g, guestbook)
-			g.Expect(named(guestbook)).To(HaveLen(1), "no visitor finds the pods yet, but the status names them")
+			g.Expect(named(guestbook)).To(HaveLen(1), "the status must name the pods, although no Service leads to them yet")
 		})
 		found := newService(guestbook)
 		Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(found), found)).To(Succeed())
-		Expect(found.ResourceVersion).To(Equal(conflicting.ResourceVersion), "it is not the controller's, see findBlocker in children.go")
+		Expect(found.ResourceVersion).To(Equal(conflicting.ResourceVersion), "the controller must not change someone else's Service, see findBlocker in children.go")
 
 		Expect(cluster.Client.Delete(ctx, conflicting)).To(Succeed())
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
 		expectEvents(ctx, guestbook, "Warning ServiceTaken", "Normal Available")
 	}, SpecTimeout(specTimeout))
 
-	It("recreated gets children of its own", func(ctx SpecContext) {
+	It("gets new children when it is recreated", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		former := newGuestbook(namespace, "again", 1)
@@ -85,7 +85,7 @@ var _ = Describe("a Guestbook", func() {
 		guestbook := newGuestbook(namespace, "again", 1)
 		create(ctx, guestbook)
 		eventually(ctx, func(g Gomega) {
-			g.Expect(metav1.IsControlledBy(getDeployment(ctx, g, guestbook), guestbook)).To(BeTrue(), "the old Deployment is deleted and a new one created, see findBlocker in children.go")
+			g.Expect(metav1.IsControlledBy(getDeployment(ctx, g, guestbook), guestbook)).To(BeTrue(), "the new Guestbook must get a new Deployment, see findBlocker in children.go")
 		})
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
 		expectPodsNamed(ctx, guestbook)
@@ -94,7 +94,7 @@ var _ = Describe("a Guestbook", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// forbidDeployments makes the API server refuse every new Deployment in the namespace, and waits until it does.
+// forbidDeployments creates a quota that allows no Deployments in the namespace, and waits until it is in effect.
 func forbidDeployments(ctx context.Context, namespace string) *corev1.ResourceQuota {
 	GinkgoHelper()
 	quota := &corev1.ResourceQuota{
@@ -115,7 +115,7 @@ func forbidDeployments(ctx context.Context, namespace string) *corev1.ResourceQu
 	eventually(ctx, func(g Gomega) {
 		err := cluster.Client.Create(ctx, probe.DeepCopy(), client.DryRunAll)
 		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the quota is not in effect yet: %v", err)
-		g.Expect(err).To(MatchError(ContainSubstring("exceeded quota")), "the quota controller has not counted yet")
+		g.Expect(err).To(MatchError(ContainSubstring("exceeded quota")), "the quota controller has not counted the Deployments yet")
 	})
 	return quota
 }

@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("a manager of some namespaces", func() {
-	It("never asks for anything outside of its own, and needs no right there", func(ctx SpecContext) {
+	It("sends no requests for other namespaces, and needs no permissions there", func(ctx SpecContext) {
 		own, other := cluster.Namespace(ctx), cluster.Namespace(ctx)
 		tap := traffic.New()
 		startManager(tap.Config(confinedTo(ctx, own)), testOptions(own))
@@ -28,14 +28,14 @@ var _ = Describe("a manager of some namespaces", func() {
 		expectEvents(ctx, guestbook, "Normal Available")
 
 		for _, request := range tap.Requests() {
-			inside := request.Resource == "" || request.Namespace == own // discovery is about no resource
-			Expect(inside).To(BeTrue(), "the manager of namespace %s asked: %s: see cachedNamespaces in manager/manager.go", own, request)
+			inside := request.Resource == "" || request.Namespace == own // discovery requests have no resource
+			Expect(inside).To(BeTrue(), "the manager of namespace %s sent %s, see cachedNamespaces in manager/manager.go", own, request)
 			Expect(request.Status).NotTo(Equal(403), "a Role in its namespace must be enough: %s", request)
 		}
 		Expect(readyCondition(ctx, Default, elsewhere)).To(BeNil(), "it must not touch a Guestbook in another namespace")
 	}, SpecTimeout(specTimeout))
 
-	It("looks after each of them, and takes no settings from another one", func(ctx SpecContext) {
+	It("reconciles the Guestbooks in each of them, with settings from the same namespace", func(ctx SpecContext) {
 		first, second := cluster.Namespace(ctx), cluster.Namespace(ctx)
 		startManager(confinedTo(ctx, first, second), testOptions(first, second))
 		settings := newSettings(first, "page-settings", "Welcome")
@@ -51,11 +51,11 @@ var _ = Describe("a manager of some namespaces", func() {
 		eventually(ctx, func(g Gomega) { g.Expect(revisionOf(ctx, g, guestbook)).NotTo(Equal(revision)) })
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
 		readyCondition(ctx, Default, waiting)
-		Expect(waiting.ResourceVersion).To(Equal(before), "the settings of another namespace are of no concern, see guestbooksWith in watches.go")
+		Expect(waiting.ResourceVersion).To(Equal(before), "a change to settings in another namespace must not cause a write, see guestbooksWith in watches.go")
 	}, SpecTimeout(specTimeout))
 })
 
-// confinedTo connects as a user who has the permissions of config/rbac/role.yaml in some namespaces only.
+// confinedTo returns the configuration of a user who has the permissions of config/rbac/role.yaml only in these namespaces.
 func confinedTo(ctx context.Context, namespaces ...string) *rest.Config {
 	GinkgoHelper()
 	user := "manager-of-" + namespaces[0]
@@ -72,7 +72,7 @@ func confinedTo(ctx context.Context, namespaces ...string) *rest.Config {
 	return asUser(user)
 }
 
-// asUser connects as a user without any rights but those of the roles.
+// asUser returns the configuration of a user who has only the permissions that the spec grants.
 func asUser(name string) *rest.Config {
 	config := rest.CopyConfig(cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:authenticated"}}

@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/operatortest/behaviours"
 )
 
-// operator describes the stage to the test kit. Sample has two pods, so that one is on standby.
+// operator describes the stage to the test kit. The sample has two pods, so that one is on standby.
 var operator = operatortest.Operator{
 	CRDs:           []string{"../../config/crd/bases"},
 	Samples:        "../../config/samples",
@@ -56,10 +56,10 @@ var operator = operatortest.Operator{
 	MaxWrites: 7,
 	Values: map[string][]any{
 		"spec.configMapName": {"page-settings", "other-settings"},
-		// Not the 10 that the schema allows: more pods take longer, and show nothing more.
+		// The schema allows 10, but more pods take longer and test nothing else.
 		"spec.size": {int64(1), int64(2), int64(3)},
 	},
-	// It requeues only after failures, with backoff; five seconds leave time for a slow machine.
+	// The controller requeues only after failures, with backoff. Five seconds are enough even on a slow machine.
 	MaxPause: 5 * time.Second,
 	Unmeetable: []operatortest.Unmeetable{{
 		Name:  "settings do not exist",
@@ -68,7 +68,7 @@ var operator = operatortest.Operator{
 	Normalize: hidePodNames,
 }
 
-// hidePodNames replaces the names of the pods, which are random, with their number.
+// hidePodNames removes the random names of the pods from the status, and keeps only how many there are.
 func hidePodNames(object *unstructured.Unstructured) {
 	status, found := object.Object["status"].(map[string]any)
 	if !found || object.GetKind() != "Guestbook" {

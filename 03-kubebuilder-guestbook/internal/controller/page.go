@@ -10,15 +10,15 @@ import (
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
 
-// The volumes of a pod, and where they are mounted. Its root file system is read-only.
+// The volumes of a pod, and where they are mounted. The container's root file system is read-only.
 const (
 	settingsVolume = "settings"
 	pagesVolume    = "pages"
 	scratchVolume  = "scratch"
 
-	settingsPath = "/etc/nginx/templates"  // what the start script renders
-	pagesPath    = "/usr/share/nginx/html" // where it puts the result
-	scratchPath  = "/tmp"                  // what nginx itself writes
+	settingsPath = "/etc/nginx/templates"  // the start script reads its templates here
+	pagesPath    = "/usr/share/nginx/html" // the start script writes the pages here
+	scratchPath  = "/tmp"                  // nginx writes its own files here
 )
 
 func setVolumes(pod *corev1.PodSpec, guestbook *webappv1.Guestbook) {

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// readyNames returns the names of the ready pods, longest ready first. The order depends on the
-// pods alone, so every replica of the controller, and each restart, computes the same. The API
-// records times in whole seconds; among pods of the same second, the names decide.
+// readyNames returns the names of the ready pods, longest ready first. The order depends only on
+// the pods, so it is the same in every replica of the controller, and after each restart. The API
+// records times in whole seconds. If pods became ready in the same second, their names decide.
 //
 //workshop:step 3.5l
 func readyNames(pods []corev1.Pod) []string {
@@ -53,7 +53,7 @@ func readyConditionOf(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// keepReadiness is a cache transform: it drops everything of a pod that nothing here reads.
+// keepReadiness is a cache transform: it drops every part of a pod that this controller does not read.
 //
 //workshop:step 3.7a
 func keepReadiness(object any) (any, error) {

@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("the pods", func() {
-	It("are named in the order in which they take over", func(ctx SpecContext) {
+	It("are listed in the order in which they become active", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		guestbook := newGuestbook(namespace, "ordered", 3)
@@ -38,7 +38,7 @@ var _ = Describe("the pods", func() {
 			g.Expect(named(guestbook)).To(HaveLen(3))
 			g.Expect(named(guestbook)).NotTo(ContainElement(active))
 		})
-		Expect(named(guestbook)[:2]).To(Equal(standby), "the next in line takes over and the new pod comes last, see readyNames in pods.go")
+		Expect(named(guestbook)[:2]).To(Equal(standby), "the next in line must become active, and the new pod must come last, see readyNames in pods.go")
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
 		expectPodsNamed(ctx, guestbook)
 	}, SpecTimeout(specTimeout))
@@ -53,7 +53,7 @@ var _ = Describe("the pods", func() {
 		create(ctx, newSettings(namespace, "page-settings", "Welcome"), guestbook)
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
 		expectPodsNamed(ctx, guestbook)
-		eventually(ctx, func(g Gomega) { // from now on no event of the Deployment follows
+		eventually(ctx, func(g Gomega) { // from now on, the Deployment causes no events
 			g.Expect(getDeployment(ctx, g, guestbook).Status.AvailableReplicas).To(BeEquivalentTo(2))
 		})
 
@@ -67,7 +67,7 @@ var _ = Describe("the pods", func() {
 		Expect(cluster.Client.Status().Patch(ctx, pod, change)).To(Succeed())
 		eventually(ctx, func(g Gomega) {
 			readyCondition(ctx, g, guestbook)
-			g.Expect(named(guestbook)).To(Equal([]string{second, first}), "only a watch of the pods tells of this change, see SetupWithManager in watches.go")
+			g.Expect(named(guestbook)).To(Equal([]string{second, first}), "only a watch event of the pod shows this change, see SetupWithManager in watches.go")
 		})
 	}, SpecTimeout(specTimeout))
 
@@ -86,7 +86,7 @@ var _ = Describe("the pods", func() {
 		Expect(cluster.Client.SubResource("scale").Get(ctx, guestbook, found)).To(Succeed())
 		Expect(found.Spec.Replicas).To(BeEquivalentTo(3))
 		Expect(found.Status.Replicas).To(BeEquivalentTo(3), "see newStatus in status.go")
-		Expect(found.Status.Selector).To(Equal(guestbook.Status.Selector), "an autoscaler finds the pods by it")
+		Expect(found.Status.Selector).To(Equal(guestbook.Status.Selector), "autoscalers find the pods by this selector")
 
 		for _, refused := range []int32{0, 11} {
 			err := scale(ctx, guestbook, refused)
@@ -95,12 +95,12 @@ var _ = Describe("the pods", func() {
 		Expect(scale(ctx, guestbook, 2)).To(Succeed())
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
 		expectPodsNamed(ctx, guestbook)
-		Expect(revisionOf(ctx, Default, guestbook)).To(Equal(revision), "another size is no reason to replace pods, see newRevision in deployment.go")
+		Expect(revisionOf(ctx, Default, guestbook)).To(Equal(revision), "scaling must not replace pods, see newRevision in deployment.go")
 	}, SpecTimeout(specTimeout))
 })
 
 var _ = Describe("the watches", func() {
-	It("drop updates of a pod that change no status, and none of a Guestbook", func(ctx SpecContext) {
+	It("drop updates of a pod that don't affect the status, but no update of a Guestbook", func(ctx SpecContext) {
 		if strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true") {
 			Skip("a real kubelet changes pods at any time")
 		}
@@ -110,7 +110,7 @@ var _ = Describe("the watches", func() {
 		create(ctx, newSettings(namespace, "page-settings", "Welcome"), guestbook)
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
 		expectPodsNamed(ctx, guestbook)
-		eventually(ctx, func(g Gomega) { // from now on no event of the Deployment follows
+		eventually(ctx, func(g Gomega) { // from now on, the Deployment causes no events
 			g.Expect(getDeployment(ctx, g, guestbook).Status.AvailableReplicas).To(BeEquivalentTo(1))
 		})
 		reconciles := countReconcilesAtRest(ctx)
@@ -151,7 +151,7 @@ var _ = Describe("the scale subresource", func() {
 		})
 		found := &autoscalingv1.Scale{}
 		Expect(cluster.Client.SubResource("scale").Get(ctx, guestbook, found)).To(Succeed())
-		Expect(found.Status.Replicas).To(BeEquivalentTo(2), "an autoscaler divides a load by this number, see the marker at Guestbook in guestbook_types.go")
+		Expect(found.Status.Replicas).To(BeEquivalentTo(2), "autoscalers divide the load by this number, see the marker above Guestbook in guestbook_types.go")
 	}, SpecTimeout(specTimeout))
 })
 
@@ -163,7 +163,7 @@ func scale(ctx context.Context, guestbook *webappv1.Guestbook, size int32) error
 	return cluster.Client.Get(ctx, client.ObjectKeyFromObject(guestbook), guestbook)
 }
 
-// expectPodsNamed waits until the status names exactly the pods that exist, as many as are wanted.
+// expectPodsNamed waits until the Guestbook has as many pods as its spec says, and the status names exactly these.
 func expectPodsNamed(ctx context.Context, guestbook *webappv1.Guestbook) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
@@ -178,8 +178,8 @@ func expectPodsNamed(ctx context.Context, guestbook *webappv1.Guestbook) {
 	})
 }
 
-// waitForNextSecond waits until a new pod can only be ready later than the present ones: the API records times
-// in whole seconds.
+// waitForNextSecond waits until any new pod will become ready in a later second than the existing pods, because the API
+// records times in whole seconds.
 func waitForNextSecond(ctx context.Context, guestbook *webappv1.Guestbook) {
 	GinkgoHelper()
 	var last time.Time

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// noon is a time to count from.
+// noon is the time from which the tests count.
 var noon = time.Date(2026, time.November, 1, 12, 0, 0, 0, time.UTC)
 
-// storedPod returns a pod of storedGuestbook that has been ready since some seconds after noon.
+// storedPod returns a pod of storedGuestbook that became ready readySince seconds after noon.
 func storedPod(name string, readySince int) corev1.Pod {
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -43,12 +43,12 @@ func TestReadyNames(t *testing.T) {
 		pods []corev1.Pod
 		want []string
 	}{
-		"there are no pods":                      {},
-		"the pod that was ready first is first":  {pods: []corev1.Pod{storedPod("a", 9), storedPod("b", 3), storedPod("c", 6)}, want: []string{"b", "c", "a"}},
-		"of pods of one second the name decides": {pods: []corev1.Pod{storedPod("c", 3), storedPod("a", 3), storedPod("b", 3)}, want: []string{"a", "b", "c"}},
-		"a pod that is not ready is not named":   {pods: []corev1.Pod{unready(storedPod("a", 1)), storedPod("b", 2)}, want: []string{"b"}},
-		"a pod without the condition is not":     {pods: []corev1.Pod{starting, storedPod("b", 2)}, want: []string{"b"}},
-		"no pod is ready":                        {pods: []corev1.Pod{starting, unready(storedPod("b", 2))}},
+		"there are no pods":                                       {},
+		"the pod that was ready first is first":                   {pods: []corev1.Pod{storedPod("a", 9), storedPod("b", 3), storedPod("c", 6)}, want: []string{"b", "c", "a"}},
+		"pods of the same second are in the order of their names": {pods: []corev1.Pod{storedPod("c", 3), storedPod("a", 3), storedPod("b", 3)}, want: []string{"a", "b", "c"}},
+		"a pod that is not ready is left out":                     {pods: []corev1.Pod{unready(storedPod("a", 1)), storedPod("b", 2)}, want: []string{"b"}},
+		"a pod without the condition is left out":                 {pods: []corev1.Pod{starting, storedPod("b", 2)}, want: []string{"b"}},
+		"no pod is ready":                                         {pods: []corev1.Pod{starting, unready(storedPod("b", 2))}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestReadyNames(t *testing.T) {
 			slices.Reverse(test.pods)
 			reversed := slices.Clone(test.pods)
 			g.Expect(readyNames(test.pods)).To(HaveExactElements(test.want), "the order in which the cache lists the pods must not matter")
-			g.Expect(test.pods).To(Equal(reversed), "the caller's list stays as it is")
+			g.Expect(test.pods).To(Equal(reversed), "readyNames must not change the caller's list")
 		})
 	}
 }
@@ -68,8 +68,8 @@ func TestIsTerminating(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"it runs":          {change: func(*corev1.Pod) {}},
-		"it waits":         {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodPending }},
+		"it is running":    {change: func(*corev1.Pod) {}},
+		"it is pending":    {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodPending }},
 		"it is not ready":  {change: func(pod *corev1.Pod) { *pod = unready(*pod) }},
 		"it is deleted":    {change: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, want: true},
 		"it has succeeded": {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }, want: true},
@@ -107,7 +107,7 @@ func TestKeepReadiness(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			kept, isPod := transformed.(*corev1.Pod)
 			g.Expect(isPod).To(BeTrue(), "keepReadiness in pods.go must return a pod")
-			g.Expect(kept.Namespace+"/"+kept.Name).To(Equal("shop/web-1"), "the key in the cache")
+			g.Expect(kept.Namespace+"/"+kept.Name).To(Equal("shop/web-1"), "the cache needs the namespace and the name as its key")
 			g.Expect(kept.ResourceVersion).To(Equal(whole.ResourceVersion), "the informer compares versions")
 			g.Expect(isTerminating(kept)).To(Equal(isTerminating(whole)))
 			g.Expect(isReady(kept)).To(Equal(isReady(whole)))
@@ -116,16 +116,16 @@ func TestKeepReadiness(t *testing.T) {
 			g.Expect(labels.SelectorFromSet(selectorLabels(storedGuestbook())).Matches(labels.Set(kept.Labels))).To(BeTrue())
 			g.Expect(guestbookOf(t.Context(), kept)).To(Equal(guestbookOf(t.Context(), whole)))
 
-			g.Expect(kept.Spec).To(BeZero(), "nothing reads the spec")
+			g.Expect(kept.Spec).To(BeZero(), "the controller does not read the spec")
 			g.Expect(kept.ManagedFields).To(BeEmpty())
 			g.Expect(kept.OwnerReferences).To(BeEmpty())
 			g.Expect(kept.Annotations).NotTo(HaveKey("note"))
-			g.Expect(len(kept.Status.Conditions)).To(BeNumerically("<=", 1), "one condition is read")
+			g.Expect(len(kept.Status.Conditions)).To(BeNumerically("<=", 1), "the controller reads only one condition")
 			g.Expect(kept.Status.ContainerStatuses).To(BeEmpty())
 
 			again, err := keepReadiness(kept.DeepCopy())
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(again).To(Equal(kept), "the informer may pass the result in again")
+			g.Expect(again).To(Equal(kept), "the informer may call the transform again with its result")
 		})
 	}
 }
@@ -135,7 +135,7 @@ func TestKeepReadinessLeavesOthersAlone(t *testing.T) {
 	g.Expect(keepReadiness(storedSettings())).To(Equal(storedSettings()))
 }
 
-// detailedPod returns a ready pod with more than the controller reads.
+// detailedPod returns a ready pod, which also has fields that the controller does not read.
 func detailedPod() *corev1.Pod {
 	pod := storedPod("web-1", 1)
 	pod.Annotations["note"] = "of a user"

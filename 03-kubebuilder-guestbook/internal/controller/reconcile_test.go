@@ -29,7 +29,7 @@ import (
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
 
-// testReconciler uses an in-memory client that holds the objects and answers as faults say.
+// testReconciler returns a reconciler with an in-memory client, which contains the objects and fails as faults say.
 func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *GuestbookReconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -45,7 +45,7 @@ func requestFor(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
 
-// newGuestbook is storedGuestbook before the API server has stored it.
+// newGuestbook returns storedGuestbook as it was before the API server stored it.
 func newGuestbook() *webappv1.Guestbook {
 	guestbook := storedGuestbook()
 	guestbook.ResourceVersion = ""
@@ -58,7 +58,7 @@ func newSettings() *corev1.ConfigMap {
 	return settings
 }
 
-// recordWrites returns the kinds of the objects that are written, in order, and the functions that record them.
+// recordWrites returns a list of all writes, in order, and the functions that fill it.
 func recordWrites() (written *[]string, faults interceptor.Funcs) {
 	written = new([]string)
 	note := func(verb string, object client.Object) {
@@ -80,7 +80,7 @@ func recordWrites() (written *[]string, faults interceptor.Funcs) {
 	}
 }
 
-// failCreate makes the API server answer each creation with an error.
+// failCreate makes each create fail with the error.
 func failCreate(err error) interceptor.Funcs {
 	return interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return err },
@@ -149,12 +149,12 @@ func TestReconcileWritesOnce(t *testing.T) {
 	g.Expect(*written).To(Equal([]string{"create *v1.Deployment", "create *v1.Service", "patch status of *v1.Guestbook"}))
 	guestbook := newGuestbook()
 	g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(guestbook), guestbook)).To(Succeed())
-	g.Expect(guestbook.Status.Conditions).To(ConsistOf(HaveField("Reason", webappv1.ReasonProgressing)), "there are no pods yet, see report in guestbook_controller.go")
+	g.Expect(guestbook.Status.Conditions).To(ConsistOf(HaveField("Reason", webappv1.ReasonProgressing)), "there are no pods yet, so the reason must be Progressing, see report in guestbook_controller.go")
 
 	*written = nil
 	_, err = reconciler.Reconcile(t.Context(), requestFor(guestbook))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(*written).To(BeEmpty(), "nothing has changed, see updateStatus in guestbook_controller.go and patch in children.go")
+	g.Expect(*written).To(BeEmpty(), "nothing has changed, so nothing must be written, see updateStatus in guestbook_controller.go and patch in children.go")
 }
 
 func TestStatusPatchHasALock(t *testing.T) {
@@ -171,8 +171,8 @@ func TestStatusPatchHasALock(t *testing.T) {
 		},
 	})
 	g.Expect(reconciler.updateStatus(t.Context(), guestbook, nil, newCondition(metav1.ConditionFalse, webappv1.ReasonProgressing, "rolling"))).To(Succeed())
-	g.Expect(sent).To(ContainSubstring(`"resourceVersion":"30"`), "the API server must refuse a status of an old Guestbook, see updateStatus in guestbook_controller.go")
-	g.Expect(sent).NotTo(ContainSubstring(`"spec"`), "the patch holds the status and no more")
+	g.Expect(sent).To(ContainSubstring(`"resourceVersion":"30"`), "the API server must refuse a status that was computed from an old Guestbook, see updateStatus in guestbook_controller.go")
+	g.Expect(sent).NotTo(ContainSubstring(`"spec"`), "the patch must contain only the status")
 }
 
 func TestNoEventWithoutAStatus(t *testing.T) {
@@ -184,7 +184,7 @@ func TestNoEventWithoutAStatus(t *testing.T) {
 	})
 	available := newCondition(metav1.ConditionTrue, webappv1.ReasonAvailable, "all there")
 	g.Expect(reconciler.updateStatus(t.Context(), storedGuestbook(), nil, available)).To(MatchError(apierrors.IsConflict, "IsConflict"))
-	g.Expect(reconciler.Recorder.(*events.FakeRecorder).Events).To(BeEmpty(), "each retry would tell it again, see updateStatus in guestbook_controller.go")
+	g.Expect(reconciler.Recorder.(*events.FakeRecorder).Events).To(BeEmpty(), "each retry would emit the Event again, see updateStatus in guestbook_controller.go")
 }
 
 func TestReconcileFinishesWhatHasBegun(t *testing.T) {
@@ -244,11 +244,11 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 			reconciler := testReconciler(t, test.faults, append(test.objects, guestbook)...)
 			_, err := reconciler.Reconcile(t.Context(), requestFor(guestbook))
 			if test.wantErr == nil {
-				g.Expect(err).NotTo(HaveOccurred(), "a watch event tells when to look again")
+				g.Expect(err).NotTo(HaveOccurred(), "a watch event will queue the Guestbook again")
 			} else {
 				g.Expect(err).To(MatchError(test.wantErr))
 			}
-			g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(guestbook), &corev1.Service{})).To(Succeed(), "the Service has its own life, see applyChildren in children.go")
+			g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(guestbook), &corev1.Service{})).To(Succeed(), "the Service must not depend on the Deployment, see applyChildren in children.go")
 			g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(guestbook), guestbook)).To(Succeed())
 			announced := reconciler.Recorder.(*events.FakeRecorder).Events
 			if test.wantReason == "" {
@@ -262,7 +262,7 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 	}
 }
 
-// If two things are wrong, the status reports the first, and the transient one is still retried.
+// If the Deployment is blocked and the Service fails, the status reports the blocker, and the queue retries the error.
 func TestRetriesBesideABlocker(t *testing.T) {
 	g := NewWithT(t)
 	outage := apierrors.NewInternalError(errors.New("etcd"))

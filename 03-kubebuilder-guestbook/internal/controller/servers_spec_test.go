@@ -26,7 +26,7 @@ import (
 )
 
 var _ = Describe("the metrics", func() {
-	It("are for those whom the cluster allows to get them", func(ctx SpecContext) {
+	It("are served only to clients with permission to get them", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		grant(ctx, "../../config/rbac/metrics_auth_role.yaml", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "manager-" + namespace})
 		address := serveMetrics(asUser("manager-"+namespace), manager.Default())
@@ -37,14 +37,14 @@ var _ = Describe("the metrics", func() {
 		status, _ := get(ctx, "https://"+address+"/metrics", "")
 		Expect(status).To(Equal(http.StatusUnauthorized), "without a token")
 		status, _ = get(ctx, "https://"+address+"/metrics", "no.valid.token")
-		Expect(status).To(BeElementOf(http.StatusUnauthorized, http.StatusInternalServerError), "with a token that the API server has not issued; controller-runtime v0.25.2 says 500")
+		Expect(status).To(BeElementOf(http.StatusUnauthorized, http.StatusInternalServerError), "with a token that the API server has not issued; controller-runtime v0.25.2 responds with 500")
 		status, _ = get(ctx, "https://"+address+"/metrics", stranger)
-		Expect(status).To(Equal(http.StatusForbidden), "with the token of an account that lacks the right")
+		Expect(status).To(Equal(http.StatusForbidden), "with the token of an account that lacks the permission")
 		status, body := get(ctx, "https://"+address+"/metrics", reader)
 		Expect(status).To(Equal(http.StatusOK), "with the token of an account that has the role metrics-reader: %s", body)
 		Expect(body).To(ContainSubstring("\ncontroller_runtime_"))
 		status, _, err := request(ctx, "http://"+address+"/metrics", reader)
-		Expect(status).To(BeElementOf(0, http.StatusBadRequest), "a token must not travel in the clear: %v", err)
+		Expect(status).To(BeElementOf(0, http.StatusBadRequest), "the server must not accept a token without TLS: %v", err)
 	}, SpecTimeout(specTimeout))
 
 	DescribeTable("are served", func(ctx SpecContext, http2 bool, protocol string) {
@@ -57,11 +57,11 @@ var _ = Describe("the metrics", func() {
 		DeferCleanup(connection.Close)
 		Expect(connection.(*tls.Conn).ConnectionState().NegotiatedProtocol).To(Equal(protocol), "see forServer in manager/manager.go")
 	},
-		Entry("over HTTP/1.1 only", false, "http/1.1", SpecTimeout(specTimeout)),
-		Entry("over HTTP/2 if that is asked for", true, "h2", SpecTimeout(specTimeout)),
+		Entry("over HTTP/1.1 only, by default", false, "http/1.1", SpecTimeout(specTimeout)),
+		Entry("over HTTP/2, if it is enabled", true, "h2", SpecTimeout(specTimeout)),
 	)
 
-	It("are for everybody, in the clear, if that is asked for", func(ctx SpecContext) {
+	It("are served to all clients, without TLS, if Secure is false", func(ctx SpecContext) {
 		options := manager.Default()
 		options.Metrics.Secure = false
 		status, body := get(ctx, "http://"+serveMetrics(cluster.Config, options)+"/metrics", "")
@@ -71,7 +71,7 @@ var _ = Describe("the metrics", func() {
 })
 
 var _ = Describe("the probes", func() {
-	It("say ready only when the caches are filled", func(ctx SpecContext) {
+	It("report ready only when the caches are filled", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		tap, listing, proceed := holdLists("services")
 		options := testOptions(namespace)
@@ -84,7 +84,7 @@ var _ = Describe("the probes", func() {
 				return status, err
 			}
 		}
-		Eventually(probe("/healthz")).WithContext(ctx).WithTimeout(convergeTimeout).Should(Equal(http.StatusOK), "it lives, and must not be started anew")
+		Eventually(probe("/healthz")).WithContext(ctx).WithTimeout(convergeTimeout).Should(Equal(http.StatusOK), "a manager that fills its caches must not be restarted")
 		Expect(probe("/readyz")()).To(Equal(http.StatusInternalServerError), "see cachesFilled in manager/manager.go")
 
 		close(proceed)
@@ -92,8 +92,8 @@ var _ = Describe("the probes", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-var _ = Describe("the end", func() {
-	It("comes although the API server does not answer while the caches fill", func(ctx SpecContext) {
+var _ = Describe("the manager", func() {
+	It("stops while its caches are being filled, even if the API server does not answer", func(ctx SpecContext) {
 		tap, listing, proceed := holdLists("guestbooks") // the first cache that a manager fills
 		DeferCleanup(func() { close(proceed) })
 		stop := startManager(tap.Config(cluster.Config), testOptions(cluster.Namespace(ctx)))
@@ -102,7 +102,7 @@ var _ = Describe("the end", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// serveMetrics serves the metrics as a manager with the options does, until the spec ends, and returns the address.
+// serveMetrics serves the metrics as a manager with these options would, until the spec ends, and returns the address.
 func serveMetrics(config *rest.Config, options manager.Options) string {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -123,7 +123,7 @@ func serveMetrics(config *rest.Config, options manager.Options) string {
 	return listening.GetBindAddr()
 }
 
-// grant gives a user the rules of the role in a file, in all namespaces, until the spec ends.
+// grant gives the subject the permissions of the role in a file, in all namespaces, until the spec ends.
 func grant(ctx context.Context, file string, subject rbacv1.Subject) {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "guestbook-spec-"}, Rules: rulesOf(file)}
@@ -140,7 +140,7 @@ func grant(ctx context.Context, file string, subject rbacv1.Subject) {
 	}, NodeTimeout(specTimeout))
 }
 
-// newAccount makes a service account and returns a token for it.
+// newAccount creates a service account, and returns a token for it.
 func newAccount(ctx context.Context, namespace, name string) (token string) {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -150,8 +150,8 @@ func newAccount(ctx context.Context, namespace, name string) (token string) {
 	return request.Status.Token
 }
 
-// waitForRight waits until the API server lets a user get the metrics: the metrics
-// server remembers a refusal for half a minute.
+// waitForRight waits until the API server allows a user to get the metrics. A request to the
+// metrics server must not come earlier: that server caches a refusal for half a minute.
 func waitForRight(ctx context.Context, user string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
@@ -189,7 +189,7 @@ func request(ctx context.Context, url, token string) (status int, body string, e
 	return response.StatusCode, string(content), err
 }
 
-// freeAddress returns an address that nothing listened on a moment ago.
+// freeAddress returns an address on which no program listened a moment ago.
 func freeAddress() string {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

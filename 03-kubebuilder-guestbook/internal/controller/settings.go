@@ -9,7 +9,7 @@ import (
 )
 
 // digestKey is the key under which a cached ConfigMap has the digest of its content. No
-// real ConfigMap has such a key: the API server refuses the space.
+// real ConfigMap has this key: the API server refuses keys with spaces.
 const digestKey = "digest of the content"
 
 // digestOf returns the digest of a ConfigMap's content, whether or not keepDigest has replaced the content.
@@ -23,9 +23,9 @@ func digestOf(settings *corev1.ConfigMap) string {
 	return digest(settings.Data, settings.BinaryData)
 }
 
-// keepDigest is a cache transform: it replaces a ConfigMap's content by its
-// digest. The cache holds every ConfigMap of the watched namespaces, and no Guestbook
-// refers to most of them. The informer may call it again with what it returned.
+// keepDigest is a cache transform: it replaces a ConfigMap's content with its digest.
+// The cache holds every ConfigMap of the watched namespaces, and no Guestbook refers
+// to most of them. The informer may call the transform again with its own result.
 //
 //workshop:step 3.7a
 func keepDigest(object any) (any, error) {
@@ -40,7 +40,7 @@ func keepDigest(object any) (any, error) {
 
 // digest returns 32 hexadecimal digits that differ when the parts do.
 func digest(parts ...any) string {
-	// Encoding maps, strings and the spec can't fail, and sorts the maps' keys.
+	// json.Marshal can't fail for maps, strings and the spec, and it sorts the keys of maps.
 	content, _ := json.Marshal(parts)
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:16])

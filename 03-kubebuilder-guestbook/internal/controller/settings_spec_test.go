@@ -37,13 +37,13 @@ var _ = Describe("the settings", func() {
 		changePage(ctx, settings, "Hello")
 		for _, guestbook := range guestbooks {
 			Eventually(reasons[guestbook.Name]).WithContext(ctx).WithTimeout(convergeTimeout).Should(Receive(Equal(webappv1.ReasonProgressing)),
-				"Ready is False while the pods are replaced, see guestbooksWith in watches.go")
+				"Ready must be False while the pods are being replaced, see guestbooksWith in watches.go")
 			expectReason(ctx, guestbook, webappv1.ReasonAvailable)
 			revision := revisionOf(ctx, Default, guestbook)
 			Expect(revision).NotTo(Equal(former[guestbook.Name]))
 			Expect(podsOf(ctx, Default, guestbook)).To(And(
 				HaveLen(int(guestbook.Spec.Size)), HaveEach(HaveField("Annotations", HaveKeyWithValue(revisionAnnotation, revision)))),
-				"Ready is True only when no pod of the former settings is left, see observedCondition in status.go")
+				"Ready must not be True until no pod with the old settings is left, see observedCondition in status.go")
 		}
 	}, SpecTimeout(specTimeout))
 
@@ -67,7 +67,7 @@ var _ = Describe("the settings", func() {
 		})
 	}, SpecTimeout(specTimeout))
 
-	It("are asked for once while they are missing, and waited for", func(ctx SpecContext) {
+	It("are awaited without retries while they are missing", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		tap := traffic.New()
 		startManager(tap.Config(cluster.Config), testOptions(namespace))
@@ -77,20 +77,20 @@ var _ = Describe("the settings", func() {
 		Expect(meta.FindStatusCondition(guestbook.Status.Conditions, webappv1.ConditionReady).Message).To(ContainSubstring(`ConfigMap "page-settings" does not exist`))
 		expectEvents(ctx, guestbook, "Warning ConfigMapNotFound")
 		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(guestbook), &appsv1.Deployment{})
-		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "pods without settings would never start, so none are made")
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "pods without settings would never start, so the controller must not create a Deployment")
 
 		requests, reconciles := len(tap.Requests()), countReconciles(Default)
 		consistently(ctx, func(g Gomega) {
 			g.Expect(tap.Requests()[requests:]).To(BeEmpty())
-			// One more for the watch event of its own status may be on the way.
-			g.Expect(countReconciles(g)).To(BeNumerically("<=", reconciles+1), "a watch event tells when the settings are there, so nothing is tried until then, see settingsDigest in children.go")
+			// The watch event of the controller's own status write may cause one more.
+			g.Expect(countReconciles(g)).To(BeNumerically("<=", reconciles+1), "the creation of the settings will cause a watch event, so the controller must not retry, see settingsDigest in children.go")
 		})
 		create(ctx, newSettings(namespace, "page-settings", "Welcome"))
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
 		expectEvents(ctx, guestbook, "Warning ConfigMapNotFound", "Normal Available")
 	}, SpecTimeout(specTimeout))
 
-	It("may go: the pods that run stay", func(ctx SpecContext) {
+	It("can be deleted, and the running pods stay", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		settings, guestbook := newSettings(namespace, "page-settings", "Welcome"), newGuestbook(namespace, "left", 2)
@@ -102,13 +102,13 @@ var _ = Describe("the settings", func() {
 		expectReason(ctx, guestbook, webappv1.ReasonConfigMapNotFound)
 		create(ctx, newSettings(namespace, "page-settings", "Welcome"))
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
-		Expect(named(guestbook)).To(Equal(names), "the same content makes the same revision: no pod is replaced")
+		Expect(named(guestbook)).To(Equal(names), "the same content has the same revision, so no pod must be replaced")
 		Expect(podsOf(ctx, Default, guestbook)).To(HaveEach(HaveField("Name", BeElementOf(names))))
 		expectEvents(ctx, guestbook, "Normal Available", "Warning ConfigMapNotFound", "Normal Available")
 	}, SpecTimeout(specTimeout))
 })
 
-// watchReasons hands out the reasons of the Guestbook's condition Ready, from the present one on, until the spec ends.
+// watchReasons returns a channel of the reasons of the Guestbook's condition Ready. It begins with the current one.
 func watchReasons(ctx context.Context, guestbook *webappv1.Guestbook) <-chan string {
 	GinkgoHelper()
 	watcher, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: scheme})
@@ -147,7 +147,7 @@ func countReconciles(g Gomega) float64 {
 	return total
 }
 
-// countReconcilesAtRest waits until Reconcile is not called for a while, and returns how often it has been called.
+// countReconcilesAtRest waits until Reconcile has not been called for a while, and returns how often it has been called.
 func countReconcilesAtRest(ctx context.Context) float64 {
 	GinkgoHelper()
 	reconciles := -1.0

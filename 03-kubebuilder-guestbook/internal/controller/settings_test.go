@@ -34,7 +34,7 @@ func TestDigestOf(t *testing.T) {
 		differs bool
 	}{
 		"nothing changes": {change: func(*corev1.ConfigMap) {}},
-		"the keys come in another order": {change: func(settings *corev1.ConfigMap) {
+		"the keys are in another order": {change: func(settings *corev1.ConfigMap) {
 			settings.Data = map[string]string{"about.html.template": "About us", "index.html.template": "Welcome"}
 		}},
 		"labels, annotations and the version change": {change: func(settings *corev1.ConfigMap) {
@@ -42,8 +42,8 @@ func TestDigestOf(t *testing.T) {
 		}},
 		"a value changes":       {change: func(settings *corev1.ConfigMap) { settings.Data["index.html.template"] = "Hello" }, differs: true},
 		"a value becomes empty": {change: func(settings *corev1.ConfigMap) { settings.Data["index.html.template"] = "" }, differs: true},
-		"a key goes":            {change: func(settings *corev1.ConfigMap) { delete(settings.Data, "about.html.template") }, differs: true},
-		"a key comes":           {change: func(settings *corev1.ConfigMap) { settings.Data["new.html.template"] = "" }, differs: true},
+		"a key is removed":      {change: func(settings *corev1.ConfigMap) { delete(settings.Data, "about.html.template") }, differs: true},
+		"a key is added":        {change: func(settings *corev1.ConfigMap) { settings.Data["new.html.template"] = "" }, differs: true},
 		"two values are swapped": {change: func(settings *corev1.ConfigMap) {
 			settings.Data = map[string]string{"index.html.template": "About us", "about.html.template": "Welcome"}
 		}, differs: true},
@@ -51,14 +51,14 @@ func TestDigestOf(t *testing.T) {
 			settings.Data = map[string]string{"index.html.templateW": "elcome", "about.html.template": "About us"}
 		}, differs: true},
 		"a binary value changes": {change: func(settings *corev1.ConfigMap) { settings.BinaryData["logo.png"][0] = 0 }, differs: true},
-		"a text becomes binary": {change: func(settings *corev1.ConfigMap) {
+		"a text value becomes binary": {change: func(settings *corev1.ConfigMap) {
 			delete(settings.Data, "about.html.template")
 			settings.BinaryData["about.html.template"] = []byte("About us")
 		}, differs: true},
 		"a binary value becomes its text in base64": {change: func(settings *corev1.ConfigMap) {
 			settings.Data["logo.png"], settings.BinaryData = "iVBORw==", nil
 		}, differs: true},
-		"everything goes": {change: func(settings *corev1.ConfigMap) { settings.Data, settings.BinaryData = nil, nil }, differs: true},
+		"everything is removed": {change: func(settings *corev1.ConfigMap) { settings.Data, settings.BinaryData = nil, nil }, differs: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -88,12 +88,12 @@ func TestKeepDigest(t *testing.T) {
 	}
 	g.Expect(kept).NotTo(BeNil(), "see keepDigest in settings.go")
 	g.Expect(kept).To(HaveField("ObjectMeta", Equal(want.ObjectMeta)), "keepDigest in settings.go must drop labels, annotations and managed fields, and keep the rest")
-	g.Expect(kept).To(Equal(want), "the cache holds the digest in place of the content, see keepDigest in settings.go")
-	g.Expect(digestOf(want)).To(Equal(digestOf(storedSettings())), "from the cache or not, the digest is the same")
+	g.Expect(kept).To(Equal(want), "the cache must contain the digest in place of the content, see keepDigest in settings.go")
+	g.Expect(digestOf(want)).To(Equal(digestOf(storedSettings())), "the digest of a cached ConfigMap must be the same")
 
 	again, err := keepDigest(want.DeepCopy())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(again).To(Equal(want), "the informer may pass the result in again")
+	g.Expect(again).To(Equal(want), "the informer may call the transform again with its result")
 }
 
 func TestKeepDigestLeavesOthersAlone(t *testing.T) {
@@ -102,7 +102,7 @@ func TestKeepDigestLeavesOthersAlone(t *testing.T) {
 	g.Expect(keepDigest(secret.DeepCopy())).To(Equal(secret))
 }
 
-// With the key in a ConfigMap, its author could keep changes from the pods.
+// If a ConfigMap could have digestKey, its author could hide changes from the controller.
 func TestDigestKeyCannotBeForged(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(validation.IsConfigMapKey(digestKey)).NotTo(BeEmpty(), "the API server must refuse digestKey as a ConfigMap's key")

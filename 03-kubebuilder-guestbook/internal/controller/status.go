@@ -35,7 +35,7 @@ func observedCondition(guestbook *webappv1.Guestbook, deployment *appsv1.Deploym
 	if problem := stalled(deployment); problem != "" {
 		return newCondition(metav1.ConditionFalse, webappv1.ReasonStalled, fmt.Sprintf("Deployment %q makes no progress: %s", deployment.Name, problem))
 	}
-	// No numbers here: the message would change, and be written, with every pod.
+	// No numbers here: replicas and readyReplicas are in the status already.
 	return newCondition(metav1.ConditionFalse, webappv1.ReasonProgressing, "pods are being created or replaced")
 }
 
@@ -51,7 +51,7 @@ func newCondition(status metav1.ConditionStatus, reason, message string) metav1.
 	return metav1.Condition{Type: webappv1.ConditionReady, Status: status, Reason: reason, Message: message}
 }
 
-// stalled returns the Deployment controller's message about a rollout that is stuck, or "" if it is not.
+// stalled returns the Deployment controller's message about a rollout that is stuck, or "" if none is.
 func stalled(deployment *appsv1.Deployment) string {
 	if deployment.Status.ObservedGeneration < deployment.Generation {
 		return ""
@@ -66,8 +66,8 @@ func stalled(deployment *appsv1.Deployment) string {
 	return ""
 }
 
-// newStatus computes the status from the pods and the condition. It starts from a copy of the
-// current one only so that conditions keep their transition times.
+// newStatus computes the status from the pods and the condition. It starts from a copy of the current
+// status, to keep the transition time of the condition, and the conditions of other controllers.
 //
 //workshop:step 3.5l
 func newStatus(guestbook *webappv1.Guestbook, pods []corev1.Pod, ready metav1.Condition) *webappv1.GuestbookStatus {

@@ -29,17 +29,17 @@ func TestObservedCondition(t *testing.T) {
 		deployment appsv1.DeploymentStatus
 		wantReason string
 	}{
-		"all pods are ready and new":                  {pods: []corev1.Pod{storedPod("a", 1), storedPod("b", 2)}, wantReason: webappv1.ReasonAvailable},
-		"the Deployment is late to notice":            {pods: []corev1.Pod{storedPod("a", 1), storedPod("b", 2)}, deployment: appsv1.DeploymentStatus{ObservedGeneration: 5, Conditions: []appsv1.DeploymentCondition{late}}, wantReason: webappv1.ReasonAvailable},
-		"there are no pods":                           {wantReason: webappv1.ReasonProgressing},
-		"a pod is missing":                            {pods: []corev1.Pod{storedPod("a", 1)}, wantReason: webappv1.ReasonProgressing},
-		"a pod is not ready":                          {pods: []corev1.Pod{storedPod("a", 1), unready(storedPod("b", 2))}, wantReason: webappv1.ReasonProgressing},
-		"a pod is too many":                           {pods: []corev1.Pod{storedPod("a", 1), storedPod("b", 2), storedPod("c", 3)}, wantReason: webappv1.ReasonProgressing},
-		"a pod that is not ready is too many":         {pods: []corev1.Pod{storedPod("a", 1), storedPod("b", 2), unready(storedPod("c", 3))}, wantReason: webappv1.ReasonProgressing},
-		"a pod is of a former revision":               {pods: []corev1.Pod{storedPod("a", 1), ofOldRevision(storedPod("b", 2))}, wantReason: webappv1.ReasonProgressing},
-		"all pods are of a former revision":           {pods: []corev1.Pod{ofOldRevision(storedPod("a", 1)), ofOldRevision(storedPod("b", 2))}, wantReason: webappv1.ReasonProgressing},
-		"a pod is missing, and the rollout is stuck":  {pods: []corev1.Pod{storedPod("a", 1)}, deployment: appsv1.DeploymentStatus{ObservedGeneration: 5, Conditions: []appsv1.DeploymentCondition{late}}, wantReason: webappv1.ReasonStalled},
-		"a pod is missing, and a former one is stuck": {pods: []corev1.Pod{storedPod("a", 1)}, deployment: appsv1.DeploymentStatus{ObservedGeneration: 4, Conditions: []appsv1.DeploymentCondition{late}}, wantReason: webappv1.ReasonProgressing},
+		"all pods are ready and new":                           {pods: []corev1.Pod{storedPod("a", 1), storedPod("b", 2)}, wantReason: webappv1.ReasonAvailable},
+		"all pods are ready, after the rollout was stuck":      {pods: []corev1.Pod{storedPod("a", 1), storedPod("b", 2)}, deployment: appsv1.DeploymentStatus{ObservedGeneration: 5, Conditions: []appsv1.DeploymentCondition{late}}, wantReason: webappv1.ReasonAvailable},
+		"there are no pods":                                    {wantReason: webappv1.ReasonProgressing},
+		"a pod is missing":                                     {pods: []corev1.Pod{storedPod("a", 1)}, wantReason: webappv1.ReasonProgressing},
+		"a pod is not ready":                                   {pods: []corev1.Pod{storedPod("a", 1), unready(storedPod("b", 2))}, wantReason: webappv1.ReasonProgressing},
+		"there is one pod too many":                            {pods: []corev1.Pod{storedPod("a", 1), storedPod("b", 2), storedPod("c", 3)}, wantReason: webappv1.ReasonProgressing},
+		"there is one pod too many, which is not ready":        {pods: []corev1.Pod{storedPod("a", 1), storedPod("b", 2), unready(storedPod("c", 3))}, wantReason: webappv1.ReasonProgressing},
+		"a pod has an old revision":                            {pods: []corev1.Pod{storedPod("a", 1), ofOldRevision(storedPod("b", 2))}, wantReason: webappv1.ReasonProgressing},
+		"all pods have an old revision":                        {pods: []corev1.Pod{ofOldRevision(storedPod("a", 1)), ofOldRevision(storedPod("b", 2))}, wantReason: webappv1.ReasonProgressing},
+		"a pod is missing, and the rollout is stuck":           {pods: []corev1.Pod{storedPod("a", 1)}, deployment: appsv1.DeploymentStatus{ObservedGeneration: 5, Conditions: []appsv1.DeploymentCondition{late}}, wantReason: webappv1.ReasonStalled},
+		"a pod is missing, and the previous rollout was stuck": {pods: []corev1.Pod{storedPod("a", 1)}, deployment: appsv1.DeploymentStatus{ObservedGeneration: 4, Conditions: []appsv1.DeploymentCondition{late}}, wantReason: webappv1.ReasonProgressing},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestObservedCondition(t *testing.T) {
 			isTrue := ready.Status == metav1.ConditionTrue
 			g.Expect(isTrue).To(Equal(test.wantReason == webappv1.ReasonAvailable))
 			g.Expect(ready.Message).NotTo(BeEmpty())
-			g.Expect(ready.Message).NotTo(MatchRegexp("[0-9]"), "a number in the message means a write for every pod, see observedCondition in status.go")
+			g.Expect(ready.Message).NotTo(MatchRegexp("[0-9]"), "the message needs no numbers: replicas and readyReplicas are in the status, see observedCondition in status.go")
 		})
 	}
 }
@@ -63,13 +63,13 @@ func TestStalled(t *testing.T) {
 		conditions []appsv1.DeploymentCondition
 		want       string
 	}{
-		"nothing is reported":            {observed: 5},
-		"the deadline is over":           {observed: 5, conditions: []appsv1.DeploymentCondition{late}, want: "took too long"},
-		"it was, for a former template":  {observed: 4, conditions: []appsv1.DeploymentCondition{late}},
-		"the rollout goes on":            {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Message: "going on"}}},
-		"pods can't be created":          {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "quota"}}, want: "quota"},
-		"pods could not be created once": {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionFalse, Message: "quota"}}},
-		"too few pods are available":     {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "minimum"}}},
+		"nothing is reported":                               {observed: 5},
+		"the deadline has passed":                           {observed: 5, conditions: []appsv1.DeploymentCondition{late}, want: "took too long"},
+		"the deadline has passed for the previous template": {observed: 4, conditions: []appsv1.DeploymentCondition{late}},
+		"the rollout is progressing":                        {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Message: "going on"}}},
+		"pods can't be created":                             {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "quota"}}, want: "quota"},
+		"pods can be created again":                         {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionFalse, Message: "quota"}}},
+		"too few pods are available":                        {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "minimum"}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestNewStatus(t *testing.T) {
 	available := newCondition(metav1.ConditionTrue, webappv1.ReasonAvailable, "all there")
 	status := newStatus(guestbook, pods, available)
 	g.Expect(status).NotTo(BeNil(), "see newStatus in status.go")
-	g.Expect(guestbook).To(Equal(storedGuestbook()), "the Guestbook is the cache's and stays as it is")
+	g.Expect(guestbook).To(Equal(storedGuestbook()), "newStatus must not change the Guestbook")
 	g.Expect(status.Active).To(Equal("first"))
 	g.Expect(status.Standby).To(Equal([]string{"second", "late"}))
 	g.Expect(status.Replicas).To(BeEquivalentTo(4))
@@ -104,7 +104,7 @@ func TestNewStatus(t *testing.T) {
 	before := guestbook.DeepCopy()
 	status = newStatus(guestbook, nil, newCondition(metav1.ConditionFalse, webappv1.ReasonConfigMapNotFound, "no settings"))
 	g.Expect(guestbook).To(Equal(before), "newStatus in status.go must change a deep copy: a copy by = shares the conditions, so the status seems never to differ")
-	g.Expect(status.Active).To(BeEmpty(), "what was true before must not stay")
+	g.Expect(status.Active).To(BeEmpty(), "the previous status must not stay")
 	g.Expect(status.Standby).To(BeNil())
 	g.Expect(status.Replicas).To(BeZero())
 	g.Expect(status.ReadyReplicas).To(BeZero())
@@ -121,14 +121,14 @@ func TestNewStatusIsStable(t *testing.T) {
 	g.Expect(status).To(HaveField("Conditions", HaveLen(1)), "see newStatus in status.go")
 	guestbook.Status = *status
 	guestbook.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon)
-	g.Expect(newStatus(guestbook, pods, available)).To(HaveValue(Equal(guestbook.Status)), "the same observation must not become a write")
+	g.Expect(newStatus(guestbook, pods, available)).To(HaveValue(Equal(guestbook.Status)), "the same observation must not cause a write")
 
 	audited := metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue}
 	guestbook.Status.Conditions = append(guestbook.Status.Conditions, audited)
 	status = newStatus(guestbook, pods, newCondition(metav1.ConditionFalse, webappv1.ReasonProgressing, "rolling"))
-	g.Expect(status.Conditions).To(ContainElement(audited), "conditions of other controllers stay")
+	g.Expect(status.Conditions).To(ContainElement(audited), "conditions of other controllers must stay")
 	ready := meta.FindStatusCondition(status.Conditions, webappv1.ConditionReady)
-	g.Expect(ready.LastTransitionTime.After(noon.Add(time.Hour))).To(BeTrue(), "the time is that of the change from True to False")
+	g.Expect(ready.LastTransitionTime.After(noon.Add(time.Hour))).To(BeTrue(), "the time must be that of the change from True to False")
 }
 
 func TestAnnounce(t *testing.T) {
@@ -144,15 +144,15 @@ func TestAnnounce(t *testing.T) {
 		// want is the Event; "" for none.
 		want string
 	}{
-		"a new Guestbook is progressing":       {after: progressing},
-		"a new Guestbook has no settings":      {after: missing, want: "Warning ConfigMapNotFound 100% missing"},
-		"a Guestbook becomes ready":            {before: []metav1.Condition{progressing}, after: available, want: "Normal Available all there"},
-		"a ready Guestbook stays ready":        {before: []metav1.Condition{available}, after: available},
-		"a ready Guestbook rolls its pods":     {before: []metav1.Condition{available}, after: progressing},
-		"a problem stays, in other words":      {before: []metav1.Condition{missing}, after: renamed},
-		"a problem follows another":            {before: []metav1.Condition{missing}, after: taken, want: "Warning DeploymentTaken taken"},
-		"a problem is being solved":            {before: []metav1.Condition{taken}, after: progressing},
-		"someone else's condition is not ours": {before: []metav1.Condition{{Type: "Audited", Reason: webappv1.ReasonAvailable}}, after: available, want: "Normal Available all there"},
+		"a new Guestbook is progressing":                     {after: progressing},
+		"a new Guestbook has no settings":                    {after: missing, want: "Warning ConfigMapNotFound 100% missing"},
+		"a Guestbook becomes ready":                          {before: []metav1.Condition{progressing}, after: available, want: "Normal Available all there"},
+		"a ready Guestbook stays ready":                      {before: []metav1.Condition{available}, after: available},
+		"a ready Guestbook replaces its pods":                {before: []metav1.Condition{available}, after: progressing},
+		"a problem stays, with another message":              {before: []metav1.Condition{missing}, after: renamed},
+		"a problem follows another":                          {before: []metav1.Condition{missing}, after: taken, want: "Warning DeploymentTaken taken"},
+		"a problem is being solved":                          {before: []metav1.Condition{taken}, after: progressing},
+		"another controller's condition has the same reason": {before: []metav1.Condition{{Type: "Audited", Reason: webappv1.ReasonAvailable}}, after: available, want: "Normal Available all there"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

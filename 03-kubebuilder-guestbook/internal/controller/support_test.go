@@ -46,7 +46,7 @@ func testOptions(namespaces ...string) manager.Options {
 	return options
 }
 
-// managerOptions returns the options that cmd/main.go sets.
+// managerOptions completes the options in the same way as cmd/main.go.
 func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
 	return options.ForManager(ctx, ctrl.Options{
 		Scheme:           scheme,
@@ -58,7 +58,7 @@ func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
 // runManager runs the controller as cmd/main.go does, until the context ends.
 func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options) error {
 	setup.Logger = ctrl.LoggerFrom(ctx)             // the test kit's, otherwise the suite's
-	setup.Controller.SkipNameValidation = new(true) // controller-runtime allows each name once in a process; the specs start many
+	setup.Controller.SkipNameValidation = new(true) // controller-runtime allows each name once in a process, but the specs start many controllers
 	mgr, err := ctrl.NewManager(config, setup)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func startManager(config *rest.Config, options manager.Options) (stop func()) {
 		}
 		stopped = true
 		cancel()
-		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "the manager ends without an error after the signal to stop")
+		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "the manager must end without an error after the signal to stop")
 	}
 	DeferCleanup(stop)
 	return stop
@@ -160,7 +160,7 @@ func consistently(ctx context.Context, expectations func(Gomega)) {
 func podsOf(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook) []corev1.Pod {
 	selector, err := labels.Parse(guestbook.Status.Selector)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(selector.Empty()).To(BeFalse(), "status.selector is empty, and so would be what an autoscaler sees")
+	g.Expect(selector.Empty()).To(BeFalse(), "status.selector must not be empty: autoscalers find the pods by it")
 	pods := &corev1.PodList{}
 	g.Expect(cluster.Client.List(ctx, pods, client.InNamespace(guestbook.Namespace), client.MatchingLabelsSelector{Selector: selector})).To(Succeed())
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
@@ -185,7 +185,7 @@ func revisionOf(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook) st
 	return getDeployment(ctx, g, guestbook).Spec.Template.Annotations[revisionAnnotation]
 }
 
-// expectEvents waits until the Events about the Guestbook are those given, such as "Warning Refused", each as often as it is named.
+// expectEvents waits until the Events about the Guestbook are exactly those given, such as "Warning Refused".
 func expectEvents(ctx context.Context, guestbook *webappv1.Guestbook, want ...string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {

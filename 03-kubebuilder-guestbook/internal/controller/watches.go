@@ -25,7 +25,7 @@ import (
 // byConfigMap is the index of Guestbooks by the name of their ConfigMap.
 const byConfigMap = "spec.configMapName"
 
-// SetupWithManager says which watch events queue which Guestbook.
+// SetupWithManager defines which watch events queue which Guestbook.
 func (r *GuestbookReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	//workshop:step 3.6c
 	err := mgr.GetFieldIndexer().IndexField(context.Background(), &webappv1.Guestbook{}, byConfigMap, configMapOf)
@@ -74,7 +74,7 @@ func configMapOf(object client.Object) []string {
 //workshop:step 3.6c
 func (r *GuestbookReconciler) guestbooksWith(ctx context.Context, settings client.Object) []reconcile.Request {
 	guestbooks := &webappv1.GuestbookList{}
-	// Watch events wait for this function, so it must not wait for the client's own writes, which never change the index.
+	// Watch events wait for this function, so it must not wait for the client's own writes. They never change the index.
 	err := r.List(ctx, guestbooks, client.InNamespace(settings.GetNamespace()),
 		client.MatchingFields{byConfigMap: settings.GetName()}, client.DisableReadYourWritesConsistency)
 	if err != nil {
@@ -89,15 +89,15 @@ func (r *GuestbookReconciler) guestbooksWith(ctx context.Context, settings clien
 }
 
 // guestbookOf returns the Guestbook of a pod, by its label: Owns does not follow the chain
-// from the pod to its ReplicaSet, and from that to the Deployment.
+// from the pod to its ReplicaSet, and on to the Deployment.
 //
 //workshop:step 3.6b
 func guestbookOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
 }
 
-// uncontrolled passes watch events of objects that no Guestbook controls; Owns handles the others. An object of
-// someone else that blocks a child has the Guestbook's name, so its events must queue that name.
+// uncontrolled passes watch events of objects that no Guestbook controls; Owns handles the others. If someone else's
+// object blocks a child, it has the Guestbook's name, so its events must queue that name.
 //
 //workshop:step 3.6a
 func uncontrolled(object client.Object) bool {
@@ -113,7 +113,7 @@ func contentChanged(change event.UpdateEvent) bool {
 	return wasConfigMap && isConfigMap && digestOf(before) != digestOf(after)
 }
 
-// readinessChanged drops updates of a pod that change no status.
+// readinessChanged drops updates of a pod that don't affect the Guestbook's status.
 //
 //workshop:step 3.6b
 func readinessChanged(change event.UpdateEvent) bool {

@@ -23,11 +23,11 @@ func TestContentChanged(t *testing.T) {
 		change func(*corev1.ConfigMap)
 		want   bool
 	}{
-		"a resync":                     {change: func(*corev1.ConfigMap) {}},
-		"a label changes":              {change: func(settings *corev1.ConfigMap) { settings.Labels["team"], settings.ResourceVersion = "bank", "21" }},
-		"a text changes":               {change: func(settings *corev1.ConfigMap) { settings.Data["index.html.template"] = "Hello" }, want: true},
-		"something binary changes":     {change: func(settings *corev1.ConfigMap) { settings.BinaryData = nil }, want: true},
-		"a key that no page uses goes": {change: func(settings *corev1.ConfigMap) { delete(settings.Data, "about.html.template") }, want: true},
+		"a resync":                           {change: func(*corev1.ConfigMap) {}},
+		"a label changes":                    {change: func(settings *corev1.ConfigMap) { settings.Labels["team"], settings.ResourceVersion = "bank", "21" }},
+		"a text changes":                     {change: func(settings *corev1.ConfigMap) { settings.Data["index.html.template"] = "Hello" }, want: true},
+		"a binary value changes":             {change: func(settings *corev1.ConfigMap) { settings.BinaryData = nil }, want: true},
+		"a key that no page uses is removed": {change: func(settings *corev1.ConfigMap) { delete(settings.Data, "about.html.template") }, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestContentChanged(t *testing.T) {
 			//workshop:step 3.7a
 			before, cached := cachedSettings(g, storedSettings()), cachedSettings(g, after)
 			//workshop:step 3.7a
-			g.Expect(contentChanged(event.UpdateEvent{ObjectOld: before, ObjectNew: cached})).To(Equal(test.want), "the same for what the cache keeps of them")
+			g.Expect(contentChanged(event.UpdateEvent{ObjectOld: before, ObjectNew: cached})).To(Equal(test.want), "the result must be the same for the cached objects")
 		})
 	}
 }
@@ -56,14 +56,14 @@ func TestReadinessChanged(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"a resync":                       {change: func(*corev1.Pod) {}},
-		"an annotation changes":          {change: func(pod *corev1.Pod) { pod.Annotations["note"], pod.ResourceVersion = "new", "41" }},
-		"its address changes":            {change: func(pod *corev1.Pod) { pod.Status.PodIP = "10.0.0.2" }},
-		"it is ready no more":            {change: func(pod *corev1.Pod) { *pod = unready(*pod) }, want: true},
-		"it is another time ready since": {change: func(pod *corev1.Pod) { *pod = storedPod("web-1", 9) }, want: true},
-		"it is deleted":                  {change: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, want: true},
-		"it was evicted":                 {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, want: true},
-		"it is taken for another's":      {change: func(pod *corev1.Pod) { pod.Annotations[revisionAnnotation] = "other" }, want: true},
+		"a resync":                        {change: func(*corev1.Pod) {}},
+		"an annotation changes":           {change: func(pod *corev1.Pod) { pod.Annotations["note"], pod.ResourceVersion = "new", "41" }},
+		"its address changes":             {change: func(pod *corev1.Pod) { pod.Status.PodIP = "10.0.0.2" }},
+		"it is no longer ready":           {change: func(pod *corev1.Pod) { *pod = unready(*pod) }, want: true},
+		"it became ready at another time": {change: func(pod *corev1.Pod) { *pod = storedPod("web-1", 9) }, want: true},
+		"it is deleted":                   {change: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, want: true},
+		"it was evicted":                  {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, want: true},
+		"its revision changes":            {change: func(pod *corev1.Pod) { pod.Annotations[revisionAnnotation] = "other" }, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestWhoseObjectsTheyAre(t *testing.T) {
 	g := NewWithT(t)
 	pod := storedPod("web-1", 1)
 	g.Expect(guestbookOf(t.Context(), &pod)).To(ConsistOf(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}))
-	g.Expect(configMapOf(storedGuestbook())).To(ConsistOf("page-settings"), "the index by which a ConfigMap finds its Guestbooks") //workshop:step 3.6c
-	g.Expect(configMapOf(&pod)).To(BeEmpty())                                                                                      //workshop:step 3.6c
+	g.Expect(configMapOf(storedGuestbook())).To(ConsistOf("page-settings"), "the index needs the name of the Guestbook's ConfigMap") //workshop:step 3.6c
+	g.Expect(configMapOf(&pod)).To(BeEmpty())                                                                                        //workshop:step 3.6c
 }
 
 func TestGuestbooksWith(t *testing.T) {
@@ -104,7 +104,7 @@ func TestGuestbooksWith(t *testing.T) {
 	g.Expect(requests).To(ConsistOf(
 		reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
 		reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "second"}},
-	), "those of the ConfigMap's namespace that name it, see guestbooksWith in watches.go")
+	), "all Guestbooks that refer to the ConfigMap, in its namespace, see guestbooksWith in watches.go")
 }
 
 func TestCacheByObject(t *testing.T) {
@@ -113,7 +113,7 @@ func TestCacheByObject(t *testing.T) {
 	for object, settings := range CacheByObject() {
 		g.Expect(settings.Transform).NotTo(BeNil(), "%T", object)
 		if _, isPod := object.(*corev1.Pod); isPod {
-			g.Expect(settings.Label.String()).To(Equal("app.kubernetes.io/managed-by=guestbook-controller"), "pods of others are not kept at all")
+			g.Expect(settings.Label.String()).To(Equal("app.kubernetes.io/managed-by=guestbook-controller"), "the cache must not contain other people's pods")
 		}
 	}
 }

@@ -18,11 +18,11 @@ import (
 var _ = Describe("the manager", Ordered, func() {
 	incluster.DescribeArrival(guestbook)
 
-	It("has the pages of the samples served", func(ctx SpecContext) {
+	It("makes pods serve the pages of the samples", func(ctx SpecContext) {
 		// +kubebuilder:scaffold:e2e-metrics-webhooks-readiness
 
 		status := incluster.Field(ctx, guestbookNamespace, "guestbook/full-guestbook", "{.status.active} {.status.standby[*]}")
-		Expect(strings.Fields(status)).To(ConsistOf(podsOf(ctx, "full-guestbook")), "the status names one pod as active and the other as standby")
+		Expect(strings.Fields(status)).To(ConsistOf(podsOf(ctx, "full-guestbook")), "the status must name one pod as active and the other as standby")
 		Eventually(page).WithContext(ctx).WithArguments("guestbook-sample").Should(ContainSubstring("Sign with: Name"))
 		Eventually(page).WithContext(ctx).WithArguments("full-guestbook").Should(ContainSubstring("Sign with: Phone"))
 	}, SpecTimeout(incluster.Timeout))
@@ -34,7 +34,7 @@ var _ = Describe("the manager", Ordered, func() {
 
 		Eventually(page).WithContext(ctx).WithArguments("full-guestbook").Should(ContainSubstring("New settings for: Phone"))
 		guestbook.WaitUntilConverged(ctx)
-		Eventually(podsOf).WithContext(ctx).WithArguments("full-guestbook").Should(And(HaveLen(2), Not(ContainElements(before))), "all pods are new")
+		Eventually(podsOf).WithContext(ctx).WithArguments("full-guestbook").Should(And(HaveLen(2), Not(ContainElements(before))), "all pods must be new")
 	}, SpecTimeout(incluster.Timeout))
 
 	incluster.DescribeChildren(guestbook)
