@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ConditionReady is the type of a Guestbook's only condition: True while exactly the desired
-// pods exist, created from the current settings, and are ready.
+// ConditionReady is the type of a Guestbook's only condition. It is True while exactly the desired
+// number of pods exist, and all of them are ready and were created from the current settings.
 const ConditionReady = "Ready"
 
 // Reasons of the condition Ready.
@@ -79,7 +79,7 @@ type GuestbookStatus struct {
 	//workshop:step 3.3a
 	Active string `json:"active,omitempty"`
 
-	// Standby are the names of the other ready pods; the first is the next to become active.
+	// Standby lists the names of the other ready pods; the first is the next to become active.
 	// +optional
 	//workshop:step 3.3a
 	// +listType=atomic

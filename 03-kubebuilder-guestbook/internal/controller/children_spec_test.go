@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("the children", func() {
-	It("are created again when they, or what blocked them, have been deleted", func(ctx SpecContext) {
+	It("are created again after they, or the objects that blocked them, have been deleted", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		guestbook := newGuestbook(namespace, "watched", 1)

@@ -155,7 +155,7 @@ func (r *GuestbookReconciler) announce(guestbook *webappv1.Guestbook, before []m
 	r.Recorder.Eventf(guestbook, nil, eventType, ready.Reason, actionReconcile, "%s", ready.Message)
 }
 
-// isNamespaceTerminating reports whether a create failed because the namespace, and so the Guestbook, is being deleted.
+// isNamespaceTerminating reports whether a create failed because the namespace is being deleted, and the Guestbook with it.
 //
 //workshop:step 3.5h
 func isNamespaceTerminating(err error) bool {

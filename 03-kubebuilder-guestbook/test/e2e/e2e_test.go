@@ -51,7 +51,7 @@ func podsOf(ctx context.Context, guestbook string) []string {
 	return incluster.PodsWith(ctx, guestbookNamespace, "app.kubernetes.io/instance="+guestbook)
 }
 
-// page returns what a Guestbook's Service serves. The API server passes the request on to a pod.
+// page returns the page that a Guestbook's Service serves. The API server passes the request on to a pod.
 func page(ctx context.Context, guestbook string) (string, error) {
 	return utils.Run(exec.CommandContext(ctx, "kubectl", "get", "--raw=/api/v1/namespaces/"+guestbookNamespace+"/services/"+guestbook+":80/proxy/"))
 }
