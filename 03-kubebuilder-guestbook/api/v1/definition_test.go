@@ -32,7 +32,7 @@ func TestConfigMapNames(t *testing.T) {
 	}
 }
 
-// TestDefinition checks the markers above Guestbook, which no sample tests.
+// TestDefinition checks those markers above Guestbook that no sample can test.
 func TestDefinition(t *testing.T) {
 	g := NewWithT(t)
 	version := readVersion(g)
