@@ -79,7 +79,7 @@ func TestUncontrolled(t *testing.T) {
 	g := NewWithT(t)
 	owned, unowned := storedChild().object, newService(storedGuestbook())
 	g.Expect(uncontrolled(owned)).To(BeFalse(), "Owns handles it")
-	g.Expect(uncontrolled(newDeployment(storedGuestbook()))).To(BeTrue(), "its owner was taken away, or it never had one, see uncontrolled in watches.go")
+	g.Expect(uncontrolled(newDeployment(storedGuestbook()))).To(BeTrue(), "its owner reference was removed, or it never had one, see uncontrolled in watches.go")
 	unowned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: "Guestbook", Name: "web", UID: "uid-of-web", Controller: new(true)}}
 	g.Expect(uncontrolled(unowned)).To(BeTrue(), "a kind of the same name in another group is not ours")
 }
