@@ -27,7 +27,7 @@ func TestSettingsDigest(t *testing.T) {
 		faults  interceptor.Funcs
 		objects []client.Object
 		want    string
-		// wantBlocked tells whether the status must report that there is no such ConfigMap.
+		// wantBlocked is true if the status must report that there is no such ConfigMap.
 		wantBlocked bool
 		wantErr     error
 	}{

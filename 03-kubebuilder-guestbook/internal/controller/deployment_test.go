@@ -202,7 +202,7 @@ func TestSetService(t *testing.T) {
 func TestSetServiceRepairs(t *testing.T) {
 	tests := map[string]struct {
 		change func(*corev1.Service)
-		// stays tells whether the controller must leave the change alone.
+		// stays is true if the controller must leave the change alone.
 		stays bool
 	}{
 		"nothing was changed": {change: func(*corev1.Service) {}, stays: true},
@@ -257,7 +257,7 @@ func TestNewRevision(t *testing.T) {
 	tests := map[string]struct {
 		change   func(*webappv1.Guestbook)
 		settings string
-		// differs tells whether the pods must be replaced.
+		// differs is true if the pods must be replaced.
 		differs bool
 	}{
 		"nothing changes":  {change: func(*webappv1.Guestbook) {}, settings: "content"},

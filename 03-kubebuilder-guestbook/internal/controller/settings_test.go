@@ -30,7 +30,7 @@ func storedSettings() *corev1.ConfigMap {
 func TestDigestOf(t *testing.T) {
 	tests := map[string]struct {
 		change func(*corev1.ConfigMap)
-		// differs tells whether the pods must be replaced.
+		// differs is true if the pods must be replaced.
 		differs bool
 	}{
 		"nothing changes": {change: func(*corev1.ConfigMap) {}},
