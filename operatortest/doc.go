@@ -1,4 +1,4 @@
-// Package operatortest is a test kit for Kubernetes operators. From one value that describes an operator, an [Operator], it
+// Package operatortest is a test kit for Kubernetes operators. Given an [Operator], the description of an operator, it
 // generates the specs that every operator must pass, and runs them against a real control plane.
 //
 // A suite uses it with Ginkgo, in three steps: describe the operator, start a cluster (testcluster.Cluster), and generate the
@@ -11,17 +11,17 @@
 //	operatortest/behaviours  what every operator must do, one file for each behaviour
 //	operatortest/process     runs an operator in any language as a process
 //	operatortest/traffic     records one operator's requests, and interferes with them
-//	operatortest/config      reads operatortest.yaml, the description of an operator that is a process
+//	operatortest/config      reads operatortest.yaml, the description of an operator that runs as a process
 //	operatortest/learn       drafts operatortest.yaml from two runs of an operator
 //	operatortest/report      reports the result of each behaviour: text, JSON, JUnit, HTML
-//	operatortest/incluster   tests an operator that is deployed in a cluster, with kubectl and make
+//	operatortest/incluster   uses kubectl and make to test an operator that is deployed in a cluster
 //	operatortest/internal    runs trials, generates specs from a schema, compares states
 //
 // # Samples
 //
 // Every object in a YAML file of [Operator.Samples] must be accepted under strict field validation, where an unknown or duplicate
 // field is an error. Every file in [Operator.InvalidSamples] must be refused. Its first line quotes a part of the API server's
-// message, so that the spec fails if the file is refused for another reason than its author had in mind:
+// message, so the spec fails if the file is refused for a different reason than its author intended:
 //
 //	# refused: number in body should be less than or equal to 10
 package operatortest

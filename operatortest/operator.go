@@ -23,26 +23,26 @@ type Operator struct {
 	// Run runs the operator against the API server of the configuration, until the context ends and the work in
 	// progress is finished. The kit may run several operators at once in one process, so an operator must not listen
 	// on any port, or only on free ones. It may return an error before its first write if the API server doesn't
-	// answer: the kit then starts it again. If the context's cause is traffic.ErrKilled, the operator must end at
-	// once, as after kill -9.
+	// answer: the kit then starts it again. If the context's cause is traffic.ErrKilled, the operator must end
+	// immediately, as after kill -9.
 	//
 	// The context has a logger, which klog.FromContext and controller-runtime's log.FromContext return. The kit searches its
-	// output for panics and for the values of Secrets. Give the logger to a manager as ctrl.Options.Logger. A panic that isn't
+	// output for panics and for the values of Secrets. Pass the logger to a manager as ctrl.Options.Logger. A panic that isn't
 	// recovered still ends the test process; with the environment variable GODEBUG=tracebacklabels=1, Go also prints the trial.
 	Run func(ctx context.Context, config *rest.Config, options RunOptions) error
-	// Confine is for an operator that watches all namespaces and can't be restricted to one. The kit then shows it only
-	// [RunOptions.Namespace], by sending its lists and watches of all namespaces to that one.
+	// Confine is for an operator that watches all namespaces and can't be restricted to one. The kit then redirects its
+	// lists and watches of all namespaces to [RunOptions.Namespace].
 	Confine bool
 	// AllNamespaces means that Run lets the operator watch all namespaces if [RunOptions.Namespace] is empty. The behaviour
 	// neighbours then also tries resources of the same name in two namespaces, and the kit shows the operator only those.
-	// Not needed with Confine.
+	// An operator with Confine doesn't need this.
 	AllNamespaces bool
 	// Webhooks are files and folders with the operator's webhook configurations, which the cluster must install, too.
 	Webhooks []string
-	// ServesWebhooks means that Run serves webhooks, as [RunOptions.Webhooks] says. The kit then runs one more
-	// operator for that, in a namespace of its own and for as long as the trials run: its webhooks answer even while
-	// an operator of a trial is dead. If it is false, the suite serves the cluster's webhooks, if there are any.
-	// [DescribeSchema] runs no operator, so it needs such a suite.
+	// ServesWebhooks means that Run serves webhooks at the address in [RunOptions.Webhooks]. Until all trials are done, the
+	// kit then runs one more operator, in a namespace of its own, so the webhooks answer even while the operator of a
+	// trial is dead. If ServesWebhooks is false, the suite itself must serve the cluster's webhooks, if there are any. The
+	// same is true of a suite that calls behaviours.DescribeSchema, which runs no operator.
 	ServesWebhooks bool
 	// Roles are files with the operator's Roles and ClusterRoles. The operator runs with these permissions and no
 	// others. A Role applies in the namespace of each trial, where the Lease is, too.
@@ -50,8 +50,9 @@ type Operator struct {
 	// Sample is the file of the custom resource on which the behaviours are tried. The operator must be able to
 	// fulfil its spec. Only its first object is used; Prepare creates whatever else it needs.
 	Sample string
-	// Prepare creates what the sample refers to, such as a ConfigMap, in a new namespace. Nil if it needs nothing. If
-	// that includes another custom resource of the operator, its children are not compared, but the writes for it count.
+	// Prepare creates what the sample refers to, such as a ConfigMap, in a new namespace. Nil if the sample needs nothing.
+	// If Prepare creates another custom resource of the operator, the kit doesn't compare that resource's children, but
+	// counts the writes for it.
 	Prepare func(ctx context.Context, writer client.Client, namespace string) error
 	// Condition is the type of the condition that is True while the resource is in
 	// its desired state; "Ready" if empty.
@@ -61,7 +62,7 @@ type Operator struct {
 	Converged func(resource *unstructured.Unstructured) error
 	// Children are the objects that the operator creates for a resource. It may create no others, except Events and Leases.
 	Children []Child
-	// MaxWrites is how many of the operator's writes may take effect until a new
+	// MaxWrites is how many of the operator's writes may take effect before a new
 	// resource has converged. Events, Leases and refused writes don't count.
 	MaxWrites int
 	// Drains means that the operator finishes the queued work and writes its Events before it ends, as client-go's queue can.
@@ -71,16 +72,16 @@ type Operator struct {
 	// Values gives sensible values of spec fields, by their path, such as
 	// "spec.image". Without them, the kit generates values from the field's schema.
 	Values map[string][]any
-	// Ascending are the paths of spec fields that can only increase, such as a version: the API server accepts
-	// only a later one of the field's Values. Not inside lists and maps.
+	// Ascending are the paths of spec fields that can only increase, such as a version: from the field's Values, the API
+	// server accepts only a later one than the current. The fields can't be inside lists or maps.
 	Ascending []string
-	// Immutable are the paths of the spec fields that can't be changed: the API server refuses it.
+	// Immutable are the paths of the spec fields that can't be changed: the API server refuses every change.
 	Immutable []string
 	// Fixed are spec fields that keep the sample's value in every behaviour, by their path, each with the reason. An
-	// example is a field that preserves external resources when the custom resource is deleted, which looks like a leak.
+	// example is a field that preserves external resources when the custom resource is deleted: the kit would report a leak.
 	Fixed map[string]string
 	// Required are optional spec fields that have a value in every behaviour, by their paths, each with the reason. An
-	// example is the number of replicas, if an operator leaves a Deployment's number alone when the field is unset.
+	// example is the number of replicas, if the operator keeps a Deployment's last number when the field is unset.
 	Required map[string]string
 	// Unmeetable are specs that the API server accepts but the operator can't fulfil.
 	Unmeetable []Unmeetable
@@ -93,13 +94,13 @@ type Operator struct {
 	//
 	//	converges/observedGeneration  conditions without observedGeneration; status.observedGeneration is read in any case
 	//	converges/kstatus             another controller sets the condition Reconciling or Stalled of the resource
-	//	converges/order               the status is not about whether the children exist and their pods are ready
-	//	silent/resync                 nothing makes the operator's informers repeat all objects, so RunOptions.Resync has no effect
+	//	converges/order               the status doesn't say whether the children exist and their pods are ready
+	//	silent/resync                 the operator has no setting for resyncs, so RunOptions.Resync has no effect
 	//	drift/env                     only the operator may change the list of a container's variables
 	//	drift/template-annotations    only the operator may change the annotations of a child's pod template
 	//	drift/secrets                 only the operator may change a ServiceAccount's list of Secrets
 	//	collision/event               a name conflict is reported by a condition, without an Event
-	//	misoperation/report           what is impossible is reported only in the operator's log, not in the status or an Event
+	//	misoperation/report           the operator reports what it can't do only in its log, not in the status or an Event
 	//	misoperation/pods             the status is about the children themselves, whether their pods run or not
 	//	update/spec.PATH              a field that has no effect until later
 	//	secrets/KEY                   a key in Secrets whose value is not confidential, such as "secrets/host"
@@ -112,13 +113,13 @@ type Operator struct {
 	// Seed is the seed of the random specs of the behaviour transitions; 1 if zero. Another seed tries other specs.
 	Seed int64
 	// MaxPause is the longest time for which the operator may do nothing although it has something left to do: the interval at
-	// which it polls or requeues. Count tries that make no request to the API server, such as calls to another system, as
-	// nothing. At least two seconds apply. Zero means that the interval is not known; then each wait lasts until Timeout.
+	// which it polls or requeues. A retry that sends no request to the API server, such as a call to another system, counts as
+	// doing nothing. The minimum is two seconds. If MaxPause is zero, the interval is unknown, and each wait lasts until Timeout.
 	//
-	// If MaxPause is set, the kit gives up earlier on an operator that does nothing any more: a wait ends if, for that time, the
-	// operator has made no request, its resources and children have not changed, and no controller of Kubernetes has anything
-	// left to do about them. MaxPause need not include delays that grow after failures: the kit allows two seconds after a
-	// failed request of the operator, and twice as long after each further one, and always four times the longest gap so far
+	// If MaxPause is set, the kit gives up earlier on an operator that has stopped working. A wait ends if, for that time, the
+	// operator has made no request, its resources and children have not changed, and Kubernetes' own controllers have nothing
+	// left to do for them. MaxPause need not include delays that grow after failures: the kit allows two seconds after a
+	// failed request of the operator, twice as long after each further one, and always four times the longest gap so far
 	// between two of its requests.
 	MaxPause time.Duration
 	// Timeout bounds each wait for the operator; if zero, the environment variable OPERATORTEST_TIMEOUT sets it, or
@@ -126,23 +127,23 @@ type Operator struct {
 	Timeout time.Duration
 }
 
-// RunOptions is what the kit asks of an operator that it runs.
+// RunOptions tells an operator how the kit wants it to run.
 type RunOptions struct {
-	// Namespace is the only one that the operator may read and write; empty, for all namespaces, only in a trial that
-	// [Operator.AllNamespaces] permits. A cluster-scoped child must have its resource's name, or the resource's namespace,
-	// in its own name. Of cluster-scoped resources, the operator sees only those of its trial.
+	// Namespace is the only namespace that the operator may read and write. In a trial that [Operator.AllNamespaces] permits,
+	// it is empty, which means all namespaces. The name of a cluster-scoped child must contain the resource's name or
+	// namespace. The operator sees only those cluster-scoped resources that belong to its trial.
 	Namespace string
 	// Resync is how often the informers pass all objects to the handlers again; zero for the operator's default.
 	Resync time.Duration
 	// LeaderElection is nil for an operator that works without it.
 	LeaderElection *LeaderElection
-	// Webhooks says where to serve webhooks. Nil unless [Operator.ServesWebhooks].
+	// Webhooks says where to serve webhooks. Nil unless [Operator.ServesWebhooks] is true.
 	Webhooks *WebhookServer
 	// LogFile tells the kit to search a file to which the operator logs, as it searches the output of the logger in Run's
 	// context. The file may be removed later. Nil outside the kit.
 	LogFile func(path string) error
-	// ProcessGroup tells the kit that the operator runs as processes of this group, which it then measures. Nil outside the
-	// kit.
+	// ProcessGroup tells the kit the ID of the process group in which the operator runs, so that the kit can measure its
+	// processes. Nil outside the kit.
 	ProcessGroup func(id int)
 }
 
@@ -170,8 +171,8 @@ type Child struct {
 	// name. An empty name means that a resource with this spec has no such child.
 	Name func(resource *unstructured.Unstructured) string
 	// Generated means that no function can return the name, because the API server or the operator generates it. The
-	// child is then the only object of its kind that the resource controls and that has Labels. An empty result of
-	// Name still means that there is none.
+	// child is then the only object of its kind that the resource controls and that has Labels. If Name is set and returns
+	// an empty string, the resource still has no such child.
 	Generated bool
 	// Labels distinguish a generated child from other children of its kind.
 	Labels map[string]string
@@ -212,10 +213,10 @@ type External interface {
 // Without it, a killed operator may still change the External.
 type Interrupter interface {
 	External
-	// Interrupt makes the External call begin, with a description, right before each call that changes what exists
-	// for the resources of a namespace, and end right after the call has taken effect, until the returned function is
-	// called. If begin returns an error, the call must have no effect. If begin or end returns an error, the operator
-	// gets that instead of a result. Calls that change nothing are not interrupted.
+	// Interrupt makes the External call begin right before each call that changes what exists for the resources of a
+	// namespace, and end right after the call has taken effect. The argument of begin describes the call. If begin
+	// returns an error, the call must have no effect. If begin or end returns an error, the operator gets that error
+	// instead of a result. Calls that change nothing are not interrupted. The returned function ends the interruptions.
 	Interrupt(namespace string, begin func(call string) (end func() error, err error)) (restore func())
 }
 

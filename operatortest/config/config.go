@@ -42,10 +42,11 @@ type File struct {
 	// others. Without Roles, it may do everything, and the behaviour least-privilege is left out.
 	Roles []string `json:"roles,omitempty"`
 
-	// Confine is for an operator that watches all namespaces and can't be restricted to one: the kit shows it only the trial's.
+	// Confine is for an operator that watches all namespaces and can't be restricted to one: the kit redirects its lists and
+	// watches of all namespaces to the trial's.
 	Confine bool `json:"confine,omitempty"`
 	// AllNamespaces means that the operator watches all namespaces if {{.Namespace}} is empty. The behaviour neighbours then
-	// also tries resources of the same name in two namespaces. Not needed with Confine.
+	// also tries resources of the same name in two namespaces. An operator with Confine doesn't need this.
 	AllNamespaces bool `json:"allNamespaces,omitempty"`
 	// Command is the program and its arguments, with the placeholders of [process.Values].
 	Command []string `json:"command"`
@@ -66,19 +67,20 @@ type File struct {
 	Prepare []map[string]any `json:"prepare,omitempty"`
 	// Condition is the type of the condition that is True while the resource is in its desired state; Ready if empty.
 	Condition string `json:"condition,omitempty"`
-	// Converged is true as soon as the status says that the current spec is fulfilled, for an operator without such a condition.
+	// Converged is for an operator without such a condition: an expression that is true once the status says that the current
+	// spec is fulfilled.
 	Converged string `json:"converged,omitempty"`
 	// Children are the objects that the operator creates for a resource. It may create no others, except Events and Leases.
 	Children []Child `json:"children,omitempty"`
-	// MaxWrites is how many writes may take effect until a new resource has converged. Events and Leases don't count.
+	// MaxWrites is how many writes may take effect before a new resource has converged. Events and Leases don't count.
 	MaxWrites int `json:"maxWrites,omitempty"`
 	// Drains means that the operator finishes the queued work before it exits. controller-runtime's manager doesn't.
 	Drains bool `json:"drains,omitempty"`
 	// Values are sensible values of spec fields, by paths such as spec.image, spec.pools[].size or spec.labels.*. Without
 	// them, the kit generates values from the field's schema.
 	Values map[string][]any `json:"values,omitempty"`
-	// Ascending are the paths of fields that can only increase, such as a version: the API server accepts only a later
-	// one of the field's Values.
+	// Ascending are the paths of fields that can only increase, such as a version: from the field's Values, the API server
+	// accepts only a later one than the current.
 	Ascending []string `json:"ascending,omitempty"`
 	// Immutable are the paths of fields that can't be changed. The behaviour update checks that the API server refuses
 	// a change.
@@ -105,7 +107,7 @@ type File struct {
 
 // Child is a kind of object that the operator creates.
 type Child struct {
-	// APIVersion and Kind are the object's, such as apps/v1 and Deployment.
+	// APIVersion and Kind identify the object's type, such as apps/v1 and Deployment.
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	// Name is a CEL expression for the child's name; without it, the child has the resource's own name. If its value
@@ -274,7 +276,7 @@ func (c Child) child(sample *unstructured.Unstructured) (operatortest.Child, err
 	return made, err
 }
 
-// creator creates objects in the namespace of a trial.
+// creator returns a function that creates the objects in a trial's namespace.
 func creator(objects []map[string]any) func(context.Context, client.Client, string) error {
 	return func(ctx context.Context, writer client.Client, namespace string) error {
 		for _, object := range objects {
@@ -299,7 +301,7 @@ func duration(field, text string) (time.Duration, error) {
 	return parsed, nil
 }
 
-// inside returns a path relative to the folder; an empty path stays empty.
+// inside joins the folder and a relative path. An empty or absolute path stays as it is.
 func inside(dir, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path

@@ -87,8 +87,8 @@ func TestResync(t *testing.T) {
 	g.Expect(operator.LeftOut).To(BeEmpty())
 }
 
-// A missing field may still appear, so it is worth waiting for. An expression that can never be evaluated must fail at
-// once.
+// A missing field may still appear, so it is worth waiting for. An expression that can never be evaluated must fail
+// immediately.
 func TestConvergedAtOnce(t *testing.T) {
 	tests := map[string]struct {
 		expression string

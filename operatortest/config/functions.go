@@ -74,14 +74,15 @@ func converged(expression string) (func(*unstructured.Unstructured) error, error
 	}, nil
 }
 
-// nameOf turns an expression into a function. For the sample, its value must be a string.
+// nameOf turns an expression into a function that returns a child's name. For the sample, the expression's value must be a
+// string.
 func nameOf(expression string, sample *unstructured.Unstructured) (func(*unstructured.Unstructured) string, error) {
 	program, _, err := compile(expression)
 	if err != nil {
 		return nil, err
 	}
 	placed := sample.DeepCopy()
-	placed.SetNamespace("namespace") // the trial's
+	placed.SetNamespace("namespace") // stands in for a trial's namespace
 	result, _, err := program.Eval(map[string]any{"object": placed.Object})
 	if err != nil {
 		return nil, fmt.Errorf("%s, for the sample: %w (write a field that may be absent as object.?spec.field.orValue(\"\"))", expression, err)
@@ -171,7 +172,7 @@ func apply(object *unstructured.Unstructured, patch jsonpatch.Patch, options *js
 	}
 }
 
-// roleFiles returns the files that paths names, and from the folders that it names, the files that contain a Role or a
+// roleFiles returns the files among paths and, from the folders among them, the files that contain a Role or a
 // ClusterRole.
 func roleFiles(dir string, paths []string) ([]string, error) {
 	var files []string
@@ -209,7 +210,7 @@ func holdsRole(file string) bool {
 	})
 }
 
-// with returns a copy of a map with one more entry, unless the map has one for the key.
+// with returns a copy of a map with one more entry, unless the map already has one for the key.
 func with(entries map[string]string, key, value string) map[string]string {
 	all := map[string]string{key: value}
 	maps.Copy(all, entries)

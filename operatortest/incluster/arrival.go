@@ -30,12 +30,12 @@ func DescribeArrival(o Operator) {
 
 	ginkgo.AfterEach(report, ginkgo.NodeTimeout(2*time.Minute))
 
-	ginkgo.It("runs in as many pods as it asks for, each on a node of its own if there are enough", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("runs in as many pods as its Deployment asks for, each on a different node if there are enough", func(ctx ginkgo.SpecContext) {
 		o.WaitForRollout(ctx)
 		pods := o.placed(ctx)
 		gomega.Expect(pods).To(gomega.HaveLen(o.replicas(ctx)), "the pods of %s", o.Deployment)
 		if nodes := workers(ctx); len(nodes) >= len(pods) {
-			gomega.Expect(distinct(pods)).To(gomega.HaveLen(len(pods)), "pods by node: %v; one node that fails must not take all of them, see topologySpreadConstraints in config/manager", pods)
+			gomega.Expect(distinct(pods)).To(gomega.HaveLen(len(pods)), "pods by node: %v; the failure of one node must not affect all of them, see topologySpreadConstraints in config/manager", pods)
 		}
 	}, ginkgo.SpecTimeout(Timeout))
 
@@ -52,7 +52,7 @@ func DescribeArrival(o Operator) {
 		describeMetrics(o)
 	}
 
-	ginkgo.It("brings the samples to the state that they ask for", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("brings the samples to their desired state", func(ctx ginkgo.SpecContext) {
 		Kubectl(ctx, "create", "namespace", o.Trial)
 		if o.Prepare != nil {
 			Kubectl(ctx, append(o.Prepare, "--namespace="+o.Trial)...)
@@ -80,7 +80,7 @@ func (o Operator) WaitUntilConverged(ctx context.Context) {
 	}
 }
 
-// WaitForRollout returns when as many of the operator's pods are running as its Deployment asks for.
+// WaitForRollout returns when the rollout of the operator's Deployment is complete.
 func (o Operator) WaitForRollout(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	Kubectl(ctx, "rollout", "status", "deployment/"+o.Deployment, "--namespace="+o.Namespace, "--timeout=4m")
@@ -90,7 +90,7 @@ func (o Operator) replicas(ctx context.Context) int {
 	ginkgo.GinkgoHelper()
 	replicas, err := strconv.Atoi(Field(ctx, o.Namespace, "deployment/"+o.Deployment, "{.spec.replicas}"))
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	gomega.Expect(replicas).To(gomega.BeNumerically(">=", 2), "one replica can't stand by for itself")
+	gomega.Expect(replicas).To(gomega.BeNumerically(">=", 2), "a single replica leaves no standby")
 	return replicas
 }
 
@@ -154,7 +154,7 @@ func distinct(placed map[string]string) map[string]bool {
 func (o Operator) metricsBinding() string { return o.Trial + "-metrics-reader" }
 
 func describeMetrics(o Operator) {
-	ginkgo.It("serves its metrics over TLS to those whom the cluster allows it", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("serves its metrics over TLS, to clients that the cluster allows to read them", func(ctx ginkgo.SpecContext) {
 		Kubectl(ctx, "create", "clusterrolebinding", o.metricsBinding(),
 			"--clusterrole="+o.Metrics.Role, fmt.Sprintf("--serviceaccount=%s:%s", o.Namespace, o.metricsBinding()))
 		ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) {
@@ -168,8 +168,8 @@ func describeMetrics(o Operator) {
 		}
 
 		gomega.Eventually(status).WithContext(ctx).WithArguments("http", reader).Should(gomega.Equal(http.StatusBadRequest), "nothing is served without TLS")
-		gomega.Eventually(status).WithContext(ctx).WithArguments("https", "").Should(gomega.Equal(http.StatusUnauthorized), "nothing is served to those who don't say who they are")
-		gomega.Eventually(status).WithContext(ctx).WithArguments("https", stranger).Should(gomega.Equal(http.StatusForbidden), "nothing is served to those who have no role for it")
+		gomega.Eventually(status).WithContext(ctx).WithArguments("https", "").Should(gomega.Equal(http.StatusUnauthorized), "a client without a token gets no metrics")
+		gomega.Eventually(status).WithContext(ctx).WithArguments("https", stranger).Should(gomega.Equal(http.StatusForbidden), "a client without the role gets no metrics")
 		gomega.Eventually(status).WithContext(ctx).WithArguments("https", reader).Should(gomega.Equal(http.StatusOK), "the role %s allows it", o.Metrics.Role)
 		_, metrics, err := o.getMetrics(ctx, "https", reader)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())

@@ -11,16 +11,17 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// DescribeChildren defines the specs in which someone else changes or deletes the samples' children, or takes a name.
+// DescribeChildren defines the specs in which someone else changes or deletes the samples' children, or takes the name of
+// a child.
 func DescribeChildren(o Operator) {
 	for _, child := range o.Children {
-		ginkgo.It("makes its "+child.Name+" again when someone deletes it", func(ctx ginkgo.SpecContext) {
+		ginkgo.It("recreates "+child.Name+" when someone deletes it", func(ctx ginkgo.SpecContext) {
 			o.bringsBack(ctx, child.Name)
 			o.WaitUntilConverged(ctx)
 		}, ginkgo.SpecTimeout(Timeout))
 
 		for _, what := range slices.Sorted(maps.Keys(child.Drift)) {
-			ginkgo.It("undoes a change of its "+child.Name+": "+what, func(ctx ginkgo.SpecContext) {
+			ginkgo.It("undoes a change of "+child.Name+": "+what, func(ctx ginkgo.SpecContext) {
 				o.undoes(ctx, child.Name, child.Drift[what])
 				o.WaitUntilConverged(ctx)
 			}, ginkgo.SpecTimeout(Timeout))
@@ -35,10 +36,10 @@ func DescribeChildren(o Operator) {
 func (o Operator) bringsBack(ctx context.Context, child string) {
 	ginkgo.GinkgoHelper()
 	before := o.uid(ctx, child)
-	gomega.Expect(before).NotTo(gomega.BeEmpty(), "%s is there", child)
+	gomega.Expect(before).NotTo(gomega.BeEmpty(), "%s exists", child)
 	Kubectl(ctx, "delete", child, "--namespace="+o.Trial, "--wait=false")
 	gomega.Eventually(o.uid).WithContext(ctx).WithArguments(child).ShouldNot(gomega.BeElementOf("", before),
-		"there is a new %s: the operator has to watch its children, and needs the right to create them", child)
+		"there is a new %s: the operator has to watch its children, and needs the permission to create them", child)
 }
 
 // undoes changes a child and waits until the field has its old value again.
@@ -48,7 +49,7 @@ func (o Operator) undoes(ctx context.Context, child string, drift Drift) {
 	patched := Kubectl(ctx, "patch", child, "--namespace="+o.Trial, "--type=merge", "--patch="+drift.Patch)
 	gomega.Expect(patched).NotTo(gomega.ContainSubstring("no change"), "the patch %s changes something", drift.Patch)
 	gomega.Eventually(Field).WithContext(ctx).WithArguments(o.Trial, child, drift.Field).Should(gomega.Equal(before),
-		"%s of %s is what the operator wants: it has to compare every field that it sets", drift.Field, child)
+		"%s of %s has its old value again: the operator has to compare every field that it sets", drift.Field, child)
 }
 
 // uid returns the object's UID, or "" while there is no such object.
@@ -70,20 +71,20 @@ func describeCollision(o Operator) {
 		gomega.Eventually(Field).WithContext(ctx).WithArguments(o.Trial, c.Name, "{.status.conditions[*].message}").
 			Should(gomega.ContainSubstring(`"`+name+`"`), "a condition names the object that is in the way")
 		gomega.Eventually(o.warnings).WithContext(ctx).WithArguments(c.Name).Should(gomega.ContainSubstring(name), "a Warning event names it")
-		gomega.Expect(o.content(ctx, c.Child)).To(gomega.Equal(before), "the object of someone else is what it was")
+		gomega.Expect(o.content(ctx, c.Child)).To(gomega.Equal(before), "someone else's object is unchanged")
 	}, ginkgo.SpecTimeout(Timeout))
 
-	ginkgo.It("goes on as soon as the name is free", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("creates the child once the name is free", func(ctx ginkgo.SpecContext) {
 		foreign := o.uid(ctx, c.Child)
 		Kubectl(ctx, "delete", c.Child, "--namespace="+o.Trial)
 		gomega.Eventually(o.uid).WithContext(ctx).WithArguments(c.Child).ShouldNot(gomega.BeElementOf("", foreign), "the resource gets its own %s", c.Child)
 		o.WaitUntilConverged(ctx)
 	}, ginkgo.SpecTimeout(Timeout))
 
-	ginkgo.It("lets a resource go that is deleted, and its children with it", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("doesn't hold up the deletion of a resource, whose children are deleted with it", func(ctx ginkgo.SpecContext) {
 		began := time.Now()
 		Kubectl(ctx, "delete", c.Name, "--namespace="+o.Trial, "--timeout=2m")
-		gomega.Eventually(o.uid).WithContext(ctx).WithArguments(c.Child).Should(gomega.BeEmpty(), "%s goes with its owner", c.Child)
+		gomega.Eventually(o.uid).WithContext(ctx).WithArguments(c.Child).Should(gomega.BeEmpty(), "%s is deleted with its owner", c.Child)
 		measured("deletion of a resource with its children", began)
 	}, ginkgo.SpecTimeout(Timeout))
 }

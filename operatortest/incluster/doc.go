@@ -1,7 +1,7 @@
 // Package incluster tests an operator as a cluster runs it: in pods, from an
 // image, with only the permissions of its own roles. Package operatortest runs the
 // operator inside the test process, where it can be delayed and killed at each of
-// its writes; here the specs know only what the API server shows.
+// its writes; these specs see only what the API server shows.
 //
 // A suite describes the deployed operator as an [Operator], and puts the shared
 // specs before and after its own into one Ordered container, because they follow

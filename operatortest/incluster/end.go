@@ -10,7 +10,7 @@ import (
 
 // DescribeEnd defines the last specs: no container has been restarted, and undeploying leaves nothing behind.
 func DescribeEnd(o Operator) {
-	ginkgo.It("has had no container restarted", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("has run without a restart of any container", func(ctx ginkgo.SpecContext) {
 		restarts := Kubectl(ctx, "get", "pods", "--namespace="+o.Namespace,
 			"--output=go-template={{range .items}}{{$pod := .metadata.name}}{{range .status.containerStatuses}}{{if .restartCount}}{{$pod}} {{.restartCount}}\n{{end}}{{end}}{{end}}")
 		gomega.Expect(restarts).To(gomega.BeEmpty(), "pods with restarts, see `kubectl logs --previous`")
@@ -19,12 +19,12 @@ func DescribeEnd(o Operator) {
 	ginkgo.It("leaves nothing behind", func(ctx ginkgo.SpecContext) {
 		o.Make(ctx, "undeploy")
 
-		gomega.Expect(o.deployed(ctx)).To(gomega.BeEmpty(), "all that deploy made is gone")
+		gomega.Expect(o.deployed(ctx)).To(gomega.BeEmpty(), "everything that `make deploy` created is gone")
 		left := func(ctx context.Context) string {
 			return Kubectl(ctx, "get", o.ChildKinds, "--namespace="+o.Trial, "--selector=app.kubernetes.io/managed-by="+o.ManagedBy, "--output=name")
 		}
 		gomega.Eventually(left).WithContext(ctx).Should(gomega.BeEmpty(), "everything that belonged to the resources is deleted")
 		webhooks := Kubectl(ctx, "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--output=jsonpath={.items[*].webhooks[*].clientConfig.service.namespace}")
-		gomega.Expect(strings.Fields(webhooks)).NotTo(gomega.ContainElement(o.Namespace), "no webhook has the API server ask an operator that is gone")
+		gomega.Expect(strings.Fields(webhooks)).NotTo(gomega.ContainElement(o.Namespace), "no webhook configuration points to the operator's namespace any more")
 	}, ginkgo.SpecTimeout(Timeout))
 }

@@ -12,16 +12,16 @@ import (
 
 // DescribeFailover defines the specs in which the leader's pod is deleted, or its node is drained.
 func DescribeFailover(o Operator) {
-	ginkgo.It("continues in the other pod when the working one is deleted", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("continues in the other pod when the leader's pod is deleted", func(ctx ginkgo.SpecContext) {
 		o.fails(ctx, "failover by pod deletion", func(ctx context.Context, leader string) error {
 			_, err := TryKubectl(ctx, "delete", "pod", leader, "--namespace="+o.Namespace)
 			return err
 		})
 	}, ginkgo.SpecTimeout(Timeout))
 
-	ginkgo.It("continues in the other pod when the node of the working one is drained", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("continues in the other pod when the leader's node is drained", func(ctx ginkgo.SpecContext) {
 		if nodes := workers(ctx); len(nodes) < 2 {
-			ginkgo.Skip(fmt.Sprintf("%d node takes pods, and draining one needs another: left out", len(nodes)))
+			ginkgo.Skip(fmt.Sprintf("left out: a node can be drained only if another one accepts pods, and there is only %d", len(nodes)))
 		}
 		node := o.placed(ctx)[o.Leader(ctx)]
 		gomega.Expect(node).NotTo(gomega.BeEmpty(), "the leader runs on a node")
@@ -36,7 +36,7 @@ func DescribeFailover(o Operator) {
 	}, ginkgo.SpecTimeout(2*Timeout))
 }
 
-// fails removes the leader in the given way and waits until the other replica has the Lease and works.
+// fails removes the leader in the given way, and waits until the other replica has the Lease and repairs a child.
 func (o Operator) fails(ctx ginkgo.SpecContext, what string, takeAway func(ctx context.Context, leader string) error) {
 	ginkgo.GinkgoHelper()
 	o.WaitForRollout(ctx)
@@ -52,10 +52,10 @@ func (o Operator) fails(ctx ginkgo.SpecContext, what string, takeAway func(ctx c
 	o.bringsBack(ctx, o.Children[0].Name)
 	measured(what+", until it works", began)
 
-	gomega.Eventually(gone).WithContext(ctx).WithTimeout(4*time.Minute).Should(gomega.Receive(gomega.BeNil()), "the former leader goes")
+	gomega.Eventually(gone).WithContext(ctx).WithTimeout(4*time.Minute).Should(gomega.Receive(gomega.BeNil()), "the former leader's pod is gone")
 	o.WaitForRollout(ctx)
 	o.WaitUntilConverged(ctx)
-	gomega.Expect(o.transitions(ctx)).To(gomega.Equal(transitions+1), "the Lease changes hands once; a leader that loses it to another would still be working")
+	gomega.Expect(o.transitions(ctx)).To(gomega.Equal(transitions+1), "the Lease changes hands only once; more often would mean that two replicas may have worked at the same time")
 }
 
 // transitions returns how often the Lease has changed hands.

@@ -14,8 +14,8 @@ func TestSelectorIsWhatKubectlTakes(t *testing.T) {
 
 func TestForwardedAddress(t *testing.T) {
 	cases := map[string]struct{ printed, want string }{
-		"an address of IPv4":              {"Forwarding from 127.0.0.1:40123 -> 8443\n", "127.0.0.1:40123"},
-		"that of IPv6 comes first":        {"Forwarding from [::1]:40123 -> 8443\nForwarding from 127.0.0.1:40123 -> 8443\n", "127.0.0.1:40123"},
+		"an IPv4 address":                 {"Forwarding from 127.0.0.1:40123 -> 8443\n", "127.0.0.1:40123"},
+		"an IPv6 address comes first":     {"Forwarding from [::1]:40123 -> 8443\nForwarding from 127.0.0.1:40123 -> 8443\n", "127.0.0.1:40123"},
 		"kubectl ends without an address": {"", ""},
 	}
 	for name, c := range cases {

@@ -23,17 +23,17 @@ type Operator struct {
 	Resources string
 	// Trial is the namespace of the specs' resources. The specs create it and delete it.
 	Trial string
-	// Prepare are the arguments of kubectl that create what else the resources need; nil if they need nothing.
+	// Prepare are the arguments of kubectl that create what else the resources need; nil if they need nothing else.
 	Prepare []string
 	// Samples are the arguments of kubectl that name the sample resources, such as --kustomize=config/samples.
 	Samples []string
-	// Converged are the conditions of a resource in its desired state, in the form of `kubectl wait --for=condition=`.
+	// Converged are the conditions of a resource in its desired state, as arguments of `kubectl wait --for=condition=`.
 	Converged []string
 	// Children are objects that the operator creates for the samples. After a failover, the first one also shows whether
 	// the operator works again.
 	Children []Child
 	// ManagedBy is the value of the label app.kubernetes.io/managed-by on everything that the operator creates,
-	// and ChildKinds are the kinds, in the form of `kubectl get`.
+	// and ChildKinds are the kinds of these objects, as an argument of `kubectl get`.
 	ManagedBy, ChildKinds string
 	// Collision describes a resource whose child's name is taken. Nil leaves out this spec.
 	Collision *Collision

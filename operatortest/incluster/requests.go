@@ -23,7 +23,8 @@ const requestTimeout = 30 * time.Second
 var forwarding = regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:[0-9]+) `)
 
 // Forward makes kubectl forward a free port of this machine to a port of a pod or Service, and calls the function
-// with the local address. Forwarding ends after that, because kubectl gives up when the other side cuts a connection.
+// with the local address. Each call starts kubectl anew, because kubectl stops forwarding when the other side cuts a
+// connection.
 func Forward(ctx context.Context, namespace, target, port string, use func(ctx context.Context, address string) error) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -68,7 +69,7 @@ func (o Operator) getMetrics(ctx context.Context, scheme, token string) (status 
 }
 
 // Get requests a URL, with a token if there is one, and returns the status code and the body. It doesn't verify the
-// certificate: the server's is self-signed, or is for another name than the forwarded address.
+// certificate, which is self-signed, or was issued for a name that differs from the forwarded address.
 func Get(ctx context.Context, url, token string) (int, string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 const (
 	// logsVariable names the folder for logs, events and objects after a failed spec.
 	logsVariable = "E2E_LOGS"
-	// keepVariable is not empty if a failure must leave the cluster as it is.
+	// keepVariable, if not empty, keeps the cluster as it is after a failure.
 	keepVariable = "KEEP"
 )
 
@@ -36,12 +36,12 @@ func Run(t *testing.T, name string) {
 func Check(ctx context.Context, o Operator) {
 	ginkgo.GinkgoHelper()
 	for _, name := range []string{"KUBECONFIG", "IMG"} {
-		gomega.Expect(os.Getenv(name)).NotTo(gomega.BeEmpty(), "start these tests by `make test-e2e`, which sets %s", name)
+		gomega.Expect(os.Getenv(name)).NotTo(gomega.BeEmpty(), "start these tests with `make test-e2e`, which sets %s", name)
 	}
 	simulated := Kubectl(ctx, "get", "nodes", `--output=jsonpath={.items[*].metadata.annotations.kwok\.x-k8s\.io/node}`)
 	gomega.Expect(simulated).To(gomega.BeEmpty(), "the nodes of this cluster are simulated and run no container: these tests need real ones")
 	present := o.deployed(ctx) + Kubectl(ctx, "get", "namespace", o.Trial, "--ignore-not-found", "--output=name")
-	gomega.Expect(present).To(gomega.BeEmpty(), "these tests end by removing all of this from the cluster, so it must not be there when they begin: `make undeploy`, and delete the namespace %s", o.Trial)
+	gomega.Expect(present).To(gomega.BeEmpty(), "these tests remove all of this from the cluster at the end, so it must not exist when they begin: run `make undeploy`, and delete the namespace %s", o.Trial)
 }
 
 // deployed names the objects of a deployment that exist.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newForwarder sends requests through the configuration's transport.
+// newForwarder returns a handler that sends requests through the configuration's transport.
 func newForwarder(config *rest.Config) (http.Handler, error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {

@@ -31,8 +31,8 @@ type identity struct {
 	authorities []byte
 }
 
-// newIdentity creates one identity for all proxies of the process, because generating keys takes longer than the rest
-// of an operator's start.
+// newIdentity creates one identity for all proxies of the process, because generating a key takes longer than everything
+// else when an operator is started.
 var newIdentity = sync.OnceValues(func() (identity, error) {
 	certificate, key, err := cert.GenerateSelfSignedCertKey(loopback, nil, []string{"localhost"})
 	if err != nil {
@@ -81,7 +81,7 @@ func startProxy(config *rest.Config) (*proxy, error) {
 	return started, nil
 }
 
-// stop returns when no requests are in flight any more.
+// stop stops the server, cancels the requests in flight, and returns when they have ended.
 func (p *proxy) stop() {
 	p.cancel()
 	_ = p.server.Close()

@@ -67,7 +67,7 @@ func TestProxyForwards(t *testing.T) {
 				"Content-Type": ConsistOf("text/plain"), "User-Agent": ConsistOf("operator/1"),
 				"Authorization": ConsistOf("Bearer administrator"), "Impersonate-User": ConsistOf("operator"),
 				"Impersonate-Group": ConsistOf("system:authenticated"),
-				"Accept-Encoding":   ConsistOf("gzip"), // net/http's own, which it undoes
+				"Accept-Encoding":   ConsistOf("gzip"), // net/http adds this itself, and unzips the reply
 			}))
 			g.Expect(seen.Header).NotTo(HaveKey("X-Forwarded-For"))
 		})
@@ -136,7 +136,7 @@ func TestProxyRefuses(t *testing.T) {
 			change: func(header http.Header) { header.Set("Impersonate-Extra-Scopes", "all") },
 			code:   http.StatusForbidden, message: "can't impersonate",
 		},
-		"a user as an authenticating proxy names it": {
+		"a user in the header of an authenticating proxy": {
 			change: func(header http.Header) { header.Set("X-Remote-User", "admin") },
 			code:   http.StatusForbidden, message: "can't impersonate",
 		},
@@ -253,7 +253,7 @@ func TestAcceptJSON(t *testing.T) {
 			[]string{"application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"},
 			[]string{"application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"},
 		},
-		"OpenAPI, which is no object": {
+		"OpenAPI, which isn't an object": {
 			[]string{"application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}, []string{"application/com.github.proto-openapi.spec.v2@v1.0+protobuf"},
 		},
 	}

@@ -19,12 +19,12 @@ const loopback = "127.0.0.1"
 type Values struct {
 	// Kubeconfig is the path of the operator's kubeconfig file. The namespace in it is Namespace.
 	Kubeconfig string
-	// Namespace is the only namespace that the operator may read and write; empty, for all namespaces, only in a trial that
-	// [operatortest.Operator.AllNamespaces] permits.
+	// Namespace is the only namespace that the operator may read and write. In a trial that
+	// [operatortest.Operator.AllNamespaces] permits, it is empty, which means all namespaces.
 	Namespace string
 	// Resync is how often the informers should pass all objects to the handlers again; 0s for the operator's default.
 	Resync time.Duration
-	// LeaderElection is true if the operator must elect a leader. The values below are set only then.
+	// LeaderElection is true if the operator must elect a leader. The next five fields are set only then.
 	LeaderElection bool
 	// LeaseNamespace is the Lease's namespace; Identity is this candidate's name in the Lease.
 	LeaseNamespace, Identity string
@@ -60,7 +60,7 @@ func (Values) FreePort() (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
-// conditional matches a template that may be empty on purpose.
+// conditional matches a template whose condition may leave it empty on purpose.
 var conditional = regexp.MustCompile(`\{\{-?\s*(if|with)\s`)
 
 // arguments fills in the templates of arguments, and leaves out those that a condition makes empty.

@@ -7,7 +7,7 @@ import (
 	"example.com/operator-workshop/operatortest/report"
 )
 
-// package behaviours makes a report like this one.
+// Package behaviours makes such reports.
 func ExampleReport_WriteFailures() {
 	made := &report.Report{Seed: 1, Seconds: 12, Behaviours: []report.Behaviour{
 		{Name: "converges", Result: report.Passed, Trials: []report.Trial{{ID: "converges/sample", Result: report.Passed, Requests: 9}}},

@@ -82,8 +82,8 @@ type Trial struct {
 	// Remark says what the trial could not try, if anything, or why it was not tried.
 	Remark  string `json:"remark,omitempty"`
 	Failure string `json:"failure,omitempty"`
-	// Timeline lists in chronological order, for a failed trial, what the kit did, the requests of the operators, and the watch
-	// events that reached them.
+	// Timeline lists, in chronological order, what the kit did in a failed trial, the operators' requests, and the watch events
+	// that reached the operators.
 	Timeline []Entry `json:"timeline,omitempty"`
 	// Namespace is a failed trial's namespace.
 	Namespace string `json:"namespace,omitempty"`
@@ -110,14 +110,14 @@ type Entry struct {
 	// namespace/name.
 	What   string `json:"what"`
 	Object string `json:"object"`
-	// Reply is the status of the reply, and what else happened to the request; for a watch event, the object's resource version;
-	// for a write of the kit, its patch or error.
+	// Reply is the status of the reply, and what else happened to the request. For a watch event, it is the object's resource
+	// version; for a write of the kit, its patch or error.
 	Reply string `json:"reply"`
 	// Injected means that the kit interfered with the request, or that the request failed.
 	Injected bool `json:"injected,omitempty"`
 }
 
-// Passed reports whether no behaviour has failed.
+// Passed reports whether every behaviour has passed or was left out.
 func (r *Report) Passed() bool {
 	for _, behaviour := range r.Behaviours {
 		if behaviour.Result == Failed || behaviour.Result == NotTried {
@@ -172,7 +172,7 @@ func (r *Report) WriteFailures(to io.Writer) error {
 	return err
 }
 
-// Count returns a number with a noun, which has a plural unless the number is 1.
+// Count returns a number with a noun, which is plural unless the number is 1.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

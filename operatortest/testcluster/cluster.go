@@ -6,15 +6,15 @@
 // the default one of its namespace, and a token created for it is valid.
 //
 // The programs come from the folder that KUBEBUILDER_ASSETS names, or else from bin/ in the root of the workshop's
-// repository. They listen on free ports of 127.0.0.1, keep their files in one temporary folder, and are ended by
+// repository. They listen on free ports of 127.0.0.1, keep their files in one temporary folder, and run until
 // [Cluster.Stop]. If the test process is killed, a watchdog ends them.
 //
 // A pod becomes ready as soon as it is bound to a node, whatever its image. [Cluster.Stages] adds rules for pods that must
 // behave differently.
 //
 // Custom resource definitions given in [Cluster.CRDs] are installed before the controller manager starts, so that its garbage
-// collector knows them at once. It takes up to about 30 seconds to notice a definition that is installed later; until then
-// it doesn't collect the children of such objects.
+// collector knows them from the start. It takes up to about 30 seconds to notice a definition that is installed later; until
+// then it doesn't collect the children of that kind of object.
 //
 // With USE_EXISTING_CLUSTER=true nothing is started. The tests run on the cluster that KUBECONFIG names; [Cluster.Stop]
 // removes the definitions and webhooks that [Cluster.Start] created there. Definitions that were there before stay, and
@@ -71,11 +71,11 @@ type Cluster struct {
 	Nodes int
 	// Stages are files with further rules for simulated pods, as objects of kwok's
 	// kind Stage; for example, a rule that keeps pods with a certain image from becoming ready. A rule with
-	// a weight takes precedence over the kit's own rules, which have none. They have no effect on an existing cluster.
+	// a weight takes precedence over the kit's own rules, which have none. Stages have no effect on an existing cluster.
 	Stages []string
 	// APIServerFlags are further flags of kube-apiserver, by their names without
-	// dashes, such as those of its audit log. The admission plugin OwnerReferencesPermissionEnforcement is always enabled.
-	// They have no effect on an existing cluster.
+	// dashes, such as those of its audit log. They have no effect on an existing cluster. The kit always enables the
+	// admission plugin OwnerReferencesPermissionEnforcement.
 	APIServerFlags map[string]string
 
 	// Config connects as an administrator. Start sets this field and all that follow.
@@ -97,9 +97,9 @@ type Cluster struct {
 	shared bool
 	// Existing means that the cluster outlives the tests.
 	Existing bool
-	// kinds are the namespaced kinds among the definitions.
+	// kinds are the namespaced kinds that the definitions define.
 	kinds []schema.GroupVersionKind
-	// leftovers are the objects that Stop removes from a shared cluster, guarded by mu.
+	// leftovers are the objects that Stop removes from an existing cluster, guarded by mu.
 	mu        sync.Mutex
 	leftovers []client.Object
 }
@@ -136,7 +136,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.startExisting(ctx)
 }
 
-// Stop ends everything that Start started and removes its files. Calling it again,
+// Stop ends everything that Start started and removes its files, except those of a shared control plane. Calling it again,
 // or without Start, does nothing.
 func (c *Cluster) Stop() error {
 	errs := []error{c.removeLeftovers()}

@@ -179,7 +179,7 @@ var _ = Describe("an existing cluster", func() {
 })
 
 var _ = Describe("a control plane in a scratch folder", func() {
-	It("is shared by those that need the same one, and by no others", func(ctx SpecContext) {
+	It("is shared by clusters with the same definitions and options, and by no others", func(ctx SpecContext) {
 		folder, end, err := controlplane.Scratch()
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(end)

@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/controlplane/install"
 )
 
-// UnpullableAnnotation is an annotation of simulated pods whose images can't be pulled as long as its value is "true".
+// UnpullableAnnotation is an annotation of simulated pods. While its value is "true", their images can't be pulled.
 const UnpullableAnnotation = "operatortest.example.com/unpullable"
 
 // UnpullableImage is an image that simulated pods can never pull.
@@ -22,7 +22,7 @@ const UnpullableImage = "operatortest.example.com/unpullable:1"
 //go:embed unpullable.yaml
 var unpullable []byte
 
-// startEmbedded runs a control plane for this process alone.
+// startEmbedded starts a control plane, or uses the one that an earlier process has left in the scratch folder.
 func (c *Cluster) startEmbedded(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "operatortest-")
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *Cluster) startEmbedded(ctx context.Context) error {
 // OpenShift enables it, so an operator that lacks the permission works everywhere except there.
 const ownersAdmission = "OwnerReferencesPermissionEnforcement"
 
-// withAdmission adds the plugin to those that a suite asks for.
+// withAdmission adds ownersAdmission to the plugins that a suite asks for.
 func withAdmission(flags map[string]string) map[string]string {
 	const name = "enable-admission-plugins"
 	flags = maps.Clone(flags)

@@ -16,7 +16,7 @@ import (
 	"example.com/operator-workshop/controlplane/install"
 )
 
-// removalTimeout bounds how long the tests' objects may take to vanish from a shared cluster.
+// removalTimeout bounds how long the tests' objects may take to disappear from an existing cluster.
 const removalTimeout = 60 * time.Second
 
 // manifests returns what Start installs.
@@ -55,7 +55,7 @@ func (c *Cluster) RemoveOnStop(object client.Object) {
 	}
 }
 
-// removeLeftovers deletes what the tests created in a shared cluster, in reverse
+// removeLeftovers deletes what the tests created in an existing cluster, in reverse
 // order, and waits until each object is gone.
 func (c *Cluster) removeLeftovers() error {
 	ctx, cancel := context.WithTimeout(context.Background(), removalTimeout)

@@ -61,7 +61,7 @@ func (c *Cluster) deleteNamespace(ctx context.Context, namespace *corev1.Namespa
 		gomega.Expect(c.deleteAll(ctx, kind, namespace.Name)).To(gomega.Succeed())
 		gomega.Eventually(c.expectNone).WithContext(ctx).WithArguments(kind, namespace.Name).
 			WithTimeout(NamespaceTimeout).WithPolling(PollInterval).
-			Should(gomega.Succeed(), "everything that a spec created must disappear after it")
+			Should(gomega.Succeed(), "everything that a spec creates must be gone after it")
 	}
 	if c.Existing {
 		gomega.Expect(client.IgnoreNotFound(c.Admin.Delete(ctx, namespace))).To(gomega.Succeed(), "delete the spec's namespace")

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// confinement is what [Tap.Confine] was told.
+// confinement contains the arguments of [Tap.Confine].
 type confinement struct {
 	namespaces []string
 	namespaced func(Request) bool

@@ -79,7 +79,7 @@ func TestConfineToSeveral(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(strings.Count(string(content), `"name":"settings"`)).To(Equal(test.seen), "%s", content)
 			g.Expect(string(content)).NotTo(ContainSubstring("elsewhere"))
-			g.Expect(strings.Contains(string(content), "initial-events-end")).To(Equal(test.query != ""), "a bookmark is about no namespace")
+			g.Expect(strings.Contains(string(content), "initial-events-end")).To(Equal(test.query != ""), "a bookmark belongs to no namespace")
 			g.Expect(tap.Requests()).To(HaveExactElements(And(HaveField("Confined", true), HaveField("Path", "/api/v1/configmaps"))))
 		})
 	}

@@ -29,8 +29,8 @@ type Request struct {
 	// DryRun marks a write that the API server validates but doesn't store. A deletion may request that in its body,
 	// which is not read.
 	DryRun bool
-	// Confined means that the operator asked for all namespaces, and [Tap.Confine] showed it only Namespace, or, if that is
-	// empty, several.
+	// Confined means that the operator asked for all namespaces, and [Tap.Confine] showed it only Namespace or, if Namespace
+	// is empty, only those given to Confine.
 	Confined bool
 	// Past is the earlier revision at which [Tap.ShowPast] made the API server answer a list; empty for the current
 	// one.
@@ -38,7 +38,7 @@ type Request struct {
 	// Path is the URL's path.
 	Path string
 
-	// At is when the request was made, counted from the Tap's beginning.
+	// At is when the request was made, counted from the Tap's creation.
 	At time.Duration
 	// Status is the HTTP reply's status, or 0 if there is no reply yet.
 	Status int

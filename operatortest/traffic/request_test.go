@@ -184,7 +184,7 @@ func TestWhatARequestIs(t *testing.T) {
 			request: Request{Verb: "update", Group: "coordination.k8s.io", Resource: "leases"},
 			isWrite: true, lease: true, kind: "update leases.coordination.k8s.io",
 		},
-		"a lease of someone's own group": {
+		"a lease of another group": {
 			request: Request{Verb: "update", Group: "example.com", Resource: "leases"}, isWrite: true, kind: "update leases.example.com",
 		},
 	}

@@ -36,15 +36,15 @@ type Action struct {
 	// Hold delays the request until the channel is closed; then the fields below apply.
 	Hold <-chan struct{}
 	// Delay keeps the request in flight until the channel is closed. Then it arrives, even if the operator has cancelled it
-	// or is dead. Nothing else is done to it.
+	// or is dead. The fields below have no effect on such a request.
 	Delay <-chan struct{}
 	// Answer is sent instead of the API server's reply. The API server doesn't see the request.
 	Answer *Answer
-	// Drop is the error of the request. The API server doesn't see it.
+	// Drop is the error that the operator gets. The API server doesn't see the request.
 	Drop error
 	// CutWatches breaks the open watches, as [Tap.CutWatches] does, before the request is sent.
 	CutWatches bool
-	// Lose is the error of the request, although it takes effect: its reply is lost.
+	// Lose is the error that the operator gets although the request takes effect: its reply is lost.
 	Lose error
 	// Kill blocks everything from now on, even this request's reply. With Drop, the operator dies right before the
 	// request; without Drop, right after it.
@@ -71,7 +71,7 @@ type Tap struct {
 	past *past
 	// killed is closed by Kill.
 	killed chan struct{}
-	// watches are the open watches; holds are the matches that hold back watch events.
+	// watches are the open watches; holds keep back their events.
 	watches map[*watch]struct{}
 	holds   map[*hold]struct{}
 	// cut is how many open watches CutWatches has broken.
@@ -150,13 +150,13 @@ func (t *Tap) Requests() []Request {
 
 // Activity summarises what an operator has done so far.
 type Activity struct {
-	// Requests is how many requests it has made, and InFlight how many of them have not ended. A watch ends when its reply
-	// begins, or else, if it begins with all objects, with the last of these.
+	// Requests is how many requests it has made, and InFlight how many of them have not ended. A watch counts as ended when
+	// its reply begins or, if it begins with all objects, when the last of these has arrived.
 	Requests, InFlight int
 	// Events is how many watch events have reached the operator.
 	Events int
-	// Failures is how often the operator had a reason to wait longer before its next try: requests that failed, except reads
-	// of an object that doesn't exist, and the times when its watches were broken.
+	// Failures counts the operator's reasons to wait longer before its next try: failed requests, except reads of an object
+	// that doesn't exist, and broken watches.
 	Failures int
 	// LongestGap is the longest time between two successive requests.
 	LongestGap time.Duration

@@ -29,7 +29,7 @@ const (
 )
 
 // Hold holds back the events of matching watches, including those already open, until the returned function is
-// called. If a watch begins with all objects in place of a list, these pass, as a list's would.
+// called. If a watch begins with all objects in place of a list, those objects pass, as a list would.
 func (t *Tap) Hold(match func(Request) bool) (release func(Release)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -212,7 +212,7 @@ func (w *watch) release(how Release, held *hold) {
 	w.pending = nil
 }
 
-// fail ends the reading side. Only the first reason counts.
+// fail ends the watch for the operator, which gets the first of all errors passed to fail.
 func (w *watch) fail(err error) {
 	_ = w.body.Close()
 	w.lists.Store(false)

@@ -168,14 +168,14 @@ func TestHold(t *testing.T) {
 				g.Expect(next(g, seen)).To(Equal(want))
 			}
 			server.events <- event("MODIFIED", "b", 5)
-			g.Expect(next(g, seen)).To(Equal("MODIFIED b 5"), "what follows is not held")
+			g.Expect(next(g, seen)).To(Equal("MODIFIED b 5"), "later events are not held")
 
 			var events []string
 			for _, each := range tap.Events() {
 				g.Expect(each.Resource).To(Equal("configmaps"))
 				events = append(events, fmt.Sprintf("%s %s %s", each.Type, each.Name, each.Version))
 			}
-			g.Expect(events).To(Equal(slices.Concat([]string{"ADDED a 1"}, test.want, []string{"MODIFIED b 5"})), "what reached the operator is on record")
+			g.Expect(events).To(Equal(slices.Concat([]string{"ADDED a 1"}, test.want, []string{"MODIFIED b 5"})), "the Tap has recorded what reached the operator")
 		})
 	}
 }
@@ -264,7 +264,7 @@ func cutByRule(g Gomega, tap *Tap, config *rest.Config) {
 }
 
 // An operator may die between the reply to a watch and its first event.
-func TestWatchOfTheDead(t *testing.T) {
+func TestWatchThatBeginsAfterAKill(t *testing.T) {
 	g, tap := NewWithT(t), New()
 	tap.Kill()
 	body := tap.openWatch(Request{Verb: "watch"}, nil, io.NopCloser(strings.NewReader(string(event("ADDED", "a", 1)))))

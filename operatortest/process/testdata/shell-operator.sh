@@ -3,7 +3,7 @@
 # of the API server and the namespace from KUBECONFIG.
 echo "process $$"
 while :; do
-	# The watch begins with all there are. It ends when its connection breaks.
+	# The watch begins with all existing ConfigMaps. It ends when its connection breaks.
 	kubectl get configmaps --selector=copy=wanted --watch --output=name | while read -r original; do
 		copy="${original#configmap/}-copy"
 		kubectl get configmap "$copy" --output=name --ignore-not-found | grep -q . ||
