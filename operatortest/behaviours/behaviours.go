@@ -11,7 +11,7 @@ import (
 
 // behaviour is something that every operator must do.
 type behaviour struct {
-	// name is what the specs and the reports call it.
+	// name identifies the behaviour in specs and reports.
 	name string
 	// promise completes "the operator …".
 	promise string

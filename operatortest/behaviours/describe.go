@@ -28,9 +28,9 @@ const behaviourTimeout = 15 * time.Minute
 //
 // The trials of all selected behaviours run in parallel from the first spec on, and each spec waits for its own.
 //
-// Two environment variables work as the flags of "operatortest run" do. With OPERATORTEST_REPORT=DIR, report.json,
-// junit.xml and report.html are written to a folder in DIR, which has the name of the sample's kind. With
-// OPERATORTEST_TRIAL=ID, only the trial with that ID in a report is run.
+// Two environment variables correspond to flags of "operatortest run". With OPERATORTEST_REPORT=DIR, DescribeOperator writes
+// report.json, junit.xml and report.html to a folder in DIR that has the name of the sample's kind. With
+// OPERATORTEST_TRIAL=ID, it runs only the trial that has this ID in a report.
 func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Cluster) {
 	ginkgo.Describe("the operator", ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 		var running *session
@@ -140,8 +140,9 @@ type session struct {
 	failed []string
 }
 
-// newSession returns a session that tries all trials of a behaviour and lists all that fail. With the environment variable
-// OPERATORTEST_FIRST_FAILURE, it ends the others after the first failure: that is quicker for a half-written operator.
+// newSession returns a session that runs all trials of a behaviour and lists all that fail. With the environment variable
+// OPERATORTEST_FIRST_FAILURE, the first failure ends the behaviour's other trials, which is quicker for a half-written
+// operator.
 func newSession(ctx context.Context, runner *trial.Runner) *session {
 	if os.Getenv("OPERATORTEST_FIRST_FAILURE") == "" {
 		ctx = trial.WithAll(ctx)

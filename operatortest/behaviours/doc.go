@@ -4,9 +4,10 @@
 //
 //	converges        a resource gets its children, and then a status that reports them: conditions
 //	                 with observedGeneration, Current by kstatus
-//	silent           once converged, no write: not on resyncs, after others' changes, after a restart
+//	silent           once a resource has converged, nothing is written: not on resyncs, not after changes by
+//	                 others, not after a restart
 //	frugal           no more than MaxWrites writes for a new resource, and none that the API server must refuse
-//	drift            a child that is deleted or changed comes back; fields of others stay, and
+//	drift            a child that is deleted or changed comes back; others' fields stay, and so do
 //	                 their entries in lists
 //	collision        an object with a child's name that belongs to someone else is left alone
 //	                 and reported, and once it is gone, the resource recovers
@@ -15,46 +16,48 @@
 //	                 spec that can't be met
 //	misoperation     an object that a quota refuses, pods without a node or an image, or an object that is
 //	                 missing, is reported, and retried with backoff until the problem is gone
-//	deletion         a deleted resource disappears, with its children and what it had outside; while another
-//	                 finalizer holds it, nothing more is written
-//	early-deletion   a resource that is deleted while it is being made leaves nothing behind
+//	deletion         a deleted resource disappears, with its children and what it had outside Kubernetes; while
+//	                 another finalizer holds it, nothing more is written
+//	early-deletion   a resource that is deleted while it is being created leaves nothing behind
 //	namespace        a namespace that is deleted as a whole becomes empty, and nothing is left outside Kubernetes
-//	neighbours       two resources don't touch each other's children and pods, be it in one namespace or under one
-//	                 name in two namespaces
-//	crash            killed before and after each of its writes, it reaches the same state after a restart;
-//	                 it may end with an error before its first write, and is started again
-//	faults           conflicts, throttling, errors, timeouts and lost replies, at its first writes and some
-//	                 later ones, and broken watches only delay it
-//	history          killed or with failing requests, it deletes, recreates and reverts no more than when undisturbed
+//	neighbours       two resources don't touch each other's children and pods, whether they are in one namespace or
+//	                 have one name in two namespaces
+//	crash            after a kill before or after any of its writes, a restarted operator reaches the same state;
+//	                 it may exit with an error before its first write, and is then started again
+//	faults           conflicts, throttling, errors, timeouts and lost replies, at the operator's first writes and some
+//	                 later ones, and broken watches only delay the operator
+//	history          after kills and failed requests, the operator deletes, recreates and reverts no more than it does
+//	                 undisturbed
 //	stale            an old view of the cluster leads to no duplicate and no lost change
-//	time-travel      restarted, and shown the past by an API server that lags behind, it does no harm in the present
-//	least-privilege  it runs under its own roles, and needs each of their rules
-//	failover         with leader election a second replica takes over, and two never write at once; a write of
-//	                 the first one that arrives late does no lasting harm
-//	secrets          what is in Secrets is in no log, Event, status or other object
+//	time-travel      a restarted operator to which an API server that lags behind shows the past does no harm in the
+//	                 present
+//	least-privilege  the operator's own roles suffice, and it needs each of their rules
+//	failover         with leader election a second replica takes over, and two never write at the same time; a write
+//	                 of the first one that arrives late does no lasting harm
+//	secrets          the contents of Secrets appear in no log, Event, status or other object
 //	growth           after many resources have come and gone, none has left a goroutine, watch or copy
-//	shutdown         told to stop, it finishes the work in progress and leaves no goroutine
+//	shutdown         an operator that is told to stop finishes the work in progress and leaves no goroutine
 //
-// Each has a label with that name: go test -ginkgo.label-filter=crash tries one. [Run] does the same without Ginkgo,
-// and returns a report; the command operatortest calls it. Try a single behaviour while you fix an operator: each
-// wait for something that a broken operator never does takes [operatortest.Operator.Timeout], and a run of all
-// behaviours takes many minutes. Set [operatortest.Operator.MaxPause] to end such a wait as soon as the operator has
+// The spec of each behaviour has the behaviour's name as a label: go test -ginkgo.label-filter=crash tries one. [Run] does
+// the same without Ginkgo, and returns a report; the command operatortest calls it. Try a single behaviour while you fix an
+// operator: each wait for something that a broken operator never does takes [operatortest.Operator.Timeout], and a run of
+// all behaviours takes many minutes. Set [operatortest.Operator.MaxPause] to end such a wait as soon as the operator has
 // given up. Drift, collision and misoperation need a child, and are skipped without
 // [operatortest.Operator.Children].
 //
-// Every trial has a namespace of its own, to which the operator is confined, so that trials can run in parallel;
-// [operatortest.Operator.Confine] does that for an operator without such a setting. The operator runs with the
-// permissions of [operatortest.Operator.Roles] and no others. A Tap of package traffic around its rest.Config records
-// its requests and disturbs them, without changes to the operator's code. When an operator is killed, all its requests
-// fail from then on; the goroutines that remain in the process have no effect any more.
+// Every trial has a namespace of its own, to which the operator is confined, so that trials can run in parallel. If the
+// operator has no setting for one namespace, [operatortest.Operator.Confine] makes the kit confine it. The operator runs
+// with the permissions of [operatortest.Operator.Roles] and no others. A Tap of package traffic around its rest.Config
+// records its requests and disturbs them, without changes to the operator's code. When an operator is killed, all its
+// requests fail from then on; the goroutines that remain in the process have no effect any more.
 //
 // Names of cluster-scoped objects end with the name of the trial's namespace. The operator's lists and watches of
 // cluster-scoped resources select those of its trial.
 //
 // Final states are compared as a whole: all resources and children in the namespace, and what exists outside
-// Kubernetes, without names, UIDs and times that differ every time. [operatortest.Operator.Normalize] removes what
-// else differs. The kit also reports a write outside the trial's namespace, and an object of any other kind that the
-// operator made and left: declare its kind in [operatortest.Operator.Children].
+// Kubernetes, without names, UIDs and times that differ every time. [operatortest.Operator.Normalize] removes anything
+// else that differs. The kit also reports a write outside the trial's namespace, and an object of any other kind that the
+// operator created and didn't delete: declare its kind in [operatortest.Operator.Children].
 //
 // A panic is an error in every trial, even if the framework recovers it. The kit searches what the operator logs for
 // panics and for the values of Secrets: the output of an operator that is a process, and otherwise what goes through
@@ -69,10 +72,10 @@
 // left to the API server: a spec that it refuses is dropped. For strings whose form the schema doesn't specify,
 // [operatortest.Operator.Values] lists sensible ones, by paths such as spec.image, spec.pools[].size or
 // spec.labels.*. Name fields that may only rise, such as versions, in [operatortest.Operator.Ascending]. Sequences of specs
-// are drawn at random, from [operatortest.Operator.Seed], so each run tries the same ones; one that fails is
+// are drawn at random, from [operatortest.Operator.Seed], so each run tries the same ones; a sequence that fails is
 // shortened.
 //
-// An operator with something outside Kubernetes describes it as an [operatortest.External]. If that is also an
+// If the operator manages something outside Kubernetes, describe that as an [operatortest.External]. If it is also an
 // [operatortest.Interrupter], the operator is killed before and after each call that has an effect there, too.
 //
 // A failure shows what was expected, what was found, the requests of each operator up to then, and what to look at in

@@ -25,9 +25,9 @@ var failover = behaviour{
 			what string
 			lose func(*trial.Instance) error
 		}{
-			{"the leader's process vanishes", (*trial.Instance).Kill},
-			{"the leader is told to end", (*trial.Instance).Stop},
-			{"the leader lives, and can't renew its lease", cutOffFromLease},
+			{"the leader is killed", (*trial.Instance).Kill},
+			{"the leader is told to stop", (*trial.Instance).Stop},
+			{"the leader is running, but can't renew its lease", cutOffFromLease},
 		}
 		late := lateWrites()
 		return trial.Each(ctx, len(cases)+len(late), func(ctx context.Context, i int) error {

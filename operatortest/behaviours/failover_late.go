@@ -13,13 +13,13 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// lateWrite is a write that is still in flight when the leader vanishes, and that arrives after the leader's
+// lateWrite is a write that is still in flight when the leader is killed, and that arrives after the leader's
 // successor has done other work. The Lease can't prevent that. So either the API server must refuse the write,
 // because of the resourceVersion in it, or the successor must repair what the write did.
 type lateWrite struct {
 	// what completes "a late write …".
 	what string
-	// isOne reports whether a write is meant; ofResources and ofChildren say what the request is about.
+	// isOne reports whether a request is such a write; ofResources and ofChildren say what the request is about.
 	isOne func(request traffic.Request, ofResources, ofChildren bool) bool
 }
 

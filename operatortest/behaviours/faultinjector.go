@@ -15,7 +15,7 @@ type faultInjector struct {
 	mu   sync.Mutex
 	now  *phase
 	taps []*traffic.Tap
-	// injected is how many requests were disturbed; spared is how many writes would have been, but for the limit.
+	// injected is how many requests were disturbed; spared is how many more writes would have been without the limit.
 	injected, spared int
 }
 
@@ -65,7 +65,7 @@ type phase struct {
 	counts map[string]int
 	// failed are the objects whose last write failed, so that the next one is probably the same write.
 	failed map[string]bool
-	// later are the objects of which a later write failed; spared is how many more writes would have failed, but for the
+	// later are the objects for which a later write failed; spared is how many more writes would have failed without the
 	// limit.
 	later  map[string]bool
 	spared int
@@ -82,7 +82,7 @@ func (p *phase) count(key string) int {
 }
 
 // fails reports whether a request is one of those that fail: the first of its kind, and one later write to each object,
-// which must not be the retry of one that failed. Each Event is an object of its own, so of these only the first fail.
+// which must not be the retry of one that failed. Each Event is a different object, so only the first Events fail.
 func (p *phase) fails(request traffic.Request) bool {
 	nth := p.count(request.Kind())
 	if !request.IsWrite() {

@@ -21,8 +21,8 @@ const (
 	// failuresPerKind is how many of the first requests to write objects of a kind fail in each phase of a lifecycle. Of
 	// all other requests, only the first of each kind fails, because informers wait longer before they retry.
 	failuresPerKind = 2
-	// laterFailures is how many more writes fail in each phase, each to another object. An operator waits twice as long
-	// after each failure, so this is few.
+	// laterFailures is how many more writes fail in each phase, each to another object. The number is small, because an
+	// operator waits twice as long after each failure.
 	laterFailures = 3
 	// maxRestarts bounds how often an operator may exit before its first write because the API server doesn't answer
 	// a request that it needs. Kubernetes would restart it, and so does the kit.

@@ -151,7 +151,8 @@ func (r *gadgetReconciler) patchGadget(ctx context.Context, gadget *unstructured
 	return r.Patch(ctx, gadget, client.MergeFromWithOptions(before, lock))
 }
 
-// applyConfigMap makes the gadget's ConfigMap equal to desired. If it must not, it returns the reason.
+// applyConfigMap makes the gadget's ConfigMap equal to the desired one. If it must not change the ConfigMap, it returns the
+// reason.
 func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructured.Unstructured) (refusal string, err error) {
 	desired := desiredConfigMap(gadget)
 	if r.flaw == ignoresColour {

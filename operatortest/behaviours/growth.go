@@ -20,24 +20,24 @@ const (
 	warmUp = 2
 	// blocks is how many times the operator is measured after that, with blockRounds rounds before each measurement.
 	//
-	// Goroutines, watches, threads and files are counted exactly, and at rest. A leak of one a round adds blockRounds in each
-	// block, so it is certainly found, and found again: two blocks are enough. More rounds would only find leaks that don't
-	// happen in every round, and each round takes as long as the operator needs for a resource. A pool that grows with the work
-	// is no leak if the first perRound * (warmUp + blockRounds) resources fill it. Memory is not exact: see ballast and
+	// Goroutines, watches, threads and files are counted exactly, and at rest. A leak of one in each round adds blockRounds to
+	// the count in each block, so two blocks are enough to find it. More rounds would only find leaks that don't happen in every
+	// round, and each round takes as long as the operator needs for a resource. A pool that grows with the work doesn't count as
+	// a leak if the first perRound * (warmUp + blockRounds) resources fill it. Memory is not exact: see ballast and
 	// processBallast.
 	blocks      = 2
 	blockRounds = 2
 	// ballast is the size in bytes of an annotation on each resource, so that a copy that is kept shows in the memory of this
 	// process. The API server allows 256 KiB for all annotations of an object.
 	ballast = 200 << 10
-	// processBallast is how many bytes a resource must leave in the memory of an operator's own process, which no one can tell
-	// to collect its garbage: several copies.
+	// processBallast is how many bytes each resource must leave in the memory of an operator's own process to count as a leak.
+	// It is the size of several copies, because the kit can't make that process collect its garbage.
 	processBallast = 2 << 20
 )
 
 var growth = behaviour{
 	name:    "growth",
-	promise: "does not grow while it runs: no goroutine, watch or copy of a resource outlives the resource",
+	promise: "does not grow while it is running: no goroutine, watch or copy of a resource outlives the resource",
 	advice: "what is started or stored for each resource, or in each reconcile: when a resource is gone, end its goroutines and watches, and wait for them; " +
 		"delete from maps what is deleted from the cluster, or bound them; repeat work with RequeueAfter, not with a goroutine that sleeps",
 	alone: true, // the memory of the whole process is measured

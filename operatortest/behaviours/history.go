@@ -16,7 +16,7 @@ const shownDepartures = 10
 // final state looks like any other, but its data is lost. Its own lifecycle is for when the behaviour is tried alone.
 var history = behaviour{
 	name:    "history",
-	promise: "takes no detour after it was killed or requests failed: nothing is deleted and recreated, and nothing is written back and forth",
+	promise: "takes no detour after a kill or failed requests: it deletes nothing only to create it again, and writes nothing back and forth",
 	advice: "what the operator does when it starts, or finds its work half done: keep what exists, and write only what differs; " +
 		"write a child in one request, not in steps; delete it only if it can't be changed",
 	after: crash.name,

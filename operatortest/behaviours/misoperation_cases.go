@@ -15,7 +15,7 @@ import (
 const missing = "-is-missing"
 
 // danglingReferences returns trials in which the spec names an object that does not exist. The sample shows which
-// fields do so: those whose value is the name of an object that Operator.Prepare creates.
+// fields name an object: those whose value is the name of an object that Operator.Prepare creates.
 func danglingReferences(ctx context.Context, runner *trial.Runner) ([]trial.Case, error) {
 	var cases []trial.Case
 	for _, prepared := range runner.Prepared() {
@@ -55,8 +55,8 @@ func impossibleSpecs(ctx context.Context, runner *trial.Runner) ([]trial.Case, e
 	return cases, nil
 }
 
-// renameIn returns a copy of a spec in which each value that equals name is replaced with other, and whether there was
-// any.
+// renameIn returns a copy of a spec in which each value that equals name is replaced with other. It reports whether it
+// found such a value.
 func renameIn(value any, name, other string) (renamed any, found bool) {
 	switch value := value.(type) {
 	case string:
@@ -81,7 +81,8 @@ func renameIn(value any, name, other string) (renamed any, found bool) {
 	return runtime.DeepCopyJSONValue(value), false
 }
 
-// corrected tries a resource that is created with a spec that can't be met, and then gets the sample's spec.
+// corrected returns an experiment with a resource that is created with a spec that can't be met, and then gets the
+// sample's spec.
 func corrected(what string, spec map[string]any) func(context.Context, *trial.Trial) error {
 	return func(ctx context.Context, t *trial.Trial) error {
 		wanted, err := t.Fresh(ctx, nil)

@@ -52,7 +52,8 @@ func podsRefused(ctx context.Context, t *trial.Trial) error {
 	return t.ConvergeTo(ctx, resource, wanted, "the operator to converge once the quota is gone")
 }
 
-// podsHeld creates the sample while its pods can't become ready: unlike refused ones, they exist.
+// podsHeld returns an experiment that creates the sample while its pods can't become ready. Unlike pods that a quota
+// refuses, these exist.
 func podsHeld(hold func(*trial.Trial, context.Context) (trial.Held, error), problem, solved string) func(context.Context, *trial.Trial) error {
 	return func(ctx context.Context, t *trial.Trial) (err error) {
 		wanted, err := t.Fresh(ctx, nil)

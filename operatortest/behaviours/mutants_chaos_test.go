@@ -35,7 +35,7 @@ const (
 )
 
 var _ = Describe("the test kit", func() {
-	catches("can't be killed at any time",
+	catches("doesn't survive every kill",
 		mutant{crash, namesAnew, "ConfigMap/generated (2)"},
 		mutant{crash, marksFirst, "outside Kubernetes"},
 		mutant{crash, letsGoFirst, "left behind"},

@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// Flaws in the order of what a watcher sees; the final state is right.
+// Flaws in the order of the writes: only a watch shows them, because the final state is right.
 const (
 	claimsFirst mutation = "says that its ConfigMap exists before it creates it"
 	claimsEarly mutation = "says that a gadget is ready once its Deployment is created"

@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Correct operators whose resources also have a condition that another controller owns. The kit can't know that of
-// Stalled, which tools interpret.
+// Correct operators whose resources also have a condition that another controller owns. For Stalled, which tools interpret,
+// the kit can't know that.
 const (
 	isAudited mutation = "leaves alone the condition Audited of another controller"
 	isStalled mutation = "leaves alone the condition Stalled of another controller"
 )
 
-// stalls sets that condition itself, in the same write as Ready, and no reason in LeftOut allows it.
+// stalls sets Stalled itself, in the same write as Ready, and doesn't leave out the check in LeftOut.
 const stalls mutation = "has a condition Stalled that is True, beside Ready"
 
 // auditors are the conditions that the other controller sets.

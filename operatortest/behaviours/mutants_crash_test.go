@@ -19,9 +19,9 @@ import (
 
 // insuresOnce writes something else first at each start, so only a crash right after the write of its annotation shows
 // the flaw.
-const insuresOnce mutation = "records that it has insured the parcel before it does, and records each of its starts"
+const insuresOnce mutation = "records that it has insured the parcel before it does so, and records each of its starts"
 
-// leaksAndMarks has two flaws, of which the first shows in each change of the ConfigMap's name.
+// leaksAndMarks has two flaws. The first one shows whenever the ConfigMap's name changes.
 const leaksAndMarks mutation = "leaves the ConfigMap with a former name behind, and takes its finalizer as proof that the parcel is stored"
 
 const (
@@ -88,7 +88,7 @@ func insuranceOf(parcel types.NamespacedName) types.NamespacedName {
 
 var _ = Describe("the test kit", func() {
 	catches("has another flaw, which shows even undisturbed", mutant{crash, leaksAndMarks, "outside Kubernetes"})
-	catches("can't be killed at one write", mutant{crash, insuresOnce, "right after patch gadgets.test.example.com gadget\n"})
+	catches("doesn't survive a kill after one of its writes", mutant{crash, insuresOnce, "right after patch gadgets.test.example.com gadget\n"})
 })
 
 var _ = It("identifies each write of a resource's lifecycle", func(ctx SpecContext) {

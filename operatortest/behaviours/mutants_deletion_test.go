@@ -52,11 +52,11 @@ func (r *gadgetReconciler) resurrect(ctx context.Context, gadget *unstructured.U
 		applied.SetName(gadget.GetName())
 		applied.Object["spec"] = gadget.Object["spec"]
 		controllerutil.AddFinalizer(applied, gadgetFinalizer)
-		// With the gadget's UID, this could not create another gadget.
+		// If this sent the gadget's UID, it could not create another gadget.
 		if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("gadget-operator"), client.ForceOwnership); err != nil {
 			return err
 		}
-		return nil // its event follows
+		return nil // the change triggers another reconcile
 	}
 	return r.alsoMake(ctx, gadget, nil)
 }

@@ -16,7 +16,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// Flaws that show only if a later write fails than the first of its kind.
+// Flaws that show only if a write other than the first of its kind fails.
 const (
 	triesSecondOnce mutation = "creates two Secrets, and ignores an error of the second"
 	marksOnce       mutation = "ignores an error of its second patch of the gadget"

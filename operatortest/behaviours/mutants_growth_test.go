@@ -14,9 +14,9 @@ import (
 
 // Flaws that show when an operator runs for a long time.
 const (
-	waitsForEver   mutation = "starts a goroutine in each reconcile that never ends"
+	waitsForEver   mutation = "starts a goroutine that never ends in each reconcile"
 	keepsAll       mutation = "keeps a copy of each gadget that it has seen"
-	waitsForSecond mutation = "starts a goroutine for every second gadget that never ends"
+	waitsForSecond mutation = "starts a goroutine that never ends for every second gadget"
 	watchesForEach mutation = "opens a watch for each gadget, and never closes it"
 )
 
@@ -78,7 +78,7 @@ func newHoard(ctx context.Context, config *rest.Config) (*hoard, error) {
 }
 
 var _ = Describe("the test kit", func() {
-	// The goroutines and watches of an operator are told apart from those of others, its memory is not.
+	// The kit can tell an operator's goroutines and watches from those of other operators, but not its memory.
 	catches("grows",
 		mutant{growth, waitsForEver, "accumulate.func1 after every 2 rounds"},
 		mutant{growth, waitsForSecond, "accumulate.func2 after every 2 rounds"},
@@ -90,7 +90,7 @@ var _ = It("catches an operator that "+string(keepsAll), func(ctx SpecContext) {
 	expectCaught(ctx, growth, keepsAll, "the test process has more memory in use after every 2 rounds, in bytes")
 })
 
-var _ = It("what grows only occasionally is not a leak", func() {
+var _ = It("growth that doesn't happen in every block of rounds is not a leak", func() {
 	Expect(rises([]int64{10, 12, 14, 16}, 2)).To(BeTrue())
 	Expect(rises([]int64{10, 15, 17, 19}, 2)).To(BeTrue())
 	Expect(rises([]int64{10, 18, 18, 18}, 2)).To(BeFalse(), "a pool that was filled")

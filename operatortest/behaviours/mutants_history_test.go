@@ -56,7 +56,7 @@ var _ = pooledIt("the lifecycles of the behaviour crash are checked, too", func(
 })
 
 var _ = Describe("the test kit", func() {
-	catches("takes a detour after it was killed",
+	catches("takes a detour after it is killed",
 		mutant{history, startsOver, "ConfigMap settings was created 2 times, and once in an undisturbed lifecycle, in the trial history/killed-right-after-one-write-after-the-other"},
 		mutant{history, blanksFirst, `data.size of ConfigMap settings went back to "`},
 	)

@@ -56,7 +56,7 @@ func serverOperator(finishes bool) operatortest.Operator {
 			return nil
 		},
 		Values:  map[string][]any{"spec.image": {"server:1", "server:2"}},
-		LeftOut: map[string]string{"misoperation/report": "its phase is the same while it starts and while it can't"},
+		LeftOut: map[string]string{"misoperation/report": "its phase is the same whether a Server is starting or can't start"},
 	}
 }
 
@@ -115,7 +115,7 @@ func isRolledOut(deployment *appsv1.Deployment) bool {
 	return status.ObservedGeneration == deployment.Generation && status.UpdatedReplicas == 1 && status.AvailableReplicas == 1 && status.Replicas == 1
 }
 
-// In all trials but those of the spec, the cluster recovers, and the mutant with it.
+// The mutant fails only in the trials with an impossible spec: in all others, the cluster recovers, and the mutant with it.
 var _ = pooledIt("an operator that waits for a rollout which can't end is caught", func(ctx context.Context, g Gomega) {
 	operator := serverOperator(true)
 	operator.Timeout = catchTimeout
@@ -132,7 +132,7 @@ var _ = pooledIt("an operator that waits for a rollout which can't end is caught
 	g.Expect(failed).To(ConsistOf(HavePrefix("spec.image is "), HavePrefix("spec.nodeSelector is ")), strings.Join(failed, "\n"))
 })
 
-var _ = pooledIt("an operator that rolls a corrected spec out at once has the behaviour", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("an operator that rolls out a corrected spec immediately is accepted", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, serverOperator(false), cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()

@@ -20,7 +20,7 @@ import (
 // servesWidgets is a correct operator of two kinds.
 const servesWidgets mutation = "also maintains a ConfigMap for each Widget, and its gadgets need one of them"
 
-// makesRole is a correct operator whose resources are namespaced, but which has a cluster-scoped child. leaksRole has a
+// makesRole is a correct operator with namespaced resources and a cluster-scoped child. leaksRole is like it, but has a
 // flaw.
 const (
 	makesRole mutation = "creates a ClusterRole for each gadget, and deletes it before it removes its finalizer"

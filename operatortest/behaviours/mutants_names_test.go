@@ -44,5 +44,5 @@ func (r *gadgetReconciler) hashName(ctx context.Context, gadget *unstructured.Un
 }
 
 var _ = Describe("the test kit", func() {
-	catches("can't be killed at all", mutant{crash, hashesName, "found that it repeated none of these: [create configmaps settings-"})
+	catches("never makes the same write twice", mutant{crash, hashesName, "found that it repeated none of these: [create configmaps settings-"})
 })

@@ -21,7 +21,7 @@ const (
 )
 
 // recoversItself is a correct operator that resembles these.
-const recoversItself mutation = "recovers its own panic, and logs about it"
+const recoversItself mutation = "recovers from its own panic, and logs it"
 
 func (r *gadgetReconciler) panicOnce(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if _, again := r.memory.LoadOrStore("panicked", true); !again {

@@ -16,7 +16,7 @@ const (
 	deletesByName mutation = "deletes the ConfigMap with an earlier name, whichever ConfigMap that is by then"
 	cleansByName  mutation = "deletes the ConfigMap of a deleted gadget, whichever ConfigMap that is by then"
 	// cleansOwn is correct.
-	cleansOwn mutation = "deletes exactly the ConfigMap that it has seen of a deleted gadget"
+	cleansOwn mutation = "deletes the ConfigMap of a deleted gadget only if it is the one in the cache"
 )
 
 // deleteOwned deletes the ConfigMap of a gadget that is being deleted, if it is the ConfigMap in the cache.
@@ -35,7 +35,7 @@ func (r *gadgetReconciler) deleteOwned(ctx context.Context, gadget *unstructured
 
 var _ = Describe("the test kit", func() {
 	catches("mistakes the past for the present",
-		mutant{timeTravel, deletesByName, "shown a past in which the spec was another one, and nothing had been done about it:\n"},
+		mutant{timeTravel, deletesByName, "shown a past in which the spec was different, and the operator had not acted on it yet:\n"},
 		mutant{timeTravel, cleansByName, "expected ConfigMap settings to stay, because it belongs to the present"},
 		mutant{timeTravel, picksAnotherName, "ConfigMap/settings-2"},
 	)

@@ -13,14 +13,14 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// maxPause is the reference operator's Operator.MaxPause: the shortest one that counts.
+// maxPause is the reference operator's Operator.MaxPause: the minimum.
 const maxPause = 2 * time.Second
 
 // Correct operators that do nothing for a long time.
 const (
-	pollsChildren    mutation = "polls its ConfigMaps instead of watching them, almost as rarely as it says"
-	backsOff         mutation = "waits twice as long after each failure, and soon longer than it does otherwise"
-	waitsForSlowPods mutation = "waits for pods that take longer to start than it ever pauses"
+	pollsChildren    mutation = "polls its ConfigMaps instead of watching them, almost as rarely as MaxPause says"
+	backsOff         mutation = "waits twice as long after each failure, and soon longer than MaxPause"
+	waitsForSlowPods mutation = "waits for pods that take longer than MaxPause to start"
 )
 
 const (
@@ -72,7 +72,7 @@ var _ = pooledIt("accepts an operator that waits longer after each failure", fun
 	g.Expect(tryTrial(ctx, g, backsOff, faults, "others-write-at-the-same-time-409-conflict")).To(Succeed())
 })
 
-var _ = pooledIt("doesn't wait until the time limit for an operator that does nothing any more", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("doesn't wait until the time limit for an operator that has given up", func(ctx context.Context, g Gomega) {
 	g.Expect(tryTrial(ctx, g, ignoresChildren, drift, "configmap-another-size")).To(MatchError(And(
 		ContainSubstring("found, when the operator had made no request for "),
 		ContainSubstring("data.size of ConfigMap settings still has the value that it was changed to"),

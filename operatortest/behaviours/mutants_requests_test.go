@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// Flaws that cause requests which the API server refuses, so that the final state doesn't show them.
+// Flaws whose only effect is requests that the API server refuses, so the final state doesn't show them.
 const (
 	retriesStale mutation = "retries a refused write with the same resourceVersion"
 	sendsInvalid mutation = "sends what the API server refuses as invalid, and then something else"

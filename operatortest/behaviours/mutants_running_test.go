@@ -80,7 +80,7 @@ var _ = It("an operator that claims to drain its queue, and does not, is caught"
 	expectReport(ctx, shutdown, operator, "expected the operator to finish what was in its queue when it was told to stop")
 })
 
-// leaveRunning is a goroutine for which the operator doesn't wait.
+// leaveRunning runs in a goroutine for which the operator doesn't wait.
 func leaveRunning() { select {} }
 
 // runFlawed runs the reference operator with a flaw in its process.

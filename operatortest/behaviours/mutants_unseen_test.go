@@ -40,7 +40,7 @@ const (
 	hasPhase         mutation = "reports with a phase whether the spec is met, and has no conditions"
 )
 
-// secretiveOperator adapts the reference operator's description to these.
+// secretiveOperator adapts the reference operator's description to these operators, and to those in other files.
 func secretiveOperator(mutation mutation, operator operatortest.Operator) operatortest.Operator {
 	switch mutation {
 	case keepsToken, restoresToken:
@@ -213,7 +213,7 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-var _ = It("the behaviours that disturb children are reported as left out without children", func() {
+var _ = It("the behaviours that disturb children are left out if there are none", func() {
 	Expect(drift.needsChild).To(BeTrue())
 	Expect(collision.needsChild).To(BeTrue())
 })

@@ -72,7 +72,7 @@ func (o Options) reword(behaviour *report.Behaviour) {
 	}
 }
 
-// noteReplay adds to failed trials how to run them alone.
+// noteReplay adds to each failed trial the command that runs it alone.
 func (o Options) noteReplay(trials []report.Trial) {
 	for i := range trials {
 		if o.Replay != nil && trials[i].Result == report.Failed {

@@ -68,7 +68,7 @@ func (c *schemaChecks) of(operator operatortest.Operator) []schemaCheck {
 		}
 	}
 	for _, path := range operator.CRDs {
-		add("finds sound", path, c.checkDefinitions)
+		add("has valid definitions in", path, c.checkDefinitions)
 	}
 	add("accepts", operator.Samples, c.checkSample)
 	add("refuses", operator.InvalidSamples, c.checkInvalidSample)

@@ -29,7 +29,7 @@ var secrets = behaviour{
 		if runner.LeftOut(faults.name) {
 			wrong = fault{"nothing goes wrong", repeat(noRequest, traffic.Action{})}
 		}
-		err = runner.Try(ctx, "a whole life, while "+wrong.what, func(ctx context.Context, t *trial.Trial) error {
+		err = runner.Try(ctx, "a whole lifecycle, while "+wrong.what, func(ctx context.Context, t *trial.Trial) error {
 			_, err := withFault(ctx, t, life, wrong)
 			return err
 		})

@@ -82,7 +82,7 @@ func newSearch(runner *trial.Runner, known *specgen.Specs) *search {
 	return &search{Runner: runner, known: known, admitted: map[string]error{}, results: map[string]error{}, ends: map[string]state.Snapshot{}}
 }
 
-// randomSeed returns the seed of everything random.
+// randomSeed returns the seed of all random choices.
 func randomSeed(operator operatortest.Operator) int64 { return cmp.Or(operator.Seed, 1) }
 
 // plan is what is drawn at random: the specs to visit, and sequences of them.
@@ -152,7 +152,7 @@ func (s *search) keepAdmitted(ctx context.Context, drawn sequence) (sequence, er
 	return sifted, nil
 }
 
-// plan draws the sequences to try: those that lead from one spec to another.
+// plan draws the sequences to try. It returns an error if none of them leads from one spec to another.
 func (s *search) plan(ctx context.Context) ([]sequence, error) {
 	for _, path := range s.Operator.Ascending {
 		if s.known.Rank(s.known.Base, path) < 0 {

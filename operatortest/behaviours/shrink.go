@@ -35,7 +35,7 @@ func (s *search) report(ctx context.Context, number int, failing sequence) error
 		"drawn from Operator.Seed %d\n%w", shortest, randomSeed(s.Operator), again)
 }
 
-// shrink makes rapid draw the same plan again and simplify it, as long as the sequence with that number fails.
+// shrink makes rapid draw the same plan again, and simplify it while the sequence with that number still fails.
 func (s *search) shrink(ctx context.Context, number int, failing sequence) sequence {
 	search := &shrinker{search: s, limit: maxLimit}
 	if s.slowest > 0 {

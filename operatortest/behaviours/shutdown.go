@@ -24,7 +24,7 @@ var shutdown = behaviour{
 		if err := runner.WaitAllEnded(ctx); err != nil {
 			return err
 		}
-		return runner.Try(ctx, "told to end while it writes", tryShutdown)
+		return runner.Try(ctx, "told to stop while it writes", tryShutdown)
 	},
 }
 
@@ -104,8 +104,8 @@ func tryShutdown(ctx context.Context, t *trial.Trial) error {
 	return nil
 }
 
-// mayLose reports whether the operator need not finish the request: one for an Event, if it exits without waiting for
-// Events.
+// mayLose reports whether the operator may exit without finishing a request: only one for an Event, and only if the
+// operator doesn't drain its queue.
 func mayLose(t *trial.Trial, request traffic.Request) bool {
 	return request.IsEvent() && !t.Operator.Drains
 }

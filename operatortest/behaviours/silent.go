@@ -23,7 +23,7 @@ var silent = behaviour{
 	name:    "silent",
 	promise: "writes nothing while there is nothing to do",
 	advice: "every write: compare what is with what should be first, and write only the difference; " +
-		"start when all caches are filled, or else existing objects seem to be missing; emit an event for a transition, not for each reconcile; a timestamp in the status must not change on its own",
+		"start only when all caches are filled, because existing objects seem to be missing before; emit an event for a transition, not for each reconcile; a timestamp in the status must not change on its own",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		var cases []trial.Case
 		if !runner.LeftOut(trial.Resync) {

@@ -88,7 +88,7 @@ type staleCase struct {
 func (s *staleSetup) cases() []staleCase {
 	cases := []staleCase{
 		{"the operator does not see its own writes to the resource", ownWritesUnseen},
-		{"the resource was deleted and made again, with another spec, while the operator saw nothing", recreationUnseen},
+		{"the resource was deleted and recreated with another spec while the operator saw nothing", recreationUnseen},
 	}
 	if s.hasChildren {
 		cases = append(cases,
@@ -98,7 +98,7 @@ func (s *staleSetup) cases() []staleCase {
 		)
 	}
 	if s.hasNamed {
-		cases = append(cases, staleCase{"someone else has put an object in the place of a child, and the operator sees only that the spec has changed", replacementUnseen})
+		cases = append(cases, staleCase{"someone else has replaced a child with another object, and the operator sees only that the spec has changed", replacementUnseen})
 	}
 	return cases
 }

@@ -30,7 +30,7 @@ type suiteReport struct {
 	made   report.Report
 }
 
-// session prepares to try the operator.
+// session returns a session that tries the operator for this report.
 func (s *suiteReport) session(runner *trial.Runner) *session {
 	s.runner, s.made = runner, report.Report{Began: time.Now(), Seed: randomSeed(runner.Operator)}
 	runner.OnlyTrial = s.Trial

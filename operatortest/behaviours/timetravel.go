@@ -13,8 +13,8 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// timeTravel is the third pattern of the paper on Sieve (OSDI 2022), after the two in stale: a restarted operator
-// connects to another API server, whose watch cache lags behind, and sees again what it has already acted on.
+// timeTravel is a further case of the paper on Sieve (OSDI 2022), besides those in stale: a restarted operator connects to
+// another API server, whose watch cache lags behind, and sees again what it has already acted on.
 var timeTravel = behaviour{
 	name:    "time-travel",
 	promise: "does no harm when it is restarted and an API server that lags behind shows it the past",
@@ -27,7 +27,7 @@ var timeTravel = behaviour{
 		}
 		past := []journey{
 			{"the resource had no children yet", unmade},
-			{"the spec was another one, and nothing had been done about it", changeAndBack(life.change)},
+			{"the spec was different, and the operator had not acted on it yet", changeAndBack(life.change)},
 			{"the resource was an earlier one of the same name, and was being deleted", makeAgain},
 		}
 		return trial.Each(ctx, len(past), func(ctx context.Context, i int) error {

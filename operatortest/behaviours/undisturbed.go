@@ -63,8 +63,8 @@ func playUndisturbed(ctx context.Context, runner *trial.Runner, change map[strin
 }
 
 // changeInPlace returns a spec that keeps the children's names, and that the operator carries out if nothing interferes.
-// If it carries out none, the result is one of those: the behaviour that asks for it fails, too. The result is nil if no
-// such spec is known.
+// If the operator carries out no such spec, changeInPlace returns one that it doesn't carry out: the behaviour that uses the
+// spec then fails, too. The result is nil if no spec is known that keeps the names.
 func changeInPlace(ctx context.Context, runner *trial.Runner) (map[string]any, error) {
 	found, err := runner.Once("change in place", func() (any, error) {
 		first, err := runner.OtherSpecInPlace(ctx)

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// tries is how many values of one field are tried until one makes a difference.
+// tries is how many values of one field are tried to find one that makes a difference.
 const tries = 3
 
 var update = behaviour{

@@ -143,9 +143,9 @@ func nested(path []string, value any) map[string]any {
 	return map[string]any{path[0]: value}
 }
 
-// accepted returns proposals that the API server accepts: one for a field that the operator set to another value than
-// the default, one for a label, and then more for such fields. If no field has such a value, it proposes a field with
-// its default value, which the operator may not have set.
+// accepted returns proposals that the API server accepts: one for a field that doesn't have its default value, one for a
+// label, and then more for fields without their default values. If all fields have their default values, accepted
+// proposes one of them, although the operator may not have set it.
 func accepted(ctx context.Context, t *trial.Trial, object *unstructured.Unstructured) ([]proposal, error) {
 	own, _ := split(object)
 	var set, defaulted, labels []proposal

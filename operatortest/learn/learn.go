@@ -186,7 +186,7 @@ func (o Options) file() (config.File, error) {
 	return made, err
 }
 
-// describe compares two runs.
+// describe compares two runs, and returns what the file will say about the operator.
 func describe(file config.File, first, second run, undescribed []unknown) page {
 	children := pair(first, second)
 	for i := range children {

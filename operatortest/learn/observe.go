@@ -46,7 +46,7 @@ func observe(ctx context.Context, runner *trial.Runner, name, output string) (ru
 	var made run
 	var failed error
 	err := runner.Try(ctx, name, func(ctx context.Context, t *trial.Trial) error {
-		t.Operator.Children = nil // the children of the previous run are unknown in this one
+		t.Operator.Children = nil // forget the children that the previous run found
 		made, failed = observeIn(ctx, t, output)
 		return failed
 	})

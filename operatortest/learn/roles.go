@@ -19,10 +19,10 @@ type roleFile struct {
 	roles []string
 }
 
-// rolesOf returns the files with the operator's own roles, and those left out because their roles are for users. In a
-// folder, the operator's roles are those that a binding there gives to a ServiceAccount. If a folder has no such
-// binding, they are all roles except those whose names say that they are for users. A file that is named by itself is
-// always the operator's.
+// rolesOf returns the files with the operator's own roles, and the files that are left out because their roles are for
+// users. In a folder, a role is the operator's if a binding there gives it to a ServiceAccount. If a folder has no such
+// binding, every role counts as the operator's unless its name says that it is for users. A file that paths names
+// directly always counts as the operator's.
 func rolesOf(paths []string) (own, others []string, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)

@@ -14,7 +14,7 @@ import (
 )
 
 // verdict is how a status says that the spec is met: with a condition, or with values that a CEL expression checks.
-// Both are empty if it doesn't.
+// Both are empty if the status doesn't say it.
 type verdict struct {
 	Condition, Expression string
 	// Observed means that the status says which generation it is about.
@@ -24,7 +24,7 @@ type verdict struct {
 // verdictOf reads the status of a resource on which the operator has finished its work.
 func verdictOf(resource *unstructured.Unstructured) verdict {
 	_, observed, _ := unstructured.NestedInt64(resource.Object, "status", "observedGeneration")
-	// Ignore conditions in any other form: the kit can't wait for them.
+	// Ignore conditions that aren't metav1.Conditions: the kit can't wait for them.
 	conditions, _ := trial.ConditionsOf(resource)
 	types := append([]string{"Ready", "Available"}, slices.Sorted(maps.Keys(conditions))...)
 	for _, name := range types {

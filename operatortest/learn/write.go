@@ -207,8 +207,8 @@ normalize:
 {{- end}}
 {{- end}}
 
-# For how long may the operator do nothing before it acts, because it polls or requeues? If the kit knows that, it needn't wait a
-# minute for an operator that does nothing any more:
+# How long may the operator do nothing because it polls or requeues? If the kit knows that, it needn't wait a minute for an
+# operator that has stopped working:
 # maxPause: 5s
 `))
 

@@ -113,8 +113,8 @@ func (s *Specs) changeOne(from map[string]any, i int, made Choice, group group) 
 	return change
 }
 
-// Ascend returns the specs of a sequence, changed so that the values of some fields only rise: a spec that would lower
-// one keeps the previous spec's value.
+// Ascend returns the specs of a sequence, changed so that the values of some fields only rise: where a value would fall,
+// the spec keeps the value of the spec before it.
 func (s *Specs) Ascend(stops []map[string]any, paths []string) []map[string]any {
 	ascending := slices.Clone(stops)
 	for i := 1; i < len(ascending); i++ {

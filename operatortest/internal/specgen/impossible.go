@@ -39,7 +39,8 @@ func (s *Specs) Impossible() []Candidate {
 	return candidates
 }
 
-// impossibleIn calls emit with copies of a value in each of which one field below it is impossible.
+// impossibleIn calls emit once for each field below a value that can be made impossible, with a copy of the value in
+// which it is.
 func (s *Specs) impossibleIn(at position, schema *apiextensionsv1.JSONSchemaProps, value any, emit func(name string, at position, value any)) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -127,7 +127,7 @@ func asJSON(values []any) ([]any, error) {
 	return result, utiljson.Unmarshal(content, &result)
 }
 
-// OneLine formats a spec for readers.
+// OneLine formats a value for readers, as JSON.
 func OneLine(value any) string {
 	content, err := json.Marshal(value)
 	if err != nil {

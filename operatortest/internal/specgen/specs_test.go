@@ -59,7 +59,7 @@ func TestChangesOfASpec(t *testing.T) {
 			schema: `{type: object, properties: {colour: {type: string, enum: [red, green], nullable: true}}}`, sample: `{colour: green}`,
 			required: map[string]string{"spec.colour": "the test says so"}, want: []string{`spec.colour from "green" to "red"`},
 		},
-		"a field without a sample is added, one that is optional removed": {
+		"a field that the sample lacks is added, an optional one is removed": {
 			schema: `{type: object, properties: {colour: {type: string, enum: [red, green]}, size: {type: integer, maximum: 1}}}`, sample: `{colour: green}`,
 			want: []string{`spec.colour from "green" to "red"`, `spec.colour from "green" to nothing`, "spec.size from nothing to 1"},
 		},
@@ -67,7 +67,7 @@ func TestChangesOfASpec(t *testing.T) {
 			schema: `{type: object, properties: {size: {type: integer, minimum: 1, maximum: 2, default: 2}, shiny: {type: boolean, default: true}}}`, sample: `{size: 1, shiny: true}`,
 			want: []string{"spec.shiny from true to false", "spec.size from 1 to 2"},
 		},
-		"an enumeration of one value can't change, and is no gap": {
+		"an enumeration of one value can't change, and doesn't count as unknown": {
 			schema: `{type: object, required: [mode], properties: {mode: {type: string, enum: [only]}}}`, sample: `{mode: only}`,
 		},
 		"a field that may be null": {

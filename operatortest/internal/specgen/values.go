@@ -36,8 +36,8 @@ var formatted = map[string][]any{
 	"password":  {"one", "two"},
 }
 
-// scalars returns values of a field without inner fields; the limits of what is allowed come first. It returns none
-// if the schema doesn't say enough: for a string with a pattern, or an object of any form.
+// scalars returns values for a field without inner fields, beginning with the smallest and largest allowed. It returns
+// none if the schema doesn't say enough: for a string with a pattern, or an object of any form.
 func scalars(schema *apiextensionsv1.JSONSchemaProps, current any) []any {
 	var values []any
 	switch {
@@ -121,7 +121,7 @@ func number(value any) (float64, bool) {
 	return 0, false
 }
 
-// asNumber returns an int64 if possible, as in every object decoded from JSON.
+// asNumber returns an int64 if possible, as decoding JSON does.
 func asNumber(value float64) any {
 	if value == math.Trunc(value) {
 		return int64(value)

@@ -50,7 +50,8 @@ func (n Normalizer) Normalize(object *unstructured.Unstructured, names *strings.
 	return name, content, err
 }
 
-// trialNamespace matches the end of the names of cluster-scoped objects. Source: testcluster's CreateNamespace.
+// trialNamespace matches the name of a trial's namespace, which names of cluster-scoped objects contain. Source:
+// testcluster's CreateNamespace.
 var trialNamespace = regexp.MustCompile(`spec-[a-z0-9]{5}`)
 
 // KeyOf returns an object's kind and name, the same in every namespace.
@@ -93,7 +94,7 @@ func DropGenerated(object *unstructured.Unstructured) {
 	}
 }
 
-// jobLabels identify a Job's pods. A Job gets them when it is created, and refuses another Job's.
+// jobLabels identify a Job's pods. The API server adds them when a Job is created, and refuses those of another Job.
 var jobLabels = []string{"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"}
 
 func dropJobLabels(job *unstructured.Unstructured) {

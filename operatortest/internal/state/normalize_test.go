@@ -26,7 +26,7 @@ func TestDropGenerated(t *testing.T) {
 			object: `{apiVersion: v1, kind: Service, spec: {clusterIP: 10.0.0.7, clusterIPs: [10.0.0.7], healthCheckNodePort: 30001, ports: [{port: 80, nodePort: 30000}]}}`,
 			want:   `{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}]}}`,
 		},
-		"a Service without an address stays one": {
+		"a headless Service stays headless": {
 			object: `{apiVersion: v1, kind: Service, spec: {clusterIP: None, clusterIPs: [None]}}`,
 			want:   `{apiVersion: v1, kind: Service, spec: {clusterIP: None, clusterIPs: [None]}}`,
 		},

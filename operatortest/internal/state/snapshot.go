@@ -37,7 +37,8 @@ func union(one, other Snapshot) Snapshot {
 	return all
 }
 
-// Add keeps objects apart that have the same name once they are normalised, as two objects with generated names may.
+// Add adds an object. It keeps objects apart that have the same name once they are normalised, as two objects with
+// generated names may.
 func (s Snapshot) Add(name string, content any) {
 	key := name
 	for i := 2; s[key] != nil; i++ {
@@ -46,7 +47,7 @@ func (s Snapshot) Add(name string, content any) {
 	s[key] = content
 }
 
-// With returns the state with patches applied to the object with a key.
+// With returns a copy of the state in which the object with a key has been patched.
 func (s Snapshot) With(key string, patches []string) (Snapshot, error) {
 	content, err := json.Marshal(s[key])
 	if err != nil {

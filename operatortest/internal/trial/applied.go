@@ -39,7 +39,7 @@ const (
 )
 
 // appliedParts are what others add to an object that they share with the operator. Comparisons of states leave these
-// out: neither an entry's position in a list, nor whether the list existed before, makes a difference.
+// parts out, so it makes no difference where in a list an entry is, or whether the list existed before.
 type appliedParts struct {
 	name   string
 	leaves []appliedLeaf
@@ -196,7 +196,8 @@ func (t *Trial) forgetApplied(before *unstructured.Unstructured, patch string) e
 	return nil
 }
 
-// Reapply adds again what others had applied to a child, and one of the kit's own patches has removed.
+// Reapply applies to a child again what others had applied to it, if one of the kit's own patches has removed a part of
+// that.
 func (t *Trial) Reapply(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) error {
 	if !t.applied[child.GetUID()].isPartial {
 		return nil

@@ -46,7 +46,7 @@ func (t *Trial) Beside(ctx context.Context) (*Trial, error) {
 	return made, made.markForeign(ctx)
 }
 
-// namespaces are those that the trial's operators see.
+// namespaces returns the namespaces that the trial's operators see.
 func (t *Trial) namespaces() []string {
 	if t.beside == nil {
 		return []string{t.Namespace}

@@ -20,8 +20,8 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// Claims is the part of the behaviour converges that checks whether the first status to say that the spec is met was
-// true.
+// Claims is the part of the behaviour converges that checks whether the status was true when it first said that the spec
+// is met.
 const Claims = "converges/order"
 
 // Follow keeps every version of the resources and children in the trial's namespace, until the returned function is

@@ -95,7 +95,7 @@ func (t *Trial) converged(ctx context.Context, resource *unstructured.Unstructur
 	return t.Complete(ctx, resource)
 }
 
-// Complete returns an error unless all children of the resource exist and are as they should be.
+// Complete returns an error unless all children of the resource exist and have reached their own desired state.
 func (t *Trial) Complete(ctx context.Context, resource *unstructured.Unstructured) error {
 	for _, declared := range t.Operator.Children {
 		child, err := t.Child(ctx, declared, resource)
@@ -173,8 +173,8 @@ func (t *Trial) presentCondition(resource *unstructured.Unstructured) (metav1.Co
 	return condition, observed(resource, condition)
 }
 
-// observed returns an error if the status says that it is about an older spec. It accepts a status that doesn't say
-// so at all: the behaviour converges reports that once, so other behaviours needn't repeat it.
+// observed returns an error if the status says that it is about an older spec. It accepts a status that doesn't say which
+// spec it is about: the behaviour converges reports that once, so other behaviours needn't repeat it.
 func observed(resource *unstructured.Unstructured, condition metav1.Condition) error {
 	generation := resource.GetGeneration()
 	if seen, found, _ := unstructured.NestedInt64(resource.Object, "status", "observedGeneration"); found && seen != generation {

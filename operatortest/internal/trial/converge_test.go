@@ -13,9 +13,9 @@ func TestIsSuspendedJob(t *testing.T) {
 		suspend    bool
 		want       bool
 	}{
-		"a Job that must not start yet": {"batch/v1", true, true},
-		"one that runs":                 {"batch/v1", false, false},
-		"another kind of that name":     {"example.com/v1", true, false},
+		"a suspended Job":           {"batch/v1", true, true},
+		"a running Job":             {"batch/v1", false, false},
+		"another kind of that name": {"example.com/v1", true, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

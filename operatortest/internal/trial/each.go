@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ParallelTrials is how many trials, of all behaviours, run in parallel. They mostly wait for the cluster, so it is
-// more than the number of cores.
+// ParallelTrials is how many trials, of all behaviours, run in parallel. Trials mostly wait for the cluster, so there may
+// be more of them than cores.
 const ParallelTrials = 12
 
 // Case is one trial of a behaviour.
@@ -30,7 +30,7 @@ type allKey struct{}
 func WithAll(ctx context.Context) context.Context { return context.WithValue(ctx, allKey{}, true) }
 
 // Each calls a function for 0 to n-1, several in parallel, and returns the error of the lowest number that fails. A
-// failure ends only the calls with higher numbers, so the same number is reported whichever is quicker. With
+// failure ends only the calls with higher numbers, so the result doesn't depend on which call is quicker. With
 // [WithAll] it ends none, and the error names the other failures, too.
 func Each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	if ctx.Value(allKey{}) != nil {

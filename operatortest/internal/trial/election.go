@@ -21,8 +21,8 @@ func (t *Trial) Election(candidate string) *operatortest.LeaderElection {
 	}
 }
 
-// LenientElection is an election whose outcome doesn't change if the machine stalls briefly, for trials of something
-// else.
+// LenientElection is an election whose outcome doesn't change if the machine stalls briefly, for trials that don't test
+// the election.
 func (t *Trial) LenientElection(candidate string) *operatortest.LeaderElection {
 	election := t.Election(candidate)
 	election.LeaseDuration, election.RenewDeadline = 5*leaseDuration, 5*renewDeadline

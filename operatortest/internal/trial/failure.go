@@ -80,7 +80,7 @@ type failures struct {
 	others []error
 }
 
-// together returns nil if there are no errors.
+// together returns one error for all failures; nil if there are none.
 func together(errs []error) error {
 	if len(errs) < 2 {
 		return errors.Join(errs...)

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// at returns what a path of metadata.managedFields leads to in an object. Elements of the path are names of fields,
+// at returns the value at a path of metadata.managedFields in an object. Elements of the path are names of fields,
 // and keys and values of list entries.
 func at(node any, path fieldpath.Path) (any, bool) {
 	for _, element := range path {
@@ -64,7 +64,7 @@ func outermost(object any, path fieldpath.Path) fieldpath.Path {
 	return path
 }
 
-// remove removes from an object what a path leads to, and parents that are empty afterwards.
+// remove removes the value at a path from an object, and then each parent that has become empty.
 func remove(fields map[string]any, path fieldpath.Path) {
 	name := path[0].FieldName
 	if _, found := at(fields, path); !found || name == nil {

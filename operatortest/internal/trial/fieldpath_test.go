@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestRemove removes from an object what a set of managed fields names, except what existed before.
+// TestRemove removes the fields in a set of managed fields from an object, except those that existed before.
 func TestRemove(t *testing.T) {
 	const env = `{"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:env":{"k:{\"name\":\"X\"}":{".":{},"f:name":{},"f:value":{}}}}}}}`
 	tests := map[string]struct{ before, after, owned, want string }{
@@ -19,7 +19,7 @@ func TestRemove(t *testing.T) {
 			after:  `spec: {containers: [{name: a, image: i, env: [{name: X, value: x}]}]}`, owned: env,
 			want: `spec: {containers: [{name: a, image: i}]}`,
 		},
-		"an entry of a list with others'": {
+		"an entry of a list that has others, too": {
 			before: `spec: {containers: [{name: b}, {name: a, env: [{name: Y}]}]}`,
 			after:  `spec: {containers: [{name: b}, {name: a, env: [{name: X, value: x, more: 1}, {name: Y}]}]}`, owned: env,
 			want: `spec: {containers: [{name: b}, {name: a, env: [{name: Y}]}]}`,

@@ -23,7 +23,7 @@ type Instance struct {
 	timeout time.Duration
 	// external means that it makes calls that no tap sees.
 	external bool
-	// Stopped means that the kit stopped it; terminated is when it was told to stop, as its Tap counts time.
+	// Stopped means that the kit stopped it; terminated is when it was told to stop, in the time of its Tap.
 	Stopped    bool
 	terminated time.Duration
 	// Done is closed when Run has returned; Err is what it returned.
@@ -41,7 +41,7 @@ type Instance struct {
 	panic string
 }
 
-// Start runs an operator confined to the trial's namespace, or its two.
+// Start runs an operator that is confined to the trial's namespace, or to both namespaces if the trial has two.
 func (t *Trial) Start(options operatortest.RunOptions) *Instance {
 	return t.StartOn(traffic.New(), options)
 }

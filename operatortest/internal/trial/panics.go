@@ -39,8 +39,8 @@ type panicHandler struct {
 	reallyCrash bool
 }
 
-// catchPanics keeps a panic that client-go raises again from ending the process, and with it all trials, until a
-// Runner is closed.
+// catchPanics keeps a panic that client-go raises again from ending the process, and with it all trials. Each open Runner
+// calls catchPanics, and restore when it is closed; the last restore makes such panics fatal again.
 func (h *panicHandler) catchPanics() (restore func()) {
 	h.once.Do(func() { utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, h.observe) })
 	h.mu.Lock()
@@ -109,7 +109,7 @@ func (i *Instance) notedPanic() string {
 	return i.panic
 }
 
-// lookAfter runs before each check of the cluster.
+// lookAfter checks the operators. A wait calls it before each check of the cluster.
 func (t *Trial) lookAfter() error {
 	for _, operator := range t.instances {
 		if operator.notedPanic() != "" {
@@ -136,8 +136,8 @@ func (t *Trial) panicked() error {
 	return nil
 }
 
-// printed matches a printed panic: by Go when it ends the process, including its other fatal errors; by apimachinery;
-// by controller-runtime; by Rust.
+// printed matches a panic as it is printed by Go when it ends the process, by apimachinery, by controller-runtime or by
+// Rust. It also matches Go's other fatal errors.
 var printed = regexp.MustCompile(`(?m)^(?:panic|fatal error): [^\n]*\n(?:[^\n]*\n){0,20}?goroutine \d+ .*\[` +
 	`|^.*Observed a panic.*$|^.*panic: [^\n]*\[recovered\b.*$|^thread '[^'\n]*'.* panicked at .*$`)
 

@@ -20,7 +20,7 @@ import (
 // ForeignPatch is a patch that anyone may apply to a child. For a resource, see [Trial.Touch].
 const ForeignPatch = `{"metadata":{"labels":{"someone-else.example.com/label":"kept"},"annotations":{"someone-else.example.com/annotation":"kept"}}}`
 
-// Patch changes an object by a JSON merge patch, as a user would. A patch that changes nothing is an error: any
+// Patch changes an object with a JSON merge patch, as a user would. A patch that changes nothing is an error: any
 // operator would pass a trial with it.
 func (t *Trial) Patch(ctx context.Context, object *unstructured.Unstructured, patch string) error {
 	t.last = nil
@@ -40,8 +40,8 @@ func (t *Trial) Patch(ctx context.Context, object *unstructured.Unstructured, pa
 }
 
 // Touch makes the API server store a new version of a resource that differs from the last one only in
-// metadata.managedFields: someone else applies the spec that it has already. The operator has nothing to do then. After a
-// new label or annotation it may have: many operators rightly copy those to their children.
+// metadata.managedFields: someone else applies the spec that it has already. That gives the operator nothing to do. A new
+// label or annotation might: many operators rightly copy those to their children.
 func (t *Trial) Touch(ctx context.Context, resource *unstructured.Unstructured) error {
 	t.last = nil
 	if err := t.Get(ctx, resource); err != nil {
@@ -66,7 +66,8 @@ func (t *Trial) Touch(ctx context.Context, resource *unstructured.Unstructured) 
 }
 
 // PatchForeign writes fields that belong to others to a child, and returns the patches. It fails if Normalize hides
-// one, because every later comparison would miss it. State also checks what it applies.
+// one, because every later comparison would miss it. It also adds others' parts by server-side apply; [Trial.State] checks
+// that they stay.
 func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) ([]string, error) {
 	patches := []string{ForeignPatch}
 	for _, what := range slices.Sorted(maps.Keys(declared.Foreign)) {

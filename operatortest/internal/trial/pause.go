@@ -17,9 +17,9 @@ const (
 	// leastPause is the shortest pause that ends a wait, even after a failure: client-go's informers then wait up to 1.6
 	// seconds. Each further failure doubles it.
 	leastPause = 2 * time.Second
-	// gapFactor is how many times the longest gap between two requests a pause must last to end a wait, because not all
-	// failures show in the requests. After each one, the rate limiters of client-go and controller-runtime wait twice as long
-	// as before, and informers up to four times as long: they double the delay, and add up to the same again.
+	// gapFactor is how many times longer than the longest gap between two requests a pause must be to end a wait, because not
+	// all failures show in the requests. After each failure, the rate limiters of client-go and controller-runtime wait twice as
+	// long as before, and informers up to four times as long: they double the delay, and add up to the same again.
 	gapFactor = 4
 	// maxDoublings bounds the doubling. After so many failures, no wait ends early.
 	maxDoublings = 10
@@ -27,9 +27,9 @@ const (
 	looksPerSecond = int(time.Second / testcluster.PollInterval)
 )
 
-// pause ends a wait for an operator that has done nothing for longer than it may by Operator.MaxPause, while no one else
-// had anything left to do. Like Stillness, it counts looks, not time, and each second of looks includes one at the API
-// server: while that is slow, so is the pause.
+// pause ends a wait for an operator that has done nothing for longer than Operator.MaxPause allows, while no one else had
+// anything left to do. Like Stillness, it counts looks, not time. One look in each second is at the API server, so a slow API
+// server makes the pause longer.
 type pause struct {
 	trial *Trial
 	seen  activity
@@ -69,7 +69,7 @@ func (p *pause) look() {
 	p.looks++
 }
 
-// mustAsk reports whether this look must be at the API server itself.
+// mustAsk reports whether this look must ask the API server itself.
 func (p *pause) mustAsk() bool { return p != nil && p.looks > 0 && p.looks%looksPerSecond == 0 }
 
 // isOver reports whether the operator has done nothing for too long, although it alone had something left to do.
@@ -87,8 +87,8 @@ func (p *pause) isOver(ctx context.Context) bool {
 	return p.looks >= looksPerSecond*seconds(p.limit()) && !p.trial.othersAct(ctx) && p.trial.activity() == p.seen
 }
 
-// limit returns how long the operator may do nothing. If events trigger its tries, several failures may follow one another
-// without delay, and yet each doubles the delay before the next retry.
+// limit returns how long the operator may do nothing. If events trigger its tries, failures may follow one another without
+// delay, but each of them still doubles the delay before the next retry.
 func (p *pause) limit() time.Duration {
 	limit := max(p.trial.Operator.MaxPause, leastPause)
 	for _, instance := range p.trial.instances {
@@ -176,7 +176,7 @@ func (t *Trial) isInProgress(child *unstructured.Unstructured, resources []*unst
 	return child.GetDeletionTimestamp() != nil || t.isOrphan(child, resources) || !isSuspendedJob(child) && current(child) != nil
 }
 
-// isOrphan reports whether the owner of an object would be one of the resources, and is gone.
+// isOrphan reports whether an object's owner is a resource of the sample's kind that no longer exists.
 func (t *Trial) isOrphan(object *unstructured.Unstructured, resources []*unstructured.Unstructured) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
 		return owner.Kind == t.Sample.GetKind() && owner.APIVersion == t.Sample.GetAPIVersion() &&

@@ -96,10 +96,10 @@ func TestPause(t *testing.T) {
 		before, meanwhile func(*pausing)
 		want              int
 	}{
-		"an operator that does nothing":           {maxPause: 3 * time.Second, want: 3 * looksPerSecond},
-		"a pause between two whole seconds":       {maxPause: 2100 * time.Millisecond, want: 3 * looksPerSecond},
-		"a shorter pause than informers may make": {maxPause: time.Second, want: 2 * looksPerSecond},
-		"no known pause":                          {want: never},
+		"an operator that does nothing":            {maxPause: 3 * time.Second, want: 3 * looksPerSecond},
+		"a pause between two whole seconds":        {maxPause: 2100 * time.Millisecond, want: 3 * looksPerSecond},
+		"a pause that is shorter than the minimum": {maxPause: time.Second, want: 2 * looksPerSecond},
+		"no known pause":                           {want: never},
 		"watch events are held back": {maxPause: time.Second, want: never, before: func(p *pausing) {
 			p.instances[0].Tap.Hold(func(traffic.Request) bool { return true })
 		}},

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// preparer is the client that creates what a sample refers to, and records that it is not the operator's work. The
-// operator may reconcile such an object, too, if it is another of its custom resources.
+// preparer is the client that creates the objects to which a sample refers, and records that they are not the operator's
+// work. One of them may be another custom resource that the operator reconciles.
 type preparer struct {
 	client.Client
 	foreign map[types.UID]bool

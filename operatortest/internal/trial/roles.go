@@ -86,7 +86,7 @@ func (runner *Runner) grantRole(ctx context.Context, file string, object *unstru
 		runner.addRules(file, false, role.Rules)
 		runner.roles = append(runner.roles, &rbacv1.Role{ObjectMeta: meta, Rules: role.Rules})
 	}
-	return nil // bindings name the operator's own account
+	return nil // a binding is of no use here, because it names the operator's service account
 }
 
 func (runner *Runner) addRules(file string, cluster bool, rules []rbacv1.PolicyRule) {
@@ -116,8 +116,8 @@ func (runner *Runner) config(user string) *rest.Config {
 	return config
 }
 
-// grantRoles gives the operator the permissions of its Roles in the trial's namespace. The timeline doesn't show that: it
-// comes before the experiment.
+// grantRoles gives the operator the permissions of its Roles in the trial's namespace. The timeline leaves this out,
+// because the experiment begins later.
 func (t *Trial) grantRoles(ctx context.Context) error {
 	for _, role := range t.roles {
 		granted := role.DeepCopy()
@@ -137,7 +137,7 @@ func (t *Trial) grantRoles(ctx context.Context) error {
 	return nil
 }
 
-// allowed waits until the API server has noticed a new Role, for which it has a watch like any other client.
+// allowed waits until the API server has noticed a new Role, of which it learns through a watch, like any other client.
 func (t *Trial) allowed(ctx context.Context, rules []rbacv1.PolicyRule) error {
 	if len(rules) == 0 || len(rules[0].Resources) == 0 {
 		return nil

@@ -30,7 +30,7 @@ import (
 // defaultTimeout bounds each wait for an operator; a successful wait takes far less.
 const defaultTimeout = time.Minute
 
-// Runner tries one operator: it has its cluster, its sample and its user.
+// Runner runs all trials of one operator, on one cluster and as one user.
 type Runner struct {
 	Operator operatortest.Operator
 	Cluster  *testcluster.Cluster

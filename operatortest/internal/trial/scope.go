@@ -46,7 +46,7 @@ func (runner *Runner) findScopes(mapper meta.RESTMapper, kinds []schema.GroupVer
 }
 
 // place puts an object into the trial's namespace, or, if it is cluster-scoped, gives it a name that contains the
-// namespace.
+// namespace's name.
 func (t *Trial) place(object *unstructured.Unstructured) {
 	kind := object.GroupVersionKind()
 	if !t.clusterScoped[kind] {

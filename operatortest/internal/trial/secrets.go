@@ -186,8 +186,8 @@ func (t *Trial) readable(ctx context.Context) (map[string]string, error) {
 	return texts, nil
 }
 
-// published returns the part of an object that must contain no value of a Secret: of a Secret, that is its labels and
-// annotations.
+// published returns the part of an object that must contain no value of a Secret. If the object is a Secret itself, that
+// part is its labels and annotations.
 func published(object *unstructured.Unstructured) any {
 	if object.GroupVersionKind() != secretKind {
 		return object.Object

@@ -52,8 +52,8 @@ func (runner *Runner) readSpecs(ctx context.Context) (*specgen.Specs, error) {
 	return made, made.CheckRequired()
 }
 
-// OtherSpec returns a spec that differs from the sample's in as many fields as possible, and to which the API server
-// allows the sample to be changed. It is always the same.
+// OtherSpec returns a spec that differs from the sample's in as many fields as possible, and that the API server accepts as
+// a change of the sample. It always returns the same spec.
 func (runner *Runner) OtherSpec(ctx context.Context) (map[string]any, error) {
 	known, err := runner.Specs(ctx)
 	if err != nil {
@@ -140,8 +140,8 @@ func (t *Trial) Allows(ctx context.Context, resource *unstructured.Unstructured,
 // has all permissions, so Forbidden has no other reason.
 func Refused(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }
 
-// FreshOf returns the final state of a new resource with a spec. For the sample's own spec, other behaviours have
-// seen it.
+// FreshOf returns the final state of a new resource with a spec. If that is the sample's own, FreshOf shares the state
+// with behaviours that create the sample unchanged.
 func (runner *Runner) FreshOf(ctx context.Context, known *specgen.Specs, spec map[string]any) (state.Snapshot, error) {
 	if specgen.Same(spec, known.Base) {
 		return runner.Fresh(ctx, nil)
@@ -207,7 +207,7 @@ func (runner *Runner) OtherSpecInPlace(ctx context.Context) (map[string]any, err
 	return runner.FirstAllowed(ctx, candidates)
 }
 
-// FirstAllowed returns the first spec to which the API server allows the sample to be changed, or nil if there is
+// FirstAllowed returns the first spec that the API server accepts as a change of the sample, or nil if it accepts
 // none.
 func (runner *Runner) FirstAllowed(ctx context.Context, candidates []map[string]any) (allowed map[string]any, err error) {
 	if len(candidates) == 0 {

@@ -155,7 +155,7 @@ func (s *store) watched(kind schema.GroupVersionKind) cache.SharedIndexInformer 
 	return s.informers[kind]
 }
 
-// version changes whenever a change has been seen in a namespace.
+// version returns a number that increases with each change that the store sees in a namespace.
 func (s *store) version(namespace string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -69,7 +69,7 @@ func (r recorder) Delete(ctx context.Context, object client.Object, options ...c
 // note adds a write of the kit to the timeline.
 func (t *Trial) note(at time.Time, verb string, object client.Object, detail string, err error) {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
-	if known, kindErr := t.Cluster.Admin.GroupVersionKindFor(object); kindErr == nil { // typed objects don't say what they are
+	if known, kindErr := t.Cluster.Admin.GroupVersionKindFor(object); kindErr == nil { // a typed object may lack its kind
 		kind = known.Kind
 	}
 	if err != nil {
@@ -107,8 +107,8 @@ func (t *Trial) timeline() []report.Entry {
 	return entries
 }
 
-// entriesOf describes an operator's requests, and the watch events that reached it. Its times count from when the
-// trial was as old as since.
+// entriesOf describes an operator's requests, and the watch events that reached it. since is how long after the trial the
+// operator's Tap, from which their times count, was created.
 func entriesOf(operator int, since time.Duration, requests []traffic.Request, events []traffic.Event) []report.Entry {
 	var entries []report.Entry
 	for _, request := range requests {

@@ -48,8 +48,8 @@ type Trial struct {
 	first *Trial
 	// last is the condition that the trial last waited for; nil if the trial has changed something since then.
 	last func(context.Context) error
-	// Remark says what the trial could not try, for its Record. NotTried says why it disturbed nothing, so that it proves
-	// nothing.
+	// Remark says what the trial could not try, for its Record. NotTried says why the trial had no effect on the operator,
+	// and so proves nothing.
 	Remark, NotTried string
 	// BeforeLook checks the operators before each check of the cluster. By default, an operator that has exited on its
 	// own is an error; some trials start another one instead.
@@ -100,7 +100,7 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 		return err
 	}
 	if err := experiment(ctx, tried); err != nil {
-		// An operator that writes elsewhere disturbs all trials, so fix that first, and a panic next.
+		// An operator that writes elsewhere disturbs all trials, so report that first, and a panic next.
 		return errors.Join(tried.confined(), tried.panicked(), err)
 	}
 	err = errors.Join(tried.confined(), tried.undeclared(ctx), tried.stays(ctx), tried.checkBeside(ctx))
@@ -153,9 +153,9 @@ func (t *Trial) clear(namespace *corev1.Namespace) error {
 	return errors.Join(append(errs, t.empty(namespace), t.clearBeside())...)
 }
 
-// empty deletes the namespace on a shared cluster. The result is known, so it removes finalizers that still block the
-// deletion of a resource. Any other cluster is removed as a whole: emptying a namespace would cost the API server more
-// than a trial does.
+// empty deletes the namespace on an existing cluster. The trial's result is known by then, so empty removes finalizers that
+// still block the deletion of a resource. Any other cluster is removed as a whole: emptying a namespace would cost the API
+// server more than a trial does.
 func (t *Trial) empty(namespace *corev1.Namespace) error {
 	if !t.Cluster.Existing {
 		return nil

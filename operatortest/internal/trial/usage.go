@@ -13,7 +13,7 @@ import (
 
 // Usage is what an operator is using at one moment.
 type Usage struct {
-	// Goroutines counts them by the function that each runs; Stacks contains one stack for each function.
+	// Goroutines counts the goroutines by the function that each runs; Stacks contains one stack for each function.
 	Goroutines map[string]int
 	Stacks     map[string]string
 	// Watches is the number of open watches.
@@ -25,8 +25,8 @@ type Usage struct {
 	Processes procgroup.Usage
 }
 
-// processLooks is how many times an operator's processes are measured, of which the least counts: many programs start
-// others for a moment. The pauses add up to a second.
+// processLooks is how many times an operator's processes are measured. The lowest figure counts, because many programs
+// start others for a moment. The pauses between the measurements add up to a second.
 const processLooks = int(time.Second / testcluster.PollInterval)
 
 // IsProcess reports whether the operator runs as processes of its own.

@@ -85,20 +85,20 @@ type unusable struct{ error }
 // Unwrap returns the error to correct.
 func (u unusable) Unwrap() error { return u.error }
 
-// Unusable marks an error from a function in the operator's description that will not go away by waiting.
+// Unusable marks an error from a function in the operator's description: waiting will not make it go away.
 func Unusable(err error) error { return unusable{err} }
 
 // IsUnusable reports whether an error is marked by [Unusable].
 func IsUnusable(err error) bool { return errors.As(err, &unusable{}) }
 
-// Eventually checks until the condition holds; otherwise it returns the condition's last error. If the operator pauses for
-// longer than Operator.MaxPause, although no one else has anything left to do, Eventually doesn't wait until
-// Operator.Timeout. For conditions that don't depend on the operator alone, use Within.
+// Eventually waits until the condition holds. If it doesn't hold in time, Eventually returns the condition's last error. It
+// doesn't wait until Operator.Timeout if the operator pauses for longer than Operator.MaxPause and nothing else is left to
+// do in the cluster. For conditions that don't depend on the operator alone, use Within.
 func (t *Trial) Eventually(ctx context.Context, what string, condition func(context.Context) error) error {
 	return t.wait(ctx, t.Operator.Timeout, what, condition, t.newPause(ctx))
 }
 
-// Within is like Eventually with another time limit, which always counts.
+// Within is like Eventually with another time limit, and waits that long even if the operator pauses.
 func (t *Trial) Within(ctx context.Context, limit time.Duration, what string, condition func(context.Context) error) error {
 	return t.wait(ctx, limit, what, condition, nil)
 }
