@@ -45,10 +45,10 @@ type Operator struct {
 	// same is true of a suite that calls behaviours.DescribeSchema, which runs no operator.
 	ServesWebhooks bool
 	// Roles are files with the operator's Roles and ClusterRoles. The operator runs with these permissions and no
-	// others. A Role applies in the namespace of each trial, where the Lease is, too.
+	// others. A Role applies in the namespace of each trial, which also contains the Lease.
 	Roles []string
 	// Sample is the file of the custom resource on which the behaviours are tried. The operator must be able to
-	// fulfil its spec. Only its first object is used; Prepare creates whatever else it needs.
+	// fulfil its spec. Only the file's first object is used; Prepare creates whatever else the resource needs.
 	Sample string
 	// Prepare creates what the sample refers to, such as a ConfigMap, in a new namespace. Nil if the sample needs nothing.
 	// If Prepare creates another custom resource of the operator, the kit doesn't compare that resource's children, but
@@ -72,8 +72,8 @@ type Operator struct {
 	// Values gives sensible values of spec fields, by their path, such as
 	// "spec.image". Without them, the kit generates values from the field's schema.
 	Values map[string][]any
-	// Ascending are the paths of spec fields that can only increase, such as a version: from the field's Values, the API
-	// server accepts only a later one than the current. The fields can't be inside lists or maps.
+	// Ascending are the paths of spec fields that can only increase, such as a version: the API server accepts only values
+	// that come after the current one in the field's Values. The fields can't be inside lists or maps.
 	Ascending []string
 	// Immutable are the paths of the spec fields that can't be changed: the API server refuses every change.
 	Immutable []string
@@ -92,20 +92,20 @@ type Operator struct {
 	// LeftOut are behaviours that are not tried, each with the reason, which the report shows. To leave out a part of a
 	// behaviour, add its name after a slash:
 	//
-	//	converges/observedGeneration  conditions without observedGeneration; status.observedGeneration is read in any case
+	//	converges/observedGeneration  the conditions have no observedGeneration; the kit reads status.observedGeneration in any case
 	//	converges/kstatus             another controller sets the condition Reconciling or Stalled of the resource
 	//	converges/order               the status doesn't say whether the children exist and their pods are ready
 	//	silent/resync                 the operator has no setting for resyncs, so RunOptions.Resync has no effect
 	//	drift/env                     only the operator may change the list of a container's variables
 	//	drift/template-annotations    only the operator may change the annotations of a child's pod template
 	//	drift/secrets                 only the operator may change a ServiceAccount's list of Secrets
-	//	collision/event               a name conflict is reported by a condition, without an Event
+	//	collision/event               the operator reports a name conflict only with a condition, without an Event
 	//	misoperation/report           the operator reports what it can't do only in its log, not in the status or an Event
-	//	misoperation/pods             the status is about the children themselves, whether their pods run or not
+	//	misoperation/pods             the status describes the children themselves, whether or not their pods are running
 	//	update/spec.PATH              a field that has no effect until later
 	//	secrets/KEY                   a key in Secrets whose value is not confidential, such as "secrets/host"
 	//	growth/memory                 a bounded cache that the kit's objects don't fill, or a suite that keeps objects
-	//	least-privilege/VERB RESOURCE a permission that the kit has no use for, such as
+	//	least-privilege/VERB RESOURCE a permission that no trial makes the operator use, such as
 	//	                              "least-privilege/create tokenreviews.authentication.k8s.io"
 	LeftOut map[string]string
 	// External is the system outside Kubernetes in which the operator creates something. Nil if there is none.
@@ -122,8 +122,8 @@ type Operator struct {
 	// failed request of the operator, twice as long after each further one, and always four times the longest gap so far
 	// between two of its requests.
 	MaxPause time.Duration
-	// Timeout bounds each wait for the operator; if zero, the environment variable OPERATORTEST_TIMEOUT sets it, or
-	// else it is a minute.
+	// Timeout bounds each wait for the operator. If it is zero, the environment variable OPERATORTEST_TIMEOUT applies, or
+	// else one minute.
 	Timeout time.Duration
 }
 

@@ -43,7 +43,7 @@ var collision = behaviour{
 	},
 }
 
-// collisionCase is someone else's object with the name of a declared child, with or without a controller.
+// collisionCase is someone else's object with the name of a declared child. owned means that another object controls it.
 type collisionCase struct {
 	template *unstructured.Unstructured
 	owned    bool

@@ -17,8 +17,8 @@ const (
 	// that starts before the cache shows the previous reconcile's last write gets one such conflict, and is right to
 	// retry.
 	maxConflicts = 1
-	// conflictTries is the number of trials in which there must be more conflicts. On a busy machine, the cache may
-	// lag behind several retries in one of them; an operator that causes conflicts does so in each.
+	// conflictTries is in how many trials there must be more conflicts before the behaviour fails. On a busy machine, the
+	// cache may lag behind several retries in one trial; an operator that causes conflicts does so in each.
 	conflictTries = 3
 )
 

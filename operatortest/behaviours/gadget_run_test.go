@@ -100,7 +100,7 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options operatorte
 	return manager.Start(ctx)
 }
 
-// managerOptions returns the options that the kit asks for, for an operator with that name.
+// managerOptions returns the options of a manager for an operator with that name, as the kit asks for them.
 func managerOptions(ctx context.Context, options operatortest.RunOptions, name string) ctrl.Options {
 	unique := true // controller-runtime allows only one controller with a name in a process; here there are many
 	setup := ctrl.Options{

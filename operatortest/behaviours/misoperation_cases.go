@@ -35,8 +35,8 @@ func danglingReferences(ctx context.Context, runner *trial.Runner) ([]trial.Case
 	return cases, nil
 }
 
-// impossibleSpecs returns trials in which the spec itself asks for pods that can't run. Unlike the cluster's problems,
-// only a change of the spec solves this one, so the operator must apply it although its pods don't run.
+// impossibleSpecs returns trials in which the spec itself asks for pods that can't run. The cluster can't solve this
+// problem: the spec must be changed, and the operator must apply the change although its pods don't run.
 func impossibleSpecs(ctx context.Context, runner *trial.Runner) ([]trial.Case, error) {
 	known, err := runner.Specs(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func impossibleSpecs(ctx context.Context, runner *trial.Runner) ([]trial.Case, e
 	for _, candidate := range known.Impossible() {
 		if _, err := runner.Admits(ctx, candidate.To); err != nil {
 			if trial.Refused(err) {
-				continue // by another rule of the definition
+				continue // another rule of the definition forbids it
 			}
 			return nil, err
 		}

@@ -17,7 +17,7 @@ import (
 // runsJob is a correct operator: the API server gives each Job another selector, and its pods other labels.
 const runsJob mutation = "runs a Job for each gadget"
 
-// jobOperator describes it.
+// jobOperator describes the operator runsJob.
 func jobOperator(operator operatortest.Operator) operatortest.Operator {
 	operator.Roles = []string{"testdata/gadget/role-jobs.yaml"}
 	operator.Children = append(operator.Children, operatortest.Child{Kind: batchv1.SchemeGroupVersion.WithKind("Job")})

@@ -27,7 +27,7 @@ const (
 	leaksRole mutation = "creates a ClusterRole for each gadget, and leaves it to the garbage collector"
 )
 
-// roleOperator describes them.
+// roleOperator describes these two operators.
 func roleOperator(operator operatortest.Operator) operatortest.Operator {
 	operator.Roles = []string{"testdata/gadget/role-clusterroles.yaml"}
 	operator.MaxWrites++
@@ -55,7 +55,7 @@ func (r *gadgetReconciler) makeRole(ctx context.Context, gadget *unstructured.Un
 // widgetName is the name of the Widget that each gadget needs.
 const widgetName = "palette"
 
-// widgetOperator describes that operator. The Widget exists before the sample.
+// widgetOperator describes the operator servesWidgets. The Widget exists before the sample.
 func widgetOperator(operator operatortest.Operator) operatortest.Operator {
 	operator.Roles = []string{"testdata/gadget/role-widgets.yaml"}
 	operator.MaxWrites++ // for the Widget's ConfigMap

@@ -18,7 +18,7 @@ import (
 // hashesName can't be killed at the same write twice, because it never makes the same write twice.
 const hashesName mutation = "names its ConfigMap after a hash of the gadget's UID, and writes nothing else"
 
-// hashing describes it.
+// hashing describes the operator hashesName.
 func hashing(operator operatortest.Operator) operatortest.Operator {
 	operator.Children[0].Generated, operator.Children[0].Name = true, nil
 	operator.Values, operator.Unmeetable, operator.External = nil, nil, nil

@@ -59,7 +59,7 @@ func inPool(text string, tries ...func(context.Context) error) {
 }
 
 // pooledIt declares a spec of the pool with expectations, which must use g.
-func pooledIt(text string, body func(ctx context.Context, g Gomega)) bool { //nolint:unparam // for var _ =, as of Ginkgo's It
+func pooledIt(text string, body func(ctx context.Context, g Gomega)) bool { //nolint:unparam // for var _ =, like the result of Ginkgo's It
 	inPool(text, func(ctx context.Context) (err error) {
 		defer func() {
 			if reason := recover(); reason != nil {

@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// schemaName is the behaviour that needs no running operator.
+// schemaName is the name of the behaviour that needs no running operator.
 const schemaName = "schema"
 
 // Options say what Run tries.

@@ -109,8 +109,8 @@ func (c *schemaChecks) checkDefinitions(ctx context.Context, file string) error 
 	return nil
 }
 
-// redirect gives a definition the address of the conversion webhook in the cluster, if it names one there. The API
-// server would refuse a Service beside that address.
+// redirect gives a definition with a conversion webhook the webhook's address in the cluster. The API server would refuse
+// the definition's own Service beside that address.
 func (c *schemaChecks) redirect(ctx context.Context, object *unstructured.Unstructured) error {
 	path := []string{"spec", "conversion", "webhook", "clientConfig"}
 	if _, found, _ := unstructured.NestedMap(object.Object, path...); !found {
@@ -170,9 +170,9 @@ func (c *schemaChecks) checkSample(ctx context.Context, file string) error {
 	return nil
 }
 
-// checkInvalidSample returns an error if the last object of the file is accepted, or refused for another reason than
-// the file names. The objects before it are accepted; if one of them has the same name, the last one changes it, so
-// that a file can show a change that is refused.
+// checkInvalidSample returns an error if the last object of the file is accepted, or refused for a reason that the file
+// doesn't name. The objects before it must be accepted. If one of them has the same name, the last one changes it: a file
+// can show a change that must be refused.
 func (c *schemaChecks) checkInvalidSample(ctx context.Context, file string) error {
 	message, err := manifest.Refusal(file)
 	if err != nil {

@@ -57,7 +57,7 @@ func (j sequence) oneLine() string {
 	return strings.Join(specs, " → ")
 }
 
-// passes reports whether the next spec follows before the operator could fulfil this one.
+// passes reports whether the kit sets the next spec without waiting until the operator has fulfilled this one.
 func (j sequence) passes(i int) bool { return j.hurried && i > 0 && i < len(j.specs)-1 }
 
 // search is the search for a sequence whose final state differs from a new resource's.

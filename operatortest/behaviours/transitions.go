@@ -56,7 +56,7 @@ func (s *search) prepareEnds(ctx context.Context, planned []sequence) error {
 	})
 }
 
-// tryAll tries the sequences, and the detours over specs that can't be met.
+// tryAll tries the sequences, and the detours by way of specs that can't be met.
 func (s *search) tryAll(ctx context.Context, planned []sequence) error {
 	var detours []func(context.Context) error
 	for _, unmeetable := range s.Operator.Unmeetable {

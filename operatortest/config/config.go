@@ -79,8 +79,8 @@ type File struct {
 	// Values are sensible values of spec fields, by paths such as spec.image, spec.pools[].size or spec.labels.*. Without
 	// them, the kit generates values from the field's schema.
 	Values map[string][]any `json:"values,omitempty"`
-	// Ascending are the paths of fields that can only increase, such as a version: from the field's Values, the API server
-	// accepts only a later one than the current.
+	// Ascending are the paths of fields that can only increase, such as a version: the API server accepts only values that
+	// come after the current one in the field's Values.
 	Ascending []string `json:"ascending,omitempty"`
 	// Immutable are the paths of fields that can't be changed. The behaviour update checks that the API server refuses
 	// a change.

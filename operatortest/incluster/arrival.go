@@ -44,7 +44,7 @@ func DescribeArrival(o Operator) {
 		gomega.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(`violates PodSecurity "restricted`)), "a privileged pod is refused, see the labels of the namespace in config/")
 	}, ginkgo.SpecTimeout(commandTimeout))
 
-	ginkgo.It("works in one of the pods, the holder of the Lease", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("works in one of the pods, which holds the Lease", func(ctx ginkgo.SpecContext) {
 		gomega.Eventually(o.Leader).WithContext(ctx).Should(gomega.BeElementOf(o.Pods(ctx)), "the holder of the Lease %s", o.Lease)
 	}, ginkgo.SpecTimeout(Timeout))
 

@@ -123,7 +123,7 @@ func (t *Tap) Killed() bool {
 	return killed
 }
 
-// KilledAt returns when the Tap was killed, as the request log counts time, and whether it was.
+// KilledAt returns when the Tap was killed, in the time of the request log, and whether it was killed at all.
 func (t *Tap) KilledAt() (at time.Duration, killed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 // NoNode is a label that no node has.
 const NoNode = "operatortest.example.com/no-such-node"
 
-// impossible are values that no simulated cluster can satisfy, by the names that fields for pods have in nearly all
+// impossible are values that no simulated cluster can satisfy, by the names that such fields have in nearly all
 // definitions. Each value is tried only where the schema has a field of that name and type; some definitions embed
 // the schema of a container or a whole pod.
 var impossible = map[string]any{
@@ -23,8 +23,8 @@ var impossible = map[string]any{
 	"resources":    map[string]any{"requests": map[string]any{"cpu": "1000000"}},
 }
 
-// Impossible returns specs like the sample's that the schema allows, but that ask for pods which can't run: one for
-// each name in impossible, at the first such field that can be changed.
+// Impossible returns copies of the sample's spec that ask for pods that can't run, although the schema allows it. There is
+// one for each name in impossible; it changes the first field of that name that can be changed.
 func (s *Specs) Impossible() []Candidate {
 	found := map[string]Candidate{}
 	s.impossibleIn(position{"spec", "spec"}, s.schema, s.Base, func(name string, at position, value any) {
@@ -40,7 +40,7 @@ func (s *Specs) Impossible() []Candidate {
 }
 
 // impossibleIn calls emit once for each field below a value that can be made impossible, with a copy of the value in
-// which it is.
+// which only that field is impossible.
 func (s *Specs) impossibleIn(at position, schema *apiextensionsv1.JSONSchemaProps, value any, emit func(name string, at position, value any)) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -61,7 +61,7 @@ type appliedLeaf struct {
 func (t *Trial) applyForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) error {
 	configurations := map[string]map[string]any{}
 	if usual := t.usuallyApplied(child); usual != nil {
-		configurations["what the kit tries always"] = usual
+		configurations["what the kit always tries"] = usual
 	}
 	for what, content := range declared.Applied {
 		configuration := map[string]any{}

@@ -100,7 +100,8 @@ func (t *Trial) endOf(versions []version) *unstructured.Unstructured {
 	return nil
 }
 
-// isBefore reports whether a version was written before end, or end is nil. All kinds share etcd's revisions.
+// isBefore reports whether a version was written before end; if end is nil, every version was. All kinds share etcd's
+// revisions.
 func isBefore(version, end *unstructured.Unstructured) (bool, error) {
 	if end == nil {
 		return true, nil

@@ -30,7 +30,7 @@ type Trial struct {
 	actsMu    sync.Mutex
 	acts      []report.Entry
 	Namespace string
-	// user is the user as which the operators run.
+	// user is the name of the user whose permissions the operators have.
 	user string
 	// id identifies the trial, as in its Record.
 	id string
