@@ -110,7 +110,8 @@ type Operator struct {
 	LeftOut map[string]string
 	// External is the system outside Kubernetes in which the operator creates something. Nil if there is none.
 	External External
-	// Seed is the seed of the random specs of the behaviour transitions; 1 if zero. Another seed tries other specs.
+	// Seed is the seed of the random specs of the behaviour transitions; 1 if zero. With another seed, the kit tries other
+	// specs.
 	Seed int64
 	// MaxPause is the longest time for which the operator may do nothing although it has something left to do: the interval at
 	// which it polls or requeues. A retry that sends no request to the API server, such as a call to another system, counts as

@@ -141,8 +141,8 @@ func reported(ctx context.Context, t *trial.Trial, resource, foreign *unstructur
 		})
 }
 
-// warned returns an error unless there is a Warning event that names the foreign object. Several may report different
-// things about it, but each only once.
+// warned returns an error unless there is a Warning event that names the foreign object. Several events may report different
+// things about the object, but each only once.
 func warned(ctx context.Context, t *trial.Trial, resource, foreign *unstructured.Unstructured) error {
 	events := &eventsv1.EventList{}
 	if err := t.Cluster.Admin.List(ctx, events, client.InNamespace(t.EventsNamespace())); err != nil {

@@ -242,7 +242,7 @@ func (r *gadgetReconciler) claimNewest(ctx context.Context, gadget *unstructured
 	return r.writeStatus(ctx, newest, "")
 }
 
-// patchConfigMap changes a ConfigMap, of which the cache may still show an old or a deleted version.
+// patchConfigMap changes a ConfigMap. The version that the cache shows may be old, or deleted by now.
 func (r *gadgetReconciler) patchConfigMap(ctx context.Context, changed, found *corev1.ConfigMap) error {
 	switch r.flaw {
 	case patchesByName, trustsMemory:

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// A misoperation is a spec that the schema accepts but the cluster can't meet, after the paper on Acto (SOSP 2023).
+// A misoperation is a spec that the schema accepts but the cluster can't meet. The term is from the paper on Acto (SOSP 2023).
 // Four apply to every operator with children, whatever its spec: a quota that refuses the children, a
 // quota that refuses their pods, nodes on which the pods can't be scheduled, and images that can't be pulled. The
 // others come from the spec and its schema: they are in misoperation_cases.go.

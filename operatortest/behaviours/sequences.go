@@ -60,7 +60,7 @@ func (j sequence) oneLine() string {
 // passes reports whether the kit sets the next spec without waiting until the operator has fulfilled this one.
 func (j sequence) passes(i int) bool { return j.hurried && i > 0 && i < len(j.specs)-1 }
 
-// search is the search for a sequence whose final state differs from a new resource's.
+// search looks for a sequence of specs after which a resource's final state differs from a new resource's.
 type search struct {
 	*trial.Runner
 	known *specgen.Specs

@@ -16,7 +16,7 @@ import (
 // maxListed is how many fields a comment names.
 const maxListed = 12
 
-// page is the data from which the file is written.
+// page contains the data for the file's template.
 type page struct {
 	config.File
 	Kind     string

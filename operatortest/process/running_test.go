@@ -82,7 +82,7 @@ func TestRun(t *testing.T) {
 				g.Expect(err).To(MatchError(test.want))
 			}
 			g.Expect(reports).To(HaveLen(test.later))
-			g.Expect(procgroup.Lives(began.pid)).To(BeFalse(), "no process may be left")
+			g.Expect(procgroup.Lives(began.pid)).To(BeFalse(), "every process has ended")
 			g.Expect(filepath.Dir(began.kubeconfig)).NotTo(BeADirectory())
 		})
 	}

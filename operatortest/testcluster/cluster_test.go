@@ -41,7 +41,7 @@ var _ = Describe("the cluster", func() {
 		}).WithContext(ctx).Should(Succeed())
 		running := &corev1.PodList{}
 		Expect(cluster.Client.List(ctx, running, client.InNamespace(namespace))).To(Succeed())
-		Expect(running.Items).To(HaveExactElements(HaveField("Status.PodIP", Not(BeEmpty()))), "operators look for addresses")
+		Expect(running.Items).To(HaveExactElements(HaveField("Status.PodIP", Not(BeEmpty()))), "an operator may need the address of a pod")
 
 		Expect(cluster.Client.Delete(ctx, deployment)).To(Succeed())
 		Eventually(func(g Gomega) {

@@ -62,7 +62,7 @@ func (c *Cluster) startEmbedded(ctx context.Context) error {
 }
 
 // ownersAdmission refuses an owner reference with blockOwnerDeletion to a user that may not update the owner's finalizers.
-// OpenShift enables it, so an operator that lacks the permission works everywhere except there.
+// OpenShift enables it, so an operator that lacks the permission works in most clusters, but not there.
 const ownersAdmission = "OwnerReferencesPermissionEnforcement"
 
 // withAdmission adds ownersAdmission to the plugins that a suite asks for.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Request is one request to the API server: the attributes on which RBAC decides, and the result.
+// Request is one request to the API server: the attributes that RBAC checks, and the result.
 type Request struct {
 	// Verb is the verb in a role's rules: get, list, watch, create, update, patch, delete or deletecollection.
 	Verb string

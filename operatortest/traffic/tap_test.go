@@ -79,8 +79,8 @@ func TestRules(t *testing.T) {
 			action: Action{Lose: io.ErrUnexpectedEOF}, want: isError(io.ErrUnexpectedEOF),
 			received: true, status: http.StatusOK, note: "its reply was lost: unexpected EOF",
 		},
-		"a death right before the request": {action: Action{Kill: true, Drop: errBroken}, want: isError(ErrKilled), dead: true, note: ErrKilled.Error()},
-		"a death right after the request": {
+		"a kill right before the request": {action: Action{Kill: true, Drop: errBroken}, want: isError(ErrKilled), dead: true, note: ErrKilled.Error()},
+		"a kill right after the request": {
 			action: Action{Kill: true}, want: isError(ErrKilled),
 			received: true, dead: true, status: http.StatusOK, note: "its reply was lost: " + ErrKilled.Error(),
 		},
@@ -110,7 +110,7 @@ func TestRules(t *testing.T) {
 				g.Expect(server.received.Load()).To(Equal(before), "a dead operator's request must not arrive")
 				return
 			}
-			g.Expect(server.received.Load()).To(Equal(before+1), "without a death, later requests pass")
+			g.Expect(server.received.Load()).To(Equal(before+1), "without a kill, later requests pass")
 		})
 	}
 }

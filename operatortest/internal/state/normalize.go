@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// RevisionAnnotation is written by the controller of Deployments.
+// RevisionAnnotation is an annotation that the Deployment controller writes.
 const RevisionAnnotation = "deployment.kubernetes.io/revision"
 
 var anyUID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
@@ -59,7 +59,7 @@ func KeyOf(object *unstructured.Unstructured) string {
 	return object.GetKind() + "/" + trialNamespace.ReplaceAllString(object.GetName(), "<namespace>")
 }
 
-// normalizeStatus removes all times, and replaces each generation with whether it is current.
+// normalizeStatus removes all times, and replaces each generation with "current" or "outdated".
 func normalizeStatus(resource *unstructured.Unstructured, generation int64) {
 	status, found, _ := unstructured.NestedMap(resource.Object, "status")
 	if !found {

@@ -31,7 +31,7 @@ const Kstatus = "converges/kstatus"
 // Resync is the part of silent that an operator without a setting for resyncs leaves out.
 const Resync = "silent/resync"
 
-// Parts of what others apply that an operator may rightly remove, for Operator.LeftOut.
+// Some operators may rightly remove these parts of what others apply. Operator.LeftOut can name them.
 const (
 	AppliedEnv         = "drift/env"
 	AppliedAnnotations = "drift/template-annotations"

@@ -49,8 +49,8 @@ func (t *Trial) FirstVersion(uid types.UID, matches func(*unstructured.Unstructu
 	return nil
 }
 
-// CheckClaim returns an error if a new resource's status said that its spec is met before that was true. The final
-// state alone would not show it. Follow must have been called before the resource was created.
+// CheckClaim returns an error if a new resource's status said that the spec was met before it was. The final
+// state alone would not show that. Follow must have been called before the resource was created.
 //
 // The first such version is compared with what the API server stored at that moment: all kinds share etcd's revisions,
 // and a list can ask for an earlier one. Nothing else has changed a new resource's children, so a stale cache can't be

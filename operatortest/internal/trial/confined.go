@@ -40,8 +40,8 @@ func (runner *Runner) isNamespaced(request traffic.Request) bool {
 	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
-// undeclared returns an error if operators created objects of kinds other than their resource's and its children's, and
-// left them behind: no comparison of states would show that leak.
+// undeclared returns an error if operators left objects behind that are neither of their resource's kind nor of a declared
+// child's. No comparison of states would show that leak.
 //
 // The requests show what the operators created, so nothing that Kubernetes creates is mistaken for theirs, and nothing
 // needs to be listed unless they created such an object.

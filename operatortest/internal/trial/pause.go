@@ -17,8 +17,8 @@ const (
 	// leastPause is the shortest pause that ends a wait, even after a failure: client-go's informers then wait up to 1.6
 	// seconds. Each further failure doubles it.
 	leastPause = 2 * time.Second
-	// gapFactor is how many times longer than the longest gap between two requests a pause must be to end a wait, because not
-	// all failures show in the requests. After each failure, the rate limiters of client-go and controller-runtime wait twice as
+	// A pause ends a wait only if it lasts gapFactor times as long as the longest gap between two requests, because not all
+	// failures show in the requests. After each failure, the rate limiters of client-go and controller-runtime wait twice as
 	// long as before, and informers up to four times as long: they double the delay, and add up to the same again.
 	gapFactor = 4
 	// maxDoublings bounds the doubling. After so many failures, no wait ends early.
@@ -83,7 +83,7 @@ func (p *pause) isOver(ctx context.Context) bool {
 		p.looks = min(p.looks, looksPerSecond)
 		return false
 	}
-	// What others have finished since the look began is a change, on which the operator can't have acted yet.
+	// If others have finished something since the look began, the operator can't have reacted to it yet.
 	return p.looks >= looksPerSecond*seconds(p.limit()) && !p.trial.othersAct(ctx) && p.trial.activity() == p.seen
 }
 

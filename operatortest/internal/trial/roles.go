@@ -137,7 +137,7 @@ func (t *Trial) grantRoles(ctx context.Context) error {
 	return nil
 }
 
-// allowed waits until the API server has noticed a new Role, of which it learns through a watch, like any other client.
+// allowed waits until the API server has noticed a new Role. It learns of Roles through a watch, like any other client.
 func (t *Trial) allowed(ctx context.Context, rules []rbacv1.PolicyRule) error {
 	if len(rules) == 0 || len(rules[0].Resources) == 0 {
 		return nil

@@ -107,8 +107,8 @@ func (t *Trial) timeline() []report.Entry {
 	return entries
 }
 
-// entriesOf describes an operator's requests, and the watch events that reached it. since is how long after the trial the
-// operator's Tap, from which their times count, was created.
+// entriesOf describes an operator's requests, and the watch events that reached it. Their times count from the creation of
+// the operator's Tap; since is how old the trial was then.
 func entriesOf(operator int, since time.Duration, requests []traffic.Request, events []traffic.Event) []report.Entry {
 	var entries []report.Entry
 	for _, request := range requests {

@@ -44,7 +44,7 @@ type Trial struct {
 	secrets   *secretWatch
 	// beside is the Trial for a second namespace. Nil if there is none.
 	beside *Trial
-	// first is the Trial for the first namespace, in the Trial for a second one.
+	// first is set in the Trial for a second namespace: the Trial for the first one.
 	first *Trial
 	// last is the condition that the trial last waited for; nil if the trial has changed something since then.
 	last func(context.Context) error

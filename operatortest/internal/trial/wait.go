@@ -59,7 +59,7 @@ func (t *Trial) WaitSynced(ctx context.Context, operator *Instance) error {
 	reads := func(request traffic.Request) bool {
 		return ours(request) && (request.Verb == "watch" || request.Verb == "list") && request.Status == http.StatusOK
 	}
-	// An operator without watches lists and gets repeatedly.
+	// An operator that uses no watches sends list and get requests repeatedly.
 	ignored := func(request traffic.Request) bool {
 		return request.IsLease() || request.Verb == "get" || request.Verb == "list"
 	}
