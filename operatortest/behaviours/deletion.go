@@ -20,7 +20,7 @@ var deletion = behaviour{
 		"children without an owner reference are not garbage-collected",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		cases := []trial.Case{
-			{Name: "the operator runs", Try: deleteRunning},
+			{Name: "the operator is running", Try: deleteRunning},
 			{Name: "the operator is down", Try: deleteWhileDown},
 			{Name: "another finalizer holds it", Try: deleteWhileHeld},
 		}
@@ -36,7 +36,7 @@ func deleteRunning(ctx context.Context, t *trial.Trial) error {
 	if _, err := t.Establish(ctx, t.Start(operatortest.RunOptions{}), resource); err != nil {
 		return err
 	}
-	return errors.Join(t.Delete(ctx, resource), t.WaitGone(ctx, resource, "the operator runs all the time"))
+	return errors.Join(t.Delete(ctx, resource), t.WaitGone(ctx, resource, "the operator was running all the time"))
 }
 
 // deleteWhileDown deletes while no operator is running: a new one finds the resource terminating, or gone.

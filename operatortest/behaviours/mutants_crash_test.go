@@ -31,7 +31,7 @@ const (
 	startAnnotation = "test.example.com/start"
 )
 
-// withoutStarts removes the annotation, so that final states can be compared although they differ by it.
+// withoutStarts removes the annotation by which final states differ, so that they can be compared.
 func withoutStarts(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
 	delete(annotations, startAnnotation)

@@ -46,7 +46,7 @@ var _ = pooledIt("a broken operator's failing trials are all listed, not only th
 	defer running.end()
 	running.startAll([]behaviour{deletion})
 	g.Expect(running.result(ctx, deletion)).To(MatchError(MatchRegexp(
-		`(?s)the operator runs all the time.*3 more failed:\n  deletion/the-operator-is-down: .*\n  deletion/another-finalizer-holds-it: .*\n  deletion/what-is-outside-`)))
+		`(?s)the operator was running all the time.*3 more failed:\n  deletion/the-operator-is-down: .*\n  deletion/another-finalizer-holds-it: .*\n  deletion/what-is-outside-`)))
 })
 
 var _ = pooledIt("a trial that comes after another one can be run alone", func(ctx context.Context, g Gomega) {

@@ -28,7 +28,7 @@ var shutdown = behaviour{
 	},
 }
 
-// eventDelay is how much longer than the first write the events take, so that some are still in flight at the very
+// eventDelay is how much longer the kit holds Events than the first write, so that some are still in flight at the very
 // end.
 const eventDelay = 200 * time.Millisecond
 

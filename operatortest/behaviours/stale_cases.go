@@ -125,7 +125,7 @@ func foreignWritesUnseen(ctx context.Context, b *staleTrial) error {
 	if err := b.actOnChange(ctx, releaseResources); err != nil {
 		return err
 	}
-	// Latest, because the version that others wrote would let the operator restore what it has overwritten.
+	// Use Latest: if the operator saw the version that others wrote, it could restore what it has overwritten.
 	releaseChildren(traffic.Latest)
 	return b.ConvergeTo(ctx, b.resource, wanted, "the children to be changed, and what others wrote to them to stay")
 }

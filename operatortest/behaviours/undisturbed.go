@@ -19,9 +19,9 @@ type undisturbedLife struct {
 }
 
 // undisturbed returns a lifecycle that succeeds if nothing interferes, and the operator's writes in it. If the operator
-// doesn't carry out the change of one field, the lifecycle does without that change, so that the flaw hides no others.
-// undisturbed returns errNotTried if each lifecycle fails: every disturbed one would fail for the same reason, which
-// other behaviours report.
+// doesn't carry out the change of one field, the lifecycle omits that change, so the flaw doesn't hide others.
+// undisturbed returns errNotTried if every lifecycle fails even undisturbed: other behaviours report the reason, and a
+// disturbance wouldn't show more.
 func undisturbed(ctx context.Context, runner *trial.Runner) (*lifecycle, []write, error) {
 	found, err := runner.Once("life", func() (any, error) {
 		change, err := runner.OtherSpec(ctx)

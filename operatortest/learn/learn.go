@@ -1,4 +1,5 @@
-// Package learn runs an operator twice and describes what it did in a draft of operatortest.yaml, which a person then corrects.
+// Package learn runs an operator twice, and drafts operatortest.yaml from what the operator did. A person then corrects the
+// draft.
 package learn
 
 import (

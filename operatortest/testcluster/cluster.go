@@ -105,7 +105,7 @@ type Cluster struct {
 }
 
 // Start starts the cluster and installs its definitions and webhooks. It returns
-// when the nodes are ready and the controllers work. If it fails, it leaves nothing
+// when the nodes are ready and the controllers are running. If it fails, it leaves nothing
 // running.
 func (c *Cluster) Start(ctx context.Context) error {
 	if c.dir != "" {

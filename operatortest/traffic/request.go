@@ -63,7 +63,7 @@ func (r Request) IsWrite() bool {
 // IsEvent reports whether the request is for Events, of either API group.
 func (r Request) IsEvent() bool { return r.Resource == "events" }
 
-// IsLease reports whether the request is for Leases, as leader election's are.
+// IsLease reports whether the request is for Leases, such as a request of the leader election.
 func (r Request) IsLease() bool { return r.Resource == "leases" && r.Group == "coordination.k8s.io" }
 
 // Kind returns the verb and the resource, such as "patch foos.example.com/status".

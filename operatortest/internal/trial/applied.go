@@ -171,8 +171,8 @@ func ownedBy(object *unstructured.Unstructured, manager string) (*fieldpath.Set,
 	return owned, nil
 }
 
-// forgetApplied forgets the applied parts that a merge patch removes, as one that replaces a list does. It looks at
-// the patch and not at its result, from which the operator may have removed more.
+// forgetApplied forgets the applied parts that a merge patch removes, for example because it replaces a list. It computes
+// the patch's result itself: from the stored object, the operator may have removed more.
 func (t *Trial) forgetApplied(before *unstructured.Unstructured, patch string) error {
 	known, found := t.applied[before.GetUID()]
 	if !found {

@@ -43,8 +43,8 @@ func (runner *Runner) isNamespaced(request traffic.Request) bool {
 // undeclared returns an error if operators left objects behind that are neither of their resource's kind nor of a declared
 // child's. No comparison of states would show that leak.
 //
-// The requests show what the operators created, so nothing that Kubernetes creates is mistaken for theirs, and nothing
-// needs to be listed unless they created such an object.
+// The operators' requests show what they created. So undeclared can't mistake what Kubernetes creates for theirs, and has
+// to list objects only if the operators created some.
 func (t *Trial) undeclared(ctx context.Context) error {
 	made, err := t.MadeElse()
 	if err != nil {

@@ -123,7 +123,7 @@ func (t *Trial) markPods(ctx context.Context, path, key string, marked func(*cor
 	return unmark, nil
 }
 
-// waitProbe waits until the API server marks a new pod, or no longer does.
+// waitProbe waits until as returns true for a new pod, because the API server marks new pods, or no longer does.
 func (t *Trial) waitProbe(ctx context.Context, as func(*corev1.Pod) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, testcluster.NamespaceTimeout)
 	defer cancel()

@@ -170,8 +170,8 @@ func (l *life) returned(fields map[string]string) map[string]string {
 	return found
 }
 
-// fieldsOf returns an object's fields that its owner writes, as JSON by their paths: neither the status, nor what the
-// API server writes into the metadata.
+// fieldsOf returns the fields of an object that its owner writes, as JSON by their paths. It leaves out the status, and
+// what the API server writes into the metadata.
 func fieldsOf(object *unstructured.Unstructured) (map[string]string, error) {
 	written := maps.Clone(object.Object)
 	delete(written, "status")

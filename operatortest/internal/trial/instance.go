@@ -21,7 +21,7 @@ type Instance struct {
 	Tap     *traffic.Tap
 	cancel  context.CancelCauseFunc
 	timeout time.Duration
-	// external means that it makes calls that no tap sees.
+	// external means that the operator makes calls that no tap sees.
 	external bool
 	// Stopped means that the kit stopped it; terminated is when it was told to stop, in the time of its Tap.
 	Stopped    bool

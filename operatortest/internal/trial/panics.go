@@ -151,7 +151,8 @@ func panicIn(log string) string {
 }
 
 var (
-	// panicCall matches the frame below which the panicking code is. In a JSON log, the stack is in a string.
+	// panicCall matches the stack frame of the call to panic; the frames below it are the code that panicked. In a JSON log,
+	// the stack is in a string.
 	panicCall = regexp.MustCompile(`(?:\n|\\n)panic\(`)
 	frameLine = regexp.MustCompile(`(?:\t|\\t)([^\s\\"]+\.go:\d+)`)
 )
