@@ -29,8 +29,7 @@
 //	history          after kills and failed requests, the operator deletes, recreates and reverts no more than it does
 //	                 undisturbed
 //	stale            an old view of the cluster leads to no duplicate and no lost change
-//	time-travel      a restarted operator to which an API server that lags behind shows the past does no harm in the
-//	                 present
+//	time-travel      an operator that is restarted, and sees the past because its API server lags behind, does no harm
 //	least-privilege  the operator's own roles suffice, and it needs each of their rules
 //	failover         with leader election a second replica takes over, and two never write at the same time; a write
 //	                 of the first one that arrives late does no lasting harm

@@ -110,7 +110,7 @@ func takeOver(ctx context.Context, t *trial.Trial, second *trial.Instance) error
 	})
 }
 
-// leads returns an error if the replica has not written to the Lease, which only the holder does.
+// leads returns an error unless the replica has written to the Lease: only the Lease's holder does.
 func leads(i *trial.Instance) error {
 	for _, request := range i.Tap.Requests() {
 		if request.IsLease() && request.IsWrite() && (request.Status == http.StatusOK || request.Status == http.StatusCreated) {

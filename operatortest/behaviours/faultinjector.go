@@ -27,8 +27,8 @@ func (i *faultInjector) tap() *traffic.Tap {
 	return tap
 }
 
-// decide doesn't interfere with leader election, which has a behaviour of its own, or with requests that are not for
-// a resource: after a failed discovery, libraries wait up to 10 seconds.
+// decide is the rule for the operator's requests. It spares leader election, which has a behaviour of its own, and requests
+// that are not for a resource, because libraries wait up to 10 seconds after a failed discovery.
 func (i *faultInjector) decide(request traffic.Request) traffic.Action {
 	if request.IsLease() || request.Resource == "" {
 		return traffic.Action{}

@@ -120,8 +120,7 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {
-	// The cache might not show the operator's own annotation at once; then the operator would fail even without being
-	// killed.
+	// The cache might not show the operator's own annotation yet; then the operator would fail even without being killed.
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(gadget), gadget); err != nil {
 		return client.IgnoreNotFound(err)
 	}

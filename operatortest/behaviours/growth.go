@@ -99,9 +99,9 @@ func tryGrowth(ctx context.Context, t *trial.Trial, spec map[string]any) error {
 	})
 }
 
-// padded returns what kubectl apply records in an annotation of a resource, with spaces at the end. Operators that pass
-// annotations on to children leave this one out, or their children could not be applied: with any other annotation, a
-// child and what the operator records about it might exceed the API server's limit.
+// padded returns what kubectl apply records in an annotation of a resource, with spaces at the end. Operators that copy
+// annotations to their children leave this one out, because kubectl apply must find the child's own there. With any other
+// annotation, a child and what the operator records about it might exceed the API server's limit.
 func padded(resource *unstructured.Unstructured) (string, error) {
 	content, err := resource.MarshalJSON()
 	return string(content) + strings.Repeat(" ", ballast), err

@@ -22,7 +22,7 @@ const (
 	givesUp       mutation = "cancels its requests when it is told to stop"
 )
 
-// neverBlocks is the reference operator without blockOwnerDeletion, so it needs one permission less.
+// neverBlocks is the reference operator without blockOwnerDeletion, so it needs one permission fewer.
 const neverBlocks mutation = "lets its owner be deleted before its children"
 
 var _ = DescribeTable("an operator that disturbs others is caught", expectCaught, nameMutant,

@@ -97,7 +97,7 @@ func expectReport(ctx context.Context, lacking behaviour, operator operatortest.
 	Expect(tryReport(ctx, lacking, operator, report)).To(Succeed())
 }
 
-// tryReport returns an error if there is no such failure.
+// tryReport is like expectReport, but returns an error if there is no such failure.
 func tryReport(ctx context.Context, lacking behaviour, operator operatortest.Operator, report string) error {
 	runner, err := trial.NewRunner(ctx, operator, cluster)
 	if err != nil {

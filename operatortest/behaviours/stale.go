@@ -16,8 +16,8 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// An operator relies on its caches, which always lag behind. The cases are the three ways in which that misleads it,
-// after the paper on Sieve (OSDI 2022):
+// An operator relies on its caches, which always lag behind. The cases are three ways in which that misleads the operator.
+// They are from the paper on Sieve (OSDI 2022):
 //   - an intermediate state: the operator has done a part of its work, and does not see that yet;
 //   - a stale state: what it sees was true, but someone has changed it since;
 //   - an unobserved state: something came and went, and it sees only what followed.
@@ -149,7 +149,7 @@ func (b *staleTrial) untilStill(ctx context.Context, what string, condition func
 	return b.Until(ctx, over, what, condition)
 }
 
-// waitHeld waits until a hold has held back something from the operator: from then on, its cache is stale.
+// waitHeld waits until a hold has kept an event from the operator: from then on, the operator's cache is stale.
 func (b *staleTrial) waitHeld(ctx context.Context, match func(traffic.Request) bool, what string) error {
 	return b.Eventually(ctx, what, func(context.Context) error {
 		if b.tap.Kept(match) == 0 {

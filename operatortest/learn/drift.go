@@ -69,8 +69,8 @@ func managed(fields map[string]any, outer []string) [][]string {
 	return paths
 }
 
-// split returns the fields of a child that the operator owns, and the others, without the status, most of the metadata,
-// and what the API server generates.
+// split returns the fields of a child that the operator owns, and the other fields. It leaves out the status, most of the
+// metadata, and what the API server generates.
 func split(object *unstructured.Unstructured) (own, others [][]string) {
 	known, content := owned(object), object.DeepCopy()
 	state.DropGenerated(content)

@@ -8,8 +8,8 @@ import (
 	"example.com/operator-workshop/internal/procgroup"
 )
 
-// watchdogScript reads the ID of a process group and waits for the end of its standard input, which comes when the test
-// process ends, even by kill -9. Then it kills the group and removes the folder.
+// watchdogScript reads the ID of a process group and waits until its standard input ends, as it does when the test process
+// ends, even by kill -9. Then it kills the group and removes the folder.
 const watchdogScript = `trap '' HUP INT TERM
 read -r group
 read -r _

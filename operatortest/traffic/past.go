@@ -17,8 +17,8 @@ type past struct {
 //
 // A list that may come from a cache (resourceVersion=0) returns the objects as they were at the revision, and a watch
 // from that revision shows later changes only after the cache has caught up. A list that requires current data gets
-// current data. A watch that begins with all objects in place of a list would get current data, too, so it is refused,
-// as by a server without that feature, and clients list instead.
+// current data. A watch that begins with all objects in place of a list would get current data, too. So the Tap refuses
+// it, as a server without that feature does, and clients list instead.
 //
 // A client encounters such a server when it reconnects to a different one of several:
 // https://github.com/kubernetes/kubernetes/issues/59848.

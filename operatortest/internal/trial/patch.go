@@ -122,7 +122,7 @@ func ChangedFields(patch string, before, after *unstructured.Unstructured) []fie
 	return changed
 }
 
-// Leaves returns the paths of the fields without inner fields, which a merge patch sets or removes; lists count as
+// Leaves returns the paths of the fields without inner fields: those that a merge patch sets or removes. A list counts as
 // one field.
 func Leaves(fields map[string]any, outer []string) [][]string {
 	var paths [][]string

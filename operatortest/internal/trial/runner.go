@@ -156,7 +156,7 @@ func (runner *Runner) noteRun(ended <-chan struct{}) {
 	runner.runs = append(runner.runs, ended)
 }
 
-// WaitAllEnded waits until none of the trials' operators is running any more, not even a killed one.
+// WaitAllEnded waits until all of the trials' operators have ended, even those that were killed.
 func (runner *Runner) WaitAllEnded(ctx context.Context) error {
 	runner.mu.Lock()
 	runs := slices.Clone(runner.runs)

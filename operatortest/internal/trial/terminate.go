@@ -53,7 +53,7 @@ func (t *Trial) DeleteNamespace(ctx context.Context) error {
 	return nil
 }
 
-// WaitNamespaceEmptied waits until Kubernetes deletes the resources of a deleted namespace.
+// WaitNamespaceEmptied waits until Kubernetes has begun to delete the resources in a deleted namespace.
 func (t *Trial) WaitNamespaceEmptied(ctx context.Context) error {
 	return t.Within(ctx, testcluster.NamespaceTimeout, "Kubernetes to empty the namespace", func(ctx context.Context) error {
 		resources, err := t.List(ctx, t.Sample.GroupVersionKind())
