@@ -61,7 +61,7 @@ func (p *crashPoint) String() string {
 	return "after " + p.target.String()
 }
 
-// struck reports whether an operator was killed here.
+// struck reports whether an operator was killed at this point.
 func (p *crashPoint) struck() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -67,9 +67,9 @@
 // after the repair they must have other values, even if these are random. A trial that finds nothing to disturb is
 // reported as not tried.
 //
-// Specs are generated from the definition's schema: bounds, enums, defaults, optional fields, lists. CEL rules are
-// left to the API server: a spec that it refuses is dropped. For strings whose form the schema doesn't specify,
-// [operatortest.Operator.Values] lists sensible ones, by paths such as spec.image, spec.pools[].size or
+// Specs are generated from the definition's schema: bounds, enums, defaults, optional fields, lists. The kit leaves CEL
+// rules to the API server, and drops every spec that the API server refuses. For strings whose form the schema doesn't
+// specify, [operatortest.Operator.Values] lists sensible ones, by paths such as spec.image, spec.pools[].size or
 // spec.labels.*. Name fields that may only rise, such as versions, in [operatortest.Operator.Ascending]. Sequences of specs
 // are drawn at random, from [operatortest.Operator.Seed], so each run tries the same ones; a sequence that fails is
 // shortened.

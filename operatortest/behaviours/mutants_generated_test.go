@@ -28,7 +28,7 @@ const (
 // partLabel distinguishes the ConfigMaps of generatesTwo.
 const partLabel = "test.example.com/part"
 
-// generated adapts the reference operator's description to these.
+// generated adapts the reference operator's description to these operators.
 func generated(mutation mutation, operator operatortest.Operator) operatortest.Operator {
 	switch mutation {
 	case generatesName, generatesTwice, generatesTwo:

@@ -19,7 +19,7 @@ var pool struct {
 	attempts []*attempt
 	slots    chan struct{}
 	running  sync.WaitGroup
-	// ctx cancels the remaining tries when the suite ends.
+	// ctx ends the remaining tries when the suite ends.
 	ctx    context.Context
 	cancel context.CancelFunc
 }
