@@ -16,7 +16,7 @@ const maxWrites = 60
 
 var crash = behaviour{
 	name:    "crash",
-	promise: "resumes its work after it is killed, whichever write that interrupts: nothing is lost, and nothing exists twice",
+	promise: "resumes its work after it is killed, whichever write the kill interrupts: nothing is lost, and nothing exists twice",
 	advice: "state that is kept between two writes: a crash erases memory, so read the actual state again in every reconcile; do the work first, then record that " +
 		"it is done, and make the work idempotent: derive names from the resource, and use its UID as the key in external systems; " +
 		"when a resource is deleted, clean up first and remove the finalizer last",

@@ -16,7 +16,7 @@ import (
 
 var earlyDeletion = behaviour{
 	name:    "early-deletion",
-	promise: "leaves nothing behind of a resource that is deleted while it is being created",
+	promise: "leaves nothing behind when a resource is deleted while it is being created",
 	advice: "writes that are decided before the deletion and arrive after it: add the finalizer before you create anything outside Kubernetes, and send it " +
 		"with the resourceVersion or UID that was read, because server-side apply recreates a resource that is gone; set each child's owner reference in its first write; " +
 		"if the resource disappears in the middle of a reconcile, stop there",

@@ -16,10 +16,10 @@ var errCutOff = errors.New("cut off from the API server by the test")
 
 var failover = behaviour{
 	name:    "failover",
-	promise: "hands over to its second replica when the first is lost, and never writes from two at once",
+	promise: "hands over to its second replica when the first is lost, and never lets both write at the same time",
 	advice: "leader election: workers and events start when the lease is won, and stop as soon as it is lost; " +
 		"a replica that loses it exits; the lease is released only after the last worker is done; " +
-		"a write that is still in flight then must either be refused, because of its resourceVersion, or have an effect that is noticed and repaired",
+		"a write that is still in flight at that moment must either be refused, because of its resourceVersion, or have an effect that is noticed and repaired",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		cases := []struct {
 			what string

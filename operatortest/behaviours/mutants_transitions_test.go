@@ -69,7 +69,7 @@ func stepsOf(report string) []string {
 var _ = Describe("the test kit", func() {
 	catches("does not recover from an unmeetable spec",
 		mutant{transitions, staysRefused, "ConfigMap belongs to someone else, and"},
-		mutant{transitions, missesRemoval, "a resource's ConfigMap belongs to someone else, and then that went away"},
+		mutant{transitions, missesRemoval, "a converged resource's ConfigMap belongs to someone else, and then the blocking object was deleted"},
 		mutant{transitions, keepsStatus, "expected the status to say that the spec can't be met: the Gadget's ConfigMap belongs to someone else"},
 		mutant{transitions, claimsSuccess, "condition Ready is True"},
 	)

@@ -16,7 +16,7 @@ const shownDisclosures = 10
 // something when an error occurs. Its own trial is for when the behaviour is tried alone.
 var secrets = behaviour{
 	name:    "secrets",
-	promise: "keeps what is in Secrets out of its log, Events, status and all other objects",
+	promise: "keeps the contents of Secrets out of its log, Events, status and all other objects",
 	advice: "what is logged: log keys and names (klog.KObj), never a whole Secret or an object with a copy of its data; " +
 		"which errors end up in a condition or an Event: a library's error may quote its input; " +
 		"let pods refer to a Secret with secretKeyRef or a volume, and compare contents by a keyed hash (HMAC)",

@@ -91,9 +91,9 @@ func (s *search) tryAll(ctx context.Context, planned []sequence) error {
 type detour string
 
 const (
-	fromMet      detour = "a resource that was met became one whose %s, and was corrected"
+	fromMet      detour = "a converged resource's %s, and it was corrected"
 	fromTheStart detour = "a new resource's %s, and it was corrected"
-	blockerGone  detour = "a resource's %s, and then that went away"
+	blockerGone  detour = "a converged resource's %s, and then the blocking object was deleted"
 )
 
 // tryDetour gives a resource a spec that can't be met, and then one that can.
