@@ -117,7 +117,7 @@ func (p *crashPoint) decide(request traffic.Request) traffic.Action {
 	return traffic.Action{Kill: true}
 }
 
-// begin is called before a call outside Kubernetes, and returns what is called after it.
+// begin runs before a call outside Kubernetes, and returns the function that runs after the call.
 func (p *crashPoint) begin(call string) (end func() error, err error) {
 	if p.tap.Killed() {
 		return nil, traffic.ErrKilled

@@ -28,7 +28,7 @@ func newForwarder(config *rest.Config) (http.Handler, error) {
 			acceptJSON(request.Out.Header)
 		},
 		Transport:     transport,
-		FlushInterval: -1, // at once: a watch is a reply that takes minutes
+		FlushInterval: -1, // flush immediately: a watch is a reply that takes minutes
 		ErrorLog:      silent,
 		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}, nil

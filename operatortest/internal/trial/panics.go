@@ -69,7 +69,8 @@ func (h *panicHandler) remove(operator *Instance) {
 	delete(h.operators, operator.label)
 }
 
-// observe is called in the goroutine that panicked.
+// observe records a panic for the operator to which the calling goroutine belongs. apimachinery calls it in the goroutine
+// that panicked.
 func (h *panicHandler) observe(_ context.Context, reason any) {
 	if err, isError := reason.(error); isError && errors.Is(err, http.ErrAbortHandler) {
 		return // this is how a server aborts a connection
