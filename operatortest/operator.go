@@ -21,8 +21,8 @@ type Operator struct {
 	InvalidSamples string
 
 	// Run runs the operator against the API server of the configuration, until the context ends and the work in
-	// progress is finished. The kit may run several operators at once in one process, so an operator must not listen
-	// on any port, or only on free ones. It may return an error before its first write if the API server doesn't
+	// progress is finished. The kit may run several operators at once in one process, so an operator may listen only on
+	// free ports, or on none. It may return an error before its first write if the API server doesn't
 	// answer: the kit then starts it again. If the context's cause is traffic.ErrKilled, the operator must end
 	// immediately, as after kill -9.
 	//
