@@ -10,21 +10,21 @@ import (
 const (
 	// PasswordKey is the key of the Secret that holds the password.
 	PasswordKey = "password"
-	// ProtectionAnnotation on a Password makes the webhook refuse to delete it while its value is ProtectionEnabled.
+	// ProtectionAnnotation protects a Password while its value is ProtectionEnabled: the webhook refuses to delete it.
 	ProtectionAnnotation = "secret.example.com/deletion-protection"
-	// ProtectionEnabled is the value of ProtectionAnnotation that protects.
+	// ProtectionEnabled is the value of ProtectionAnnotation that turns the protection on.
 	ProtectionEnabled = "enabled"
 )
 
-// Go must write a spec exactly as it has read it: the defaulting webhook answers with the object as Go writes it, so
-// any other difference would change what the author wrote. That is why all fields, even required ones, are left
-// out if they are empty; why a required number that may be 0 is a pointer, or else a missing one would come back as 0;
-// and why a duration is a string: a metav1.Duration turns 720h into 720h0m0s.
+// Go must write a spec exactly as it has read it. The defaulting webhook answers with the object as Go writes it, so any
+// other difference would change what the author wrote. For this reason, Go leaves out all empty fields, even required
+// ones. A required number that may be 0 is a pointer, because a missing int32 would come back as 0. A duration is a
+// string, because a metav1.Duration turns 720h into 720h0m0s.
 
-// PasswordSpec says what password is wanted, and where.
+// PasswordSpec describes the password, and names the Secret that holds it.
 type PasswordSpec struct {
-	// SecretName is the Secret that holds the password, under the key "password". It can't be
-	// changed, because programs that read the Secret would not notice. If it is left out, it is the Password's
+	// SecretName is the name of the Secret that holds the password, under the key "password". It can't be
+	// changed, because programs that read the Secret would not notice. The default is the Password's
 	// name: the defaulting webhook fills it in, and without the webhook the operator assumes it.
 	// +optional
 	//workshop:markers 5.1a
@@ -32,17 +32,17 @@ type PasswordSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="spec.secretName must be a DNS subdomain: lower case letters, digits, '-' and '.'"
 	SecretName string `json:"secretName,omitempty"`
 
-	// Policy is what the password must be like. A change of it makes a new password.
+	// Policy describes what the password must be like. When the policy changes, the operator makes a new password.
 	// +optional
 	// +kubebuilder:default={}
 	Policy PasswordPolicy `json:"policy,omitzero"`
 
-	// Rotation says when a new password replaces the current one; never if it is left out.
+	// Rotation says when a new password replaces the current one. Without it, the password is never rotated.
 	// +optional
 	Rotation *Rotation `json:"rotation,omitempty"`
 }
 
-// PasswordPolicy is what a password must be like.
+// PasswordPolicy describes what a password must be like.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.require) || !has(self.length) || self.require.map(r, r.count).sum() <= self.length",message="the counts of spec.policy.require together must not be more than spec.policy.length"
 //
@@ -56,7 +56,7 @@ type PasswordPolicy struct {
 	// +kubebuilder:validation:Maximum=128
 	Length int32 `json:"length,omitempty"`
 
-	// Require says how many characters are of a class. All others are letters.
+	// Require says how many characters must belong to a class. All others are letters.
 	// +optional
 	// +listType=map
 	// +listMapKey=class
@@ -65,15 +65,15 @@ type PasswordPolicy struct {
 	// +kubebuilder:validation:MaxItems=2
 	Require []Requirement `json:"require,omitzero"`
 
-	// Case says which letters there are.
+	// Case says which letters a password may contain.
 	// +optional
 	// +kubebuilder:default=Mixed
 	//workshop:markers 5.1a
 	// +kubebuilder:validation:Enum=Mixed;Lower
 	Case LetterCase `json:"case,omitempty"`
 
-	// Repeat says whether a character may occur more than once. Forbidding it makes a password weaker, but some systems ask
-	// for it.
+	// Repeat says whether a character may occur more than once. A password without repetition is weaker, but some systems
+	// require it.
 	// +optional
 	// +kubebuilder:default=Allowed
 	//workshop:markers 5.1a
@@ -87,7 +87,7 @@ type Requirement struct {
 	// +required
 	// +kubebuilder:validation:Enum=Digit;Symbol
 	Class CharacterClass `json:"class,omitempty"`
-	// Count is how many of them there are, 0 to 128.
+	// Count is the number of characters of the class, 0 to 128.
 	// +required
 	//workshop:markers 5.1a
 	// +kubebuilder:validation:Minimum=0
@@ -102,29 +102,29 @@ type CharacterClass string
 const (
 	// ClassDigit is 0 to 9.
 	ClassDigit CharacterClass = "Digit"
-	// ClassSymbol is the 30 printable characters of ASCII that the generator takes for symbols.
+	// ClassSymbol is the 30 printable ASCII characters that the generator uses as symbols.
 	ClassSymbol CharacterClass = "Symbol"
 )
 
-// LetterCase is which letters a password may have.
+// LetterCase says which letters a password may contain.
 type LetterCase string
 
-// The choices of letters.
+// The letter cases.
 const (
 	// CaseMixed allows capital and small letters.
 	CaseMixed LetterCase = "Mixed"
-	// CaseLower allows small letters only, for systems that don't tell them apart.
+	// CaseLower allows small letters only, for systems that ignore case.
 	CaseLower LetterCase = "Lower"
 )
 
-// Repetition is whether a character may be in a password twice.
+// Repetition says whether a character may occur more than once in a password.
 type Repetition string
 
-// The choices of repetition.
+// The values of Repetition.
 const (
 	// RepeatAllowed lets a character appear any number of times.
 	RepeatAllowed Repetition = "Allowed"
-	// RepeatForbidden uses each character once at most.
+	// RepeatForbidden lets each character appear at most once.
 	RepeatForbidden Repetition = "Forbidden"
 )
 
@@ -137,39 +137,39 @@ type Rotation struct {
 	After string `json:"after,omitempty"`
 }
 
-// ConditionReady is True while the Secret holds a password as the policy asks.
+// ConditionReady is True while the Secret holds a password that meets the policy.
 const ConditionReady = "Ready"
 
 // The reasons of the condition Ready.
 const (
-	// ReasonGenerated: the Secret holds a password as the policy asks.
+	// ReasonGenerated: the Secret holds a password that meets the policy.
 	ReasonGenerated = "Generated"
-	// ReasonImpossible: no password can meet the policy. Only another spec helps.
+	// ReasonImpossible: no password can meet the policy, or no Secret can have the name. You have to change the spec.
 	ReasonImpossible = "Impossible"
-	// ReasonNameChanged: the spec names another Secret than the one that the Password has. Change
-	// the name back, or delete that Secret.
+	// ReasonNameChanged: the Password already has a Secret of another name. Change the name in the spec
+	// back, or delete that Secret.
 	ReasonNameChanged = "NameChanged"
-	// ReasonNameTaken: a Secret of that name is controlled by someone else.
+	// ReasonNameTaken: a Secret of that name exists, but the Password does not control it.
 	ReasonNameTaken = "NameTaken"
-	// ReasonRefused: the API server refuses the Secret, because of a quota or a policy of the cluster.
+	// ReasonRefused: the API server refuses the Secret, for example because of a quota or a policy of the cluster.
 	ReasonRefused = "Refused"
-	// ReasonReplacing: a Secret that was the Password's is being removed, and a new one follows.
+	// ReasonReplacing: the former Secret is being removed, and a new one will follow.
 	ReasonReplacing = "Replacing"
 )
 
 // The states of a Password.
 const (
-	// StateReady: the Secret holds a password as the policy asks.
+	// StateReady: the Secret holds a password that meets the policy.
 	StateReady = "Ready"
-	// StatePending: a former Secret is being removed, and a new one follows by itself.
+	// StatePending: the former Secret is being removed, and a new one will follow.
 	StatePending = "Pending"
-	// StateFailed: change the Password, or remove what blocks it.
+	// StateFailed: the Password is blocked until you change it, or remove what blocks it.
 	StateFailed = "Failed"
 )
 
-// PasswordStatus is what the operator found and did.
+// PasswordStatus reports what the operator has found and done.
 type PasswordStatus struct {
-	// State sums up the conditions in a word.
+	// State summarizes the conditions in one word.
 	// +optional
 	State string `json:"state,omitempty"`
 
@@ -185,12 +185,12 @@ type PasswordStatus struct {
 	// +optional
 	LastRotated *metav1.Time `json:"lastRotated,omitempty"`
 
-	// NextRotation is when the current password will be replaced, unless another reason comes
-	// first.
+	// NextRotation is when the current password will be replaced, unless it has to be replaced
+	// earlier for another reason.
 	// +optional
 	NextRotation *metav1.Time `json:"nextRotation,omitempty"`
 
-	// Fingerprint changes with the password. It reveals nothing about the password.
+	// Fingerprint changes when the password does, but reveals nothing about it.
 	// +optional
 	Fingerprint string `json:"fingerprint,omitempty"`
 
@@ -217,16 +217,16 @@ type Password struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// Spec is the desired state. Written by users.
+	// Spec is the desired state, written by users.
 	// +optional
 	// +kubebuilder:default={}
 	Spec PasswordSpec `json:"spec,omitzero"`
-	// Status is the observed state. Written by the operator.
+	// Status is the observed state, written by the operator.
 	// +optional
 	Status PasswordStatus `json:"status,omitzero"`
 }
 
-// EffectiveSecretName is the name of the Secret that the Password asks for: the Password's own name if the spec has none.
+// EffectiveSecretName returns the name of the Secret: that in the spec or, if the spec has none, the Password's own name.
 func (p *Password) EffectiveSecretName() string {
 	return cmp.Or(p.Spec.SecretName, p.Name)
 }

@@ -18,7 +18,7 @@ const (
 	minRotation          = time.Minute
 )
 
-// ValidateSecretName returns what is wrong with the name of the Secret; nothing if it is left out.
+// ValidateSecretName returns an error if no Secret can have the name. The name may be left out.
 func (s *PasswordSpec) ValidateSecretName(path *field.Path) field.ErrorList {
 	if s.SecretName == "" || len(validation.IsDNS1123Subdomain(s.SecretName)) == 0 {
 		return nil
@@ -26,7 +26,7 @@ func (s *PasswordSpec) ValidateSecretName(path *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, s.SecretName, "must be a DNS subdomain: lower case letters, digits, '-' and '.', at most 253")}
 }
 
-// Validate returns what is out of bounds in the policy.
+// Validate returns an error for each field of the policy that is out of bounds.
 func (p *PasswordPolicy) Validate(path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	if p.Length < minLength || p.Length > maxLength {
@@ -55,7 +55,7 @@ func (r *Requirement) validate(path *field.Path) field.ErrorList {
 	return problems
 }
 
-// Validate returns what is wrong with the rotation; nothing if there is none.
+// Validate returns an error if the rotation is invalid. A nil rotation is valid.
 func (r *Rotation) Validate(path *field.Path) field.ErrorList {
 	if r == nil {
 		return nil
@@ -66,14 +66,14 @@ func (r *Rotation) Validate(path *field.Path) field.ErrorList {
 	return nil
 }
 
-// EffectiveAfter is the age at which a password is replaced, never less than the schema allows:
-// otherwise the operator would do nothing but replace the password.
+// EffectiveAfter returns the age at which a password is replaced. It is never less than the schema allows. Otherwise, a
+// spec that no schema has checked could make the operator replace the password all the time.
 func (r *Rotation) EffectiveAfter() time.Duration {
 	after, _ := time.ParseDuration(r.After) // 0 if it is invalid
 	return max(after, minRotation)
 }
 
-// oneOf returns the problem of a value that is not supported. If "" is supported, the field may be left out.
+// oneOf returns an error if the value is not supported. If "" is supported, the field may be left out.
 func oneOf[T ~string](path *field.Path, value T, supported ...T) field.ErrorList {
 	if slices.Contains(supported, value) {
 		return nil

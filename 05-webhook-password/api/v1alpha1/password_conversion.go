@@ -13,12 +13,12 @@ import (
 )
 
 // An object is converted from one version to the other and back many times in its
-// life, and must come back as it was. If it would not, the whole original spec is kept in
-// an annotation.
+// life, and must come back unchanged. If it would not, the conversion keeps the whole
+// original spec in an annotation.
 //
-// A client of v1alpha1 can still lose two things when it writes. If it changes a field of the policy, the policy of v1 is
-// rebuilt from what v1alpha1 can express. If it replaces the object without the annotations, rotation and secretName are
-// lost with them.
+// A client of v1alpha1 can still lose information in two ways. If it changes a field of the policy, the policy of v1 is
+// rebuilt from what v1alpha1 can express. If it replaces the object and leaves out the annotations, rotation and
+// secretName are lost.
 const (
 	// hubSpecAnnotation is on objects of this version, and holds a spec of v1.
 	hubSpecAnnotation = "secret.example.com/v1-spec"
@@ -28,14 +28,14 @@ const (
 
 var _ conversion.Convertible = (*Password)(nil)
 
-// ConvertTo converts this Password to v1. It returns an error for an object of another type ("… is no Password of
-// v1"), or a spec that can't be written as JSON.
+// ConvertTo converts this Password to v1. It returns an error if hub is not a v1 Password, or if the spec can't be
+// written as JSON.
 //
 //workshop:step 5.12a
 func (p *Password) ConvertTo(hub conversion.Hub) error {
 	converted, ok := hub.(*secretv1.Password)
 	if !ok {
-		return fmt.Errorf("convert Password %s: %T is no Password of v1", p.Name, hub)
+		return fmt.Errorf("convert Password %s: %T is not a v1 Password", p.Name, hub)
 	}
 	source := p.DeepCopy()
 	converted.ObjectMeta = source.ObjectMeta
@@ -43,8 +43,8 @@ func (p *Password) ConvertTo(hub conversion.Hub) error {
 	converted.Spec = hubSpec(source.Spec)
 	//workshop:step 5.12c
 	if noted, found := unpack[secretv1.PasswordSpec](&converted.ObjectMeta, hubSpecAnnotation); found {
-		// A client of this version can change only the fields that it has. If it changed none, the spec of v1
-		// comes back whole.
+		// A client of this version can change only the fields that this version has. If it has changed none of them,
+		// restore the whole spec of v1.
 		converted.Spec.SecretName, converted.Spec.Rotation = noted.SecretName, noted.Rotation
 		if equality.Semantic.DeepEqual(spokeSpec(noted), source.Spec) {
 			converted.Spec = noted
@@ -59,14 +59,14 @@ func (p *Password) ConvertTo(hub conversion.Hub) error {
 	return pack(&converted.ObjectMeta, spokeSpecAnnotation, source.Spec)
 }
 
-// ConvertFrom fills in this Password from one of v1. It returns an error for an object of another type, or a spec that can't
-// be written as JSON.
+// ConvertFrom fills in this Password from one of v1. It returns an error if hub is not a v1 Password, or if the spec
+// can't be written as JSON.
 //
 //workshop:step 5.12b
 func (p *Password) ConvertFrom(hub conversion.Hub) error {
 	original, ok := hub.(*secretv1.Password)
 	if !ok {
-		return fmt.Errorf("convert a Password from v1: %T is no Password of v1", hub)
+		return fmt.Errorf("convert a Password from v1: %T is not a v1 Password", hub)
 	}
 	source := original.DeepCopy()
 	p.ObjectMeta = source.ObjectMeta
@@ -87,7 +87,7 @@ func (p *Password) ConvertFrom(hub conversion.Hub) error {
 	return pack(&p.ObjectMeta, hubSpecAnnotation, source.Spec)
 }
 
-// hubSpec translates a spec into v1.
+// hubSpec translates a spec of this version into one of v1.
 //
 //workshop:step 5.12a
 func hubSpec(spec PasswordSpec) secretv1.PasswordSpec {
@@ -112,9 +112,9 @@ func hubSpec(spec PasswordSpec) secretv1.PasswordSpec {
 	return secretv1.PasswordSpec{Policy: policy}
 }
 
-// spokeSpec translates a spec of v1, as far as this version has fields for it. It always writes the counts: a missing
-// one would get its default. A spec from an annotation may be invalid: of a class that occurs twice, the first counts, and any
-// letter case but Mixed becomes small letters.
+// spokeSpec translates a spec of v1 as far as this version has fields for it. It always writes the counts, because a
+// missing one would get its default. A spec from an annotation may be invalid: if a class occurs twice, spokeSpec takes
+// the first count, and it translates any letter case other than Mixed to small letters.
 //
 //workshop:step 5.12b
 func spokeSpec(spec secretv1.PasswordSpec) PasswordSpec {
@@ -150,9 +150,9 @@ func pack(object *metav1.ObjectMeta, name string, spec any) error {
 	return nil
 }
 
-// unpack takes a spec out of its annotation. It removes both annotations, because the one for objects of the other
-// version is out of date here. An annotation that can't be read was written by someone else. It is dropped: an object
-// that can't be converted could not even be deleted.
+// unpack takes a spec out of its annotation. It removes both annotations, because the second one belongs only on objects
+// of the other version. An annotation that can't be read was written by someone else, and is dropped: if it made the
+// conversion fail, the object could not even be deleted.
 //
 //workshop:step 5.12c
 func unpack[T any](object *metav1.ObjectMeta, name string) (spec T, found bool) {

@@ -40,8 +40,8 @@ func FuzzHubRoundTrip(f *testing.F) {
 	})
 }
 
-// FuzzBookkeeping converts Passwords whose conversion annotations someone has written: an old copy,
-// one of the other version, or nonsense.
+// FuzzBookkeeping converts Passwords whose conversion annotations don't fit: they hold an outdated spec,
+// a spec of the other version, or nonsense.
 func FuzzBookkeeping(f *testing.F) {
 	for seed := range int64(300) {
 		f.Add(seed, `{"rotation":{"after":"1ns"},"secretName":"NOT/a name"}`)
@@ -57,7 +57,7 @@ func FuzzBookkeeping(f *testing.F) {
 		expectNoNote(t, spoke, spokeSpecAnnotation)
 		mustConvert(t, spoke.ConvertTo(after))
 		expectNoNote(t, after, hubSpecAnnotation)
-		delete(after.Annotations, spokeSpecAnnotation) // v1 may hold what v1alpha1 had said
+		delete(after.Annotations, spokeSpecAnnotation) // objects of v1 may have this one
 		expectSame(t, wanted, after)
 
 		former, converted, again := &Password{}, &secretv1.Password{}, &Password{}
@@ -110,7 +110,7 @@ func seed(f *testing.F) {
 	}
 }
 
-// fill makes any object that Go can hold, and so also those that the API server refuses.
+// fill makes a random object, perhaps one that the API server would refuse.
 func fill(seed int64, object any) {
 	randfill.New().RandSource(rand.NewSource(seed)).NilChance(0.3).NumElements(0, 3).Funcs(
 		func(meta *metav1.TypeMeta, _ randfill.Continue) { *meta = metav1.TypeMeta{} },

@@ -13,7 +13,7 @@ func requirement(class secretv1.CharacterClass, count int32) secretv1.Requiremen
 	return secretv1.Requirement{Class: class, Count: &count}
 }
 
-// twins are Passwords that say the same in both versions.
+// twins are one Password in both versions.
 type twins struct {
 	spoke *Password
 	hub   *secretv1.Password
@@ -56,7 +56,7 @@ func TestConvertTo(t *testing.T) {
 		})
 	}
 	err := (&Password{}).ConvertTo(&otherKind{})
-	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("is no Password of v1")))
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("is not a v1 Password")))
 }
 
 func TestConvertFrom(t *testing.T) {
@@ -70,10 +70,10 @@ func TestConvertFrom(t *testing.T) {
 		})
 	}
 	err := (&Password{}).ConvertFrom(&otherKind{})
-	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("is no Password of v1")))
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("is not a v1 Password")))
 }
 
-// otherKind is a hub, too, but no Password.
+// otherKind is a hub, but not a Password.
 type otherKind struct{ secretv1.Password }
 
 // TestNothingIsLost reads a Password of v1 as v1alpha1, changes it, and writes it back, as kubectl does.
@@ -81,7 +81,7 @@ func TestNothingIsLost(t *testing.T) {
 	stored := secretv1.PasswordSpec{
 		SecretName: "database",
 		Policy: secretv1.PasswordPolicy{
-			Length: 24, Require: []secretv1.Requirement{requirement("Symbol", 2), requirement("Digit", 6)}, // v1alpha1 knows no order
+			Length: 24, Require: []secretv1.Requirement{requirement("Symbol", 2), requirement("Digit", 6)}, // v1alpha1 does not keep the order
 			Case: secretv1.CaseMixed, Repeat: secretv1.RepeatAllowed,
 		},
 		Rotation: &secretv1.Rotation{After: "720h"},
@@ -106,20 +106,20 @@ func TestNothingIsLost(t *testing.T) {
 			mustConvert(t, spoke.ConvertTo(after))
 			wanted := *stored.DeepCopy()
 			test.want(&wanted)
-			g.Expect(after.Spec.Rotation).To(Equal(wanted.Rotation), "the rotation is lost: v1alpha1 has no word for it, so it must travel in an annotation")
-			g.Expect(after.Spec.SecretName).To(Equal(wanted.SecretName), "the name of the Secret is lost: v1alpha1 has no word for it, so it must travel in an annotation")
+			g.Expect(after.Spec.Rotation).To(Equal(wanted.Rotation), "the rotation is lost: v1alpha1 has no field for it, so an annotation must keep it")
+			g.Expect(after.Spec.SecretName).To(Equal(wanted.SecretName), "the name of the Secret is lost: v1alpha1 has no field for it, so an annotation must keep it")
 			g.Expect(after.Spec.Policy).To(Equal(wanted.Policy), "see ConvertTo in password_conversion.go")
-			g.Expect(after.Annotations).To(BeEmpty(), "users of v1 should see nothing of it, see unpack in password_conversion.go")
+			g.Expect(after.Annotations).To(BeEmpty(), "objects of v1 should not have this annotation, see unpack in password_conversion.go")
 		})
 	}
 }
 
-// TestNotesThatDoNotFit converts Passwords with an annotation that is out of date, or that someone has written.
+// TestNotesThatDoNotFit converts Passwords with an annotation that is out of date, or that someone else has written.
 func TestNotesThatDoNotFit(t *testing.T) {
 	for name, note := range map[string]string{
 		"another policy":    `{"length":99,"digits":9,"symbols":9,"caseSensitive":false,"policy":{"length":99,"require":[],"case":"Lower"}}`,
-		"no JSON":           "note to myself",
-		"JSON of other use": `{"length":"long","policy":"none"}`,
+		"not JSON":          "note to myself",
+		"other JSON":        `{"length":"long","policy":"none"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -132,13 +132,13 @@ func TestNotesThatDoNotFit(t *testing.T) {
 			noted := hub.DeepCopy()
 			noted.Annotations = annotate(nil, note)
 			mustConvert(t, toSpoke.ConvertFrom(noted))
-			g.Expect(toSpoke.Spec).To(Equal(spoke.Spec), "what the object says counts, see ConvertFrom and unpack in password_conversion.go")
+			g.Expect(toSpoke.Spec).To(Equal(spoke.Spec), "the object's own spec wins, see ConvertFrom and unpack in password_conversion.go")
 			g.Expect(toSpoke.Annotations).To(BeEmpty(), "see unpack in password_conversion.go")
 
 			notedSpoke := spoke.DeepCopy()
 			notedSpoke.Annotations = annotate(nil, note)
 			mustConvert(t, notedSpoke.ConvertTo(toHub))
-			g.Expect(toHub.Spec).To(Equal(hub.Spec), "what the object says counts, see ConvertTo and unpack in password_conversion.go")
+			g.Expect(toHub.Spec).To(Equal(hub.Spec), "the object's own spec wins, see ConvertTo and unpack in password_conversion.go")
 			g.Expect(toHub.Annotations).To(BeEmpty(), "see unpack in password_conversion.go")
 		})
 	}

@@ -5,10 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// PasswordSpec says what password is wanted.
+// PasswordSpec describes the password.
 //
-// The rule asks whether the fields are there because the API server also checks
-// the default of the spec, {}, by it: at that time they have no defaults yet.
+// The rule checks whether the fields are there, because the API server also applies it
+// to the default of the spec, {}, before it fills in the defaults of the fields.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.digits) || !has(self.symbols) || !has(self.length) || self.digits + self.symbols <= self.length",message="spec.digits and spec.symbols together must not be more than spec.length"
 type PasswordSpec struct {
@@ -19,14 +19,14 @@ type PasswordSpec struct {
 	// +kubebuilder:validation:Maximum=128
 	Length int32 `json:"length,omitempty"`
 
-	// Digits is how many of them are digits, 0 to 128.
+	// Digits is the number of digits, 0 to 128.
 	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=128
 	Digits *int32 `json:"digits,omitempty"`
 
-	// Symbols is how many of them are symbols, 0 to 128.
+	// Symbols is the number of symbols, 0 to 128.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
@@ -38,14 +38,14 @@ type PasswordSpec struct {
 	// +kubebuilder:default=true
 	CaseSensitive *bool `json:"caseSensitive,omitempty"`
 
-	// DisallowRepeat lets no character occur more than once.
+	// DisallowRepeat lets each character occur at most once.
 	// +optional
 	DisallowRepeat bool `json:"disallowRepeat,omitempty"`
 }
 
-// PasswordStatus is what the operator found and did.
+// PasswordStatus reports what the operator has found and done.
 type PasswordStatus struct {
-	// State sums up the conditions in a word.
+	// State summarizes the conditions in one word.
 	// +optional
 	State string `json:"state,omitempty"`
 
@@ -61,12 +61,12 @@ type PasswordStatus struct {
 	// +optional
 	LastRotated *metav1.Time `json:"lastRotated,omitempty"`
 
-	// NextRotation is when the current password will be replaced, unless another reason comes
-	// first.
+	// NextRotation is when the current password will be replaced, unless it has to be replaced
+	// earlier for another reason.
 	// +optional
 	NextRotation *metav1.Time `json:"nextRotation,omitempty"`
 
-	// Fingerprint changes with the password. It reveals nothing about the password.
+	// Fingerprint changes when the password does, but reveals nothing about it.
 	// +optional
 	Fingerprint string `json:"fingerprint,omitempty"`
 
@@ -88,11 +88,11 @@ type Password struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// Spec is the desired state. Written by users.
+	// Spec is the desired state, written by users.
 	// +optional
 	// +kubebuilder:default={}
 	Spec PasswordSpec `json:"spec,omitzero"`
-	// Status is the observed state. Written by the operator.
+	// Status is the observed state, written by the operator.
 	// +optional
 	Status PasswordStatus `json:"status,omitzero"`
 }
