@@ -1,5 +1,6 @@
-// Command manager runs the controller and the webhooks of the kind Password: for
-// each Password it keeps a Secret with a generated password, and reports in its status.
+// Command manager runs the controller and the webhooks for Passwords. For each
+// Password, the controller maintains a Secret with a generated password, and
+// reports the result in the Password's status.
 package main
 
 import (
@@ -33,11 +34,12 @@ var (
 	scheme   = runtime.NewScheme()
 	setupLog = ctrl.Log.WithName("setup")
 
-	// The Makefile and the Dockerfile set what the program was built from, through -ldflags.
+	// The Makefile and the Dockerfile set these through -ldflags.
 	version, revision = "unknown", "unknown"
 )
 
-// tellsSecrets is the log level at which client-go begins to log the bodies of its requests. Zap counts downwards.
+// tellsSecrets is the log level at which client-go begins to log the bodies of its requests. In zap, the more verbose levels
+// are the lower ones.
 const tellsSecrets = zapcore.Level(-8)
 
 func init() {
@@ -54,9 +56,9 @@ func main() {
 	}
 }
 
-// run is main without the process: it takes the arguments, and returns a one-line error.
+// run does the work of main, so that tests can call it. It returns an error of one line.
 //
-//nolint:gocyclo // it reads from top to bottom, as the main of every kubebuilder project
+//nolint:gocyclo // it reads from top to bottom, like main in every kubebuilder project
 func run(ctx context.Context, args []string, output io.Writer) error {
 	options, hooks := manager.Default(), serving.Default()
 	if err := hooks.ReadEnvironment(os.Getenv); err != nil {
@@ -77,7 +79,7 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 		return err
 	}
 	if options.Logging.Level.Enabled(tellsSecrets) {
-		return fmt.Errorf("--zap-log-level: at most %d: above that client-go logs the bodies of requests, and with them passwords", -tellsSecrets-1)
+		return fmt.Errorf("--zap-log-level: must be at most %d: at higher levels, client-go logs the bodies of requests, and so passwords", -tellsSecrets-1)
 	}
 	options.SetLogger()
 
@@ -116,10 +118,10 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 		return errors.New("the cluster does not know Passwords: install them with `make install`")
 	}
 	if err != nil {
-		return fmt.Errorf("set the controller up: %w", err)
+		return fmt.Errorf("set up the controller: %w", err)
 	}
 	if err := webhooks.SetupWithManager(mgr, webhookv1.SetupPasswordWebhookWithManager); err != nil {
-		return fmt.Errorf("set the webhooks up: %w", err)
+		return fmt.Errorf("set up the webhooks: %w", err)
 	}
 	// +kubebuilder:scaffold:builder
 

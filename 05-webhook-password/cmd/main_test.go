@@ -34,12 +34,12 @@ func TestMain(m *testing.M) { managertest.Main(m, main) }
 
 func isolate(t *testing.T) { managertest.Isolate(t, "ENABLE_WEBHOOKS", "POD_NAMESPACE") }
 
-// cluster returns the flag for an API server that knows the kinds.
+// cluster starts an API server that knows the kinds, and returns the flag that selects it.
 func cluster(t *testing.T) string {
 	return "--kubeconfig=" + managertest.Kubeconfig(t, (&managertest.APIServer{Kinds: kinds}).Start(t))
 }
 
-// certificates returns a folder with a certificate for this machine, and its key.
+// certificates returns a folder that contains a certificate for this machine and its key.
 func certificates(t *testing.T) string {
 	g := NewWithT(t)
 	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
@@ -58,24 +58,24 @@ func TestRunRefuses(t *testing.T) {
 		environment map[string]string
 		want        string
 	}{
-		"an unknown flag":                 {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
-		"a log that would hold passwords": {args: []string{"--zap-log-level=8"}, want: "--zap-log-level: at most 7: above that client-go logs the bodies of requests, and with them passwords"},
+		"an unknown flag":                    {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
+		"a log that would contain passwords": {args: []string{"--zap-log-level=8"}, want: "--zap-log-level: must be at most 7: at higher levels, client-go logs the bodies of requests, and so passwords"},
 		"webhooks that are neither on nor off": {
 			environment: map[string]string{"ENABLE_WEBHOOKS": "maybe"},
 			want:        "ENABLE_WEBHOOKS=maybe: give true or false",
 		},
-		"certificates from nowhere":       {args: []string{"--webhook-certs=borrowed"}, want: "--webhook-certs=borrowed: choose one of local, files, rotated"},
-		"local webhooks at all addresses": {args: []string{"--webhook-bind-address=:9443"}, want: "--webhook-bind-address=:9443: local webhooks need a loopback address, such as 127.0.0.1:9443"},
-		"webhooks without a certificate":  {args: []string{"--webhook-certs=files", "--webhook-cert-path=missing"}, want: "--webhook-cert-path=missing: stat missing/tls.crt: no such file or directory"},
-		"certificates of no pod":          {args: []string{"--webhook-certs=rotated", "--webhook-cert-path=certs"}, want: "--webhook-certs=rotated: set POD_NAMESPACE to the namespace of the Secret webhook-server-cert"},
-		"no cluster":                      {want: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
-		"an address for probes that another process has": {
+		"certificates of an unknown kind":    {args: []string{"--webhook-certs=borrowed"}, want: "--webhook-certs=borrowed: choose one of local, files, rotated"},
+		"local webhooks on all addresses":    {args: []string{"--webhook-bind-address=:9443"}, want: "--webhook-bind-address=:9443: local webhooks need a loopback address, such as 127.0.0.1:9443"},
+		"webhooks without a certificate":     {args: []string{"--webhook-certs=files", "--webhook-cert-path=missing"}, want: "--webhook-cert-path=missing: stat missing/tls.crt: no such file or directory"},
+		"rotated certificates outside a pod": {args: []string{"--webhook-certs=rotated", "--webhook-cert-path=certs"}, want: "--webhook-certs=rotated: set POD_NAMESPACE to the namespace of the Secret webhook-server-cert"},
+		"no cluster":                         {want: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
+		"a probe address that is in use": {
 			args: []string{cluster(t), "--health-probe-bind-address=" + occupied},
 			want: "--health-probe-bind-address: listen tcp " + occupied + ": bind: address already in use; choose another address, or 0 for none",
 		},
-		"a cluster that is not there":    {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, "127.0.0.1:1")}, want: "connection refused"},
-		"a cluster without Passwords":    {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, ignorant.Start(t))}, want: "the cluster does not know Passwords: install them with `make install`"},
-		"no namespace to elect a leader": {args: []string{"--health-probe-bind-address=0", "--leader-elect", cluster(t)}, want: "unable to find leader election namespace"},
+		"a cluster that can't be reached":  {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, "127.0.0.1:1")}, want: "connection refused"},
+		"a cluster without Passwords":      {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, ignorant.Start(t))}, want: "the cluster does not know Passwords: install them with `make install`"},
+		"no namespace for leader election": {args: []string{"--health-probe-bind-address=0", "--leader-elect", cluster(t)}, want: "unable to find leader election namespace"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestRunRefuses(t *testing.T) {
 			defer cancel()
 			err := run(ctx, test.args, io.Discard)
 			g.Expect(err).To(MatchError(ContainSubstring(test.want)))
-			g.Expect(strings.TrimSpace(err.Error())).NotTo(ContainSubstring("\n"), "an error is one line that says what to do")
+			g.Expect(strings.TrimSpace(err.Error())).NotTo(ContainSubstring("\n"), "the error should be one line that says what to do")
 		})
 	}
 }
@@ -107,7 +107,7 @@ func TestRunPrintsTheVersion(t *testing.T) {
 	isolate(t)
 	var output bytes.Buffer
 	g.Expect(run(t.Context(), []string{"--version"}, &output)).To(Succeed(), "it needs no cluster")
-	g.Expect(output.String()).To(Equal("password-operator unknown (revision unknown)\n"), "go test stamps nothing")
+	g.Expect(output.String()).To(Equal("password-operator unknown (revision unknown)\n"), "go test sets no version")
 }
 
 func TestProcessAsksForItsOwn(t *testing.T) {
@@ -117,27 +117,27 @@ func TestProcessAsksForItsOwn(t *testing.T) {
 	server := &managertest.APIServer{Kinds: kinds}
 	managertest.StartProcess(t, "--health-probe-bind-address=0", "--kubeconfig="+managertest.Kubeconfig(t, server.Start(t)),
 		"--leader-elect", "--leader-election-namespace=shop",
-		"--webhook-certs=nonsense") // which does not matter without webhooks
+		"--webhook-certs=nonsense") // ignored, because there are no webhooks
 	g.Eventually(server.Requests).WithTimeout(managertest.Timeout).Should(And(
 		ContainElement(HavePrefix("GET /apis/coordination.k8s.io/v1/namespaces/shop/leases/password.example.com?")),
 		ContainElement(HavePrefix("GET /api/v1/secrets?")),
 	), "see LeaderElectionID in main.go")
 	g.Expect(server.Requests()).NotTo(ContainElement(And(HavePrefix("GET /api/v1/secrets?"), Not(ContainSubstring("labelSelector=app.kubernetes.io%2Fmanaged-by%3Dpassword-operator")))),
-		"Secrets of others stay out, see ByObject in main.go")
+		"other people's Secrets must stay out of the cache, see Cache in main.go")
 }
 
 func TestProcessEndsWhenToldTo(t *testing.T) {
 	tests := map[string]struct {
 		silent bool
-		// webhooks is true if the process serves any.
+		// webhooks is true if the process serves webhooks.
 		webhooks bool
 		// readiness is the status of /readyz.
 		readiness int
 	}{
-		"while it works":                              {readiness: http.StatusOK},
-		"while it works and serves webhooks":          {webhooks: true, readiness: http.StatusOK},
-		"while it waits for a cluster that is silent": {silent: true, readiness: http.StatusInternalServerError},
-		"while it serves webhooks, and waits":         {silent: true, webhooks: true, readiness: http.StatusOK},
+		"while it reconciles":                     {readiness: http.StatusOK},
+		"while it reconciles and serves webhooks": {webhooks: true, readiness: http.StatusOK},
+		"while it waits for a silent API server":  {silent: true, readiness: http.StatusInternalServerError},
+		"while it waits, but serves webhooks":     {silent: true, webhooks: true, readiness: http.StatusOK},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -168,15 +168,15 @@ func TestProcessFailsInOneLine(t *testing.T) {
 		want string
 	}{
 		"an unknown flag": {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
-		"an address for metrics that another process has": {
+		"a metrics address that is in use": {
 			args: []string{cluster, "--metrics-bind-address=" + occupied},
 			want: "--metrics-bind-address: listen tcp " + occupied + ": bind: address already in use; choose another address, or 0 for none",
 		},
-		"an address for local webhooks that another process has": {
+		"an address of local webhooks that is in use": {
 			args: []string{cluster, "--webhook-bind-address=" + occupied},
 			want: "--webhook-bind-address=" + occupied + ": another process uses it: end that one, or choose another port",
 		},
-		"an address for webhooks that another process has": {
+		"an address of webhooks that is in use": {
 			args: []string{cluster, "--webhook-certs=files", "--webhook-cert-path=" + certificates(t), "--webhook-bind-address=" + occupied},
 			want: "--webhook-bind-address=" + occupied + ": another process uses it: end that one, or choose another port",
 		},
@@ -187,7 +187,7 @@ func TestProcessFailsInOneLine(t *testing.T) {
 			isolate(t)
 			process := managertest.StartProcess(t, append(test.args, "--health-probe-bind-address=0")...)
 			g.Eventually(process).WithTimeout(managertest.Timeout).Should(gexec.Exit(1))
-			lines := strings.Split(strings.TrimSpace(string(process.Err.Contents())), "\n") // the log comes before
+			lines := strings.Split(strings.TrimSpace(string(process.Err.Contents())), "\n") // the log comes first
 			g.Expect(lines[len(lines)-1]).To(Equal("password-operator: " + test.want))
 			g.Expect(process.Out.Contents()).To(BeEmpty())
 		})

@@ -14,11 +14,11 @@ import (
 var (
 	// SchemeGroupVersion is the group and version of the types in this package.
 	SchemeGroupVersion = schema.GroupVersion{Group: "secret.example.com", Version: "v1alpha1"}
-	// SchemeBuilder collects what adds the types to a scheme.
+	// SchemeBuilder collects the functions that add the types to a scheme.
 	SchemeBuilder = runtime.NewSchemeBuilder(func(scheme *runtime.Scheme) error {
 		metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 		return nil
 	})
-	// AddToScheme makes a scheme know the types.
+	// AddToScheme adds the types to a scheme.
 	AddToScheme = SchemeBuilder.AddToScheme
 )

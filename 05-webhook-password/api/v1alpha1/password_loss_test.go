@@ -117,9 +117,9 @@ func TestNothingIsLost(t *testing.T) {
 // TestNotesThatDoNotFit converts Passwords with an annotation that is out of date, or that someone else has written.
 func TestNotesThatDoNotFit(t *testing.T) {
 	for name, note := range map[string]string{
-		"another policy":    `{"length":99,"digits":9,"symbols":9,"caseSensitive":false,"policy":{"length":99,"require":[],"case":"Lower"}}`,
-		"not JSON":          "note to myself",
-		"other JSON":        `{"length":"long","policy":"none"}`,
+		"another policy": `{"length":99,"digits":9,"symbols":9,"caseSensitive":false,"policy":{"length":99,"require":[],"case":"Lower"}}`,
+		"not JSON":       "note to myself",
+		"other JSON":     `{"length":"long","policy":"none"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -22,7 +22,7 @@ const (
 )
 
 var _ = Describe("a Password is blocked by", func() {
-	It("a Secret of someone else, which the operator leaves alone", func(ctx SpecContext) {
+	It("someone else's Secret, which the operator leaves alone", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		stop := startManager(cluster.Config, testOptions(namespace))
 		owner := newPassword(namespace, "owner")
@@ -47,21 +47,21 @@ var _ = Describe("a Password is blocked by", func() {
 		before := count(reconciles)
 		startManager(cluster.Config, testOptions(namespace))
 		eventually(ctx, func(g Gomega) {
-			g.Expect(count(reconciles)-before).To(BeNumerically(">=", len(others)+1), "it has looked at each of them again, without another event")
+			g.Expect(count(reconciles)-before).To(BeNumerically(">=", len(others)+1), "the operator looks at each of them again after a restart, without another event")
 		})
 		for name, password := range passwords {
 			expectEvents(ctx, password, "Warning NameTaken")
 			found := getSecret(ctx, Default, namespace, others[name].Name)
-			Expect(found.ResourceVersion).To(Equal(others[name].ResourceVersion), "the one that is %s must stay as it is, see findBlocker in secret.go", name)
+			Expect(found.ResourceVersion).To(Equal(others[name].ResourceVersion), "the operator must not change the Secret that is %s, see findBlocker in secret.go", name)
 			Expect(found.Data).To(Equal(others[name].Data))
 		}
 
-		Expect(cluster.Client.Delete(ctx, owner)).To(Succeed(), "and the garbage collector deletes what it controls")
+		Expect(cluster.Client.Delete(ctx, owner)).To(Succeed(), "the garbage collector then deletes its Secret")
 		for _, secret := range others {
 			Expect(client.IgnoreNotFound(cluster.Client.Delete(ctx, secret))).To(Succeed())
 		}
 		for name, password := range passwords {
-			expectReadyAgain(ctx, password, others[name]) // there is no event, see requeueBlocked in password_controller.go
+			expectReadyAgain(ctx, password, others[name]) // no event announces this, see requeueBlocked in password_controller.go
 			expectEvents(ctx, password, "Warning NameTaken", "Normal Generated")
 		}
 	}, SpecTimeout(specTimeout))
@@ -76,7 +76,7 @@ var _ = Describe("a Password is blocked by", func() {
 		Expect(problemOf(password)).To(Equal("spec.policy.length: Invalid value: 128: leaves 123 characters for letters, must be at most 52, because none may repeat"))
 		Expect(password.Status.SecretName).To(BeEmpty())
 		expectRest(ctx)
-		Expect(count(terminalErrors)-terminal).To(And(BeNumerically(">=", 1), BeNumerically("<=", 2)), "one for the spec, and one for the status, see requeueBlocked in password_controller.go")
+		Expect(count(terminalErrors)-terminal).To(And(BeNumerically(">=", 1), BeNumerically("<=", 2)), "one error for the spec, and perhaps one for the status, see requeueBlocked in password_controller.go")
 		patch(ctx, password, `{"spec":{"policy":{"length":126}}}`)
 		expectState(ctx, password, "Failed Impossible")
 		expectEvents(ctx, password, "Warning Impossible") // the reason is the same
@@ -85,12 +85,12 @@ var _ = Describe("a Password is blocked by", func() {
 		before := expectReady(ctx, password)
 		patch(ctx, password, `{"spec":{"policy":{"length":127}}}`)
 		expectState(ctx, password, "Failed Impossible")
-		Expect(getSecret(ctx, Default, namespace, "impossible").ResourceVersion).To(Equal(before.ResourceVersion), "programs can still use the former password")
+		Expect(getSecret(ctx, Default, namespace, "impossible").ResourceVersion).To(Equal(before.ResourceVersion), "programs still use the former password")
 		Expect(password.Status.SecretName).To(Equal("impossible"))
 		Expect(password.Status.Fingerprint).To(Equal(before.Annotations["secret.example.com/fingerprint"]), "that is what the Secret holds")
 
 		patch(ctx, password, `{"spec":{"policy":{"length":20}}}`)
-		Expect(expectReady(ctx, password).ResourceVersion).To(Equal(before.ResourceVersion), "it is as the policy asks, again")
+		Expect(expectReady(ctx, password).ResourceVersion).To(Equal(before.ResourceVersion), "the password meets the policy again")
 		patch(ctx, password, `{"spec":{"policy":{"length":21}}}`)
 		expectReadyAgain(ctx, password, before)
 		expectEvents(ctx, password, "Warning Impossible", "Normal Generated", "Warning Impossible", "Normal PolicyChanged")
@@ -103,7 +103,7 @@ var _ = Describe("a Password is blocked by", func() {
 		password := newPassword(namespace, "refused")
 		create(ctx, password)
 		expectState(ctx, password, "Failed Refused")
-		Expect(problemOf(password)).To(ContainSubstring("exceeded quota"), "people need the API server's words")
+		Expect(problemOf(password)).To(ContainSubstring("exceeded quota"), "users need the API server's message")
 		expectEvents(ctx, password, "Warning Refused")
 
 		Expect(cluster.Client.Delete(ctx, quota)).To(Succeed())
@@ -111,7 +111,7 @@ var _ = Describe("a Password is blocked by", func() {
 		expectEvents(ctx, password, "Warning Refused", "Normal Generated")
 	}, SpecTimeout(specTimeout))
 
-	It("its own Secret, when someone has made it immutable", func(ctx SpecContext) {
+	It("its own Secret, if someone has made that immutable", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "frozen")
@@ -131,8 +131,8 @@ var _ = Describe("a Password is blocked by", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// othersSecrets returns Secrets that no other Password can have, by what they are. The last exists, and is another
-// Password's.
+// othersSecrets returns Secrets that no new Password may take over, by what distinguishes them. Only owned exists already;
+// it belongs to another Password.
 func othersSecrets(namespace string, owned *corev1.Secret) map[string]*corev1.Secret {
 	secret := func(name string, labels map[string]string, owners []metav1.OwnerReference) *corev1.Secret {
 		return &corev1.Secret{
@@ -151,7 +151,7 @@ func othersSecrets(namespace string, owned *corev1.Secret) map[string]*corev1.Se
 	}
 }
 
-// limitSecrets returns when the API server refuses to create another Secret.
+// limitSecrets creates a quota that allows no Secrets, and returns it once the API server enforces it.
 func limitSecrets(ctx context.Context, namespace string) *corev1.ResourceQuota {
 	GinkgoHelper()
 	quota := &corev1.ResourceQuota{
@@ -166,13 +166,13 @@ func limitSecrets(ctx context.Context, namespace string) *corev1.ResourceQuota {
 	return quota
 }
 
-// expectRest waits until no operator of the process has had anything to do for a while.
+// expectRest waits until no operator in this process reconciles anything for a while.
 func expectRest(ctx context.Context) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
 		before := count(reconciles)
 		g.Consistently(func() float64 { return count(reconciles) }).WithContext(ctx).
-			WithTimeout(quietTime).WithPolling(pollInterval).Should(Equal(before), "it is tried again and again")
+			WithTimeout(quietTime).WithPolling(pollInterval).Should(Equal(before), "the operator keeps reconciling")
 	})
 }
 

@@ -12,6 +12,6 @@ func TestCacheByObject(t *testing.T) {
 	g.Expect(CacheByObject()).To(HaveLen(1))
 	for object, settings := range CacheByObject() {
 		g.Expect(object).To(BeAssignableToTypeOf(&corev1.Secret{}))
-		g.Expect(settings.Label.String()).To(Equal("app.kubernetes.io/managed-by=password-operator"), "Secrets of others never enter this process")
+		g.Expect(settings.Label.String()).To(Equal("app.kubernetes.io/managed-by=password-operator"), "other people's Secrets must not enter this process")
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("a change", func() {
-	It("of the policy makes a new password, unless both say the same", func(ctx SpecContext) {
+	It("of the policy makes a new password, unless the new policy means the same", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "worded")
@@ -24,14 +24,14 @@ var _ = Describe("a change", func() {
 			`[{"class":"Digit","count":4},{"class":"Symbol","count":3}]`,
 		} {
 			patch(ctx, password, `{"spec":{"policy":{"require":%s}}}`, require)
-			Expect(expectReady(ctx, password).ResourceVersion).To(Equal(first.ResourceVersion), "the order says nothing, see Describe in internal/generator/generator.go")
+			Expect(expectReady(ctx, password).ResourceVersion).To(Equal(first.ResourceVersion), "the order has no meaning, see Describe in internal/generator/generator.go")
 		}
 
 		patch(ctx, password, `{"spec":{"policy":{"require":[{"class":"Digit","count":4}]}}}`)
 		second := expectReadyAgain(ctx, password, first)
 		Expect(passwordIn(second)).To(MatchRegexp(`^[0-9A-Za-z]{20}$`))
 		patch(ctx, password, `{"spec":{"policy":{"require":[{"class":"Symbol","count":0},{"class":"Digit","count":4}]}}}`)
-		Expect(expectReady(ctx, password).ResourceVersion).To(Equal(second.ResourceVersion), "none is as good as no word of it")
+		Expect(expectReady(ctx, password).ResourceVersion).To(Equal(second.ResourceVersion), "a count of 0 means the same as no element")
 		expectEvents(ctx, password, "Normal Generated", "Normal PolicyChanged")
 	}, SpecTimeout(specTimeout))
 
@@ -59,7 +59,7 @@ var _ = Describe("a change", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("of other parts of the Secret stays, and so does the password", func(ctx SpecContext) {
+	It("of other parts of the Secret is left alone, and the password stays", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "shared")
@@ -92,10 +92,10 @@ var _ = Describe("a change", func() {
 		Expect(cluster.Client.Delete(ctx, before)).To(Succeed())
 		eventually(ctx, func(g Gomega) {
 			after.Namespace, after.Name = namespace, "deleted"
-			g.Expect(exists(ctx, g, after)).To(BeTrue(), "its deletion should queue the Password, see SetupWithManager in password_controller.go")
+			g.Expect(exists(ctx, g, after)).To(BeTrue(), "the deletion of the Secret should queue the Password, see SetupWithManager in password_controller.go")
 			g.Expect(after.UID).NotTo(Equal(before.UID))
 		})
-		Expect(passwordIn(after)).NotTo(Equal(passwordIn(before)), "the former password was not reused")
+		Expect(passwordIn(after)).NotTo(Equal(passwordIn(before)), "the former password must not be reused")
 		expectEvents(ctx, password, "Normal Generated", "Normal Generated")
 	}, SpecTimeout(specTimeout))
 })

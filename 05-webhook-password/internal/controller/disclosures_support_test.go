@@ -14,11 +14,11 @@ import (
 const (
 	// minSearched is the minimum length, in bytes, of a value to search for. A shorter one may occur by chance.
 	minSearched = 12
-	// windowLength is how much of a value is looked up at once.
+	// windowLength is the length, in bytes, of the beginning by which values are looked up.
 	windowLength = 8
 )
 
-// Where the suite looks for secrets, which must not be there.
+// The places where the suite searches for secrets that must not be there.
 const (
 	inLog      = "the log"
 	inEvent    = "an event"
@@ -27,18 +27,17 @@ const (
 	inMetrics  = "the metrics"
 )
 
-// disclosures are everything that the suite's operators have made visible, and the
-// secrets to look for in it. The zero value is ready to use.
+// disclosures collects everything that the suite's operators have made visible, and the
+// secrets to search for in it. The zero value is ready to use.
 type disclosures struct {
 	mu sync.Mutex
-	// texts are what was seen, by place.
+	// texts are the visible texts, by place.
 	texts map[string][]string
-	// secrets are the values of all Secrets that the operator ever had, each with what
-	// it is.
+	// secrets maps the values in all Secrets that the operator ever wrote to their descriptions.
 	secrets map[string]string
 }
 
-// disclosed belongs to the whole suite: the shared tests run operators too.
+// disclosed covers the whole suite, because the shared tests run operators, too.
 var disclosed disclosures
 
 func (d *disclosures) note(where, text string) {
@@ -68,7 +67,7 @@ func (d *disclosures) knows(value []byte) bool {
 	return d.secrets[string(value)] != ""
 }
 
-// about returns how many texts of a place contain the words.
+// about returns the number of texts of a place that contain the words.
 func (d *disclosures) about(where, words string) (count int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,10 +90,10 @@ func (d *disclosures) sizes() (texts map[string]int, secrets int) {
 	return texts, len(d.secrets)
 }
 
-// needle is a form of a secret value.
+// needle is one way to print a secret value.
 type needle struct{ form, value string }
 
-// leaks names every secret that occurs in a text, in any form, without repeating its value.
+// leaks reports every secret that occurs in a text, in any form. The report does not contain the value.
 func (d *disclosures) leaks() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,8 +114,8 @@ func (d *disclosures) leaks() []string {
 	return found
 }
 
-// search returns the values of the needles that are in the text. It looks needles up by
-// how they begin, because there are thousands of them and megabytes of text.
+// search returns the values of the needles that are in the text. For speed, needles are keyed
+// by their beginning: there are thousands of them, and megabytes of text.
 func search(text string, needles map[string][]needle) (values []string) {
 	for i := 0; i+windowLength <= len(text); i++ {
 		for _, candidate := range needles[text[i:i+windowLength]] {

@@ -13,7 +13,7 @@ import (
 
 var _ = Describe("a lasting conflict", func() {
 	It("is counted as an error, and retried with backoff", func(ctx SpecContext) {
-		const tries, lastPause = 9, 600 * time.Millisecond // the queue waits for 5 ms first, and twice as long each time
+		const tries, lastPause = 9, 600 * time.Millisecond // the queue waits 5 ms at first, and doubles the pause each time
 		namespace, tap := cluster.Namespace(ctx), traffic.New()
 		tap.SetRule(func(request traffic.Request) traffic.Action {
 			if isStatusPatch(request) {
@@ -35,8 +35,8 @@ var _ = Describe("a lasting conflict", func() {
 			}
 			g.Expect(len(tried)).To(BeNumerically(">=", tries))
 		})
-		Expect(tried[tries-1]-tried[tries-2]).To(BeNumerically(">=", lastPause), "Reconcile returns the error, and the queue does the rest: see Reconcile in password_controller.go")
-		Expect(count(reconcileErrors)-counted).To(BeNumerically(">=", tries-1), "it must show in the metrics")
+		Expect(tried[tries-1]-tried[tries-2]).To(BeNumerically(">=", lastPause), "Reconcile should return the error, so that the queue retries with backoff: see Reconcile in password_controller.go")
+		Expect(count(reconcileErrors)-counted).To(BeNumerically(">=", tries-1), "the metrics must count the errors")
 
 		tap.SetRule(nil)
 		expectReady(ctx, password)

@@ -26,7 +26,7 @@ var _ = Describe("a Password", func() {
 		Expect(secret.Name).To(Equal("database"))
 		Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque))
 		Expect(secret.Labels).To(Equal(map[string]string{"app.kubernetes.io/managed-by": "password-operator"}))
-		Expect(passwordIn(secret)).To(MatchRegexp(`^[0-9A-Za-z]{20}$`), "the policy that the CRD gives by default")
+		Expect(passwordIn(secret)).To(MatchRegexp(`^[0-9A-Za-z]{20}$`), "the CRD's default policy")
 		Expect(secret.Data).To(And(HaveLen(2), HaveKeyWithValue("fingerprint-key", HaveLen(26))))
 		Expect(secret.Annotations).To(And(HaveLen(3), HaveKeyWithValue("secret.example.com/policy", "length=20 digits=5 symbols=0 case=Mixed repeat=Allowed")))
 		Expect(secret.OwnerReferences).To(ConsistOf(metav1.OwnerReference{
@@ -46,7 +46,7 @@ var _ = Describe("a Password", func() {
 		startManager(cluster.Config, testOptions(asked, unasked))
 		with, without := newPassword(asked, "nameless"), newPassword(unasked, "nameless")
 		create(ctx, with, without)
-		Expect(with.Spec.SecretName).To(Equal("nameless"), "see PasswordDefaulter in internal/webhook/v1/password_webhook.go")
+		Expect(with.Spec.SecretName).To(Equal("nameless"), "see PasswordCustomDefaulter in internal/webhook/v1/password_webhook.go")
 		Expect(without.Spec.SecretName).To(BeEmpty())
 		for _, password := range []*secretv1.Password{with, without} {
 			Expect(expectReady(ctx, password).Name).To(Equal("nameless"), "see EffectiveSecretName in api/v1/password_types.go")
@@ -58,11 +58,11 @@ var _ = Describe("a Password", func() {
 		startManager(cluster.Config, testOptions(namespace))
 		password := &secretv1.Password{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "made-"}}
 		create(ctx, password)
-		Expect(password.Spec.SecretName).To(BeEmpty(), "there is no name yet while webhooks are asked")
+		Expect(password.Spec.SecretName).To(BeEmpty(), "the name is generated after the webhooks are called")
 		secret := expectReady(ctx, password)
 		Expect(secret.Name).To(Equal(password.Name))
 
-		patch(ctx, password, `{"spec":{"rotation":{"after":"1h"}}}`) // the webhook is asked again
+		patch(ctx, password, `{"spec":{"rotation":{"after":"1h"}}}`) // this calls the webhook again
 		Expect(password.Spec.SecretName).To(Equal(password.Name))
 		Expect(passwordIn(expectReady(ctx, password))).To(Equal(passwordIn(secret)))
 		expectEvents(ctx, password, "Normal Generated")
@@ -78,7 +78,7 @@ var _ = Describe("a Password", func() {
 		secret := expectReady(ctx, password)
 		Expect(passwordIn(secret)).To(MatchRegexp(`^[a-z]{16}$`))
 		Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(old), old)).To(Succeed())
-		Expect(secretv1.PasswordStatus(old.Status)).To(Equal(password.Status), "it is the same status")
+		Expect(secretv1.PasswordStatus(old.Status)).To(Equal(password.Status), "the status is the same in both versions")
 
 		patch(ctx, old, `{"spec":{"digits":16}}`)
 		secret = expectReadyAgain(ctx, password, secret)
@@ -86,7 +86,7 @@ var _ = Describe("a Password", func() {
 		expectEvents(ctx, password, "Normal Generated", "Normal PolicyChanged")
 	}, SpecTimeout(specTimeout))
 
-	It("gets no Secret when it is terminating", func(ctx SpecContext) {
+	It("gets no new Secret while it is terminating", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "terminating")
@@ -102,7 +102,7 @@ var _ = Describe("a Password", func() {
 		expectGone(ctx, password)
 	}, SpecTimeout(specTimeout))
 
-	It("may be created again under its name, with another password", func(ctx SpecContext) {
+	It("may be created again under the same name, and gets another password", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		former := newPassword(namespace, "again")
@@ -116,14 +116,14 @@ var _ = Describe("a Password", func() {
 		create(ctx, password)
 		expectState(ctx, password, "Pending Replacing")
 		Expect(problemOf(password)).To(ContainSubstring(`Secret "again"`))
-		Expect(password.Status.Fingerprint).To(BeEmpty(), "that Secret is not its own")
+		Expect(password.Status.Fingerprint).To(BeEmpty(), "that Secret belongs to the former Password")
 		patch(ctx, left, `{"metadata":{"finalizers":null}}`)
 		nudge(ctx, password)
 		expectReadyAgain(ctx, password, left)
-		expectEvents(ctx, password, "Normal Generated") // a terminating Secret is no failure
+		expectEvents(ctx, password, "Normal Generated") // a terminating Secret is not a failure
 	}, SpecTimeout(specTimeout))
 
-	It("is one of fifty that are created at once", func(ctx SpecContext) {
+	It("gets a password of its own even if fifty are created at once", func(ctx SpecContext) {
 		const count = 50
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
@@ -133,7 +133,7 @@ var _ = Describe("a Password", func() {
 			people.Go(func() { problems[i] = createAndLabel(ctx, newPassword(namespace, fmt.Sprintf("p-%d", i))) })
 		}
 		people.Wait()
-		Expect(problems).To(HaveEach(BeNil()), "people see no conflicts with the operator")
+		Expect(problems).To(HaveEach(BeNil()), "users should see no conflicts with the operator")
 		found := map[string]string{}
 		for i := range count {
 			secret := expectReady(ctx, newPassword(namespace, fmt.Sprintf("p-%d", i)))
@@ -143,7 +143,7 @@ var _ = Describe("a Password", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// createAndLabel makes a Password, and changes it while the operator is at work.
+// createAndLabel creates a Password, and changes it while the operator is reconciling it.
 func createAndLabel(ctx context.Context, password *secretv1.Password) error {
 	if err := cluster.Client.Create(ctx, password); err != nil {
 		return fmt.Errorf("create: %w", err)

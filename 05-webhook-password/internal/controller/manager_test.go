@@ -10,8 +10,8 @@ import (
 	"example.com/operator-workshop/manager"
 )
 
-// managerOptions returns the options that cmd/main.go sets, without the webhooks, which the suite
-// serves.
+// managerOptions returns the options that cmd/main.go sets, except those of the webhooks, which the suite
+// serves itself.
 func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
 	return options.ForManager(ctx, ctrl.Options{
 		Scheme:           scheme,

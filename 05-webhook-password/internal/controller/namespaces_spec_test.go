@@ -22,7 +22,7 @@ import (
 )
 
 var _ = Describe("a manager", func() {
-	It("of one namespace never reads anything outside it, and needs no right there", func(ctx SpecContext) {
+	It("of one namespace never reads anything outside it, and needs no permissions there", func(ctx SpecContext) {
 		own, other := cluster.Namespace(ctx), cluster.Namespace(ctx)
 		tap := traffic.New()
 		startManager(tap.Config(confinedTo(ctx, own)), testOptions(own))
@@ -34,12 +34,12 @@ var _ = Describe("a manager", func() {
 		expectGone(ctx, secret)
 
 		for _, request := range tap.Requests() {
-			inside := request.Resource == "" || request.Namespace == own // discovery is about no resource
-			Expect(inside).To(BeTrue(), "the manager of namespace %s asked: %s: see cachedNamespaces in manager/manager.go", own, request)
+			inside := request.Resource == "" || request.Namespace == own // discovery concerns no resource
+			Expect(inside).To(BeTrue(), "the manager of namespace %s sent the request %s: see cachedNamespaces in manager/manager.go", own, request)
 			Expect(request.Status).NotTo(Equal(403), "a Role in its namespace must be enough: %s", request)
 		}
 		Expect(exists(ctx, Default, outside)).To(BeTrue())
-		Expect(stateOf(outside)).To(BeEmpty(), "a Password of another namespace is none of its business")
+		Expect(stateOf(outside)).To(BeEmpty(), "the manager must ignore Passwords in other namespaces")
 	}, SpecTimeout(specTimeout))
 
 	It("of several namespaces reconciles in each of them", func(ctx SpecContext) {
@@ -52,7 +52,7 @@ var _ = Describe("a manager", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("reads no Secret of others, except one that a Password names", func(ctx SpecContext) {
+	It("reads no Secret of other people, except one that a Password names", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "theirs"}}
 		password, taken := newPassword(namespace, "mine"), newPassword(namespace, "taken")
@@ -77,17 +77,17 @@ var _ = Describe("a manager", func() {
 		stop()
 		lists, names, whole := requests.seen()
 		Expect(lists).NotTo(BeEmpty())
-		Expect(lists).To(HaveEach("app.kubernetes.io/managed-by=password-operator"), "the API server sends what the selector asks for, see CacheByObject in watches.go")
+		Expect(lists).To(HaveEach("app.kubernetes.io/managed-by=password-operator"), "the API server sends what the selector asks for, see CacheByObject in password_controller.go")
 		Expect(names).To(And(HaveEach(BeElementOf("mine", "theirs")), ContainElement("theirs")), "see findSecret in secret.go")
-		Expect(whole).NotTo(ContainElement("theirs"), "its metadata tell whose it is: see lookUp in secret.go")
+		Expect(whole).NotTo(ContainElement("theirs"), "the metadata are enough to find out the owner: see lookUp in secret.go")
 	}, SpecTimeout(specTimeout))
 })
 
-// secretRequests are an operator's reads of Secrets. A Tap does not record selectors.
+// secretRequests records an operator's reads of Secrets. A Tap would not record the selectors.
 type secretRequests struct {
 	mu sync.Mutex
-	// selectors are the selectors of lists and watches, names are the Secrets read one by one, and whole are those of
-	// names that came with their data.
+	// selectors are the selectors of lists and watches, names are the Secrets that were read one by one, and whole are
+	// the names of those that were read with their data.
 	selectors, names, whole []string
 }
 
@@ -130,7 +130,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// confinedTo connects as a user who has the permissions of config/rbac/role.yaml in some namespaces only.
+// confinedTo returns a config for a user who has the permissions of config/rbac/role.yaml, but only in these namespaces.
 func confinedTo(ctx context.Context, namespaces ...string) *rest.Config {
 	GinkgoHelper()
 	user := "manager-of-" + namespaces[0]

@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/operatortest/behaviours"
 )
 
-// operator describes the stage to the test kit. Sample has every field.
+// operator describes the stage to the test kit. Its Sample has every field of the spec.
 var operator = operatortest.Operator{
 	CRDs:           []string{"../../config/crd/bases"},
 	Samples:        "../../config/samples",
@@ -32,27 +32,27 @@ var operator = operatortest.Operator{
 			"another fingerprint key": `{"data":{"fingerprint-key":"c29tZWJvZHktY2hvc2UtdGhpcw=="}}`,
 			"another time":            `{"metadata":{"annotations":{"secret.example.com/rotated-at":"2026-01-01T00:00:00Z"}}}`,
 			"another policy":          `{"metadata":{"annotations":{"secret.example.com/policy":"length=1"}}}`,
-			"a label of ours taken":   `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
+			"our label removed":       `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
 		},
 		Foreign: map[string]string{
 			"another key": `{"data":{"theirs":"dGhlaXJz"}}`,
 		},
 	}},
-	// The Secret, and the status.
+	// One write for the Secret, and one for the status.
 	MaxWrites: 2,
 	Values: map[string][]any{
 		"spec.secretName":     {"database-login", "other-login"},
 		"spec.rotation.after": {"720h", "1h"},
 		"spec.policy.require": {requirements(6, 2), requirements(0, 8), requirements(10, 30), []any{}},
 	},
-	// A blocked Password is requeued after a second, and then after as long as it has been blocked.
+	// A blocked Password is requeued after a second at first, and later after the time for which it has been blocked.
 	MaxPause:  5 * time.Second,
 	Immutable: []string{"spec.secretName"},
 	Normalize: hideRandom,
-	LeftOut:   map[string]string{"growth/memory": "this suite keeps every version of every Password, to look for passwords in the end"},
+	LeftOut:   map[string]string{"growth/memory": "this suite keeps every version of every Password in memory, to search them for passwords at the end"},
 }
 
-// requirements returns the list that asks for so many digits and symbols.
+// requirements returns the list that asks for these numbers of digits and symbols.
 func requirements(digits, symbols int64) []any {
 	return []any{map[string]any{"class": "Digit", "count": digits}, map[string]any{"class": "Symbol", "count": symbols}}
 }
@@ -65,8 +65,8 @@ func secretNameOf(password *unstructured.Unstructured) string {
 	return password.GetName()
 }
 
-// hideRandom removes what is random or depends on the time. It replaces the time of the
-// next rotation with how long that is after the last one.
+// hideRandom removes values that are random or depend on the time. It replaces the time of
+// the next rotation with the duration between the last rotation and the next.
 func hideRandom(object *unstructured.Unstructured) {
 	switch object.GetKind() {
 	case "Secret":

@@ -1,6 +1,6 @@
-// Package controller reconciles Passwords: for each it keeps a Secret
-// with a generated password, and reports in the Password's status. No password
-// is ever part of a log, an event, a status or an error.
+// Package controller reconciles Passwords. For each Password, it maintains a Secret
+// with a generated password, and reports the result in the Password's status. No log,
+// event, status or error ever contains a password.
 package controller
 
 import (
@@ -28,13 +28,13 @@ import (
 const (
 	// managedByLabel marks the operator's Secrets.
 	managedByLabel = "app.kubernetes.io/managed-by"
-	// controllerName is in logs, metrics and events, and on everything that the operator creates.
+	// controllerName identifies the operator in logs and metrics, and in the labels of its Secrets.
 	controllerName = "password-operator"
-	// reconcileTimeout bounds one call of Reconcile. It is shorter than the manager's
-	// graceful shutdown, so that a call that has begun can finish.
+	// reconcileTimeout bounds one call of Reconcile. It is shorter than the timeout of the
+	// manager's graceful shutdown, so a call that has begun can finish.
 	reconcileTimeout = 15 * time.Second
-	// The cache does not hold the Secrets of others, so no event tells when one of them is deleted. The operator polls
-	// instead: it waits for as long as Ready has been False already, within these bounds.
+	// The cache does not hold other people's Secrets, so no event announces that one of them was deleted. The operator
+	// polls instead: each time, it waits as long as Ready has already been False, within these bounds.
 	minBlockedDelay, maxBlockedDelay = time.Second, 5 * time.Minute
 )
 
@@ -45,7 +45,7 @@ type PasswordReconciler struct {
 	APIReader client.Reader
 	Scheme    *runtime.Scheme
 	Recorder  events.EventRecorder
-	// Clock tells when a rotation is due.
+	// Clock tells the time. Tests replace it.
 	Clock clock.PassiveClock
 }
 
@@ -59,7 +59,7 @@ type PasswordReconciler struct {
 //
 //workshop:step 5.2a
 func (r *PasswordReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	// The manager cancels ctx when it stops. A call that has begun still finishes.
+	// The manager cancels ctx when it stops, but a call that has begun should finish.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)
 	defer cancel()
 
@@ -97,11 +97,12 @@ func (r *PasswordReconciler) Reconcile(ctx context.Context, request ctrl.Request
 	return ctrl.Result{RequeueAfter: r.untilRotation(password)}, nil
 }
 
-// requeueBlocked tells controller-runtime when to reconcile a blocked Password again. By then, updateStatus has set Ready.
+// requeueBlocked tells controller-runtime when to reconcile a blocked Password again. It needs the condition Ready, which
+// updateStatus has set.
 //
-//	reason                    again
-//	Impossible, NameChanged   not before an event: of another spec, or of the former Secret (TerminalError)
-//	Refused                   with backoff: no event tells when a quota or a policy has changed
+//	reason                    when
+//	Impossible, NameChanged   at the next event, when the spec or the former Secret changes (TerminalError)
+//	Refused                   with backoff, because no event announces that a quota or a policy has changed
 //	NameTaken, Replacing      after a time that grows from minBlockedDelay to maxBlockedDelay
 //
 //workshop:step 5.4c
@@ -116,7 +117,7 @@ func (r *PasswordReconciler) requeueBlocked(password *secretv1.Password, blocked
 	return ctrl.Result{RequeueAfter: min(max(r.Clock.Since(since.Time), minBlockedDelay), maxBlockedDelay)}, nil
 }
 
-// untilRotation returns how long to wait for the next rotation; 0, which means never, for a Password without rotation.
+// untilRotation returns the time until the next rotation. For a Password without rotation, it returns 0, which means never.
 //
 //workshop:step 5.4b
 func (r *PasswordReconciler) untilRotation(password *secretv1.Password) time.Duration {
@@ -132,10 +133,10 @@ func isNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// blockedError says why a Password can't have its Secret now, as its condition reports it.
+// blockedError is the reason why a Password can't have its Secret now. The condition Ready reports it.
 type blockedError struct {
 	reason, message string
-	// retry is the error to return, so that it is retried with backoff; nil for the other ways of requeueBlocked.
+	// retry is the error that Reconcile returns, to be retried with backoff. It is nil for reasons that are handled differently.
 	retry error
 }
 
@@ -157,7 +158,7 @@ func (r *PasswordReconciler) SetupWithManager(mgr ctrl.Manager, options controll
 		Complete(r)
 }
 
-// CacheByObject restricts the manager's cache to the Secrets with the operator's label. The API server sends no others.
+// CacheByObject restricts the manager's cache to Secrets with the operator's label. The API server sends no others.
 //
 //workshop:step 5.3d
 func CacheByObject() map[client.Object]cache.ByObject {

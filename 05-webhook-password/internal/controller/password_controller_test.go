@@ -26,13 +26,13 @@ func TestRequeueBlocked(t *testing.T) {
 		want    time.Duration
 		wantErr error
 	}{
-		"a taken name is looked at again after a second": {blocked: blockedError{reason: "NameTaken"}, want: time.Second},
-		"also if clocks differ":                          {blocked: blockedError{reason: "NameTaken"}, since: -time.Hour, want: time.Second},
-		"the second is the least":                        {blocked: blockedError{reason: "NameTaken"}, since: 999 * time.Millisecond, want: time.Second},
-		"it grows with the time that has gone by":        {blocked: blockedError{reason: "NameTaken"}, since: 90 * time.Second, want: 90 * time.Second},
-		"up to five minutes":                             {blocked: blockedError{reason: "NameTaken"}, since: 100 * time.Hour, want: 5 * time.Minute},
-		"a terminating Secret is looked at again":        {blocked: blockedError{reason: "Replacing"}, since: 2 * time.Second, want: 2 * time.Second},
-		"a refusal is an error, which is retried":        {blocked: blockedError{reason: "Refused", retry: quota}, since: time.Hour, wantErr: quota},
+		"a taken name is checked again after a second": {blocked: blockedError{reason: "NameTaken"}, want: time.Second},
+		"even if the condition is from the future":     {blocked: blockedError{reason: "NameTaken"}, since: -time.Hour, want: time.Second},
+		"a second is the minimum":                      {blocked: blockedError{reason: "NameTaken"}, since: 999 * time.Millisecond, want: time.Second},
+		"the delay grows with the time":                {blocked: blockedError{reason: "NameTaken"}, since: 90 * time.Second, want: 90 * time.Second},
+		"five minutes are the maximum":                 {blocked: blockedError{reason: "NameTaken"}, since: 100 * time.Hour, want: 5 * time.Minute},
+		"a terminating Secret is checked again":        {blocked: blockedError{reason: "Replacing"}, since: 2 * time.Second, want: 2 * time.Second},
+		"a refusal is an error, which is retried":      {blocked: blockedError{reason: "Refused", retry: quota}, since: time.Hour, wantErr: quota},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestAfterAnImpossiblePolicy(t *testing.T) {
 	g := NewWithT(t)
 	result, err := (&PasswordReconciler{}).requeueBlocked(storedPassword(), &blockedError{reason: "Impossible", message: "too long"})
 	g.Expect(result).To(Equal(ctrl.Result{}))
-	g.Expect(errors.Is(err, reconcile.TerminalError(nil))).To(BeTrue(), "nothing but another spec helps, and that is an event")
+	g.Expect(errors.Is(err, reconcile.TerminalError(nil))).To(BeTrue(), "only a change of the spec can help, and that is an event")
 	g.Expect(err).To(MatchError("terminal error: Impossible: too long"))
 }
 

@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// declared returns the values of the constants with a prefix that the API package
-// declares, read from its source, so that no list here can fall behind.
+// declared returns the values of the API package's constants with this prefix. It reads
+// them from the source, so that no list here can get out of date.
 func declared(t *testing.T, prefix string) []string {
 	t.Helper()
 	g := NewWithT(t)

@@ -22,7 +22,8 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// testReconciler uses an in-memory client that holds the objects and answers as faults say. Its clock shows an hour after noon.
+// testReconciler returns a reconciler with an in-memory client that holds the objects and fails as faults say. Its clock
+// shows an hour after noon.
 func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *PasswordReconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -52,7 +53,7 @@ func secretOf(t *testing.T, reconciler *PasswordReconciler) *corev1.Secret {
 	return secret
 }
 
-// eventOf returns the one event, such as "Normal Generated …", and "" if there is none.
+// eventOf returns the next event, such as "Normal Generated …", or "" if there is none.
 func eventOf(reconciler *PasswordReconciler) string {
 	select {
 	case event := <-reconciler.Recorder.(*events.FakeRecorder).Events:
@@ -69,8 +70,8 @@ func TestReconcileCreatesTheSecret(t *testing.T) {
 	secret := secretOf(t, reconciler)
 	length := len(secret.Data["password"]) // Gomega prints what it compares
 	g.Expect(length).To(Equal(20), "the policy asks for 20 characters, see newSecret in secret.go")
-	g.Expect(metav1.IsControlledBy(secret, storedPassword())).To(BeTrue(), "the garbage collector goes by the owner reference, see createSecret in secret.go")
-	g.Expect(secret.OwnerReferences[0].BlockOwnerDeletion).To(HaveValue(BeFalse()), "some clusters ask for more rights to set blockOwnerDeletion, see createSecret in secret.go")
+	g.Expect(metav1.IsControlledBy(secret, storedPassword())).To(BeTrue(), "the garbage collector needs the owner reference, see createSecret in secret.go")
+	g.Expect(secret.OwnerReferences[0].BlockOwnerDeletion).To(HaveValue(BeFalse()), "some clusters require more permissions to set blockOwnerDeletion, see createSecret in secret.go")
 	g.Expect(eventOf(reconciler)).To(HavePrefix("Normal Generated"), "see announceSecret in secret.go")
 
 	g.Expect(reconcileOnce(t, reconciler)).To(Succeed())
@@ -88,7 +89,7 @@ func TestReconcileHasNothingToDo(t *testing.T) {
 	deleted.DeletionTimestamp, deleted.Finalizers = new(metav1.Now()), []string{"test.example.com/hold"}
 	tests := map[string]struct {
 		objects []client.Object
-		// refusal is the answer to a create.
+		// refusal is the error of each create.
 		refusal error
 	}{
 		"the Password does not exist":   {},
@@ -112,7 +113,7 @@ func TestReconcileHasNothingToDo(t *testing.T) {
 }
 
 func TestReconcileReturnsErrors(t *testing.T) {
-	outage := errors.New("etcd is away")
+	outage := errors.New("etcd is down")
 	fails := map[string]interceptor.Funcs{
 		"the Secret can't be read": {Get: func(ctx context.Context, reader client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if _, isPassword := object.(*secretv1.Password); isPassword {
@@ -126,12 +127,13 @@ func TestReconcileReturnsErrors(t *testing.T) {
 	for name, faults := range fails {
 		t.Run(name, func(t *testing.T) {
 			err := reconcileOnce(t, testReconciler(t, faults, storedPassword()))
-			NewWithT(t).Expect(err).To(MatchError(outage), "an error is wrapped with %%w, and retried: see Reconcile in password_controller.go")
+			NewWithT(t).Expect(err).To(MatchError(outage), "the error should be wrapped with %%w and returned, so that it is retried: see Reconcile in password_controller.go")
 		})
 	}
 }
 
-// A process that is told to stop finishes the call that has begun. The API server may not answer, so the call is bounded.
+// A process that is told to stop should finish a call that has begun. The call needs a deadline, because the API server
+// may not answer.
 func TestReconcileIsBounded(t *testing.T) {
 	g := NewWithT(t)
 	stopped, stop := context.WithCancel(t.Context())
@@ -142,10 +144,10 @@ func TestReconcileIsBounded(t *testing.T) {
 			return reader.Get(ctx, key, object, options...)
 		}
 		looked = true
-		g.Expect(ctx.Err()).NotTo(HaveOccurred(), "a call that has begun should end even if the operator is told to stop, see Reconcile in password_controller.go")
+		g.Expect(ctx.Err()).NotTo(HaveOccurred(), "a call that has begun should finish even if the operator is told to stop, see Reconcile in password_controller.go")
 		deadline, bounded := ctx.Deadline()
 		g.Expect(bounded).To(BeTrue(), "the context needs reconcileTimeout, see Reconcile in password_controller.go")
-		g.Expect(time.Until(deadline)).To(And(BeNumerically(">", 0), BeNumerically("<=", reconcileTimeout)), "until the deadline of the context")
+		g.Expect(time.Until(deadline)).To(And(BeNumerically(">", 0), BeNumerically("<=", reconcileTimeout)), "the time until the deadline")
 		return reader.Get(ctx, key, object, options...)
 	}}, storedPassword())
 	_, err := reconciler.Reconcile(stopped, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(storedPassword())})
@@ -160,11 +162,11 @@ func TestFindSecret(t *testing.T) {
 	g.Expect(found).To(HaveField("Name", "database"), "the Secret is there, see findSecret in secret.go")
 
 	found, err = testReconciler(t, interceptor.Funcs{}).findSecret(t.Context(), storedPassword())
-	g.Expect(err).NotTo(HaveOccurred(), "a Secret that does not exist yet is no error, see findSecret in secret.go")
+	g.Expect(err).NotTo(HaveOccurred(), "a Secret that does not exist yet is not an error, see findSecret in secret.go")
 	g.Expect(found).To(BeNil())
 }
 
-// passwordWith returns storedPassword with a change.
+// passwordWith returns storedPassword after a change.
 func passwordWith(change func(*secretv1.Password)) *secretv1.Password {
 	password := storedPassword()
 	change(password)
@@ -198,9 +200,9 @@ func TestEnsureSecretIsBlocked(t *testing.T) {
 			blocked, isBlocked := errors.AsType[*blockedError](err)
 			g.Expect(isBlocked).To(BeTrue(), "ensureSecret should return a blockedError, see secret.go; it returns: %v", err)
 			g.Expect(blocked.reason).To(Equal(test.want))
-			g.Expect(secret != nil).To(Equal(test.has), "ensureSecret returns the Password's own Secret, for the status, also if the Password is blocked")
+			g.Expect(secret != nil).To(Equal(test.has), "ensureSecret should return the Password's own Secret, for the status, even if the Password is blocked")
 			unchanged := secretOf(t, reconciler).ResourceVersion == before.ResourceVersion
-			g.Expect(unchanged).To(BeTrue(), "the operator may not write to this Secret, see ensureSecret in secret.go")
+			g.Expect(unchanged).To(BeTrue(), "the operator must not write to this Secret, see ensureSecret in secret.go")
 		})
 	}
 }
@@ -211,10 +213,10 @@ func TestEnsureSecretReplacesThePassword(t *testing.T) {
 		// want is how the event begins; "" if the password stays.
 		want string
 	}{
-		"nothing has happened": {edit: func(*secretv1.Password, *corev1.Secret) {}},
-		"its label was taken":  {edit: func(_ *secretv1.Password, secret *corev1.Secret) { secret.Labels = nil }},
-		"it was edited":        {edit: func(_ *secretv1.Password, secret *corev1.Secret) { secret.Data["password"] = []byte(otherPass) }, want: "Warning Edited"},
-		"another policy":       {edit: func(password *secretv1.Password, _ *corev1.Secret) { password.Spec.Policy.Length = 30 }, want: "Normal PolicyChanged"},
+		"nothing has happened":  {edit: func(*secretv1.Password, *corev1.Secret) {}},
+		"its label was removed": {edit: func(_ *secretv1.Password, secret *corev1.Secret) { secret.Labels = nil }},
+		"it was edited":         {edit: func(_ *secretv1.Password, secret *corev1.Secret) { secret.Data["password"] = []byte(otherPass) }, want: "Warning Edited"},
+		"another policy":        {edit: func(password *secretv1.Password, _ *corev1.Secret) { password.Spec.Policy.Length = 30 }, want: "Normal PolicyChanged"},
 		"a rotation is due": {edit: func(password *secretv1.Password, _ *corev1.Secret) {
 			password.Spec.Rotation = &secretv1.Rotation{After: "1h"}
 		}, want: "Normal Rotated"},
@@ -236,7 +238,7 @@ func TestEnsureSecretReplacesThePassword(t *testing.T) {
 			g.Expect(eventOf(reconciler)).To(HavePrefix(test.want), "see announceSecret in secret.go")
 			made, intact := signedAt(after)
 			g.Expect(intact).To(BeTrue(), "the Secret should be signed, see ensureSecret in secret.go")
-			g.Expect(made.Equal(noon)).To(Equal(test.want == ""), "the time is when the password was made")
+			g.Expect(made.Equal(noon)).To(Equal(test.want == ""), "the annotation should hold the time when the password was made")
 			g.Expect(after.Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "password-operator"), "see patchSecret in secret.go")
 			g.Expect(after.Data).To(HaveKeyWithValue("user", []byte("shop")), "other keys stay")
 			g.Expect(after.Annotations).To(HaveKeyWithValue("note", "theirs"), "other annotations stay")
@@ -244,7 +246,7 @@ func TestEnsureSecretReplacesThePassword(t *testing.T) {
 	}
 }
 
-// A change that someone has made meanwhile would be lost: the patch was computed from the Secret before that change.
+// Without the lock, the patch would undo a change that someone has made since the Secret was read.
 func TestPatchSecretIsRefusedIfTheSecretHasChanged(t *testing.T) {
 	g := NewWithT(t)
 	reconciler := testReconciler(t, interceptor.Funcs{}, sealedSecret(t))
@@ -258,7 +260,7 @@ func TestPatchSecretIsRefusedIfTheSecretHasChanged(t *testing.T) {
 	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "the patch should have an optimistic lock, see patchSecret in secret.go; found: %v", err)
 }
 
-// The cache holds the operator's own Secrets only, and each of these lacks the label.
+// The cache holds only Secrets with the operator's label, so it doesn't show the ones that only the API server has.
 func TestFindSecretAsksTheAPIServer(t *testing.T) {
 	foreign := sealedSecret(t)
 	foreign.OwnerReferences = nil
@@ -282,7 +284,7 @@ func TestFindSecretAsksTheAPIServer(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(found).NotTo(BeNil(), "the cache lacks it, but the API server has it, see findSecret in secret.go")
 			g.Expect(found.Name).To(Equal("database"))
-			g.Expect(readData).To(Equal(test.readData), "whether it reads the data: those of other people's Secrets must not reach the operator, see lookUp in secret.go")
+			g.Expect(readData).To(Equal(test.readData), "whether it reads the data: the data of other people's Secrets must not reach the operator, see lookUp in secret.go")
 			g.Expect(found.Data != nil).To(Equal(test.readData))
 		})
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("a rotation", func() {
-	It("comes when it is due, and no sooner, even if no operator runs then", func(ctx SpecContext) {
+	It("happens when it is due, and no sooner, or at the next start if no operator is running then", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		noon := time.Date(2026, time.May, 1, 12, 0, 0, 0, time.UTC)
 		now := clocktesting.NewFakePassiveClock(noon)
@@ -28,12 +28,12 @@ var _ = Describe("a rotation", func() {
 		nudge(ctx, password)
 		consistently(ctx, func(g Gomega) {
 			found := getSecret(ctx, g, namespace, "rotated")
-			g.Expect(found.ResourceVersion).To(Equal(first.ResourceVersion), "it is a second too early, see reasonToGenerate in signature.go")
+			g.Expect(found.ResourceVersion).To(Equal(first.ResourceVersion), "the rotation is not due for another second, see reasonToGenerate in signature.go")
 		})
 		now.SetTime(noon.Add(time.Hour))
 		nudge(ctx, password)
 		second := expectReadyAgain(ctx, password, first)
-		Expect(second.UID).To(Equal(first.UID), "it is the same Secret, so a pod that mounts it sees the change")
+		Expect(second.UID).To(Equal(first.UID), "the Secret must stay the same object, so that pods that mount it see the change")
 		Expect(password.Status.LastRotated.Time).To(BeTemporally("==", noon.Add(time.Hour)))
 		Expect(password.Status.NextRotation.Time).To(BeTemporally("==", noon.Add(2*time.Hour)))
 		expectEvents(ctx, password, "Normal Generated", "Normal Rotated")
@@ -42,7 +42,7 @@ var _ = Describe("a rotation", func() {
 		now.SetTime(noon.Add(5 * time.Hour))
 		startManagerAt(now, cluster.Config, testOptions(namespace))
 		expectReadyAgain(ctx, password, second)
-		Expect(password.Status.LastRotated.Time).To(BeTemporally("==", noon.Add(5*time.Hour)), "those that were missed are not made up for")
+		Expect(password.Status.LastRotated.Time).To(BeTemporally("==", noon.Add(5*time.Hour)), "one rotation replaces all that were missed")
 		expectEvents(ctx, password, "Normal Generated", "Normal Rotated", "Normal Rotated")
 	}, SpecTimeout(specTimeout))
 
@@ -57,7 +57,7 @@ var _ = Describe("a rotation", func() {
 		now.SetTime(noon.Add(48 * time.Hour))
 		patch(ctx, password, `{"spec":{"rotation":{"after":"72h"}}}`)
 		Expect(expectReady(ctx, password).ResourceVersion).To(Equal(first.ResourceVersion))
-		Expect(password.Status.NextRotation.Time).To(BeTemporally("==", noon.Add(72*time.Hour)), "its age counts, not the change")
+		Expect(password.Status.NextRotation.Time).To(BeTemporally("==", noon.Add(72*time.Hour)), "the password's age counts, not the time of the change")
 
 		patch(ctx, password, `{"spec":{"rotation":{"after":"24h"}}}`)
 		second := expectReadyAgain(ctx, password, first)
@@ -77,14 +77,14 @@ var _ = Describe("a rotation", func() {
 		first := expectReady(ctx, password)
 		due := password.Status.NextRotation.Time
 		now.shift.Store(int64(time.Until(due) - 1500*time.Millisecond))
-		nudge(ctx, password) // from here on there is a second and a half
+		nudge(ctx, password) // from here on, the rotation is due in a second and a half
 		expectReadyAgain(ctx, password, first)
 		Expect(password.Status.LastRotated.Time).To(BeTemporally(">=", due), "see untilRotation in password_controller.go")
 		expectEvents(ctx, password, "Normal Generated", "Normal Rotated")
 	}, SpecTimeout(specTimeout))
 })
 
-// shiftedClock goes as fast as the real one, but may be ahead of it.
+// shiftedClock runs at the speed of the real clock, but may be ahead of it.
 type shiftedClock struct{ shift atomic.Int64 }
 
 func (c *shiftedClock) Now() time.Time                     { return time.Now().Add(time.Duration(c.shift.Load())) }

@@ -21,19 +21,19 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// logLevel is the highest that the command allows: from level 8 on client-go logs the
-// bodies of its requests, and so Secrets.
+// logLevel is the highest level that the command allows. From level 8 on, client-go logs
+// the bodies of its requests, and so Secrets.
 const logLevel = 7
 
-// least is the minimum number of texts and secrets in a run of all specs, most of them from
+// least is the minimum number of texts of each place in a run of all specs; most texts are from
 // the shared tests. A search that sees fewer looks in the wrong place.
 var least = map[string]int{inLog: 3000, inEvent: 150, inPassword: 300, inMetadata: 200, inMetrics: 50}
 
+// leastSecrets is the minimum number of secrets in such a run.
 const leastSecrets = 250
 
-// newLogger writes what people read to Ginkgo's report, and records everything. Unlike
-// the operator's own logger, it writes out whole objects, which makes the test
-// stricter.
+// newLogger records every line, and writes errors and lines of level 0 to Ginkgo's report.
+// Unlike the operator's own logger, it logs whole objects, which makes the test stricter.
 func newLogger() logr.Logger {
 	write := func(prefix, line string) {
 		disclosed.note(inLog, prefix+": "+line)
@@ -53,7 +53,7 @@ func watchDisclosures() {
 	follow(&eventsv1.EventList{}, func(event *eventsv1.Event) { disclosed.note(inEvent, asJSON(event)) })
 }
 
-// noteSecret records the values of a Secret that the operator has made, even if its label or its owner was removed.
+// noteSecret records the values of a Secret if the operator has made it, even if its label or its owner was removed.
 func noteSecret(secret *corev1.Secret) {
 	if secret.Annotations["secret.example.com/fingerprint"] == "" {
 		return
@@ -64,8 +64,8 @@ func noteSecret(secret *corev1.Secret) {
 	disclosed.note(inMetadata, asJSON(&secret.ObjectMeta))
 }
 
-// follow hands out every version of the objects of a list's kind, until the suite ends. An API server
-// ends watches now and then, and those of custom resources when a CRD changes.
+// follow calls handle with every version of the objects of the list's kind, until the suite ends. It restarts the
+// watch when the API server ends it, as it does now and then, and when a CRD changes.
 func follow[T client.Object](list client.ObjectList, handle func(T)) {
 	GinkgoHelper()
 	watcher, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: scheme})
@@ -87,13 +87,13 @@ func follow[T client.Object](list client.ObjectList, handle func(T)) {
 		}
 	}()
 	DeferCleanup(func() {
-		Expect(ended).NotTo(BeClosed(), "a watch that ends misses something")
+		Expect(ended).NotTo(BeClosed(), "a watch that has ended misses changes")
 		cancel()
 		Eventually(ended).WithTimeout(convergeTimeout).Should(BeClosed())
 	})
 }
 
-// noteMetrics records what /metrics would show.
+// noteMetrics records the metrics that /metrics would serve.
 func noteMetrics() {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()
@@ -103,22 +103,22 @@ func noteMetrics() {
 	}
 }
 
-// expectSecrecy searches everything public for every secret.
+// expectSecrecy searches all recorded texts for every secret.
 func expectSecrecy() {
 	GinkgoHelper()
 	noteMetrics()
-	Expect(disclosed.leaks()).To(BeEmpty(), "passwords and keys belong into Secrets only")
+	Expect(disclosed.leaks()).To(BeEmpty(), "passwords and keys must be in Secrets only")
 	if !everySpecRuns() {
 		return
 	}
 	texts, secrets := disclosed.sizes()
-	Expect(secrets).To(BeNumerically(">=", leastSecrets), "without any secrets the search would find none, see noteSecret")
+	Expect(secrets).To(BeNumerically(">=", leastSecrets), "with too few secrets, the search proves nothing, see noteSecret")
 	for where, count := range least {
-		Expect(texts[where]).To(BeNumerically(">=", count), "without any texts the search would find nothing: texts of %s", where)
+		Expect(texts[where]).To(BeNumerically(">=", count), "with too few texts of %s, the search proves nothing", where)
 	}
 }
 
-// everySpecRuns is false if flags of `go test` choose among the specs.
+// everySpecRuns is false if flags of `go test` select some of the specs.
 func everySpecRuns() bool {
 	suite, _ := GinkgoConfiguration()
 	chosen := suite.LabelFilter != "" || len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) > 0

@@ -22,8 +22,8 @@ import (
 //workshop:markers 5.4e
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 
-// ensureSecret creates the Secret, or patches it if it differs. It returns the Password's own Secret, nil
-// if it has none, and a blockedError if the Password can't have it as the spec asks.
+// ensureSecret creates the Secret, or patches it if it differs. It returns the Password's own Secret, or nil if the
+// Password has none. If the spec can't be met, it also returns a blockedError.
 //
 //workshop:step 5.2a
 func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
@@ -77,15 +77,15 @@ func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv
 	return r.patchSecret(ctx, password, secret, desired, reason)
 }
 
-// findFormer returns the Secret that the Password has under another name, with a blockedError; nil if it has none.
-// The webhook refuses a new name. Without the webhook, a second Secret would leave the first one behind,
-// never rotated.
+// findFormer returns the Secret that the Password has under another name, with a blockedError, or nil if there is none.
+// The webhook refuses to change the name. If the webhook is switched off, a second Secret would leave the first one
+// behind, with a password that is never rotated.
 //
 //workshop:step 5.10
 func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
 	secrets := &corev1.SecretList{}
-	// Without this option the cache would copy all Secrets of the namespace for each new Password. Here they are only
-	// read.
+	// Without this option, the cache would copy all Secrets of the namespace for each new Password. Copies are not needed,
+	// because nothing here changes a Secret.
 	if err := r.List(ctx, secrets, client.InNamespace(password.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the Secrets of namespace %s: %w", password.Namespace, err)
 	}
@@ -96,16 +96,16 @@ func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.
 		}
 		return secret, &blockedError{
 			reason:  secretv1.ReasonNameChanged,
-			message: fmt.Sprintf("this Password has the Secret %q: change the name %q back, or delete that Secret", secret.Name, password.EffectiveSecretName()),
+			message: fmt.Sprintf("this Password already has the Secret %q: change spec.secretName back from %q, or delete the Secret", secret.Name, password.EffectiveSecretName()),
 		}
 	}
 	return nil, nil
 }
 
-// findSecret returns the Secret of the name that the Password asks for, nil if there is none.
+// findSecret returns the Secret with the Password's effective name, or nil if there is none.
 //
-// The cache has only Secrets with the operator's label, so "not found" there proves nothing: findSecret asks the API
-// server, too.
+// The cache has only Secrets with the operator's label, so "not found" there proves nothing. In that case, findSecret
+// also asks the API server.
 //
 //workshop:step 5.2a
 func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
@@ -125,8 +125,8 @@ func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.
 	return secret, nil
 }
 
-// lookUp reads a Secret from the API server: first its metadata, which name its owner. The data
-// of a Secret that is not the Password's never reach the operator.
+// lookUp reads a Secret from the API server. It reads only the metadata first, to find out the owner, so the data
+// of other people's Secrets never reach the operator.
 //
 //workshop:step 5.3d
 func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, password *secretv1.Password) (*corev1.Secret, error) {
@@ -142,12 +142,12 @@ func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, p
 	return secret, r.APIReader.Get(ctx, key, secret)
 }
 
-// createSecret makes the Secret in one write, so there is never one without its signature.
+// createSecret creates the Secret in one write, so that it never exists without its signature.
 //
 //workshop:step 5.2b
 func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv1.Password, value string, reason *generateReason) (*corev1.Secret, error) {
 	secret := newSecret(password, value, r.Clock.Now())
-	// Without blockOwnerDeletion: to set it, some clusters require the right to change the owner's finalizers.
+	// Some clusters allow blockOwnerDeletion only to clients that may change the owner's finalizers.
 	if err := ctrl.SetControllerReference(password, secret, r.Scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return nil, fmt.Errorf("set the owner of Secret %s: %w", secret.Name, err)
 	}
@@ -158,7 +158,7 @@ func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv
 	return secret, nil
 }
 
-// patchSecret writes what differs from the desired Secret, and the operator's labels.
+// patchSecret changes the Secret to the desired one, and restores the operator's label.
 //
 // A patch contains only the fields that differ, so what others have added stays. With the optimistic lock, which is
 // the resource version in the patch, the API server refuses a patch that was computed from an old copy: two
@@ -186,8 +186,8 @@ func (r *PasswordReconciler) announceSecret(ctx context.Context, password *secre
 	logf.FromContext(ctx).Info("Wrote a new password", "secret", secret.Name, "reason", reason.event)
 }
 
-// findBlocker returns why the Secret can't become the Password's, nil if it can. A Secret that
-// the Password does not control is never touched, because something else may depend on it.
+// findBlocker returns why the Password can't use the Secret, or nil if it can. The operator never changes a Secret
+// that the Password does not control, because something else may depend on it.
 //
 //workshop:step 5.2c
 func findBlocker(password *secretv1.Password, secret *corev1.Secret) *blockedError {
@@ -219,7 +219,7 @@ func isPassword(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Password" && owner.APIVersion == secretv1.SchemeGroupVersion.String()
 }
 
-// newSecret returns the Secret of a Password.
+// newSecret builds the Secret of a Password.
 //
 //workshop:step 5.2b
 func newSecret(password *secretv1.Password, value string, now time.Time) *corev1.Secret {

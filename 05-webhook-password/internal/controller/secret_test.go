@@ -29,19 +29,19 @@ func TestFindBlocker(t *testing.T) {
 		// want is the reason; "" if it is not blocked.
 		want string
 	}{
-		"the Password's own":     {edit: func(*corev1.Secret) {}},
-		"its own without labels": {edit: func(secret *corev1.Secret) { secret.Labels = nil }},
+		"the Password's own":      {edit: func(*corev1.Secret) {}},
+		"its own, without labels": {edit: func(secret *corev1.Secret) { secret.Labels = nil }},
 		"its own, with another owner": {edit: func(secret *corev1.Secret) {
 			secret.OwnerReferences = append(secret.OwnerReferences, metav1.OwnerReference{Name: "other", UID: "other"})
 		}},
-		"its own is being removed":           {edit: func(secret *corev1.Secret) { secret.DeletionTimestamp = new(metav1.Now()) }, want: "Replacing"},
-		"a former Password's":                {edit: ownedBy("former", "login", kind, version, true), want: "Replacing"},
-		"another Password's":                 {edit: ownedBy("other", "other", kind, version, true), want: "NameTaken"},
-		"one without owner":                  {edit: func(secret *corev1.Secret) { secret.OwnerReferences = nil }, want: "NameTaken"},
-		"one without owner, being removed":   {edit: func(secret *corev1.Secret) { secret.OwnerReferences, secret.DeletionTimestamp = nil, new(metav1.Now()) }, want: "NameTaken"},
-		"one that it owns, but not controls": {edit: ownedBy("uid-of-login", "login", kind, version, false), want: "NameTaken"},
-		"that of a namesake of another kind": {edit: ownedBy("other", "login", "Passphrase", version, true), want: "NameTaken"},
-		"that of a Password of others":       {edit: ownedBy("other", "login", kind, "example.org/v1", true), want: "NameTaken"},
+		"its own is being removed":                             {edit: func(secret *corev1.Secret) { secret.DeletionTimestamp = new(metav1.Now()) }, want: "Replacing"},
+		"a former Password's":                                  {edit: ownedBy("former", "login", kind, version, true), want: "Replacing"},
+		"another Password's":                                   {edit: ownedBy("other", "other", kind, version, true), want: "NameTaken"},
+		"one without an owner":                                 {edit: func(secret *corev1.Secret) { secret.OwnerReferences = nil }, want: "NameTaken"},
+		"one without an owner, being removed":                  {edit: func(secret *corev1.Secret) { secret.OwnerReferences, secret.DeletionTimestamp = nil, new(metav1.Now()) }, want: "NameTaken"},
+		"one that it owns, but doesn't control":                {edit: ownedBy("uid-of-login", "login", kind, version, false), want: "NameTaken"},
+		"that of an object of another kind with the same name": {edit: ownedBy("other", "login", "Passphrase", version, true), want: "NameTaken"},
+		"that of a Password of another API group":              {edit: ownedBy("other", "login", kind, "example.org/v1", true), want: "NameTaken"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestFindBlocker(t *testing.T) {
 			g.Expect(reasonOf(found)).To(Equal(test.want), "see findBlocker in secret.go")
 			if found != nil {
 				g.Expect(found.message).To(ContainSubstring(`Secret "database"`))
-				g.Expect(found.retry).NotTo(HaveOccurred(), "it is no error")
+				g.Expect(found.retry).NotTo(HaveOccurred(), "a blocked Password has nothing to retry")
 			}
 		})
 	}
@@ -65,9 +65,9 @@ func TestNewSecret(t *testing.T) {
 	password.Spec.SecretName = ""
 	secret := newSecret(password, pass, noon)
 	g.Expect(secret).NotTo(BeNil(), "see newSecret in secret.go")
-	g.Expect(client.ObjectKeyFromObject(secret)).To(Equal(client.ObjectKey{Namespace: "shop", Name: "login"}), "without secretName, it is the Password's name")
-	g.Expect(secret.Labels).To(Equal(map[string]string{"app.kubernetes.io/managed-by": "password-operator"}), "or the cache would not see it")
-	g.Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque), "clients must not take it for another kind of credentials")
+	g.Expect(client.ObjectKeyFromObject(secret)).To(Equal(client.ObjectKey{Namespace: "shop", Name: "login"}), "without secretName, the Secret has the Password's name")
+	g.Expect(secret.Labels).To(Equal(map[string]string{"app.kubernetes.io/managed-by": "password-operator"}), "without the label, the cache would not see the Secret")
+	g.Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque), "clients must not mistake it for another kind of credentials")
 	//workshop:step 5.3a
 	made, intact := signedAt(secret)
 	//workshop:step 5.3a
@@ -77,7 +77,7 @@ func TestNewSecret(t *testing.T) {
 	g.Expect(secret.Data["password"]).To(BeEquivalentTo(pass))
 }
 
-// reasonOf returns the reason of a blockedError, "" for nil.
+// reasonOf returns the reason of a blockedError, or "" for nil.
 func reasonOf(found *blockedError) string {
 	if found == nil {
 		return ""
@@ -98,9 +98,9 @@ func TestAsRefused(t *testing.T) {
 		"a Secret too large":      {err: apierrors.NewRequestEntityTooLargeError("limit is 3145728"), refused: true},
 		"a terminating namespace": {err: going},
 		"a conflict":              {err: apierrors.NewConflict(secrets, "database", nil)},
-		"a Secret that is there":  {err: apierrors.NewAlreadyExists(secrets, "database")},
+		"an existing Secret":      {err: apierrors.NewAlreadyExists(secrets, "database")},
 		"a server that is busy":   {err: apierrors.NewTooManyRequestsError("later")},
-		"a server that is ill":    {err: apierrors.NewInternalError(errors.New("etcd"))},
+		"a server that fails":     {err: apierrors.NewInternalError(errors.New("etcd"))},
 		"no server":               {err: http.ErrHandlerTimeout},
 	}
 	for name, test := range tests {
@@ -120,7 +120,7 @@ func TestAsRefused(t *testing.T) {
 	}
 }
 
-// emptyCluster has no Secret, and panics on a write.
+// emptyCluster is a client of a cluster without Secrets. It panics on a write.
 type emptyCluster struct{ client.Client }
 
 func (emptyCluster) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
@@ -129,7 +129,7 @@ func (emptyCluster) Get(_ context.Context, key client.ObjectKey, _ client.Object
 
 func (emptyCluster) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
 
-// oneSecret is a cluster whose only Secret does not have the name that the Password asks for.
+// oneSecret is a client of a cluster whose only Secret has another name than the one that the Password asks for.
 type oneSecret struct {
 	emptyCluster
 	secret *corev1.Secret
@@ -140,7 +140,7 @@ func (c oneSecret) List(_ context.Context, list client.ObjectList, _ ...client.L
 	return nil
 }
 
-// The API promises every reason that it declares, so each must be used.
+// Every reason that the API declares must be used.
 func TestEveryReasonIsUsed(t *testing.T) {
 	g := NewWithT(t)
 	impossible, taken, replaced := storedPassword(), sealedSecret(t), sealedSecret(t)
@@ -164,6 +164,6 @@ func TestEveryReasonIsUsed(t *testing.T) {
 		status := newStatus(storedPassword(), nil, blocked)
 		reasons, states = append(reasons, status.Conditions[0].Reason), append(states, status.State)
 	}
-	g.Expect(declared(t, "Reason")).To(And(Not(BeEmpty()), ConsistOf(reasons)), "the reasons of api/v1/password_types.go, and those that a Password can be in")
-	g.Expect(declared(t, "State")).To(And(Not(BeEmpty()), HaveEach(BeElementOf(states))), "the states of api/v1/password_types.go, and those that a Password can be in")
+	g.Expect(declared(t, "Reason")).To(And(Not(BeEmpty()), ConsistOf(reasons)), "the reasons in api/v1/password_types.go should be those that a Password can have")
+	g.Expect(declared(t, "State")).To(And(Not(BeEmpty()), HaveEach(BeElementOf(states))), "the states in api/v1/password_types.go should be those that a Password can have")
 }

@@ -15,25 +15,25 @@ import (
 	"example.com/operator-workshop/05-webhook-password/internal/generator"
 )
 
-// What a Secret records about its password. It is written together with the password,
-// so that no crash can separate them.
+// The annotations and the key that describe a Secret's password. The operator writes them together with the password,
+// so a crash can't separate them.
 const (
 	// policyAnnotation describes the policy that the password was made for.
 	policyAnnotation = "secret.example.com/policy"
 	// rotatedAtAnnotation is when the password was made, in RFC 3339.
 	rotatedAtAnnotation = "secret.example.com/rotated-at"
-	// fingerprintAnnotation is the signature of the password and the other annotations.
+	// fingerprintAnnotation is the signature over the password and the other annotations.
 	fingerprintAnnotation = "secret.example.com/fingerprint"
-	// fingerprintKey is the key, in the Secret's data, of the random text that the fingerprint is made with.
-	// It is text because pods may load all keys of a Secret as environment variables (envFrom).
+	// fingerprintKey names the entry of the Secret's data that holds the key of the fingerprint's HMAC. That key is
+	// text, because pods may load all entries of a Secret as environment variables (envFrom).
 	fingerprintKey = "fingerprint-key"
 )
 
 const (
-	// minKeyLength is the minimum length of the fingerprint's key, in bytes: that of rand.Text, which holds at least
-	// 128 random bits. Secrets made by earlier versions have 32 random bytes, and keep them until the next password.
+	// minKeyLength is the minimum length of the fingerprint's key, in bytes. It is the length of rand.Text, which has at
+	// least 128 random bits. Secrets made by earlier versions have 32 random bytes, and keep them until the next password.
 	minKeyLength = 26
-	// fingerprintLength is how much of the digest is shown, in bytes.
+	// fingerprintLength is the number of bytes of the digest in the fingerprint.
 	fingerprintLength = 16
 )
 
@@ -45,10 +45,10 @@ const (
 	eventRotated       = "Rotated"
 )
 
-// generateReason is why a new password is made, as an event reports it.
+// generateReason is why the operator makes a new password, as the event reports it.
 type generateReason struct{ eventType, event, message string }
 
-// reasonToGenerate returns why the Secret needs a new password, nil if it holds one as the Password asks.
+// reasonToGenerate returns why the Secret needs a new password, or nil if it doesn't need one.
 //
 //workshop:step 5.3b
 func reasonToGenerate(secret *corev1.Secret, password *secretv1.Password, now time.Time) *generateReason {
@@ -70,7 +70,7 @@ func reasonToGenerate(secret *corev1.Secret, password *secretv1.Password, now ti
 
 // sign puts a password into the Secret, and signs it together with its policy and its time.
 //
-// The signature, called fingerprint, is an HMAC. Its key is random and in the Secret itself: anyone who may read the
+// The signature, or fingerprint, is an HMAC. Its random key can be in the Secret itself, because anyone who may read the
 // key may read the password, too. With a plain hash, anyone who can read the fingerprint could try all short passwords.
 //
 //workshop:step 5.3a
@@ -96,12 +96,12 @@ func signedAt(secret *corev1.Secret) (made time.Time, intact bool) {
 	return made, hmac.Equal([]byte(fingerprint(secret)), []byte(secret.Annotations[fingerprintAnnotation]))
 }
 
-// fingerprint computes the signature of what the Secret holds.
+// fingerprint computes the signature over the Secret's password, policy and time.
 //
 //workshop:step 5.3a
 func fingerprint(secret *corev1.Secret) string {
 	digest := hmac.New(sha256.New, secret.Data[fingerprintKey])
-	// Neither description nor time holds a zero byte, so no two Secrets are signed alike.
+	// The description and the time contain no zero byte, so different contents never give the same input.
 	fmt.Fprintf(digest, "%s\x00%s\x00", secret.Annotations[policyAnnotation], secret.Annotations[rotatedAtAnnotation])
 	digest.Write(secret.Data[secretv1.PasswordKey])
 	return hex.EncodeToString(digest.Sum(nil)[:fingerprintLength])

@@ -18,7 +18,7 @@ import (
 var noon = time.Date(2026, time.May, 1, 12, 0, 0, 0, time.UTC)
 
 const (
-	// pass is the password that they hold.
+	// pass is the password in these Secrets.
 	pass      = "Kf3w8Zq1Tn7Bd5Xr2Mvy"
 	otherPass = "Kf3w8Zq1Tn7Bd5Xr2Mvz"
 )
@@ -50,7 +50,7 @@ func TestSeal(t *testing.T) {
 	secret := sealedSecret(t)
 	g.Expect(secret.Data).To(HaveLen(2))
 	g.Expect(secret.Data["password"]).To(BeEquivalentTo(pass))
-	g.Expect(string(secret.Data["fingerprint-key"])).To(MatchRegexp(`^[A-Z2-7]{26,}$`), "it is a text: pods may take it as an environment variable")
+	g.Expect(string(secret.Data["fingerprint-key"])).To(MatchRegexp(`^[A-Z2-7]{26,}$`), "the key should be text, because pods may read it as an environment variable")
 	g.Expect(secret.Annotations).To(And(
 		HaveKeyWithValue("secret.example.com/policy", "length=20 digits=5 symbols=0 case=Mixed repeat=Allowed"),
 		HaveKeyWithValue("secret.example.com/rotated-at", "2026-05-01T12:00:00Z"),
@@ -88,27 +88,27 @@ func TestSealedAt(t *testing.T) {
 		"an earlier version made it, with a key of 32 bytes": {edit: forge(func(secret *corev1.Secret) {
 			secret.Data["fingerprint-key"] = append(make([]byte, 16), secret.Data["fingerprint-key"][:16]...)
 		})},
-		"another key was added":   {edit: func(secret *corev1.Secret) { secret.Data["user"] = []byte("shop") }},
-		"another annotation was":  {edit: func(secret *corev1.Secret) { secret.Annotations["secret.example.com/note"] = "theirs" }},
-		"the labels were taken":   {edit: func(secret *corev1.Secret) { secret.Labels = nil }},
-		"the password was edited": {edit: func(secret *corev1.Secret) { secret.Data["password"] = []byte(otherPass) }, broken: true},
-		"the password was taken":  {edit: func(secret *corev1.Secret) { delete(secret.Data, "password") }, broken: true},
-		"the password is empty":   {edit: func(secret *corev1.Secret) { secret.Data["password"] = nil }, broken: true},
-		"the key was edited":      {edit: func(secret *corev1.Secret) { secret.Data["fingerprint-key"][25]++ }, broken: true},
-		"the key was taken":       {edit: func(secret *corev1.Secret) { delete(secret.Data, "fingerprint-key") }, broken: true},
-		"the policy was edited":   {edit: func(secret *corev1.Secret) { secret.Annotations["secret.example.com/policy"] += " " }, broken: true},
-		"the policy was taken":    {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/policy") }, broken: true},
+		"another key was added":        {edit: func(secret *corev1.Secret) { secret.Data["user"] = []byte("shop") }},
+		"another annotation was added": {edit: func(secret *corev1.Secret) { secret.Annotations["secret.example.com/note"] = "theirs" }},
+		"the labels were removed":      {edit: func(secret *corev1.Secret) { secret.Labels = nil }},
+		"the password was edited":      {edit: func(secret *corev1.Secret) { secret.Data["password"] = []byte(otherPass) }, broken: true},
+		"the password was removed":     {edit: func(secret *corev1.Secret) { delete(secret.Data, "password") }, broken: true},
+		"the password is empty":        {edit: func(secret *corev1.Secret) { secret.Data["password"] = nil }, broken: true},
+		"the key was edited":           {edit: func(secret *corev1.Secret) { secret.Data["fingerprint-key"][25]++ }, broken: true},
+		"the key was removed":          {edit: func(secret *corev1.Secret) { delete(secret.Data, "fingerprint-key") }, broken: true},
+		"the policy was edited":        {edit: func(secret *corev1.Secret) { secret.Annotations["secret.example.com/policy"] += " " }, broken: true},
+		"the policy was removed":       {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/policy") }, broken: true},
 		"the time was edited": {edit: func(secret *corev1.Secret) {
 			secret.Annotations["secret.example.com/rotated-at"] = "2026-05-01T12:00:01Z"
 		}, broken: true},
-		"the time is told otherwise": {edit: func(secret *corev1.Secret) {
+		"the time is in another time zone": {edit: func(secret *corev1.Secret) {
 			secret.Annotations["secret.example.com/rotated-at"] = "2026-05-01T13:00:00+01:00"
 		}, broken: true},
-		"the time was taken":                    {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/rotated-at") }, broken: true},
+		"the time was removed":                  {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/rotated-at") }, broken: true},
 		"the fingerprint was edited":            {edit: func(secret *corev1.Secret) { secret.Annotations["secret.example.com/fingerprint"] += "0" }, broken: true},
-		"the fingerprint was taken":             {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/fingerprint") }, broken: true},
-		"all annotations were taken":            {edit: func(secret *corev1.Secret) { secret.Annotations = nil }, broken: true},
-		"all data were taken":                   {edit: func(secret *corev1.Secret) { secret.Data = nil }, broken: true},
+		"the fingerprint was removed":           {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/fingerprint") }, broken: true},
+		"all annotations were removed":          {edit: func(secret *corev1.Secret) { secret.Annotations = nil }, broken: true},
+		"all data were removed":                 {edit: func(secret *corev1.Secret) { secret.Data = nil }, broken: true},
 		"the signature is valid, without a key": {edit: forge(func(secret *corev1.Secret) { delete(secret.Data, "fingerprint-key") }), broken: true},
 		"the same with a short key":             {edit: forge(func(secret *corev1.Secret) { secret.Data["fingerprint-key"] = []byte("short") }), broken: true},
 		"the same without a time":               {edit: forge(func(secret *corev1.Secret) { secret.Annotations["secret.example.com/rotated-at"] = "noon" }), broken: true},
@@ -127,7 +127,7 @@ func TestSealedAt(t *testing.T) {
 	}
 }
 
-// forge makes an edit fit the signature.
+// forge signs the Secret again after the edit.
 func forge(edit func(*corev1.Secret)) func(*corev1.Secret) {
 	return func(secret *corev1.Secret) {
 		edit(secret)
@@ -143,11 +143,11 @@ func TestFingerprintKeepsPartsApart(t *testing.T) {
 			Data:       map[string][]byte{fingerprintKey: make([]byte, 32), "password": []byte(value)},
 		})
 	}
-	g.Expect(of("ab", "c", "d")).NotTo(Equal(of("a", "bc", "d")), "what moves from one to the other breaks the signature")
+	g.Expect(of("ab", "c", "d")).NotTo(Equal(of("a", "bc", "d")), "moving text from one part to the next should change the signature")
 	g.Expect(of("a", "bc", "d")).NotTo(Equal(of("a", "b", "cd")))
 }
 
-// An HMAC replaces a key that is longer than a block with its hash. No plain hash does that.
+// An HMAC replaces a key that is longer than a block with the key's hash. A plain hash of key and text doesn't.
 func TestFingerprintIsAnHMAC(t *testing.T) {
 	g := NewWithT(t)
 	with := func(key []byte) string {
@@ -164,14 +164,14 @@ func TestFingerprintTellsNothing(t *testing.T) {
 	g.Expect(first.Data["password"]).To(Equal(second.Data["password"]))
 	g.Expect(fingerprint(first)).NotTo(Equal(fingerprint(second)), "equal fingerprints would reveal equal passwords")
 	for _, guess := range []string{pass, otherPass} {
-		g.Expect(guessed(first, guess)).To(BeFalse(), "without the key, passwords can't be tried")
+		g.Expect(guessed(first, guess)).To(BeFalse(), "without the key, nobody should be able to test a guess")
 	}
 	for i := range len(pass) - 3 {
-		g.Expect(first.Annotations[fingerprintAnnotation]).NotTo(ContainSubstring(strings.ToLower(pass[i:i+4])), "no part of a password is in its fingerprint")
+		g.Expect(first.Annotations[fingerprintAnnotation]).NotTo(ContainSubstring(strings.ToLower(pass[i:i+4])), "the fingerprint must not contain a part of the password")
 	}
 }
 
-// guessed reports whether a password can be found out without the data.
+// guessed reports whether someone who can't read the data can test a guess.
 func guessed(secret *corev1.Secret, guess string) bool {
 	public := &corev1.Secret{ObjectMeta: *secret.ObjectMeta.DeepCopy(), Data: map[string][]byte{"password": []byte(guess)}}
 	return fingerprint(public) == secret.Annotations[fingerprintAnnotation]
@@ -194,19 +194,19 @@ func TestReasonToGenerate(t *testing.T) {
 		// want is the type and the reason of the event; "" for none.
 		want string
 	}{
-		"nothing has happened":                  {after: 1000 * time.Hour},
-		"the policy says the same otherwise":    {change: reworded},
-		"the policy is another one":             {change: longer, want: "Normal PolicyChanged"},
-		"it was edited":                         {edit: edited, want: "Warning Edited"},
-		"a rotation is due":                     {change: hourly, after: time.Hour, want: "Normal Rotated"},
-		"a rotation was due long ago":           {change: hourly, after: 50 * time.Hour, want: "Normal Rotated"},
-		"a rotation is due in a nanosecond":     {change: hourly, after: time.Hour - time.Nanosecond},
-		"the password is of the future":         {change: hourly, after: -time.Hour},
-		"edited before the policy":              {change: longer, edit: edited, want: "Warning Edited"},
-		"edited before a rotation":              {change: hourly, edit: edited, after: 2 * time.Hour, want: "Warning Edited"},
-		"the policy before a rotation":          {change: both, after: 2 * time.Hour, want: "Normal PolicyChanged"},
-		"the policy, and no rotation is due":    {change: both, want: "Normal PolicyChanged"},
-		"the policy's annotation is not enough": {change: longer, edit: func(secret *corev1.Secret) { secret.Annotations[policyAnnotation] = "length=21" }, want: "Warning Edited"},
+		"nothing has happened":                           {after: 1000 * time.Hour},
+		"the policy is reworded":                         {change: reworded},
+		"the policy has changed":                         {change: longer, want: "Normal PolicyChanged"},
+		"it was edited":                                  {edit: edited, want: "Warning Edited"},
+		"a rotation is due":                              {change: hourly, after: time.Hour, want: "Normal Rotated"},
+		"a rotation was due long ago":                    {change: hourly, after: 50 * time.Hour, want: "Normal Rotated"},
+		"a rotation is due in a nanosecond":              {change: hourly, after: time.Hour - time.Nanosecond},
+		"the password is from the future":                {change: hourly, after: -time.Hour},
+		"it was edited, and the policy has changed":      {change: longer, edit: edited, want: "Warning Edited"},
+		"it was edited, and a rotation is due":           {change: hourly, edit: edited, after: 2 * time.Hour, want: "Warning Edited"},
+		"the policy has changed, and a rotation is due":  {change: both, after: 2 * time.Hour, want: "Normal PolicyChanged"},
+		"the policy has changed, and no rotation is due": {change: both, want: "Normal PolicyChanged"},
+		"only the policy's annotation was adapted":       {change: longer, edit: func(secret *corev1.Secret) { secret.Annotations[policyAnnotation] = "length=21" }, want: "Warning Edited"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -13,15 +13,15 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// actionReconcile is the action in all events.
+// actionReconcile is the action of all events.
 const actionReconcile = "Reconcile"
 
 //workshop:markers 5.4e
 // +kubebuilder:rbac:groups=secret.example.com,resources=passwords/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// newStatus returns the status of a Password with its own Secret, nil if it has none, and with what blocks it, nil if
-// nothing does. It starts from the current conditions only so that they keep their transition times.
+// newStatus returns the status of a Password. secret is the Password's own, or nil if it has none; blocked is what blocks
+// the Password, or nil. newStatus starts from the current conditions only to keep their transition times.
 //
 //workshop:step 5.4a
 func newStatus(password *secretv1.Password, secret *corev1.Secret, blocked *blockedError) *secretv1.PasswordStatus {
@@ -56,7 +56,7 @@ func readyCondition(blocked *blockedError) metav1.Condition {
 	}
 	return metav1.Condition{
 		Type: secretv1.ConditionReady, Status: metav1.ConditionTrue,
-		Reason: secretv1.ReasonGenerated, Message: "the Secret holds a password as the policy asks",
+		Reason: secretv1.ReasonGenerated, Message: "the Secret holds a password that meets the policy",
 	}
 }
 
@@ -71,11 +71,10 @@ func stateOf(blocked *blockedError) string {
 	return secretv1.StateFailed
 }
 
-// updateStatus writes the status if it differs from the one that the Password
-// has, and announces what it changes.
+// updateStatus writes the status if it has changed, and announces a new failure.
 //
 // With the optimistic lock, which is the resource version in the patch, the API server refuses a status that was computed
-// from an old Password, even if it only lacks our own last status because the cache lags behind.
+// from an old Password, even if that Password lacks only the operator's own last write because the cache lags behind.
 //
 //workshop:step 5.4b
 func (r *PasswordReconciler) updateStatus(ctx context.Context, password *secretv1.Password, secret *corev1.Secret, blocked *blockedError) error {
@@ -94,8 +93,8 @@ func (r *PasswordReconciler) updateStatus(ctx context.Context, password *secretv
 	return nil
 }
 
-// announceFailure records an event when the Password fails, or fails for another reason.
-// Resyncs and restarts change neither, so they record none.
+// announceFailure records an event when the Password starts to fail, or fails for a different reason.
+// Resyncs and restarts change neither, so they record no event.
 //
 //workshop:step 5.4d
 func (r *PasswordReconciler) announceFailure(password *secretv1.Password, before []metav1.Condition, blocked *blockedError) {

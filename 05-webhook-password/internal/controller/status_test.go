@@ -33,7 +33,7 @@ func TestNewStatus(t *testing.T) {
 		"the first Secret is refused":                   {none: true, blocked: &blockedError{reason: "Refused", message: "blocked"}, want: "Failed False Refused", silent: true},
 		"a change of the Secret is refused":             {blocked: &blockedError{reason: "Refused", message: "blocked"}, want: "Failed False Refused"},
 		"the new policy is impossible":                  {blocked: &blockedError{reason: "Impossible", message: "blocked"}, want: "Failed False Impossible"},
-		"the Secret is edited, and that is refused": {
+		"the Secret was edited, and its repair is refused": {
 			edit:    func(_ *secretv1.Password, secret *corev1.Secret) { secret.Data["password"] = []byte(otherPass) },
 			blocked: &blockedError{reason: "Refused", message: "blocked"}, want: "Failed False Refused", silent: true,
 		},
@@ -62,13 +62,13 @@ func TestNewStatus(t *testing.T) {
 				g.Expect(ready.Message).To(Equal("blocked"))
 			}
 			if test.silent {
-				g.Expect(status.Fingerprint).To(BeEmpty(), "nothing says what this is the fingerprint of")
+				g.Expect(status.Fingerprint).To(BeEmpty(), "the fingerprint might not be that of the password")
 				g.Expect(status.LastRotated).To(BeNil())
 				return
 			}
 			g.Expect(status.Fingerprint).To(Equal(fingerprint))
 			g.Expect(status.LastRotated.Time).To(BeTemporally("==", noon))
-			g.Expect(status.NextRotation).To(BeNil(), "the spec asks for none")
+			g.Expect(status.NextRotation).To(BeNil(), "the spec has no rotation")
 		})
 	}
 }
@@ -98,11 +98,11 @@ func TestNewStatusKeepsTimes(t *testing.T) {
 	}
 
 	status := newStatus(password, sealedSecret(t), nil)
-	g.Expect(since(status)).To(BeTemporally("==", noon), "what has not changed keeps its time")
+	g.Expect(since(status)).To(BeTemporally("==", noon), "an unchanged condition keeps its time")
 	g.Expect(status.Conditions).To(ContainElement(audited), "conditions of other controllers stay")
 	status = newStatus(password, nil, &blockedError{reason: "NameTaken", message: "blocked"})
-	g.Expect(since(status)).To(BeTemporally(">", noon), "the time is that of the change from True to False")
-	g.Expect(&password.Status).To(Equal(before), "the cache's object is not changed")
+	g.Expect(since(status)).To(BeTemporally(">", noon), "the time should be that of the change from True to False")
+	g.Expect(&password.Status).To(Equal(before), "the object in the cache must not be changed")
 }
 
 func TestAnnounceFailure(t *testing.T) {
@@ -113,13 +113,13 @@ func TestAnnounceFailure(t *testing.T) {
 		blocked *blockedError
 		want    []string
 	}{
-		"a new Password is well":                {},
+		"a new Password is ready":               {},
 		"a new Password fails":                  {blocked: &blockedError{reason: "NameTaken", message: "100% taken"}, want: []string{"Warning NameTaken 100% taken"}},
-		"one that was well fails":               {before: conditions{ready}, blocked: &blockedError{reason: "Refused", message: "no"}, want: []string{"Warning Refused no"}},
-		"it fails again in other words":         {before: conditions{taken}, blocked: &blockedError{reason: "NameTaken", message: "another"}},
+		"a ready Password fails":                {before: conditions{ready}, blocked: &blockedError{reason: "Refused", message: "no"}, want: []string{"Warning Refused no"}},
+		"it fails again with another message":   {before: conditions{taken}, blocked: &blockedError{reason: "NameTaken", message: "another"}},
 		"it fails for another reason":           {before: conditions{taken}, blocked: &blockedError{reason: "Impossible", message: "no"}, want: []string{"Warning Impossible no"}},
-		"it is well again":                      {before: conditions{taken}},
-		"what blocks it is terminating":         {before: conditions{ready}, blocked: &blockedError{reason: "Replacing", message: "wait"}},
+		"it is ready again":                     {before: conditions{taken}},
+		"the former Secret is terminating":      {before: conditions{ready}, blocked: &blockedError{reason: "Replacing", message: "wait"}},
 		"only another condition has the reason": {before: conditions{{Type: "Audited", Reason: "Refused"}}, blocked: &blockedError{reason: "Refused", message: "no"}, want: []string{"Warning Refused no"}},
 		"it waited, and now it fails":           {before: conditions{readyCondition(&blockedError{reason: "Replacing"})}, blocked: &blockedError{reason: "NameTaken", message: "no"}, want: []string{"Warning NameTaken no"}},
 	}

@@ -29,7 +29,7 @@ import (
 var (
 	scheme = newScheme()
 	logger = newLogger()
-	// The webhooks are those that kustomize has made of config/webhook, with all that the API server needs to know.
+	// The webhooks are those that kustomize builds from config/webhook.
 	cluster = &testcluster.Cluster{CRDs: operator.CRDs, Webhooks: []string{"../serving/webhooks.yaml"}, Scheme: scheme}
 )
 
@@ -48,7 +48,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	serveWebhooks(ctx)
 })
 
-// serveWebhooks runs the webhook server in a manager without controllers, from now to the end of the suite.
+// serveWebhooks runs the webhook server in a manager without controllers until the suite ends.
 func serveWebhooks(ctx context.Context) {
 	GinkgoHelper()
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
@@ -68,8 +68,8 @@ func serveWebhooks(ctx context.Context) {
 	}()
 	DeferCleanup(func() {
 		stop()
-		Eventually(ended).WithTimeout(convergeTimeout).Should(BeClosed(), "the webhook server ends")
-		Expect(failure).NotTo(HaveOccurred(), "the webhook server ends without an error")
+		Eventually(ended).WithTimeout(convergeTimeout).Should(BeClosed(), "the webhook server should end")
+		Expect(failure).NotTo(HaveOccurred(), "the webhook server should end without an error")
 	})
 	Eventually(func() error {
 		select {
@@ -78,10 +78,10 @@ func serveWebhooks(ctx context.Context) {
 		default:
 		}
 		return server.StartedChecker()(nil)
-	}).WithContext(ctx).WithTimeout(convergeTimeout).Should(Succeed(), "the webhook server starts")
+	}).WithContext(ctx).WithTimeout(convergeTimeout).Should(Succeed(), "the webhook server should start")
 }
 
-// exemptNamespaces lets a spec use a namespace whose requests no webhook sees, see namespaceWithoutWebhooks.
+// exemptNamespaces makes the webhooks skip the namespaces of namespaceWithoutWebhooks.
 func exemptNamespaces(ctx context.Context) {
 	GinkgoHelper()
 	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}

@@ -29,12 +29,12 @@ const (
 	// convergeTimeout bounds how long the operator and the cluster may take for one change.
 	convergeTimeout = 20 * time.Second
 	pollInterval    = 20 * time.Millisecond
-	// quietTime is how long a spec checks that something does not happen.
+	// quietTime is how long a spec waits to see that something does not happen.
 	quietTime = 400 * time.Millisecond
 
 	// withoutWebhooksLabel is on namespaces whose requests no webhook sees.
 	withoutWebhooksLabel = "test.example.com/without-webhooks"
-	// blockingFinalizer keeps a deleted object until the spec removes it.
+	// blockingFinalizer keeps a deleted object until the spec removes the finalizer.
 	blockingFinalizer = "test.example.com/hold"
 )
 
@@ -48,8 +48,8 @@ func testOptions(namespaces ...string) manager.Options {
 
 // runManager runs the operator as cmd/main.go does, until the context ends.
 func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, options manager.Options, now clock.PassiveClock) error {
-	setup.Logger = ctrl.LoggerFrom(ctx)             // the test kit's, otherwise the suite's
-	setup.Controller.SkipNameValidation = new(true) // controller-runtime allows each name once in a process; the specs start many
+	setup.Logger = ctrl.LoggerFrom(ctx)             // the test kit's logger or, without one, the suite's
+	setup.Controller.SkipNameValidation = new(true) // controller-runtime allows each name only once in a process, but the specs start many controllers
 	mgr, err := ctrl.NewManager(config, setup)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, op
 	return mgr.Start(ctx)
 }
 
-// startManager runs a manager until the returned function is called, or else until the spec ends.
+// startManager runs a manager until the returned function is called, or until the spec ends.
 func startManager(config *rest.Config, options manager.Options) (stop func()) {
 	return startManagerAt(clock.RealClock{}, config, options)
 }
@@ -92,14 +92,13 @@ func start(now clock.PassiveClock, config *rest.Config, setup ctrl.Options, opti
 		}
 		stopped = true
 		cancel()
-		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "the manager ends without an error after the signal to stop")
+		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "the manager should end without an error when it is told to stop")
 	}
 	DeferCleanup(stop)
 	return stop
 }
 
-// namespaceWithoutWebhooks returns a namespace whose requests no webhook sees, as if the webhooks were down or switched
-// off.
+// namespaceWithoutWebhooks returns a namespace whose requests no webhook sees, as if the webhooks were switched off.
 func namespaceWithoutWebhooks(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := cluster.Namespace(ctx)
@@ -115,7 +114,7 @@ func newPassword(namespace, name string) *secretv1.Password {
 	return &secretv1.Password{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// newImpossible returns a Password with a policy that no password meets.
+// newImpossible returns a Password with a policy that no password can meet.
 func newImpossible(namespace, name string) *secretv1.Password {
 	password := newPassword(namespace, name)
 	password.Spec.Policy.Length, password.Spec.Policy.Repeat = 128, secretv1.RepeatForbidden
@@ -129,14 +128,14 @@ func create(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// patch changes an object by a merge patch.
+// patch changes an object with a merge patch.
 func patch(ctx context.Context, object client.Object, format string, values ...any) {
 	GinkgoHelper()
 	change := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, values...))
 	Expect(cluster.Client.Patch(ctx, object, change)).To(Succeed())
 }
 
-// nudge makes the operator look at the Password once more.
+// nudge makes the operator reconcile the Password once more.
 func nudge(ctx context.Context, password *secretv1.Password) {
 	GinkgoHelper()
 	patch(ctx, password, `{"metadata":{"annotations":{"test.example.com/nudge":%q}}}`, time.Now().Format(time.RFC3339Nano))
@@ -154,7 +153,8 @@ func consistently(ctx context.Context, expectations func(Gomega)) {
 	Consistently(expectations).WithContext(ctx).WithTimeout(quietTime).WithPolling(pollInterval).Should(Succeed())
 }
 
-// expectState waits for a state and reason, such as "Failed NameTaken", of the Password's current generation.
+// expectState waits until the status reports a state and a reason, such as "Failed NameTaken", for the Password's
+// current generation.
 func expectState(ctx context.Context, password *secretv1.Password, want string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
@@ -179,13 +179,13 @@ func problemOf(password *secretv1.Password) string {
 	return meta.FindStatusCondition(password.Status.Conditions, secretv1.ConditionReady).Message
 }
 
-// expectReady waits until the Password has its Secret, and the status describes that Secret, which it returns.
+// expectReady waits until the Password has its Secret and the status describes it, and returns the Secret.
 func expectReady(ctx context.Context, password *secretv1.Password) *corev1.Secret {
 	GinkgoHelper()
 	return expectReadyAgain(ctx, password, nil)
 }
 
-// expectReadyAgain does the same as expectReady, and waits until the password differs from the one before.
+// expectReadyAgain is like expectReady, but also waits until the password differs from the one in before.
 func expectReadyAgain(ctx context.Context, password *secretv1.Password, before *corev1.Secret) *corev1.Secret {
 	GinkgoHelper()
 	secret := &corev1.Secret{}
@@ -198,7 +198,7 @@ func expectReadyAgain(ctx context.Context, password *secretv1.Password, before *
 		g.Expect(secret.Annotations).To(HaveKeyWithValue("secret.example.com/fingerprint", password.Status.Fingerprint))
 		g.Expect(secret.Data["password"]).To(HaveLen(int(password.Spec.Policy.Length)))
 		if before != nil {
-			g.Expect(passwordIn(secret)).NotTo(Equal(passwordIn(before)), "it is still the former password, see reasonToGenerate in signature.go")
+			g.Expect(passwordIn(secret)).NotTo(Equal(passwordIn(before)), "the Secret still has the former password, see reasonToGenerate in signature.go")
 		}
 	})
 	return secret
@@ -212,7 +212,7 @@ func getSecret(ctx context.Context, g Gomega, namespace, name string) *corev1.Se
 
 func passwordIn(secret *corev1.Secret) string { return string(secret.Data["password"]) }
 
-// exists fetches the object, and tells whether the API server has it.
+// exists fetches the object, and reports whether the API server has it.
 func exists(ctx context.Context, g Gomega, object client.Object) bool {
 	err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 	g.Expect(client.IgnoreNotFound(err)).To(Succeed())
@@ -227,7 +227,8 @@ func expectGone(ctx context.Context, object client.Object) {
 	})
 }
 
-// expectEvents waits until the events about the Password are those given, such as "Warning Edited", each as often as it is named.
+// expectEvents waits until the events about the Password are exactly these, such as "Warning Edited". An event that
+// happens twice is listed twice.
 func expectEvents(ctx context.Context, password *secretv1.Password, want ...string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {

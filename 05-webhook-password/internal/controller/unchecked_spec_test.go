@@ -13,12 +13,12 @@ import (
 )
 
 var _ = Describe("an unchecked Password", func() {
-	It("with a rotation after a nanosecond is rotated once a minute", func(ctx SpecContext) {
+	It("with a rotation after a nanosecond is rotated only once a minute", func(ctx SpecContext) {
 		namespace := namespaceWithoutWebhooks(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := createUnchecked(ctx, namespace, "hurried", `{"policy":{"length":20,"require":[{"class":"Digit","count":5}],"case":"Mixed","repeat":"Allowed"},"rotation":{"after":"1ns"}}`)
 		secret := expectReady(ctx, password)
-		Expect(password.Spec.Rotation.After).To(Equal("1ns"), "the API server stores what the conversion has made")
+		Expect(password.Spec.Rotation.After).To(Equal("1ns"), "the API server stores the result of the conversion unchecked")
 		Expect(password.Status.NextRotation.Sub(password.Status.LastRotated.Time)).To(Equal(time.Minute), "see EffectiveAfter in api/v1/password_validation.go")
 		consistently(ctx, func(g Gomega) {
 			g.Expect(getSecret(ctx, g, namespace, "hurried").ResourceVersion).To(Equal(secret.ResourceVersion))
@@ -49,18 +49,18 @@ var _ = Describe("an unchecked Password", func() {
 		former := expectReady(ctx, password)
 		patch(ctx, password, `{"spec":{"secretName":"other"}}`)
 		expectState(ctx, password, "Failed NameChanged")
-		Expect(problemOf(password)).To(And(ContainSubstring(`"former"`), ContainSubstring(`"other"`)), "the message has the names of both Secrets")
+		Expect(problemOf(password)).To(And(ContainSubstring(`"former"`), ContainSubstring(`"other"`)), "the message should contain the names of both Secrets")
 		Expect(password.Status.SecretName).To(Equal("former"))
 		Expect(password.Status.Fingerprint).To(Equal(former.Annotations["secret.example.com/fingerprint"]), "that is what the Secret holds")
 		expectRest(ctx)
-		Expect(getSecret(ctx, Default, namespace, "former").ResourceVersion).To(Equal(former.ResourceVersion), "programs still read it")
+		Expect(getSecret(ctx, Default, namespace, "former").ResourceVersion).To(Equal(former.ResourceVersion), "programs still read this Secret")
 
 		patch(ctx, password, `{"spec":{"secretName":"former"}}`)
 		Expect(expectReady(ctx, password).ResourceVersion).To(Equal(former.ResourceVersion))
 		patch(ctx, password, `{"spec":{"secretName":"other"}}`)
 		expectState(ctx, password, "Failed NameChanged")
 		Expect(cluster.Client.Delete(ctx, former)).To(Succeed())
-		Expect(expectReadyAgain(ctx, password, former).Name).To(Equal("other"), "the end of the former Secret is an event")
+		Expect(expectReadyAgain(ctx, password, former).Name).To(Equal("other"), "the deletion of the former Secret is an event")
 		expectEvents(ctx, password, "Normal Generated", "Warning NameChanged", "Warning NameChanged", "Normal Generated")
 	}, SpecTimeout(specTimeout))
 })

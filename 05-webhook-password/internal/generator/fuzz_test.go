@@ -9,8 +9,8 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// FuzzGenerate makes a password of any policy whose fields are in the range of the schema:
-// Check finds a problem exactly when no password is possible, and one that is made meets the policy.
+// FuzzGenerate tries any policy whose fields are in the range of the schema. Check must find a problem
+// exactly if no password can meet the policy. Otherwise, Generate must make one that does.
 func FuzzGenerate(f *testing.F) {
 	for _, once := range []bool{false, true} {
 		f.Add(uint8(12), uint8(5), uint8(0), false, once, false)
@@ -26,11 +26,11 @@ func FuzzGenerate(f *testing.F) {
 		g.Expect(possible).To(Equal(isPossible(policy)), "Check and the alphabets disagree about %s", Describe(policy))
 		generated, err := Generate(policy)
 		if !possible {
-			g.Expect(err).To(HaveOccurred(), "a password was made although Check says that there is none, of %s", Describe(policy))
-			g.Expect(generated).To(BeEmpty(), "an error came with a password")
+			g.Expect(err).To(HaveOccurred(), "a password was made for %s, although Check says that none is possible", Describe(policy))
+			g.Expect(generated).To(BeEmpty(), "Generate should not return a password with an error")
 			return
 		}
-		g.Expect(err).NotTo(HaveOccurred(), "Check says that this is possible: %s", Describe(policy))
+		g.Expect(err).NotTo(HaveOccurred(), "Check says that a password is possible for %s", Describe(policy))
 		expectPolicy(g, generated, policy)
 	})
 }
@@ -51,7 +51,7 @@ func anyPolicy(length, digits, symbols uint8, lower, once, reverse bool) secretv
 	return policy
 }
 
-// isPossible counts once more what Check counts.
+// isPossible computes the result of Check independently.
 func isPossible(policy secretv1.PasswordPolicy) bool {
 	left := map[secretv1.CharacterClass]int32{secretv1.ClassDigit: 10, secretv1.ClassSymbol: 30}
 	letters, lettersLeft := policy.Length, int32(52)

@@ -1,6 +1,6 @@
-// Package generator makes passwords, and says whether a policy is possible, and
-// whether it is wise. It knows nothing of the API server: the webhook and the
-// controller ask it the same questions.
+// Package generator makes passwords, and checks whether a policy is possible and
+// whether its passwords are strong. The webhook and the controller both use it, so it
+// does not depend on the API server.
 package generator
 
 import (
@@ -14,12 +14,12 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// weakBits is the entropy, in bits, below which a password can be guessed with enough
-// money: an attacker who tries 10^12 a second needs about seven months for 64 bits.
+// weakBits is the entropy, in bits, below which a password counts as weak. An attacker who
+// tries 10^12 passwords a second needs about seven months for 64 bits.
 const weakBits = 64
 
-// Generate makes a password that meets the policy, of characters that crypto/rand has
-// chosen. It returns an error if Check does.
+// Generate makes a password that meets the policy. Its random numbers come from
+// crypto/rand. If Check finds problems, Generate returns them as an error.
 //
 //workshop:step 5.1b
 func Generate(policy secretv1.PasswordPolicy) (string, error) {
@@ -35,7 +35,7 @@ func Generate(policy secretv1.PasswordPolicy) (string, error) {
 	return generated, nil
 }
 
-// Check returns what makes the policy impossible; nothing if it is possible. The policy's fields are below path.
+// Check returns the problems that make the policy impossible. path is the policy's own path.
 //
 //workshop:step 5.1c
 func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
@@ -53,7 +53,7 @@ func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
 		return problems
 	}
 	for i, requirement := range policy.Require {
-		if available := len(charactersOf(requirement.Class)); int(*requirement.Count) > available { // Validate has checked that there is a count
+		if available := len(charactersOf(requirement.Class)); int(*requirement.Count) > available { // Validate has checked that the count exists
 			problems = append(problems, field.Invalid(path.Child("require").Index(i).Child("count"), *requirement.Count,
 				fmt.Sprintf("must be at most %d, because there are no more of class %s, and none may repeat", available, requirement.Class)))
 		}
@@ -65,9 +65,9 @@ func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
 	return problems
 }
 
-// Describe says in one line what the policy asks for. Two policies that ask for the same have the same description.
-// Every Secret holds the description of its password's policy: another text for the same policy would replace all
-// its passwords.
+// Describe describes the policy in one line. Policies that ask for the same have the same description.
+// Every Secret contains the description of its password's policy, so if a new version of the operator described a
+// policy differently, it would replace all passwords of that policy.
 //
 //workshop:step 5.3a
 func Describe(policy secretv1.PasswordPolicy) string {
@@ -75,7 +75,7 @@ func Describe(policy secretv1.PasswordPolicy) string {
 		policy.Length, count(policy, secretv1.ClassDigit), count(policy, secretv1.ClassSymbol), policy.Case, policy.Repeat)
 }
 
-// Warnings says what is unwise about a policy.
+// Warnings returns a warning if passwords that meet the policy can be guessed.
 func Warnings(policy secretv1.PasswordPolicy) []string {
 	bits := Bits(policy)
 	if bits >= weakBits {
@@ -84,7 +84,7 @@ func Warnings(policy secretv1.PasswordPolicy) []string {
 	return []string{fmt.Sprintf("spec.policy promises passwords of only %d bits, which can be guessed: ask for a greater length (%d bits are hard to guess)", bits, weakBits)}
 }
 
-// strength is how much a character adds to a password, in hundredths of a bit.
+// strength is the entropy that a character of each kind adds to a password, in hundredths of a bit.
 type strength struct {
 	mixed, lower, digit, symbol int
 }
@@ -92,15 +92,15 @@ type strength struct {
 var (
 	// repeated are binary logarithms of the sizes of the alphabets, rounded down.
 	repeated = strength{mixed: 570, lower: 470, digit: 332, symbol: 490}
-	// once is for characters that occur only once. Each leaves fewer for the next, so the true strength is a curve.
-	// These straight lines are below it, by at most 8 bits, as far as it matters: up to 64 bits.
+	// once applies if no character may repeat. Each character leaves fewer choices for the next, so the true entropy is
+	// a curve. These straight lines are below that curve, by at most 8 bits, in the range that matters: up to 64 bits.
 	once = strength{mixed: 550, lower: 420, digit: 217, symbol: 450}
 )
 
-// Bits returns how hard a password is to guess for an attacker who knows the policy, and where in the password there
-// are letters, digits and symbols. Below weakBits, it is never more than the true entropy; where it is weakBits or
-// more, so is the true entropy. It uses whole numbers only, so that config/policies/password_strength.yaml can compute
-// the same.
+// Bits returns the entropy of a password for an attacker who knows the policy, and knows where in the password there
+// are letters, digits and symbols. A result below weakBits is never more than the true entropy; if the result is
+// weakBits or more, so is the true entropy. Bits uses whole numbers only, so that config/policies/password_strength.yaml
+// can compute the same.
 func Bits(policy secretv1.PasswordPolicy) int {
 	each := repeated
 	if policy.Repeat == secretv1.RepeatForbidden {

@@ -14,7 +14,7 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// policyOf returns a policy with the defaults of the API server.
+// policyOf returns a policy with the defaults of the schema, after a change.
 func policyOf(change func(*secretv1.PasswordPolicy)) secretv1.PasswordPolicy {
 	policy := secretv1.PasswordPolicy{
 		Length: 20, Require: []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: new(int32(5))}},
@@ -38,7 +38,7 @@ func TestGenerate(t *testing.T) {
 		"no character twice": func(p *secretv1.PasswordPolicy) {
 			p.Length, p.Require, p.Repeat = 92, require(10, 30), secretv1.RepeatForbidden
 		},
-		"nothing about case and repetition": func(p *secretv1.PasswordPolicy) {
+		"no case and no repetition given": func(p *secretv1.PasswordPolicy) {
 			p.Length, p.Require, p.Case, p.Repeat = 128, require(64, 0), "", ""
 		},
 	}
@@ -46,7 +46,7 @@ func TestGenerate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			generated, err := Generate(policyOf(change))
-			g.Expect(err).NotTo(HaveOccurred(), "there are such passwords: see Generate in generator.go")
+			g.Expect(err).NotTo(HaveOccurred(), "such passwords are possible: see Generate in generator.go")
 			expectPolicy(g, generated, policyOf(change))
 		})
 	}
@@ -60,19 +60,19 @@ func TestCheck(t *testing.T) {
 		"the defaults":                   {},
 		"as many digits as characters":   {change: func(p *secretv1.PasswordPolicy) { p.Length, p.Require = 8, require(8, 0) }},
 		"nothing but digits and symbols": {change: func(p *secretv1.PasswordPolicy) { p.Length, p.Require = 128, require(64, 64) }},
-		"more than there is room for": {
+		"more than the length": {
 			change: func(p *secretv1.PasswordPolicy) { p.Length, p.Require = 8, require(5, 4) },
 			want:   []string{"spec.policy.require: Invalid value: 9: the counts together must be at most the length, 8"},
 		},
-		"every character there is, once": {
+		"every character, once": {
 			change: func(p *secretv1.PasswordPolicy) {
 				p.Length, p.Require, p.Repeat = 92, require(10, 30), secretv1.RepeatForbidden
 			},
 		},
-		"more digits than there are, and nothing about repetition": {
+		"more digits than there are, and no repetition given": {
 			change: func(p *secretv1.PasswordPolicy) { p.Require, p.Repeat = require(11, 0), "" },
 		},
-		"every letter there is, once, and nothing about case": {
+		"every letter, once, and no case given": {
 			change: func(p *secretv1.PasswordPolicy) {
 				p.Length, p.Require, p.Case, p.Repeat = 52, nil, "", secretv1.RepeatForbidden
 			},
@@ -111,22 +111,22 @@ func TestCheck(t *testing.T) {
 			g.Expect(found).To(Equal(test.want))
 			generated, err := Generate(policy)
 			if test.want != nil {
-				g.Expect(err).To(HaveOccurred(), "a password was made although Check says that there is none")
+				g.Expect(err).To(HaveOccurred(), "a password was made although Check says that none is possible")
 				return
 			}
-			g.Expect(err).NotTo(HaveOccurred(), "Check says that this is possible: see Generate in generator.go")
+			g.Expect(err).NotTo(HaveOccurred(), "Check says that a password is possible: see Generate in generator.go")
 			expectPolicy(g, generated, policy)
 		})
 	}
 }
 
-// TestDescribe pins the text, which every Secret holds: another text for the same policy would replace
-// every existing password. A new field may add to the text only where it is set.
+// TestDescribe pins the text, because every Secret contains it: a new text for the same policy would replace
+// every existing password. A new field may add to the text only if it is set.
 func TestDescribe(t *testing.T) {
 	NewWithT(t).Expect(Describe(policyOf(nil))).To(Equal("length=20 digits=5 symbols=0 case=Mixed repeat=Allowed"))
 }
 
-// TestEveryClass asks for each class alone. The classes are those of the CRD's schema, so that no new one is left out.
+// TestEveryClass asks for each class alone. It reads the classes from the CRD's schema, so that it covers new ones, too.
 func TestEveryClass(t *testing.T) {
 	g := NewWithT(t)
 	classes := declaredClasses(g)
@@ -164,7 +164,7 @@ func declaredClasses(g Gomega) []secretv1.CharacterClass {
 	return classes
 }
 
-// expectPolicy never prints the password.
+// expectPolicy checks that the password meets the policy. It never prints the password.
 func expectPolicy(g Gomega, generated string, policy secretv1.PasswordPolicy) {
 	counted := func(characters string) int {
 		return strings.Count(strings.Map(func(r rune) rune {
@@ -178,16 +178,16 @@ func expectPolicy(g Gomega, generated string, policy secretv1.PasswordPolicy) {
 	if policy.Case != secretv1.CaseLower {
 		letters += password.UpperLetters
 	}
-	length, different := len(generated), map[rune]bool{} // numbers, for Gomega prints what it compares
+	length, different := len(generated), map[rune]bool{} // numbers, because Gomega prints the values that it compares
 	g.Expect(length).To(BeEquivalentTo(policy.Length), "the length is not what the policy says")
 	g.Expect(counted(password.Digits)).To(Equal(count(policy, secretv1.ClassDigit)))
 	g.Expect(counted(password.Symbols)).To(Equal(count(policy, secretv1.ClassSymbol)))
-	g.Expect(counted(letters)).To(Equal(int(policy.Length)-count(policy, secretv1.ClassDigit)-count(policy, secretv1.ClassSymbol)), "the rest are letters that are allowed")
+	g.Expect(counted(letters)).To(Equal(int(policy.Length)-count(policy, secretv1.ClassDigit)-count(policy, secretv1.ClassSymbol)), "all other characters should be allowed letters")
 	if policy.Repeat == secretv1.RepeatForbidden {
 		for _, character := range generated {
 			different[character] = true
 		}
 		found := len(different)
-		g.Expect(found).To(Equal(length), "a character is there twice")
+		g.Expect(found).To(Equal(length), "no character should occur twice")
 	}
 }

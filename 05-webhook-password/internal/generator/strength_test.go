@@ -32,7 +32,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestBits compares Bits with logarithms, for every policy of the schema that is possible.
+// TestBits compares Bits with exact logarithms, for every possible policy that the schema allows.
 func TestBits(t *testing.T) {
 	compared := 0
 	for _, letterCase := range []secretv1.LetterCase{secretv1.CaseMixed, secretv1.CaseLower} {
@@ -44,7 +44,7 @@ func TestBits(t *testing.T) {
 	}
 	t.Logf("%d policies compared", compared)
 	if compared < 1000 {
-		t.Error("hardly a policy was compared: look at how the test counts")
+		t.Error("too few policies were compared: check how the test counts them")
 	}
 }
 
@@ -69,24 +69,24 @@ func compareBits(t *testing.T, length int, letterCase secretv1.LetterCase, repea
 func expectBits(t *testing.T, policy secretv1.PasswordPolicy, exact float64) {
 	t.Helper()
 	bits := Bits(policy)
-	caution := 1.0 // from rounding
+	caution := 1.0 // because of rounding
 	if policy.Repeat == secretv1.RepeatForbidden {
-		caution = 8 // a line instead of a curve
+		caution = 8 // because of the lines instead of curves
 	}
 	switch {
 	case bits >= weakBits && exact < weakBits:
 		t.Errorf("%s: no warning of %.2f bits", Describe(policy), exact)
 	case bits < weakBits && float64(bits) > exact:
-		t.Errorf("%s: %d bits are promised, and there are %.2f", Describe(policy), bits, exact)
+		t.Errorf("%s: %d bits are promised, but there are only %.2f", Describe(policy), bits, exact)
 	case bits < weakBits && exact >= weakBits+caution:
-		t.Errorf("%s: a warning of %d bits, and there are %.2f", Describe(policy), bits, exact)
+		t.Errorf("%s: a warning of %d bits, although there are %.2f", Describe(policy), bits, exact)
 	case bits < weakBits && policy.Length > 24:
-		t.Errorf("%s: a warning of a length that the comparison with config/policies leaves out", Describe(policy))
+		t.Errorf("%s: a warning for a length that the comparison with config/policies leaves out", Describe(policy))
 	}
 }
 
-// choices returns the binary logarithm of how many sequences there are of some
-// characters out of an alphabet; minus infinity if there is none.
+// choices returns the binary logarithm of the number of sequences of some characters
+// from an alphabet. It is minus infinity if there are none.
 func choices(alphabet, characters int, repeat secretv1.Repetition) float64 {
 	if repeat != secretv1.RepeatForbidden {
 		return float64(characters) * math.Log2(float64(alphabet))

@@ -21,16 +21,16 @@ import (
 // faultyName is the name of the configuration that calls a faulty server, and of the webhook in it.
 const faultyName = "faulty.example.com"
 
-// What the API server of Kubernetes 1.37 puts before the reason.
+// The texts that the API server of Kubernetes 1.37 puts before the reason.
 const (
 	admissionFailed = `Internal error occurred: failed calling webhook "faulty.example.com": `
 	conversionOf    = `conversion webhook for secret.example.com/%s, Kind=Password failed: `
-	// An object that can't be converted is reported as one whose bytes in etcd are broken. They are not.
+	// The API server reports an object that can't be converted as if its bytes in etcd were corrupt. They are not.
 	readFailed = `Internal error occurred: StorageError: corrupt object, Code: 7, Key: /secret.example.com/passwords/NAMESPACE/stored, ` +
 		`ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision=REVISION: `
 )
 
-// faultTimeout leaves room for a conversion that comes too late: the API server waits for 30 seconds, which nothing shortens.
+// faultTimeout allows for a conversion that never answers: the API server waits for 30 seconds, which can't be configured.
 const faultTimeout = 90 * time.Second
 
 var _ = Describe("the API server", func() {
@@ -43,11 +43,11 @@ var _ = Describe("the API server", func() {
 				return normalise(api.Create(ctx, newPassword(namespace, "asked"), client.DryRunAll))
 			}
 
-			By("refusing what a webhook with failurePolicy Fail should have checked")
+			By("refusing a request if the webhook has failurePolicy Fail")
 			register(ctx, url, bundle, admissionregistrationv1.Fail)
 			eventually(ctx, create).Should(Equal(admissionFailed + callFailed(fault.admission)))
 
-			By("letting pass what one with failurePolicy Ignore should have checked")
+			By("accepting a request if the webhook has failurePolicy Ignore")
 			before, err := failedOpen(ctx)
 			Expect(err).NotTo(HaveOccurred())
 			register(ctx, url, bundle, admissionregistrationv1.Ignore)
@@ -60,13 +60,13 @@ var _ = Describe("the API server", func() {
 			}).Should(Equal("no error"))
 			deregister(ctx)
 
-			By("refusing every request in another version than the stored one")
+			By("refusing every request in a version other than the stored one")
 			setConversion(ctx, converter(url, bundle))
 			reason := cmp.Or(fault.conversion, fault.admission)
 			eventually(ctx, func(ctx context.Context) string {
 				return normalise(api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "stored"}, newAlphaPassword("", "")))
 			}).Should(Equal(readFailed + fmt.Sprintf(conversionOf, "v1") + reason))
-			Expect(api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "stored"}, newPassword("", ""))).To(Succeed(), "in the stored version nothing is converted")
+			Expect(api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "stored"}, newPassword("", ""))).To(Succeed(), "a read in the stored version needs no conversion")
 		}, SpecTimeout(faultTimeout))
 	}
 })
@@ -84,8 +84,8 @@ func callFailed(reason string) string {
 	return "failed to call webhook: " + reason
 }
 
-// register makes the API server call the URL for each new Password, with a timeout of a
-// second.
+// register makes the API server call the URL for each new Password, with a timeout of
+// one second.
 func register(ctx context.Context, url string, bundle []byte, policy admissionregistrationv1.FailurePolicyType) {
 	GinkgoHelper()
 	deregister(ctx)
@@ -125,7 +125,7 @@ func converter(url string, bundle []byte) *apiextensionsv1.CustomResourceConvers
 
 var failOpenCount = regexp.MustCompile(`apiserver_admission_webhook_fail_open_count\{name="faulty\.example\.com",type="validating"\} (\S+)`)
 
-// failedOpen returns how often the API server has ignored the faulty webhook, by its own account.
+// failedOpen returns how often the API server has ignored the faulty webhook, according to its metrics.
 func failedOpen(ctx context.Context) (count float64, err error) {
 	clients, err := kubernetes.NewForConfig(cluster.Config)
 	if err != nil {

@@ -24,19 +24,20 @@ import (
 
 const day = 24 * time.Hour
 
-// fault is a way in which a webhook server fails, and why the API server says that
-// the call has failed. URL, PORT, TIME and UID replace what differs each time.
+// fault is a way in which a webhook server fails, and the reasons that the API server then
+// reports. In the reasons, URL, PORT, TIME and UID replace text that differs each time.
 type fault struct {
-	// host is the host that the API server calls, 127.0.0.1 if empty; certified is the host that the certificate is
-	// for, host if empty.
+	// host is the host that the API server calls, by default 127.0.0.1. certified is the host in the certificate, by
+	// default the same as host.
 	host, certified string
 	age             time.Duration // of the certificate, which is valid for a day
-	otherCA         bool          // the API server knows another CA than the one that signed
-	plain           bool          // the server talks no TLS
+	otherCA         bool          // the API server trusts another CA than the one that signed the certificate
+	plain           bool          // the server doesn't speak TLS
 	down            bool          // there is no server
 	answer          http.HandlerFunc
 
-	// admission and conversion are the same for most faults: then conversion is empty.
+	// admission and conversion are the reasons of a failed admission and a failed conversion. conversion is empty if both
+	// are the same.
 	admission, conversion string
 }
 
@@ -57,7 +58,7 @@ var faults = map[string]fault{
 		certified: "webhook.example.com",
 		admission: `Post "URL": tls: failed to verify certificate: x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs`,
 	},
-	"the server talks no TLS": {
+	"the server doesn't speak TLS": {
 		plain:     true,
 		admission: `Post "URL": http: server gave HTTP response to HTTPS client`,
 	},
@@ -77,17 +78,17 @@ var faults = map[string]fault{
 		answer:    fail,
 		admission: `an error on the server ("no more memory") has prevented the request from succeeding`,
 	},
-	"the answer is no JSON": {
+	"the answer isn't JSON": {
 		answer: say("<html>It works!</html>"),
 		admission: `couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type ` +
 			`struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }`,
 	},
-	"the answer says nothing": {
+	"the answer is empty": {
 		answer:     say("{}"),
 		admission:  `received invalid webhook response: webhook response was absent`,
 		conversion: `expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got /, Kind=`,
 	},
-	"the answer is that to another question": {
+	"the answer is for another question": {
 		answer:     answerAnother,
 		admission:  `received invalid webhook response: expected response.uid="UID", got "another"`,
 		conversion: `expected response.uid="UID", got "another"`,
@@ -118,7 +119,7 @@ func answerAnother(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// serve runs the server until the spec ends, and returns the URL and the bundle to register.
+// serve runs the server until the spec ends, and returns the URL and the CA bundle to register.
 func (f fault) serve() (url string, bundle []byte) {
 	GinkgoHelper()
 	host := cmp.Or(f.host, "127.0.0.1")
@@ -147,7 +148,7 @@ func (f fault) serve() (url string, bundle []byte) {
 	return url, bundle
 }
 
-// selfSigned makes a certificate that is valid for a day, and the bundle with which a client trusts it.
+// selfSigned makes a certificate that is valid for a day, and the CA bundle with which a client trusts it.
 func selfSigned(host string, from time.Time) (certificate tls.Certificate, bundle []byte) {
 	GinkgoHelper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -176,7 +177,7 @@ var variables = []struct {
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
 	{regexp.MustCompile(`/spec-[a-z0-9]+/`), "/NAMESPACE/"},
 	{regexp.MustCompile(`revision=[0-9]+`), "revision=REVISION"},
-	// There is one timeout, but three places in net/http may notice it first, each with its own message.
+	// There is only one timeout, but three places in net/http may notice it first, each with its own message.
 	{regexp.MustCompile(`(net/http: request canceled|context deadline exceeded) \(Client\.Timeout exceeded while awaiting headers\)`), "context deadline exceeded"},
 }
 

@@ -13,10 +13,10 @@ import (
 	"example.com/operator-workshop/localwebhook"
 )
 
-// crdName is the CRD whose conversion webhook is served.
+// crdName is the name of the CRD whose objects the operator converts.
 const crdName = "passwords.secret.example.com"
 
-// manifests are the deployed webhook configurations under other names, so that a cluster can have both.
+// manifests are the deployed webhook configurations under other names, so that both can be in one cluster.
 // `make manifests` writes the file.
 //
 //go:embed webhooks.yaml

@@ -20,10 +20,10 @@ import (
 
 const specTimeout = time.Minute
 
-// noConversion is the stanza that the API server fills in if a definition has none.
+// noConversion is the value that the API server fills in if a CRD has no spec.conversion.
 var noConversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 
-// byService returns the stanza of a deployed operator.
+// byService returns the value of spec.conversion for a deployed operator.
 func byService() *apiextensionsv1.CustomResourceConversion {
 	return &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
@@ -37,7 +37,7 @@ func byService() *apiextensionsv1.CustomResourceConversion {
 }
 
 var _ = Describe("local webhooks", func() {
-	DescribeTable("answer while the process runs, and are unregistered at its end",
+	DescribeTable("answer while the process is running, and are unregistered when it ends",
 		func(ctx SpecContext, conversion *apiextensionsv1.CustomResourceConversion) {
 			namespace := cluster.Namespace(ctx)
 			setConversion(ctx, conversion)
@@ -47,8 +47,8 @@ var _ = Describe("local webhooks", func() {
 			local.stop(ctx)
 			expectNothingLeft(ctx, conversion)
 		},
-		Entry("of a CRD without conversion", SpecTimeout(specTimeout), noConversion),
-		Entry("of a CRD with a converting Service", SpecTimeout(specTimeout), byService()),
+		Entry("for a CRD without a conversion", SpecTimeout(specTimeout), noConversion),
+		Entry("for a CRD with a Service that converts", SpecTimeout(specTimeout), byService()),
 	)
 
 	It("are not ready before the API server knows them", func(ctx SpecContext) {
@@ -70,7 +70,7 @@ var _ = Describe("local webhooks", func() {
 		local.waitReady(ctx)
 	}, SpecTimeout(specTimeout))
 
-	It("outlive a kill, and are replaced by the next process", func(ctx SpecContext) {
+	It("outlive a process that is killed, and are replaced by the next one", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		setConversion(ctx, noConversion)
 		first := startLocal(ctx)
@@ -91,7 +91,7 @@ var _ = Describe("local webhooks", func() {
 		expectNothingLeft(ctx, crd.Spec.Conversion)
 	}, SpecTimeout(specTimeout))
 
-	It("are left alone by a process when another one has registered its own", func(ctx SpecContext) {
+	It("are left alone by a process that stops after another one has registered its own", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		setConversion(ctx, noConversion)
 		first := startLocal(ctx)
@@ -105,7 +105,7 @@ var _ = Describe("local webhooks", func() {
 		Expect(*found.Webhooks[0].ClientConfig.URL).To(ContainSubstring(second.address))
 	}, SpecTimeout(specTimeout))
 
-	It("survive a process that finds its port taken", func(ctx SpecContext) {
+	It("survive a second process that finds the port in use", func(ctx SpecContext) {
 		first := startLocal(ctx)
 		first.waitReady(ctx)
 		before, err := validating(ctx)
@@ -117,10 +117,10 @@ var _ = Describe("local webhooks", func() {
 		Expect(second.err).To(MatchError(ContainSubstring("address already in use")))
 		after, err := validating(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(after.UID).To(Equal(before.UID), "it has registered nothing, so it has nothing to take back")
+		Expect(after.UID).To(Equal(before.UID), "the second process has registered nothing, so it must remove nothing")
 	}, SpecTimeout(specTimeout))
 
-	It("leave alone what someone else has written into spec.conversion meanwhile", func(ctx SpecContext) {
+	It("leave spec.conversion alone if someone else has changed it meanwhile", func(ctx SpecContext) {
 		setConversion(ctx, noConversion)
 		local := startLocal(ctx)
 		local.waitReady(ctx)
@@ -143,7 +143,7 @@ var _ = Describe("local webhooks", func() {
 		local.stop(ctx)
 	}, SpecTimeout(specTimeout))
 
-	It("are unregistered when only a part could be registered", func(ctx SpecContext) {
+	It("are unregistered when only some of them could be registered", func(ctx SpecContext) {
 		local := newProcess()
 		local.hideCRD.Store(true)
 		local.startLocal(ctx)

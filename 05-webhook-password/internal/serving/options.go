@@ -14,15 +14,15 @@ import (
 
 // The environment variables that [Options.ReadEnvironment] reads.
 const (
-	// enableWebhooks turns the webhooks off, as in any project of kubebuilder.
+	// enableWebhooks turns the webhooks off if it is false, as in any kubebuilder project.
 	enableWebhooks = "ENABLE_WEBHOOKS"
 	podNamespace   = "POD_NAMESPACE"
 )
 
 // Where the certificates of the webhooks come from.
 const (
-	// CertsLocal: the process makes a certificate in memory, and registers itself by its URL. For a process outside the
-	// cluster.
+	// CertsLocal: the process, which runs outside the cluster, makes a certificate in memory, and registers itself by
+	// its URL.
 	CertsLocal = "local"
 	// CertsFiles: another program, such as cert-manager, writes them into a folder.
 	CertsFiles = "files"
@@ -36,7 +36,7 @@ type Options struct {
 	Enabled bool
 	// Certs is CertsLocal, CertsFiles or CertsRotated.
 	Certs string
-	// BindAddress is host and port; without a host, the server listens on all networks.
+	// BindAddress is host and port. Without a host, the server listens on all interfaces.
 	BindAddress string
 	// CertPath is the folder with the certificate CertName and its key KeyName.
 	CertPath, CertName, KeyName string
@@ -49,7 +49,7 @@ func Default() Options {
 	return Options{Enabled: true, Certs: CertsLocal, BindAddress: "127.0.0.1:9443", CertName: "tls.crt", KeyName: "tls.key"}
 }
 
-// ReadEnvironment takes ENABLE_WEBHOOKS, which is true or false, and POD_NAMESPACE.
+// ReadEnvironment sets Enabled from ENABLE_WEBHOOKS, which must be true or false, and Namespace from POD_NAMESPACE.
 func (o *Options) ReadEnvironment(getenv func(string) string) error {
 	o.Namespace = getenv(podNamespace)
 	value := getenv(enableWebhooks)
@@ -64,7 +64,7 @@ func (o *Options) ReadEnvironment(getenv func(string) string) error {
 	return nil
 }
 
-// AddFlags adds a flag for each option that is not in the environment, with its present value as the default.
+// AddFlags adds a flag for each option that does not come from the environment. Its current value is the default.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.Certs, "webhook-certs", o.Certs, "where the `certificates` of the webhooks come from: local (made and registered by URL, to run outside the cluster), files, or rotated (made, and kept in a Secret)")
 	flags.StringVar(&o.BindAddress, "webhook-bind-address", o.BindAddress, "`address` of the webhooks")
@@ -73,7 +73,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.KeyName, "webhook-cert-key", o.KeyName, "`file` name of the certificate's key")
 }
 
-// Validate returns an error that names the flag to change.
+// Validate returns an error that names the flag to change if the options don't fit together.
 func (o *Options) Validate() error {
 	if !o.Enabled {
 		return nil
@@ -106,7 +106,7 @@ func (o *Options) validateCertPath() error {
 	case o.Namespace == "":
 		return fmt.Errorf("--webhook-certs=%s: set %s to the namespace of the Secret %s", o.Certs, podNamespace, certificateSecret)
 	}
-	return nil // the files come later
+	return nil // the files appear later
 }
 
 func (o *Options) hostAndPort() (string, int, error) {

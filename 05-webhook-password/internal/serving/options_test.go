@@ -19,12 +19,12 @@ func TestReadEnvironment(t *testing.T) {
 		// wantErr is the error; "" for none.
 		wantErr string
 	}{
-		"nothing is set": {want: true},
-		"true":           {value: "true", want: true},
-		"false":          {value: "false"},
-		"a number":       {value: "0"},
-		"no":             {value: "no", wantErr: "ENABLE_WEBHOOKS=no: give true or false"},
-		"a blank":        {value: "false ", wantErr: "ENABLE_WEBHOOKS=false : give true or false"},
+		"nothing is set":   {want: true},
+		"true":             {value: "true", want: true},
+		"false":            {value: "false"},
+		"a number":         {value: "0"},
+		"no":               {value: "no", wantErr: "ENABLE_WEBHOOKS=no: give true or false"},
+		"a trailing space": {value: "false ", wantErr: "ENABLE_WEBHOOKS=false : give true or false"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -48,8 +48,8 @@ func TestReadEnvironment(t *testing.T) {
 func TestDefaultIsSafe(t *testing.T) {
 	g := NewWithT(t)
 	options := serving.Default()
-	g.Expect(options.BindAddress).To(HavePrefix("127.0.0.1:"), "nothing listens outward unasked")
-	g.Expect(options.Enabled).To(BeTrue(), "webhooks are off only on request")
+	g.Expect(options.BindAddress).To(HavePrefix("127.0.0.1:"), "by default, the server must not be reachable from outside")
+	g.Expect(options.Enabled).To(BeTrue(), "webhooks are on by default")
 }
 
 func TestFlags(t *testing.T) {
@@ -58,7 +58,7 @@ func TestFlags(t *testing.T) {
 	flags := flag.NewFlagSet("password-operator", flag.ContinueOnError)
 	options.AddFlags(flags)
 	g.Expect(flags.Parse(nil)).To(Succeed())
-	g.Expect(options).To(Equal(serving.Default()), "no flags give the defaults")
+	g.Expect(options).To(Equal(serving.Default()), "without flags, the defaults should stay")
 
 	g.Expect(flags.Parse([]string{
 		"--webhook-certs=files", "--webhook-bind-address=:9444", "--webhook-cert-path=hooks",
@@ -67,10 +67,10 @@ func TestFlags(t *testing.T) {
 	g.Expect(options).To(Equal(serving.Options{
 		Enabled: true, Certs: serving.CertsFiles, BindAddress: ":9444",
 		CertPath: "hooks", CertName: "h.crt", KeyName: "h.key",
-	}), "every flag has an effect, see AddFlags in options.go")
+	}), "every flag should have an effect, see AddFlags in options.go")
 }
 
-// certificates returns a folder with the files of a certificate, which may be empty.
+// certificates returns a folder that contains empty files with these names.
 func certificates(t *testing.T, names ...string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -99,31 +99,31 @@ func TestValidateWebhooks(t *testing.T) {
 		// want is the error; "" for none.
 		want string
 	}{
-		"no webhooks at all":             {options: serving.Options{Certs: "nonsense", BindAddress: "nonsense"}},
-		"local ones":                     {options: local("127.0.0.1:9443")},
-		"at one of IPv6":                 {options: local("[::1]:9443")},
-		"at any loopback address":        {options: local("127.8.9.1:65535")},
-		"at all addresses":               {options: local("0.0.0.0:9443"), want: "--webhook-bind-address=0.0.0.0:9443" + needLoopback},
-		"at no address":                  {options: local(":9443"), want: "--webhook-bind-address=:9443" + needLoopback},
-		"at another machine's":           {options: local("192.0.2.1:9443"), want: "--webhook-bind-address=192.0.2.1:9443" + needLoopback},
-		"at a name":                      {options: local("localhost:9443"), want: "--webhook-bind-address=localhost:9443" + needLoopback},
-		"without a port":                 {options: local("127.0.0.1"), want: "--webhook-bind-address=127.0.0.1: give host and port, such as 127.0.0.1:9443"},
-		"at nothing":                     {options: local(""), want: "--webhook-bind-address=: give host and port, such as 127.0.0.1:9443"},
-		"at any port":                    {options: local("127.0.0.1:0"), want: "--webhook-bind-address=127.0.0.1:0: the port is a number from 1 to 65535"},
-		"at a port that is too large":    {options: local("127.0.0.1:65536"), want: "--webhook-bind-address=127.0.0.1:65536: the port is a number from 1 to 65535"},
-		"at a port with a name":          {options: local("127.0.0.1:https"), want: "--webhook-bind-address=127.0.0.1:https: the port is a number from 1 to 65535"},
-		"with certificates of others":    {options: changed(local("127.0.0.1:9443"), func(o *serving.Options) { o.CertPath = complete }), want: "--webhook-cert-path is for --webhook-certs=files and rotated: leave it out"},
-		"from files":                     {options: files(":9443", complete)},
-		"from files of other names":      {options: changed(files(":9443", complete), func(o *serving.Options) { o.CertName, o.KeyName = "h.crt", "h.key" })},
-		"from files, at no port":         {options: files("0.0.0.0", complete), want: "--webhook-bind-address=0.0.0.0: give host and port, such as 127.0.0.1:9443"},
-		"from no folder":                 {options: files(":9443", ""), want: "--webhook-certs=files: give the folder by --webhook-cert-path"},
-		"from a folder that is missing":  {options: files(":9443", "missing"), want: "--webhook-cert-path=missing: stat missing/tls.crt: no such file or directory"},
-		"from a folder without a key":    {options: files(":9443", half), want: "--webhook-cert-path=" + half + ": stat " + half + "/tls.key: no such file or directory"},
-		"rotated, before they are there": {options: changed(files(":9443", "missing"), rotated)},
-		"rotated, in no folder":          {options: changed(files(":9443", ""), rotated), want: "--webhook-certs=rotated: give the folder by --webhook-cert-path"},
-		"rotated outside a pod":          {options: changed(files(":9443", "missing"), func(o *serving.Options) { rotated(o); o.Namespace = "" }), want: "--webhook-certs=rotated: set POD_NAMESPACE to the namespace of the Secret webhook-server-cert"},
-		"from somewhere":                 {options: changed(local("127.0.0.1:9443"), func(o *serving.Options) { o.Certs = "borrowed" }), want: "--webhook-certs=borrowed: choose one of local, files, rotated"},
-		"from nowhere":                   {options: changed(local("127.0.0.1:9443"), func(o *serving.Options) { o.Certs = "" }), want: "--webhook-certs=: choose one of local, files, rotated"},
+		"no webhooks":                         {options: serving.Options{Certs: "nonsense", BindAddress: "nonsense"}},
+		"local":                               {options: local("127.0.0.1:9443")},
+		"local, on an IPv6 address":           {options: local("[::1]:9443")},
+		"local, on any loopback address":      {options: local("127.8.9.1:65535")},
+		"local, on all IPv4 addresses":        {options: local("0.0.0.0:9443"), want: "--webhook-bind-address=0.0.0.0:9443" + needLoopback},
+		"local, without a host":               {options: local(":9443"), want: "--webhook-bind-address=:9443" + needLoopback},
+		"local, on another machine's address": {options: local("192.0.2.1:9443"), want: "--webhook-bind-address=192.0.2.1:9443" + needLoopback},
+		"local, on a host name":               {options: local("localhost:9443"), want: "--webhook-bind-address=localhost:9443" + needLoopback},
+		"local, without a port":               {options: local("127.0.0.1"), want: "--webhook-bind-address=127.0.0.1: give host and port, such as 127.0.0.1:9443"},
+		"local, without an address":           {options: local(""), want: "--webhook-bind-address=: give host and port, such as 127.0.0.1:9443"},
+		"local, on port 0":                    {options: local("127.0.0.1:0"), want: "--webhook-bind-address=127.0.0.1:0: the port is a number from 1 to 65535"},
+		"local, on a port that is too large":  {options: local("127.0.0.1:65536"), want: "--webhook-bind-address=127.0.0.1:65536: the port is a number from 1 to 65535"},
+		"local, on a named port":              {options: local("127.0.0.1:https"), want: "--webhook-bind-address=127.0.0.1:https: the port is a number from 1 to 65535"},
+		"local, with a certificate folder":    {options: changed(local("127.0.0.1:9443"), func(o *serving.Options) { o.CertPath = complete }), want: "--webhook-cert-path is for --webhook-certs=files and rotated: leave it out"},
+		"from files":                          {options: files(":9443", complete)},
+		"from files with other names":         {options: changed(files(":9443", complete), func(o *serving.Options) { o.CertName, o.KeyName = "h.crt", "h.key" })},
+		"from files, without a port":          {options: files("0.0.0.0", complete), want: "--webhook-bind-address=0.0.0.0: give host and port, such as 127.0.0.1:9443"},
+		"from files, without a folder":        {options: files(":9443", ""), want: "--webhook-certs=files: give the folder by --webhook-cert-path"},
+		"from a missing folder":               {options: files(":9443", "missing"), want: "--webhook-cert-path=missing: stat missing/tls.crt: no such file or directory"},
+		"from a folder without a key":         {options: files(":9443", half), want: "--webhook-cert-path=" + half + ": stat " + half + "/tls.key: no such file or directory"},
+		"rotated, before the files exist":     {options: changed(files(":9443", "missing"), rotated)},
+		"rotated, without a folder":           {options: changed(files(":9443", ""), rotated), want: "--webhook-certs=rotated: give the folder by --webhook-cert-path"},
+		"rotated, outside a pod":              {options: changed(files(":9443", "missing"), func(o *serving.Options) { rotated(o); o.Namespace = "" }), want: "--webhook-certs=rotated: set POD_NAMESPACE to the namespace of the Secret webhook-server-cert"},
+		"of an unknown kind":                  {options: changed(local("127.0.0.1:9443"), func(o *serving.Options) { o.Certs = "borrowed" }), want: "--webhook-certs=borrowed: choose one of local, files, rotated"},
+		"of no kind":                          {options: changed(local("127.0.0.1:9443"), func(o *serving.Options) { o.Certs = "" }), want: "--webhook-certs=: choose one of local, files, rotated"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

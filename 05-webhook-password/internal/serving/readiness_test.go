@@ -28,11 +28,11 @@ import (
 	"example.com/operator-workshop/manager"
 )
 
-// relistTimeout allows for the API server, which waits longer after each failed conversion.
+// relistTimeout is long, because the API server waits longer after each failed conversion.
 const relistTimeout = time.Minute
 
 var _ = Describe("the only pod of the operator", func() {
-	It("becomes ready although Passwords can't be listed before that", func(ctx SpecContext) {
+	It("becomes ready although no Passwords can be listed until it is", func(ctx SpecContext) {
 		namespace, folder := cluster.Namespace(ctx), GinkgoT().TempDir()
 		pod := newProcess()
 		certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
@@ -44,18 +44,18 @@ var _ = Describe("the only pod of the operator", func() {
 
 		pod.runOperator(ctx, namespace, folder)
 		password := newPassword(namespace, "stored-long-ago")
-		// Delete it before the process ends: nothing else converts it.
+		// Delete it before the process ends, because nothing else can convert it.
 		DeferCleanup(func(ctx SpecContext) { Expect(api.Delete(ctx, password)).To(Succeed()) })
 		pod.waitReady(ctx)
 		pod.serviced.Store(true)
 		Eventually(func(g Gomega) {
 			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(password), password)).To(Succeed())
 			g.Expect(password.Status.State).To(Equal(secretv1.StateReady))
-		}).WithContext(ctx).WithTimeout(relistTimeout).WithPolling(polling).Should(Succeed(), "it is converted, and the operator sees it")
+		}).WithContext(ctx).WithTimeout(relistTimeout).WithPolling(polling).Should(Succeed(), "the Password should be converted, and reconciled")
 	}, SpecTimeout(2*relistTimeout))
 })
 
-// storeAlpha creates a Password that etcd holds in version v1alpha1.
+// storeAlpha creates a Password that is stored in version v1alpha1.
 func storeAlpha(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	setStorage := func(ctx context.Context, version string) {
@@ -74,7 +74,7 @@ func storeAlpha(ctx context.Context, namespace string) {
 	setStorage(ctx, "v1alpha1")
 	stored := newAlphaPassword(namespace, "stored-long-ago")
 	stored.Spec.Length = 20
-	// Until the API server has noticed the change, it would have to convert.
+	// Until the API server has noticed the change, the create fails, because it needs a conversion.
 	Eventually(api.Create).WithArguments(ctx, stored).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed())
 	setStorage(ctx, "v1")
 }
@@ -108,10 +108,11 @@ func (p *process) runOperator(ctx context.Context, namespace, folder string) {
 	Expect(webhooks.SetupWithManager(mgr, webhookv1.SetupPasswordWebhookWithManager)).To(Succeed())
 	p.run(ctx, mgr)
 	// A cache without informers counts as filled, so wait until there is one.
-	Eventually(listed).WithContext(ctx).WithTimeout(waitTimeout).Should(BeClosed(), "the operator lists Passwords")
+	Eventually(listed).WithContext(ctx).WithTimeout(waitTimeout).Should(BeClosed(), "the operator should list Passwords")
 }
 
-// service returns an address that leads to the process as a Service does: only once the kubelet has found it ready.
+// service returns an address that leads to the process once serviced is true, as a Service leads to a pod once the
+// kubelet has found it ready.
 func (p *process) service() string {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -16,17 +16,17 @@ import (
 // Rotated serves webhooks in the cluster with certificates that the library cert-controller makes and renews. It keeps
 // them in a Secret, which is mounted into the pods, and writes their CA into the webhook configurations and the CRD.
 type Rotated struct {
-	// Secret holds the certificates. It must exist, empty at first: the library does not create it.
+	// Secret holds the certificates. It must exist, because the library does not create it, but it may be empty.
 	Secret types.NamespacedName
 	// CertDir is where the Secret is mounted, and CertName and KeyName are its files.
 	CertDir, CertName, KeyName string
-	// DNSNames are those of the Service that the API server calls, one at least.
+	// DNSNames are the names of the Service that the API server calls, at least one.
 	DNSNames []string
 }
 
-// SetupWithManager makes the manager look after the certificates, and call register, which registers the handlers of
-// the webhooks, as soon as the certificates are mounted. It must not call register earlier: the manager starts its
-// webhook server when it is first asked for it, and a server that finds no files ends the process.
+// SetupWithManager makes the manager maintain the certificates. As soon as they are mounted, the manager calls register,
+// which registers the handlers of the webhooks. It must not call register earlier: that starts the webhook server, and a
+// server that finds no certificate ends the process.
 func (r Rotated) SetupWithManager(mgr ctrl.Manager, server ctrlwebhook.Server, register func(ctrl.Manager) error) error {
 	writer, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
@@ -46,7 +46,7 @@ func (r Rotated) SetupWithManager(mgr ctrl.Manager, server ctrlwebhook.Server, r
 	})))
 }
 
-// rotator runs in every replica. All write the same Secret; every one after the first finds it filled.
+// rotator runs in every replica. The first replica fills the Secret, and the others use what they find in it.
 func (r Rotated) rotator(mounted chan struct{}) *rotator.CertRotator {
 	return &rotator.CertRotator{
 		SecretKey:      r.Secret,
@@ -59,7 +59,7 @@ func (r Rotated) rotator(mounted chan struct{}) *rotator.CertRotator {
 		ExtraDNSNames:  r.DNSNames[1:],
 		IsReady:        mounted,
 		FieldOwner:     "password-operator",
-		// Write the CA into the webhook configurations only when the certificate is mounted.
+		// Write the CA into the webhook configurations only after the certificate is mounted.
 		EnableReadinessCheck: true,
 		Webhooks: []rotator.WebhookInfo{
 			{Name: "password-operator-validating-webhook-configuration", Type: rotator.Validating},
@@ -69,8 +69,8 @@ func (r Rotated) rotator(mounted chan struct{}) *rotator.CertRotator {
 	}
 }
 
-// rotatorManager gives the library a client of its own. The manager's client waits until its cache shows what it has
-// written. The cache holds only the Secrets of Passwords, so it would wait for the Secret of the certificates for ever.
+// rotatorManager gives the library a client of its own. After each write, the manager's client waits until its cache
+// shows the new object. The cache holds only the Secrets of Passwords, so it never shows the Secret of the certificates.
 type rotatorManager struct {
 	ctrl.Manager
 	writer client.Client
@@ -79,7 +79,7 @@ type rotatorManager struct {
 // GetClient implements manager.Manager.
 func (m rotatorManager) GetClient() client.Client { return m.writer }
 
-// onEveryReplica runs without leader election: every replica serves webhooks.
+// onEveryReplica runs without leader election, because every replica serves webhooks.
 type onEveryReplica func(context.Context) error
 
 var (

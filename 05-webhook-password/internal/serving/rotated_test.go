@@ -58,7 +58,7 @@ var _ = Describe("rotated webhooks", func() {
 			return secret.Data, api.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(polling).Should(And(HaveKey("tls.crt"), HaveKey("tls.key"), HaveKey("ca.crt")), "the library must fill the Secret")
 		Expect(rotated.ready(ctx)).To(MatchError(ContainSubstring("500")), "nothing is mounted yet")
-		Expect(calls).NotTo(Receive(), "a server that finds no files ends the process")
+		Expect(calls).NotTo(Receive(), "a webhook server that finds no files would end the process")
 
 		mount(secret, folder)
 		rotated.waitReady(ctx)
@@ -71,7 +71,7 @@ var _ = Describe("rotated webhooks", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// mount writes the files as a kubelet does.
+// mount writes the Secret's files, as a kubelet does.
 func mount(secret *corev1.Secret, folder string) {
 	GinkgoHelper()
 	for _, name := range []string{"ca.crt", "tls.key", "tls.crt"} {
@@ -79,9 +79,9 @@ func mount(secret *corev1.Secret, folder string) {
 	}
 }
 
-// deploy creates the webhook configurations, and sets the CRD's conversion, as they are before
-// the pods of a deployment start: without a CA. They call the test process by a host name,
-// because no Service leads to it.
+// deploy creates the webhook configurations and sets the CRD's conversion, without a CA, as they
+// are before the pods of a deployment start. They call the test process by a host name, because
+// no Service leads to it.
 func deploy(ctx context.Context, address string) {
 	GinkgoHelper()
 	_, port, err := net.SplitHostPort(address)

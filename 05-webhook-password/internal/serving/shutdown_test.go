@@ -27,7 +27,7 @@ var _ = Describe("a stream of requests to local webhooks", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// stream asks the webhooks again and again.
+// stream is a stream of requests to the webhooks.
 type stream struct {
 	requests atomic.Int64
 	cancel   context.CancelFunc
@@ -63,7 +63,7 @@ func (s *stream) note(ctx context.Context, ask func(context.Context) error) {
 	}
 }
 
-// end returns when the last request is answered. Then failures can be read.
+// end stops the stream, and returns when the last request has been answered. After that, failures can be read.
 func (s *stream) end() {
 	s.cancel()
 	s.users.Wait()

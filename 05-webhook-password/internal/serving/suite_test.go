@@ -43,7 +43,7 @@ const (
 
 var (
 	scheme = newScheme()
-	// The kit would set up a converter for the versions whose types it knows.
+	// There is no scheme here, because the test kit sets up a converter for the types in a scheme.
 	cluster = &testcluster.Cluster{CRDs: []string{"../../config/crd/bases"}}
 	// api reads and writes as an administrator, in both versions.
 	api client.Client
@@ -73,18 +73,18 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// process is a manager like that of the program, in a goroutine of the test.
+// process is a manager like that of the program, but runs in a goroutine of the test.
 type process struct {
 	address string
 	health  string
 	cancel  context.CancelFunc
-	// ended is closed when the manager has ended, and err is what it returned then.
+	// ended is closed when the manager has ended, and err is the error that it returned.
 	ended chan struct{}
 	err   error
 	dead  atomic.Bool
 	// serviced is true if service leads to the process.
 	serviced atomic.Bool
-	// intercept answers requests in the API server's place, if it returns an answer.
+	// intercept may answer a request in the API server's place, or return nil to let it through.
 	intercept func(*http.Request) (*http.Response, error)
 	// hideCRD pretends that the CRD has been removed.
 	hideCRD atomic.Bool
@@ -123,7 +123,7 @@ func (p *process) start(ctx context.Context, server ctrlwebhook.Server, setup fu
 		HealthProbeBindAddress: p.health,
 		WebhookServer:          server,
 		Controller:             config.Controller{SkipNameValidation: new(true)},
-		// As in the operator.
+		// The same as in the operator.
 		Cache:  cache.Options{ByObject: controller.CacheByObject()},
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 	})
@@ -133,7 +133,7 @@ func (p *process) start(ctx context.Context, server ctrlwebhook.Server, setup fu
 }
 
 func (p *process) run(ctx context.Context, mgr ctrl.Manager) {
-	// Not the context of the spec's step: the process outlives the step, and ends with the spec.
+	// ctx ends with the node that starts the process, but the process must run until the spec's cleanup.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.cancel = cancel
 	go func() {
@@ -142,19 +142,19 @@ func (p *process) run(ctx context.Context, mgr ctrl.Manager) {
 	}()
 	DeferCleanup(func(ctx SpecContext) {
 		cancel()
-		Eventually(p.ended).WithContext(ctx).WithTimeout(waitTimeout).Should(BeClosed(), "the process must end when it is told to")
+		Eventually(p.ended).WithContext(ctx).WithTimeout(waitTimeout).Should(BeClosed(), "the process must end when it is told to stop")
 	})
 }
 
-// stop ends the process as a signal does.
+// stop ends the process as SIGTERM does.
 func (p *process) stop(ctx context.Context) {
 	GinkgoHelper()
 	p.cancel()
-	Eventually(p.ended).WithContext(ctx).WithTimeout(waitTimeout).Should(BeClosed(), "the process must end when it is told to")
+	Eventually(p.ended).WithContext(ctx).WithTimeout(waitTimeout).Should(BeClosed(), "the process must end when it is told to stop")
 	Expect(p.err).NotTo(HaveOccurred())
 }
 
-// kill ends the process as SIGKILL does: from now on nothing that it does reaches the API server.
+// kill ends the process as SIGKILL does: none of its further requests reaches the API server.
 func (p *process) kill() {
 	p.dead.Store(true)
 	p.cancel()
@@ -202,7 +202,7 @@ func (p *process) ready(ctx context.Context) error {
 
 func (p *process) waitReady(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(p.ready).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed(), "the process must get ready")
+	Eventually(p.ready).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(polling).Should(Succeed(), "the process must become ready")
 }
 
 // freeAddress returns an address that was free a moment ago.

@@ -1,9 +1,9 @@
-// Package serving decides how webhooks are served: with which certificate, and how the API server gets to know its CA.
+// Package serving serves webhooks. It decides which certificate they use, and how the API server learns of its CA.
 //
 // The API server calls webhooks over TLS only, and trusts only the CA in caBundle, next to the address that it calls.
-// There are three ways to make a certificate, and to write its CA there:
+// There are three ways to make a certificate and to write its CA into caBundle:
 //
-//   - The package localwebhook does both, for a run on your own machine.
+//   - The package localwebhook does both, for an operator on your own machine.
 //   - [Rotated]: the library cert-controller does both, with a Secret in the cluster.
 //   - cert-manager does both, and this program only reads the files.
 package serving
@@ -28,14 +28,15 @@ const (
 	certificateSecret = "webhook-server-cert"
 )
 
-// Webhooks serves webhooks in the way that [Options] say. The zero value serves none.
+// Webhooks serves webhooks as its [Options] say. The zero value serves none.
 type Webhooks struct {
 	options Options
 	server  ctrlwebhook.Server
 	local   *localwebhook.Local // nil unless the options ask for it
 }
 
-// NewWebhooks makes the webhook server, with the TLS options of all servers of the process. It contacts nothing yet.
+// NewWebhooks makes the webhook server. tlsOpts are the TLS options that all servers of the process share. The server
+// does not listen yet.
 func NewWebhooks(options Options, tlsOpts []func(*tls.Config)) (Webhooks, error) {
 	if !options.Enabled {
 		return Webhooks{}, nil
@@ -58,7 +59,7 @@ func NewWebhooks(options Options, tlsOpts []func(*tls.Config)) (Webhooks, error)
 	return webhooks, nil
 }
 
-// Server is for the options of the manager. It is nil if no webhooks are served.
+// Server returns the webhook server, for the options of the manager. It is nil if no webhooks are served.
 func (w Webhooks) Server() ctrlwebhook.Server { return w.server }
 
 // SetupWithManager makes the manager serve /healthz and /readyz, and the webhooks that register adds to its webhook

@@ -86,23 +86,23 @@ func expectNothingLeft(ctx context.Context, conversion *apiextensionsv1.CustomRe
 	GinkgoHelper()
 	_, err := mutating(ctx)
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
-	Expect(err).To(HaveOccurred(), "the mutating webhook configuration must go with the process")
+	Expect(err).To(HaveOccurred(), "the process must delete its mutating webhook configuration")
 	_, err = validating(ctx)
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
-	Expect(err).To(HaveOccurred(), "the validating webhook configuration must go with the process, which no longer answers")
+	Expect(err).To(HaveOccurred(), "the process must delete its validating webhook configuration")
 	found, err := definition(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(found.Spec.Conversion).To(Equal(conversion), "spec.conversion must be as the process found it")
+	Expect(found.Spec.Conversion).To(Equal(conversion), "the process must restore spec.conversion")
 }
 
-// served returns an error unless all webhooks answer: one fills in, one refuses, one converts.
+// served returns an error unless all three webhooks work: defaulting, validation and conversion.
 func served(ctx context.Context, namespace string) error {
 	password := newPassword(namespace, "filled-in")
 	if err := api.Create(ctx, password, client.DryRunAll); err != nil {
-		return fmt.Errorf("a Password that is right: %w", err)
+		return fmt.Errorf("create a valid Password: %w", err)
 	}
 	if password.Spec.SecretName != password.Name {
-		return fmt.Errorf("the mutating webhook has not filled spec.secretName in: it is %q", password.Spec.SecretName)
+		return fmt.Errorf("the mutating webhook has not filled in spec.secretName: it is %q", password.Spec.SecretName)
 	}
 	err := api.Create(ctx, newImpossible(namespace), client.DryRunAll)
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "must be at most 10") {
@@ -111,12 +111,12 @@ func served(ctx context.Context, namespace string) error {
 	return converted(ctx, namespace)
 }
 
-// converted returns an error unless a request in version v1alpha1 is answered in it.
+// converted returns an error unless a request in version v1alpha1 gets an answer in that version.
 func converted(ctx context.Context, namespace string) error {
 	password := newAlphaPassword(namespace, "converted")
 	password.Spec.Length, password.Spec.Digits = 31, new(int32(7))
 	if err := api.Create(ctx, password, client.DryRunAll); err != nil {
-		return fmt.Errorf("a Password in version v1alpha1: %w", err)
+		return fmt.Errorf("create a Password in version v1alpha1: %w", err)
 	}
 	if password.Spec.Length != 31 || *password.Spec.Digits != 7 {
 		return fmt.Errorf("a Password in version v1alpha1 has come back as %+v", password.Spec)

@@ -25,7 +25,7 @@ import (
 
 const certificateSecret = "webhook-server-cert"
 
-// installCertManager installs cert-manager for the tests, unless the cluster has one already.
+// installCertManager installs cert-manager for the tests, unless the cluster already has it.
 func installCertManager(ctx SpecContext) {
 	found := incluster.Kubectl(ctx, "get", "crd", "certificates.cert-manager.io", "--ignore-not-found", "--output=name")
 	if found != "" {
@@ -42,7 +42,7 @@ func deleteCertificate(ctx context.Context) {
 	incluster.Kubectl(ctx, "delete", "secret", certificateSecret, "--namespace="+namespace)
 }
 
-// expireCertificate puts a certificate into the Secret that expired a minute ago.
+// expireCertificate replaces the certificate in the Secret with one that expired a minute ago.
 func expireCertificate(ctx context.Context) {
 	GinkgoHelper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -66,7 +66,7 @@ func inPEM(kind string, content []byte) string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}))
 }
 
-// beRenewed matches a certificate that is valid now, and not the former one.
+// beRenewed matches a certificate that has not expired and is not the former one.
 func beRenewed(former *x509.Certificate) types.GomegaMatcher {
 	return And(
 		Not(BeNil()),
@@ -75,7 +75,7 @@ func beRenewed(former *x509.Certificate) types.GomegaMatcher {
 	)
 }
 
-// storedCertificate returns the certificate in the Secret, nil if there is none.
+// storedCertificate returns the certificate in the Secret, or nil if there is none.
 func storedCertificate(ctx context.Context) *x509.Certificate {
 	content, err := incluster.TryKubectl(ctx, "get", "secret", certificateSecret, "--namespace="+namespace, `--output=go-template={{index .data "tls.crt" | base64decode}}`)
 	if err != nil {
@@ -95,7 +95,7 @@ func storedCertificate(ctx context.Context) *x509.Certificate {
 // servedCertificate returns the certificate that the webhook server of a pod presents.
 func servedCertificate(ctx context.Context, pod string) (certificate *x509.Certificate, err error) {
 	err = incluster.Forward(ctx, namespace, "pod/"+pod, "9443", func(ctx context.Context, address string) error {
-		// Nothing is sent. The certificate is only looked at, so it need not be trusted.
+		// The test only looks at the certificate and sends nothing, so it need not trust the certificate.
 		dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
 		connection, err := dialer.DialContext(ctx, "tcp", address)
 		if err != nil {
@@ -104,7 +104,7 @@ func servedCertificate(ctx context.Context, pod string) (certificate *x509.Certi
 		defer connection.Close()
 		secured, ok := connection.(*tls.Conn)
 		if !ok {
-			return errors.New("the webhook server speaks no TLS")
+			return errors.New("the webhook server does not speak TLS")
 		}
 		certificate = secured.ConnectionState().PeerCertificates[0]
 		return nil

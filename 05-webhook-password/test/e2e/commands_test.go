@@ -10,13 +10,13 @@ import (
 	"example.com/operator-workshop/operatortest/incluster"
 )
 
-// field returns the field at a JSONPath in an object of the tests' namespace.
+// field returns the field at a JSONPath of an object in the tests' namespace.
 func field(ctx context.Context, object, path string) string {
 	GinkgoHelper()
 	return incluster.Field(ctx, passwordNamespace, object, "{"+path+"}")
 }
 
-// dryRun has the API server check the creation of an object as if it were made. A warning counts as an error.
+// dryRun creates an object in a dry run. A warning counts as an error.
 func dryRun(ctx context.Context, manifest string) error {
 	_, err := incluster.KubectlWith(ctx, manifest, "create", "--dry-run=server", "--warnings-as-errors", "--namespace="+passwordNamespace)
 	return err

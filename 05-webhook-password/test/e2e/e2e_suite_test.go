@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package e2e tests the operator as a cluster runs it: in pods, from an image, with nothing but
-// its own roles, and with an API server that calls its webhooks. `make test-e2e` prepares the cluster and the image.
+// Package e2e tests the operator as a cluster runs it: in pods, from an image, with only its own
+// roles, and with an API server that calls its webhooks. `make test-e2e` prepares the cluster and the image.
 package e2e
 
 import (
@@ -20,9 +20,9 @@ const (
 	passwordNamespace = "password-e2e"
 )
 
-// password describes the operator, deployed with certificates of one kind, to the shared specs.
-// config/self-managed names everything outside of its namespace, whatever the kind of
-// certificates.
+// password describes the operator with one kind of certificates to the shared specs. The
+// manifests in config/self-managed name all objects outside the operator's namespace, for
+// either kind of certificates.
 func password(certs string) incluster.Operator {
 	return incluster.Operator{
 		Namespace:  namespace,
@@ -44,8 +44,8 @@ func password(certs string) incluster.Operator {
 		Children: []incluster.Child{{
 			Name: "secret/password-sample",
 			Drift: map[string]incluster.Drift{
-				"a label of ours taken": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
-				"another policy":        {Patch: `{"metadata":{"annotations":{"secret.example.com/policy":"length=1"}}}`, Field: `{.metadata.annotations.secret\.example\.com/policy}`},
+				"our label removed": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
+				"another policy":    {Patch: `{"metadata":{"annotations":{"secret.example.com/policy":"length=1"}}}`, Field: `{.metadata.annotations.secret\.example\.com/policy}`},
 			},
 		}},
 		Collision: &incluster.Collision{

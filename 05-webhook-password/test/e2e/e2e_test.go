@@ -22,8 +22,8 @@ var _ = Describe("the operator with cert-manager", Label("cert-manager"), Ordere
 	describeOperator(password("cert-manager"), deleteCertificate)
 })
 
-// describeOperator defines the specs for one way to deploy. They build on each other: they follow the operator from its
-// installation to its removal. spoil does something to the webhooks' certificate so that it must be replaced.
+// describeOperator defines the specs for one way to deploy. They build on each other, and follow the operator from its
+// installation to its removal. spoil damages the webhooks' certificate so that it must be replaced.
 func describeOperator(operator incluster.Operator, spoil func(context.Context)) {
 	incluster.DescribeArrival(operator)
 
@@ -40,15 +40,15 @@ func describeOperator(operator incluster.Operator, spoil func(context.Context)) 
 
 	describeWebhooks(operator)
 
-	It("gets its certificate renewed, and refuses and converts meanwhile", func(ctx SpecContext) {
+	It("keeps refusing and converting while its certificate is renewed", func(ctx SpecContext) {
 		before := storedCertificate(ctx)
 		spoil(ctx)
 
-		Eventually(storedCertificate).WithContext(ctx).Should(beRenewed(before), "the Secret webhook-server-cert holds a new certificate")
+		Eventually(storedCertificate).WithContext(ctx).Should(beRenewed(before), "the Secret webhook-server-cert should hold a new certificate")
 		for _, pod := range operator.Pods(ctx) {
 			Eventually(func(g Gomega, ctx context.Context) {
-				expectService(ctx) // always, so a failure ends the spec
-				g.Expect(servedCertificate(ctx, pod)).To(Equal(storedCertificate(ctx)), "the pod %s serves the new certificate", pod)
+				expectService(ctx) // its failure ends the spec at once, because the webhooks must answer all the time
+				g.Expect(servedCertificate(ctx, pod)).To(Equal(storedCertificate(ctx)), "the pod %s should serve the new certificate", pod)
 			}).WithContext(ctx).WithTimeout(4 * time.Minute).Should(Succeed())
 		}
 	}, SpecTimeout(2*incluster.Timeout))

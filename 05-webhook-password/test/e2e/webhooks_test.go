@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// protectedNamespace is deleted with a protected Password in it.
+	// protectedNamespace is deleted while it contains a protected Password.
 	protectedNamespace = "password-e2e-protected"
 	protect            = "secret.example.com/deletion-protection=enabled"
 
-	// impossible needs more different digits than there are.
+	// impossible asks for more different digits than there are.
 	impossible = `{apiVersion: secret.example.com/v1, kind: Password, metadata: {name: impossible},
 spec: {policy: {require: [{class: Digit, count: 11}], repeat: Forbidden}}}`
 	// weak is allowed, but can be guessed.
@@ -29,9 +29,9 @@ spec: {policy: {require: [{class: Digit, count: 11}], repeat: Forbidden}}}`
 	sound = `{apiVersion: secret.example.com/v1, kind: Password, metadata: {name: sound}}`
 )
 
-// describeWebhooks defines the specs for what the API server asks the operator about.
+// describeWebhooks defines the specs for the operator's webhooks.
 func describeWebhooks(operator incluster.Operator) {
-	It("refuses what only its webhook can refuse, with the words of the samples", func(ctx SpecContext) {
+	It("refuses what only its webhook can refuse, with the messages in the samples", func(ctx SpecContext) {
 		samples, err := filepath.Glob("config/samples/refused-by-webhook/*.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(samples).NotTo(BeEmpty(), "config/samples/refused-by-webhook has samples")
@@ -39,13 +39,13 @@ func describeWebhooks(operator incluster.Operator) {
 			content, err := os.ReadFile(sample)
 			Expect(err).NotTo(HaveOccurred())
 			message, _, _ := strings.Cut(strings.TrimPrefix(string(content), "# refused: "), "\n")
-			Expect(dryRun(ctx, string(content))).To(MatchError(ContainSubstring(message)), "%s says why it is refused", sample)
+			Expect(dryRun(ctx, string(content))).To(MatchError(ContainSubstring(message)), "the first line of %s should have the expected message", sample)
 		}
 	}, SpecTimeout(incluster.Timeout))
 
 	It("warns of a password that can be guessed", func(ctx SpecContext) {
 		Expect(dryRun(ctx, weak)).To(MatchError(And(ContainSubstring("Warning: spec.policy"), ContainSubstring("which can be guessed"))))
-		Expect(dryRun(ctx, sound)).To(Succeed(), "there is nothing to warn of in a Password that says nothing")
+		Expect(dryRun(ctx, sound)).To(Succeed(), "an empty spec should cause no warning")
 	}, SpecTimeout(incluster.Timeout))
 
 	It("refuses to move a password to another Secret, and to delete a protected one", func(ctx SpecContext) {
@@ -57,42 +57,42 @@ func describeWebhooks(operator incluster.Operator) {
 		Expect(err).To(MatchError(ContainSubstring("remove the annotation first")))
 	}, SpecTimeout(incluster.Timeout))
 
-	It("lets a namespace go although a Password in it is protected", func(ctx SpecContext) {
+	It("doesn't block the deletion of a namespace in which a Password is protected", func(ctx SpecContext) {
 		incluster.Kubectl(ctx, "create", "namespace", protectedNamespace)
 		incluster.Kubectl(ctx, "apply", "--filename=config/samples/secret_v1_password.yaml", "--namespace="+protectedNamespace)
 		incluster.Kubectl(ctx, "annotate", "password/password-sample", "--namespace="+protectedNamespace, protect)
 		_, err := incluster.TryKubectl(ctx, "delete", "password/password-sample", "--namespace="+protectedNamespace)
-		Expect(err).To(MatchError(ContainSubstring("remove the annotation first")), "it is protected")
+		Expect(err).To(MatchError(ContainSubstring("remove the annotation first")), "the Password should be protected")
 
 		incluster.Kubectl(ctx, "delete", "namespace", protectedNamespace, "--timeout=2m")
 	}, SpecTimeout(incluster.Timeout))
 
-	It("writes down the Secret's name", func(ctx SpecContext) {
+	It("fills in the Secret's name", func(ctx SpecContext) {
 		Expect(field(ctx, "password/password-sample", ".spec.secretName")).To(Equal("password-sample"))
 	}, SpecTimeout(incluster.Timeout))
 
 	It("converts between the versions", func(ctx SpecContext) {
-		Expect(field(ctx, "password.v1.secret.example.com/former-password", ".spec.policy.require[?(@.class=='Symbol')].count")).To(Equal("2"), "v1 says what v1alpha1 said")
-		Expect(field(ctx, "password.v1alpha1.secret.example.com/full-password", ".spec.digits")).To(Equal("6"), "v1alpha1 says what v1 said")
+		Expect(field(ctx, "password.v1.secret.example.com/former-password", ".spec.policy.require[?(@.class=='Symbol')].count")).To(Equal("2"), "v1 should have the value of v1alpha1")
+		Expect(field(ctx, "password.v1alpha1.secret.example.com/full-password", ".spec.digits")).To(Equal("6"), "v1alpha1 should have the value of v1")
 		incluster.Kubectl(ctx, "patch", "password.v1alpha1.secret.example.com/full-password", "--namespace="+passwordNamespace, "--type=merge", `--patch={"spec":{"digits":7}}`)
-		Expect(field(ctx, "password.v1.secret.example.com/full-password", ".spec.policy.require[?(@.class=='Digit')].count")).To(Equal("7"), "v1 says what was changed in v1alpha1")
-		Expect(field(ctx, "password.v1.secret.example.com/full-password", ".spec.rotation.after")).To(Equal("720h"), "what v1alpha1 has no word for stays as it was")
+		Expect(field(ctx, "password.v1.secret.example.com/full-password", ".spec.policy.require[?(@.class=='Digit')].count")).To(Equal("7"), "v1 should have the value that was changed in v1alpha1")
+		Expect(field(ctx, "password.v1.secret.example.com/full-password", ".spec.rotation.after")).To(Equal("720h"), "a field that v1alpha1 lacks should stay as it was")
 	}, SpecTimeout(incluster.Timeout))
 
-	It("is missed for new specs only while it is down", func(ctx SpecContext) {
+	It("is needed for new specs, but not for labels", func(ctx SpecContext) {
 		incluster.Kubectl(ctx, "scale", "deployment/password-operator-controller-manager", "--namespace="+namespace, "--replicas=0")
-		Eventually(dryRun).WithContext(ctx).WithArguments(sound).Should(MatchError(ContainSubstring("failed calling webhook")), "what can't be checked is refused")
+		Eventually(dryRun).WithContext(ctx).WithArguments(sound).Should(MatchError(ContainSubstring("failed calling webhook")), "the API server should refuse what it can't have checked")
 		incluster.Kubectl(ctx, "label", "password/full-password", "--namespace="+passwordNamespace, "team=storage")
 
 		incluster.Kubectl(ctx, "scale", "deployment/password-operator-controller-manager", "--namespace="+namespace, "--replicas=2")
 		operator.WaitForRollout(ctx)
-		Eventually(dryRun).WithContext(ctx).WithArguments(sound).WithTimeout(30*time.Second).Should(Succeed(), "it is there again")
+		Eventually(dryRun).WithContext(ctx).WithArguments(sound).WithTimeout(30*time.Second).Should(Succeed(), "the webhook should answer again")
 	}, SpecTimeout(incluster.Timeout))
 }
 
-// expectService fails if the operator does not answer each kind of question.
+// expectService fails if the validating or the conversion webhook does not answer.
 func expectService(ctx context.Context) {
 	GinkgoHelper()
-	Expect(dryRun(ctx, impossible)).To(MatchError(ContainSubstring("must be at most 10")), "the validating webhook answers")
-	Expect(field(ctx, "password.v1alpha1.secret.example.com/former-password", ".spec.symbols")).To(Equal("2"), "the conversion webhook answers")
+	Expect(dryRun(ctx, impossible)).To(MatchError(ContainSubstring("must be at most 10")), "the validating webhook should answer")
+	Expect(field(ctx, "password.v1alpha1.secret.example.com/former-password", ".spec.symbols")).To(Equal("2"), "the conversion webhook should answer")
 }

@@ -35,11 +35,11 @@ var _ = Describe("the admission of a Password", func() {
 					c := cases()[name]
 					found, err := env.try(ctx, namespace, c)
 					Expect(err).NotTo(HaveOccurred())
-					Expect(c.differs(found)).To(BeEmpty(), "cases_test.go says what should be: look into internal/webhook/v1 or config/policies")
+					Expect(c.differs(found)).To(BeEmpty(), "cases_test.go has the expected result: look into internal/webhook/v1 or config/policies")
 				}, SpecTimeout(waitTimeout))
 			}
 
-			It("changes spec.secretName only, down to how a time is written", func(ctx SpecContext) {
+			It("changes spec.secretName only, and does not rewrite a duration", func(ctx SpecContext) {
 				object := &unstructured.Unstructured{}
 				content, err := utilyaml.ToJSON([]byte(writtenByHand))
 				Expect(err).NotTo(HaveOccurred())
@@ -57,10 +57,10 @@ var _ = Describe("the admission of a Password", func() {
 				Expect(env.Client.Create(ctx, refused)).To(MatchError(ContainSubstring(tooManyDigits)))
 				accepted := password("really", annotation("enabled"))
 				accepted.Namespace = namespace
-				Expect(env.Client.Create(ctx, accepted)).To(Succeed(), "nothing of that name may be there")
+				Expect(env.Client.Create(ctx, accepted)).To(Succeed(), "no Password with this name should exist")
 				Expect(env.Client.Delete(ctx, accepted)).To(MatchError(ContainSubstring(protected)))
 				Expect(env.Client.DeleteAllOf(ctx, accepted, client.InNamespace(namespace), client.MatchingFields{"metadata.name": "really"})).
-					To(MatchError(ContainSubstring(protected)), "deleting all asks about each")
+					To(MatchError(ContainSubstring(protected)), "the API server should ask about each object that it deletes")
 				accepted.Annotations = nil
 				Expect(env.Client.Update(ctx, accepted)).To(Succeed())
 				Expect(env.Client.Delete(ctx, accepted)).To(Succeed())
@@ -68,13 +68,13 @@ var _ = Describe("the admission of a Password", func() {
 		})
 	}
 
-	It("is by policies in which the API server finds no mistake", func(ctx SpecContext) {
+	It("uses policies in which the API server finds no mistake", func(ctx SpecContext) {
 		var policies admissionregistrationv1.ValidatingAdmissionPolicyList
 		Eventually(func(g Gomega) {
 			g.Expect(env.Client.List(ctx, &policies, client.MatchingLabels{"app.kubernetes.io/name": "password-operator"})).To(Succeed())
 			g.Expect(policies.Items).To(HaveLen(5))
 			for _, policy := range policies.Items {
-				g.Expect(policy.Status.TypeChecking).NotTo(BeNil(), "a controller of Kubernetes compares expressions with the schema of the CRD")
+				g.Expect(policy.Status.TypeChecking).NotTo(BeNil(), "a controller of Kubernetes checks the expressions against the schema of the CRD")
 				g.Expect(policy.Status.TypeChecking.ExpressionWarnings).To(BeEmpty(), "%s", policy.Name)
 			}
 		}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(Succeed())

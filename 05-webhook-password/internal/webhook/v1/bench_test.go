@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// BenchmarkAdmission measures how long a user waits for a create, in a dry run, so that
-// storing the object does not count:
+// BenchmarkAdmission measures how long a user waits for a create. It uses dry runs, so the
+// times don't include storing the object:
 //
 //	go test -run '^$' -bench Admission -benchtime=1000x ./internal/webhook/v1
 func BenchmarkAdmission(b *testing.B) {
@@ -43,7 +43,7 @@ func BenchmarkAdmission(b *testing.B) {
 	}
 }
 
-// measureCreates creates one Password after the other.
+// measureCreates creates one Password after another, and reports the latencies.
 func measureCreates(ctx context.Context, b *testing.B, as client.Client, namespace string) {
 	b.Helper()
 	var latencies []time.Duration
@@ -61,12 +61,12 @@ func measureCreates(ctx context.Context, b *testing.B, as client.Client, namespa
 	b.ReportMetric(milliseconds(latencies, 99), "p99-ms")
 }
 
-// milliseconds returns the latency that some percent of the sorted ones don't exceed.
+// milliseconds returns the latency at a percentile, in milliseconds.
 func milliseconds(sorted []time.Duration, percent int) float64 {
 	return float64(sorted[(len(sorted)-1)*percent/100].Microseconds()) / 1000
 }
 
-// awaitAnswers waits until a refusal and a default show that the API server asks the webhooks or policies.
+// awaitAnswers waits until a default, a refusal and a warning show that the API server asks the webhooks or policies.
 func (e *environment) awaitAnswers(ctx context.Context, namespace string) error {
 	if namespace == byNone {
 		return nil

@@ -12,9 +12,9 @@ import (
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
 )
 
-// No admission applies in this namespace, so that nothing but the conversion changes the objects.
+// No admission applies in this namespace, so only the conversion changes the objects.
 var _ = Describe("the conversion of a Password", func() {
-	It("turns a v1alpha1 into a v1", func(ctx SpecContext) {
+	It("turns v1alpha1 into v1", func(ctx SpecContext) {
 		created := alpha("from-alpha", 24, 4, 2, alphaOnce, alphaLower)
 		created.Namespace = byNone
 		createAndForget(ctx, created)
@@ -30,16 +30,16 @@ var _ = Describe("the conversion of a Password", func() {
 		Expect(form).To(Equal("4 true"))
 	}, SpecTimeout(waitTimeout))
 
-	It("takes no digits for no digits", func(ctx SpecContext) {
+	It("keeps a count of 0 digits instead of the default", func(ctx SpecContext) {
 		created := alpha("letters", 24, 0, 0)
 		created.Namespace = byNone
 		createAndForget(ctx, created)
 		var read secretv1.Password
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(created), &read)).To(Succeed())
-		Expect(read.Spec.Policy.Require).To(BeEmpty(), "the API server fills in the default, 5 digits, where the converted object has no field")
+		Expect(read.Spec.Policy.Require).To(BeEmpty(), "the API server would fill in the default, 5 digits, if the converted object had no list")
 	}, SpecTimeout(waitTimeout))
 
-	It("keeps an empty list of requirements when a client writes the other version", func(ctx SpecContext) {
+	It("keeps an empty list of requirements when a client writes v1alpha1", func(ctx SpecContext) {
 		hub := password("no-requirement", secretName("login"))
 		hub.Namespace = byNone
 		createAndForget(ctx, hub)
@@ -65,7 +65,7 @@ var _ = Describe("the conversion of a Password", func() {
 		Expect(secretv1.PasswordStatus(spoke.Status)).To(Equal(hub.Status))
 	}, SpecTimeout(waitTimeout))
 
-	It("keeps what only the other version can say when one is patched", func(ctx SpecContext) {
+	It("keeps what only the other version can express when one version is patched", func(ctx SpecContext) {
 		hub := password("patched", secretName("login"), symbolsFirst(24, 2, 4), rotation)
 		hub.Namespace = byNone
 		createAndForget(ctx, hub)
@@ -84,7 +84,7 @@ var _ = Describe("the conversion of a Password", func() {
 		Expect(hub.Spec.SecretName).To(Equal("login"))
 	}, SpecTimeout(waitTimeout))
 
-	// An update that changes nothing writes nothing, unless the object is stored in another form than it would be now.
+	// The API server doesn't write an unchanged object, unless the object is stored in another version than it would be now.
 	It("rewrites an object that was stored as v1alpha1", func(ctx SpecContext) {
 		hub := password("migrated", secretName("login"), policy(24, 4, 2), rotation)
 		hub.Namespace = byNone
@@ -94,14 +94,14 @@ var _ = Describe("the conversion of a Password", func() {
 		for _, version := range []string{"v1alpha1", "v1"} {
 			store(ctx, version)
 			Eventually(func() bool { return rewritten(ctx, hub) }).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).
-				Should(BeTrue(), "it is stored as %s from now on", version)
-			Expect(rewritten(ctx, hub)).To(BeFalse(), "once is enough")
+				Should(BeTrue(), "the update should store the object as %s", version)
+			Expect(rewritten(ctx, hub)).To(BeFalse(), "a second update should write nothing")
 			Expect(hub.Spec).To(Equal(wanted))
-			Expect(hub.Annotations).To(BeEmpty(), "what v1alpha1 can't say travels in an annotation that users of v1 never see")
+			Expect(hub.Annotations).To(BeEmpty(), "objects of v1 should not have the annotation of the conversion")
 		}
 		var definition apiextensionsv1.CustomResourceDefinition
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(env.definition), &definition)).To(Succeed())
-		Expect(definition.Status.StoredVersions).To(ConsistOf("v1", "v1alpha1"), "now that all objects have been rewritten, v1alpha1 may be removed from this list")
+		Expect(definition.Status.StoredVersions).To(ConsistOf("v1", "v1alpha1"), "the list should name both versions until someone removes one")
 	}, SpecTimeout(2*waitTimeout))
 })
 
@@ -118,7 +118,7 @@ func patchAlpha(ctx SpecContext, object client.Object, patch string) {
 	Expect(env.Client.Patch(ctx, spoke, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 }
 
-// store makes the API server store Passwords in a version.
+// store makes a version the storage version of Passwords.
 func store(ctx SpecContext, version string) {
 	GinkgoHelper()
 	var definition apiextensionsv1.CustomResourceDefinition
@@ -129,7 +129,7 @@ func store(ctx SpecContext, version string) {
 	Expect(env.Client.Update(ctx, &definition)).To(Succeed())
 }
 
-// rewritten reports whether an update without a change has been written, and reads the object.
+// rewritten reads the object, updates it without a change, and reports whether the API server has written it.
 func rewritten(ctx SpecContext, object *secretv1.Password) bool {
 	GinkgoHelper()
 	Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())

@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// only selects the namespaces with that label.
+// only selects the namespaces in which this admission applies.
 func only(who string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{admissionLabel: who}}
 }
 
-// readCopies reads what kustomize makes of config/webhook and config/policies, and
-// confines each to its namespace. Webhooks get the address of the test's server.
+// readCopies reads the objects that kustomize builds from config/webhook and config/policies,
+// and confines each to its namespace. Webhooks get the address of the test's server.
 func (e *environment) readCopies(ctx context.Context) ([]client.Object, error) {
 	var copies []client.Object
 	for _, folder := range []string{"../../../config/webhook", "../../../config/policies"} {
@@ -57,7 +57,7 @@ func (e *environment) confine(object client.Object) bool {
 		configuration.Spec.MatchResources = &admissionregistrationv1.MatchResources{NamespaceSelector: only(byPolicies)}
 	case *admissionregistrationv1.MutatingAdmissionPolicy, *admissionregistrationv1.ValidatingAdmissionPolicy:
 	default:
-		return false // the Service: there are no pods behind it here
+		return false // the Service, which has no pods here
 	}
 	return true
 }
@@ -68,7 +68,7 @@ func (e *environment) redirect(config *admissionregistrationv1.WebhookClientConf
 	config.CABundle = e.definition.Spec.Conversion.Webhook.ClientConfig.CABundle
 }
 
-// kustomize reads the objects of a kustomization.
+// kustomize returns the objects that kustomize builds from a folder.
 func (e *environment) kustomize(ctx context.Context, folder string) ([]client.Object, error) {
 	content, err := e.Kubectl(ctx, "kustomize", folder)
 	if err != nil {
@@ -92,7 +92,7 @@ func (e *environment) kustomize(ctx context.Context, folder string) ([]client.Ob
 	}
 }
 
-// decode reads an object strictly: a misspelt field would silently leave a rule out.
+// decode reads an object strictly. Otherwise, a misspelt field would silently leave out a rule.
 func (e *environment) decode(document []byte) (client.Object, error) {
 	decoded, err := runtime.Decode(strictDecoder(e.Scheme), document)
 	if err != nil {
@@ -100,7 +100,7 @@ func (e *environment) decode(document []byte) (client.Object, error) {
 	}
 	object, ok := decoded.(client.Object)
 	if !ok {
-		return nil, fmt.Errorf("%T is no object", decoded)
+		return nil, fmt.Errorf("%T is not an object", decoded)
 	}
 	return object, nil
 }

@@ -28,11 +28,11 @@ import (
 )
 
 const (
-	// waitTimeout bounds every wait. The API server looks at its policies once a second.
+	// waitTimeout bounds every wait. The API server reads changed policies once a second.
 	waitTimeout  = 20 * time.Second
 	pollInterval = 20 * time.Millisecond
 
-	// admissionLabel is on the namespaces, and says which admission applies to the Passwords in them.
+	// admissionLabel is a label of namespaces. It says which admission applies to the Passwords in them.
 	admissionLabel = "admission"
 	byWebhooks     = "webhooks"
 	byPolicies     = "policies"
@@ -40,15 +40,15 @@ const (
 )
 
 // environment is a cluster with a namespace for the webhooks, one for the policies, and one without any admission.
-// It depends on no test framework, because a benchmark uses it too.
+// It depends on no test framework, because a benchmark uses it, too.
 type environment struct {
 	testcluster.Cluster
-	// definition is the CRD as it was installed: with the address of the webhook server, and its CA.
+	// definition is the installed CRD, which contains the address of the webhook server, and its CA.
 	definition *apiextensionsv1.CustomResourceDefinition
 	warnings   *warnings
 
 	stopServer context.CancelFunc
-	// ended is closed when the webhook server has ended, and failure is what it returned then.
+	// ended is closed when the webhook server has ended, and failure is the error that it returned.
 	ended   chan struct{}
 	failure error
 	created []client.Object
@@ -142,12 +142,12 @@ func (e *environment) askWebhooksAndPolicies(ctx context.Context) error {
 	return nil
 }
 
-// url is where the webhook server serves a path.
+// url returns the URL of a path of the webhook server.
 func (e *environment) url(path string) string {
 	return "https://" + net.JoinHostPort(e.Serving.Host, strconv.Itoa(e.Serving.Port)) + path
 }
 
-// create makes an object that stop removes again.
+// create creates an object, which stop will delete.
 func (e *environment) create(ctx context.Context, object client.Object) error {
 	if err := e.Client.Create(ctx, object); err != nil {
 		return fmt.Errorf("create %T %s: %w", object, object.GetName(), err)
@@ -156,7 +156,7 @@ func (e *environment) create(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// stop undoes start. Only an existing cluster needs its objects removed.
+// stop undoes start. It deletes the objects in case the cluster is not the test's own.
 func (e *environment) stop(ctx context.Context) error {
 	var errs []error
 	for _, object := range e.created {

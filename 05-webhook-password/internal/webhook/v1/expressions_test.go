@@ -20,8 +20,8 @@ import (
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
 )
 
-// evaluated is a policy of config/policies whose expressions the test evaluates
-// itself, with the API server's own library: it would take hours to send that many requests.
+// evaluated is a policy of config/policies. The test evaluates its expressions itself, with the
+// API server's own library, because sending that many requests would take hours.
 type evaluated struct {
 	conditions, expressions, messages []cel.Program
 	variables                         map[string]cel.Program
@@ -64,7 +64,7 @@ func load(g Gomega, file string) evaluated {
 	return result
 }
 
-// create evaluates the policy for a create of an object, and returns its messages.
+// create evaluates the policy for the creation of an object, and returns its messages.
 func (e *evaluated) create(g Gomega, password *secretv1.Password) []string {
 	return e.decide(g, "CREATE", nil, password)
 }
@@ -96,8 +96,8 @@ func (e *evaluated) decide(g Gomega, operation string, before any, password *sec
 	return messages
 }
 
-// TestStrengthIsOne compares policy and webhook on every policy of the schema that
-// either could warn of: none with more than 24 characters (TestBits looks at those).
+// TestStrengthIsOne compares the policy in config/policies with the webhook, for every password
+// policy of up to 24 characters. TestBits checks that there are no warnings above that length.
 func TestStrengthIsOne(t *testing.T) {
 	g := NewWithT(t)
 	strength := load(g, "password_strength.yaml")
@@ -114,7 +114,7 @@ func TestStrengthIsOne(t *testing.T) {
 	t.Logf("%d policies compared", compared)
 }
 
-// TestPossibilityIsOne compares policy and webhook around every limit.
+// TestPossibilityIsOne compares the policy in config/policies with the webhook around every limit.
 func TestPossibilityIsOne(t *testing.T) {
 	g := NewWithT(t)
 	possible := load(g, "possible_policy.yaml")
@@ -138,8 +138,8 @@ func TestPossibilityIsOne(t *testing.T) {
 	t.Logf("%d policies compared", compared)
 }
 
-// TestNamesAreOne compares policy and webhook on names that stay empty. That can't be
-// tried through the API server, where the name is filled in first.
+// TestNamesAreOne compares the policy in config/policies with the webhook, also for names that
+// stay empty. The API server can't be used for this, because it fills in the name first.
 func TestNamesAreOne(t *testing.T) {
 	g := NewWithT(t)
 	fixed := load(g, "fixed_secret_name.yaml")
@@ -160,7 +160,7 @@ func TestNamesAreOne(t *testing.T) {
 	}
 }
 
-// TestEveryPolicyIsInForce looks for what a policy needs besides its rules: a binding, and a place in the kustomization.
+// TestEveryPolicyIsInForce checks that each policy has a binding, and is in the kustomization.
 func TestEveryPolicyIsInForce(t *testing.T) {
 	g := NewWithT(t)
 	const folder = "../../../config/policies/"
@@ -190,11 +190,11 @@ func TestEveryPolicyIsInForce(t *testing.T) {
 		}
 		g.Expect(policies).NotTo(BeEmpty(), file)
 		g.Expect(bound).To(ConsistOf(policies), "a policy without a binding does nothing: each in %s needs one", filepath.Base(file))
-		g.Expect(kustomization.Resources).To(ContainElement(filepath.Base(file)), "what is not among the resources of config/policies/kustomization.yaml is not installed")
+		g.Expect(kustomization.Resources).To(ContainElement(filepath.Base(file)), "config/policies/kustomization.yaml installs only the files among its resources")
 	}
 }
 
-// compare calls with for each variant: with and without lower and once.
+// compare calls with for each variant of the policy, with and without lower and once, and returns their number.
 func compare(numbers change, with func(*secretv1.Password)) int {
 	variants := [][]change{{numbers}, {numbers, lower}, {numbers, once}, {numbers, lower, once}}
 	for _, changes := range variants {

@@ -22,8 +22,8 @@ import (
 
 var servedPaths = []string{mutatePath, validatePath, convertPath}
 
-// FuzzAdmission sends anything to what the webhook server serves. No request may make
-// it panic, none may pass that should not, and no patch may go beyond spec.secretName.
+// FuzzAdmission sends arbitrary requests to the webhook server's handlers. No request may cause
+// a panic, no invalid Password may pass, and no patch may change more than spec.secretName.
 func FuzzAdmission(f *testing.F) {
 	log.SetLogger(logr.Discard()) // controller-runtime logs each bad request
 	handlers, err := newHandlers()
@@ -41,7 +41,7 @@ func FuzzAdmission(f *testing.F) {
 		answer := post(handlers, served, contentType, body)
 		text := answer.Body.String()
 		if strings.Contains(text, "panic") || strings.Contains(text, "internal error occurred") {
-			t.Fatalf("%s panics, and recovers: %s", served, text)
+			t.Fatalf("%s panics and recovers: %s", served, text)
 		}
 		if answer.Code != http.StatusOK {
 			return
@@ -54,7 +54,7 @@ func FuzzAdmission(f *testing.F) {
 	})
 }
 
-// seeds returns the requests of all cases, a conversion in each direction, and things that are nearly a request.
+// seeds returns the requests of all cases, a conversion in each direction, and inputs that are almost a request.
 func seeds(g Gomega) [][]byte {
 	bodies := [][]byte{nil, []byte("{}"), []byte("null"), []byte("[]"), []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`)}
 	add := func(object any) {
@@ -91,12 +91,12 @@ func expectVerdict(t *testing.T, body, answer []byte, mayAllow bool) {
 	}
 }
 
-// expectDefault wants the same Password, but for spec.secretName.
+// expectDefault checks that the patch changes only spec.secretName.
 func expectDefault(t *testing.T, body, patch []byte) {
 	t.Helper()
 	var asked admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &asked); err != nil {
-		return // the handler does not read what follows the review
+		return // the handler ignores what follows the review
 	}
 	operations, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
@@ -112,11 +112,11 @@ func expectDefault(t *testing.T, body, patch []byte) {
 	}
 	before.Spec.SecretName = after.Spec.SecretName
 	if !equality.Semantic.DeepEqual(before, after) {
-		t.Fatalf("the patch may change spec.secretName only: %s", patch)
+		t.Fatalf("the patch must change spec.secretName only: %s", patch)
 	}
 }
 
-// expectConversion wants all objects converted, or an error.
+// expectConversion checks that the answer is an error, or contains all objects, converted.
 func expectConversion(t *testing.T, body, answer []byte) {
 	t.Helper()
 	var asked, answered apiextensionsv1.ConversionReview
@@ -127,7 +127,7 @@ func expectConversion(t *testing.T, body, answer []byte) {
 		return
 	}
 	if err := json.Unmarshal(body, &asked); err != nil || asked.Request == nil {
-		return // the handler does not read what follows the review
+		return // the handler ignores what follows the review
 	}
 	if len(answered.Response.ConvertedObjects) != len(asked.Request.Objects) {
 		t.Fatalf("%d objects became %d", len(asked.Request.Objects), len(answered.Response.ConvertedObjects))
@@ -138,7 +138,7 @@ func expectConversion(t *testing.T, body, answer []byte) {
 			t.Fatalf("a converted object can't be read: %v", err)
 		}
 		if found.APIVersion != asked.Request.DesiredAPIVersion || found.Kind != "Password" {
-			t.Fatalf("%s was asked for, and %s came", asked.Request.DesiredAPIVersion, found)
+			t.Fatalf("%s was requested, but %s was returned", asked.Request.DesiredAPIVersion, found)
 		}
 	}
 }

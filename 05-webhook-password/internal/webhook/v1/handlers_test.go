@@ -37,7 +37,7 @@ const (
 	convertPath  = "/convert"
 )
 
-// newHandlers returns what the webhook server serves, without a server or a cluster.
+// newHandlers returns the handlers of the webhook server, which need no server and no cluster.
 func newHandlers() (http.Handler, error) {
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{})
 	// Only the manager's scheme and its webhook server are used.
@@ -59,21 +59,21 @@ func TestHandlers(t *testing.T) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for _, name := range slices.Sorted(maps.Keys(cases())) {
 		c := cases()[name]
-		if c.unasked { // by the API server: see config/webhook/match_conditions_validating.yaml
+		if c.unasked { // a match condition in config/webhook/match_conditions_validating.yaml decides
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(c.differs(decide(g, handlers, c))).To(BeEmpty(), "cases_test.go says what should be: look into internal/webhook/v1")
+			g.Expect(c.differs(decide(g, handlers, c))).To(BeEmpty(), "cases_test.go has the expected result: look into internal/webhook/v1")
 		})
 	}
 }
 
-// decide lets the handlers fill in the object, and then check it, as the API server does.
+// decide calls the defaulting and then the validating handler, as the API server does.
 func decide(g Gomega, handlers http.Handler, c admissionCase) outcome {
 	request := requestOf(g, c)
 	answer := ask(g, handlers, mutatePath, request)
-	g.Expect(answer.Allowed).To(BeTrue(), "the defaulting webhook refuses nothing")
+	g.Expect(answer.Allowed).To(BeTrue(), "the defaulting webhook must not refuse anything")
 	request.Object = patched(g, request.Object, answer.Patch)
 	answer = ask(g, handlers, validatePath, request)
 	result := outcome{warnings: answer.Warnings}
@@ -132,9 +132,9 @@ func ask(g Gomega, handlers http.Handler, path string, request *admissionv1.Admi
 	g.Expect(answer.Code).To(Equal(http.StatusOK))
 	var answered admissionv1.AdmissionReview
 	g.Expect(json.Unmarshal(answer.Body.Bytes(), &answered)).To(Succeed())
-	g.Expect(answered.GroupVersionKind()).To(Equal(review.GroupVersionKind()), "the API server takes no other answer")
+	g.Expect(answered.GroupVersionKind()).To(Equal(review.GroupVersionKind()), "the API server accepts no other kind")
 	g.Expect(answered.Response).NotTo(BeNil())
-	g.Expect(answered.Response.UID).To(Equal(request.UID), "the answer must be to the question")
+	g.Expect(answered.Response.UID).To(Equal(request.UID), "the answer must have the UID of the question")
 	return answered.Response
 }
 
@@ -146,14 +146,14 @@ func post(handlers http.Handler, path, contentType string, body []byte) *httptes
 	return answer
 }
 
-// operation is one of a JSON patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// patched applies the one patch that the defaulting webhook may make.
+// patched applies the only patch that the defaulting webhook may return.
 func patched(g Gomega, object runtime.RawExtension, patch []byte) runtime.RawExtension {
 	if len(patch) == 0 {
 		return object
@@ -162,7 +162,7 @@ func patched(g Gomega, object runtime.RawExtension, patch []byte) runtime.RawExt
 	g.Expect(json.Unmarshal(patch, &operations)).To(Succeed())
 	g.Expect(operations).To(HaveLen(1))
 	g.Expect(operations[0].Op).To(Equal("add"))
-	g.Expect(operations[0].Path).To(Equal("/spec/secretName"), "the defaulting webhook changes nothing else")
+	g.Expect(operations[0].Path).To(Equal("/spec/secretName"), "the defaulting webhook must not change anything else")
 	var content map[string]any
 	g.Expect(json.Unmarshal(object.Raw, &content)).To(Succeed())
 	content["spec"].(map[string]any)["secretName"] = operations[0].Value

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// review is what the oracle reads of an AdmissionReview. It has types of its own, so
-// that it doesn't share a mistake with the code.
+// review contains the fields of an AdmissionReview that the oracle reads. Its types are not
+// those of the code, so that both can't make the same mistake.
 type review struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -51,8 +51,8 @@ type reviewedCharacters struct {
 	Count int64  `json:"count"`
 }
 
-// mayAllow reports whether a webhook may let a request pass. It makes no claim about requests that the API server never
-// sends: nothing follows from their answers.
+// mayAllow reports whether a webhook may let a request pass. It allows every request that the API server would never
+// send, because the answer has no effect.
 func mayAllow(contentType string, body []byte, validating bool) bool {
 	if contentType != "application/json" {
 		return false
@@ -111,7 +111,7 @@ func (p reviewedPolicy) same(other reviewedPolicy) bool {
 	return p.Length == other.Length && p.Case == other.Case && p.Repeat == other.Repeat && slices.Equal(p.Require, other.Require)
 }
 
-// isPossible checks the bounds of the schema too: nothing has checked them for a request in v1alpha1.
+// isPossible checks the bounds of the schema of v1, too, because no schema has checked a request in v1alpha1 against them.
 func (p reviewedPolicy) isPossible() bool {
 	return p.isInBounds() && p.hasEnough()
 }
@@ -127,7 +127,7 @@ func (p reviewedPolicy) isInBounds() bool {
 	return inBounds
 }
 
-// hasEnough reports whether there are enough places and, without repetitions, enough characters of each class.
+// hasEnough reports whether the length is sufficient and, without repetition, the characters of each class are, too.
 func (p reviewedPolicy) hasEnough() bool {
 	available := map[string]int64{"Digit": 10, "Symbol": 30}
 	letters, alphabet, enough := p.Length, int64(52), true

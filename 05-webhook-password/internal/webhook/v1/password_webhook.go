@@ -1,5 +1,5 @@
-// Package v1 holds the admission webhooks of the kind Password: what they fill
-// in, and what they refuse. They see every request in version v1, because the API
+// Package v1 contains the admission webhooks for Passwords, which fill in defaults
+// and refuse invalid requests. They see every request in version v1, because the API
 // server converts it first (matchPolicy Equivalent).
 package v1
 
@@ -28,7 +28,7 @@ func SetupPasswordWebhookWithManager(mgr ctrl.Manager) error {
 }
 
 // failurePolicy=ignore: nothing depends on this default, because the operator treats a Password
-// without a secretName in the same way. A second is plenty, and the user is waiting.
+// without a secretName in the same way. timeoutSeconds=1: a second is plenty, and the user is waiting.
 //
 // +kubebuilder:webhook:path=/mutate-secret-example-com-v1-password,mutating=true,failurePolicy=ignore,sideEffects=None,groups=secret.example.com,resources=passwords,verbs=create;update,versions=v1,name=mpassword-v1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=1,reinvocationPolicy=IfNeeded
 
@@ -40,8 +40,8 @@ var _ admission.Defaulter[*secretv1.Password] = (*PasswordCustomDefaulter)(nil)
 // Default names the Secret after the Password. A Password with a generateName has no name
 // yet, because the API server generates names after mutation; its secretName stays empty.
 //
-// controller-runtime compares the object as it came with the object as Go writes it, and answers with
-// the difference. password_types.go says what that demands of the API types.
+// controller-runtime compares the object that the API server sent with the object as Go writes it, and
+// answers with the difference. A comment in password_types.go explains what this requires of the API types.
 //
 //workshop:step 5.7
 func (*PasswordCustomDefaulter) Default(_ context.Context, password *secretv1.Password) error {
@@ -54,10 +54,10 @@ func (*PasswordCustomDefaulter) Default(_ context.Context, password *secretv1.Pa
 //
 // +kubebuilder:webhook:path=/validate-secret-example-com-v1-password,mutating=false,failurePolicy=fail,sideEffects=None,groups=secret.example.com,resources=passwords,verbs=create;update;delete,versions=v1,name=vpassword-v1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=5
 
-// PasswordCustomValidator refuses what the schema of the CRD can't: it knows the
-// generator's alphabets, the name that a Secret really has, and deletions. It also checks
-// what the schema of v1 checks, because the API server does not apply that to a request
-// in v1alpha1.
+// PasswordCustomValidator refuses what the schema of the CRD can't: policies that the
+// generator's alphabets can't meet, a new name for the Secret, and the deletion of a
+// protected Password. It also checks what the schema of v1 checks, because the API server
+// does not apply that schema to a request in v1alpha1.
 type PasswordCustomValidator struct{}
 
 var _ admission.Validator[*secretv1.Password] = (*PasswordCustomValidator)(nil)
@@ -74,9 +74,9 @@ func (*PasswordCustomValidator) ValidateCreate(_ context.Context, password *secr
 	return generator.Warnings(password.Spec.Policy), asInvalid(password, problems)
 }
 
-// ValidateUpdate refuses to move the password to another Secret, and a new policy or rotation that can't be met. An
-// unchanged one is not validated (ratcheting), so you can still label, for example, an object that was stored under
-// other rules.
+// ValidateUpdate refuses to move the password to another Secret, and to set a new policy or rotation that can't be met.
+// It skips a policy or a rotation that stays the same (ratcheting), so you can still label an object that was stored
+// under other rules.
 //
 //workshop:step 5.6b
 func (*PasswordCustomValidator) ValidateUpdate(_ context.Context, before, password *secretv1.Password) (admission.Warnings, error) {
@@ -109,7 +109,7 @@ var (
 	rotationPath   = field.NewPath("spec", "rotation")
 )
 
-// checkSecretName compares the names that the Secret really has: writing the default name into the spec changes nothing.
+// checkSecretName compares the effective names, so you may write the default name into the spec.
 //
 //workshop:step 5.6b
 func checkSecretName(before, password *secretv1.Password) field.ErrorList {

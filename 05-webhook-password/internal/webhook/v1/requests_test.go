@@ -18,25 +18,25 @@ import (
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
 )
 
-// outcome is what became of a request.
+// outcome is the result of a request.
 type outcome struct {
 	refusal    error
 	warnings   []string
 	secretName string
 }
 
-// differs tells a learner how the outcome differs from the one that the case wants; "" if it does not.
+// differs returns how the outcome differs from the one that the case wants, in words for a learner, or "" if it doesn't.
 func (c *admissionCase) differs(o outcome) string {
 	if difference := c.differsInRefusal(o.refusal); difference != "" {
 		return difference
 	}
 	switch {
 	case c.warning == "" && len(o.warnings) > 0:
-		return fmt.Sprintf("there should be no warning, and there is %q", o.warnings)
+		return fmt.Sprintf("there should be no warning, but there is %q", o.warnings)
 	case c.warning != "" && (len(o.warnings) != 1 || !strings.Contains(o.warnings[0], c.warning)):
-		return fmt.Sprintf("there should be one warning with %q, and there is %q", c.warning, o.warnings)
+		return fmt.Sprintf("there should be one warning with %q, but there is %q", c.warning, o.warnings)
 	case c.secretName != "" && c.secretName != cmp.Or(o.secretName, noName):
-		return fmt.Sprintf("spec.secretName should be %q, and is %q", c.secretName, o.secretName)
+		return fmt.Sprintf("spec.secretName should be %q, but is %q", c.secretName, o.secretName)
 	}
 	return ""
 }
@@ -50,13 +50,13 @@ func (c *admissionCase) differsInRefusal(refusal error) string {
 	case c.refused == "" && refusal == nil:
 		return ""
 	case c.refused == "":
-		return fmt.Sprintf("it should pass, and was refused: %v", refusal)
+		return fmt.Sprintf("it should pass, but was refused: %v", refusal)
 	case refusal == nil:
-		return fmt.Sprintf("it should be refused with %q, and passed", c.refused)
+		return fmt.Sprintf("it should be refused with %q, but passed", c.refused)
 	case !strings.Contains(refusal.Error(), c.refused):
-		return fmt.Sprintf("it should be refused with %q, and was with: %v", c.refused, refusal)
+		return fmt.Sprintf("it should be refused with %q, but was refused with: %v", c.refused, refusal)
 	case apierrors.ReasonForError(refusal) != reason:
-		return fmt.Sprintf("the reason of the refusal should be %s, and is %s", reason, apierrors.ReasonForError(refusal))
+		return fmt.Sprintf("the reason of the refusal should be %s, but is %s", reason, apierrors.ReasonForError(refusal))
 	}
 	return ""
 }
@@ -84,7 +84,7 @@ func (e *environment) try(ctx context.Context, namespace string, c admissionCase
 	return outcome{refusal: refusal, warnings: collected(), secretName: secretNameIn(object)}, nil
 }
 
-// prepare makes the object to send. An update starts from the existing object.
+// prepare returns the object to send. That of an update is based on the existing object.
 func (e *environment) prepare(ctx context.Context, namespace string, c admissionCase) (client.Object, error) {
 	if c.old == nil {
 		object := c.new.DeepCopyObject().(client.Object)
@@ -129,7 +129,7 @@ func (e *environment) clientFor(user string) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: e.Scheme, Mapper: e.Client.RESTMapper()})
 }
 
-// warnings hands each warning to the request that it answers.
+// warnings assigns each warning to the request that caused it.
 type warnings struct{}
 
 type warningsKey struct{}

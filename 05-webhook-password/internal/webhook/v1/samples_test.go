@@ -16,17 +16,17 @@ import (
 
 var _ = Describe("the samples", func() {
 	accepted, invalid, refused := samples("."), samples("invalid"), samples("refused-by-webhook")
-	It("are there", func() {
+	It("exist", func() {
 		Expect(accepted).NotTo(BeEmpty())
 		Expect(invalid).NotTo(BeEmpty())
 		Expect(refused).NotTo(BeEmpty())
 	})
 	for _, namespace := range []string{byWebhooks, byPolicies} {
-		// What the schema refuses is still refused after a webhook or policy has filled something in.
+		// An invalid sample must still be refused after a webhook or a policy has filled in a field.
 		for _, file := range slices.Concat(refused, invalid) {
 			It("are refused by "+namespace+": "+file, func(ctx SpecContext) {
 				message, err := createSample(ctx, namespace, file)
-				Expect(message).NotTo(BeEmpty(), "the first line of the file says why it is refused")
+				Expect(message).NotTo(BeEmpty(), "the first line of the file should have the expected message")
 				Expect(err).To(MatchError(ContainSubstring(message)))
 			}, SpecTimeout(waitTimeout))
 		}
@@ -47,7 +47,7 @@ var _ = Describe("the samples", func() {
 
 const sampleFolder = "../../../config/samples"
 
-// samples lists the files with objects in a folder of the samples.
+// samples returns the files in a folder of the samples, except the kustomization.
 func samples(folder string) []string {
 	files, err := filepath.Glob(filepath.Join(sampleFolder, folder, "*.yaml"))
 	if err != nil {
@@ -62,7 +62,7 @@ func samples(folder string) []string {
 	return found
 }
 
-// createSample creates the object of a file, and returns the message that its first line announces.
+// createSample creates the object in a file, and returns the message that the file's first line expects.
 func createSample(ctx SpecContext, namespace, file string) (string, error) {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join(sampleFolder, file))

@@ -24,7 +24,7 @@ import (
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
 )
 
-// TestBoundsAreOne compares the webhook with the schema of v1, as the API server reads it, on both sides of each bound.
+// TestBoundsAreOne compares the webhook with the schema of v1 on both sides of each bound, with the API server's own code.
 func TestBoundsAreOne(t *testing.T) {
 	g := NewWithT(t)
 	problems := schemaOf(t)
@@ -46,8 +46,8 @@ func TestBoundsAreOne(t *testing.T) {
 		"a name": {secretName("login.shop-1")}, "a name with a capital": {secretName("Login")}, "a name with a path": {secretName("NOT/a name")},
 		"a name that ends in a hyphen": {secretName("login-")}, "a name with an empty part": {secretName("a..b")}, "a name with a line feed": {secretName("a\n")},
 		"a name that just fits": {secretName(strings.Repeat("a", 253))}, "a name that is too long": {secretName(strings.Repeat("a", 254))},
-		"a long part of a name": {secretName(strings.Repeat("a", 64) + ".b")},
-		"a minute":              {every(time.Minute)}, "nearly a minute": {every(time.Minute - time.Nanosecond)}, "an age below zero": {every(-time.Hour)}, "no age": {after("")}, "no duration": {after("soon")}, "a day": {after("1d")}, "hours and minutes": {after("1h30m")},
+		"a name with a long part": {secretName(strings.Repeat("a", 64) + ".b")},
+		"a minute":                {every(time.Minute)}, "nearly a minute": {every(time.Minute - time.Nanosecond)}, "an age below zero": {every(-time.Hour)}, "no age": {after("")}, "no duration": {after("soon")}, "a day": {after("1d")}, "hours and minutes": {after("1h30m")},
 	}
 	for _, length := range []int32{-1, 7, 8, 128, 129} {
 		tests[fmt.Sprintf("length %d", length)] = []change{counts(""), lengths(length)}
@@ -70,8 +70,8 @@ func TestBoundsAreOne(t *testing.T) {
 	}
 }
 
-// TestEveryClassHasCases fails if a class of the schema lacks cases on either side of its limit. These cases also try
-// the policies in config/policies; nothing else would notice that the policies lack the class.
+// TestEveryClassHasCases fails if a class of the schema lacks cases on either side of its limit. These cases are also
+// the only tests that notice if the policies in config/policies lack a class.
 func TestEveryClassHasCases(t *testing.T) {
 	for _, class := range classesOf(NewWithT(t)) {
 		var passes, refused bool
@@ -86,7 +86,7 @@ func TestEveryClassHasCases(t *testing.T) {
 			}
 		}
 		if !passes || !refused {
-			t.Errorf("cases_test.go needs cases for the class %s, where no character may be there twice: one with as many as there are, and one with one more", class)
+			t.Errorf("cases_test.go needs two cases for the class %s in which no character may repeat: one with as many characters as there are, and one with one more", class)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func classesOf(g Gomega) []secretv1.CharacterClass {
 	return classes
 }
 
-// schemaOf returns a function that says what the schema finds wrong with an object, by all of its kinds of rules.
+// schemaOf returns a function that returns the problems of an object according to all kinds of rules in the schema.
 func schemaOf(t *testing.T) (problems func(*secretv1.Password) field.ErrorList) {
 	g := NewWithT(t)
 	internal := &apiextensions.JSONSchemaProps{}

@@ -9,15 +9,15 @@ import (
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
 )
 
-// The API server does not ask about such an update, see config/webhook/match_conditions_validating.yaml. A webhook
-// without match conditions would be asked.
+// With the match conditions in config/webhook/match_conditions_validating.yaml, the API server never asks about such an
+// update. The webhook must not depend on that.
 func TestUnchangedSpecIsNotValidated(t *testing.T) {
 	g := NewWithT(t)
 	stored := password("stored", policy(53, 0, 0), once, every(time.Nanosecond))
 	labelled := stored.DeepCopy()
 	label(labelled)
 	warnings, err := (&webhookv1.PasswordCustomValidator{}).ValidateUpdate(t.Context(), stored, labelled)
-	g.Expect(err).NotTo(HaveOccurred(), "what was stored under other rules may still be labelled, see ValidateUpdate in password_webhook.go")
+	g.Expect(err).NotTo(HaveOccurred(), "an object that was stored under other rules should accept a label, see ValidateUpdate in password_webhook.go")
 	g.Expect(warnings).To(BeEmpty())
 
 	rotating := labelled.DeepCopy()

@@ -22,7 +22,7 @@ func TestAdmission(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(env.stop)
 	Expect(env.start(ctx)).To(Succeed())
-	// Before any admission applies: some of these would be refused.
+	// Create these before any admission applies, because some of them would be refused.
 	for _, namespace := range []string{byWebhooks, byPolicies} {
 		for _, c := range cases() {
 			storeOld(ctx, namespace, c)
@@ -39,11 +39,11 @@ func storeOld(ctx SpecContext, namespace string, c admissionCase) {
 	}
 	object := c.old.DeepCopyObject().(client.Object)
 	object.SetNamespace(namespace)
-	Expect(env.Client.Create(ctx, object)).To(Succeed(), "two cases may not use one name")
+	Expect(env.Client.Create(ctx, object)).To(Succeed(), "no two cases may use the same name")
 }
 
 // awaitAdmission waits until all rules are in force. The API server takes up to a
-// second for a new webhook or policy.
+// second to notice a new webhook or policy.
 func awaitAdmission(ctx SpecContext) {
 	GinkgoHelper()
 	all := cases()
@@ -57,7 +57,7 @@ func awaitAdmission(ctx SpecContext) {
 				found, err := env.try(ctx, namespace, c)
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(c.differs(found)).To(BeEmpty(), "the case %q, by %s; a policy must be among the resources of config/policies/kustomization.yaml", name, namespace)
-			}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(Succeed(), "rules take effect within seconds")
+			}).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(pollInterval).Should(Succeed(), "the rules should take effect within seconds")
 		}
 	}
 }
