@@ -35,7 +35,7 @@ var _ = Describe("a change", func() {
 		expectEvents(ctx, password, "Normal Generated", "Normal PolicyChanged")
 	}, SpecTimeout(specTimeout))
 
-	It("of the password by hand is replaced by a random password", func(ctx SpecContext) {
+	It("of the password by hand makes a new random password", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "edited")

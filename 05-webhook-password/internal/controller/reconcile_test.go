@@ -210,7 +210,7 @@ func TestEnsureSecretIsBlocked(t *testing.T) {
 func TestEnsureSecretReplacesThePassword(t *testing.T) {
 	tests := map[string]struct {
 		edit func(*secretv1.Password, *corev1.Secret)
-		// want is how the event begins; "" if the password stays.
+		// want is the beginning of the event, or "" if the password stays.
 		want string
 	}{
 		"nothing has happened":  {edit: func(*secretv1.Password, *corev1.Secret) {}},

@@ -32,7 +32,7 @@ const (
 	// quietTime is how long a spec waits to see that something does not happen.
 	quietTime = 400 * time.Millisecond
 
-	// withoutWebhooksLabel is on namespaces whose requests no webhook sees.
+	// withoutWebhooksLabel marks namespaces whose requests the API server doesn't send to webhooks.
 	withoutWebhooksLabel = "test.example.com/without-webhooks"
 	// blockingFinalizer keeps a deleted object until the spec removes the finalizer.
 	blockingFinalizer = "test.example.com/hold"

@@ -66,8 +66,8 @@ func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
 }
 
 // Describe describes the policy in one line. Policies that ask for the same have the same description.
-// Every Secret contains the description of its password's policy, so if a new version of the operator described a
-// policy differently, it would replace all passwords of that policy.
+// Every Secret contains the description of its password's policy. If a new version of the operator described a policy
+// differently, it would replace all passwords of that policy.
 //
 //workshop:step 5.3a
 func Describe(policy secretv1.PasswordPolicy) string {

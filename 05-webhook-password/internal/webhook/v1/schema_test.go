@@ -41,7 +41,7 @@ func TestBoundsAreOne(t *testing.T) {
 	}
 	tests := map[string][]change{
 		"the defaults": nil, "no list": {counts("")}, "no case": {letters("")}, "no repetition": {repeat("")},
-		"letters of another case": {letters("Other")}, "another repetition": {repeat("Other")},
+		"an unknown letter case": {letters("Other")}, "an unknown repetition": {repeat("Other")},
 		"small letters": {lower}, "characters once": {once, policy(20, 5, 0)},
 		"a name": {secretName("login.shop-1")}, "a name with a capital": {secretName("Login")}, "a name with a path": {secretName("NOT/a name")},
 		"a name that ends in a hyphen": {secretName("login-")}, "a name with an empty part": {secretName("a..b")}, "a name with a line feed": {secretName("a\n")},
