@@ -194,7 +194,7 @@ func TestProcessFailsInOneLine(t *testing.T) {
 	}
 }
 
-// protocolOf returns which of HTTP/2 and HTTP/1.1 a TLS server chooses; "" if nothing listens.
+// protocolOf returns the protocol that a TLS server chooses, HTTP/2 or HTTP/1.1, or "" if nothing listens.
 func protocolOf(address string) string {
 	connection, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
 	if err != nil {

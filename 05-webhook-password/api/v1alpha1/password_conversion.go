@@ -150,7 +150,7 @@ func pack(object *metav1.ObjectMeta, name string, spec any) error {
 	return nil
 }
 
-// unpack takes a spec out of its annotation. It removes both annotations, because the second one belongs only on objects
+// unpack takes a spec out of its annotation. It removes both annotations, because the other one belongs only on objects
 // of the other version. An annotation that can't be read was written by someone else, and is dropped: if it made the
 // conversion fail, the object could not even be deleted.
 //

@@ -13,7 +13,7 @@ func requirement(class secretv1.CharacterClass, count int32) secretv1.Requiremen
 	return secretv1.Requirement{Class: class, Count: &count}
 }
 
-// twins are one Password in both versions.
+// twins hold the same Password in both versions.
 type twins struct {
 	spoke *Password
 	hub   *secretv1.Password

@@ -82,7 +82,7 @@ var _ = Describe("a change", func() {
 		expectEvents(ctx, password, "Normal Generated", "Normal PolicyChanged")
 	}, SpecTimeout(specTimeout))
 
-	It("may also be the deletion of the Secret", func(ctx SpecContext) {
+	It("that deletes the Secret makes a new one, with a new password", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "deleted")

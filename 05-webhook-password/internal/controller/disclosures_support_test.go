@@ -14,7 +14,7 @@ import (
 const (
 	// minSearched is the minimum length, in bytes, of a value to search for. A shorter one may occur by chance.
 	minSearched = 12
-	// windowLength is the length, in bytes, of the beginning by which values are looked up.
+	// windowLength is the length, in bytes, of the beginning of a value that search looks up first.
 	windowLength = 8
 )
 

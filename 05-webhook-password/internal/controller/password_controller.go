@@ -45,7 +45,7 @@ type PasswordReconciler struct {
 	APIReader client.Reader
 	Scheme    *runtime.Scheme
 	Recorder  events.EventRecorder
-	// Clock tells the time. Tests replace it.
+	// Clock is the clock for rotations and delays. Tests replace it.
 	Clock clock.PassiveClock
 }
 

@@ -23,7 +23,7 @@ const (
 	otherPass = "Kf3w8Zq1Tn7Bd5Xr2Mvz"
 )
 
-// storedPassword returns a Password as the API server has it, with all defaults.
+// storedPassword returns a Password as the API server stores it, with all defaults.
 func storedPassword() *secretv1.Password {
 	return &secretv1.Password{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "login", UID: "uid-of-login", Generation: 3},
@@ -194,19 +194,19 @@ func TestReasonToGenerate(t *testing.T) {
 		// want is the type and the reason of the event; "" for none.
 		want string
 	}{
-		"nothing has happened":                           {after: 1000 * time.Hour},
-		"the policy is reworded":                         {change: reworded},
-		"the policy has changed":                         {change: longer, want: "Normal PolicyChanged"},
-		"it was edited":                                  {edit: edited, want: "Warning Edited"},
-		"a rotation is due":                              {change: hourly, after: time.Hour, want: "Normal Rotated"},
-		"a rotation was due long ago":                    {change: hourly, after: 50 * time.Hour, want: "Normal Rotated"},
-		"a rotation is due in a nanosecond":              {change: hourly, after: time.Hour - time.Nanosecond},
-		"the password is from the future":                {change: hourly, after: -time.Hour},
-		"it was edited, and the policy has changed":      {change: longer, edit: edited, want: "Warning Edited"},
-		"it was edited, and a rotation is due":           {change: hourly, edit: edited, after: 2 * time.Hour, want: "Warning Edited"},
-		"the policy has changed, and a rotation is due":  {change: both, after: 2 * time.Hour, want: "Normal PolicyChanged"},
-		"the policy has changed, and no rotation is due": {change: both, want: "Normal PolicyChanged"},
-		"only the policy's annotation was adapted":       {change: longer, edit: func(secret *corev1.Secret) { secret.Annotations[policyAnnotation] = "length=21" }, want: "Warning Edited"},
+		"nothing has happened":                              {after: 1000 * time.Hour},
+		"the policy is reworded":                            {change: reworded},
+		"the policy has changed":                            {change: longer, want: "Normal PolicyChanged"},
+		"it was edited":                                     {edit: edited, want: "Warning Edited"},
+		"a rotation is due":                                 {change: hourly, after: time.Hour, want: "Normal Rotated"},
+		"a rotation was due long ago":                       {change: hourly, after: 50 * time.Hour, want: "Normal Rotated"},
+		"a rotation is due in a nanosecond":                 {change: hourly, after: time.Hour - time.Nanosecond},
+		"the password is from the future":                   {change: hourly, after: -time.Hour},
+		"it was edited, and the policy has changed":         {change: longer, edit: edited, want: "Warning Edited"},
+		"it was edited, and a rotation is due":              {change: hourly, edit: edited, after: 2 * time.Hour, want: "Warning Edited"},
+		"the policy has changed, and a rotation is due":     {change: both, after: 2 * time.Hour, want: "Normal PolicyChanged"},
+		"the policy has changed, and no rotation is due":    {change: both, want: "Normal PolicyChanged"},
+		"only the policy's annotation was changed to match": {change: longer, edit: func(secret *corev1.Secret) { secret.Annotations[policyAnnotation] = "length=21" }, want: "Warning Edited"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

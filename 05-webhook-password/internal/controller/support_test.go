@@ -38,7 +38,7 @@ const (
 	blockingFinalizer = "test.example.com/hold"
 )
 
-// testOptions returns the options of a manager for some namespaces, without servers.
+// testOptions returns the options of a manager for these namespaces, without servers.
 func testOptions(namespaces ...string) manager.Options {
 	options := manager.Default()
 	options.Namespaces = namespaces

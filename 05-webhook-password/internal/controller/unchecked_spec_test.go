@@ -30,7 +30,7 @@ var _ = Describe("an unchecked Password", func() {
 		"no-name":  `{"secretName":"NOT/a name"}`,
 		"no-class": `{"policy":{"length":20,"require":[{"class":"Digit","count":5},{"class":"Other","count":-7}],"case":"Mixed","repeat":"Allowed"}}`,
 	} {
-		It("is reported if it can't be met, and not retried: "+name, func(ctx SpecContext) {
+		It("is reported if its spec can't be met, and not retried: "+name, func(ctx SpecContext) {
 			namespace := namespaceWithoutWebhooks(ctx)
 			startManager(cluster.Config, testOptions(namespace))
 			password := createUnchecked(ctx, namespace, name, spec)

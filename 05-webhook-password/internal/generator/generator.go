@@ -65,7 +65,7 @@ func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
 	return problems
 }
 
-// Describe describes the policy in one line. Policies that ask for the same have the same description.
+// Describe returns a description of the policy in one line. Policies that ask for the same have the same description.
 // Every Secret contains the description of its password's policy. If a new version of the operator described a policy
 // differently, it would replace all passwords of that policy.
 //
@@ -90,7 +90,7 @@ type strength struct {
 }
 
 var (
-	// repeated are binary logarithms of the sizes of the alphabets, rounded down.
+	// repeated holds the binary logarithms of the sizes of the alphabets, rounded down.
 	repeated = strength{mixed: 570, lower: 470, digit: 332, symbol: 490}
 	// once applies if no character may repeat. Each character leaves fewer choices for the next, so the true entropy is
 	// a curve. These straight lines are below that curve, by at most 8 bits, in the range that matters: up to 64 bits.

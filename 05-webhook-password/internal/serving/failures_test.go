@@ -35,7 +35,7 @@ const faultTimeout = 90 * time.Second
 
 var _ = Describe("the API server", func() {
 	for _, name := range slices.Sorted(maps.Keys(faults)) {
-		It("says why a webhook does not answer: "+name, func(ctx SpecContext) {
+		It("reports why a webhook does not answer: "+name, func(ctx SpecContext) {
 			namespace, fault := cluster.Namespace(ctx), faults[name]
 			Expect(api.Create(ctx, newPassword(namespace, "stored"))).To(Succeed())
 			url, bundle := fault.serve()

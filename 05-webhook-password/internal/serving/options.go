@@ -14,7 +14,7 @@ import (
 
 // The environment variables that [Options.ReadEnvironment] reads.
 const (
-	// enableWebhooks turns the webhooks off if it is false, as in any kubebuilder project.
+	// enableWebhooks is set to false to switch the webhooks off, as in any kubebuilder project.
 	enableWebhooks = "ENABLE_WEBHOOKS"
 	podNamespace   = "POD_NAMESPACE"
 )
@@ -24,9 +24,9 @@ const (
 	// CertsLocal: the process, which runs outside the cluster, makes a certificate in memory, and registers itself by
 	// its URL.
 	CertsLocal = "local"
-	// CertsFiles: another program, such as cert-manager, writes them into a folder.
+	// CertsFiles: another program, such as cert-manager, writes the certificates into a folder.
 	CertsFiles = "files"
-	// CertsRotated: the process makes them and keeps them in a Secret, which is mounted as that folder.
+	// CertsRotated: the process makes the certificates and keeps them in a Secret, which is mounted as that folder.
 	CertsRotated = "rotated"
 )
 
@@ -73,7 +73,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.KeyName, "webhook-cert-key", o.KeyName, "`file` name of the certificate's key")
 }
 
-// Validate returns an error that names the flag to change if the options don't fit together.
+// Validate checks that the options fit together. Its error names the flag to change.
 func (o *Options) Validate() error {
 	if !o.Enabled {
 		return nil

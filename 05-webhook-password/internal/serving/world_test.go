@@ -36,7 +36,7 @@ func newAlphaPassword(namespace, name string) *secretv1alpha1.Password {
 	return &secretv1alpha1.Password{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// newImpossible returns a Password that only the validating webhook refuses: there are only ten digits.
+// newImpossible returns a Password with 11 different digits, which only the validating webhook refuses.
 func newImpossible(namespace string) *secretv1.Password {
 	password := newPassword(namespace, "impossible")
 	password.Spec.Policy = secretv1.PasswordPolicy{

@@ -194,7 +194,7 @@ func TestEveryPolicyIsInForce(t *testing.T) {
 	}
 }
 
-// compare calls with for each variant of the policy, with and without lower and once, and returns their number.
+// compare calls the function for each variant of the policy, with or without lower and once, and returns their number.
 func compare(numbers change, with func(*secretv1.Password)) int {
 	variants := [][]change{{numbers}, {numbers, lower}, {numbers, once}, {numbers, lower, once}}
 	for _, changes := range variants {

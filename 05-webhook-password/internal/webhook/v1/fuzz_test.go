@@ -116,7 +116,7 @@ func expectDefault(t *testing.T, body, patch []byte) {
 	}
 }
 
-// expectConversion checks that the answer is an error, or contains all objects, converted.
+// expectConversion checks that the answer is an error, or contains all objects in the requested version.
 func expectConversion(t *testing.T, body, answer []byte) {
 	t.Helper()
 	var asked, answered apiextensionsv1.ConversionReview

@@ -127,7 +127,8 @@ func (p reviewedPolicy) isInBounds() bool {
 	return inBounds
 }
 
-// hasEnough reports whether the length is sufficient and, without repetition, the characters of each class are, too.
+// hasEnough reports whether the counts fit into the length and, if no character may repeat, whether each class has enough
+// characters.
 func (p reviewedPolicy) hasEnough() bool {
 	available := map[string]int64{"Digit": 10, "Symbol": 30}
 	letters, alphabet, enough := p.Length, int64(52), true

@@ -84,7 +84,7 @@ func (e *environment) try(ctx context.Context, namespace string, c admissionCase
 	return outcome{refusal: refusal, warnings: collected(), secretName: secretNameIn(object)}, nil
 }
 
-// prepare returns the object to send. That of an update is based on the existing object.
+// prepare returns the object to send. For an update, it changes the existing object.
 func (e *environment) prepare(ctx context.Context, namespace string, c admissionCase) (client.Object, error) {
 	if c.old == nil {
 		object := c.new.DeepCopyObject().(client.Object)
