@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 		Cache:            cache.Options{ByObject: controller.CacheByObject()},
 	}))
 	if err != nil {
-		return fmt.Errorf("make the manager: %w", err)
+		return fmt.Errorf("create the manager: %w", err)
 	}
 
 	err = (&controller.PasswordReconciler{
@@ -115,7 +115,7 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 		Clock:     clock.RealClock{},
 	}).SetupWithManager(mgr, ctrlcontroller.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles})
 	if meta.IsNoMatchError(err) {
-		return errors.New("the cluster does not know Passwords: install them with `make install`")
+		return errors.New("the cluster does not know Passwords: install the CRD with `make install`")
 	}
 	if err != nil {
 		return fmt.Errorf("set up the controller: %w", err)

@@ -62,7 +62,7 @@ func TestRunRefuses(t *testing.T) {
 		"a log that would contain passwords": {args: []string{"--zap-log-level=8"}, want: "--zap-log-level: must be at most 7: at higher levels, client-go logs the bodies of requests, and so passwords"},
 		"webhooks that are neither on nor off": {
 			environment: map[string]string{"ENABLE_WEBHOOKS": "maybe"},
-			want:        "ENABLE_WEBHOOKS=maybe: give true or false",
+			want:        "ENABLE_WEBHOOKS=maybe: must be true or false",
 		},
 		"certificates of an unknown kind":    {args: []string{"--webhook-certs=borrowed"}, want: "--webhook-certs=borrowed: choose one of local, files, rotated"},
 		"local webhooks on all addresses":    {args: []string{"--webhook-bind-address=:9443"}, want: "--webhook-bind-address=:9443: local webhooks need a loopback address, such as 127.0.0.1:9443"},
@@ -74,7 +74,7 @@ func TestRunRefuses(t *testing.T) {
 			want: "--health-probe-bind-address: listen tcp " + occupied + ": bind: address already in use; choose another address, or 0 for none",
 		},
 		"a cluster that can't be reached":  {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, "127.0.0.1:1")}, want: "connection refused"},
-		"a cluster without Passwords":      {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, ignorant.Start(t))}, want: "the cluster does not know Passwords: install them with `make install`"},
+		"a cluster without Passwords":      {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, ignorant.Start(t))}, want: "the cluster does not know Passwords: install the CRD with `make install`"},
 		"no namespace for leader election": {args: []string{"--health-probe-bind-address=0", "--leader-elect", cluster(t)}, want: "unable to find leader election namespace"},
 	}
 	for name, test := range tests {

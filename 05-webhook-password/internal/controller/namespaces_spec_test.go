@@ -52,7 +52,7 @@ var _ = Describe("a manager", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("reads no Secret of other people, except one that a Password names", func(ctx SpecContext) {
+	It("reads no other Secrets than the operator's own and those that a Password names", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "theirs"}}
 		password, taken := newPassword(namespace, "mine"), newPassword(namespace, "taken")

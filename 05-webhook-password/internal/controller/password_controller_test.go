@@ -27,10 +27,10 @@ func TestRequeueBlocked(t *testing.T) {
 		wantErr error
 	}{
 		"a taken name is checked again after a second": {blocked: blockedError{reason: "NameTaken"}, want: time.Second},
-		"even if the condition is from the future":     {blocked: blockedError{reason: "NameTaken"}, since: -time.Hour, want: time.Second},
+		"a condition from the future counts as new":    {blocked: blockedError{reason: "NameTaken"}, since: -time.Hour, want: time.Second},
 		"a second is the minimum":                      {blocked: blockedError{reason: "NameTaken"}, since: 999 * time.Millisecond, want: time.Second},
 		"the delay grows with the time":                {blocked: blockedError{reason: "NameTaken"}, since: 90 * time.Second, want: 90 * time.Second},
-		"five minutes are the maximum":                 {blocked: blockedError{reason: "NameTaken"}, since: 100 * time.Hour, want: 5 * time.Minute},
+		"five minutes is the maximum":                  {blocked: blockedError{reason: "NameTaken"}, since: 100 * time.Hour, want: 5 * time.Minute},
 		"a terminating Secret is checked again":        {blocked: blockedError{reason: "Replacing"}, since: 2 * time.Second, want: 2 * time.Second},
 		"a refusal is an error, which is retried":      {blocked: blockedError{reason: "Refused", retry: quota}, since: time.Hour, wantErr: quota},
 	}

@@ -54,7 +54,7 @@ var faults = map[string]fault{
 		host: "localhost", certified: "webhook.example.com",
 		admission: `Post "URL": tls: failed to verify certificate: x509: certificate is valid for webhook.example.com, not localhost`,
 	},
-	"the certificate is for a name, and the URL has an address": {
+	"the certificate is for a name, but the URL has an address": {
 		certified: "webhook.example.com",
 		admission: `Post "URL": tls: failed to verify certificate: x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs`,
 	},

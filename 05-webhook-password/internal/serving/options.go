@@ -58,7 +58,7 @@ func (o *Options) ReadEnvironment(getenv func(string) string) error {
 	}
 	enabled, err := strconv.ParseBool(value)
 	if err != nil {
-		return fmt.Errorf("%s=%s: give true or false", enableWebhooks, value)
+		return fmt.Errorf("%s=%s: must be true or false", enableWebhooks, value)
 	}
 	o.Enabled = enabled
 	return nil
@@ -66,7 +66,7 @@ func (o *Options) ReadEnvironment(getenv func(string) string) error {
 
 // AddFlags adds a flag for each option that does not come from the environment. Its current value is the default.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.Certs, "webhook-certs", o.Certs, "where the `certificates` of the webhooks come from: local (made and registered by URL, to run outside the cluster), files, or rotated (made, and kept in a Secret)")
+	flags.StringVar(&o.Certs, "webhook-certs", o.Certs, "where the `certificates` of the webhooks come from: local (the operator makes one, and registers itself by URL, outside the cluster), files, or rotated (the operator makes them, and keeps them in a Secret)")
 	flags.StringVar(&o.BindAddress, "webhook-bind-address", o.BindAddress, "`address` of the webhooks")
 	flags.StringVar(&o.CertPath, "webhook-cert-path", o.CertPath, "`folder` with the certificate of the webhooks")
 	flags.StringVar(&o.CertName, "webhook-cert-name", o.CertName, "`file` name of the certificate")
@@ -100,7 +100,7 @@ func (o *Options) Validate() error {
 func (o *Options) validateCertPath() error {
 	switch {
 	case o.CertPath == "":
-		return fmt.Errorf("--webhook-certs=%s: give the folder by --webhook-cert-path", o.Certs)
+		return fmt.Errorf("--webhook-certs=%s: set the folder with --webhook-cert-path", o.Certs)
 	case o.Certs == CertsFiles:
 		return manager.FindCertificate("--webhook-cert-path", o.CertPath, o.CertName, o.KeyName)
 	case o.Namespace == "":
@@ -112,11 +112,11 @@ func (o *Options) validateCertPath() error {
 func (o *Options) hostAndPort() (string, int, error) {
 	host, text, err := net.SplitHostPort(o.BindAddress)
 	if err != nil {
-		return "", 0, fmt.Errorf("--webhook-bind-address=%s: give host and port, such as 127.0.0.1:9443", o.BindAddress)
+		return "", 0, fmt.Errorf("--webhook-bind-address=%s: set host and port, such as 127.0.0.1:9443", o.BindAddress)
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || port == 0 {
-		return "", 0, fmt.Errorf("--webhook-bind-address=%s: the port is a number from 1 to 65535", o.BindAddress)
+		return "", 0, fmt.Errorf("--webhook-bind-address=%s: the port must be a number from 1 to 65535", o.BindAddress)
 	}
 	return host, int(port), nil
 }

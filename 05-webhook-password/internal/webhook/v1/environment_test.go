@@ -96,7 +96,7 @@ func (e *environment) startServer(ctx context.Context) error {
 		Scheme: e.Scheme, WebhookServer: server, Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard(),
 	})
 	if err != nil {
-		return fmt.Errorf("make a manager: %w", err)
+		return fmt.Errorf("create a manager: %w", err)
 	}
 	if err := webhookv1.SetupPasswordWebhookWithManager(mgr); err != nil {
 		return err

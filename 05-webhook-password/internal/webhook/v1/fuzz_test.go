@@ -81,7 +81,7 @@ func expectVerdict(t *testing.T, body, answer []byte, mayAllow bool) {
 	t.Helper()
 	var answered admissionv1.AdmissionReview
 	if err := json.Unmarshal(answer, &answered); err != nil || answered.Response == nil {
-		t.Fatalf("no AdmissionReview comes back (%v): %s", err, answer)
+		t.Fatalf("the answer is not an AdmissionReview (%v): %s", err, answer)
 	}
 	if answered.Response.Allowed && !mayAllow {
 		t.Fatalf("this should not pass, see oracle_test.go: %s", answer)
@@ -121,7 +121,7 @@ func expectConversion(t *testing.T, body, answer []byte) {
 	t.Helper()
 	var asked, answered apiextensionsv1.ConversionReview
 	if err := json.Unmarshal(answer, &answered); err != nil || answered.Response == nil {
-		t.Fatalf("no ConversionReview comes back (%v): %s", err, answer)
+		t.Fatalf("the answer is not a ConversionReview (%v): %s", err, answer)
 	}
 	if answered.Response.Result.Status != metav1.StatusSuccess {
 		return

@@ -46,7 +46,7 @@ func newHandlers() (http.Handler, error) {
 		Scheme: newScheme(), WebhookServer: server, Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make a manager: %w", err)
+		return nil, fmt.Errorf("create a manager: %w", err)
 	}
 	if err := webhookv1.SetupPasswordWebhookWithManager(mgr); err != nil {
 		return nil, err
