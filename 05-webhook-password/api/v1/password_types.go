@@ -177,7 +177,7 @@ type PasswordStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// SecretName is the Secret that holds the password now.
+	// SecretName is the name of the Secret that currently holds the password.
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 

@@ -31,7 +31,7 @@ type fault struct {
 	// default the same as host.
 	host, certified string
 	age             time.Duration // of the certificate, which is valid for a day
-	otherCA         bool          // the API server trusts another CA than the one that signed the certificate
+	otherCA         bool          // the API server trusts a CA other than the one that signed the certificate
 	plain           bool          // the server doesn't speak TLS
 	down            bool          // there is no server
 	answer          http.HandlerFunc
