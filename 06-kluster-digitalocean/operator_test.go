@@ -33,7 +33,7 @@ var operator = operatortest.Operator{
 			"no kubeconfig":         `{"data":{"kubeconfig":null}}`,
 			"another digest":        `{"metadata":{"annotations":{"inspirit941.dev/kubeconfig-sha256":"00"}}}`,
 			"no time of refreshing": `{"metadata":{"annotations":{"inspirit941.dev/refresh-at":null}}}`,
-			"a label of ours taken": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
+			"our label removed":     `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
 		},
 		Foreign: map[string]string{
 			"another key": `{"data":{"theirs":"dGhlaXJz"}}`,

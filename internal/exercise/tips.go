@@ -40,7 +40,7 @@ var tips = []struct {
 		"The status has no conditions at all: either it was not written, or it was written without conditions.",
 	},
 	{
-		regexp.MustCompile(`found unused ones: ([^,\n]+)`),
+		regexp.MustCompile(`found these unused: ([^,\n]+)`),
 		"The role allows $1, but the operator never asked for it: remove it from the marker, or write the code that needs it.",
 	},
 	{

@@ -35,7 +35,7 @@ func TestTips(t *testing.T) {
 		`its finalizers are ["example.com/cleanup" "b"]`:                                                                               "waits for example.com/cleanup:",
 		"found, after 15s at most: there is no condition Ready yet":                                                                    "no condition Ready:",
 		"no condition has a message that names it; the conditions are []":                                                              "no conditions at all",
-		"found unused ones: delete deployments.apps (config/rbac/role.yaml), x":                                                        "delete deployments.apps (config/rbac/role.yaml), but the operator never",
+		"found these unused: delete deployments.apps (config/rbac/role.yaml), x":                                                       "delete deployments.apps (config/rbac/role.yaml), but the operator never",
 		`expected 2, found 0`: "",
 		"the server could not find the requested resource (get pods)\nto match error\n    list pods": "",
 	} {

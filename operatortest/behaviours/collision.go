@@ -21,7 +21,7 @@ import (
 
 var collision = behaviour{
 	name:    "collision",
-	promise: "leaves an object alone that has the name of a child but belongs to someone else, and reports it",
+	promise: "leaves alone an object that has a child's name but belongs to someone else, and reports it",
 	advice: "call metav1.IsControlledBy before every write to a child: it compares the UID, because the kind and the name are not enough; " +
 		"report someone else's object with a condition that names it and with one Warning event, and don't retry at full speed; " +
 		"if the operator doesn't notice that the other object is gone: a watch on what the operator owns does not show it, so watch objects of that kind by their names, too",
@@ -85,7 +85,7 @@ func collide(ctx context.Context, runner *trial.Runner, collision collisionCase,
 		if err := t.Delete(ctx, foreign); err != nil {
 			return err
 		}
-		return t.ConvergeTo(ctx, resource, wanted, "the operator to go on once the other object is gone")
+		return t.ConvergeTo(ctx, resource, wanted, "the operator to converge once the other object is gone")
 	})
 }
 

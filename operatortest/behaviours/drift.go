@@ -13,7 +13,7 @@ import (
 
 var drift = behaviour{
 	name:    "drift",
-	promise: "brings back what others delete or change of its children, and leaves alone what is theirs",
+	promise: "restores children that others delete or change, and leaves alone what others add",
 	advice: "the watch on the children, and how they are compared: compare every field that the operator sets, and write only those; " +
 		"an update with a newly built object, instead of the existing one with changes, wipes out others' fields; in a list, such as a container's env, set your own entries " +
 		"by their names and keep the rest, or use server-side apply: container.Env = … removes what others have added; if the list is yours alone, leave out drift/env, and say why",
@@ -59,7 +59,7 @@ func tryDrift(ctx context.Context, t *trial.Trial, disturbance driftCase, wanted
 		return fmt.Errorf("expected the sample to have each child of Operator.Children\nfound no name for its %s: "+
 			"use a sample with this child, or nothing tests whether it comes back", declared.Kind.Kind)
 	}
-	what := fmt.Sprintf("%s %s to come back after it was changed: %s", child.GetKind(), child.GetName(), disturbance.what)
+	what := fmt.Sprintf("%s %s to be restored after a change: %s", child.GetKind(), child.GetName(), disturbance.what)
 	if disturbance.patch == "" {
 		if err := t.Delete(ctx, child); err != nil {
 			return err
@@ -84,7 +84,7 @@ func tryDrift(ctx context.Context, t *trial.Trial, disturbance driftCase, wanted
 	if err != nil {
 		return err
 	}
-	if err := t.ConvergeTo(ctx, resource, wanted, what+"; and what others wrote to it to stay"); err != nil || !disturbance.restarts {
+	if err := t.ConvergeTo(ctx, resource, wanted, what+"; and others' fields to stay"); err != nil || !disturbance.restarts {
 		return err
 	}
 	if err := operator.Kill(); err != nil {

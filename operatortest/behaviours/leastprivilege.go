@@ -24,7 +24,7 @@ var leastPrivilege = behaviour{
 	advice: "the RBAC markers beside the code that needs them, and the role that is generated from them: " +
 		"list and watch for what is in a cache, get only for what is read live, and each write verb only where it is used",
 	check: func(ctx context.Context, runner *trial.Runner) error {
-		return runner.Try(ctx, "the life of a resource", func(ctx context.Context, t *trial.Trial) error {
+		return runner.Try(ctx, "the lifecycle of a resource", func(ctx context.Context, t *trial.Trial) error {
 			blocking, err := useAllPermissions(ctx, t)
 			if err != nil {
 				return errors.Join(forbiddenRequests(t), err)
@@ -159,7 +159,7 @@ func forbiddenRequests(t *trial.Trial) error {
 	if len(refused) == 0 {
 		return nil
 	}
-	return fmt.Errorf("expected every request to be allowed by the operator's roles\nfound refused ones: %s", strings.Join(refused, ", "))
+	return fmt.Errorf("expected every request to be allowed by the operator's roles\nfound these refused: %s", strings.Join(refused, ", "))
 }
 
 // unusedPermissions returns an error if the roles allow something that the operator never requested and that is not
@@ -185,7 +185,7 @@ func unusedPermissions(t *trial.Trial, unnamed []string) error {
 	if len(unused) == 0 {
 		return nil
 	}
-	return fmt.Errorf("expected every permission of the operator's roles to be used in the life of a resource\nfound unused ones: %s", strings.Join(unused, ", "))
+	return fmt.Errorf("expected every permission of the operator's roles to be used in the lifecycle of a resource\nfound these unused: %s", strings.Join(unused, ", "))
 }
 
 // standIn returns the request that client-go would send instead to another server or at another time. A role needs both

@@ -7,7 +7,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// lifecycle is the life of a resource: it is created, changed and deleted.
+// lifecycle creates, changes and deletes a resource.
 type lifecycle struct {
 	change map[string]any
 	// made and changed are the final states of fresh resources with the two specs.

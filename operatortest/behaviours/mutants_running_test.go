@@ -26,7 +26,7 @@ const (
 const neverBlocks mutation = "lets its owner be deleted before its children"
 
 var _ = DescribeTable("an operator that disturbs others is caught", expectCaught, nameMutant,
-	Entry(nil, leastPrivilege, readsSecrets, "found refused ones: list secrets"),
+	Entry(nil, leastPrivilege, readsSecrets, "found these refused: list secrets"),
 	Entry(nil, failover, ignoresLease, "expected the second replica to write nothing while the first leads"),
 	Entry(nil, failover, keepsWriting, "expected the first replica to write nothing once the second does"),
 	Entry(nil, shutdown, neverEnds, "its Run has not returned"),
@@ -40,9 +40,9 @@ var _ = DescribeTable("a role with missing or unused permissions is caught", fun
 	operator.Roles = []string{file}
 	expectReport(ctx, leastPrivilege, operator, report)
 },
-	Entry("with an unused permission", mutation(""), "testdata/gadget/role-generous.yaml", "found unused ones: update configmaps (testdata/gadget/role-generous.yaml)"),
-	Entry("with update on the owner's finalizers, which no owner reference needs", neverBlocks, "testdata/gadget/role.yaml", "found unused ones: update gadgets.test.example.com/finalizers"),
-	Entry("with a wildcard", mutation(""), "testdata/gadget/role-wildcard.yaml", "found unused ones: * *.*"),
+	Entry("with an unused permission", mutation(""), "testdata/gadget/role-generous.yaml", "found these unused: update configmaps (testdata/gadget/role-generous.yaml)"),
+	Entry("with update on the owner's finalizers, which no owner reference needs", neverBlocks, "testdata/gadget/role.yaml", "found these unused: update gadgets.test.example.com/finalizers"),
+	Entry("with a wildcard", mutation(""), "testdata/gadget/role-wildcard.yaml", "found these unused: * *.*"),
 )
 
 var _ = pooledIt("an operator that may not block the deletion of its owner, and does, is caught", func(ctx context.Context, g Gomega) {

@@ -147,7 +147,7 @@ var _ = Describe("the test kit", func() {
 		mutant{converges, forgetsGeneration, "expected observedGeneration in condition Ready, or in the status\nfound neither"},
 		mutant{silent, writesAlways, "expected no write request while"},
 		mutant{frugal, writesInSteps, "expected at most 3 write requests that take effect"},
-		mutant{drift, ignoresChildren, "ConfigMap settings to come back after it was changed"},
+		mutant{drift, ignoresChildren, "ConfigMap settings to be restored after a change"},
 		mutant{drift, overwrites, "theirs"},
 		mutant{collision, adopts, "no condition has a message that names it"},
 		mutant{collision, warnsAlways, "again and again"},

@@ -265,7 +265,7 @@ func replacementUnseen(ctx context.Context, b *staleTrial) error {
 			return err
 		}
 	}
-	return b.ConvergeTo(ctx, b.resource, b.changed, "the operator to go on once the other objects are gone")
+	return b.ConvergeTo(ctx, b.resource, b.changed, "the operator to converge once the other objects are gone")
 }
 
 // replace replaces a child with someone else's object.

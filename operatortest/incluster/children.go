@@ -60,7 +60,7 @@ func (o Operator) uid(ctx context.Context, object string) string {
 
 func describeCollision(o Operator) {
 	c := *o.Collision
-	ginkgo.It("leaves an object alone that has the name of a child but belongs to someone else, and reports it", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("leaves alone an object that has a child's name but belongs to someone else, and reports it", func(ctx ginkgo.SpecContext) {
 		Kubectl(ctx, append([]string{"create", "--namespace=" + o.Trial}, c.Foreign...)...)
 		before := o.content(ctx, c.Child)
 		_, err := KubectlWith(ctx, c.Resource, "create", "--namespace="+o.Trial)

@@ -29,10 +29,10 @@ var operator = operatortest.Operator{
 	Children: []operatortest.Child{{
 		Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"),
 		Drift: map[string]string{
-			"scaled by hand":        `{"spec":{"replicas":7}}`,
-			"another image":         `{"spec":{"template":{"spec":{"containers":[{"name":"memcached","image":"someone/else:1"}]}}}}`,
-			"a label of ours taken": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
-			"privileges asked for":  `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
+			"scaled by hand":       `{"spec":{"replicas":7}}`,
+			"another image":        `{"spec":{"template":{"spec":{"containers":[{"name":"memcached","image":"someone/else:1"}]}}}}`,
+			"our label removed":    `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
+			"privileges asked for": `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
 			//workshop:step 4.14b
 			"fewer connections": `{"spec":{"template":{"spec":{"containers":[{"name":"memcached","image":"docker.io/library/memcached:1.6.39-alpine","args":["--port=12000","--memory-limit=128","--conn-limit=16"]}]}}}}`,
 		},
