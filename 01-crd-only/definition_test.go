@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A definition of a few lines, to which each spec adds its mistake.
+// A valid definition, to which a spec can add a mistake.
 const smallDefinition = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -79,7 +79,7 @@ var _ = Describe("a rule that is added later", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// copyDefinition returns the stage's definition under another group, which a spec may change.
+// copyDefinition returns a copy of the stage's definition, in another group, for a spec to change.
 func copyDefinition(group string) *unstructured.Unstructured {
 	GinkgoHelper()
 	definition := readDefinition()
@@ -99,7 +99,7 @@ func apply(ctx context.Context, object *unstructured.Unstructured, options ...cl
 	return cluster.Client.Apply(ctx, configuration, append(options, client.FieldOwner("crdonly"))...)
 }
 
-// install creates a definition for one spec and waits until its objects are served.
+// install creates a definition, waits until the API server serves its objects, and deletes it when the spec ends.
 func install(ctx context.Context, definition *unstructured.Unstructured) {
 	GinkgoHelper()
 	Expect(cluster.Client.Create(ctx, definition)).To(Succeed())
@@ -111,6 +111,6 @@ func install(ctx context.Context, definition *unstructured.Unstructured) {
 		"kind":       field(definition, "spec", "names", "listKind"),
 	}}
 	Eventually(cluster.Client.List).WithContext(ctx).WithArguments(list).Should(Succeed())
-	// The API server has written to the definition since.
+	// Get the definition again, because the API server has written its status since.
 	Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(definition), definition)).To(Succeed())
 }

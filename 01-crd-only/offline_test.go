@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// offline runs the API server's own code on tickets, without a server. The tests that use it find a mistake in a definition
-// within a second; the specs show that a real API server agrees.
+// offline runs the API server's own code on tickets, without a server, so that tests find a mistake in a definition within a
+// second. The specs show that a real API server agrees.
 type offline map[string]servedVersion
 
 // servedVersion is the schema of a version, in the forms in which the API server uses it.
@@ -66,7 +66,7 @@ func readOffline(ctx context.Context) (offline, error) {
 	return compile(definition)
 }
 
-// decodeDefinition is strict, as kubectl asks the API server to be.
+// decodeDefinition returns an error for an unknown field, as the API server does for kubectl.
 func decodeDefinition(content []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
@@ -85,7 +85,7 @@ func decodeDefinition(content []byte) (*apiextensionsv1.CustomResourceDefinition
 	return definition, nil
 }
 
-// compile prepares the schemas of a definition for use.
+// compile prepares the schema of each version for pruning, defaulting and validation.
 func compile(definition *apiextensionsv1.CustomResourceDefinition) (offline, error) {
 	api := offline{}
 	for _, version := range definition.Spec.Versions {
@@ -107,8 +107,8 @@ func compile(definition *apiextensionsv1.CustomResourceDefinition) (offline, err
 	return api, nil
 }
 
-// write returns what the API server stores when a strict client writes the object, or why it refuses. old is what was
-// stored before, nil for a new object.
+// write returns the object that the API server stores when a strict client writes this one, or the error with which it
+// refuses the write. old is the object stored before, or nil for a new one.
 func (api offline) write(ctx context.Context, object, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	name := object.GroupVersionKind().Version
 	version, found := api[name]
@@ -126,7 +126,7 @@ func (api offline) write(ctx context.Context, object, old *unstructured.Unstruct
 	problems := validation.ValidateCustomResource(nil, stored.Object, version.values)
 	var before any
 	if old != nil {
-		// With conversion None, the old object, read in this version, lacks the fields that only the other version has.
+		// With conversion None, a read in this version drops the fields that only the other version has.
 		converted := old.DeepCopy().Object
 		pruning.Prune(converted, version.structure, true)
 		before = converted
@@ -162,8 +162,8 @@ func decode(document []byte) (*unstructured.Unstructured, error) {
 	return object, object.UnmarshalJSON(content)
 }
 
-// tryInvalid returns an error unless the last object of an invalid sample is refused with the message in the file's
-// first line. The objects before it exist already.
+// tryInvalid returns an error unless the API server's code refuses the last object of the file with the message in the first
+// line. An object before it counts as stored already.
 func (api offline) tryInvalid(ctx context.Context, file string) error {
 	objects, content, err := readObjects(file)
 	if err != nil {

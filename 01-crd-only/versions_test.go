@@ -14,13 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// conversionSample shows a ticket as it is created, as it is read in v2, and as it looks in v1 after a client has
-// written it in v2.
+// conversionSample contains a ticket as a client creates it in v1, as another reads it in v2, and as it is in v1 after that
+// client has written it in v2.
 const conversionSample = "config/samples/conversion/seat-given-back.yaml"
 
-// With conversion None the API server changes apiVersion and nothing else. If a field
-// has another name in the other version, clients of that version don't see it, and it
-// is lost once they write. The conversion webhook of stage 5 carries such fields over.
+// With conversion None, the API server changes only apiVersion. If a field is renamed in the other version, clients of that
+// version don't see its value, and lose it when they write. The conversion webhook of stage 5 keeps such values.
 var _ = Describe("two versions with conversion None", func() {
 	It("do to a ticket what "+conversionSample+" says", func(ctx SpecContext) {
 		looks, _, err := readObjects(conversionSample)
@@ -54,8 +53,8 @@ var _ = Describe("two versions with conversion None", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// expectLook names the fields that are wrong in the file. It doesn't say what is right: learners find that out
-// themselves.
+// expectLook fails with the names of the fields that are wrong in the file, but not their right values, which learners find
+// out themselves.
 func expectLook(number int, look, found *unstructured.Unstructured) {
 	GinkgoHelper()
 	said, _, err := unstructured.NestedMap(look.Object, "spec")
@@ -80,7 +79,8 @@ func expectLook(number int, look, found *unstructured.Unstructured) {
 	}
 }
 
-// If only one version had the rule, a client could avoid it by writing the other.
+// TestVersionsAreAlike fails if the versions differ by more than class and cabin: a client could avoid a rule that only one
+// version has by writing the other.
 func TestVersionsAreAlike(t *testing.T) {
 	mustRead(t)
 	objects, _, err := readObjects(definitionFile)
@@ -109,7 +109,7 @@ func TestVersionsAreAlike(t *testing.T) {
 	}
 }
 
-// differences lists the paths at which v2 is not as expected. Its name, its descriptions, and what is stored may differ.
+// differences lists the paths at which v2 is not as expected. The name, the descriptions and the field storage may differ.
 func differences(path string, value, expected any) []string {
 	found, isMap := value.(map[string]any)
 	wanted, both := expected.(map[string]any)
