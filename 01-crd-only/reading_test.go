@@ -30,7 +30,7 @@ func getTable(ctx context.Context, namespace string) *metav1.Table {
 	return table
 }
 
-// columns maps the name of each column of one priority to its value in the first row.
+// columns returns the values of the first row, by column name, for the columns of one priority.
 func columns(table *metav1.Table, priority int32) map[string]any {
 	GinkgoHelper()
 	Expect(table.Rows).NotTo(BeEmpty())

@@ -24,7 +24,7 @@ func mustRead(t *testing.T) offline {
 	return api
 }
 
-// mustDecode returns the stage's definition as it is written.
+// mustDecode returns the stage's definition without compiling its schemas.
 func mustDecode(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	content, err := os.ReadFile(definitionFile)
@@ -155,15 +155,15 @@ func TestBooking(t *testing.T) {
 	}
 }
 
-// TestEveryRuleHasASample removes the rules of v1 one at a time. Without the rule, some invalid sample must be
-// accepted, or refused for another reason.
+// TestEveryRuleHasASample removes the rules of v1 one at a time. Without the rule, at least one invalid sample must be
+// accepted, or be refused for another reason.
 func TestEveryRuleHasASample(t *testing.T) {
 	api := mustRead(t)
 	files, err := filepath.Glob(operator.InvalidSamples + "/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A sample that fails even with all rules in place shows nothing.
+	// Ignore samples that aren't refused as they should be even with all rules in place.
 	files = slices.DeleteFunc(files, func(file string) bool { return api.tryInvalid(t.Context(), file) != nil })
 	definition := mustDecode(t)
 	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
@@ -231,7 +231,7 @@ func forEachRule(schema *apiextensionsv1.JSONSchemaProps, path string, try func(
 	}
 }
 
-// The API server doesn't validate this format. It tells clients, such as code generators, which numbers fit.
+// TestNumberHasAFormat checks a format that the API server doesn't enforce for numbers, but that code generators read.
 func TestNumberHasAFormat(t *testing.T) {
 	mustRead(t)
 	for _, version := range mustDecode(t).Spec.Versions {
@@ -247,7 +247,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	}
 }
 
-// expectDescribed walks through a schema.
+// expectDescribed expects a description of the schema and of every property in it.
 func expectDescribed(t *testing.T, schema apiextensionsv1.JSONSchemaProps, path string) {
 	if !strings.HasSuffix(schema.Description, ".") {
 		t.Errorf("%s needs a description that ends in a full stop, and has %q", path, schema.Description)
