@@ -53,8 +53,7 @@ var _ = Describe("two versions with conversion None", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// expectLook fails with the names of the fields that are wrong in the file, but not their right values, which learners find
-// out themselves.
+// expectLook names the fields that are wrong in the file, but not their right values: learners should find these themselves.
 func expectLook(number int, look, found *unstructured.Unstructured) {
 	GinkgoHelper()
 	said, _, err := unstructured.NestedMap(look.Object, "spec")
