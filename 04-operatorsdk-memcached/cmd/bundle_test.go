@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/manager"
 )
 
-// TestTheBundleTellsTheOperatorItsNamespaces reads what OLM would start. The bundle's other tests are in cmd/bundle of the root.
+// TestTheBundleTellsTheOperatorItsNamespaces reads the Deployment that OLM would create. The bundle's other tests are in the root's cmd/bundle.
 func TestTheBundleTellsTheOperatorItsNamespaces(t *testing.T) {
 	g := NewWithT(t)
 	var csv struct {
@@ -46,7 +46,7 @@ func TestTheBundleTellsTheOperatorItsNamespaces(t *testing.T) {
 	g.Expect(variables).To(HaveKey("WATCH_NAMESPACE"))
 	source := variables["WATCH_NAMESPACE"].ValueFrom
 	g.Expect(source.FieldRef.FieldPath).To(Equal("metadata.annotations['olm.targetNamespaces']"), "where OLM writes them")
-	g.Expect(variables).To(HaveKeyWithValue("MEMCACHED_IMAGE", HaveField("Value", controller.DefaultImage)), "the one that is built in")
+	g.Expect(variables).To(HaveKeyWithValue("MEMCACHED_IMAGE", HaveField("Value", controller.DefaultImage)), "the built-in default")
 
 	options := manager.Default()
 	image, err := readEnvironment(&options, func(name string) string {

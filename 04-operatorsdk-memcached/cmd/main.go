@@ -1,5 +1,5 @@
-// Command manager runs the controller of the kind Memcached: for each Memcached
-// it keeps a Deployment, a Service and a PodDisruptionBudget as its spec says, and reports in its status.
+// Command manager runs the Memcached controller. For each Memcached, the controller keeps a Deployment,
+// a Service and a PodDisruptionBudget in line with the spec, and reports in the status.
 package main
 
 import (
@@ -32,7 +32,7 @@ var (
 	scheme   = runtime.NewScheme()
 	setupLog = ctrl.Log.WithName("setup")
 
-	// The Makefile and the Dockerfile set what the program was built from, through -ldflags.
+	// The Makefile and the Dockerfile set the version and the Git revision, through -ldflags.
 	version, revision = "unknown", "unknown"
 )
 
@@ -51,8 +51,8 @@ func main() {
 	}
 }
 
-// run is main without the process: it takes the arguments, and returns a one-line
-// error.
+// run does the work of main. It returns an error, which fits on one line, instead of
+// ending the process.
 func run(ctx context.Context, args []string, output io.Writer) error {
 	options := manager.Default()
 	image, err := readEnvironment(&options, os.Getenv)
@@ -115,9 +115,9 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	return nil
 }
 
-// readEnvironment reads the environment variables that a Deployment sets; flags override
-// them. The Operator Lifecycle Manager sets WATCH_NAMESPACE, which is empty for all
-// namespaces. The image is for a Memcached whose spec names none.
+// readEnvironment reads two variables that the operator's Deployment may set. WATCH_NAMESPACE
+// lists the namespaces to watch, or is empty for all; the Operator Lifecycle Manager sets it,
+// and --namespaces overrides it. MEMCACHED_IMAGE is the image for a Memcached whose spec names none.
 //
 //workshop:step 4.2
 func readEnvironment(options *manager.Options, getenv func(string) string) (image string, err error) {

@@ -47,9 +47,9 @@ func TestRunRefuses(t *testing.T) {
 		environment map[string]string
 		want        string
 	}{
-		"an unknown flag":    {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
-		"an impossible flag": {args: []string{"--max-concurrent-reconciles=0"}, want: "--max-concurrent-reconciles=0: at least 1 is needed"},
-		"a variable with a name that no namespace has": {
+		"an unknown flag":   {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
+		"an invalid number": {args: []string{"--max-concurrent-reconciles=0"}, want: "--max-concurrent-reconciles=0: at least 1 is needed"},
+		"a variable with an invalid namespace name": {
 			environment: map[string]string{"WATCH_NAMESPACE": "shop,Bank"},
 			want:        `WATCH_NAMESPACE=shop,Bank: "Bank" is not a namespace: `,
 		},
@@ -58,13 +58,13 @@ func TestRunRefuses(t *testing.T) {
 			want:        "MEMCACHED_IMAGE=memcached 1: the name of an image has no spaces",
 		},
 		"no cluster": {want: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
-		"an address for probes that another process has": {
+		"a probe address that another process uses": {
 			args: []string{cluster(t), "--health-probe-bind-address=" + occupied},
 			want: "--health-probe-bind-address: listen tcp " + occupied + ": bind: address already in use; choose another address, or 0 for none",
 		},
-		"a cluster that is not there":    {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, "127.0.0.1:1")}, want: "connection refused"},
-		"a cluster without Memcacheds":   {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, ignorant.Start(t))}, want: "the cluster does not know Memcacheds: install them with `make install`"},
-		"no namespace to elect a leader": {args: []string{"--health-probe-bind-address=0", "--leader-elect", cluster(t)}, want: "unable to find leader election namespace"},
+		"a cluster that can't be reached": {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, "127.0.0.1:1")}, want: "connection refused"},
+		"a cluster without Memcacheds":    {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, ignorant.Start(t))}, want: "the cluster does not know Memcacheds: install them with `make install`"},
+		"no namespace for a Lease":        {args: []string{"--health-probe-bind-address=0", "--leader-elect", cluster(t)}, want: "unable to find leader election namespace"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -119,14 +119,14 @@ func TestReadEnvironment(t *testing.T) {
 		// wantErr is a part of the error; "" for none.
 		wantErr string
 	}{
-		"nothing is set":           {image: controller.DefaultImage},
-		"all is empty":             {environment: map[string]string{"WATCH_NAMESPACE": "", "MEMCACHED_IMAGE": ""}, image: controller.DefaultImage},
-		"one namespace":            {environment: map[string]string{"WATCH_NAMESPACE": "shop"}, namespaces: []string{"shop"}, image: controller.DefaultImage},
-		"several namespaces":       {environment: map[string]string{"WATCH_NAMESPACE": "shop,bank"}, namespaces: []string{"shop", "bank"}, image: controller.DefaultImage},
-		"no namespace in the list": {environment: map[string]string{"WATCH_NAMESPACE": "shop,"}, wantErr: `WATCH_NAMESPACE=shop,: "" is not a namespace`},
-		"an image":                 {environment: map[string]string{"MEMCACHED_IMAGE": "registry.test:5000/memcached@sha256:0"}, image: "registry.test:5000/memcached@sha256:0"},
-		"a space in the image":     {environment: map[string]string{"MEMCACHED_IMAGE": "memcached:1 "}, wantErr: "MEMCACHED_IMAGE=memcached:1 : the name of an image has no spaces"},
-		"a tab in the image":       {environment: map[string]string{"MEMCACHED_IMAGE": "memcached\t:1"}, wantErr: "the name of an image has no spaces"},
+		"nothing is set":            {image: controller.DefaultImage},
+		"all is empty":              {environment: map[string]string{"WATCH_NAMESPACE": "", "MEMCACHED_IMAGE": ""}, image: controller.DefaultImage},
+		"one namespace":             {environment: map[string]string{"WATCH_NAMESPACE": "shop"}, namespaces: []string{"shop"}, image: controller.DefaultImage},
+		"several namespaces":        {environment: map[string]string{"WATCH_NAMESPACE": "shop,bank"}, namespaces: []string{"shop", "bank"}, image: controller.DefaultImage},
+		"an empty name in the list": {environment: map[string]string{"WATCH_NAMESPACE": "shop,"}, wantErr: `WATCH_NAMESPACE=shop,: "" is not a namespace`},
+		"an image":                  {environment: map[string]string{"MEMCACHED_IMAGE": "registry.test:5000/memcached@sha256:0"}, image: "registry.test:5000/memcached@sha256:0"},
+		"a space in the image":      {environment: map[string]string{"MEMCACHED_IMAGE": "memcached:1 "}, wantErr: "MEMCACHED_IMAGE=memcached:1 : the name of an image has no spaces"},
+		"a tab in the image":        {environment: map[string]string{"MEMCACHED_IMAGE": "memcached\t:1"}, wantErr: "the name of an image has no spaces"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -150,8 +150,8 @@ func TestProcessWatchesNamespaces(t *testing.T) {
 		args []string
 		want string
 	}{
-		"those of the variable": {want: "town"},
-		"a flag overrides it":   {args: []string{"--namespaces=shop"}, want: "shop"},
+		"the variable sets them": {want: "town"},
+		"a flag overrides them":  {args: []string{"--namespaces=shop"}, want: "shop"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestProcessEndsWhenToldTo(t *testing.T) {
 		// readiness is the status of /readyz.
 		readiness int
 	}{
-		"while it works": {readiness: http.StatusOK},
-		"while it waits for a cluster that is silent": {silent: true, readiness: http.StatusInternalServerError},
+		"while it is working":                    {readiness: http.StatusOK},
+		"while it waits for a silent API server": {silent: true, readiness: http.StatusInternalServerError},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -207,5 +207,5 @@ func TestProcessFailsInOneLine(t *testing.T) {
 	g.Eventually(process).WithTimeout(managertest.Timeout).Should(gexec.Exit(1))
 	g.Expect(string(process.Err.Contents())).To(Equal(
 		"memcached-operator: --metrics-bind-address: listen tcp "+occupied+": bind: address already in use; choose another address, or 0 for none\n"),
-		"no log comes before, see CheckAddresses in manager/options.go")
+		"nothing is logged before the error, see CheckAddresses in manager/options.go")
 }

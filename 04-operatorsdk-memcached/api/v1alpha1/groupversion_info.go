@@ -13,11 +13,11 @@ import (
 var (
 	// SchemeGroupVersion is the group and version of the kinds in this package.
 	SchemeGroupVersion = schema.GroupVersion{Group: "cache.example.com", Version: "v1alpha1"}
-	// SchemeBuilder collects what AddToScheme does.
+	// SchemeBuilder collects the functions that AddToScheme calls.
 	SchemeBuilder = runtime.NewSchemeBuilder(func(scheme *runtime.Scheme) error {
 		metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 		return nil
 	})
-	// AddToScheme tells a scheme the Go types of this package's kinds.
+	// AddToScheme registers the Go types of this package's kinds in a scheme.
 	AddToScheme = SchemeBuilder.AddToScheme
 )

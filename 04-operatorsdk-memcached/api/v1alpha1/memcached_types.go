@@ -11,9 +11,9 @@ const Finalizer = "cache.example.com/finalizer"
 
 // Types of the conditions.
 const (
-	// ConditionAvailable is True while enough pods are ready: all but a quarter of
-	// them, rounded down, which is how many a rolling update may take away at a time.
-	// It is False while someone else's object has the name of a child: clients would find that one.
+	// ConditionAvailable is True while enough pods are ready. As in a rolling update,
+	// a quarter of them, rounded down, may be missing. It is False while someone else's
+	// object has the name of a child, because clients might find that object instead.
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while pods are being created, replaced or removed.
 	ConditionProgressing = "Progressing"
@@ -34,11 +34,11 @@ const (
 	ReasonRolledOut = "RolledOut"
 	// ReasonNameTaken: an object with the name of a child is controlled by someone else.
 	ReasonNameTaken = "NameTaken"
-	// ReasonRefused: the API server refuses a child, for a quota or a policy.
+	// ReasonRefused: the API server refuses a child because of a quota or a policy.
 	ReasonRefused = "Refused"
 	// ReasonStalled: the Deployment reports that it makes no progress.
 	ReasonStalled = "Stalled"
-	// ReasonPodsFailing: a pod's container can't start, or has ended several times, the last time within ten minutes.
+	// ReasonPodsFailing: a pod's container can't start, or has exited several times, most recently within the last ten minutes.
 	ReasonPodsFailing = "PodsFailing"
 	// ReasonAsExpected: nothing is wrong.
 	ReasonAsExpected = "AsExpected"
@@ -47,7 +47,7 @@ const (
 // MemcachedSpec is the desired cache.
 type MemcachedSpec struct {
 	// Size is the number of pods, 1 to 5. Clients spread their keys over the pods,
-	// so after each change of it, a part of the keys is missing from the cache.
+	// so each change of the size makes the cache lose some of its keys.
 	// +required
 	//workshop:step 4.4
 	// +kubebuilder:validation:Minimum=1
@@ -55,7 +55,7 @@ type MemcachedSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Size",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	Size int32 `json:"size"`
 
-	// ContainerPort is the port that memcached listens on, 1024 to 65535: ports below are for root.
+	// ContainerPort is the port that memcached listens on, 1024 to 65535: lower ports are reserved for root.
 	// +optional
 	//workshop:step 4.4
 	// +kubebuilder:default=11211
@@ -65,7 +65,7 @@ type MemcachedSpec struct {
 	ContainerPort int32 `json:"containerPort,omitempty"`
 
 	// MemoryMegabytes is how much memory each pod may fill with items, 8 to 65536.
-	// The pod may use a quarter and 32 MiB more, for connections and the program itself.
+	// The pod may use a quarter more plus 32 MiB, for connections and the program itself.
 	// +optional
 	//workshop:step 4.4
 	// +kubebuilder:default=64
@@ -94,7 +94,7 @@ type MemcachedSpec struct {
 
 // MemcachedStatus is the state that the operator observed.
 type MemcachedStatus struct {
-	// Nodes are the names of the pods that are ready, sorted.
+	// Nodes are the names of the ready pods, sorted.
 	// +optional
 	// +listType=atomic
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Nodes"
@@ -110,7 +110,7 @@ type MemcachedStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready pods",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
-	// Selector finds the pods. Autoscalers read it through the scale subresource.
+	// Selector matches the pods. Autoscalers read it through the scale subresource.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Selector",xDescriptors={"urn:alm:descriptor:text"}
 	Selector string `json:"selector,omitempty"`
@@ -128,8 +128,8 @@ type MemcachedStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Memcached asks for some pods with memcached, and a Service by whose name
-// clients find all of them.
+// Memcached asks for pods that run memcached, and for a Service whose DNS name
+// resolves to all ready ones.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=workshop
@@ -148,10 +148,10 @@ type Memcached struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// Spec is the desired state. Written by users.
+	// Spec is the desired state, written by users.
 	// +required
 	Spec MemcachedSpec `json:"spec"`
-	// Status is the observed state. Written by the operator.
+	// Status is the observed state, written by the operator.
 	// +optional
 	Status MemcachedStatus `json:"status,omitzero"`
 }

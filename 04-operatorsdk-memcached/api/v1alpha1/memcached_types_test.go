@@ -30,8 +30,8 @@ func TestMemcachedInJSON(t *testing.T) {
 	tests := map[string]struct{ read, want string }{
 		"all fields are set": {read: all, want: all},
 		//workshop:step 4.14a
-		"the limit of connections is set":                                   {read: `{"spec":{"size":1,"maxConnections":512}}`, want: `{"spec":{"size":1,"maxConnections":512}}`},
-		"what is not set is left to the API server":                         {read: few, want: few},
+		"the connection limit is set":                                       {read: `{"spec":{"size":1,"maxConnections":512}}`, want: `{"spec":{"size":1,"maxConnections":512}}`},
+		"fields that are not set are left to the API server":                {read: few, want: few},
 		"a required size is sent even if it is zero, so that it is refused": {read: `{}`, want: `{"spec":{"size":0}}`},
 	}
 	for name, test := range tests {
@@ -53,5 +53,5 @@ func TestMemcachedInJSON(t *testing.T) {
 }
 
 func TestFinalizerBelongsToTheGroup(t *testing.T) {
-	NewWithT(t).Expect(Finalizer).To(HavePrefix(SchemeGroupVersion.Group+"/"), "so people know whose it is")
+	NewWithT(t).Expect(Finalizer).To(HavePrefix(SchemeGroupVersion.Group+"/"), "so that people can tell which operator it belongs to")
 }

@@ -12,7 +12,7 @@ import (
 
 func readFile(g Gomega, name string) string {
 	content, err := os.ReadFile("../../config/" + name)
-	g.Expect(err).NotTo(HaveOccurred(), "see the list of what a change to an API takes, in the chapter")
+	g.Expect(err).NotTo(HaveOccurred(), "the chapter lists the files that a new field needs")
 	return string(content)
 }
 
@@ -30,7 +30,7 @@ func TestSamplesHaveLimitsOfConnectionsThatAreRefused(t *testing.T) {
 			g := NewWithT(t)
 			memcached := &Memcached{}
 			content := readFile(g, "samples/invalid/"+name)
-			g.Expect(content).To(HavePrefix("# refused: spec.maxConnections in body should be "), "the first line says why it is refused, as in the other files there")
+			g.Expect(content).To(HavePrefix("# refused: spec.maxConnections in body should be "), "the first line says why the API server refuses the sample, as in the other files there")
 			g.Expect(yaml.UnmarshalStrict([]byte(content), memcached)).To(Succeed())
 			g.Expect(memcached.Spec).To(HaveField("MaxConnections", want), "it has the nearest number outside the limits")
 			g.Expect(memcached.Spec).To(HaveField("Size", BeNumerically(">", 0)), "nothing but the limit is wrong with the file")

@@ -11,7 +11,7 @@ import (
 
 // The test kit can't try this: its patches replace a list as a whole.
 var _ = Describe("the arguments", func() {
-	It("of others stay when the limit of connections changes", func(ctx SpecContext) {
+	It("of others stay when the connection limit changes", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		memcached := newMemcached(namespace, "tuned", 1)

@@ -41,15 +41,15 @@ func TestSetDeploymentKeepsTheArgumentsOfOthers(t *testing.T) {
 			found: []string{"--port=11211", "--memory-limit=64", "--conn-limit=512", "--disable-cas"},
 			want:  []string{"--port=11211", "--memory-limit=64", "--disable-cas"},
 		},
-		"they come first": {
+		"the arguments of others come first": {
 			found: []string{"--disable-cas", "--port=11211", "--memory-limit=64"},
 			want:  []string{"--port=11211", "--memory-limit=64", "--disable-cas"},
 		},
-		"one of ours is there twice": {
+		"one of our arguments is there twice": {
 			found: []string{"--port=11211", "--memory-limit=64", "--disable-cas", "--port=80"},
 			want:  []string{"--port=11211", "--memory-limit=64", "--disable-cas"},
 		},
-		"one begins like ours": {
+		"an argument of others begins like ours": {
 			found: []string{"--port=11211", "--memory-limit=64", "--port-file=/tmp/port", "--port"},
 			want:  []string{"--port=11211", "--memory-limit=64", "--port-file=/tmp/port", "--port"},
 		},

@@ -32,10 +32,10 @@ func TestSetBudget(t *testing.T) {
 			budget.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
 		}, stays: true},
 		"a label is missing": {change: func(budget *policyv1.PodDisruptionBudget) { delete(budget.Labels, managedByLabel) }},
-		"all pods may be taken": {change: func(budget *policyv1.PodDisruptionBudget) {
+		"all pods may be evicted": {change: func(budget *policyv1.PodDisruptionBudget) {
 			budget.Spec.MaxUnavailable = new(intstr.FromString("100%"))
 		}},
-		"it counts another way": {change: func(budget *policyv1.PodDisruptionBudget) {
+		"it sets minAvailable instead": {change: func(budget *policyv1.PodDisruptionBudget) {
 			budget.Spec.MaxUnavailable, budget.Spec.MinAvailable = nil, new(intstr.FromInt32(1))
 		}},
 		"it selects other pods": {change: func(budget *policyv1.PodDisruptionBudget) { budget.Spec.Selector.MatchLabels[instanceLabel] = "other" }},
@@ -67,7 +67,7 @@ func TestRemoveBudget(t *testing.T) {
 	unowned.OwnerReferences = nil
 	tests := map[string]struct {
 		objects []client.Object
-		// wantLeft tells whether a budget must be left.
+		// wantLeft tells whether a budget must remain.
 		wantLeft bool
 	}{
 		"there is none":         {},

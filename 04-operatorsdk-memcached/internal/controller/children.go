@@ -58,7 +58,7 @@ func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cach
 	return ownDeployment(memcached, deployment), first, errors.Join(failed...) //workshop:step 4.9f
 }
 
-// ownDeployment returns the Deployment if it exists and the Memcached controls it, nil otherwise.
+// ownDeployment returns the Deployment if it exists and the Memcached controls it, and nil otherwise.
 //
 //workshop:step 4.8c
 func ownDeployment(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) *appsv1.Deployment {
@@ -102,16 +102,16 @@ type childObject struct {
 	kind string
 	// object has a namespace and a name; apply reads the rest from the cache, and set changes it.
 	object client.Object
-	// set sets the fields of object that the operator owns, and leaves all others alone.
+	// set sets the operator's fields in object, and leaves all others alone.
 	set func()
 }
 
 // apply creates the child, or patches those of its fields that differ. If the child can't be created or patched:
 //
 //	                                 blocker   error   the next reconcile
-//	someone else's object, or one    yes       no      at the watch event of its deletion
+//	someone else's object, or one    yes       no      when a watch event reports its deletion
 //	that is being deleted
-//	refused by the API server        yes       yes     with backoff: no watch event tells of a new quota or policy
+//	refused by the API server        yes       yes     with backoff: no watch event announces a new quota or policy
 //	any other error                  no        yes     with backoff
 //
 // A create fails if the name is in use, even if the cache does not show that yet;
@@ -145,30 +145,30 @@ func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha
 	return nil, nil
 }
 
-// create creates the child with the Memcached as its controlling owner, and returns the same as apply.
+// create creates the child with the Memcached as its controlling owner. It returns a blocker and an error, as apply does.
 //
 //workshop:step 4.9e
 func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alpha1.Memcached, child childObject) (*explanation, error) {
 	child.set()
 	// blockOwnerDeletion makes an owner that is deleted in the foreground wait for the child. Our finalizer does that
-	// already, and some clusters, such as OpenShift, allow it only with the right to update the owner's finalizers.
+	// already, and on some clusters, such as OpenShift, it requires the right to update the owner's finalizers.
 	if err := ctrl.SetControllerReference(memcached, child.object, r.Scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return nil, fmt.Errorf("set the owner of %s %s: %w", child.kind, memcached.Name, err)
 	}
 	if err := r.Create(ctx, child.object); err != nil {
-		// It may exist already if the cache lags behind. The retry sees it, and checks its owner.
+		// If the cache lags behind, the child may exist already. The retry will see it, and check its owner.
 		return refusal(child, err), fmt.Errorf("create %s %s: %w", child.kind, client.ObjectKeyFromObject(child.object), err)
 	}
 	logf.FromContext(ctx).Info("Created", "kind", child.kind)
 	return nil, nil
 }
 
-// findBlocker returns why the object that was found can't be the child, nil if it
+// findBlocker returns why the object that was found can't be the child, or nil if it
 // can. An object that the Memcached does not control is never touched: it may be in production.
 func findBlocker(memcached *cachev1alpha1.Memcached, child childObject) *explanation {
 	owner := metav1.GetControllerOf(child.object)
 	controlled := owner != nil && owner.UID == memcached.UID
-	// Only one Memcached of a name exists at a time, so the owner has been deleted, and the garbage collector will delete this object.
+	// Only one Memcached with this name can exist at a time, so the owner has been deleted, and the garbage collector will delete this object.
 	leftover := !controlled && isMemcached(owner) && owner.Name == memcached.Name
 	switch {
 	case leftover, controlled && child.object.GetDeletionTimestamp() != nil:
@@ -189,7 +189,7 @@ func isMemcached(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Memcached" && owner.APIVersion == cachev1alpha1.SchemeGroupVersion.String()
 }
 
-// refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large), nil for any other error.
+// refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large), and nil for any other error.
 func refusal(child childObject, err error) *explanation {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 	if !refused || isNamespaceTerminating(err) {

@@ -104,7 +104,7 @@ func TestCreate(t *testing.T) {
 	)), "see create in children.go")
 }
 
-// A child that is blocked, or fails, stops no other.
+// A child that is blocked or fails must not stop the others.
 func TestApplyChildren(t *testing.T) {
 	conflicting := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions"}}
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "sessions", errors.New("quota"))
@@ -162,7 +162,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		field.ErrorList{field.Invalid(field.NewPath("spec", "template"), "", "wrong")})
 	tests := map[string]struct {
 		err error
-		// wantRefused: reported in the status, and retried. wantTerminating: given up. Neither: retried.
+		// wantRefused: the error is reported in the status, and retried. wantTerminating: it is ignored. Neither: it is only retried.
 		wantRefused, wantTerminating bool
 	}{
 		"someone else has changed it":            {err: apierrors.NewConflict(deployments, "sessions", errors.New("changed"))},

@@ -82,7 +82,7 @@ var _ = Describe("the conditions", func() {
 		setCrashed(ctx, pod, time.Now())
 		consistently(ctx, func(g Gomega) {
 			conditionsOf(ctx, g, memcached)
-			g.Expect(memcached.ResourceVersion).To(Equal(reported), "that it runs once more is no recovery, see failureOf in pods.go")
+			g.Expect(memcached.ResourceVersion).To(Equal(reported), "running again is not a recovery, see failureOf in pods.go")
 		})
 		setWaiting(ctx, pod, "RunContainerError")
 		eventually(ctx, func(g Gomega) {
@@ -94,7 +94,7 @@ var _ = Describe("the conditions", func() {
 		expectEvents(ctx, memcached, "Warning PodsFailing", "Normal EnoughPods", "Warning PodsFailing", "Normal EnoughPods")
 	}, SpecTimeout(specTimeout))
 
-	It("forgive a container that ended long ago", func(ctx SpecContext) {
+	It("forgive a container that crashed long ago", func(ctx SpecContext) {
 		needSimulatedPods()
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
@@ -122,7 +122,7 @@ var _ = Describe("the conditions", func() {
 		patch(ctx, memcached, `{"spec":{"image":"registry.test/waiting:ErrImagePull"}}`)
 		expectConditions(ctx, memcached, broken("True EnoughPods", "PodsFailing"))
 		Expect(problemOf(memcached)).To(Equal("a pod can't run: its image can't be pulled"))
-		Expect(memcached.Status.Nodes).To(Equal(former), "a Deployment takes no old pod away before a new one is ready")
+		Expect(memcached.Status.Nodes).To(Equal(former), "a Deployment removes no old pod before a new one is ready")
 		reported := memcached.ResourceVersion
 		pods := waitForPods(ctx, memcached, 3)
 		for i := range pods {
@@ -132,7 +132,7 @@ var _ = Describe("the conditions", func() {
 		}
 		consistently(ctx, func(g Gomega) {
 			conditionsOf(ctx, g, memcached)
-			g.Expect(memcached.ResourceVersion).To(Equal(reported), "the kubelet's reasons alternate, our message must not, see failures in pods.go")
+			g.Expect(memcached.ResourceVersion).To(Equal(reported), "the kubelet's reasons alternate, but our message must not, see failures in pods.go")
 		})
 
 		patch(ctx, memcached, `{"spec":{"image":null}}`)
@@ -202,13 +202,13 @@ func limit(ctx context.Context, namespace string, what corev1.ResourceName, coun
 	create(ctx, quota)
 	eventually(ctx, func(g Gomega) {
 		g.Expect(exists(ctx, g, quota)).To(BeTrue())
-		g.Expect(quota.Status.Used).To(HaveKey(what), "the quota controller has not counted yet")
+		g.Expect(quota.Status.Used).To(HaveKey(what), "the quota controller has not counted the objects yet")
 	})
 	return quota
 }
 
-// tryPodsAgain makes the ReplicaSet controller retry the creation of pods at once. On
-// its own it would retry after longer and longer pauses.
+// tryPodsAgain makes the ReplicaSet controller retry the creation of pods at once.
+// Otherwise it would retry after longer and longer pauses.
 func tryPodsAgain(ctx context.Context, memcached *cachev1alpha1.Memcached) {
 	GinkgoHelper()
 	sets := &appsv1.ReplicaSetList{}

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// holdFinalizer keeps a deleted object until the spec removes it.
+// holdFinalizer keeps a deleted object until the spec removes the finalizer.
 const holdFinalizer = "test.example.com/hold"
 
 var _ = Describe("a deleted Memcached", func() {
@@ -45,7 +45,7 @@ var _ = Describe("a deleted Memcached", func() {
 		Expect(exists(ctx, Default, &pods[0])).To(BeFalse())
 		Expect(exists(ctx, Default, &appsv1.Deployment{ObjectMeta: nameOf(memcached)})).To(BeFalse())
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopping", "Normal Stopped")
-		Expect(writesSince(tap, before)).To(Equal([]string{"delete deployments.apps", "patch memcacheds.cache.example.com"}), "the finalizer comes off last, and nothing is recreated")
+		Expect(writesSince(tap, before)).To(Equal([]string{"delete deployments.apps", "patch memcacheds.cache.example.com"}), "the finalizer must be removed last, and nothing recreated")
 		expectGone(ctx, &corev1.Service{ObjectMeta: nameOf(memcached)})
 		expectGone(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached)})
 	}, SpecTimeout(specTimeout))
@@ -143,7 +143,7 @@ var _ = Describe("a deleted Memcached", func() {
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopped")
 	}, SpecTimeout(specTimeout))
 
-	It("for which nothing was made yet goes at once", func(ctx SpecContext) {
+	It("is gone at once if nothing was created for it yet", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		memcached := newMemcached(namespace, "early", 1)
 		memcached.Finalizers = []string{cachev1alpha1.Finalizer}
@@ -153,10 +153,10 @@ var _ = Describe("a deleted Memcached", func() {
 		startManager(tap.Config(cluster.Config), testOptions(namespace))
 		expectGone(ctx, memcached)
 		expectEvents(ctx, memcached, "Normal Stopped")
-		Expect(writesSince(tap, 0)).To(Equal([]string{"patch memcacheds.cache.example.com"}), "it gets no children any more")
+		Expect(writesSince(tap, 0)).To(Equal([]string{"patch memcacheds.cache.example.com"}), "it must get no children")
 	}, SpecTimeout(specTimeout))
 
-	It("gets no finalizer any more", func(ctx SpecContext) {
+	It("gets no new finalizer", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		memcached := newMemcached(namespace, "late", 1)
 		memcached.Finalizers = []string{holdFinalizer}
@@ -164,16 +164,16 @@ var _ = Describe("a deleted Memcached", func() {
 		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
 		tap := traffic.New()
 		startManager(tap.Config(cluster.Config), testOptions(namespace))
-		witness := newMemcached(namespace, "witness", 1) // shows that the manager works
+		witness := newMemcached(namespace, "witness", 1) // shows that the manager is working
 		create(ctx, witness)
 		expectConditions(ctx, witness, converged)
 		for _, request := range tap.Requests() {
-			Expect(request.IsWrite() && request.Name == memcached.Name).To(BeFalse(), "the deletion comes before all else, see reconcile in memcached_controller.go: %s", request)
+			Expect(request.IsWrite() && request.Name == memcached.Name).To(BeFalse(), "the check for the deletion must come first, see reconcile in memcached_controller.go: %s", request)
 		}
 		releaseHold(ctx, memcached)
 	}, SpecTimeout(specTimeout))
 
-	It("leaves someone else's Deployment alone, and its pods", func(ctx SpecContext) {
+	It("leaves someone else's Deployment and its pods alone", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		memcached := newMemcached(namespace, "taken", 1)
@@ -192,7 +192,7 @@ var _ = Describe("a deleted Memcached", func() {
 		expectUntouched(ctx, &pods[0])
 	}, SpecTimeout(specTimeout))
 
-	It("that another finalizer holds gets nothing back", func(ctx SpecContext) {
+	It("that another finalizer holds gets no new children", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		tap := traffic.New()
 		startManager(tap.Config(cluster.Config), testOptions(namespace))
@@ -205,19 +205,19 @@ var _ = Describe("a deleted Memcached", func() {
 		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
 		eventually(ctx, func(g Gomega) {
 			g.Expect(exists(ctx, g, memcached)).To(BeTrue())
-			g.Expect(memcached.Finalizers).To(ConsistOf(holdFinalizer), "ours is removed, the other one stays")
+			g.Expect(memcached.Finalizers).To(ConsistOf(holdFinalizer), "our finalizer is removed, the other one stays")
 		})
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopping", "Normal Stopped")
 		before := len(tap.Requests())
 		Expect(cluster.Client.Delete(ctx, &corev1.Service{ObjectMeta: nameOf(memcached)})).To(Succeed())
 		patch(ctx, memcached, `{"spec":{"size":3}}`)
 		consistently(ctx, func(g Gomega) {
-			g.Expect(tap.Requests()[before:]).To(BeEmpty(), "it is over: nothing is made, and nothing is reported")
+			g.Expect(tap.Requests()[before:]).To(BeEmpty(), "the operator is done: it must create and report nothing")
 		})
 		releaseHold(ctx, memcached)
 	}, SpecTimeout(specTimeout))
 
-	It("may come back under its name", func(ctx SpecContext) {
+	It("may be created again under the same name", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		former := newMemcached(namespace, "again", 2)
@@ -244,7 +244,7 @@ var _ = Describe("a deleted Memcached", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// writesSince returns the kinds of the requests that have changed something, in order, without Events.
+// writesSince returns the kinds of the successful writes since that index, in order, without Events.
 func writesSince(tap *traffic.Tap, index int) []string {
 	var writes []string
 	for _, request := range tap.Requests()[index:] {
@@ -263,7 +263,7 @@ func releaseHold(ctx context.Context, memcached *cachev1alpha1.Memcached) {
 }
 
 // newConflicting returns a Deployment that the Memcached does not control, although its pods have the Memcached's
-// labels, such as one that was left behind on purpose (kubectl delete --cascade=orphan).
+// labels, such as a Deployment that kubectl delete --cascade=orphan has left behind.
 func newConflicting(memcached *cachev1alpha1.Memcached) *appsv1.Deployment {
 	labels := map[string]string{
 		"app.kubernetes.io/name": "memcached", "app.kubernetes.io/instance": memcached.Name, "app.kubernetes.io/managed-by": "memcached-operator",

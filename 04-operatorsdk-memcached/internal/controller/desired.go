@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// DefaultImage is the image of Memcacheds whose spec names none, unless the operator is told otherwise.
+	// DefaultImage is the image of Memcacheds whose spec names none, unless MEMCACHED_IMAGE overrides it.
 	DefaultImage = "docker.io/library/memcached:1.6.39-alpine"
-	// containerName is the one container of a pod.
+	// containerName is the name of the memcached container in each pod.
 	containerName = "memcached"
-	// portName is the port that memcached listens on, in the pods and in the Service.
+	// portName is the name of memcached's port, in the pods and in the Service.
 	portName = "memcached"
-	// user is the ID of the official image's user. From a name, the kubelet can't tell
-	// whether a user is root.
+	// user is the ID of the user in the official image. The image has only a name for it, and
+	// from a name, the kubelet can't tell whether the user is root.
 	user = 11211
 
 	// revisionAnnotation, on the pods and their template, holds the revision that they were created from.
@@ -38,7 +38,7 @@ const (
 )
 
 // selectorLabels select the pods of a Memcached. A Deployment's selector is
-// immutable, so they hold nothing that can change, such as a version.
+// immutable, so they contain nothing that can change, such as a version.
 //
 //workshop:step 4.9a
 func selectorLabels(memcached *cachev1alpha1.Memcached) map[string]string {
@@ -49,7 +49,7 @@ func selectorLabels(memcached *cachev1alpha1.Memcached) map[string]string {
 	}
 }
 
-// setDeployment sets the fields of the Deployment that the operator owns.
+// setDeployment sets the operator's fields in the Deployment.
 //
 //workshop:step 4.9a
 func setDeployment(deployment *appsv1.Deployment, memcached *cachev1alpha1.Memcached, image string) {
@@ -84,7 +84,7 @@ func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memc
 // newRevision returns a hash, 16 hexadecimal digits, of what the pods are created from: the spec and the image.
 //
 // It does not hash the pod template: Kubernetes' Go types change from release to
-// release, so an update of the library would roll out every Memcached.
+// release, so an update of the library would replace the pods of every Memcached.
 //
 //workshop:step 4.9b
 func newRevision(memcached *cachev1alpha1.Memcached, image string) string {
@@ -98,7 +98,7 @@ func newRevision(memcached *cachev1alpha1.Memcached, image string) string {
 //workshop:step 4.9c
 func setContainer(container *corev1.Container, memcached *cachev1alpha1.Memcached, image string) {
 	container.Image = image
-	// Without it, the API server chooses a policy by the first image's tag, and keeps it when the image changes.
+	// By default, the API server derives the policy from the first image's tag, and keeps it when the image changes.
 	container.ImagePullPolicy = corev1.PullIfNotPresent
 	//workshop:between 4.9c 4.14c container.Args = wantedArguments(memcached)
 	//workshop:step 4.14c
@@ -137,7 +137,7 @@ func wantedArguments(memcached *cachev1alpha1.Memcached) []string {
 }
 
 // replaceArguments returns the wanted arguments, followed by the present ones that others have added. Others usually
-// append theirs, so nothing moves: a new order would replace the pods. Don't use present afterwards.
+// append theirs, so the order stays the same; a new order would replace the pods. The call overwrites present.
 //
 //workshop:step 4.14c
 func replaceArguments(present, wanted []string) []string {
@@ -149,7 +149,7 @@ func replaceArguments(present, wanted []string) []string {
 }
 
 // resourcesOf allows for a quarter more memory than the items may fill, plus 32 MiB.
-// Request and limit are equal, because a cache fills what it may use.
+// Request and limit are equal, because a cache fills all the memory that it may use.
 //
 //workshop:step 4.9d
 func resourcesOf(memcached *cachev1alpha1.Memcached) corev1.ResourceRequirements {
@@ -161,7 +161,7 @@ func resourcesOf(memcached *cachev1alpha1.Memcached) corev1.ResourceRequirements
 	}
 }
 
-// setService sets the fields of the Service that the operator owns. It is headless: its
+// setService sets the operator's fields in the Service. The Service is headless: its
 // name resolves to the addresses of all ready pods, because clients choose the pod by the key.
 //
 //workshop:step 4.9f
@@ -174,7 +174,7 @@ func setService(service *corev1.Service, memcached *cachev1alpha1.Memcached) {
 	port.Port, port.TargetPort, port.Protocol = memcached.Spec.ContainerPort, intstr.FromString(portName), corev1.ProtocolTCP
 }
 
-// setBudget sets the fields of the PodDisruptionBudget that the operator owns: one pod may be evicted at a time.
+// setBudget sets the operator's fields in the PodDisruptionBudget: one pod may be evicted at a time.
 //
 //workshop:step 4.10
 func setBudget(budget *policyv1.PodDisruptionBudget, memcached *cachev1alpha1.Memcached) {
@@ -183,8 +183,8 @@ func setBudget(budget *policyv1.PodDisruptionBudget, memcached *cachev1alpha1.Me
 	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: selectorLabels(memcached)}
 }
 
-// named returns the element of the list with that name, and appends one if there is
-// none. Elements that others have added stay.
+// named returns the list element with the given name. If there is none, it appends
+// one, and leaves the elements that others have added alone.
 func named[T any](list *[]T, name string, nameOf func(*T) *string) *T {
 	for i := range *list {
 		if *nameOf(&(*list)[i]) == name {

@@ -25,7 +25,7 @@ func storedMemcached() *cachev1alpha1.Memcached {
 	}
 }
 
-// newDeployment returns the Deployment that the operator makes for the Memcached.
+// newDeployment returns the Deployment that the operator creates for the Memcached.
 func newDeployment(memcached *cachev1alpha1.Memcached) *appsv1.Deployment {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}}
 	setDeployment(deployment, memcached, DefaultImage)
@@ -42,7 +42,7 @@ func TestSetDeployment(t *testing.T) {
 	g := NewWithT(t)
 	memcached := storedMemcached()
 	deployment := newDeployment(memcached)
-	g.Expect(memcached).To(Equal(storedMemcached()), "the Memcached is the cache's and stays as it is")
+	g.Expect(memcached).To(Equal(storedMemcached()), "the Memcached belongs to the cache and must not change")
 
 	template := deployment.Spec.Template
 	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "see setDeployment in desired.go")
@@ -69,7 +69,7 @@ func TestSetContainer(t *testing.T) {
 	g := NewWithT(t)
 	container := newDeployment(storedMemcached()).Spec.Template.Spec.Containers[0]
 	g.Expect(container.Image).To(Equal(DefaultImage), "see setContainer in desired.go")
-	g.Expect(container.Args).To(Equal([]string{"--port=11211", "--memory-limit=64"}), "what memcached's own manual page lists")
+	g.Expect(container.Args).To(Equal([]string{"--port=11211", "--memory-limit=64"}), "memcached's manual page lists these flags")
 	g.Expect(container.Ports).To(ConsistOf(corev1.ContainerPort{Name: portName, ContainerPort: 11211, Protocol: corev1.ProtocolTCP}))
 	g.Expect(container.ReadinessProbe).NotTo(BeNil(), "see setContainer in desired.go")
 	g.Expect(container.ReadinessProbe.TCPSocket).To(HaveValue(Equal(corev1.TCPSocketAction{Port: intstr.FromString(portName)})),
@@ -89,7 +89,7 @@ func TestSetContainerLeavesTheRest(t *testing.T) {
 	g.Expect(container.ReadinessProbe.PeriodSeconds).To(BeEquivalentTo(30), "the probe's other fields stay, see setContainer in desired.go")
 }
 
-// What the pod security standard "restricted" asks of a pod.
+// The pods meet the pod security standard "restricted", and have no token and a read-only file system.
 func TestPodsAreRestricted(t *testing.T) {
 	g := NewWithT(t)
 	pod := newDeployment(storedMemcached()).Spec.Template.Spec
@@ -125,7 +125,7 @@ func TestImages(t *testing.T) {
 			setDeployment(deployment, memcached, image)
 			container := deployment.Spec.Template.Spec.Containers[0]
 			g.Expect(container.Image).To(Equal(image), "it is used as it is")
-			g.Expect(container.ImagePullPolicy).To(Equal(corev1.PullIfNotPresent), "the same for each image, or the API server's first choice would stay")
+			g.Expect(container.ImagePullPolicy).To(Equal(corev1.PullIfNotPresent), "the same for each image, otherwise the API server's first choice would stay")
 		})
 	}
 }
@@ -147,7 +147,7 @@ func TestSetDeploymentLeavesTheRest(t *testing.T) {
 			pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "scratch"})
 		},
 		//workshop:step 4.9d
-		"the container got more than it asks for": func(deployment *appsv1.Deployment) {
+		"fields were added to the pod and its container": func(deployment *appsv1.Deployment) {
 			container := &deployment.Spec.Template.Spec.Containers[0]
 			container.Env = append(container.Env, corev1.EnvVar{Name: "MODE", Value: "test"})
 			container.Ports = append(container.Ports, corev1.ContainerPort{Name: "debug", ContainerPort: 9000})
@@ -167,7 +167,7 @@ func TestSetDeploymentLeavesTheRest(t *testing.T) {
 			change(deployment)
 			before := deployment.DeepCopy()
 			setDeployment(deployment, storedMemcached(), DefaultImage)
-			g.Expect(deployment).To(BeComparableTo(before), "what others have added stays, and what is there is not written again (- found, + wanted)")
+			g.Expect(deployment).To(BeComparableTo(before), "what others have added must stay, and existing entries must not be added again (- found, + wanted)")
 		})
 	}
 }
@@ -184,9 +184,9 @@ func TestSetDeploymentUndoes(t *testing.T) {
 		"another revision": func(deployment *appsv1.Deployment) {
 			deployment.Spec.Template.Annotations[revisionAnnotation] = "former"
 		},
-		"a label that is missing": func(deployment *appsv1.Deployment) { delete(deployment.Labels, managedByLabel) },
-		"a pod's label that is":   func(deployment *appsv1.Deployment) { deployment.Spec.Template.Labels[instanceLabel] = "other" },
-		"another image":           container(func(c *corev1.Container) { c.Image = "other:1" }),
+		"a label removed":       func(deployment *appsv1.Deployment) { delete(deployment.Labels, managedByLabel) },
+		"a pod's label changed": func(deployment *appsv1.Deployment) { deployment.Spec.Template.Labels[instanceLabel] = "other" },
+		"another image":         container(func(c *corev1.Container) { c.Image = "other:1" }),
 		"an image that is always pulled": container(func(c *corev1.Container) {
 			c.ImagePullPolicy = corev1.PullAlways
 		}),
@@ -218,7 +218,7 @@ func TestSetDeploymentUndoes(t *testing.T) {
 			g := NewWithT(t)
 			deployment := newDeployment(storedMemcached())
 			change(deployment)
-			g.Expect(deployment).NotTo(Equal(newDeployment(storedMemcached())), "the change changes something")
+			g.Expect(deployment).NotTo(Equal(newDeployment(storedMemcached())), "the test must change something")
 			setDeployment(deployment, storedMemcached(), DefaultImage)
 			g.Expect(deployment).To(BeComparableTo(newDeployment(storedMemcached())), "see setDeployment in desired.go (- found, + wanted)")
 		})
@@ -246,15 +246,15 @@ func TestSetService(t *testing.T) {
 			service.Labels["team"], service.Annotations = "shop", map[string]string{"note": "of a user"}
 			service.Spec.PublishNotReadyAddresses = true
 		}, stays: true},
-		"a label is missing":          {change: func(service *corev1.Service) { delete(service.Labels, managedByLabel) }},
-		"it is open to the outside":   {change: func(service *corev1.Service) { service.Spec.Type = corev1.ServiceTypeNodePort }},
-		"it has an address":           {change: func(service *corev1.Service) { service.Spec.ClusterIP = "10.0.0.9" }},
-		"it selects other pods":       {change: func(service *corev1.Service) { service.Spec.Selector[instanceLabel] = "other" }},
-		"it selects fewer pods":       {change: func(service *corev1.Service) { service.Spec.Selector["role"] = "front" }},
-		"its port is another one":     {change: func(service *corev1.Service) { service.Spec.Ports[0].Port = 8080 }},
-		"its port leads elsewhere":    {change: func(service *corev1.Service) { service.Spec.Ports[0].TargetPort = intstr.FromInt32(1) }},
-		"its port speaks another way": {change: func(service *corev1.Service) { service.Spec.Ports[0].Protocol = corev1.ProtocolUDP }},
-		"its port is gone":            {change: func(service *corev1.Service) { service.Spec.Ports = nil }},
+		"a label is missing":            {change: func(service *corev1.Service) { delete(service.Labels, managedByLabel) }},
+		"it is open to outsiders":       {change: func(service *corev1.Service) { service.Spec.Type = corev1.ServiceTypeNodePort }},
+		"it has an address":             {change: func(service *corev1.Service) { service.Spec.ClusterIP = "10.0.0.9" }},
+		"it selects other pods":         {change: func(service *corev1.Service) { service.Spec.Selector[instanceLabel] = "other" }},
+		"it selects fewer pods":         {change: func(service *corev1.Service) { service.Spec.Selector["role"] = "front" }},
+		"its port has another number":   {change: func(service *corev1.Service) { service.Spec.Ports[0].Port = 8080 }},
+		"its port has another target":   {change: func(service *corev1.Service) { service.Spec.Ports[0].TargetPort = intstr.FromInt32(1) }},
+		"its port has another protocol": {change: func(service *corev1.Service) { service.Spec.Ports[0].Protocol = corev1.ProtocolUDP }},
+		"its port is gone":              {change: func(service *corev1.Service) { service.Spec.Ports = nil }},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -280,7 +280,7 @@ func TestServiceAndBudgetFindThePods(t *testing.T) {
 	g.Expect(service.Spec.ClusterIP).To(Equal(corev1.ClusterIPNone), "clients need every pod's address")
 	g.Expect(labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(template.Labels))).To(BeTrue())
 	g.Expect(template.Spec.Containers[0].Ports).To(ContainElement(HaveField("Name", service.Spec.Ports[0].TargetPort.String())))
-	g.Expect(service.Spec.Ports[0].Port).To(BeEquivalentTo(12000), "there is no address that could translate ports")
+	g.Expect(service.Spec.Ports[0].Port).To(BeEquivalentTo(12000), "a headless Service translates no ports")
 	budget := newBudget(memcached)                                              //workshop:step 4.10
 	g.Expect(budget.Spec.Selector.MatchLabels).To(Equal(service.Spec.Selector)) //workshop:step 4.10
 }

@@ -13,7 +13,7 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// Reasons of the Events of a deletion.
+// Reasons of the Events that announce a deletion.
 const (
 	eventStopping = "Stopping"
 	eventStopped  = "Stopped"
@@ -22,15 +22,15 @@ const (
 //workshop:markers 4.13
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;delete
 
-// addFinalizer makes a deletion wait for finalize. It comes before the creation of
-// anything that finalize must clean up.
+// addFinalizer makes a deletion wait for finalize. Call it before you create anything
+// that finalize must clean up.
 //
 //workshop:step 4.8a
 func (r *MemcachedReconciler) addFinalizer(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
 	return r.patchFinalizers(ctx, memcached, func() bool { return controllerutil.AddFinalizer(memcached, cachev1alpha1.Finalizer) })
 }
 
-// finalize ends the pods of a Memcached that is being deleted, and removes the finalizer when
+// finalize stops the pods of a Memcached that is being deleted, and removes the finalizer when
 // none is left. It may be called any number of times. The garbage collector deletes
 // the Service and the PodDisruptionBudget, which have an owner reference.
 //
@@ -45,7 +45,7 @@ func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1al
 	}
 	//workshop:step 4.8d
 	if left, err := r.endPods(ctx, memcached); left || err != nil {
-		return err // the deletion of what is left is a watch event, which queues the Memcached again
+		return err // when the rest is gone, a watch event queues the Memcached again
 	}
 	return r.removeFinalizer(ctx, memcached, "All pods are gone")
 }
@@ -55,7 +55,7 @@ func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1al
 //workshop:step 4.8d
 func (r *MemcachedReconciler) endPods(ctx context.Context, memcached *cachev1alpha1.Memcached) (left bool, err error) {
 	deployment := &appsv1.Deployment{}
-	// Not from the cache: a Deployment that it does not show yet would never be cleaned up.
+	// Don't read the cache: a Deployment that it doesn't show yet would never be cleaned up.
 	err = r.APIReader.Get(ctx, client.ObjectKeyFromObject(memcached), deployment)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("get Deployment %s: %w", client.ObjectKeyFromObject(memcached), err)
@@ -64,14 +64,14 @@ func (r *MemcachedReconciler) endPods(ctx context.Context, memcached *cachev1alp
 		return true, r.deleteDeployment(ctx, memcached, deployment)
 	}
 	if err == nil {
-		return false, nil // the Deployment is not the Memcached's, and nor are the pods with its labels
+		return false, nil // someone else controls the Deployment, and so the pods with these labels, too
 	}
 	// Pods outlive their Deployment if someone else has deleted it in the background.
 	pods, err := r.listPods(ctx, memcached)
 	return len(pods) > 0, err
 }
 
-// removeFinalizer lets the API server delete the Memcached, and emits an Event with that message.
+// removeFinalizer lets the API server delete the Memcached, and emits an Event with the message.
 //
 //workshop:step 4.8b
 func (r *MemcachedReconciler) removeFinalizer(ctx context.Context, memcached *cachev1alpha1.Memcached, message string) error {
@@ -84,8 +84,8 @@ func (r *MemcachedReconciler) removeFinalizer(ctx context.Context, memcached *ca
 }
 
 // deleteDeployment deletes the Deployment in the foreground, so that it exists until its
-// last pod is gone. The precondition makes the API server refuse if the name has meanwhile
-// passed to another Deployment.
+// last pod is gone. The precondition makes the API server refuse the request if another
+// Deployment has taken the name in the meantime.
 //
 //workshop:step 4.8c
 func (r *MemcachedReconciler) deleteDeployment(ctx context.Context, memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) error {
@@ -101,7 +101,7 @@ func (r *MemcachedReconciler) deleteDeployment(ctx context.Context, memcached *c
 }
 
 // patchFinalizers writes the finalizers if change reports that it has changed
-// them. A merge patch replaces the whole list, so the lock makes the API server
+// the list. A merge patch replaces the whole list, so the lock makes the API server
 // refuse a stale one.
 //
 //workshop:step 4.8a

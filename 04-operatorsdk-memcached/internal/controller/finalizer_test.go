@@ -20,10 +20,10 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// otherFinalizer is another controller's. It also keeps the in-memory client from deleting the Memcached.
+// otherFinalizer belongs to another controller. It also keeps the in-memory client from deleting the Memcached.
 const otherFinalizer = "test.example.com/other"
 
-// deletedMemcached returns a Memcached that is being deleted, and waits for the finalizers.
+// deletedMemcached returns a Memcached that is being deleted, with the given finalizers and otherFinalizer.
 func deletedMemcached(finalizers ...string) *cachev1alpha1.Memcached {
 	memcached := newMemcached()
 	memcached.DeletionTimestamp = &metav1.Time{Time: noon}
@@ -50,7 +50,7 @@ func TestFinalize(t *testing.T) {
 		objects []client.Object
 		// orphan is for kubectl delete --cascade=orphan.
 		orphan bool
-		// wantFinalizer tells whether the Memcached must wait, wantDeployment whether a Deployment must be left.
+		// wantFinalizer tells whether the Memcached must wait, and wantDeployment whether a Deployment must remain.
 		wantFinalizer, wantDeployment bool
 		wantEvents                    []string
 	}{
@@ -93,7 +93,7 @@ func TestFinalize(t *testing.T) {
 			if test.wantFinalizer {
 				g.Expect(memcached.Finalizers).To(ContainElement(cachev1alpha1.Finalizer), "a pod may be left, see finalize in finalizer.go")
 			} else {
-				g.Expect(memcached.Finalizers).NotTo(ContainElement(cachev1alpha1.Finalizer), "nothing of the Memcached's is left, see finalize and endPods in finalizer.go")
+				g.Expect(memcached.Finalizers).NotTo(ContainElement(cachev1alpha1.Finalizer), "no Deployment or pod of the Memcached is left, see finalize and endPods in finalizer.go")
 			}
 			g.Expect(memcached.Finalizers).To(ContainElement(otherFinalizer), "it is not the operator's")
 			err := reconciler.Get(t.Context(), key, &appsv1.Deployment{})
@@ -104,7 +104,7 @@ func TestFinalize(t *testing.T) {
 	}
 }
 
-// expectRecorded compares the Events of a reconciler with an in-memory recorder.
+// expectRecorded checks the Events that the reconciler's in-memory recorder has kept.
 func expectRecorded(g Gomega, reconciler *MemcachedReconciler, want []string) {
 	recorder := reconciler.Recorder.(*events.FakeRecorder)
 	close(recorder.Events)
@@ -115,7 +115,7 @@ func expectRecorded(g Gomega, reconciler *MemcachedReconciler, want []string) {
 	g.Expect(recorded).To(Equal(want))
 }
 
-// The cache shows a Deployment late. Once the finalizer is removed, what was not seen is never cleaned up.
+// The cache may lag behind. A Deployment that is overlooked before the finalizer is removed is never cleaned up.
 func TestFinalizeReadsFromTheAPIServer(t *testing.T) {
 	g := NewWithT(t)
 	memcached := deletedMemcached(cachev1alpha1.Finalizer)

@@ -48,7 +48,7 @@ var _ = Describe("a Memcached", func() {
 		Expect(revisionOf(ctx, Default, memcached)).To(Equal(revision), "another size is no reason to replace pods, see newRevision in desired.go")
 	}, SpecTimeout(specTimeout))
 
-	It("leaves a Service that is not its own alone, until that goes away", func(ctx SpecContext) {
+	It("leaves someone else's Service alone, and recovers when it is deleted", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		memcached := newMemcached(namespace, "taken", 1)
@@ -57,7 +57,7 @@ var _ = Describe("a Memcached", func() {
 		expectConditions(ctx, memcached, broken("False NameTaken", "NameTaken"))
 		Expect(problemOf(memcached)).To(ContainSubstring(`Service "taken" exists and is not managed by this Memcached`))
 		eventually(ctx, func(g Gomega) {
-			g.Expect(conditionsOf(ctx, g, memcached)).To(Equal(broken("False NameTaken", "NameTaken")), "clients would find the other one")
+			g.Expect(conditionsOf(ctx, g, memcached)).To(Equal(broken("False NameTaken", "NameTaken")), "clients would find the other Service")
 			g.Expect(memcached.Status.Nodes).To(HaveLen(1), "no client finds the pod yet, but the status names it")
 		})
 		expectUntouched(ctx, conflicting)
@@ -67,7 +67,7 @@ var _ = Describe("a Memcached", func() {
 		expectEvents(ctx, memcached, "Warning NameTaken", "Normal EnoughPods")
 	}, SpecTimeout(specTimeout))
 
-	It("minds a budget that is not its own only when it wants one", func(ctx SpecContext) {
+	It("is blocked by someone else's budget only while it needs one itself", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		memcached := newMemcached(namespace, "budgeted", 1)
@@ -90,7 +90,7 @@ var _ = Describe("a Memcached", func() {
 		Expect(exists(ctx, Default, &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached)})).To(BeTrue())
 	}, SpecTimeout(specTimeout))
 
-	It("takes the operator's image if it names none, and follows it", func(ctx SpecContext) {
+	It("uses the operator's image if its spec names none, and follows a new default", func(ctx SpecContext) {
 		needSimulatedPods() // these images do not exist
 		namespace := cluster.Namespace(ctx)
 		stop := startManager(cluster.Config, testOptions(namespace))
@@ -113,8 +113,8 @@ var _ = Describe("a Memcached", func() {
 		expectConditions(ctx, following, converged)
 		expectConditions(ctx, choosy, converged)
 		Expect(choosy.Status.Nodes).To(Equal(chosen), "an image in the spec is not overridden")
-		Expect(choosy.ResourceVersion).To(Equal(version), "a start of the operator changes nothing in it")
-		Expect(eventsOf(ctx, Default, choosy)).To(ConsistOf("Normal EnoughPods"), "a start is no news, see announce in memcached_controller.go")
+		Expect(choosy.ResourceVersion).To(Equal(version), "restarting the operator must not change it")
+		Expect(eventsOf(ctx, Default, choosy)).To(ConsistOf("Normal EnoughPods"), "restarting the operator must emit no Event, see announce in memcached_controller.go")
 	}, SpecTimeout(specTimeout))
 })
 
@@ -123,7 +123,7 @@ func scale(ctx context.Context, memcached *cachev1alpha1.Memcached, size int32) 
 	return cluster.Client.SubResource("scale").Update(ctx, memcached.DeepCopy(), client.WithSubResourceBody(wanted))
 }
 
-// expectUntouched compares an object of someone else, without its status, with the one that the spec created.
+// expectUntouched checks that someone else's object, apart from its status, is still as the spec created it.
 func expectUntouched(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	found := object.DeepCopyObject().(client.Object)

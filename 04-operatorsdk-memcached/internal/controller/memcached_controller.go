@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// controllerName is in logs, metrics and Events, and in the labels of everything that the operator makes.
+	// controllerName appears in logs, metrics and Events, and in the labels of every object that the operator creates.
 	controllerName = "memcached-operator"
 	// actionReconcile is the action in all Events.
 	actionReconcile = "Reconcile"
@@ -41,7 +41,7 @@ type MemcachedReconciler struct {
 	Recorder  events.EventRecorder
 	// Image is the image of a Memcached whose spec names none.
 	Image string
-	// Now is the clock, time.Now outside of tests.
+	// Now is the clock: time.Now, except in tests.
 	Now func() time.Time
 }
 
@@ -50,7 +50,7 @@ type MemcachedReconciler struct {
 // Reconcile reconciles one Memcached. It reads the cache, writes only what
 // differs, and may be called any number of times.
 func (r *MemcachedReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	// The manager cancels ctx when it stops. A call that has begun still finishes.
+	// The manager cancels ctx when it stops, but a call that has begun should still finish.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)
 	defer cancel()
 
@@ -60,15 +60,15 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	}
 	result, err := r.reconcile(ctx, memcached)
 	if isNamespaceTerminating(err) {
-		return ctrl.Result{}, nil // no retry can succeed, and the Memcached's own deletion is a watch event
+		return ctrl.Result{}, nil // no retry can succeed, and the deletion of the Memcached will be a watch event
 	}
 	return result, err
 }
 
-// reconcile does the work in order. The deletion comes first, because a Memcached that is being deleted can get no finalizer,
-// and the finalizer comes before the children, which it cleans up. If a child is blocked, the status says why; the error,
-// if any, is retried. The methods of observation, in status.go, compute the conditions, and how long until they may change
-// without a watch event.
+// reconcile does the work in order. The deletion comes first, because the API server refuses new finalizers on a Memcached that
+// is being deleted. The finalizer comes before the children, so that no deletion can miss them. If a child is blocked, the
+// status says why; the error, if any, is retried. The methods of observation, in status.go, compute the conditions, and the
+// time until they may change without a watch event.
 func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1alpha1.Memcached) (ctrl.Result, error) {
 	if !memcached.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.finalize(ctx, memcached)
@@ -107,12 +107,12 @@ func (r *MemcachedReconciler) listPods(ctx context.Context, memcached *cachev1al
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// updateStatus patches the status if it changes, and emits Events for what changes.
+// updateStatus patches the status if it changes, and emits Events about the changes.
 // newStatus, in status.go, computes the status with all its conditions.
 //
 // The lock, which is the resource version in the patch, makes the API server
-// refuse a status that was computed from a stale Memcached, even one that only
-// lacks our own last status because the cache lags behind.
+// refuse a status that was computed from a stale Memcached, even if the cache only
+// lacks our own last write.
 func (r *MemcachedReconciler) updateStatus(ctx context.Context, memcached *cachev1alpha1.Memcached, observed observation) error {
 	status := newStatus(memcached, observed)
 	if equality.Semantic.DeepEqual(&memcached.Status, status) {
@@ -128,8 +128,8 @@ func (r *MemcachedReconciler) updateStatus(ctx context.Context, memcached *cache
 	return nil
 }
 
-// announce emits an Event if the Memcached has become available or degraded, or is so for a new reason.
-// Resyncs and restarts change nothing, so they emit none.
+// announce emits an Event if Available or Degraded has become true, or is true for a new reason.
+// Resyncs and restarts change no conditions, so they cause no Events.
 func (r *MemcachedReconciler) announce(memcached *cachev1alpha1.Memcached, before, after []metav1.Condition) {
 	for _, condition := range after {
 		last := meta.FindStatusCondition(before, condition.Type)
@@ -146,7 +146,7 @@ func (r *MemcachedReconciler) announce(memcached *cachev1alpha1.Memcached, befor
 	}
 }
 
-// isNamespaceTerminating reports whether a create came too late: the Memcached is about to be deleted as well.
+// isNamespaceTerminating reports whether a create failed because the namespace is being deleted, and the Memcached with it.
 func isNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

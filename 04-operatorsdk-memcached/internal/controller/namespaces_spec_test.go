@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("a manager of some namespaces", func() {
-	It("never asks for anything outside of its own, and needs no right there", func(ctx SpecContext) {
+	It("never asks for anything outside them, and needs no rights there", func(ctx SpecContext) {
 		own, other := cluster.Namespace(ctx), cluster.Namespace(ctx)
 		tap := traffic.New()
 		startManager(tap.Config(confinedTo(ctx, own)), testOptions(own))
@@ -27,7 +27,7 @@ var _ = Describe("a manager of some namespaces", func() {
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopping", "Normal Stopped")
 
 		for _, request := range tap.Requests() {
-			inside := request.Resource == "" || request.Namespace == own // discovery is about no resource
+			inside := request.Resource == "" || request.Namespace == own // discovery requests name no resource
 			Expect(inside).To(BeTrue(), "the manager of namespace %s asked: %s: see cachedNamespaces in manager/manager.go", own, request)
 			Expect(request.Status).NotTo(Equal(403), "a Role in its namespace must be enough: %s", request)
 		}
@@ -35,7 +35,7 @@ var _ = Describe("a manager of some namespaces", func() {
 		Expect(elsewhere.Finalizers).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	It("looks after each of them", func(ctx SpecContext) {
+	It("serves each of them", func(ctx SpecContext) {
 		first, second := cluster.Namespace(ctx), cluster.Namespace(ctx)
 		startManager(confinedTo(ctx, first, second), testOptions(first, second))
 		for _, namespace := range []string{first, second} {
@@ -47,7 +47,7 @@ var _ = Describe("a manager of some namespaces", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// confinedTo connects as a user who has the permissions of config/rbac/role.yaml in some namespaces only.
+// confinedTo returns the configuration of a user who has the permissions of config/rbac/role.yaml in the given namespaces only.
 func confinedTo(ctx context.Context, namespaces ...string) *rest.Config {
 	GinkgoHelper()
 	user := "manager-of-" + namespaces[0]
@@ -64,7 +64,7 @@ func confinedTo(ctx context.Context, namespaces ...string) *rest.Config {
 	return asUser(user)
 }
 
-// asUser connects as a user without any rights but those of the roles.
+// asUser returns the configuration of a user who has only the rights that roles grant.
 func asUser(name string) *rest.Config {
 	config := rest.CopyConfig(cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:authenticated"}}

@@ -16,7 +16,7 @@ import (
 	"example.com/operator-workshop/operatortest/behaviours"
 )
 
-// operator describes the stage to the test kit. Sample has every field, and two pods, so that it has a budget.
+// operator describes the stage to the test kit. The sample sets every field, and has two pods, so that there is a budget.
 var operator = operatortest.Operator{
 	CRDs:           []string{"../../config/crd/bases"},
 	Samples:        "../../config/samples",
@@ -29,10 +29,10 @@ var operator = operatortest.Operator{
 	Children: []operatortest.Child{{
 		Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"),
 		Drift: map[string]string{
-			"scaled by hand":       `{"spec":{"replicas":7}}`,
-			"another image":        `{"spec":{"template":{"spec":{"containers":[{"name":"memcached","image":"someone/else:1"}]}}}}`,
-			"our label removed":    `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
-			"privileges asked for": `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
+			"scaled by hand":            `{"spec":{"replicas":7}}`,
+			"another image":             `{"spec":{"template":{"spec":{"containers":[{"name":"memcached","image":"someone/else:1"}]}}}}`,
+			"one of our labels removed": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
+			"privileges requested":      `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
 			//workshop:step 4.14b
 			"fewer connections": `{"spec":{"template":{"spec":{"containers":[{"name":"memcached","image":"docker.io/library/memcached:1.6.39-alpine","args":["--port=12000","--memory-limit=128","--conn-limit=16"]}]}}}}`,
 		},
@@ -43,38 +43,38 @@ var operator = operatortest.Operator{
 	}, {
 		Kind: corev1.SchemeGroupVersion.WithKind("Service"),
 		Drift: map[string]string{
-			"no pods behind it": `{"spec":{"selector":{"app.kubernetes.io/instance":"other"}}}`,
-			"another target":    `{"spec":{"ports":[{"name":"memcached","port":12000,"targetPort":1}]}}`,
+			"no pods selected": `{"spec":{"selector":{"app.kubernetes.io/instance":"other"}}}`,
+			"another target":   `{"spec":{"ports":[{"name":"memcached","port":12000,"targetPort":1}]}}`,
 		},
 		Foreign: map[string]string{
-			"addresses of pods that are not ready": `{"spec":{"publishNotReadyAddresses":true}}`,
+			"addresses of unready pods": `{"spec":{"publishNotReadyAddresses":true}}`,
 		},
 	}, {
 		Kind: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
 		Name: budgetName,
 		Drift: map[string]string{
-			"all pods may be taken":      `{"spec":{"maxUnavailable":"100%"}}`,
-			"for pods that do not exist": `{"spec":{"selector":{"matchLabels":{"app.kubernetes.io/instance":"other"}}}}`,
+			"all pods may be evicted": `{"spec":{"maxUnavailable":"100%"}}`,
+			"no pods protected":       `{"spec":{"selector":{"matchLabels":{"app.kubernetes.io/instance":"other"}}}}`,
 		},
 		Foreign: map[string]string{
-			"pods that are not ready may be taken": `{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}`,
+			"unready pods may be evicted": `{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}`,
 		},
 	}},
-	// The finalizer, three children, a first status, and two more for each of its two pods: when it is created and when it
-	// becomes ready.
+	// One write for the finalizer, three for the children, one for the first status, and two more for each of the two pods:
+	// when it is created and when it becomes ready.
 	MaxWrites: 9,
 	Values: map[string][]any{
 		"spec.image":           {"docker.io/library/memcached:1.6.39-alpine", "registry.test:5000/memcached@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "memcached"},
 		"spec.size":            {int64(1), int64(2), int64(3)},
-		"spec.memoryMegabytes": {int64(8), int64(64), int64(128)}, // 65536 fit into no simulated node
+		"spec.memoryMegabytes": {int64(8), int64(64), int64(128)}, // 65536 would not fit on a simulated node
 		"spec.maxConnections":  {int64(16), int64(2048)},          //workshop:step 4.14b
 	},
-	// It requeues only after failures, with backoff, and for pods that have crashed; the simulated ones never do.
+	// The operator requeues only after failures, with backoff, and for pods that have crashed. Simulated pods never crash.
 	MaxPause:  5 * time.Second,
 	Normalize: hidePodNames,
 }
 
-// budgetName is "" for a Memcached that gets no budget.
+// budgetName returns the name of the Memcached's budget, or "" if it gets none.
 func budgetName(memcached *unstructured.Unstructured) string {
 	if size, _, _ := unstructured.NestedInt64(memcached.Object, "spec", "size"); size < 2 {
 		return ""

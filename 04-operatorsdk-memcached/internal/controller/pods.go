@@ -18,7 +18,7 @@ const (
 )
 
 // failures maps the kubelet's reasons for a waiting container to our messages.
-// Reasons that alternate, such as those of an image pull, share a message, so that the status does not change with each.
+// Reasons that alternate, such as those of an image pull, share a message, so that the status stays the same.
 var failures = map[string]string{
 	"CrashLoopBackOff":           crashing,
 	"RunContainerError":          "its container can't be started",
@@ -58,13 +58,13 @@ func readyNames(pods []corev1.Pod) []string {
 // podFailure says why a pod can't run; the zero value means that it can.
 type podFailure struct {
 	message string
-	// until is when the failure no longer counts, unless the container exits again; zero if a watch event will announce the end.
+	// until is when the failure stops counting, unless the container exits again. It is zero if a watch event will announce the end.
 	until time.Time
 }
 
-// failureAmong says why one of the pods can't run, "" if all can. requeueAfter
-// is when that may change without a watch event, 0 if it can't. A pod of an
-// older revision does not count: the rollout removes it.
+// failureAmong says why one of the pods can't run, or returns "" if all can.
+// requeueAfter is how soon that may change without a watch event, 0 if it can't.
+// A pod of an older revision does not count: the rollout removes it.
 //
 //workshop:step 4.11b
 func failureAmong(pods []corev1.Pod, revision string, now time.Time) (message string, requeueAfter time.Duration) {
@@ -85,9 +85,9 @@ func failureAmong(pods []corev1.Pod, revision string, now time.Time) (message st
 	return message, requeueAfter
 }
 
-// failureOf says why a pod can't run. Between two back-offs a crashing container runs
-// for a moment, which is no recovery unless it becomes ready or keeps running. The
-// restart count is never reset, so the time of the last exit decides.
+// failureOf says why a pod can't run. Between two back-offs, a crashing container runs for a
+// moment. It has recovered only if it is ready, or hasn't exited for crashWindow. The restart
+// count can't tell, because it is never reset.
 //
 //workshop:step 4.11a
 func failureOf(pod *corev1.Pod) podFailure {
@@ -121,7 +121,7 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// keepEssentials is a cache transform: it drops everything of a pod that nothing here reads.
+// keepEssentials is a cache transform that drops every part of a pod that the operator doesn't read.
 func keepEssentials(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {

@@ -26,7 +26,7 @@ func needSimulatedPods() {
 	}
 }
 
-// waitForPods waits until a kubelet runs this many pods, and returns them.
+// waitForPods waits until this many pods are running, and returns them.
 func waitForPods(ctx context.Context, memcached *cachev1alpha1.Memcached, count int) []corev1.Pod {
 	GinkgoHelper()
 	var pods []corev1.Pod
@@ -49,7 +49,7 @@ func setWaiting(ctx context.Context, pod *corev1.Pod, reason string) {
 	setContainer(ctx, pod, corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}})
 }
 
-// setCrashed lets the pod's container run once more after it has ended for the second time.
+// setCrashed makes the pod's container run again after its second crash.
 func setCrashed(ctx context.Context, pod *corev1.Pod, ended time.Time) {
 	GinkgoHelper()
 	setContainer(ctx, pod, corev1.ContainerStatus{

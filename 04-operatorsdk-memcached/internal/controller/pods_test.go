@@ -84,8 +84,8 @@ func TestReadyNames(t *testing.T) {
 	}
 }
 
-// The kubelet's reasons and our messages. The test has a list of its own, so that it
-// notices a reason that is missing from failures.
+// TestFailure checks the message for each of the kubelet's reasons. It has a list of its own,
+// so that it notices a reason that is missing from failures.
 func TestFailure(t *testing.T) {
 	const again, pull = "its container keeps crashing", "its image can't be pulled"
 	const start, made = "its container can't be started", "its container can't be created"
@@ -103,7 +103,7 @@ func TestFailure(t *testing.T) {
 		})
 	}
 	for reason := range failures {
-		NewWithT(t).Expect(tests).To(HaveKey(reason), "a reason that no test knows")
+		NewWithT(t).Expect(tests).To(HaveKey(reason), "this reason is missing from the test")
 	}
 }
 
@@ -112,14 +112,14 @@ func TestFailureIsTheContainers(t *testing.T) {
 	pod := storedPod("a")
 	g.Expect(failureOf(&pod)).To(BeZero(), "it runs")
 	pod.Status.ContainerStatuses = nil
-	g.Expect(failureOf(&pod)).To(BeZero(), "nothing is known of it yet")
+	g.Expect(failureOf(&pod)).To(BeZero(), "nothing is known about it yet")
 	exporter := waiting(storedPod("a"), "CrashLoopBackOff").Status.ContainerStatuses[0]
 	exporter.Name = "exporter"
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{exporter, {Name: containerName, Ready: true}}
-	g.Expect(failureOf(&pod)).To(BeZero(), "a sidecar is its author's concern")
+	g.Expect(failureOf(&pod)).To(BeZero(), "a failing sidecar is not the operator's concern")
 	pod = waiting(storedPod("a"), "CrashLoopBackOff")
 	pod.Status.ContainerStatuses = append([]corev1.ContainerStatus{{Name: "exporter", Ready: true}}, pod.Status.ContainerStatuses...)
-	g.Expect(failureOf(&pod)).NotTo(BeZero(), "it need not be the first one")
+	g.Expect(failureOf(&pod)).NotTo(BeZero(), "memcached need not be the first container")
 }
 
 // noon is the time in these tests.
@@ -130,16 +130,16 @@ func TestFailureBetweenCrashes(t *testing.T) {
 		pod  corev1.Pod
 		want podFailure
 	}{
-		"it was started again, and is not ready yet": {pod: crashed(storedPod("a"), 1, noon)},
-		"it has ended twice, and is not ready":       {pod: crashed(storedPod("a"), 2, noon), want: podFailure{crashing, noon.Add(10 * time.Minute)}},
-		"it has ended twice, and waits for its turn": {pod: waiting(crashed(storedPod("a"), 2, noon), "CrashLoopBackOff"), want: podFailure{message: crashing}},
-		"its next image can't be pulled":             {pod: waiting(crashed(storedPod("a"), 2, noon), "ErrImagePull"), want: podFailure{message: failures["ErrImagePull"]}},
+		"it has crashed once, and is not ready yet":     {pod: crashed(storedPod("a"), 1, noon)},
+		"it has crashed twice, and is not ready":        {pod: crashed(storedPod("a"), 2, noon), want: podFailure{crashing, noon.Add(10 * time.Minute)}},
+		"it has crashed twice, and waits for a restart": {pod: waiting(crashed(storedPod("a"), 2, noon), "CrashLoopBackOff"), want: podFailure{message: crashing}},
+		"its next image can't be pulled":                {pod: waiting(crashed(storedPod("a"), 2, noon), "ErrImagePull"), want: podFailure{message: failures["ErrImagePull"]}},
 		"it has recovered": {pod: func() corev1.Pod {
 			pod := crashed(storedPod("a"), 9, noon)
 			pod.Status.ContainerStatuses[0].Ready = true
 			return pod
 		}()},
-		"nothing is known of its last end": {pod: func() corev1.Pod {
+		"the time of its last exit is unknown": {pod: func() corev1.Pod {
 			pod := crashed(storedPod("a"), 9, noon)
 			pod.Status.ContainerStatuses[0].LastTerminationState = corev1.ContainerState{}
 			return pod
@@ -171,22 +171,22 @@ func TestFailureAmong(t *testing.T) {
 	tests := map[string]struct {
 		pods []corev1.Pod
 		want string
-		// wantLook is when to look again.
+		// wantLook is the time until the next look.
 		wantLook time.Duration
 	}{
-		"there are no pods":                    {},
-		"all pods run":                         {pods: []corev1.Pod{storedPod("a"), unready(storedPod("b"))}},
-		"one pod fails":                        {pods: []corev1.Pod{storedPod("a"), waiting(storedPod("b"), "ErrImagePull")}, want: pull},
-		"a pod of a former revision fails":     {pods: []corev1.Pod{storedPod("a"), ofOldRevision(waiting(storedPod("b"), "ErrImagePull"))}},
-		"pods fail for two reasons":            {pods: []corev1.Pod{waiting(storedPod("a"), "ErrImagePull"), waiting(storedPod("b"), "CrashLoopBackOff")}, want: again},
-		"the kubelet says it in turns":         {pods: []corev1.Pod{waiting(storedPod("a"), "ErrImagePull"), waiting(storedPod("b"), "ImagePullBackOff")}, want: pull},
-		"a failing pod says no revision":       {pods: []corev1.Pod{{Status: waiting(storedPod("a"), "ErrImagePull").Status}}},
-		"a pod ended last month":               {pods: []corev1.Pod{minutesAgo("a", 43200)}},
-		"a pod ended just as long ago":         {pods: []corev1.Pod{minutesAgo("a", 10)}},
-		"a pod ended lately":                   {pods: []corev1.Pod{minutesAgo("a", 9)}, want: again, wantLook: time.Minute},
-		"two pods ended lately":                {pods: []corev1.Pod{minutesAgo("a", 2), minutesAgo("b", 6)}, want: again, wantLook: 4 * time.Minute},
-		"a pod of a former revision did":       {pods: []corev1.Pod{ofOldRevision(minutesAgo("a", 9))}},
-		"one ended lately, one fails for good": {pods: []corev1.Pod{minutesAgo("a", 9), waiting(storedPod("b"), "ErrImagePull")}, want: again, wantLook: time.Minute},
+		"there are no pods":                            {},
+		"all pods run":                                 {pods: []corev1.Pod{storedPod("a"), unready(storedPod("b"))}},
+		"one pod fails":                                {pods: []corev1.Pod{storedPod("a"), waiting(storedPod("b"), "ErrImagePull")}, want: pull},
+		"a pod of a former revision fails":             {pods: []corev1.Pod{storedPod("a"), ofOldRevision(waiting(storedPod("b"), "ErrImagePull"))}},
+		"pods fail for two reasons":                    {pods: []corev1.Pod{waiting(storedPod("a"), "ErrImagePull"), waiting(storedPod("b"), "CrashLoopBackOff")}, want: again},
+		"the kubelet's reasons alternate":              {pods: []corev1.Pod{waiting(storedPod("a"), "ErrImagePull"), waiting(storedPod("b"), "ImagePullBackOff")}, want: pull},
+		"a failing pod has no revision":                {pods: []corev1.Pod{{Status: waiting(storedPod("a"), "ErrImagePull").Status}}},
+		"a pod crashed last month":                     {pods: []corev1.Pod{minutesAgo("a", 43200)}},
+		"a pod crashed ten minutes ago":                {pods: []corev1.Pod{minutesAgo("a", 10)}},
+		"a pod crashed recently":                       {pods: []corev1.Pod{minutesAgo("a", 9)}, want: again, wantLook: time.Minute},
+		"two pods crashed recently":                    {pods: []corev1.Pod{minutesAgo("a", 2), minutesAgo("b", 6)}, want: again, wantLook: 4 * time.Minute},
+		"a pod of a former revision crashed":           {pods: []corev1.Pod{ofOldRevision(minutesAgo("a", 9))}},
+		"one crashed recently, another fails for good": {pods: []corev1.Pod{minutesAgo("a", 9), waiting(storedPod("b"), "ErrImagePull")}, want: again, wantLook: time.Minute},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// declaredReasons returns the reasons that the API package declares, read from its
-// source, so that no list here can fall behind.
+// declaredReasons returns the reasons that the API package declares. It reads them from
+// the source, so that there is no second list to keep up to date.
 func declaredReasons(t *testing.T) []string {
 	t.Helper()
 	g := NewWithT(t)

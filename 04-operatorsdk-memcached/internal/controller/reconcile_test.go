@@ -27,7 +27,7 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// testReconciler uses an in-memory client that holds the objects and answers as faults say. Its APIReader has no faults.
+// testReconciler returns a reconciler whose in-memory client holds the objects and injects the faults. Its APIReader has no faults.
 func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *MemcachedReconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -44,13 +44,13 @@ func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Ob
 	}
 }
 
-// createWithUID gives the object a UID, which the in-memory client does not.
+// createWithUID also gives the object a UID, which the in-memory client doesn't do.
 func createWithUID(ctx context.Context, writer client.WithWatch, object client.Object, options ...client.CreateOption) error {
 	object.SetUID("uid-of-child")
 	return writer.Create(ctx, object, options...)
 }
 
-// refusingDeployments answers the creation of a Deployment with an error.
+// refusingDeployments makes the creation of a Deployment fail with the error.
 func refusingDeployments(err error) interceptor.Funcs {
 	return interceptor.Funcs{Create: func(ctx context.Context, writer client.WithWatch, object client.Object, options ...client.CreateOption) error {
 		if _, isDeployment := object.(*appsv1.Deployment); isDeployment {
@@ -65,7 +65,7 @@ func requestFor(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
 
-// newMemcached is storedMemcached before the API server has stored it.
+// newMemcached returns storedMemcached as it is before the API server stores it.
 func newMemcached() *cachev1alpha1.Memcached {
 	memcached := storedMemcached()
 	memcached.ResourceVersion = ""
@@ -114,7 +114,7 @@ func TestConflictBacksOffAndCounts(t *testing.T) {
 	}
 	stop()
 	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
-	g.Expect(countErrors(g, "lasting-conflict")).To(BeNumerically(">=", 4), "alarms go by this metric")
+	g.Expect(countErrors(g, "lasting-conflict")).To(BeNumerically(">=", 4), "alerts rely on this metric")
 }
 
 // countErrors returns how many calls of Reconcile have failed, according to controller-runtime's metric.
@@ -156,7 +156,7 @@ func TestBlockedChildIsReported(t *testing.T) {
 			reconciler := testReconciler(t, test.faults, append(test.objects, memcached)...)
 			_, err := reconciler.Reconcile(t.Context(), requestFor(memcached))
 			if test.wantErr == nil {
-				g.Expect(err).NotTo(HaveOccurred(), "a watch event tells when to look again")
+				g.Expect(err).NotTo(HaveOccurred(), "a watch event will queue the Memcached again")
 			} else {
 				g.Expect(err).To(MatchError(test.wantErr))
 			}
@@ -201,10 +201,10 @@ func TestLooksAgainWhenACrashIsLongAgo(t *testing.T) {
 	result, err := reconciler.Reconcile(t.Context(), requestFor(memcached))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(isDegraded()).To(BeTrue())
-	g.Expect(result.RequeueAfter).To(Equal(6*time.Minute), "no watch event tells that ten minutes have gone by, see requeueAfter in status.go")
+	g.Expect(result.RequeueAfter).To(Equal(6*time.Minute), "no watch event announces that ten minutes have passed, see requeueAfter in status.go")
 	now = now.Add(result.RequeueAfter)
 	result, err = reconciler.Reconcile(t.Context(), requestFor(memcached))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(isDegraded()).To(BeFalse())
-	g.Expect(result).To(BeZero(), "from now on watch events tell")
+	g.Expect(result).To(BeZero(), "from now on, a watch event announces each change")
 }

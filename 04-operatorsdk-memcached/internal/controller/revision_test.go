@@ -11,7 +11,7 @@ import (
 )
 
 // A new revision replaces every pod. So the revision must be the same in every build: a new Go
-// release, a new library or a new field of the spec that is not set must not change it.
+// release, a new library or a new field of the spec that isn't set must not change the revision.
 func TestNewRevisionIsPinned(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(newRevision(storedMemcached(), "memcached:1")).To(Equal("535554e2e8d17e3d"), "see newRevision in desired.go")
@@ -33,8 +33,8 @@ func TestNewRevision(t *testing.T) {
 		"the port changes":   {change: func(memcached *cachev1alpha1.Memcached) { memcached.Spec.ContainerPort = 12000 }, differs: true},
 		"the memory changes": {change: func(memcached *cachev1alpha1.Memcached) { memcached.Spec.MemoryMegabytes = 65 }, differs: true},
 		//workshop:step 4.14a
-		"the limit of connections changes": {change: func(memcached *cachev1alpha1.Memcached) { memcached.Spec.MaxConnections = 512 }, differs: true},
-		"the image changes":                {change: func(*cachev1alpha1.Memcached) {}, image: "memcached:2", differs: true},
+		"the connection limit changes": {change: func(memcached *cachev1alpha1.Memcached) { memcached.Spec.MaxConnections = 512 }, differs: true},
+		"the image changes":            {change: func(*cachev1alpha1.Memcached) {}, image: "memcached:2", differs: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestResourcesOf(t *testing.T) {
 			resources := resourcesOf(memcached)
 			memory := resources.Limits[corev1.ResourceMemory]
 			g.Expect(memory.Cmp(resource.MustParse(want))).To(BeZero(), "a quarter and 32 MiB more than the items, found %s", &memory)
-			g.Expect(resources.Requests.Memory().Cmp(memory)).To(BeZero(), "a node that promises less may have to end the pod")
+			g.Expect(resources.Requests.Memory().Cmp(memory)).To(BeZero(), "with a smaller request, the node could run out of memory and kill the pod")
 			g.Expect(resources.Requests.Cpu().Cmp(*resources.Limits.Cpu())).To(Equal(-1))
 		})
 	}

@@ -13,6 +13,6 @@ var _ = Describe("the schema", func() {
 		memcached := newMemcached(cluster.Namespace(ctx), "modest", 1)
 		create(ctx, memcached)
 		Expect(memcached.Spec).To(Equal(cachev1alpha1.MemcachedSpec{Size: 1, ContainerPort: 11211, MemoryMegabytes: 64}),
-			"see the defaults in api/v1alpha1/memcached_types.go; the image's is the operator's")
+			"see the defaults in api/v1alpha1/memcached_types.go; the operator chooses the image")
 	}, SpecTimeout(specTimeout))
 })

@@ -14,7 +14,7 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// observation is what a reconcile has observed, and all that a status is computed from.
+// observation is everything that a reconcile has observed. The status is computed from it and the spec.
 type observation struct {
 	// deployment is nil if the Memcached has none; then blocker says why.
 	deployment *appsv1.Deployment
@@ -28,8 +28,8 @@ type observation struct {
 // explanation says why a child is blocked or a pod fails, as the conditions report it.
 type explanation struct{ reason, message string }
 
-// newStatus computes the status from the observation. It starts from a copy of the
-// current one only so that conditions keep their transition times.
+// newStatus computes the status from the observation. It starts from a copy of the current
+// one only to keep transition times, and conditions that other controllers have added.
 func newStatus(memcached *cachev1alpha1.Memcached, observed observation) *cachev1alpha1.MemcachedStatus {
 	status := memcached.Status.DeepCopy()
 	status.Nodes = readyNames(observed.pods)
@@ -55,7 +55,7 @@ func (o observation) conditions(memcached *cachev1alpha1.Memcached) []metav1.Con
 	}
 }
 
-// available goes by the Deployment's own rule: a quarter of the pods, rounded down, may be
+// available follows the Deployment's own rule: a quarter of the pods, rounded down, may be
 // unavailable. Pods of an older revision count, because they serve clients too.
 //
 //workshop:step 4.12a
@@ -92,7 +92,7 @@ func degraded(problem *explanation) metav1.Condition {
 	return newCondition(cachev1alpha1.ConditionDegraded, true, problem.reason, problem.message)
 }
 
-// problem returns what the operator can't fix by itself, nil if there is nothing. While a child is being
+// problem returns what the operator can't fix by itself, or nil if there is nothing. While a child is being
 // replaced, there is no problem: the pods may belong to the Deployment that is about to go.
 //
 //workshop:step 4.12b
@@ -114,7 +114,7 @@ func (o observation) problem() *explanation {
 	return nil
 }
 
-// requeueAfter returns how soon the conditions may change without a watch event, 0 if they can't.
+// requeueAfter returns how soon the conditions may change without a watch event, or 0 if they can't.
 //
 //workshop:step 4.12c
 func (o observation) requeueAfter() time.Duration {
@@ -144,7 +144,7 @@ func (o observation) rolledOut(memcached *cachev1alpha1.Memcached) bool {
 	return len(o.pods) == size && len(readyNames(o.pods)) == size && !slices.ContainsFunc(o.pods, old)
 }
 
-// stalled returns the Deployment controller's message about a rollout that is stuck, "" if it is not.
+// stalled returns the Deployment controller's message if the rollout is stuck, and "" otherwise.
 //
 //workshop:step 4.12c
 func stalled(deployment *appsv1.Deployment) string {

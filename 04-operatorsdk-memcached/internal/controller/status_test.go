@@ -41,7 +41,7 @@ const (
 	asExpected = "False AsExpected"
 )
 
-// conditionTests returns all the states in which a Memcached can be observed.
+// conditionTests returns the kinds of states in which a Memcached can be observed.
 func conditionTests() map[string]conditionTest {
 	deployment := foundDeployment(5)
 	a, b, c, d := storedPod("a"), storedPod("b"), storedPod("c"), storedPod("d")
@@ -61,8 +61,8 @@ func conditionTests() map[string]conditionTest {
 		"one of four pods is not ready":         {4, of(deployment, a, b, c, unready(d)), enoughPods, rollingOut, asExpected},
 		"two of four pods are not ready":        {4, of(deployment, a, b, unready(c), unready(d)), tooFewPods, rollingOut, asExpected},
 		"one of five pods is missing":           {5, of(deployment, a, b, c, d), enoughPods, rollingOut, asExpected},
-		"a pod is too many":                     {2, of(deployment, a, b, c), enoughPods, rollingOut, asExpected},
-		"a pod that is not ready is too many":   {2, of(deployment, a, b, unready(c)), enoughPods, rollingOut, asExpected},
+		"there is a pod too many":               {2, of(deployment, a, b, c), enoughPods, rollingOut, asExpected},
+		"the pod too many is not ready":         {2, of(deployment, a, b, unready(c)), enoughPods, rollingOut, asExpected},
 		"a pod is of a former revision":         {2, of(deployment, a, ofOldRevision(b)), enoughPods, rollingOut, asExpected},
 		"all pods are of a former revision":     {2, of(deployment, ofOldRevision(a), ofOldRevision(b)), enoughPods, rollingOut, asExpected},
 		"a new pod fails, the old ones serve":   {2, of(deployment, ofOldRevision(a), ofOldRevision(b), failing(c)), enoughPods, "False PodsFailing", "True PodsFailing"},
@@ -101,16 +101,16 @@ func TestConditions(t *testing.T) {
 			for kind, words := range want {
 				g.Expect(found).To(HaveKeyWithValue(kind, words), "see conditions in status.go")
 			}
-			g.Expect(computed).To(HaveLen(len(found)), "no condition twice")
+			g.Expect(computed).To(HaveLen(len(found)), "no condition may occur twice")
 			//workshop:step 4.12d
 			if blocker := test.observed.blocker; blocker != nil {
-				g.Expect(computed).To(ContainElement(HaveField("Message", blocker.message)), "users need to know what blocks it")
+				g.Expect(computed).To(ContainElement(HaveField("Message", blocker.message)), "users need to know what blocks the child")
 			}
 		})
 	}
 }
 
-// Reasons are API: a documented reason must occur.
+// Reasons are part of the API, so each documented reason must be able to occur.
 func TestEveryReasonIsUsed(t *testing.T) {
 	g := NewWithT(t)
 	found := map[string]bool{}
@@ -136,13 +136,13 @@ func TestStalled(t *testing.T) {
 		conditions []appsv1.DeploymentCondition
 		want       string
 	}{
-		"nothing is reported":            {observed: 5},
-		"the deadline is over":           {observed: 5, conditions: []appsv1.DeploymentCondition{late}, want: "took too long"},
-		"it was, for a former template":  {observed: 4, conditions: []appsv1.DeploymentCondition{late}},
-		"the rollout goes on":            {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Message: "going on"}}},
-		"pods can't be created":          {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "quota"}}, want: "quota"},
-		"pods could not be created once": {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionFalse, Message: "quota"}}},
-		"too few pods are available":     {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "minimum"}}},
+		"nothing is reported":                  {observed: 5},
+		"the deadline is over":                 {observed: 5, conditions: []appsv1.DeploymentCondition{late}, want: "took too long"},
+		"a former template's deadline is over": {observed: 4, conditions: []appsv1.DeploymentCondition{late}},
+		"the rollout goes on":                  {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Message: "going on"}}},
+		"pods can't be created":                {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "quota"}}, want: "quota"},
+		"pods could not be created once":       {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionFalse, Message: "quota"}}},
+		"too few pods are available":           {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "minimum"}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestNewStatus(t *testing.T) {
 	memcached := storedMemcached()
 	observed := observation{deployment: foundDeployment(5), pods: []corev1.Pod{storedPod("b"), unready(storedPod("starting")), storedPod("a")}}
 	status := newStatus(memcached, observed)
-	g.Expect(memcached).To(Equal(storedMemcached()), "the Memcached is the cache's and stays as it is")
+	g.Expect(memcached).To(Equal(storedMemcached()), "the Memcached belongs to the cache and must not change")
 	g.Expect(status.Nodes).To(Equal([]string{"a", "b"}))
 	g.Expect(status.Replicas).To(BeEquivalentTo(3))
 	g.Expect(status.ReadyReplicas).To(BeEquivalentTo(2))
@@ -184,7 +184,7 @@ func TestNewStatusIsStable(t *testing.T) {
 	for i := range memcached.Status.Conditions {
 		memcached.Status.Conditions[i].LastTransitionTime = noon
 	}
-	g.Expect(newStatus(memcached, observed)).To(HaveValue(Equal(memcached.Status)), "the same observation must not become a write")
+	g.Expect(newStatus(memcached, observed)).To(HaveValue(Equal(memcached.Status)), "the same observation must not cause a write")
 
 	audited := metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue}
 	memcached.Status.Conditions = append(memcached.Status.Conditions, audited)
@@ -213,15 +213,15 @@ func TestAnnounce(t *testing.T) {
 		before, after []metav1.Condition
 		want          []string
 	}{
-		"a new Memcached has no pods yet":           {after: []metav1.Condition{unavailable, rolling, fine}},
-		"a new Memcached can't have its pods":       {after: []metav1.Condition{unavailable, failing}, want: []string{"Warning PodsFailing 100% failing"}},
-		"a Memcached becomes available":             {before: []metav1.Condition{unavailable, fine}, after: []metav1.Condition{available, fine}, want: []string{"Normal EnoughPods enough"}},
-		"it stays available":                        {before: []metav1.Condition{available, fine}, after: []metav1.Condition{available, rolling, fine}},
-		"it is available no more":                   {before: []metav1.Condition{available, fine}, after: []metav1.Condition{unavailable, fine}},
-		"a problem stays, in other words":           {before: []metav1.Condition{unavailable, failing}, after: []metav1.Condition{unavailable, reworded}},
-		"a problem follows another":                 {before: []metav1.Condition{unavailable, failing}, after: []metav1.Condition{unavailable, stuck}, want: []string{"Warning Stalled stuck"}},
-		"a problem is solved":                       {before: []metav1.Condition{available, failing}, after: []metav1.Condition{available, fine}},
-		"it becomes available and degraded at once": {before: []metav1.Condition{unavailable, fine}, after: []metav1.Condition{available, failing}, want: []string{"Normal EnoughPods enough", "Warning PodsFailing 100% failing"}},
+		"a new Memcached has no pods yet":                    {after: []metav1.Condition{unavailable, rolling, fine}},
+		"a new Memcached's pods fail":                        {after: []metav1.Condition{unavailable, failing}, want: []string{"Warning PodsFailing 100% failing"}},
+		"a Memcached becomes available":                      {before: []metav1.Condition{unavailable, fine}, after: []metav1.Condition{available, fine}, want: []string{"Normal EnoughPods enough"}},
+		"it stays available":                                 {before: []metav1.Condition{available, fine}, after: []metav1.Condition{available, rolling, fine}},
+		"it is no longer available":                          {before: []metav1.Condition{available, fine}, after: []metav1.Condition{unavailable, fine}},
+		"a problem stays, with another message":              {before: []metav1.Condition{unavailable, failing}, after: []metav1.Condition{unavailable, reworded}},
+		"a problem follows another":                          {before: []metav1.Condition{unavailable, failing}, after: []metav1.Condition{unavailable, stuck}, want: []string{"Warning Stalled stuck"}},
+		"a problem is solved":                                {before: []metav1.Condition{available, failing}, after: []metav1.Condition{available, fine}},
+		"it becomes available and degraded at the same time": {before: []metav1.Condition{unavailable, fine}, after: []metav1.Condition{available, failing}, want: []string{"Normal EnoughPods enough", "Warning PodsFailing 100% failing"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

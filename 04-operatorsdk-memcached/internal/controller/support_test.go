@@ -37,7 +37,7 @@ const (
 	revisionAnnotation = "cache.example.com/revision"
 )
 
-// testOptions returns the options of a manager for some namespaces, without servers.
+// testOptions returns options for a manager that watches the namespaces, and starts no servers.
 func testOptions(namespaces ...string) manager.Options {
 	options := manager.Default()
 	options.Namespaces = namespaces
@@ -45,7 +45,7 @@ func testOptions(namespaces ...string) manager.Options {
 	return options
 }
 
-// managerOptions returns the options that cmd/main.go sets.
+// managerOptions turns the options into the manager's, as cmd/main.go does.
 func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
 	return options.ForManager(ctx, ctrl.Options{
 		Scheme:           scheme,
@@ -56,8 +56,8 @@ func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
 
 // runManager runs the operator as cmd/main.go does, until the context ends.
 func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, image string) error {
-	setup.Logger = ctrl.LoggerFrom(ctx)             // the test kit's, otherwise the suite's
-	setup.Controller.SkipNameValidation = new(true) // controller-runtime allows each name once in a process; the specs start many
+	setup.Logger = ctrl.LoggerFrom(ctx)             // the test kit's logger if it has set one, otherwise the suite's
+	setup.Controller.SkipNameValidation = new(true) // controller-runtime allows each controller name only once in a process, but the specs start many managers
 	mgr, err := ctrl.NewManager(config, setup)
 	if err != nil {
 		return err
@@ -79,13 +79,13 @@ func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, im
 	return mgr.Start(ctx)
 }
 
-// startManager runs a manager until the returned function is called, or else until the spec ends. Before that it
-// deletes the spec's Memcacheds, while a manager can still remove their finalizers.
+// startManager runs a manager until the returned function is called, or until the spec ends. If the manager is still
+// running then, the cleanup first deletes the spec's Memcacheds, so that the manager removes their finalizers.
 func startManager(config *rest.Config, options manager.Options) (stop func()) {
 	return startManagerWith(controller.DefaultImage, config, options)
 }
 
-// startManagerWith runs a manager with another default image.
+// startManagerWith is startManager with another default image.
 func startManagerWith(image string, config *rest.Config, options manager.Options) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -136,7 +136,7 @@ func create(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// patch changes an object by a merge patch.
+// patch changes an object with a merge patch.
 func patch(ctx context.Context, object client.Object, format string, values ...any) {
 	GinkgoHelper()
 	change := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, values...))
@@ -166,14 +166,14 @@ func newConditions(available, progressing, degraded string) conditions {
 	}
 }
 
-// The states that most specs are about.
+// The states that most specs expect.
 var (
 	converged = newConditions("True EnoughPods", "False RolledOut", "False AsExpected")
 	starting  = newConditions("False TooFewPods", "True RollingOut", "False AsExpected")
 	rolling   = newConditions("True EnoughPods", "True RollingOut", "False AsExpected")
 )
 
-// broken returns the conditions of a Memcached that is degraded for a reason.
+// broken returns the conditions of a Memcached that is degraded for the given reason.
 func broken(available, reason string) conditions {
 	return newConditions(available, "False "+reason, "True "+reason)
 }
@@ -209,7 +209,7 @@ func problemOf(memcached *cachev1alpha1.Memcached) string {
 	return meta.FindStatusCondition(memcached.Status.Conditions, cachev1alpha1.ConditionDegraded).Message
 }
 
-// nameOf returns the name that all of a Memcached's children have.
+// nameOf returns the namespace and the name that all of a Memcached's children share.
 func nameOf(memcached *cachev1alpha1.Memcached) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}
 }
@@ -247,7 +247,7 @@ func expectGone(ctx context.Context, object client.Object) {
 	})
 }
 
-// expectEvents waits until the Events about the Memcached are those given, such as "Warning Refused", each as often as it is named.
+// expectEvents waits until the Events about the Memcached are those given, such as "Warning Refused", each as often as it is listed.
 func expectEvents(ctx context.Context, memcached *cachev1alpha1.Memcached, want ...string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {

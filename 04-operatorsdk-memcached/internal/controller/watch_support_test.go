@@ -10,7 +10,7 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// watchVersions hands out every version of the Memcached, from the present one on, until the spec ends.
+// watchVersions returns a channel with every version of the Memcached, from the present one on, until the spec ends.
 func watchVersions(ctx context.Context, memcached *cachev1alpha1.Memcached) <-chan *cachev1alpha1.Memcached {
 	GinkgoHelper()
 	watcher, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: scheme})
@@ -29,7 +29,7 @@ func watchVersions(ctx context.Context, memcached *cachev1alpha1.Memcached) <-ch
 	return versions
 }
 
-// versionsUpTo returns the versions that have been handed out, up to the given one.
+// versionsUpTo returns the versions from the channel, up to and including the given one.
 func versionsUpTo(ctx context.Context, versions <-chan *cachev1alpha1.Memcached, last *cachev1alpha1.Memcached) []*cachev1alpha1.Memcached {
 	GinkgoHelper()
 	var seen []*cachev1alpha1.Memcached

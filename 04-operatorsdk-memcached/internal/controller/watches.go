@@ -30,7 +30,7 @@ func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager, options control
 	if _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
 		return fmt.Errorf("find the kind Memcached: %w", err)
 	}
-	// Someone else's object that blocks a child has the Memcached's name.
+	// If someone else's object blocks a child, it has the Memcached's name.
 	sameName := &handler.EnqueueRequestForObject{}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
@@ -53,8 +53,8 @@ func CacheByObject() map[client.Object]cache.ByObject {
 	}
 }
 
-// memcachedOf returns the Memcached of a pod, by its label: Owns does not follow the chain
-// from the pod to its ReplicaSet, and from that to the Deployment.
+// memcachedOf requests the Memcached that the pod's label names. Owns can't find it, because it
+// doesn't follow the owner references from the pod to the ReplicaSet, the Deployment and the Memcached.
 func memcachedOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
 }
@@ -64,7 +64,7 @@ var uncontrolled = predicate.NewPredicateFuncs(func(object client.Object) bool {
 	return !isMemcached(metav1.GetControllerOf(object))
 })
 
-// visiblyChanged drops updates of a pod that change no status.
+// visiblyChanged drops the updates of a pod that can't change the Memcached's status.
 var visiblyChanged = predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
 	before, wasPod := change.ObjectOld.(*corev1.Pod)
 	after, isPod := change.ObjectNew.(*corev1.Pod)

@@ -19,15 +19,15 @@ func TestVisiblyChanged(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"a resync":                  {change: func(*corev1.Pod) {}},
-		"an annotation changes":     {change: func(pod *corev1.Pod) { pod.Annotations["note"], pod.ResourceVersion = "new", "41" }},
-		"its address changes":       {change: func(pod *corev1.Pod) { pod.Status.PodIP = "10.0.0.2" }},
-		"its container is made":     {change: func(pod *corev1.Pod) { pod.Status = waitingStatus(*pod, "ContainerCreating") }},
-		"it is ready no more":       {change: func(pod *corev1.Pod) { *pod = unready(*pod) }, want: true},
-		"it is deleted":             {change: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, want: true},
-		"it was evicted":            {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, want: true},
-		"its container ends again":  {change: func(pod *corev1.Pod) { pod.Status = waitingStatus(*pod, "CrashLoopBackOff") }, want: true},
-		"it is taken for another's": {change: func(pod *corev1.Pod) { pod.Annotations[revisionAnnotation] = "other" }, want: true},
+		"a resync":                       {change: func(*corev1.Pod) {}},
+		"an annotation changes":          {change: func(pod *corev1.Pod) { pod.Annotations["note"], pod.ResourceVersion = "new", "41" }},
+		"its address changes":            {change: func(pod *corev1.Pod) { pod.Status.PodIP = "10.0.0.2" }},
+		"its container is being created": {change: func(pod *corev1.Pod) { pod.Status = waitingStatus(*pod, "ContainerCreating") }},
+		"it is no longer ready":          {change: func(pod *corev1.Pod) { *pod = unready(*pod) }, want: true},
+		"it is deleted":                  {change: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, want: true},
+		"it was evicted":                 {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, want: true},
+		"its container ends again":       {change: func(pod *corev1.Pod) { pod.Status = waitingStatus(*pod, "CrashLoopBackOff") }, want: true},
+		"its revision changes":           {change: func(pod *corev1.Pod) { pod.Annotations[revisionAnnotation] = "other" }, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -35,8 +35,8 @@ func TestVisiblyChanged(t *testing.T) {
 			before, after := storedPod("sessions-1"), storedPod("sessions-1")
 			test.change(&after)
 			g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: &before, ObjectNew: &after})).To(Equal(test.want), "see visiblyChanged in watches.go")
-			g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: &after, ObjectNew: &before})).To(Equal(test.want), "the same on the way back")
-			g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: cachedPod(g, &before), ObjectNew: cachedPod(g, &after)})).To(Equal(test.want), "the same for what the cache keeps of them")
+			g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: &after, ObjectNew: &before})).To(Equal(test.want), "the reverse change must have the same result")
+			g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: cachedPod(g, &before), ObjectNew: cachedPod(g, &after)})).To(Equal(test.want), "the pods that the cache keeps must give the same result")
 		})
 	}
 }
@@ -82,8 +82,8 @@ func TestPredicatesLetArrivalsAndDeparturesThrough(t *testing.T) {
 func TestUncontrolled(t *testing.T) {
 	g := NewWithT(t)
 	owned, unowned := storedChild().object, newService(storedMemcached())
-	g.Expect(uncontrolled.Create(event.CreateEvent{Object: owned})).To(BeFalse(), "Owns sees to it")
-	g.Expect(uncontrolled.Update(event.UpdateEvent{ObjectOld: owned, ObjectNew: newDeployment(storedMemcached())})).To(BeTrue(), "its owner was taken away")
+	g.Expect(uncontrolled.Create(event.CreateEvent{Object: owned})).To(BeFalse(), "Owns handles it")
+	g.Expect(uncontrolled.Update(event.UpdateEvent{ObjectOld: owned, ObjectNew: newDeployment(storedMemcached())})).To(BeTrue(), "its owner reference was removed")
 	unowned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: "Memcached", Name: "sessions", UID: "uid-of-sessions", Controller: new(true)}}
 	g.Expect(uncontrolled.Delete(event.DeleteEvent{Object: unowned})).To(BeTrue(), "a kind of the same name in another group is not ours")
 }
@@ -100,6 +100,6 @@ func TestCacheByObject(t *testing.T) {
 	for object, settings := range CacheByObject() {
 		g.Expect(object).To(BeAssignableToTypeOf(&corev1.Pod{}))
 		g.Expect(settings.Transform).NotTo(BeNil())
-		g.Expect(settings.Label.String()).To(Equal("app.kubernetes.io/managed-by=memcached-operator"), "pods of others are not kept at all")
+		g.Expect(settings.Label.String()).To(Equal("app.kubernetes.io/managed-by=memcached-operator"), "the cache must not keep the pods of others")
 	}
 }

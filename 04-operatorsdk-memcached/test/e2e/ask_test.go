@@ -16,13 +16,13 @@ import (
 	"example.com/operator-workshop/operatortest/incluster"
 )
 
-// ask sends the lines of a command to memcached, behind a pod or a Service, and returns the first line of the answer.
+// ask sends the lines of a command to memcached, in a pod or through a Service, and returns the first line of the answer.
 func ask(ctx context.Context, target string, lines ...string) string {
 	GinkgoHelper()
 	return askUntil(ctx, target, "", lines...)
 }
 
-// askUntil returns the first line that begins with the prefix.
+// askUntil sends the lines, too, but returns the first line of the answer that begins with the prefix.
 func askUntil(ctx context.Context, target, prefix string, lines ...string) string {
 	GinkgoHelper()
 	var answer string

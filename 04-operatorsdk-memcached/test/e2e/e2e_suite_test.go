@@ -36,18 +36,18 @@ var memcached = incluster.Operator{
 	Children: []incluster.Child{{
 		Name: "deployment/memcached-full",
 		Drift: map[string]incluster.Drift{
-			"scaled by hand":    {Patch: `{"spec":{"replicas":1}}`, Field: "{.spec.replicas}"},
-			"our label removed": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
+			"scaled by hand":            {Patch: `{"spec":{"replicas":1}}`, Field: "{.spec.replicas}"},
+			"one of our labels removed": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
 		},
 	}, {
 		Name: "service/memcached-full",
 		Drift: map[string]incluster.Drift{
-			"no pods behind it": {Patch: `{"spec":{"selector":{"app.kubernetes.io/instance":"other"}}}`, Field: "{.spec.selector}"},
+			"no pods selected": {Patch: `{"spec":{"selector":{"app.kubernetes.io/instance":"other"}}}`, Field: "{.spec.selector}"},
 		},
 	}, {
 		Name: "poddisruptionbudget/memcached-full",
 		Drift: map[string]incluster.Drift{
-			"all pods may be taken": {Patch: `{"spec":{"maxUnavailable":"100%"}}`, Field: "{.spec.maxUnavailable}"},
+			"all pods may be evicted": {Patch: `{"spec":{"maxUnavailable":"100%"}}`, Field: "{.spec.maxUnavailable}"},
 		},
 	}},
 	Collision: &incluster.Collision{

@@ -16,14 +16,14 @@ import (
 var _ = Describe("the manager", Ordered, func() {
 	incluster.DescribeArrival(memcached)
 
-	It("gives each Memcached a Service for its pods, and a budget if they are several", func(ctx SpecContext) {
+	It("gives each Memcached a Service for its pods, and a budget if it has several pods", func(ctx SpecContext) {
 		// +kubebuilder:scaffold:e2e-metrics-webhooks-readiness
 
 		nodes := incluster.Field(ctx, memcachedNamespace, "memcached/memcached-full", "{.status.nodes[*]}")
 		Expect(strings.Fields(nodes)).To(ConsistOf(podsOf(ctx, "memcached-full")), "the status names the pods")
 		Eventually(addressed).WithContext(ctx).WithArguments("memcached-full").Should(ConsistOf(podsOf(ctx, "memcached-full")), "the headless Service has the address of each pod")
 		budgets := incluster.Kubectl(ctx, "get", "poddisruptionbudgets", "--namespace="+memcachedNamespace, "--output=name")
-		Expect(strings.Fields(budgets)).To(ConsistOf("poddisruptionbudget.policy/memcached-full"), "only a Memcached of several pods has one")
+		Expect(strings.Fields(budgets)).To(ConsistOf("poddisruptionbudget.policy/memcached-full"), "only a Memcached with several pods has one")
 	}, SpecTimeout(incluster.Timeout))
 
 	It("has memcached answer in each pod, with the memory in the spec", func(ctx SpecContext) {
@@ -59,7 +59,7 @@ var _ = Describe("the manager", Ordered, func() {
 	It("keeps a Memcached until its pods are gone", func(ctx SpecContext) {
 		incluster.Kubectl(ctx, "delete", "memcached/memcached-full", "--timeout=2m", "--namespace="+memcachedNamespace)
 		pods := incluster.Kubectl(ctx, "get", "pods", "--namespace="+memcachedNamespace, "--selector=app.kubernetes.io/instance=memcached-full", "--output=name")
-		Expect(pods).To(BeEmpty(), "kubectl waits for the Memcached, and that for its pods")
+		Expect(pods).To(BeEmpty(), "kubectl waits for the Memcached, which waits for its pods")
 	}, SpecTimeout(incluster.Timeout))
 
 	incluster.DescribeEnd(memcached)
