@@ -115,8 +115,8 @@ type childObject struct {
 //	any other error                  no        yes     with backoff
 //
 // A create fails if the name is in use, even if the cache does not show that yet;
-// server-side apply would adopt the object. A patch holds only the fields that
-// differ, so annotations, sidecars and whatever else others have set stay. The lock,
+// server-side apply would adopt the object. A patch contains only the fields that
+// differ, so annotations, sidecars and other settings of users stay. The lock,
 // which is the resource version in the patch, makes the API server refuse a patch
 // that was computed from a stale copy, or from an object that has since been
 // deleted and recreated.

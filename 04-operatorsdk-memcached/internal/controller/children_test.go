@@ -145,7 +145,7 @@ func TestApplyChildren(t *testing.T) {
 				&corev1.Service{},               //workshop:step 4.9f
 				&policyv1.PodDisruptionBudget{}, //workshop:step 4.10
 			} {
-				g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), child)).To(Succeed(), "the %T must be created all the same, see applyChildren in children.go", child)
+				g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), child)).To(Succeed(), "the %T must be created anyway, see applyChildren in children.go", child)
 				g.Expect(child.GetOwnerReferences()).To(ConsistOf(And(
 					HaveField("UID", memcached.UID), HaveField("Controller", HaveValue(BeTrue())), HaveField("BlockOwnerDeletion", HaveValue(BeFalse())),
 				)), "see create in children.go")

@@ -50,7 +50,7 @@ var _ = Describe("a deleted Memcached", func() {
 		expectGone(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached)})
 	}, SpecTimeout(specTimeout))
 
-	It("exists until its last pod is gone if it is deleted in the foreground, too", func(ctx SpecContext) {
+	It("exists until its last pod is gone even if it is deleted in the foreground", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		memcached := newMemcached(namespace, "foreground", 1)
@@ -69,7 +69,7 @@ var _ = Describe("a deleted Memcached", func() {
 		expectGone(ctx, memcached)
 	}, SpecTimeout(specTimeout))
 
-	It("exists until its last pod is gone if someone else has deleted the Deployment, too", func(ctx SpecContext) {
+	It("exists until its last pod is gone even if someone else has deleted the Deployment", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		stop := startManager(cluster.Config, testOptions(namespace))
 		memcached := newMemcached(namespace, "headless", 1)
@@ -92,7 +92,7 @@ var _ = Describe("a deleted Memcached", func() {
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopped")
 	}, SpecTimeout(specTimeout))
 
-	It("exists until its last pod is gone if no operator ran when it was deleted, too", func(ctx SpecContext) {
+	It("exists until its last pod is gone even if no operator was running when it was deleted", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		memcached := newMemcached(namespace, "unattended", 1)
 		memcached.Finalizers = []string{cachev1alpha1.Finalizer}

@@ -26,7 +26,7 @@ const (
 	containerName = "memcached"
 	// portName is the name of memcached's port, in the pods and in the Service.
 	portName = "memcached"
-	// user is the ID of the user in the official image. The image has only a name for it, and
+	// user is the ID of the official image's user. The image gives only the user's name, and
 	// from a name, the kubelet can't tell whether the user is root.
 	user = 11211
 
@@ -37,8 +37,8 @@ const (
 	managedByLabel = "app.kubernetes.io/managed-by"
 )
 
-// selectorLabels select the pods of a Memcached. A Deployment's selector is
-// immutable, so they contain nothing that can change, such as a version.
+// selectorLabels returns the labels that select the pods of a Memcached. A Deployment's
+// selector is immutable, so they contain nothing that can change, such as a version.
 //
 //workshop:step 4.9a
 func selectorLabels(memcached *cachev1alpha1.Memcached) map[string]string {

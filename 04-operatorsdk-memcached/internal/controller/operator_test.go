@@ -82,7 +82,7 @@ func budgetName(memcached *unstructured.Unstructured) string {
 	return memcached.GetName()
 }
 
-// hidePodNames replaces the names of the pods, which are random, with their number.
+// hidePodNames replaces the names of the pods, which are random, with the number of pods.
 func hidePodNames(object *unstructured.Unstructured) {
 	status, found := object.Object["status"].(map[string]any)
 	if !found || object.GetKind() != "Memcached" {

@@ -171,7 +171,7 @@ func TestFailureAmong(t *testing.T) {
 	tests := map[string]struct {
 		pods []corev1.Pod
 		want string
-		// wantLook is the time until the next look.
+		// wantLook is the wanted requeueAfter.
 		wantLook time.Duration
 	}{
 		"there are no pods":                            {},

@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("the probes", func() {
-	It("say ready only when the caches are filled", func(ctx SpecContext) {
+	It("report ready only when the caches are filled", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		tap, listing, proceed := holdLists("services")
 		options := testOptions(namespace)

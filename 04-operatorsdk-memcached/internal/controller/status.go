@@ -25,7 +25,7 @@ type observation struct {
 	now     time.Time
 }
 
-// explanation says why a child is blocked or a pod fails, as the conditions report it.
+// explanation is the reason and the message with which a condition reports a blocked child or another problem.
 type explanation struct{ reason, message string }
 
 // newStatus computes the status from the observation. It starts from a copy of the current

@@ -25,7 +25,7 @@ func foundDeployment(observed int64, conditions ...appsv1.DeploymentCondition) *
 	return deployment
 }
 
-// conditionTest is one line of the table of conditions. The wanted conditions are
+// conditionTest is one row of the table of conditions. The wanted conditions are
 // written as status and reason.
 type conditionTest struct {
 	size                                         int32
@@ -41,7 +41,7 @@ const (
 	asExpected = "False AsExpected"
 )
 
-// conditionTests returns the kinds of states in which a Memcached can be observed.
+// conditionTests returns the states in which a Memcached can be observed.
 func conditionTests() map[string]conditionTest {
 	deployment := foundDeployment(5)
 	a, b, c, d := storedPod("a"), storedPod("b"), storedPod("c"), storedPod("d")
@@ -61,8 +61,8 @@ func conditionTests() map[string]conditionTest {
 		"one of four pods is not ready":         {4, of(deployment, a, b, c, unready(d)), enoughPods, rollingOut, asExpected},
 		"two of four pods are not ready":        {4, of(deployment, a, b, unready(c), unready(d)), tooFewPods, rollingOut, asExpected},
 		"one of five pods is missing":           {5, of(deployment, a, b, c, d), enoughPods, rollingOut, asExpected},
-		"there is a pod too many":               {2, of(deployment, a, b, c), enoughPods, rollingOut, asExpected},
-		"the pod too many is not ready":         {2, of(deployment, a, b, unready(c)), enoughPods, rollingOut, asExpected},
+		"there is an extra pod":                 {2, of(deployment, a, b, c), enoughPods, rollingOut, asExpected},
+		"an extra pod is not ready":             {2, of(deployment, a, b, unready(c)), enoughPods, rollingOut, asExpected},
 		"a pod is of a former revision":         {2, of(deployment, a, ofOldRevision(b)), enoughPods, rollingOut, asExpected},
 		"all pods are of a former revision":     {2, of(deployment, ofOldRevision(a), ofOldRevision(b)), enoughPods, rollingOut, asExpected},
 		"a new pod fails, the old ones serve":   {2, of(deployment, ofOldRevision(a), ofOldRevision(b), failing(c)), enoughPods, "False PodsFailing", "True PodsFailing"},
@@ -123,7 +123,7 @@ func TestEveryReasonIsUsed(t *testing.T) {
 	}
 	g.Expect(declaredReasons(t)).NotTo(BeEmpty())
 	for _, reason := range declaredReasons(t) {
-		g.Expect(found).To(HaveKey(reason), "a reason of api/v1alpha1/memcached_types.go that no observation leads to")
+		g.Expect(found).To(HaveKey(reason), "no observation leads to this reason, which api/v1alpha1/memcached_types.go documents")
 	}
 	for _, kind := range []string{cachev1alpha1.ConditionAvailable, cachev1alpha1.ConditionProgressing, cachev1alpha1.ConditionDegraded} {
 		g.Expect(found).To(And(HaveKey(kind+" True"), HaveKey(kind+" False")))
@@ -141,7 +141,7 @@ func TestStalled(t *testing.T) {
 		"a former template's deadline is over": {observed: 4, conditions: []appsv1.DeploymentCondition{late}},
 		"the rollout goes on":                  {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Message: "going on"}}},
 		"pods can't be created":                {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "quota"}}, want: "quota"},
-		"pods could not be created once":       {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionFalse, Message: "quota"}}},
+		"pods can be created again":            {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionFalse, Message: "quota"}}},
 		"too few pods are available":           {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "minimum"}}},
 	}
 	for name, test := range tests {

@@ -26,7 +26,7 @@ func TestVisiblyChanged(t *testing.T) {
 		"it is no longer ready":          {change: func(pod *corev1.Pod) { *pod = unready(*pod) }, want: true},
 		"it is deleted":                  {change: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, want: true},
 		"it was evicted":                 {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, want: true},
-		"its container ends again":       {change: func(pod *corev1.Pod) { pod.Status = waitingStatus(*pod, "CrashLoopBackOff") }, want: true},
+		"its container crashes again":    {change: func(pod *corev1.Pod) { pod.Status = waitingStatus(*pod, "CrashLoopBackOff") }, want: true},
 		"its revision changes":           {change: func(pod *corev1.Pod) { pod.Annotations[revisionAnnotation] = "other" }, want: true},
 	}
 	for name, test := range tests {
