@@ -32,7 +32,7 @@ const (
 	ReasonRollingOut = "RollingOut"
 	// ReasonRolledOut: all pods exist and match the spec.
 	ReasonRolledOut = "RolledOut"
-	// ReasonNameTaken: an object with the name of a child is controlled by someone else.
+	// ReasonNameTaken: an object has the name of a child, but the Memcached does not control it.
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused: the API server refuses a child because of a quota or a policy.
 	ReasonRefused = "Refused"

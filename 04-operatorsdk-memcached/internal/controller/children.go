@@ -151,7 +151,7 @@ func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha
 func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alpha1.Memcached, child childObject) (*explanation, error) {
 	child.set()
 	// blockOwnerDeletion makes an owner that is deleted in the foreground wait for the child. Our finalizer does that
-	// already, and on some clusters, such as OpenShift, it requires the right to update the owner's finalizers.
+	// already, and on some clusters, such as OpenShift, the field requires the right to update the owner's finalizers.
 	if err := ctrl.SetControllerReference(memcached, child.object, r.Scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return nil, fmt.Errorf("set the owner of %s %s: %w", child.kind, memcached.Name, err)
 	}

@@ -10,8 +10,8 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// A new revision replaces every pod. So the revision must be the same in every build: a new Go
-// release, a new library or a new field of the spec that isn't set must not change the revision.
+// A new revision replaces every pod. So the revision must not change with the build: not with a
+// new Go release, not with a new library, and not with a new field of the spec that isn't set.
 func TestNewRevisionIsPinned(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(newRevision(storedMemcached(), "memcached:1")).To(Equal("535554e2e8d17e3d"), "see newRevision in desired.go")

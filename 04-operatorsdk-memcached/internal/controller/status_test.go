@@ -139,7 +139,7 @@ func TestStalled(t *testing.T) {
 		"nothing is reported":                  {observed: 5},
 		"the deadline is over":                 {observed: 5, conditions: []appsv1.DeploymentCondition{late}, want: "took too long"},
 		"a former template's deadline is over": {observed: 4, conditions: []appsv1.DeploymentCondition{late}},
-		"the rollout goes on":                  {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Message: "going on"}}},
+		"the rollout is going on":              {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Message: "going on"}}},
 		"pods can't be created":                {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "quota"}}, want: "quota"},
 		"pods can be created again":            {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionFalse, Message: "quota"}}},
 		"too few pods are available":           {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "minimum"}}},
