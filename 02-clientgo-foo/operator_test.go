@@ -31,10 +31,10 @@ var operator = operatortest.Operator{
 			return name
 		},
 		Drift: map[string]string{
-			"scaled by hand":       `{"spec":{"replicas":1}}`,
-			"another image":        `{"spec":{"template":{"spec":{"containers":[{"name":"foo","image":"someone/else:1"}]}}}}`,
-			"our label removed":    `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
-			"privileges asked for": `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
+			"scaled by hand":            `{"spec":{"replicas":1}}`,
+			"another image":             `{"spec":{"template":{"spec":{"containers":[{"name":"foo","image":"someone/else:1"}]}}}}`,
+			"one of our labels removed": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
+			"privileges requested":      `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
 			//workshop:step 2.15c
 			"another message": `{"spec":{"template":{"spec":{"containers":[{"name":"foo","image":"nginxinc/nginx-unprivileged:1.29.1-alpine","env":[{"name":"MESSAGE","value":"Good night"}]}]}}}}`,
 		},

@@ -29,11 +29,11 @@ var operator = operatortest.Operator{
 		Kind: corev1.SchemeGroupVersion.WithKind("Secret"),
 		Name: func(kluster *unstructured.Unstructured) string { return kluster.GetName() + "-kubeconfig" },
 		Drift: map[string]string{
-			"another kubeconfig":    `{"data":{"kubeconfig":"c29tZWJvZHktZWxzZQ=="}}`,
-			"no kubeconfig":         `{"data":{"kubeconfig":null}}`,
-			"another digest":        `{"metadata":{"annotations":{"inspirit941.dev/kubeconfig-sha256":"00"}}}`,
-			"no time of refreshing": `{"metadata":{"annotations":{"inspirit941.dev/refresh-at":null}}}`,
-			"our label removed":     `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
+			"another kubeconfig":        `{"data":{"kubeconfig":"c29tZWJvZHktZWxzZQ=="}}`,
+			"no kubeconfig":             `{"data":{"kubeconfig":null}}`,
+			"another digest":            `{"metadata":{"annotations":{"inspirit941.dev/kubeconfig-sha256":"00"}}}`,
+			"no time of refreshing":     `{"metadata":{"annotations":{"inspirit941.dev/refresh-at":null}}}`,
+			"one of our labels removed": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
 		},
 		Foreign: map[string]string{
 			"another key": `{"data":{"theirs":"dGhlaXJz"}}`,

@@ -33,8 +33,8 @@ var foo = incluster.Operator{
 	Children: []incluster.Child{{
 		Name: "deployment/web",
 		Drift: map[string]incluster.Drift{
-			"scaled by hand":    {Patch: `{"spec":{"replicas":1}}`, Field: "{.spec.replicas}"},
-			"our label removed": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
+			"scaled by hand":            {Patch: `{"spec":{"replicas":1}}`, Field: "{.spec.replicas}"},
+			"one of our labels removed": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
 		},
 	}},
 	Collision: &incluster.Collision{

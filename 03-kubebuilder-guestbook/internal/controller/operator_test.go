@@ -30,11 +30,11 @@ var operator = operatortest.Operator{
 	Children: []operatortest.Child{{
 		Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"),
 		Drift: map[string]string{
-			"scaled by hand":       `{"spec":{"replicas":7}}`,
-			"another image":        `{"spec":{"template":{"spec":{"containers":[{"name":"page","image":"someone/else:1"}]}}}}`,
-			"our label removed":    `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
-			"privileges asked for": `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
-			"pods of old settings": `{"spec":{"template":{"metadata":{"annotations":{"webapp.my.domain/revision":"old"}}}}}`,
+			"scaled by hand":            `{"spec":{"replicas":7}}`,
+			"another image":             `{"spec":{"template":{"spec":{"containers":[{"name":"page","image":"someone/else:1"}]}}}}`,
+			"one of our labels removed": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
+			"privileges requested":      `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
+			"pods of old settings":      `{"spec":{"template":{"metadata":{"annotations":{"webapp.my.domain/revision":"old"}}}}}`,
 		},
 		Foreign: map[string]string{
 			"pods restarted by kubectl": `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2026-11-01T00:00:00Z"}}}}}`,

@@ -40,8 +40,8 @@ var guestbook = incluster.Operator{
 	Children: []incluster.Child{{
 		Name: "deployment/full-guestbook",
 		Drift: map[string]incluster.Drift{
-			"scaled by hand":    {Patch: `{"spec":{"replicas":1}}`, Field: "{.spec.replicas}"},
-			"our label removed": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
+			"scaled by hand":            {Patch: `{"spec":{"replicas":1}}`, Field: "{.spec.replicas}"},
+			"one of our labels removed": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
 		},
 	}, {
 		Name: "service/full-guestbook",

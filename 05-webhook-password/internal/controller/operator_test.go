@@ -27,12 +27,12 @@ var operator = operatortest.Operator{
 		Kind: corev1.SchemeGroupVersion.WithKind("Secret"),
 		Name: secretNameOf,
 		Drift: map[string]string{
-			"another password":        `{"data":{"password":"c29tZWJvZHktY2hvc2UtdGhpcw=="}}`,
-			"no password":             `{"data":{"password":null}}`,
-			"another fingerprint key": `{"data":{"fingerprint-key":"c29tZWJvZHktY2hvc2UtdGhpcw=="}}`,
-			"another time":            `{"metadata":{"annotations":{"secret.example.com/rotated-at":"2026-01-01T00:00:00Z"}}}`,
-			"another policy":          `{"metadata":{"annotations":{"secret.example.com/policy":"length=1"}}}`,
-			"our label removed":       `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
+			"another password":          `{"data":{"password":"c29tZWJvZHktY2hvc2UtdGhpcw=="}}`,
+			"no password":               `{"data":{"password":null}}`,
+			"another fingerprint key":   `{"data":{"fingerprint-key":"c29tZWJvZHktY2hvc2UtdGhpcw=="}}`,
+			"another time":              `{"metadata":{"annotations":{"secret.example.com/rotated-at":"2026-01-01T00:00:00Z"}}}`,
+			"another policy":            `{"metadata":{"annotations":{"secret.example.com/policy":"length=1"}}}`,
+			"one of our labels removed": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
 		},
 		Foreign: map[string]string{
 			"another key": `{"data":{"theirs":"dGhlaXJz"}}`,

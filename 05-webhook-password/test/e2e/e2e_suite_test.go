@@ -44,8 +44,8 @@ func password(certs string) incluster.Operator {
 		Children: []incluster.Child{{
 			Name: "secret/password-sample",
 			Drift: map[string]incluster.Drift{
-				"our label removed": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
-				"another policy":    {Patch: `{"metadata":{"annotations":{"secret.example.com/policy":"length=1"}}}`, Field: `{.metadata.annotations.secret\.example\.com/policy}`},
+				"one of our labels removed": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
+				"another policy":            {Patch: `{"metadata":{"annotations":{"secret.example.com/policy":"length=1"}}}`, Field: `{.metadata.annotations.secret\.example\.com/policy}`},
 			},
 		}},
 		Collision: &incluster.Collision{

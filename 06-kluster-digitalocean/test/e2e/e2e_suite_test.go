@@ -38,8 +38,8 @@ var kluster = incluster.Operator{
 	Children: []incluster.Child{{
 		Name: "secret/full-kubeconfig",
 		Drift: map[string]incluster.Drift{
-			"our label removed":  {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
-			"another kubeconfig": {Patch: `{"data":{"kubeconfig":"c29tZWJvZHktZWxzZQ=="}}`, Field: "{.metadata.uid}"},
+			"one of our labels removed": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
+			"another kubeconfig":        {Patch: `{"data":{"kubeconfig":"c29tZWJvZHktZWxzZQ=="}}`, Field: "{.metadata.uid}"},
 		},
 	}},
 	Collision: &incluster.Collision{
