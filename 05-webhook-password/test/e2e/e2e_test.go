@@ -30,8 +30,11 @@ func describeOperator(operator incluster.Operator, spoil func(context.Context)) 
 	It("gives each of the sample Passwords its Secret", func(ctx SpecContext) {
 		// +kubebuilder:scaffold:e2e-metrics-webhooks-readiness
 
-		secrets := incluster.Kubectl(ctx, "get", "secrets", "--namespace="+passwordNamespace, "--selector=app.kubernetes.io/managed-by=password-operator", "--output=name")
-		Expect(strings.Fields(secrets)).To(ConsistOf("secret/password-sample", "secret/database-login", "secret/former-password"))
+		const names = "--output=jsonpath={.items[*].metadata.name}"
+		passwords := incluster.Kubectl(ctx, "get", "passwords", "--namespace="+passwordNamespace, names)
+		secrets := incluster.Kubectl(ctx, "get", "secrets", "--namespace="+passwordNamespace, "--selector=app.kubernetes.io/managed-by=password-operator", names)
+		Expect(strings.Fields(passwords)).To(ContainElements("password-sample", "former-password"), "samples of both versions")
+		Expect(strings.Fields(secrets)).To(ConsistOf(strings.Fields(passwords)), "each Secret is named after its Password")
 	}, SpecTimeout(incluster.Timeout))
 
 	incluster.DescribeChildren(operator)
