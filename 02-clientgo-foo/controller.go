@@ -26,11 +26,11 @@ const (
 	// After its n-th failure in a row a Foo waits firstRetry * 2^(n-1), at most lastRetry.
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// cacheTimeout bounds how long the caches may take to fill; without the right to list they never do.
+	// cacheTimeout limits how long start waits for the caches, which never fill without the permission to list.
 	cacheTimeout = 2 * time.Minute
 )
 
-// The informers below need these rights.
+// The informers below need these permissions.
 // +kubebuilder:rbac:groups=example.com,resources=foos,verbs=list;watch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch
 
@@ -55,11 +55,11 @@ type controller struct {
 	lastStatus      staleVersions
 }
 
-// newController connects the parts. It starts only the queue, which stop ends.
+// newController creates a controller. Its queue is already running, and stop shuts it down.
 func newController(clients *clients, options options) (*controller, error) {
 	fooInformers := informers.NewSharedInformerFactoryWithOptions(clients.foo, options.resyncPeriod,
 		informers.WithNamespace(options.namespace), informers.WithTransform(stripManagedFields))
-	// A resync of a Foo looks at its Deployment too, so Deployments need no resync of their own.
+	// A resync of a Foo also checks its Deployment, so Deployments need no resync of their own.
 	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.kube, 0,
 		kubeinformers.WithNamespace(options.namespace), kubeinformers.WithTransform(stripManagedFields))
 	fooInformer := fooInformers.Example().V1alpha1().Foos()
@@ -93,7 +93,7 @@ func newController(clients *clients, options options) (*controller, error) {
 	return c, nil
 }
 
-// stripManagedFields is a cache transform that saves memory: nothing here reads the managed fields.
+// stripManagedFields is a cache transform that saves memory: the controller never reads the managed fields.
 func stripManagedFields(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)
@@ -101,7 +101,8 @@ func stripManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// start fills the caches. They outlive ctx, because they must stay current while the queue is drained.
+// start starts the informers, and waits until the caches are filled. The informers keep running when ctx ends,
+// because the caches must stay current while the queue is drained.
 func (c *controller) start(ctx context.Context) error {
 	var informing context.Context
 	informing, c.stopInformers = context.WithCancel(context.WithoutCancel(ctx))
@@ -110,7 +111,7 @@ func (c *controller) start(ctx context.Context) error {
 
 	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
-	if !cache.WaitFor(ctx, "", c.handlers...) { // with a name it would log the handlers' Go names
+	if !cache.WaitFor(ctx, "", c.handlers...) { // with a name, it would log the handlers' Go names
 		return fmt.Errorf("fill the caches: not done after %s: look for \"forbidden\" in the log", cacheTimeout)
 	}
 	return nil
@@ -126,7 +127,7 @@ func (c *controller) synced() bool {
 	return true
 }
 
-// stop ends the informers and waits for their goroutines.
+// stop shuts the queue down, stops the informers and waits for their goroutines.
 func (c *controller) stop() {
 	c.queue.ShutDown()
 	c.stopInformers()
@@ -134,9 +135,8 @@ func (c *controller) stop() {
 	c.kubeInformers.Shutdown()
 }
 
-// work runs the workers until ctx ends, and then until the queue is empty. Requests in
-// progress may finish, unless leading ends, which aborts them at once, or the drain
-// timeout expires, which aborts them with an error.
+// work runs the workers until ctx ends, and then until the queue is empty. Requests in progress may finish. They are
+// aborted only if leading ends, or if the drain timeout expires, which is an error.
 //
 //workshop:step 2.8b
 func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {

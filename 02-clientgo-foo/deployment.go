@@ -22,8 +22,8 @@ const containerName = "foo"
 // fooKind is the kind in owner references to Foos.
 var fooKind = examplev1alpha1.SchemeGroupVersion.WithKind("Foo")
 
-// selectorLabels select the pods of a Foo's Deployment. A selector is immutable, so it must hold
-// nothing that can change. The Deployment's name can't change, and is unique in the namespace.
+// selectorLabels select the pods of a Foo's Deployment. A selector is immutable, so it must contain only what never
+// changes. The Deployment's name can't change, and is unique in the namespace.
 //
 //workshop:step 2.9a
 func selectorLabels(foo *examplev1alpha1.Foo) map[string]string {
@@ -91,14 +91,13 @@ func resources(cpu, memory string) corev1.ResourceList {
 	}
 }
 
-// newPatch returns a strategic merge patch with the fields that Foos own and that differ
-// from the desired ones, nil if none does.
+// newPatch returns a strategic merge patch with the fields that Foos own and that differ from the desired Deployment,
+// or nil if none differs.
 //
-// Annotations, sidecars and whatever else others have set stay, even if the cache
-// does not show them yet; an update would send the cached object and revert them.
-// Server-side apply would compare on the server, at the price of a request for each sync, and
-// would adopt an object that the cache does not show. The UID in the patch makes the API server
-// refuse it if the Deployment has since been deleted and recreated.
+// The patch keeps annotations, sidecars and everything else that others have set, even if the cache does not show it
+// yet. An update would send the cached object and so revert it. Server-side apply would compare on the server, at the
+// price of a request for each sync, and would adopt an object that the cache does not show. The UID in the patch
+// makes the API server refuse it if the Deployment has since been deleted and recreated.
 //
 //workshop:step 2.10b
 func newPatch(found, wanted *appsv1.Deployment) ([]byte, error) {

@@ -99,8 +99,8 @@ func (p patchOfVariables) run(t *testing.T) {
 	g.Expect(newPatch(patched, wanted)).To(BeEmpty(), "nothing differs any more, so nothing must be sent")
 }
 
-// A Deployment may have a variable twice. A strategic merge patch that removes one removes both, so a second patch
-// follows.
+// A Deployment may contain the same variable twice. A strategic merge patch that removes one removes both, so a
+// second patch must add it again.
 func TestNewPatchComesToRestWhenTheMessageIsThereTwice(t *testing.T) {
 	g := NewWithT(t)
 	wanted := newDeployment(fooWithMessage("hello"))

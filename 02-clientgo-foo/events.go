@@ -28,9 +28,9 @@ const (
 	eventSynced = "Synced"
 	// actionSync is the action in all events.
 	actionSync = "Sync"
-	// maxEvents is how many events may wait to be written. Any more are dropped: the status says the same.
+	// maxEvents is how many events may wait to be written. Further ones are dropped; the status says the same.
 	maxEvents = 1000
-	// maxSeries is how many series are counted at a time.
+	// maxSeries is how many series the recorder remembers.
 	maxSeries = 4096
 	// maxNote is the maximum length of a note, in bytes, that the API server accepts.
 	maxNote = 1024
@@ -46,34 +46,33 @@ var eventBackoff = wait.Backoff{Steps: 4, Duration: 50 * time.Millisecond, Facto
 // recorder emits events without making syncs wait for the API server: one
 // goroutine writes them in order. It is an [events.EventRecorder].
 //
-// client-go's broadcaster writes each event in a goroutine that nothing can wait
-// for, and tries only once if the API server answers with an error. It also
-// compares resource versions, so it never recognizes a repetition if the status
-// was written in between.
+// client-go's broadcaster writes each event in a goroutine that the program can't wait for, and tries only once if
+// the API server answers with an error. It also compares resource versions, so it never recognizes a repetition if
+// the status was written in between.
 type recorder struct {
 	events   typedeventsv1.EventsV1Interface
 	instance string
 	queue    chan *eventsv1.Event
-	// series are the Events written so far. Only the writer uses it.
+	// series are the Events written so far. Only the writer's goroutine uses the map.
 	series map[seriesKey]series
-	// abort aborts writes, and stopped is closed when the writer has ended.
+	// abort cancels the writes. The writer closes stopped when it ends.
 	abort   context.CancelFunc
 	stopped chan struct{}
 }
 
-// seriesKey is what repetitions have in common. Their notes may differ.
+// seriesKey is what the events of a series have in common. Their notes may differ.
 type seriesKey struct {
 	regarding                 types.UID
 	eventType, reason, action string
 }
 
-// series is an Event, and how often it has happened.
+// series is the name of an Event, and how often it has occurred.
 type series struct {
 	name  string
 	count int32
 }
 
-// startRecorder starts writing events. The end of ctx aborts writes.
+// startRecorder starts the goroutine that writes the events. When ctx ends, writes are aborted.
 func startRecorder(ctx context.Context, events typedeventsv1.EventsV1Interface) (*recorder, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -137,7 +136,7 @@ func (r *recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event,
 	}, nil
 }
 
-// write creates the event, or counts it. It tries again if that may help.
+// write creates or counts the event, and retries after errors that may be temporary.
 func (r *recorder) write(ctx context.Context, event *eventsv1.Event) error {
 	worthRetrying := func(err error) bool { return ctx.Err() == nil && !isRefusal(err) && !isNamespaceTerminating(err) }
 	err := retry.OnError(eventBackoff, worthRetrying, func() error { return r.createOrCount(ctx, event) })
@@ -147,9 +146,8 @@ func (r *recorder) write(ctx context.Context, event *eventsv1.Event) error {
 	return nil
 }
 
-// createOrCount creates the event, or raises the count of one that it repeats:
-// otherwise a Foo that keeps becoming ready and unready would fill the API
-// server with Events.
+// createOrCount creates the event or, if it repeats an earlier one, increments the count of that one. Otherwise a Foo
+// that keeps becoming ready and unready would fill the API server with Events.
 func (r *recorder) createOrCount(ctx context.Context, event *eventsv1.Event) error {
 	client := r.events.Events(event.Namespace)
 	key := seriesKey{event.Regarding.UID, event.Type, event.Reason, event.Action}
@@ -173,7 +171,7 @@ func (r *recorder) createOrCount(ctx context.Context, event *eventsv1.Event) err
 		return err
 	}
 	if len(r.series) >= maxSeries {
-		clear(r.series) // a forgotten series begins anew
+		clear(r.series) // a forgotten series starts again at 1
 	}
 	r.series[key] = series{name: event.Name, count: 1}
 	return nil

@@ -12,15 +12,15 @@ import (
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 )
 
-// handleEvents makes every change of a Foo or of its Deployment queue the Foo's
-// key. The key does not say what has changed, on purpose: a sync looks at everything,
-// so events may be merged, repeated or missed.
+// handleEvents registers the event handlers. They queue a Foo's key when the Foo or its Deployment changes. The key
+// deliberately does not say what has changed: a sync looks at everything, so events may be merged, repeated or
+// missed.
 //
 //workshop:step 2.7
 func (c *controller) handleEvents(foos, deployments cache.SharedIndexInformer) error {
 	fooHandler, err := foos.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.fooChanged,
-		// Resyncs arrive as updates too, and make up for missed events.
+		// Resyncs arrive as updates, too.
 		UpdateFunc: func(_, foo any) { c.fooChanged(foo) },
 		DeleteFunc: c.fooChanged,
 	})
@@ -50,8 +50,7 @@ func (c *controller) fooChanged(object any) {
 	}
 }
 
-// deploymentUpdated drops updates that change nothing: they come from resyncs,
-// and from the new list that follows a broken watch.
+// deploymentUpdated ignores updates that change nothing, such as those from the new list that follows a broken watch.
 //
 //workshop:step 2.12a
 func (c *controller) deploymentUpdated(before, after any) {
@@ -63,8 +62,8 @@ func (c *controller) deploymentUpdated(before, after any) {
 	c.deploymentChanged(newer)
 }
 
-// deploymentChanged queues the Foo that controls the Deployment, and those whose spec
-// has its name: one of them may be waiting for the name.
+// deploymentChanged queues the Foo that controls the Deployment, and the Foos that ask for its name, because one of
+// them may be waiting for it.
 //
 //workshop:step 2.12a
 func (c *controller) deploymentChanged(object any) {
@@ -88,8 +87,8 @@ func (c *controller) deploymentChanged(object any) {
 	}
 }
 
-// fooOf returns the Foo that controls the Deployment, nil if there is none. The
-// UID tells it from a deleted Foo of the same name.
+// fooOf returns the Foo that controls the Deployment, or nil if there is none. The UID distinguishes it from a
+// deleted Foo of the same name.
 //
 //workshop:step 2.12a
 func (c *controller) fooOf(deployment *appsv1.Deployment) *examplev1alpha1.Foo {
@@ -104,8 +103,8 @@ func (c *controller) fooOf(deployment *appsv1.Deployment) *examplev1alpha1.Foo {
 	return foo
 }
 
-// controllingFoo returns the owner reference to the Foo that controls the
-// Deployment, nil if something else or nothing does. Any version of the group counts.
+// controllingFoo returns the owner reference to the Foo that controls the Deployment, or nil if its controller isn't
+// a Foo or it has none. The version of the API doesn't matter.
 //
 //workshop:step 2.10c
 func controllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// leaseName is the name of the Lease through which the replicas agree.
+	// leaseName is the name of the Lease through which the replicas agree on a leader.
 	leaseName = programName
-	// healthTolerance is how long after the Lease has run out a leader still counts as healthy.
+	// healthTolerance is how long a leader still counts as healthy after its Lease has expired.
 	healthTolerance = 20 * time.Second
-	// releaseTimeout bounds the two requests that give the Lease up.
+	// releaseTimeout limits how long the two requests that release the Lease may take.
 	releaseTimeout = 5 * time.Second
 )
 
@@ -38,7 +38,7 @@ type lease struct {
 	stopped chan struct{}
 }
 
-// A replica needs these rights in its own namespace only.
+// A replica needs these permissions only in its own namespace.
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=foo-system,roleName=foo-controller-leader-election,resources=leases,verbs=get;create;update
 
 func newLease(kube kubernetes.Interface, options lifecycle.LeaderElection) (*lease, error) {
@@ -55,8 +55,8 @@ func newLease(kube kubernetes.Interface, options lifecycle.LeaderElection) (*lea
 		Client:     kube.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 	}
-	// ReleaseOnCancel is not set: it would also give the Lease up after a failed renewal, before the leading context
-	// ends. Another replica could begin while this one still writes. See release.
+	// ReleaseOnCancel is not set, because it would also release the Lease after a failed renewal, before the leading
+	// context ends. Another replica could then begin while this one is still writing. See release.
 	l.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          leaseName,
 		Lock:          l.lock,
@@ -75,7 +75,7 @@ func newLease(kube kubernetes.Interface, options lifecycle.LeaderElection) (*lea
 	return l, nil
 }
 
-// newIdentity returns the given name or, if there is none, makes one up. Two processes on one machine need different
+// newIdentity returns the given name or, if none is given, a unique one: two processes on one machine need different
 // names.
 func newIdentity(given string) (string, error) {
 	if given != "" {
@@ -110,8 +110,8 @@ func (l *lease) acquire(ctx context.Context) (context.Context, error) {
 	}
 }
 
-// release gives the Lease up, so that another replica need not wait for it to
-// run out. Call it when nothing can write any more.
+// release gives up the Lease, so that another replica need not wait until it expires. Call it only after the last
+// write.
 func (l *lease) release(ctx context.Context) {
 	if l.stop == nil {
 		return
@@ -128,7 +128,7 @@ func (l *lease) release(ctx context.Context) {
 	}
 }
 
-// clear writes an empty holder, unless another replica holds the Lease by now.
+// clear removes the holder from the Lease, unless another replica has taken it over.
 func (l *lease) clear(ctx context.Context) error {
 	record, _, err := l.lock.Get(ctx)
 	if err != nil {

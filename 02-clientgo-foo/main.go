@@ -27,7 +27,7 @@ var version, revision = "unknown", "unknown"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// After the first signal the usual handling is back: a second one ends the process at once.
+	// After the first signal, the default handling applies again: a second one ends the process immediately.
 	context.AfterFunc(ctx, stop)
 	if err := command(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", programName, err)
@@ -35,8 +35,7 @@ func main() {
 	}
 }
 
-// command is main without the process: it takes the arguments, and returns a one-line
-// error.
+// command does the work of main, so that tests can call it. Its errors fit on one line.
 func command(ctx context.Context, args []string, output io.Writer) error {
 	flags, err := parseFlags(args, output)
 	if errors.Is(err, flag.ErrHelp) {

@@ -45,7 +45,7 @@ func (o options) validate() error {
 	return o.Validate()
 }
 
-// flags are the options, and what only the command line needs.
+// flags are the options, and the settings that only the command line needs.
 type flags struct {
 	options
 	commandLine lifecycle.Flags

@@ -22,10 +22,9 @@ var errLeaseLost = errors.New("lost the Lease: another replica takes over")
 // errNotInstalled says what to do about [lifecycle.ErrNotInstalled].
 var errNotInstalled = errors.New("the cluster does not know Foos: install them with `make stage-2 install`, or `kubectl apply --server-side -f config/crd/bases`")
 
-// run works until ctx ends, and then finishes the work in progress within
-// options.drainTimeout. It returns an error if it can't start, can't finish in time, or
-// loses the Lease. When it returns, none of its goroutines is left. A process may
-// have several runs.
+// run works until ctx ends, and then finishes the work in progress within options.drainTimeout. It returns an error
+// if it can't start, can't finish in time, or loses the Lease. When it returns, none of its goroutines is left. A
+// process may call run several times.
 func run(ctx context.Context, config *rest.Config, options options) error {
 	if err := options.validate(); err != nil {
 		return err
@@ -43,8 +42,8 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 		return ignoreStop(ctx, err)
 	}
 
-	// Deferred calls run in reverse, which is the order to stop in: events, caches, servers, and the Lease last,
-	// when nothing can write any more.
+	// Deferred calls run in reverse order, so the events stop first, then the caches and the servers. The Lease is
+	// released last, when nothing can write any more.
 	lease, err := newLease(clients.kube, options.LeaderElection)
 	if err != nil {
 		return err

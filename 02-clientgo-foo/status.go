@@ -48,10 +48,9 @@ func observedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) *ex
 	return status
 }
 
-// isUndecided reports whether the Deployment's status is too old to go by: the Foo was
-// ready and has not changed, and the Deployment controller has not observed the latest
-// generation, which may not concern the pods (a changed annotation makes a new
-// generation, too). The Deployment's next status queues the Foo again.
+// isUndecided reports whether the Deployment's status is too old to rely on: the Foo was ready and has not changed,
+// but the Deployment controller has not observed the latest generation. That one may not affect the pods, since a
+// changed annotation also makes a new generation. The Deployment's next status queues the Foo again.
 //
 //workshop:step 2.11b
 func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
@@ -70,8 +69,8 @@ func blockedStatus(foo *examplev1alpha1.Foo, blocker *blocker) *examplev1alpha1.
 	return status
 }
 
-// newStatus returns a copy of the Foo's status, so that conditions keep their
-// transition times, and sets the fields that depend on the spec alone.
+// newStatus copies the Foo's status, so that conditions keep their transition times, and sets the fields that depend
+// only on the spec.
 //
 //workshop:step 2.11a
 func newStatus(foo *examplev1alpha1.Foo) *examplev1alpha1.FooStatus {
@@ -102,7 +101,7 @@ func isRolledOut(deployment *appsv1.Deployment, replicas int32) bool {
 		status.UpdatedReplicas == replicas && status.Replicas == replicas && status.AvailableReplicas == replicas
 }
 
-// stalled returns the Deployment controller's message about a rollout that is stuck, "" if it is not.
+// stalled returns the Deployment controller's message about a stalled rollout, or "" if the rollout is not stalled.
 //
 //workshop:step 2.11b
 func stalled(deployment *appsv1.Deployment) string {
@@ -119,8 +118,7 @@ func stalled(deployment *appsv1.Deployment) string {
 	return ""
 }
 
-// reportBlocker writes the blocker into the status. If no event will announce its end,
-// it returns the cause, so that the sync is retried.
+// reportBlocker writes the blocker into the status, and returns its cause. If there is one, the sync is retried.
 //
 //workshop:step 2.11c
 func (c *controller) reportBlocker(ctx context.Context, foo *examplev1alpha1.Foo, blocker *blocker) error {
@@ -130,7 +128,7 @@ func (c *controller) reportBlocker(ctx context.Context, foo *examplev1alpha1.Foo
 	return blocker.cause
 }
 
-// updateStatus writes the status if it changes, and emits the event for what changes.
+// updateStatus writes the status if it has changed, and then announces the change.
 //
 // Server-side apply sends our fields only, so conditions of other controllers stay.
 // The resource version makes the API server refuse a status that was computed from a
@@ -171,8 +169,8 @@ func (c *controller) updateStatus(ctx context.Context, foo *examplev1alpha1.Foo,
 	return nil
 }
 
-// announce emits an event if the condition has changed, unless the rollout has only begun.
-// Resyncs and restarts change nothing, so they emit none.
+// announce emits an event if the condition has changed, unless a rollout has only just begun. Resyncs and restarts
+// change no condition, so they cause no events.
 //
 //workshop:step 2.13
 func (c *controller) announce(foo *examplev1alpha1.Foo, ready *metav1.Condition) {

@@ -65,10 +65,10 @@ func (c *controller) sync(ctx context.Context, key cache.ObjectName) error {
 	return c.updateStatus(ctx, foo, observedStatus(foo, deployment))
 }
 
-// blocker is an error that says why a Foo is blocked: why it can't have its Deployment now. The condition reports it.
+// blocker is an error that says why a Foo can't have its Deployment now. The condition reports it.
 type blocker struct {
 	reason, message string
-	// cause is the transient error to retry; nil if an event will announce the end.
+	// cause is the error that makes the queue retry; nil if an event will announce that the Foo is no longer blocked.
 	cause error
 }
 
@@ -96,14 +96,14 @@ func (c *controller) ensureDeployment(ctx context.Context, foo *examplev1alpha1.
 	return c.repairDeployment(ctx, found, wanted)
 }
 
-// findBlocker returns why the Deployment that was found can't become the desired one, nil
-// if it can. A Deployment that the Foo does not control is never touched: it may be in production.
+// findBlocker says why the Deployment that was found can't become the desired one, and returns nil if it can. The
+// controller never touches a Deployment that the Foo does not control: it may be in production.
 //
 //workshop:step 2.10c
 func findBlocker(foo *examplev1alpha1.Foo, found, wanted *appsv1.Deployment) *blocker {
 	owner := controllingFoo(found)
 	controlled := owner != nil && owner.UID == foo.UID
-	// Only one Foo of a name exists at a time, so the owner has been deleted, and the garbage collector will soon
+	// Only one Foo of a given name exists at a time, so the owner has been deleted, and the garbage collector will soon
 	// delete its Deployment.
 	leftover := owner != nil && !controlled && owner.Name == foo.Name
 	switch {
@@ -136,7 +136,7 @@ func (c *controller) createDeployment(ctx context.Context, wanted *appsv1.Deploy
 		return nil, newRefusal(wanted, err)
 	}
 	if err != nil {
-		// It may exist already if the cache lags behind. The retry sees it, and checks its owner.
+		// If the cache lags behind, the Deployment may exist already. The retry finds it and checks its owner.
 		return nil, fmt.Errorf("create Deployment %s: %w", klog.KObj(wanted), err)
 	}
 	klog.FromContext(ctx).Info("Created the Deployment", "deployment", klog.KObj(created))
@@ -188,8 +188,8 @@ func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo
 	return nil
 }
 
-// removeDeployment deletes a Deployment that the Foo no longer names. That can't be undone, so don't trust a stale
-// cache. If the API server has another generation of the Foo, its spec.deploymentName may have changed, and
+// removeDeployment deletes a Deployment that the Foo no longer names. That can't be undone, so a stale cache must not
+// lead to it. If the API server has another generation of the Foo, its spec.deploymentName may have changed, and
 // errStaleCache makes the queue sync it again. If a user has removed the owner reference to keep the Deployment, the
 // resource version makes the API server refuse the deletion.
 //
@@ -228,7 +228,7 @@ func newRefusal(wanted *appsv1.Deployment, err error) *blocker {
 	}
 }
 
-// isRefusal reports whether the request can't succeed until a quota, a policy or a role changes.
+// isRefusal reports whether the request can't succeed until someone changes the Foo, a quota, a policy or a role.
 //
 //workshop:step 2.10d
 func isRefusal(err error) bool {
@@ -245,7 +245,7 @@ func isUIDMismatch(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, isUID)
 }
 
-// isNamespaceTerminating reports whether a create came too late: the Foo is about to be deleted as well.
+// isNamespaceTerminating reports whether a create failed because the namespace is being deleted, and the Foo with it.
 func isNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
