@@ -66,7 +66,7 @@ func TestNewPodSpec(t *testing.T) {
 	g.Expect([]string{requests.Cpu().String(), requests.Memory().String()}).To(Equal([]string{"10m", "32Mi"}), "the scheduler counts requests")
 	g.Expect([]string{limits.Cpu().String(), limits.Memory().String()}).To(Equal([]string{"500m", "128Mi"}), "quotas may ask for limits")
 
-	g.Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()), "the container has no business with the API server")
+	g.Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()), "the pods never call the API server")
 	g.Expect(pod.SecurityContext).To(HaveValue(And(
 		HaveField("RunAsNonRoot", HaveValue(BeTrue())),
 		HaveField("SeccompProfile", HaveField("Type", corev1.SeccompProfileTypeRuntimeDefault)))), "see the pod security standard \"restricted\"")
@@ -95,7 +95,7 @@ func TestNewPatch(t *testing.T) {
 				pod.Containers[0].Env = []corev1.EnvVar{{Name: "MODE", Value: "test"}}
 			},
 		},
-		"a quantity is written in another way": {
+		"a quantity is written differently": {
 			change: func(deployment *appsv1.Deployment) {
 				limits := deployment.Spec.Template.Spec.Containers[0].Resources.Limits
 				limits[corev1.ResourceCPU] = resource.MustParse("0.5")
@@ -230,7 +230,7 @@ func TestFindBlocker(t *testing.T) {
 			change:     func(deployment *appsv1.Deployment) { deployment.DeletionTimestamp = &now },
 			wantReason: examplev1alpha1.ReasonDeploymentProgressing,
 		},
-		"the Foo's own, with a selector of its own": {
+		"the Foo's own, with a different selector": {
 			change: func(deployment *appsv1.Deployment) {
 				deployment.Spec.Selector.MatchLabels = map[string]string{"app": "web"}
 			},

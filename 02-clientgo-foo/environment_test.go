@@ -27,7 +27,7 @@ func TestNewDeploymentHasTheMessage(t *testing.T) {
 	g.Expect(container.Env).To(BeEmpty(), "a Foo without a message asks for no variable")
 }
 
-// patchOfVariables describes what a container's variables become when the Foo has a message.
+// patchOfVariables is a test case: a container's variables, the Foo's message, and the variables after the patch.
 type patchOfVariables struct {
 	found   []corev1.EnvVar
 	message string
@@ -37,16 +37,16 @@ type patchOfVariables struct {
 func TestNewPatchChangesTheMessage(t *testing.T) {
 	secret := &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "greeting"}}
 	tests := map[string]patchOfVariables{
-		"it is new": {
+		"the container has none": {
 			message: "hello",
 			want:    []corev1.EnvVar{{Name: "MESSAGE", Value: "hello"}},
 		},
-		"it differs": {
+		"the container has another one": {
 			found:   []corev1.EnvVar{{Name: "MESSAGE", Value: "other"}},
 			message: "hello",
 			want:    []corev1.EnvVar{{Name: "MESSAGE", Value: "hello"}},
 		},
-		"it is read from a Secret": {
+		"the container reads it from a Secret": {
 			found:   []corev1.EnvVar{{Name: "MESSAGE", ValueFrom: secret}},
 			message: "hello",
 			want:    []corev1.EnvVar{{Name: "MESSAGE", Value: "hello"}},
@@ -111,7 +111,7 @@ func TestNewPatchComesToRestWhenTheMessageIsThereTwice(t *testing.T) {
 	for range 2 {
 		patch, err := newPatch(patched, wanted)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(patch).NotTo(BeEmpty(), "the variable must be there once")
+		g.Expect(patch).NotTo(BeEmpty(), "the container must have the variable exactly once")
 		patched = apply(g, patched, patch)
 	}
 	g.Expect(patched.Spec.Template.Spec.Containers[0].Env).To(Equal([]corev1.EnvVar{{Name: "FIRST", Value: "1"}, {Name: "MESSAGE", Value: "hello"}}))

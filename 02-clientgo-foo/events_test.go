@@ -95,9 +95,9 @@ func TestRecorderStops(t *testing.T) {
 	tests := map[string]struct {
 		emitted, written int
 	}{
-		"with nothing to do":                   {emitted: 0, written: 0},
-		"after the events on their way":        {emitted: 100, written: 100},
-		"after a flood that it can't all hold": {emitted: maxEvents + 500, written: maxEvents},
+		"with nothing to write":                     {emitted: 0, written: 0},
+		"after writing the queued events":           {emitted: 100, written: 100},
+		"after more events than the queue can hold": {emitted: maxEvents + 500, written: maxEvents},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestRecorderStops(t *testing.T) {
 				return nil
 			}}
 			recorder := store.startRecorder(t.Context(), g)
-			recorder.Eventf(storedFoo(), nil, corev1.EventTypeNormal, "First", actionSync, "the writer takes it at once")
+			recorder.Eventf(storedFoo(), nil, corev1.EventTypeNormal, "First", actionSync, "the writer takes it immediately")
 			g.Eventually(begun).Should(Receive())
 			recorder.Eventf(nil, nil, corev1.EventTypeNormal, "Lost", actionSync, "about nothing")
 			for i := range test.emitted {
@@ -117,7 +117,7 @@ func TestRecorderStops(t *testing.T) {
 			}
 			close(proceed)
 			recorder.stop()
-			g.Expect(store.events).To(HaveLen(1+test.written), "stop waits for what is on its way, and for nothing else")
+			g.Expect(store.events).To(HaveLen(1+test.written), "stop waits until all queued events are written")
 		})
 	}
 }
@@ -137,7 +137,7 @@ func TestRecorderIsCutOff(t *testing.T) {
 	g.Eventually(begun).Should(Receive())
 	cancel() // the Lease is lost
 	recorder.stop()
-	g.Expect(store.requests).To(Equal(1), "nothing is tried again, for another replica may write by now")
+	g.Expect(store.requests).To(Equal(1), "nothing is retried, because another replica may already be writing")
 }
 
 func TestRecorderShortensNotes(t *testing.T) {

@@ -94,7 +94,7 @@ func TestHandlers(t *testing.T) {
 				c.deploymentChanged(owner(func(reference *metav1.OwnerReference) { reference.APIVersion = "example.org/v1" }))
 			},
 		},
-		"a Deployment of another kind": {
+		"a Deployment that another kind controls": {
 			event: func(c *controller) {
 				c.deploymentChanged(owner(func(reference *metav1.OwnerReference) { reference.Kind = "Bar" }))
 			},

@@ -69,7 +69,7 @@ func newLease(kube kubernetes.Interface, options lifecycle.LeaderElection) (*lea
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("set leader election up: %w", err)
+		return nil, fmt.Errorf("set up leader election: %w", err)
 	}
 	l.health.SetLeaderElection(l.elector)
 	return l, nil
@@ -124,7 +124,7 @@ func (l *lease) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	if err := l.clear(ctx); err != nil {
-		klog.FromContext(ctx).Error(err, "The Lease stays held until it runs out")
+		klog.FromContext(ctx).Error(err, "Could not release the Lease, which now stays held until it expires")
 	}
 }
 

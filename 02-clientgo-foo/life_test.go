@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("the defaults", func() {
-	It("fill in what a Foo leaves out", func(ctx SpecContext) {
+	It("fill in the fields that a Foo leaves out", func(ctx SpecContext) {
 		foo := newFoo(cluster.Namespace(ctx), "small", "small")
 		foo.Spec.Replicas = 0 // omitted from the request
 		Expect(cluster.Client.Create(ctx, foo)).To(Succeed())
@@ -45,7 +45,7 @@ var _ = Describe("the controller", func() {
 		expectEvents(ctx, foo, eventSynced)
 	}, SpecTimeout(specTimeout))
 
-	It("undoes changes of its fields and leaves those of others", func(ctx SpecContext) {
+	It("undoes changes to its own fields and keeps the fields of others", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startController(testOptions(namespace))
 		foo := newFoo(namespace, "changed", "changed")
@@ -70,7 +70,7 @@ var _ = Describe("the controller", func() {
 		}).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).Should(Succeed())
 	}, SpecTimeout(specTimeout))
 
-	It("refuses a Deployment that is not its own, until that goes away", func(ctx SpecContext) {
+	It("leaves someone else's Deployment alone, and creates its own once that is deleted", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startController(testOptions(namespace))
 		conflicting := newDeployment(newFoo(namespace, "other", "taken"))
@@ -125,7 +125,7 @@ func deploymentNames(ctx context.Context, namespace string) ([]string, error) {
 	return names, err
 }
 
-// expectEvents waits until the events about the Foo have the reasons given, each as often as it is named.
+// expectEvents waits until the events about the Foo have exactly these reasons.
 func expectEvents(ctx context.Context, foo *examplev1alpha1.Foo, reasons ...string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

@@ -22,11 +22,11 @@ var _ = Describe("the message", func() {
 		Expect(unstructured.SetNestedField(foo.Object, strings.Repeat("ö", 257), "spec", "message")).To(Succeed())
 		Expect(cluster.Client.Create(ctx, foo)).To(MatchError(ContainSubstring("spec.message: Too long")), "see the markers in types.go")
 		Expect(unstructured.SetNestedField(foo.Object, strings.Repeat("ö", 256), "spec", "message")).To(Succeed())
-		Expect(cluster.Client.Create(ctx, foo)).To(Succeed(), "characters count, not bytes")
+		Expect(cluster.Client.Create(ctx, foo)).To(Succeed(), "the limit counts characters, not bytes")
 	}, SpecTimeout(specTimeout))
 
 	It("is optional", func(ctx SpecContext) {
 		foo := newFoo(cluster.Namespace(ctx), "taciturn", "taciturn")
-		Expect(cluster.Client.Create(ctx, foo)).To(Succeed(), "Foos that were made before the field existed must stay valid")
+		Expect(cluster.Client.Create(ctx, foo)).To(Succeed(), "Foos that were created before the field existed must stay valid")
 	}, SpecTimeout(specTimeout))
 })

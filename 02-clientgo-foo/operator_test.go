@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/operatortest/behaviours"
 )
 
-// operator describes the stage to the test kit. Sample has three replicas, so that its rollout has steps.
+// operator describes the stage to the test kit. The sample has three replicas, so that a rollout takes several steps.
 var operator = operatortest.Operator{
 	CRDs:           []string{"config/crd/bases"},
 	Samples:        "config/samples",
@@ -43,18 +43,18 @@ var operator = operatortest.Operator{
 			"a longer deadline":         `{"spec":{"progressDeadlineSeconds":900}}`,
 		},
 	}},
-	// The Deployment, a first status, and two more for each of its three replicas: when it is created and when it becomes
-	// available.
+	// One write for the Deployment, one for the first status, and two for each of the three replicas: when its pod is
+	// created, and when it becomes available.
 	MaxWrites: 8,
 	Drains:    true,
 	Values: map[string][]any{
 		"spec.deploymentName": {"web", "shop", "blog"},
 		"spec.image":          {"nginxinc/nginx-unprivileged:1.29.1-alpine", "nginxinc/nginx-unprivileged:1.29.1"},
-		// Not the 10 that the schema allows: more pods take longer, and show nothing more.
+		// Fewer than the 10 that the schema allows: more pods would take longer and test nothing new.
 		"spec.replicas": {int64(1), int64(2), int64(3)},
 		"spec.message":  {"Good morning", "Good night"}, //workshop:step 2.15b
 	},
-	// It requeues only after failures, with backoff; five seconds leave time for a slow machine.
+	// The controller requeues only after failures, with backoff; five seconds leave time for a slow machine.
 	MaxPause: 5 * time.Second,
 	Unmeetable: []operatortest.Unmeetable{{
 		Name:    "Deployment is controlled by someone else",

@@ -19,16 +19,16 @@ func TestCommandRefuses(t *testing.T) {
 		want string
 	}{
 		"an unknown flag":              {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
-		"a number that is none":        {args: []string{"--workers=many"}, want: `invalid value "many" for flag -workers: parse error: --help lists the flags`},
-		"no worker":                    {args: []string{"--workers=0"}, want: "--workers=0: at least 1 is needed"},
+		"a value that is not a number": {args: []string{"--workers=many"}, want: `invalid value "many" for flag -workers: parse error: --help lists the flags`},
+		"no workers":                   {args: []string{"--workers=0"}, want: "--workers=0: at least 1 is needed"},
 		"a negative resync":            {args: []string{"--resync-period=-1s"}, want: "--resync-period=-1s: give 0 for never"},
-		"no time to drain":             {args: []string{"--drain-timeout=0s"}, want: "--drain-timeout=0s: give a positive duration"},
+		"a drain timeout of zero":      {args: []string{"--drain-timeout=0s"}, want: "--drain-timeout=0s: give a positive duration"},
 		"a rate without a burst":       {args: []string{"--kube-api-qps=5"}, want: "--kube-api-qps=5 --kube-api-burst=-1: give both at least 1"},
-		"a Lease shorter than renewal": {args: []string{"--leader-elect", "--leader-election-lease-duration=5s"}, want: "--leader-election-renew-deadline=10s must be shorter than"},
+		"a Lease that ends too early":  {args: []string{"--leader-elect", "--leader-election-lease-duration=5s"}, want: "--leader-election-renew-deadline=10s must be shorter than"},
 		"no cluster":                   {want: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
-		"a kubeconfig that is missing": {args: []string{"--kubeconfig=missing"}, want: "read the kubeconfig: stat missing: no such file"},
-		"a kubeconfig of nonsense":     {args: []string{"--kubeconfig=" + nonsense(t)}, want: "read the kubeconfig: error loading config file"},
-		"a cluster that is not there":  {args: []string{"--kubeconfig=" + kubeconfigFor(t, unusedAddress(t))}, want: "connection refused"},
+		"a missing kubeconfig":         {args: []string{"--kubeconfig=missing"}, want: "read the kubeconfig: stat missing: no such file"},
+		"a malformed kubeconfig":       {args: []string{"--kubeconfig=" + nonsense(t)}, want: "read the kubeconfig: error loading config file"},
+		"nothing listens there":        {args: []string{"--kubeconfig=" + kubeconfigFor(t, unusedAddress(t))}, want: "connection refused"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

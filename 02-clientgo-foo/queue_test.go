@@ -69,7 +69,7 @@ func TestProcessNext(t *testing.T) {
 	g.Expect(c.queue.Len()).To(Equal(1), "a worker whose context has ended is done with its key, too")
 
 	c.queue.ShutDown()
-	g.Expect(c.processNext(t.Context())).To(BeTrue(), "what is queued is still worked on")
+	g.Expect(c.processNext(t.Context())).To(BeTrue(), "keys that are already queued are still synced")
 	g.Expect(c.processNext(t.Context())).To(BeFalse(), "a worker ends when the queue is shut down and empty")
 }
 
@@ -139,7 +139,7 @@ func (l heldNamespaceLister) Get(name string) (*examplev1alpha1.Foo, error) {
 }
 
 func TestWorkersAtTheEnd(t *testing.T) {
-	for name, loses := range map[string]bool{"they finish what is queued at the signal": false, "they leave what is queued when the Lease is lost": true} {
+	for name, loses := range map[string]bool{"they finish the queued keys at the signal": false, "they leave the queued keys when the Lease is lost": true} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			c := newHandlers(t)

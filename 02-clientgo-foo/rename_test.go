@@ -39,7 +39,7 @@ var _ = Describe("a change of spec.deploymentName", func() {
 		expectDeployments(ctx, namespace, "third")
 	}, SpecTimeout(specTimeout))
 
-	It("can be taken back before the new Deployment has rolled out", func(ctx SpecContext) {
+	It("can be undone before the new Deployment has rolled out", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startController(testOptions(namespace))
 		foo := newFoo(namespace, "renamed", "first")
@@ -54,10 +54,10 @@ var _ = Describe("a change of spec.deploymentName", func() {
 		rename(ctx, foo, "first")
 		expectReason(ctx, foo, examplev1alpha1.ReasonDeploymentAvailable)
 		expectDeployments(ctx, namespace, "first")
-		Expect(getDeployment(ctx, namespace, "first")).To(HaveField("UID", first.UID), "it has served all the time")
+		Expect(getDeployment(ctx, namespace, "first")).To(HaveField("UID", first.UID), "it has been serving all along")
 	}, SpecTimeout(specTimeout))
 
-	It("never deletes a Deployment whose owner reference was taken off at the last moment", func(ctx SpecContext) {
+	It("never deletes a Deployment whose owner reference was removed at the last moment", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		orphan := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))
 		runWith(func(next http.RoundTripper) http.RoundTripper {
@@ -104,7 +104,7 @@ func refusePods(ctx context.Context, namespace string) client.Object {
 	pod.Spec.Containers[0].Image = "trial:1"
 	Eventually(func() error { return cluster.Client.Create(ctx, pod.DeepCopy(), client.DryRunAll) }).
 		WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).
-		Should(Satisfy(apierrors.IsForbidden), "the API server knows of the limit")
+		Should(Satisfy(apierrors.IsForbidden), "the API server enforces the LimitRange")
 	return limit
 }
 

@@ -36,7 +36,7 @@ func TestObservedStatus(t *testing.T) {
 			change:     func(status *appsv1.DeploymentStatus) { status.AvailableReplicas = 2 },
 			wantReason: examplev1alpha1.ReasonDeploymentProgressing,
 		},
-		"a replica is of the previous template": {
+		"a replica has the previous template": {
 			change:     func(status *appsv1.DeploymentStatus) { status.UpdatedReplicas = 2 },
 			wantReason: examplev1alpha1.ReasonDeploymentProgressing,
 		},
@@ -52,7 +52,7 @@ func TestObservedStatus(t *testing.T) {
 
 func TestObservedStatusOfAStalledRollout(t *testing.T) {
 	tests := map[string]observation{
-		"the deadline of the rollout is over": {
+		"the rollout exceeds its deadline": {
 			change: func(status *appsv1.DeploymentStatus) {
 				status.AvailableReplicas = 0
 				status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse}}
@@ -60,7 +60,7 @@ func TestObservedStatusOfAStalledRollout(t *testing.T) {
 			},
 			wantReason: examplev1alpha1.ReasonDeploymentStalled,
 		},
-		"the deadline was over before the change, which the Deployment controller has not seen yet": {
+		"the Deployment controller has not seen a change made after the deadline": {
 			change: func(status *appsv1.DeploymentStatus) {
 				status.ObservedGeneration = 1
 				status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: "timed out"}}
@@ -106,7 +106,7 @@ func TestObservedStatusIsStable(t *testing.T) {
 	g.Expect(status).To(HaveField("Conditions", HaveLen(1)), "see observedStatus in status.go")
 	foo.Status = *status
 	foo.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
-	g.Expect(observedStatus(foo, deployment)).To(HaveValue(Equal(foo.Status)), "the same observation must not become a write")
+	g.Expect(observedStatus(foo, deployment)).To(HaveValue(Equal(foo.Status)), "observing the same again must not change the status")
 
 	foo.Status.Conditions = append(foo.Status.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue})
 	g.Expect(observedStatus(foo, deployment)).To(HaveValue(Equal(foo.Status)), "conditions of other controllers stay")
@@ -206,7 +206,7 @@ func TestStaleVersions(t *testing.T) {
 	after.ResourceVersion = "31"
 	g.Expect(writes.isStale(before)).To(BeFalse())
 	writes.note(before, before)
-	g.Expect(writes.isStale(before)).To(BeFalse(), "no newer version follows a write that changed nothing")
+	g.Expect(writes.isStale(before)).To(BeFalse(), "a write that changed nothing makes no newer version")
 	writes.note(before, after)
 	g.Expect(writes.isStale(before)).To(BeTrue(), "the cache lags behind")
 	g.Expect(writes.isStale(after)).To(BeFalse(), "the cache shows our write")

@@ -19,7 +19,7 @@ import (
 )
 
 var _ = Describe("the end of a run", func() {
-	It("comes after the work in progress, and the release of the Lease after that", func(ctx SpecContext) {
+	It("waits for the work in progress, and then releases the Lease", func(ctx SpecContext) {
 		slow := newSlowCreates()
 		namespace := cluster.Namespace(ctx)
 		stop, ended := runWith(slow.wrap, electing(testOptions(namespace)))
@@ -35,7 +35,7 @@ var _ = Describe("the end of a run", func() {
 		_, err := getDeployment(ctx, namespace, "slow")
 		Expect(err).NotTo(HaveOccurred(), "a request in progress is not cut off")
 		expectReason(ctx, foo, examplev1alpha1.ReasonDeploymentProgressing)
-		Expect(leaseHolder(ctx, namespace)).To(BeEmpty(), "another replica can begin at once, see release in lease.go")
+		Expect(leaseHolder(ctx, namespace)).To(BeEmpty(), "another replica can begin immediately, see release in lease.go")
 	}, SpecTimeout(specTimeout))
 
 	It("is an error when the work takes too long", func(ctx SpecContext) {
@@ -53,7 +53,7 @@ var _ = Describe("the end of a run", func() {
 		Expect(err).To(MatchError(ContainSubstring("work was still in progress 100ms after the signal to stop")))
 	}, SpecTimeout(specTimeout))
 
-	It("comes at once when the Lease is lost", func(ctx SpecContext) {
+	It("comes immediately when the Lease is lost", func(ctx SpecContext) {
 		slow := newSlowCreates()
 		var unreachable atomic.Bool
 		wrap := func(next http.RoundTripper) http.RoundTripper {
@@ -78,7 +78,7 @@ var _ = Describe("the end of a run", func() {
 		Expect(err).To(MatchError(errLeaseLost))
 		_, err = getDeployment(ctx, namespace, "lost")
 		Expect(client.IgnoreNotFound(err)).To(Succeed())
-		Expect(err).To(HaveOccurred(), "the request in progress is cut off, for another replica may work by now")
+		Expect(err).To(HaveOccurred(), "the request in progress is cut off, because another replica may already be working")
 	}, SpecTimeout(specTimeout))
 
 	It("is possible while waiting for the Lease", func(ctx SpecContext) {
@@ -126,8 +126,8 @@ func (s *slowCreates) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// runWith runs a controller whose requests go through wrap, unless it is nil. It ends
-// when stop is called, or else when the spec ends.
+// runWith runs a controller until stop is called or the spec ends. Unless wrap is nil, the controller's requests go
+// through it.
 func runWith(wrap func(http.RoundTripper) http.RoundTripper, options options) (stop func(), ended chan error) {
 	config := rest.CopyConfig(cluster.Config)
 	if wrap != nil {
@@ -147,7 +147,7 @@ func runWith(wrap func(http.RoundTripper) http.RoundTripper, options options) (s
 	return stop, ended
 }
 
-// electing switches leader election on, with a Lease in the same namespace.
+// electing turns leader election on, with a Lease in the same namespace.
 func electing(options options) options {
 	options.LeaderElection = lifecycle.LeaderElection{
 		Enabled:       true,
@@ -159,7 +159,7 @@ func electing(options options) options {
 	return options
 }
 
-// leaseHolder returns the identity of the replica that works, "" if there is none.
+// leaseHolder returns the identity of the replica that holds the Lease, or "" if there is none.
 func leaseHolder(ctx context.Context, namespace string) string {
 	lease := &coordinationv1.Lease{}
 	err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: leaseName}, lease)

@@ -35,7 +35,7 @@ const (
 
 var cluster = &testcluster.Cluster{CRDs: operator.CRDs, Scheme: newScheme()}
 
-// TestMain discards what is logged outside of specs: the tables of bad input log errors on purpose.
+// TestMain discards what is logged outside of specs, because table tests with bad input log errors on purpose.
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.Logger{})
 	os.Exit(m.Run())
@@ -68,7 +68,7 @@ func testOptions(namespace string) options {
 	return options
 }
 
-// startController runs a controller until the returned function is called, or else until the spec ends.
+// startController runs a controller until the returned function is called or the spec ends.
 func startController(options options) (stop func()) {
 	end, ended := runWith(nil, options)
 	return func() {

@@ -57,7 +57,7 @@ func TestRemoveRenamedWaitsForTheRollout(t *testing.T) {
 		"nothing is known of the new Deployment": {},
 		"its pods don't run":                     {ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3},
 		"one pod is not available yet":           {ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 2},
-		"its status is about an older spec":      {ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3},
+		"its status describes an older spec":     {ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3},
 	}
 	for name, status := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -80,15 +80,15 @@ func TestRemoveDeployment(t *testing.T) {
 		return foo
 	}
 	tests := map[string]struct {
-		// cached is what the cache shows of the Foo. The API server has storedFoo.
+		// cached is the Foo in the cache; the API server has storedFoo().
 		cached  *examplev1alpha1.Foo
 		gone    bool
 		wantErr error
 	}{
-		"the cache is current":               {cached: storedFoo()},
-		"the Deployment is gone already":     {cached: storedFoo(), gone: true},
-		"the Foo has changed":                {cached: changed(func(foo *examplev1alpha1.Foo) { foo.Generation = 2 }), wantErr: errStaleCache},
-		"another Foo of the name exists now": {cached: changed(func(foo *examplev1alpha1.Foo) { foo.UID = "uid-of-deleted" }), wantErr: errStaleCache},
+		"the cache is current":           {cached: storedFoo()},
+		"the Deployment is gone already": {cached: storedFoo(), gone: true},
+		"the Foo has changed":            {cached: changed(func(foo *examplev1alpha1.Foo) { foo.Generation = 2 }), wantErr: errStaleCache},
+		"another Foo has the name now":   {cached: changed(func(foo *examplev1alpha1.Foo) { foo.UID = "uid-of-deleted" }), wantErr: errStaleCache},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestRemoveDeployment(t *testing.T) {
 			err := s.removeDeployment(t.Context(), test.cached, former)
 			if test.wantErr != nil {
 				g.Expect(err).To(MatchError(test.wantErr), "see removeDeployment in sync.go")
-				g.Expect(s.kube.Actions()).To(BeEmpty(), "a stale cache must not decide about a deletion")
+				g.Expect(s.kube.Actions()).To(BeEmpty(), "a stale cache must not lead to a deletion")
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred(), "see removeDeployment in sync.go")
@@ -137,7 +137,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		"the cache still shows it":              {err: apierrors.NewNotFound(deployments, "web"), wantExpected: true},
 		"the cached Foo is old":                 {err: errStaleCache, wantExpected: true},
 		"the namespace is terminating":          {err: terminating, wantExpected: true},
-		"a patch meets another object":          {err: invalid("metadata.uid"), wantExpected: true},
+		"the patch is for another object":       {err: invalid("metadata.uid"), wantExpected: true},
 		"a policy forbids it":                   {err: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantRefusal: true},
 		"a field is not valid":                  {err: invalid("spec.template"), wantRefusal: true},
 		"the API server has a problem":          {err: apierrors.NewInternalError(errors.New("etcd"))},

@@ -21,14 +21,14 @@ import (
 	foofake "example.com/operator-workshop/02-clientgo-foo/pkg/generated/clientset/versioned/fake"
 )
 
-// syncer is a controller with in-memory clients. Its caches show the Foo of storedFoo, and the Deployments.
+// syncer is a controller with in-memory clients. Its caches contain storedFoo() and some Deployments.
 type syncer struct {
 	*controller
 	kube *kubefake.Clientset
 	foos *foofake.Clientset
-	// version is the resource version of a Foo whose status has been written.
+	// version is the resource version that a write of the status returns.
 	version string
-	// reasons are the condition's reasons, one for each status that it has written.
+	// reasons are the condition's reasons in the statuses written so far.
 	reasons []string
 }
 
@@ -52,7 +52,7 @@ func newSyncer(g Gomega, t *testing.T, deployments []*appsv1.Deployment) *syncer
 	return s
 }
 
-// verbs are what the clientset was asked to do with Deployments.
+// verbs returns the verbs of the requests for Deployments.
 func verbs(kube *kubefake.Clientset) []string {
 	var verbs []string
 	for _, action := range kube.Actions() {
@@ -83,7 +83,7 @@ func TestEnsureDeploymentRepairs(t *testing.T) {
 		want       []string
 	}{
 		"a Deployment that another client has scaled": {deployment: scaled, want: []string{"patch"}},
-		"not what needs no repair":                    {deployment: storedDeployment()},
+		"nothing if nothing differs":                  {deployment: storedDeployment()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -162,7 +162,7 @@ func TestSyncAppliesTheStatus(t *testing.T) {
 	foo.Status.Conditions = []metav1.Condition{{Type: "Audited", Status: metav1.ConditionTrue}}
 	g.Expect(s.fooIndex.Update(foo)).To(Succeed())
 	g.Expect(s.sync(t.Context(), cache.MetaObjectToName(foo))).To(Succeed())
-	g.Expect(s.foos.Actions()).To(HaveLen(1), "one write: that of the status, see updateStatus in status.go")
+	g.Expect(s.foos.Actions()).To(HaveLen(1), "one write, of the status, see updateStatus in status.go")
 	apply, is := s.foos.Actions()[0].(clienttesting.PatchActionImpl)
 	g.Expect(is && apply.GetPatchType() == types.ApplyPatchType && apply.GetSubresource() == "status").To(BeTrue(), "write the status with ApplyStatus")
 	g.Expect(apply.GetPatchOptions()).To(And(HaveField("FieldManager", programName), HaveField("Force", HaveValue(BeTrue()))),
@@ -171,7 +171,7 @@ func TestSyncAppliesTheStatus(t *testing.T) {
 	g.Expect(json.Unmarshal(apply.GetPatch(), &applied)).To(Succeed())
 	g.Expect(applied).To(And(HaveField("UID", foo.UID), HaveField("ResourceVersion", foo.ResourceVersion)),
 		"with both, the API server refuses a status that was computed from a stale or a deleted Foo")
-	g.Expect(applied.Status.Conditions).To(ConsistOf(HaveField("Type", examplev1alpha1.ConditionReady)), "conditions of other controllers are theirs")
+	g.Expect(applied.Status.Conditions).To(ConsistOf(HaveField("Type", examplev1alpha1.ConditionReady)), "leave out the conditions of other controllers")
 }
 
 func TestSyncAnnouncesWhatIsWritten(t *testing.T) {
@@ -184,7 +184,7 @@ func TestSyncAnnouncesWhatIsWritten(t *testing.T) {
 	conflict := apierrors.NewConflict(examplev1alpha1.Resource("foos"), "front", errors.New("changed"))
 	s.foos.PrependReactor("patch", "foos", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, conflict })
 	g.Expect(s.sync(t.Context(), cache.MetaObjectToName(storedFoo()))).To(MatchError(conflict))
-	g.Expect(recorder.Events).To(BeEmpty(), "the write has failed, and its retry would emit the event again, see updateStatus in status.go")
+	g.Expect(recorder.Events).To(BeEmpty(), "the write has failed, and the retry would emit the event again, see updateStatus in status.go")
 }
 
 func TestSyncWrites(t *testing.T) {
@@ -208,7 +208,7 @@ func TestSyncWrites(t *testing.T) {
 		failure error
 		// stale tells whether the API server has a newer Foo than the cache.
 		stale bool
-		// want are the verbs of the writes of Deployments, wantReasons the condition's reasons in the writes of the
+		// want lists the verbs of the writes of Deployments, wantReasons the condition's reasons in the writes of the
 		// status.
 		want, wantReasons []string
 		wantErr           error

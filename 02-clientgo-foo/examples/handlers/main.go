@@ -38,8 +38,8 @@ func watchFoos(ctx context.Context, cluster example.Cluster, _ []string) error {
 	return nil
 }
 
-// say prints the object's key, its namespace and name. A deletion may bring a
-// tombstone instead of the object, so the key is taken with care.
+// say prints what happened, and the object's key. A handler of deletions may get a tombstone instead of the object,
+// which DeletionHandlingObjectToName handles.
 func say(what string, object any) {
 	key, err := cache.DeletionHandlingObjectToName(object)
 	if err != nil {

@@ -42,7 +42,7 @@ func watchConfigMaps(ctx context.Context, cluster example.Cluster, _ []string) e
 		return nil // Ctrl-C came first
 	}
 
-	// The lister reads the copy. No request is sent.
+	// The lister reads the cache and sends no request.
 	copies, err := configMaps.Lister().List(labels.Everything())
 	if err != nil {
 		return fmt.Errorf("list the copies: %w", err)

@@ -33,7 +33,7 @@ func serveConfigMaps(response http.ResponseWriter, request *http.Request) {
 			Items:    []corev1.ConfigMap{configMap("first", "1")},
 		})
 	case query.Get("sendInitialEvents") != "":
-		// Answer like an API server that can't list by a watch: the informer then sends a list request.
+		// Answer like an API server that doesn't support lists through a watch. The informer then sends a list request.
 		response.WriteHeader(http.StatusUnprocessableEntity)
 		_ = encoder.Encode(metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
@@ -56,10 +56,10 @@ func TestWatchConfigMaps(t *testing.T) {
 	cluster := exampletest.Serve(t, "/api/v1/namespaces/shop/configmaps", serveConfigMaps)
 	last := []string{"The cache is filled", "deleted"} // in either order
 	printed, err := exampletest.OutputUntil(t, last, func(ctx context.Context) error { return watchConfigMaps(ctx, cluster, nil) })
-	g.Expect(err).NotTo(HaveOccurred(), "Ctrl-C is the way to end it, and no error")
+	g.Expect(err).NotTo(HaveOccurred(), "Ctrl-C must end the program without an error")
 	lines := strings.Split(strings.TrimSpace(printed), "\n")
 	g.Expect(lines).To(ConsistOf(
 		MatchRegexp("^The cache is filled. ConfigMaps in it: [12]$"),
 		Equal("added shop/first"), Equal("added shop/second"), Equal("updated shop/second"), Equal("deleted shop/first")))
-	g.Expect(lines[0]).To(Equal("added shop/first"), "the handlers hear of what exists first")
+	g.Expect(lines[0]).To(Equal("added shop/first"), "an object that already exists is reported as added")
 }

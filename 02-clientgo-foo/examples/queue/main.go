@@ -1,8 +1,7 @@
 //workshop:given 2.3
 
-// Command queue is a controller without its work: handlers queue the keys of Foos, and
-// a worker looks each Foo up. A Foo with the annotation fail makes the work fail,
-// until the annotation is gone. Ctrl-C ends the program.
+// Command queue is a controller that changes nothing: handlers queue the keys of Foos, and a worker looks each Foo
+// up. While a Foo has the annotation fail, its sync fails. Ctrl-C ends the program.
 package main
 
 import (

@@ -55,7 +55,7 @@ var _ = Describe("the controller", Ordered, func() {
 	incluster.DescribeArrival(foo)
 	incluster.DescribeChildren(foo)
 
-	It("has nginx answer behind a Foo", func(ctx SpecContext) {
+	It("runs nginx in a Foo's pods", func(ctx SpecContext) {
 		for _, pod := range podsOf(ctx) {
 			Eventually(incluster.TryKubectl).WithContext(ctx).WithArguments("get", "--raw=/api/v1/namespaces/"+fooNamespace+"/pods/"+pod+":8080/proxy/").
 				Should(ContainSubstring("nginx"), "the pod %s serves a page", pod)

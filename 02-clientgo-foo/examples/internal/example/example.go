@@ -1,5 +1,5 @@
-// Package example holds what the example programs of chapter 2 share: they find the
-// cluster, end on Ctrl-C, and report an error in one line.
+// Package example contains the code that the example programs of chapter 2 share: it finds the cluster, handles
+// Ctrl-C, and prints an error as one line.
 package example
 
 import (
@@ -17,7 +17,7 @@ import (
 
 // Cluster is the API server and the namespace that an example uses.
 type Cluster struct {
-	// Config says where the API server is and who we are there.
+	// Config contains the API server's address and our credentials.
 	Config *rest.Config
 	// Namespace is the only namespace that the example looks at.
 	Namespace string

@@ -1,4 +1,4 @@
-// Package exampletest holds what the tests of the examples share.
+// Package exampletest contains the helpers that the tests of the examples share.
 package exampletest
 
 import (
@@ -20,7 +20,7 @@ import (
 // Namespace is the namespace of the cluster that Serve returns.
 const Namespace = "shop"
 
-// Serve runs a small API server. It lets answer handle each GET of the path, and answers all other requests with 404.
+// Serve runs a small API server. It calls answer for each GET of the path, and answers all other requests with 404.
 func Serve(t *testing.T, path string, answer http.HandlerFunc) example.Cluster {
 	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
 		if request.Method != http.MethodGet || request.URL.Path != path {
@@ -47,8 +47,8 @@ func Output(t *testing.T, do func() error) (string, error) {
 	return OutputUntil(t, nil, func(context.Context) error { return do() })
 }
 
-// OutputUntil returns what a function prints. It ends the function's context, as Ctrl-C does, when the function has printed all of
-// some texts or, if it never does, after a while.
+// OutputUntil returns what a function prints. It ends the function's context, as Ctrl-C does, when the function has
+// printed all of the texts, or after outputTimeout.
 func OutputUntil(t *testing.T, texts []string, do func(context.Context) error) (string, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {

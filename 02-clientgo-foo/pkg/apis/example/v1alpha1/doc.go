@@ -1,7 +1,7 @@
 // Package v1alpha1 is the API example.com/v1alpha1: the kind Foo, whose
 // controller keeps one Deployment running for each Foo.
 //
-// The comments that begin with a plus sign are tags. Those of this file hold for
+// The comments that begin with a plus sign are tags. Those in this file apply to
 // the whole package: every type gets a DeepCopy function, and the group is
 // called example.com. hack/update-codegen.sh runs the generators that read them.
 //

@@ -26,7 +26,7 @@ func TestSamplesHaveAMessage(t *testing.T) {
 
 	content, err = os.ReadFile(samples + "example_v1alpha1_foo.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(yaml.Marshal(readFoo(g, content))).NotTo(ContainSubstring("message"), "what is empty is left out, see omitempty")
+	g.Expect(yaml.Marshal(readFoo(g, content))).NotTo(ContainSubstring("message"), "an empty message is left out, see omitempty")
 }
 
 func TestASampleHasAMessageThatIsTooLong(t *testing.T) {
@@ -36,6 +36,6 @@ func TestASampleHasAMessageThatIsTooLong(t *testing.T) {
 	g.Expect(string(content)).To(HavePrefix("# refused: spec.message: Too long"), "the first line says why it is refused, as in the other files there")
 	spec := readFoo(g, content).Spec
 	characters := func(message string) []rune { return []rune(message) }
-	g.Expect(spec).To(HaveField("Message", WithTransform(characters, HaveLen(257))), "the shortest message that is too long shows the limit best")
-	g.Expect(spec).To(HaveField("DeploymentName", Not(BeEmpty())), "nothing but the message is wrong with the file")
+	g.Expect(spec).To(HaveField("Message", WithTransform(characters, HaveLen(257))), "the message is exactly one character too long")
+	g.Expect(spec).To(HaveField("DeploymentName", Not(BeEmpty())), "only the message of the file may be invalid")
 }

@@ -13,13 +13,13 @@ const GroupName = "example.com"
 var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
 var (
-	// SchemeBuilder collects what AddToScheme does.
+	// SchemeBuilder collects the functions that AddToScheme calls.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
-	// AddToScheme tells a scheme the Go types of this package's kinds.
+	// AddToScheme adds this package's types to a scheme.
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
-// Resource puts a resource's name into this group. The generated listers use it for their errors.
+// Resource qualifies a resource's name with this group. The generated listers use it in their errors.
 func Resource(resource string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(resource).GroupResource()
 }

@@ -14,9 +14,9 @@ const (
 	ReasonDeploymentAvailable = "DeploymentAvailable"
 	// ReasonDeploymentProgressing goes with False: the Deployment is rolling out, or being deleted to be recreated.
 	ReasonDeploymentProgressing = "DeploymentProgressing"
-	// ReasonDeploymentStalled goes with False: the Deployment itself reports that it makes no progress.
+	// ReasonDeploymentStalled goes with False: the Deployment reports that it makes no progress.
 	ReasonDeploymentStalled = "DeploymentStalled"
-	// ReasonDeploymentRefused goes with False: the API server refuses the Deployment, for a quota or a policy.
+	// ReasonDeploymentRefused goes with False: the API server refuses the Deployment, for example because of a quota or a policy.
 	ReasonDeploymentRefused = "DeploymentRefused"
 	// ReasonErrResourceExists goes with False: a Deployment of that name exists that this Foo doesn't manage.
 	ReasonErrResourceExists = "ErrResourceExists"

@@ -23,6 +23,6 @@ func TestFooHasTheFieldsOfItsSample(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	written, err := yaml.Marshal(foo.Spec)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(written).To(MatchYAML(wanted), "nothing of the sample is lost")
+	g.Expect(written).To(MatchYAML(wanted), "no field of the sample may be lost")
 	g.Expect(foo.DeepCopy()).To(Equal(foo), "make generate writes DeepCopy")
 }
