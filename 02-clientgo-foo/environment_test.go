@@ -41,7 +41,7 @@ func TestNewPatchChangesTheMessage(t *testing.T) {
 			message: "hello",
 			want:    []corev1.EnvVar{{Name: "MESSAGE", Value: "hello"}},
 		},
-		"the container has another one": {
+		"the container has a different one": {
 			found:   []corev1.EnvVar{{Name: "MESSAGE", Value: "other"}},
 			message: "hello",
 			want:    []corev1.EnvVar{{Name: "MESSAGE", Value: "hello"}},

@@ -149,7 +149,7 @@ func TestRecorderShortensNotes(t *testing.T) {
 	g.Expect(store.events).To(ConsistOf(HaveField("Note", "x"+strings.Repeat("é", 511))), "the API server refuses more than 1024 bytes")
 }
 
-// eventStore is as much of an API server as the recorder needs.
+// eventStore is a fake API server that stores Events.
 type eventStore struct {
 	typedeventsv1.EventInterface
 	fail, lose func(verb string, request int) error

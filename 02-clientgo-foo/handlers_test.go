@@ -47,7 +47,7 @@ func TestHandleEvents(t *testing.T) {
 	foos := cache.NewSharedIndexInformer(&cache.ListWatch{}, &examplev1alpha1.Foo{}, 0, cache.Indexers{})
 	deployments := cache.NewSharedIndexInformer(&cache.ListWatch{}, &appsv1.Deployment{}, 0, cache.Indexers{})
 	g.Expect(c.handleEvents(foos, deployments)).To(Succeed())
-	g.Expect(c.handlers).NotTo(BeEmpty(), "c.handlers has what start waits for, see handleEvents in handlers.go")
+	g.Expect(c.handlers).NotTo(BeEmpty(), "c.handlers must contain the handler that start waits for, see handleEvents in handlers.go")
 	//workshop:step 2.12a
 	g.Expect(c.handlers).To(HaveLen(2), "start waits for both handlers, see handleEvents in handlers.go")
 }
@@ -129,7 +129,7 @@ func TestHandlersFindTheFoosThatWait(t *testing.T) {
 			event: func(c *controller) { c.deploymentChanged(cache.DeletedFinalStateUnknown{Obj: current()}) },
 			want:  []string{"front", "waiting"},
 		},
-		"for the name of a Deployment without owner that is deleted": {
+		"for the name of a Deployment without an owner that is deleted": {
 			event: func(c *controller) { c.deploymentChanged(ownerless(current())) },
 			want:  []string{"front", "waiting"},
 		},
@@ -170,5 +170,5 @@ func (h handled) run(t *testing.T) {
 		queued = append(queued, key.Name)
 		c.queue.Done(key)
 	}
-	g.Expect(queued).To(ConsistOf(h.want), "the Foos that a worker looks at, see handlers.go")
+	g.Expect(queued).To(ConsistOf(h.want), "the Foos that must be queued, see handlers.go")
 }

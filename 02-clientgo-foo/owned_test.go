@@ -51,7 +51,7 @@ func TestSetOwnedFields(t *testing.T) {
 			wanted := newDeployment(storedFoo())
 			setOwnedFields(deployment, wanted)
 			g.Expect(difference(g, deployment, want)).To(MatchJSON("{}"),
-				"what still differs from the desired Deployment with the fields of others, see setOwnedFields in deployment.go")
+				"the fields that still differ after setOwnedFields, see deployment.go")
 			g.Expect(wanted).To(Equal(newDeployment(storedFoo())), "the desired Deployment must not be changed")
 		})
 	}

@@ -43,7 +43,7 @@ func TestProcessNext(t *testing.T) {
 	c.foos = brokenLister{err: errors.New("the cache is broken")}
 	c.queue.Add(key)
 	g.Expect(c.processNext(t.Context())).To(BeTrue(), "a worker goes on after a failure")
-	g.Expect(c.queue.NumRequeues(key)).To(Equal(1), "a key whose sync has failed is queued again, after a while that grows")
+	g.Expect(c.queue.NumRequeues(key)).To(Equal(1), "a key whose sync has failed is queued again, after a pause that grows")
 	g.Expect(syncs(g, resultError)).To(Equal(failures+1), "observeSync measures each sync, with its result")
 
 	retries := syncs(g, resultRetry)
@@ -64,7 +64,7 @@ func TestProcessNext(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	c.processNext(ended)
-	g.Expect(syncs(g, resultSuccess)).To(Equal(successes+1), "a worker whose context has ended leaves its key, because another replica may work on it by now")
+	g.Expect(syncs(g, resultSuccess)).To(Equal(successes+1), "a worker whose context has ended leaves its key, because another replica may already be working on it")
 	c.queue.Add(key)
 	g.Expect(c.queue.Len()).To(Equal(1), "a worker whose context has ended is done with its key, too")
 
@@ -164,7 +164,7 @@ func TestWorkersAtTheEnd(t *testing.T) {
 			close(foos.proceed)
 			g.Eventually(ended).Should(Receive(BeNil()))
 			if loses {
-				g.Expect(foos.asked).NotTo(Receive(), "another replica may work on this key by now: a worker whose context has ended leaves it, see processNext in controller.go")
+				g.Expect(foos.asked).NotTo(Receive(), "another replica may already be working on this key: a worker whose context has ended leaves it, see processNext in controller.go")
 				return
 			}
 			g.Expect(foos.asked).To(Receive(Equal("second")), "the signal doesn't end the context of the workers: give them leading, see work in controller.go")

@@ -43,7 +43,7 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 	}
 
 	// Deferred calls run in reverse order, so the events stop first, then the caches and the servers. The Lease is
-	// released last, when nothing can write any more.
+	// released last, after all writes.
 	lease, err := newLease(clients.kube, options.LeaderElection)
 	if err != nil {
 		return err

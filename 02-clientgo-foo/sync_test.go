@@ -54,7 +54,7 @@ func TestSyncHasNothingToDo(t *testing.T) {
 // A controller without clients: any request to the API server would panic.
 func TestRemoveRenamedWaitsForTheRollout(t *testing.T) {
 	tests := map[string]appsv1.DeploymentStatus{
-		"nothing is known of the new Deployment": {},
+		"the new Deployment has no status yet":   {},
 		"its pods don't run":                     {ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3},
 		"one pod is not available yet":           {ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 2},
 		"its status describes an older spec":     {ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3},
@@ -135,7 +135,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		"someone else has changed it":           {err: apierrors.NewConflict(deployments, "web", errors.New("changed")), wantExpected: true},
 		"the cache does not show it yet":        {err: apierrors.NewAlreadyExists(deployments, "web"), wantExpected: true},
 		"the cache still shows it":              {err: apierrors.NewNotFound(deployments, "web"), wantExpected: true},
-		"the cached Foo is old":                 {err: errStaleCache, wantExpected: true},
+		"the cached Foo is stale":               {err: errStaleCache, wantExpected: true},
 		"the namespace is terminating":          {err: terminating, wantExpected: true},
 		"the patch is for another object":       {err: invalid("metadata.uid"), wantExpected: true},
 		"a policy forbids it":                   {err: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantRefusal: true},

@@ -122,7 +122,7 @@ func TestEnsureDeploymentReturnsARefusal(t *testing.T) {
 			g.Expect(blocked).To(BeTrue(), "the API server's refusal is a blocker, see createDeployment and repairDeployment in sync.go; found %v", err)
 			g.Expect(refusal.reason).To(Equal(examplev1alpha1.ReasonDeploymentRefused))
 			g.Expect(refusal.message).To(And(ContainSubstring(`"web"`), ContainSubstring("quota")), "the message names the Deployment, and says why")
-			g.Expect(refusal.cause).To(MatchError(forbidden), "no event announces the end, so the cause is retried")
+			g.Expect(refusal.cause).To(MatchError(forbidden), "no event will follow, so the blocker needs a cause to be retried")
 		})
 	}
 }

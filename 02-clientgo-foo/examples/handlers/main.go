@@ -38,8 +38,8 @@ func watchFoos(ctx context.Context, cluster example.Cluster, _ []string) error {
 	return nil
 }
 
-// say prints what happened, and the object's key. A handler of deletions may get a tombstone instead of the object,
-// which DeletionHandlingObjectToName handles.
+// say prints what happened, and the object's key. After a deletion, object may be a tombstone;
+// DeletionHandlingObjectToName accepts both.
 func say(what string, object any) {
 	key, err := cache.DeletionHandlingObjectToName(object)
 	if err != nil {
