@@ -47,8 +47,8 @@ var eventBackoff = wait.Backoff{Steps: 4, Duration: 50 * time.Millisecond, Facto
 // goroutine writes them in order. It is an [events.EventRecorder].
 //
 // client-go's broadcaster writes each event in a goroutine that the program can't wait for, and tries only once if
-// the API server answers with an error. It also compares resource versions, so it never recognizes a repetition if
-// the status was written in between.
+// the API server answers with an error. The broadcaster also compares resource versions, so it never recognises a
+// repetition if the status was written in between.
 type recorder struct {
 	events   typedeventsv1.EventsV1Interface
 	instance string

@@ -103,8 +103,8 @@ func (c *controller) fooOf(deployment *appsv1.Deployment) *examplev1alpha1.Foo {
 	return foo
 }
 
-// controllingFoo returns the owner reference to the Foo that controls the Deployment, or nil if its controller isn't
-// a Foo or it has none. The version of the API doesn't matter.
+// controllingFoo returns the owner reference to the Foo that controls the Deployment, or nil if no Foo controls it.
+// Any version of the API group is accepted.
 //
 //workshop:step 2.10c
 func controllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {

@@ -29,8 +29,8 @@ func newHandlers(t *testing.T) *controller {
 	return &controller{fooIndex: index, foos: listers.NewFooLister(index), queue: queue}
 }
 
-// unlisted is a cache of Foos in which objects are found by their key or by the index byDeploymentName. Its lister lists
-// with List, too, because there is no index of namespaces.
+// unlisted is a cache of Foos in which objects are found by their key or by the index byDeploymentName. Its lister
+// calls List, too, because there is no index by namespace.
 type unlisted struct {
 	cache.Indexer
 	t *testing.T

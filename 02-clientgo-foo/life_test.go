@@ -88,7 +88,7 @@ var _ = Describe("the controller", func() {
 		expectEvents(ctx, foo, examplev1alpha1.ReasonErrResourceExists, eventSynced)
 	}, SpecTimeout(specTimeout))
 
-	It("follows a new deploymentName, and keeps the old Deployment while that name is taken", func(ctx SpecContext) {
+	It("follows a new deploymentName, and keeps the old Deployment while the new name is taken", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startController(testOptions(namespace))
 		other := newFoo(namespace, "other", "second")

@@ -49,8 +49,8 @@ func observedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) *ex
 }
 
 // isUndecided reports whether the Deployment's status is too old to rely on: the Foo was ready and has not changed,
-// but the Deployment controller has not observed the latest generation. That one may not affect the pods, since a
-// changed annotation also makes a new generation. The Deployment's next status queues the Foo again.
+// but the Deployment controller has not observed the latest generation. That generation may not affect the pods: a
+// changed annotation makes a new one, too. The Deployment's next status queues the Foo again.
 //
 //workshop:step 2.11b
 func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {

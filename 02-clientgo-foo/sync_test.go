@@ -54,10 +54,10 @@ func TestSyncHasNothingToDo(t *testing.T) {
 // A controller without clients: any request to the API server would panic.
 func TestRemoveRenamedWaitsForTheRollout(t *testing.T) {
 	tests := map[string]appsv1.DeploymentStatus{
-		"the new Deployment has no status yet":   {},
-		"its pods don't run":                     {ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3},
-		"one pod is not available yet":           {ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 2},
-		"its status describes an older spec":     {ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3},
+		"the new Deployment has no status yet": {},
+		"its pods don't run":                   {ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3},
+		"one pod is not available yet":         {ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 2},
+		"its status describes an older spec":   {ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3},
 	}
 	for name, status := range tests {
 		t.Run(name, func(t *testing.T) {
