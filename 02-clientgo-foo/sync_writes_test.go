@@ -153,8 +153,8 @@ func TestSyncWritesAStatusOnce(t *testing.T) {
 	g.Expect(s.foos.Actions()).To(BeEmpty(), "the status has not changed, see updateStatus in status.go")
 }
 
-// A status that was computed from a stale Foo must not overwrite a newer one, and one of a deleted Foo must not reach the
-// next Foo of its name.
+// A status that was computed from a stale Foo must not overwrite a newer one, and the status of a deleted Foo must
+// not be written to a new Foo of the same name.
 func TestSyncAppliesTheStatus(t *testing.T) {
 	g := NewWithT(t)
 	s := newSyncer(g, t, []*appsv1.Deployment{storedDeployment()})
