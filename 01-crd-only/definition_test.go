@@ -24,8 +24,8 @@ spec:
 
 var strict = client.FieldValidation("Strict")
 
-var _ = Describe("the classic mistakes in a definition", func() {
-	It("of a schema above the versions is refused", func(ctx SpecContext) {
+var _ = Describe("a common mistake in a definition", func() {
+	It("is refused if the schema is outside the versions", func(ctx SpecContext) {
 		definition := parse(smallDefinition)
 		version := field(definition, "spec", "versions").([]any)[0].(map[string]any)
 		set(definition, version["schema"], "spec", "schema")
@@ -36,7 +36,7 @@ var _ = Describe("the classic mistakes in a definition", func() {
 			To(MatchError(ContainSubstring("spec.versions[0].schema.openAPIV3Schema: Required value")))
 	}, SpecTimeout(specTimeout))
 
-	It("of shortnames with a small n is refused, or dropped without a word", func(ctx SpecContext) {
+	It("is refused in strict mode, or silently ignored, if shortNames has a lowercase n", func(ctx SpecContext) {
 		definition := parse(smallDefinition)
 		set(definition, []any{"ms"}, "spec", "names", "shortnames")
 		Expect(cluster.Client.Create(ctx, definition.DeepCopy(), client.DryRunAll, strict)).
@@ -45,7 +45,7 @@ var _ = Describe("the classic mistakes in a definition", func() {
 		Expect(field(definition, "spec", "names")).NotTo(Or(HaveKey("shortnames"), HaveKey("shortNames")))
 	}, SpecTimeout(specTimeout))
 
-	It("of no required fields lets an empty object in", func(ctx SpecContext) {
+	It("lets an empty object in if no field is required", func(ctx SpecContext) {
 		install(ctx, parse(smallDefinition))
 		empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "flights.com/v1", "kind": "Mistake"}}
 		empty.SetNamespace(cluster.Namespace(ctx))

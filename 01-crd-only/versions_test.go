@@ -73,7 +73,7 @@ func expectLook(number int, look, found *unstructured.Unstructured) {
 		}
 	}
 	if len(names) > 0 {
-		Fail(fmt.Sprintf("document %d of %s is not what the API server answers: look at %s, which may be missing, too much, or have another value",
+		Fail(fmt.Sprintf("document %d of %s is not what the API server answers: look at %s, which may be missing, superfluous or different",
 			number, conversionSample, strings.Join(slices.Sorted(maps.Keys(names)), ", ")))
 	}
 }
