@@ -1,5 +1,5 @@
 #!/bin/sh
-# Regenerates what is generated from the comments in pkg/apis: DeepCopy functions, the client, its apply
+# Regenerates the code that is generated from pkg/apis: DeepCopy functions, the client, its apply
 # configurations, listers and informers. The calls are those of kube_codegen.sh in k8s.io/code-generator; the
 # generators are the repository's pinned tools, so that neither a vendor folder nor a checkout is needed.
 set -eu
@@ -18,7 +18,7 @@ for tool in deepcopy-gen applyconfiguration-gen client-gen lister-gen informer-g
   fi
 done
 
-# The generators never delete files: those of a kind that is gone would stay. So they write into an empty folder,
+# The generators never delete files, so the files of a removed kind would stay. That's why they write into an empty folder,
 # which replaces the old one once all of them have succeeded.
 NEW=$(mktemp -d)
 trap 'rm -rf "$NEW"' EXIT
