@@ -128,7 +128,7 @@ func (t *tokenState) wait(ctx context.Context) error {
 	if err := t.limiter.Wait(ctx); err != nil {
 		return fmt.Errorf("wait for --do-api-qps: %w", err)
 	}
-	if left := t.pauseLeft(); left > 0 { // a pause began meanwhile
+	if left := t.pauseLeft(); left > 0 { // a pause began in the meantime
 		return &rateLimitedError{left: left}
 	}
 	return nil

@@ -30,7 +30,8 @@ func wasProvisioned(cluster *cloud.Cluster) bool {
 }
 
 // isReady reports whether the Kluster is already Ready with its current spec. Once it is, missing machines don't change
-// that, because they come and go when the autoscaler works or the cloud replaces one. Only the cluster's state does.
+// that, because the autoscaler adds and removes machines, and the cloud replaces broken ones. Only the cluster's state
+// does.
 //
 //workshop:step 6.10b
 func isReady(kluster *klusterv1alpha1.Kluster) bool {

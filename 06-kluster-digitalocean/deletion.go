@@ -15,7 +15,7 @@ import (
 )
 
 // delete requests the cluster's deletion. It reports Deleted only when the cloud no longer has a cluster of this
-// Kluster: as long as the cluster exists, it costs money.
+// Kluster: until then, the cluster costs money.
 //
 //workshop:step 6.13a
 func (c *controller) delete(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
@@ -80,9 +80,9 @@ func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Klust
 
 // consistencyWindow returns how much longer a missing cluster may still appear, or a duration of 0 or less if the
 // cluster is gone. The cloud is eventually consistent: for a moment, a new cluster may be missing both from the list
-// and under its ID. The cloud has already shown a cluster that has run, so such a cluster has no window if its ID is
-// known. The window begins when the operator first misses the cluster. By then, no create request is in progress,
-// because two workers never process the same Kluster at the same time. After a restart, the window begins again.
+// and under its ID. A cluster that has run was shown before, so it has no window if its ID is known. The
+// window begins when the operator first misses the cluster. By then, no create request is in progress, because two
+// workers never process the same Kluster at the same time. After a restart, the window begins again.
 //
 //workshop:step 6.13a
 func (c *controller) consistencyWindow(kluster *klusterv1alpha1.Kluster) time.Duration {

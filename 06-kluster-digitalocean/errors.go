@@ -17,7 +17,7 @@ import (
 // This table shows what report in status.go does with a reconcile's error:
 //
 //	error                          in the status                          the next reconcile
-//	blockedError, terminal         at once                                after requeueAfter, or --retry-interval
+//	blockedError, terminal         immediately                            after requeueAfter, or --retry-interval
 //	blockedError, transient        after failureThreshold errors in a row with backoff
 //	rateLimitedError               only if the status is out of date      when the cloud's pause is over
 //	any other: the API server's    never                                  with backoff; if isExpected, without an error in the log

@@ -19,7 +19,7 @@ type CloudProvider interface { //nolint:revive // the usual name of such an inte
 	// deleted, until it is gone. A new cluster may appear in the list only after a while.
 	Find(ctx context.Context, owner Owner) (*Cluster, error)
 	// Get returns the cluster with the ID, with its current owners. It returns NotFound if the cloud shows no such
-	// cluster. If the cloud has shown the cluster before, it is gone forever; a new cluster may appear only after a
+	// cluster. A cluster that the cloud has shown before is then gone for good; a new one may appear only after a
 	// while.
 	Get(ctx context.Context, id string) (*Cluster, error)
 	// Create creates a cluster with the owner's tag, in a single request. It returns NameTaken if the account already
@@ -29,7 +29,7 @@ type CloudProvider interface { //nolint:revive // the usual name of such an inte
 	// UpdatePools makes the node pools of a running cluster match the given ones, and returns whether it had to change
 	// any. It returns Refused if an existing pool has machines of another size.
 	UpdatePools(ctx context.Context, cluster *Cluster, pools []Pool) (changed bool, err error)
-	// Upgrade starts the upgrade of a running cluster to the version, and returns whether it had to.
+	// Upgrade upgrades a running cluster to the version if necessary, and returns whether it started an upgrade.
 	Upgrade(ctx context.Context, cluster *Cluster, version string) (changed bool, err error)
 	// Delete starts the deletion of a cluster. It returns NotFound if there is no such cluster.
 	Delete(ctx context.Context, id string) error
@@ -79,7 +79,7 @@ func (c *Cluster) IsOwnedBy(owner Owner) bool { return len(c.Owners) == 1 && c.O
 // State is a cluster's state as the cloud reports it.
 type State string
 
-// The states. A cloud may have others; the operator waits until they pass.
+// The states that the operator handles. If a cloud reports any other state, the operator waits for it to end.
 const (
 	StateProvisioning State = "provisioning"
 	StateRunning      State = "running"
@@ -124,7 +124,7 @@ type Kubeconfig struct {
 // Problem is the reason why a cloud rejects a request.
 type Problem string
 
-// The problems.
+// The problems that the operator distinguishes.
 const (
 	// NotFound: no such cluster or node pool exists.
 	NotFound Problem = "not found"

@@ -120,7 +120,7 @@ func testConcurrentCreates(t *testing.T, world World) {
 	}
 }
 
-// If the operator knows no ID, it takes nil as the end of a deletion.
+// If no ID is recorded, the operator takes nil to mean that a deletion has finished.
 func testFindWhileDeleting(t *testing.T, world World) {
 	g := gomega.NewWithT(t)
 	made := world.await(t, world.create(t).ID)

@@ -11,7 +11,7 @@ const Finalizer = "inspirit941.dev/cluster"
 // TokenFinalizerPrefix is the beginning of the finalizer on the Secret with a Kluster's token. The Kluster's UID follows it.
 const TokenFinalizerPrefix = "inspirit941.dev/kluster-"
 
-// Annotations of a Kluster. The operator keeps what it must not lose in the metadata, because backups include metadata.
+// Annotations of a Kluster. They contain everything that the operator must not lose, because backups include metadata.
 // The names follow Crossplane, whose managed resources have the same problem:
 // https://docs.crossplane.io/latest/managed-resources/managed-resources/
 const (
@@ -46,7 +46,7 @@ const TokenSecretType corev1.SecretType = "inspirit941.dev/cloud-token"
 
 // The types of a Kluster's conditions.
 const (
-	// ConditionReady is True while the cluster runs and matches the spec, and its kubeconfig is in the Secret.
+	// ConditionReady is True while the cluster is running and matches the spec, and its kubeconfig is in the Secret.
 	ConditionReady = "Ready"
 	// ConditionProvisioned is True once the cluster has run. It doesn't say whether the cluster is still running.
 	ConditionProvisioned = "Provisioned"
@@ -76,7 +76,7 @@ const (
 	ReasonNotOwned = "NotOwned"
 	// ReasonPaused: an annotation makes the operator leave the Kluster and its cluster alone.
 	ReasonPaused = "Paused"
-	// ReasonOrphaned: the Kluster is deleted, but its cluster stays. Used only in an event.
+	// ReasonOrphaned: the Kluster is deleted, but its cluster stays. This reason occurs only in an event.
 	ReasonOrphaned = "Orphaned"
 	// ReasonNameTaken: the account has a cluster with that name but without this Kluster's tag.
 	ReasonNameTaken = "NameTaken"
