@@ -29,7 +29,7 @@ func expectCredentials(ctx context.Context, kluster *klusterv1alpha1.Kluster, re
 	return ready
 }
 
-// expectKept checks for a while that a Kluster stays.
+// expectKept checks for a while that a Kluster is not deleted.
 func expectKept(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	consistently(ctx, func(g Gomega) {
@@ -39,7 +39,7 @@ func expectKept(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 }
 
 var _ = Describe("the cloud's account", func() {
-	It("stays the one that was asked for the cluster: another one's token is not used, and reported", func(ctx SpecContext) {
+	It("is the one in which the cluster was created: a token of another account is reported, not used", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		theirs, theirToken := strangersAccount(namespace)
 		startOperator(testOptions(namespace))
@@ -77,14 +77,14 @@ var _ = Describe("the cloud's account", func() {
 		Expect(clouds.of(namespace).Effective("delete cluster")).To(HaveLen(1))
 	}, SpecTimeout(specTimeout))
 
-	It("is waited for in a deletion, though no ID is known", func(ctx SpecContext) {
+	It("is waited for in a deletion, even if no ID is known", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		_, theirToken := strangersAccount(namespace)
 		disturb(account, creating(doks.FaultDrop, true), lagging(time.Hour))
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
-		expectReason(ctx, kluster, klusterv1alpha1.ReasonNameTaken) // its own cluster has the name, but the list does not show it
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonNameTaken) // the Kluster's own cluster has the name, but the list does not show it
 		Expect(kluster.Status.KlusterID).To(BeEmpty())
 		setToken(ctx, namespace, theirToken)
 		expectCredentials(ctx, kluster, klusterv1alpha1.ReasonAnotherAccount)
@@ -98,7 +98,7 @@ var _ = Describe("the cloud's account", func() {
 		Expect(account.Effective("delete cluster")).To(HaveLen(1))
 	}, SpecTimeout(specTimeout))
 
-	It("must be known: a token that may not tell makes nothing and ends nothing", func(ctx SpecContext) {
+	It("must be known: with a token that can't read it, no cluster is created and no deletion ends", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		setToken(ctx, namespace, clusterTokenFor(namespace))
@@ -118,7 +118,7 @@ var _ = Describe("the cloud's account", func() {
 		expectGone(ctx, kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("is asked for once for each token", func(ctx SpecContext) {
+	It("is requested once for each token", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))

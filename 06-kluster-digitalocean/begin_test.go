@@ -21,7 +21,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// These tests cover everything that the operator does before it asks the cloud for a cluster.
+// These tests follow a Kluster from its finalizer to the creation of its cluster.
 
 func TestTheFinalizerComesFirst(t *testing.T) {
 	now := metav1.Now()
@@ -30,7 +30,7 @@ func TestTheFinalizerComesFirst(t *testing.T) {
 		deleted    bool
 		// stale means that the cache does not show the operator's last write yet.
 		stale bool
-		// want lists the finalizers afterwards, if they change.
+		// want lists the finalizers that the Kluster has afterwards; nil means that no patch is sent.
 		want []string
 	}{
 		"a new Kluster":                             {want: []string{klusterv1alpha1.Finalizer}},
@@ -90,7 +90,7 @@ func TestReadToken(t *testing.T) {
 		change func(*corev1.Secret)
 		absent bool
 		want   string
-		// wantReason and wantMessage are the error's reason and message.
+		// wantReason is the error's reason, and wantMessage is a part of its message.
 		wantReason, wantMessage string
 	}{
 		"the token, without the line break of --from-file": {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(" " + value + "\n") }, want: value},
@@ -137,7 +137,7 @@ func TestReadToken(t *testing.T) {
 	}
 }
 
-// teller is a cloud that only says which account a token belongs to. Other calls panic.
+// teller is a cloud that implements only Identity. Other calls panic.
 type teller struct {
 	cloud.CloudProvider
 	identity string
@@ -302,7 +302,7 @@ func (a *manyOfAName) Create(ctx context.Context, owner cloud.Owner, spec cloud.
 	return a.CloudProvider.Create(ctx, owner, spec)
 }
 
-// The cluster exists and costs money, but the operator doesn't know about it.
+// After each of these faults, the cluster exists and costs money, but the operator hasn't received its ID.
 func TestALostAnswer(t *testing.T) {
 	tests := map[string]doks.Fault{
 		"the connection drops":          creating(doks.FaultDrop, true),

@@ -39,11 +39,11 @@ var _ = Describe("a busy cloud", func() {
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("gets no requests for any Kluster of the token that it asked to pause", func(ctx SpecContext) {
+	It("gets no request for any Kluster whose token it has asked to pause", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		options := testOptions(namespace)
-		options.workers = 1 // with more, the other Kluster's request may already be on its way
+		options.workers = 1 // with more workers, the other Kluster's request may already be on its way
 		startOperator(options)
 		klusters := []*klusterv1alpha1.Kluster{create(ctx, namespace, "first"), create(ctx, namespace, "second")}
 		for _, kluster := range klusters {
@@ -71,7 +71,7 @@ var _ = Describe("a busy cloud", func() {
 		})
 	}, SpecTimeout(specTimeout))
 
-	It("delays a Kluster that is created or deleted meanwhile, which reports that", func(ctx SpecContext) {
+	It("delays Klusters that are created or deleted during the pause, and they report it", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		options := testOptions(namespace)
@@ -112,7 +112,7 @@ var _ = Describe("a busy cloud", func() {
 		Expect(float64(requests)).To(BeNumerically("<=", allowed), "see limitedTransport in cloud.go")
 	}, SpecTimeout(specTimeout))
 
-	It("keeps no worker waiting while it makes clusters", func(ctx SpecContext) {
+	It("keeps no worker waiting while it creates clusters", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		addAccount(ctx, namespace, "slow", hourlong)
 		options := testOptions(namespace)
@@ -152,7 +152,7 @@ var _ = Describe("a busy cloud", func() {
 		Expect(slow.Effective("create cluster")).To(HaveLen(1))
 	}, SpecTimeout(specTimeout))
 
-	It("doubles nothing and forgets nothing when it is down for a while, for 100 Klusters of 4 accounts", func(ctx SpecContext) {
+	It("is down for a while, and in the end each of 100 Klusters in 4 accounts has one cluster", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		var names []string
 		restore := map[string]func(){}
@@ -198,7 +198,7 @@ var _ = Describe("a busy cloud", func() {
 		}
 	}, SpecTimeout(2*specTimeout))
 
-	It("is counted, by method and answer", func(ctx SpecContext) {
+	It("has its requests counted, by method and status code", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		before := map[string]float64{}
 		for _, code := range []string{"201", "429", "none"} {

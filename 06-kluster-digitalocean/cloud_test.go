@@ -29,7 +29,7 @@ func TestBudgets(t *testing.T) {
 
 	_, err := open("one").Identity(t.Context())
 	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "found is %v", err)
-	for range 2 { // no matter which Kluster asks
+	for range 2 { // for any Kluster
 		_, err = open("one").Find(t.Context(), cloud.Owner{UID: "another"})
 		wait, unsent := errors.AsType[*rateLimitedError](cloudError(err))
 		g.Expect(unsent).To(BeTrue(), "the pause is the token's, see tokenState in cloud.go: %v", err)

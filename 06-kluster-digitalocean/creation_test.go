@@ -64,7 +64,7 @@ var _ = Describe("one Kluster makes one cluster", func() {
 		}, SpecTimeout(specTimeout)),
 	)
 
-	It("and the second of two Klusters of one name waits for the name, and touches nothing", func(ctx SpecContext) {
+	It("and the second of two Klusters with the same name waits until the name is free, and changes nothing", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -108,7 +108,7 @@ var _ = Describe("one Kluster makes one cluster", func() {
 		expectReason(ctx, first, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
 
-	DescribeTable("and is not called lost because the cloud does not find", func(ctx SpecContext, method, path string) {
+	DescribeTable("and does not report it as lost if the cloud does not find", func(ctx SpecContext, method, path string) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -131,7 +131,7 @@ var _ = Describe("one Kluster makes one cluster", func() {
 		Entry("its kubeconfig", http.MethodGet, "/kubeconfig", SpecTimeout(specTimeout)),
 	)
 
-	It("and is not made again when it is deleted in the cloud", func(ctx SpecContext) {
+	It("and does not create it again after someone has deleted it in the cloud", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))

@@ -24,8 +24,8 @@ func looking(kind doks.FaultKind, count int) doks.Fault {
 	return doks.Fault{Method: http.MethodGet, Path: clusterPath, Kind: kind, Count: count}
 }
 
-var _ = Describe("a Kluster goes after its cluster", func() {
-	DescribeTable("though", func(ctx SpecContext, faults []doks.Fault) {
+var _ = Describe("a deleted Kluster stays until its cluster is gone", func() {
+	DescribeTable("even if", func(ctx SpecContext, faults []doks.Fault) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -48,7 +48,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		}, SpecTimeout(specTimeout)),
 	)
 
-	It("though the cloud's library can't read the state deleting, of this cluster and of another", func(ctx SpecContext) {
+	It("even if the cloud's library can't read the state deleting, for this cluster or for another", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.open(namespace, func(options *doks.Options) { options.DeleteState = doks.StateDeleting })
 		startOperator(testOptions(namespace))
@@ -60,7 +60,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed())
 			g.Expect(kluster.Status.Progress).To(Equal("deleting"))
 		})
-		other := create(ctx, namespace, "other") // the list that it reads contains the first cluster
+		other := create(ctx, namespace, "other") // to find its cluster, the operator reads a list that contains the first one
 		expectReason(ctx, other, klusterv1alpha1.ReasonRunning)
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonDeleting)
 		Expect(account.Remove(kluster.Status.KlusterID)).To(Succeed())
@@ -69,7 +69,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Expect(account.Effective("delete cluster")).To(HaveLen(2))
 	}, SpecTimeout(specTimeout))
 
-	It("and waits, and reports that, when the cloud's deletion never ends", func(ctx SpecContext) {
+	It("and reports that it is waiting if the deletion in the cloud never ends", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -105,7 +105,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see consistencyWindow in deletion.go")
 	}, SpecTimeout(specTimeout))
 
-	DescribeTable("even if its creation hangs, takes effect when the Kluster is long deleted, and its answer", func(ctx SpecContext, after func() error) {
+	DescribeTable("even if the creation takes effect only long after the Kluster was deleted, and its answer", func(ctx SpecContext, after func() error) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		disturb(account, lagging(500*time.Millisecond))
@@ -136,7 +136,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Entry("arrives", nil, SpecTimeout(specTimeout)),
 	)
 
-	It("though its status was lost, and it was deleted while no operator ran", func(ctx SpecContext) {
+	It("even if its status was lost, and it was deleted while no operator was running", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		stop := startOperator(testOptions(namespace))
@@ -153,7 +153,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		expectProtectedBy(ctx, namespace, "digitalocean")
 	}, SpecTimeout(specTimeout))
 
-	It("though the cloud does not show it for a while after its creation, neither by its ID nor in its list", func(ctx SpecContext) {
+	It("even if the cloud does not show the new cluster for a while, neither by its ID nor in its list", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		laggingGet := doks.Fault{Method: http.MethodGet, Path: clusterPath, Kind: doks.FaultLaggingGet, Delay: doks.Duration(time.Hour), Count: doks.Always}
@@ -176,7 +176,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see consistencyWindow in deletion.go")
 	}, SpecTimeout(specTimeout))
 
-	It("while that is being made", func(ctx SpecContext) {
+	It("even if the cluster is still being created", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.open(namespace, hourlong)
 		startOperator(testOptions(namespace))
@@ -190,7 +190,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Expect(account.Effective("delete cluster")).To(HaveLen(1))
 	}, SpecTimeout(specTimeout))
 
-	It("though the token is gone meanwhile, and comes back", func(ctx SpecContext) {
+	It("even if the token is missing for a while", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -207,7 +207,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Expect(account.Effective("delete cluster")).To(HaveLen(1))
 	}, SpecTimeout(specTimeout))
 
-	It("though the cloud is down for a while", func(ctx SpecContext) {
+	It("even if the cloud is down for a while", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -222,7 +222,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		Expect(account.Effective("delete cluster")).To(HaveLen(1))
 	}, SpecTimeout(specTimeout))
 
-	It("though that was deleted in the cloud long ago", func(ctx SpecContext) {
+	It("even if someone deleted the cluster in the cloud long ago", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -232,7 +232,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		expectGone(ctx, kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("and leaves the finalizers of others alone, and the cloud too from then on", func(ctx SpecContext) {
+	It("and then the operator leaves other finalizers alone, and sends nothing more to the cloud", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -247,7 +247,7 @@ var _ = Describe("a Kluster goes after its cluster", func() {
 		})
 		Expect(account.Clusters()).To(BeEmpty())
 		account.ClearJournal()
-		consistently(ctx, func(g Gomega) { // the cache may lag behind briefly, so allow some requests
+		consistently(ctx, func(g Gomega) { // the cache may lag behind briefly, so a few requests are allowed
 			g.Expect(len(account.Journal())).To(BeNumerically("<", 3), "there is nothing more to ask")
 		})
 		change(ctx, kluster, func() { kluster.Finalizers = nil })

@@ -25,7 +25,7 @@ import (
 )
 
 var _ = Describe("the kubeconfig", func() {
-	It("leads to the cluster, and is replaced before its credentials end", func(ctx SpecContext) {
+	It("leads to the cluster, and is replaced before its credentials expire", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		now := time.Now()
 		clock := clocktesting.NewFakePassiveClock(now)
@@ -55,7 +55,7 @@ var _ = Describe("the kubeconfig", func() {
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
 
-	It("leaves a Secret of its name alone that it does not control, and takes the name when it is free", func(ctx SpecContext) {
+	It("leaves a Secret with its name alone if the Kluster does not control it, and takes the name once it is free", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))
 		theirs := &corev1.Secret{
@@ -80,7 +80,7 @@ var _ = Describe("the kubeconfig", func() {
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("is reported when a quota keeps its Secret out, before a cluster is paid for, and made when there is room", func(ctx SpecContext) {
+	It("is reported when a quota leaves no room for its Secret, and no cluster is created until there is room", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		quota := fillNamespace(ctx, namespace)
 		startOperator(testOptions(namespace))
@@ -92,7 +92,7 @@ var _ = Describe("the kubeconfig", func() {
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("is not asked for while a quota keeps its Secret out: the credentials could not be taken back", func(ctx SpecContext) {
+	It("is not asked for while a quota leaves no room for its Secret, because credentials can't be revoked", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -115,7 +115,7 @@ var _ = Describe("the kubeconfig", func() {
 		Expect(asked()).To(Equal(2))
 	}, SpecTimeout(specTimeout))
 
-	It("leaves alone what others put into its Secret, when it replaces the credentials and when it puts its label back", func(ctx SpecContext) {
+	It("keeps what others put into its Secret when the operator replaces the credentials or restores its label", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		now := time.Now()
 		clock := clocktesting.NewFakePassiveClock(now)
@@ -164,7 +164,7 @@ var _ = Describe("the kubeconfig", func() {
 		Expect(secret.Data).To(Equal(map[string][]byte{kubeconfigKey: second}))
 	}, SpecTimeout(specTimeout))
 
-	DescribeTable("is not written if, since the operator has looked,", func(ctx SpecContext, exists bool, meanwhile func(context.Context, *corev1.Secret) error) {
+	DescribeTable("is not written if, since the operator last looked,", func(ctx SpecContext, exists bool, meanwhile func(context.Context, *corev1.Secret) error) {
 		kluster := create(ctx, cluster.Namespace(ctx), "shop") // without an owner, Kubernetes would delete the Secret
 		clients, err := newClients(cluster.Config)
 		Expect(err).NotTo(HaveOccurred())

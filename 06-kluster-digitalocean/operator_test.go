@@ -39,10 +39,10 @@ var operator = operatortest.Operator{
 			"another key": `{"data":{"theirs":"dGhlaXJz"}}`,
 		},
 	}},
-	// Two finalizers, the create intent, the ID, the Secret, and a status each time that another of the three machines
-	// runs.
+	// The writes are two finalizers, the create intent, the ID, the Secret, and a status each time that another of the three
+	// machines starts running.
 	MaxWrites: 9,
-	// In these tests, it polls the cloud several times a second.
+	// In these tests, the operator polls the cloud several times a second.
 	MaxPause: 5 * time.Second,
 	External: clouds,
 	Values: map[string][]any{

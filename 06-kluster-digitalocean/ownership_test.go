@@ -51,7 +51,7 @@ var _ = Describe("the cluster's ID", func() {
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("is recorded again when someone replaces the Kluster by a manifest without it", func(ctx SpecContext) {
+	It("is recorded again when someone replaces the Kluster with a manifest without it", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
@@ -65,7 +65,7 @@ var _ = Describe("the cluster's ID", func() {
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
 
-	DescribeTable("that someone wrote", func(ctx SpecContext, id func(theirs *klusterv1alpha1.Kluster) string) {
+	DescribeTable("if someone overwrites it with", func(ctx SpecContext, id func(theirs *klusterv1alpha1.Kluster) string) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -85,8 +85,8 @@ var _ = Describe("the cluster's ID", func() {
 		Expect(account.Clusters()).NotTo(ContainElement(HaveField("ID", own)), "its own is found by the tag, see findCluster in reconcile.go")
 		expectReason(ctx, theirs, klusterv1alpha1.ReasonRunning)
 	},
-		Entry("and that leads to another Kluster's cluster, does not delete that", func(theirs *klusterv1alpha1.Kluster) string { return theirs.Status.KlusterID }, SpecTimeout(specTimeout)),
-		Entry("and that leads nowhere, does not make it forget its own cluster", func(*klusterv1alpha1.Kluster) string { return "0b5c0a52-0000-4000-8000-000000000003" }, SpecTimeout(specTimeout)),
+		Entry("the ID of another Kluster's cluster, does not delete that cluster", func(theirs *klusterv1alpha1.Kluster) string { return theirs.Status.KlusterID }, SpecTimeout(specTimeout)),
+		Entry("an ID that does not exist, does not keep the Kluster's own cluster from being deleted", func(*klusterv1alpha1.Kluster) string { return "0b5c0a52-0000-4000-8000-000000000003" }, SpecTimeout(specTimeout)),
 	)
 })
 
@@ -136,7 +136,7 @@ var _ = Describe("a cluster", func() {
 		expectOneCluster(restored)
 	}, SpecTimeout(specTimeout))
 
-	DescribeTable("is left alone, also by a deletion,", func(ctx SpecContext, owners func(own, other *klusterv1alpha1.Kluster) []*klusterv1alpha1.Kluster) {
+	DescribeTable("is left alone, even when its Kluster is deleted,", func(ctx SpecContext, owners func(own, other *klusterv1alpha1.Kluster) []*klusterv1alpha1.Kluster) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))

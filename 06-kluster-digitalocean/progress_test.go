@@ -27,14 +27,14 @@ func TestProgress(t *testing.T) {
 	const poll, observe = 10 * time.Second, 5 * time.Minute
 	tests := map[string]struct {
 		state cloud.State
-		// running is how many machines run in a pool of one.
+		// running is how many machines are running in the pool, which should have one.
 		running int
-		// ready means that the Kluster is Ready with its current spec. changing and upgrading mean that the cloud had
-		// to change something.
+		// ready means that the Kluster is Ready with its current spec. changing and upgrading mean that UpdatePools and
+		// Upgrade report a change.
 		ready, changing, upgrading bool
 		wantReason                 string
 		wantAfter                  time.Duration
-		// wantError means that there is a blockedError.
+		// wantError means that act returns an error.
 		wantError bool
 	}{
 		"it is being made":                        {state: cloud.StateProvisioning, wantReason: "Provisioning", wantAfter: poll},
@@ -156,7 +156,7 @@ func TestUpdateStatusWritesOnlyChanges(t *testing.T) {
 
 func TestDelete(t *testing.T) {
 	tests := map[string]struct {
-		// faults occur when the Kluster is deleted.
+		// faults are injected when the Kluster is deleted.
 		faults []doks.Fault
 		// meanwhile changes the cloud before the deletion.
 		meanwhile func(*GomegaWithT, *trial, string)

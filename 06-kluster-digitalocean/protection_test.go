@@ -43,7 +43,7 @@ func expectProtectedBy(ctx context.Context, namespace, name string, klusters ...
 }
 
 var _ = Describe("the token's Secret", func() {
-	It("that is deleted stays, and works, until the last Kluster that needs it is gone", func(ctx SpecContext) {
+	It("stays and works after its deletion, until the last Kluster that needs it is gone", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))
 		first, second := create(ctx, namespace, "first"), create(ctx, namespace, "second")
@@ -135,7 +135,7 @@ var _ = Describe("the token's Secret", func() {
 		expectGone(ctx, kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("may be gone when the operator dies: the next one knows that the cluster is gone too", func(ctx SpecContext) {
+	It("may be released when the operator dies: the next one still knows that the cluster is gone", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startAtEnd(namespace)
 		runWith(dieAfterRelease(), testOptions(namespace))
@@ -151,7 +151,7 @@ var _ = Describe("the token's Secret", func() {
 		expectGone(ctx, kluster) // see isFinished in deletion.go
 	}, SpecTimeout(specTimeout))
 
-	It("must be protected, or no cluster is made", func(ctx SpecContext) {
+	It("must be protected before a cluster is created", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startAtEnd(namespace)
 		stop, ended := runWith(refuseSecretPatches, testOptions(namespace))
@@ -218,7 +218,7 @@ func terminateNamespace(ctx context.Context) {
 }
 
 var _ = Describe("a namespace that is deleted", SpecPriority(-1), func() {
-	It("goes, and the clusters of its Klusters before it, though their token goes as well", func(ctx SpecContext) {
+	It("is removed only after the clusters of its Klusters, although their token is deleted as well", func(ctx SpecContext) {
 		if terminating == "" {
 			Skip("no namespace was deleted, because specs were chosen by label")
 		}

@@ -29,7 +29,7 @@ const wrongToken = "dop-v1-wrong"
 var logged = &logWatch{}
 
 var _ = Describe("secrecy", func() {
-	It("holds whatever goes wrong: no token in a log, an event, a status or a metric", func(ctx SpecContext) {
+	It("holds whatever goes wrong: no token is in a log, an event, a status or a metric", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		setToken(ctx, namespace, wrongToken)

@@ -20,7 +20,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-var _ = Describe("what the cloud says of a cluster is shown", func() {
+var _ = Describe("a cluster's problem in the cloud is reported as", func() {
 	It("failed", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		clouds.open(namespace, func(options *doks.Options) { options.EndState = doks.StateError })
@@ -34,7 +34,7 @@ var _ = Describe("what the cloud says of a cluster is shown", func() {
 		expectGone(ctx, kluster) // a failed cluster costs money, too
 	}, SpecTimeout(specTimeout))
 
-	It("degraded, until it runs well again", func(ctx SpecContext) {
+	It("degraded, until the cluster is healthy again", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -47,7 +47,7 @@ var _ = Describe("what the cloud says of a cluster is shown", func() {
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
 
-	It("refused, with the reason, until the spec is one that the cloud takes", func(ctx SpecContext) {
+	It("refused, with the reason, until the cloud accepts the spec", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.open(namespace, func(options *doks.Options) { options.DropletLimit = 2 })
 		startOperator(testOptions(namespace))
@@ -62,7 +62,7 @@ var _ = Describe("what the cloud says of a cluster is shown", func() {
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("unavailable, in words that don't change with every try", func(ctx SpecContext) {
+	It("unavailable, with a message that doesn't change with every retry", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -87,7 +87,7 @@ var _ = Describe("what the cloud says of a cluster is shown", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-var _ = Describe("a Kluster stays Ready, without a word, while the cloud", func() {
+var _ = Describe("a Kluster stays Ready, without an event, while the cloud", func() {
 	DescribeTable("", func(ctx SpecContext, edit func(*klusterv1alpha1.NodePool), act func(ctx context.Context, namespace, pool string), wantCount int) {
 		namespace := newNamespace(ctx)
 		clock := clocktesting.NewFakeClock(time.Now())
@@ -155,7 +155,7 @@ func send(ctx context.Context, namespace, method, path, body string) {
 	Expect(answer.Code).To(Equal(http.StatusAccepted), answer.Body.String())
 }
 
-var _ = Describe("a cluster is kept as the spec asks", func() {
+var _ = Describe("a cluster is made to match the spec", func() {
 	It("when node pools are resized, added and removed in the cloud", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))
@@ -200,11 +200,11 @@ var _ = Describe("a cluster is kept as the spec asks", func() {
 	},
 		Entry("to an exact one", "1.36.3-do.0", "1.36.5-do.1", "1.36.5-do.1", SpecTimeout(specTimeout)),
 		Entry("to a minor one", "1.36", "1.37", "1.37.1-do.0", SpecTimeout(specTimeout)),
-		Entry("to its own minor one, which it meets", "1.36.3-do.0", "1.36", "1.36.3-do.0", SpecTimeout(specTimeout)),
-		Entry("to latest, which any version meets", "1.35", "latest", "1.35.9-do.2", SpecTimeout(specTimeout)),
+		Entry("to its own minor one, which it satisfies", "1.36.3-do.0", "1.36", "1.36.3-do.0", SpecTimeout(specTimeout)),
+		Entry("to latest, which any version satisfies", "1.35", "latest", "1.35.9-do.2", SpecTimeout(specTimeout)),
 	)
 
-	It("but for a downgrade, which the cloud refuses", func(ctx SpecContext) {
+	It("except for a downgrade, which the cloud refuses", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))
 		kluster := newKluster(namespace, "shop")
@@ -220,7 +220,7 @@ var _ = Describe("a cluster is kept as the spec asks", func() {
 })
 
 var _ = Describe("events", func() {
-	It("tell of each transition once", func(ctx SpecContext) {
+	It("report each transition once", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.open(namespace, func(options *doks.Options) {
 			options.ProvisionTime, options.NodeTime = time.Second, 0 // on a busy machine, a quick cluster could run before the operator looks at it

@@ -20,7 +20,7 @@ import (
 )
 
 var _ = Describe("the end of a run", func() {
-	It("comes after the request to the cloud that is in progress, and the release of the Lease after that", func(ctx SpecContext) {
+	It("waits for the request to the cloud that is in progress, and then releases the Lease", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startAtEnd(namespace)
 		begun, proceed := holdCreations(clouds.of(namespace))
@@ -57,7 +57,7 @@ var _ = Describe("the end of a run", func() {
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("comes at once when the Lease is lost", func(ctx SpecContext) {
+	It("comes immediately when the Lease is lost", func(ctx SpecContext) {
 		var unreachable atomic.Bool
 		wrap := func(next http.RoundTripper) http.RoundTripper {
 			return roundTripper(func(request *http.Request) (*http.Response, error) {
@@ -109,7 +109,7 @@ func holdCreations(account *doks.Emulator) (begun <-chan struct{}, proceed func(
 	return arrived, proceed
 }
 
-// startAtEnd runs another operator after the spec's operators have ended, to clean up what they leave behind.
+// startAtEnd runs another operator after the spec's operators have ended, to clean up after them.
 func startAtEnd(namespace string) {
 	DeferCleanup(func(ctx SpecContext) {
 		ending, end := context.WithCancel(ctx)

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("the token", func() {
-	It("is waited for: missing, empty, wrong, read-only, and right in the end", func(ctx SpecContext) {
+	It("is waited for while it is missing, empty, wrong or read-only", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -65,7 +65,7 @@ var _ = Describe("the token", func() {
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
 
-	It("is read anew each time: a revoked one is reported, and the next one used", func(ctx SpecContext) {
+	It("is read again in each reconcile: a revoked one is reported, and the next one used", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")

@@ -66,7 +66,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// slowly makes changes take long enough to be seen.
+// slowly makes changes take long enough for a test to observe them.
 func slowly(options *doks.Options) {
 	options.ProvisionTime, options.DeleteTime = 30*time.Millisecond, 60*time.Millisecond
 }
@@ -360,7 +360,7 @@ func newSpec(name string) cloud.Spec {
 	return cloud.Spec{Name: name, Region: "fra1", Version: "1.36.5-do.1", Pools: []cloud.Pool{{Name: "web", Size: "s-2vcpu-4gb", Count: 1}}}
 }
 
-// serve starts an emulator whose clusters are ready at once.
+// serve starts an emulator whose clusters are ready immediately.
 func serve(t *testing.T, change ...func(*doks.Options)) (*doks.Emulator, *url.URL) {
 	t.Helper()
 	g := NewWithT(t)

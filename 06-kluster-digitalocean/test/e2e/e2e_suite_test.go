@@ -17,7 +17,7 @@ import (
 const (
 	// namespace is where the operator runs.
 	namespace = "kluster-system"
-	// klusterNamespace is the namespace of the tests' Klusters.
+	// klusterNamespace is the namespace of the Klusters that the tests create.
 	klusterNamespace = "kluster-e2e"
 )
 

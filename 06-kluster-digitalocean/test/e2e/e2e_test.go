@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/operatortest/incluster"
 )
 
-// interrupted is a Kluster whose operator is deleted while the cloud creates its cluster.
+// interrupted is a Kluster whose cluster is still being created when the operator's pod is deleted.
 const interrupted = `{apiVersion: inspirit941.dev/v1alpha1, kind: Kluster, metadata: {name: interrupted}, spec: {name: interrupted, region: fra1,
 version: latest, tokenSecret: {name: digitalocean}, nodePools: [{name: workers, size: s-2vcpu-4gb, count: 1}]}}`
 
@@ -21,7 +21,7 @@ var _ = Describe("the operator", Ordered, func() {
 
 	incluster.DescribeArrival(kluster)
 
-	It("has each sample's cluster made once, and puts its kubeconfig into a Secret", func(ctx SpecContext) {
+	It("creates each sample's cluster once, and stores its kubeconfig in a Secret", func(ctx SpecContext) {
 		Expect(clusters(ctx)).To(ConsistOf("small", "shop"), "the clusters in the cloud")
 		Expect(effective(ctx, "create cluster", "small")).To(Equal(1), "creations of the cluster small in the cloud's journal")
 		Expect(effective(ctx, "create cluster", "shop")).To(Equal(1), "creations of the cluster shop in the cloud's journal")
@@ -29,7 +29,7 @@ var _ = Describe("the operator", Ordered, func() {
 			To(ContainSubstring("kind: Config"), "a kubeconfig")
 	}, SpecTimeout(incluster.Timeout))
 
-	It("has one cluster made though the working pod goes meanwhile", func(ctx SpecContext) {
+	It("creates one cluster even if the leader's pod is deleted in the meantime", func(ctx SpecContext) {
 		_, err := incluster.KubectlWith(ctx, interrupted, "create", "--namespace="+klusterNamespace)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(progress).WithContext(ctx).Should(Equal("provisioning"), "the cloud makes the cluster")
@@ -41,7 +41,7 @@ var _ = Describe("the operator", Ordered, func() {
 		kluster.WaitForRollout(ctx)
 	}, SpecTimeout(incluster.Timeout))
 
-	It("has the cluster removed with its Kluster", func(ctx SpecContext) {
+	It("deletes the cluster with its Kluster", func(ctx SpecContext) {
 		incluster.Kubectl(ctx, "delete", "kluster/interrupted", "--timeout=2m", "--namespace="+klusterNamespace)
 		Expect(clusters(ctx)).To(ConsistOf("small", "shop"), "the Kluster goes after its cluster")
 		Expect(effective(ctx, "delete cluster", "interrupted")).To(Equal(1), "deletions of the cluster in the cloud's journal")
@@ -50,7 +50,7 @@ var _ = Describe("the operator", Ordered, func() {
 	incluster.DescribeChildren(kluster)
 	incluster.DescribeFailover(kluster)
 
-	It("has had no cluster made twice", func(ctx SpecContext) {
+	It("has created no cluster twice", func(ctx SpecContext) {
 		Expect(clusters(ctx)).To(ConsistOf("small", "shop"), "the clusters in the cloud")
 		Expect(effective(ctx, "create cluster", "shop")).To(Equal(1), "creations of the cluster shop in the cloud's journal")
 	}, SpecTimeout(incluster.Timeout))

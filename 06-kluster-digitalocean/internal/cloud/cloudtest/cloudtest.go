@@ -25,7 +25,7 @@ type World struct {
 	Account, ReadOnly, Narrow, Stranger cloud.CloudProvider
 	// Neighbour has all permissions in another account.
 	Neighbour cloud.CloudProvider
-	// Tokens must not occur in any error.
+	// Tokens lists all tokens. No error may contain one.
 	Tokens []string
 	// Spec is a spec that the cloud accepts. It has one pool without labels, taints or autoscale. Its version is a
 	// slug.
@@ -36,7 +36,8 @@ type World struct {
 	Minor, Newer string
 	// Refused is a spec that the cloud never accepts.
 	Refused cloud.Spec
-	// Fail makes the next request fail with Busy or Unavailable. retryAfter is for Busy; zero leaves it out.
+	// Fail makes the next request fail with Busy or Unavailable. With Busy, the cloud asks the client to wait for
+	// retryAfter, unless that is zero.
 	Fail func(problem cloud.Problem, retryAfter time.Duration)
 	// Lag hides new clusters from Find and Get, as an eventually consistent cloud may, until end is called.
 	Lag func() (end func())
@@ -47,26 +48,26 @@ type World struct {
 // Run runs the tests, each with a new world.
 func Run(t *testing.T, open func(*testing.T) World) {
 	tests := map[string]func(*testing.T, World){
-		"an empty account has no cluster":                   testEmpty,
-		"a cluster is found by its owner only":              testFind,
-		"a name is taken for the same owner and for others": testNameTaken,
-		"what is missing is not found":                      testMissing,
-		"a new cluster that is not shown yet has its name":  testLag,
-		"whose a cluster is can be changed in the cloud":    testRetag,
-		"of creations at the same moment one takes effect":  testConcurrentCreates,
-		"a deletion can be repeated, and frees the name":    testDelete,
-		"a cluster is found until its deletion has ended":   testFindWhileDeleting,
-		"versions are met, or raised":                       testUpgrade,
-		"a minor version and the latest make a cluster":     testVersions,
-		"a kubeconfig comes with the time of its end":       testKubeconfig,
-		"an account is told from others by its tokens":      testIdentity,
-		"another account's clusters are not found":          testNeighbour,
-		"a wrong token is unauthorized":                     testStranger,
-		"a read-only token reads":                           testReadOnly,
-		"a spec is refused":                                 testRefused,
-		"a pool is not given other machines":                testOtherSize,
-		"a busy cloud says for how long, or does not":       testBusy,
-		"a cloud is unavailable":                            testUnavailable,
+		"an empty account has no cluster":                     testEmpty,
+		"a cluster is found by its owner only":                testFind,
+		"a name is taken for the same owner and for others":   testNameTaken,
+		"a missing cluster is not found":                      testMissing,
+		"a new cluster that is not shown yet has its name":    testLag,
+		"an owner can be changed in the cloud":                testRetag,
+		"only one of two simultaneous creations takes effect": testConcurrentCreates,
+		"a deletion can be repeated, and frees the name":      testDelete,
+		"a cluster is found until its deletion has ended":     testFindWhileDeleting,
+		"versions are met, or raised":                         testUpgrade,
+		"a minor version and the latest make a cluster":       testVersions,
+		"a kubeconfig comes with its expiry time":             testKubeconfig,
+		"an account has one identity for all its tokens":      testIdentity,
+		"another account's clusters are not found":            testNeighbour,
+		"a wrong token is unauthorized":                       testStranger,
+		"a read-only token reads":                             testReadOnly,
+		"a spec is refused":                                   testRefused,
+		"a pool is not given other machines":                  testOtherSize,
+		"a busy cloud may say how long to wait":               testBusy,
+		"a cloud is unavailable":                              testUnavailable,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
@@ -201,7 +202,7 @@ func testReadOnly(t *testing.T, world World) {
 	g.Expect(found).To(gomega.HaveValue(gomega.HaveField("ID", made.ID)))
 }
 
-// expectNothing tries every change, and expects that the cloud authorizes none.
+// expectNothing tries every change, and expects the cloud to authorize none.
 func (w World) expectNothing(t *testing.T, account cloud.CloudProvider, made *cloud.Cluster) {
 	t.Helper()
 	running := w.await(t, made.ID)
