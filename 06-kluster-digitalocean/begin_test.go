@@ -33,10 +33,10 @@ func TestTheFinalizerComesFirst(t *testing.T) {
 		// want lists the finalizers that the Kluster has afterwards; nil means that no patch is sent.
 		want []string
 	}{
-		"a new Kluster":                             {want: []string{klusterv1alpha1.Finalizer}},
-		"a new Kluster with someone else's":         {finalizers: []string{"example.com/theirs"}, want: []string{"example.com/theirs", klusterv1alpha1.Finalizer}},
-		"a Kluster that was deleted before its own": {finalizers: []string{"example.com/theirs"}, deleted: true},
-		"a Kluster whose stale version is cached":   {stale: true},
+		"a new Kluster":                           {want: []string{klusterv1alpha1.Finalizer}},
+		"a new Kluster with another finalizer":    {finalizers: []string{"example.com/theirs"}, want: []string{"example.com/theirs", klusterv1alpha1.Finalizer}},
+		"a deleted Kluster without our finalizer": {finalizers: []string{"example.com/theirs"}, deleted: true},
+		"a Kluster whose stale version is cached": {stale: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,9 +60,9 @@ func TestTheFinalizerComesFirst(t *testing.T) {
 			}
 			g.Expect(r.live(t).Finalizers).To(Equal(test.want), "see addFinalizer in metadata.go")
 			g.Expect(sent).To(ConsistOf(And(ContainSubstring(`"uid":"uid-of-front"`), ContainSubstring(`"resourceVersion":"30"`))),
-				"the UID names this Kluster and no later one of its name, and the list of finalizers must not be a stale one, see metadata.go")
+				"the UID protects a later Kluster with the same name, and the resource version keeps a stale list from being written, see metadata.go")
 			g.Expect(kluster.Finalizers).To(Equal(test.finalizers), "the cache's own object was changed")
-			g.Expect(r.isStale(kluster)).To(BeTrue(), "until the cache shows this write, another reconcile is in vain: tell c.wrote, see patchMetadata in metadata.go")
+			g.Expect(r.isStale(kluster)).To(BeTrue(), "until the cache shows this write, another reconcile is useless: call c.wrote, see patchMetadata in metadata.go")
 		})
 	}
 }
@@ -154,10 +154,10 @@ func TestConnect(t *testing.T) {
 		// wantAnother means that the token belongs to a different account.
 		wantAnother bool
 	}{
-		"no account is on record":         {account: teller{identity: "acme"}},
-		"it is the account on record":     {account: teller{identity: "acme"}, recorded: "acme"},
-		"it is another account than that": {account: teller{identity: "acme"}, recorded: "theirs", wantAnother: true},
-		"the cloud does not accept it":    {account: teller{err: &cloud.Error{Problem: cloud.Unauthorized, Message: "who?"}}},
+		"no account is on record":      {account: teller{identity: "acme"}},
+		"it is the account on record":  {account: teller{identity: "acme"}, recorded: "acme"},
+		"another account is on record": {account: teller{identity: "acme"}, recorded: "theirs", wantAnother: true},
+		"the cloud does not accept it": {account: teller{err: &cloud.Error{Problem: cloud.Unauthorized, Message: "who?"}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -222,10 +222,10 @@ func TestConnectProtectsTheSecret(t *testing.T) {
 		// wantProtected means that the Secret has the Kluster's finalizer afterwards.
 		wantProtected bool
 	}{
-		"the cloud accepts the token":    {identity: "acme", wantProtected: true},
-		"the token is another account's": {identity: "theirs", wantReason: "AnotherAccount"},
-		"the Kluster is being deleted":   {identity: "acme", kluster: func(kluster *klusterv1alpha1.Kluster) { kluster.DeletionTimestamp = &now }},
-		"the Secret is being deleted":    {identity: "acme", secret: func(secret *corev1.Secret) { secret.DeletionTimestamp = &now }, wantReason: "TokenMissing", wantMessage: "deleted"},
+		"the cloud accepts the token":          {identity: "acme", wantProtected: true},
+		"the token belongs to another account": {identity: "theirs", wantReason: "AnotherAccount"},
+		"the Kluster is being deleted":         {identity: "acme", kluster: func(kluster *klusterv1alpha1.Kluster) { kluster.DeletionTimestamp = &now }},
+		"the Secret is being deleted":          {identity: "acme", secret: func(secret *corev1.Secret) { secret.DeletionTimestamp = &now }, wantReason: "TokenMissing", wantMessage: "deleted"},
 		"the deleted Secret is protected already": {identity: "acme", secret: func(secret *corev1.Secret) {
 			secret.DeletionTimestamp, secret.Finalizers = &now, []string{tokenFinalizer(storedKluster())}
 		}},
@@ -269,7 +269,7 @@ func TestConnectProtectsTheSecret(t *testing.T) {
 			if test.wantProtected {
 				want = append(want, tokenFinalizer(kluster))
 				g.Expect(observed.tokenSecret).To(HaveValue(HaveField("Finalizers", ConsistOf(want))), "the observation has the Secret as it is now, see protectSecret in token.go")
-				g.Expect(patches(r.kube.Actions())).To(ConsistOf(ContainSubstring(`"uid":"uid-of-token"`)), "the UID names this Secret and no later one of its name, see patchTokenFinalizer in token.go")
+				g.Expect(patches(r.kube.Actions())).To(ConsistOf(ContainSubstring(`"uid":"uid-of-token"`)), "the UID protects a later Secret with the same name, see patchTokenFinalizer in token.go")
 			}
 			g.Expect(r.secret(t).Finalizers).To(ConsistOf(want), "see protectSecret in token.go: other Klusters' finalizers stay")
 		})
@@ -305,10 +305,10 @@ func (a *manyOfAName) Create(ctx context.Context, owner cloud.Owner, spec cloud.
 // After each of these faults, the cluster exists and costs money, but the operator hasn't received its ID.
 func TestALostAnswer(t *testing.T) {
 	tests := map[string]doks.Fault{
-		"the connection drops":          creating(doks.FaultDrop, true),
-		"the answer is cut off":         creating(doks.FaultCut, false),
-		"the answer is a proxy's page":  creating(doks.FaultBadGateway, true),
-		"the cloud fails at the answer": creating(doks.FaultServerError, true),
+		"the connection drops":             creating(doks.FaultDrop, true),
+		"the answer is cut off":            creating(doks.FaultCut, false),
+		"the answer is a proxy's page":     creating(doks.FaultBadGateway, true),
+		"the cloud responds with an error": creating(doks.FaultServerError, true),
 	}
 	for name, fault := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func TestCloudError(t *testing.T) {
 			g.Expect(isBlocked).To(BeTrue())
 			g.Expect(found.reason).To(Equal(test.wantReason), "see cloudError in errors.go")
 			g.Expect(found.message).To(And(ContainSubstring(test.wantMessage), Not(ContainSubstring("request 17")), Not(ContainSubstring("cluster 7"))),
-				"what differs with every try makes a write of every try")
+				"a message that differs at each retry would cause a write at each retry")
 			g.Expect(found.credentials).To(Equal(test.wantCredentials))
 			g.Expect(found.requeueAfter).To(Equal(test.wantRequeueAfter))
 			if !test.wantTransient {
@@ -77,7 +77,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		"another client was faster":             {err: apierrors.NewConflict(secrets, "web", errors.New("changed")), wantExpected: true},
 		"the cache does not show it yet":        {err: apierrors.NewAlreadyExists(secrets, "web"), wantExpected: true},
 		"the cache still shows it":              {err: apierrors.NewNotFound(secrets, "web"), wantExpected: true},
-		"the namespace is going":                {err: going},
+		"the namespace is terminating":          {err: going},
 		"a policy forbids it":                   {err: apierrors.NewForbidden(secrets, "web", errors.New("quota")), wantRefusal: true},
 		"a field is not valid":                  {err: invalid, wantRefusal: true},
 		"the API server has a problem":          {err: apierrors.NewInternalError(errors.New("etcd"))},

@@ -37,16 +37,16 @@ func TestFindCluster(t *testing.T) {
 		want    *cloud.Cluster
 		wantErr error
 	}{
-		"the ID leads to it":                        {account: finder{byID: ours, errOfIt: errors.New("there is nothing to look for")}, want: ours},
-		"the ID leads to it, and it is shared":      {account: finder{byID: shared, errOfIt: errors.New("there is nothing to look for")}, want: shared},
-		"the ID leads nowhere, and the tag to it":   {account: finder{errByID: notFound, byTag: ours}, want: ours},
-		"the ID leads to another, the tag to it":    {account: finder{byID: theirs, byTag: ours}, want: ours},
-		"the ID leads to another, the tag nowhere":  {account: finder{byID: theirs}, want: theirs},
-		"neither leads anywhere":                    {account: finder{errByID: notFound}},
-		"no ID is known, and the tag leads to it":   {account: finder{byTag: ours, errByID: errors.New("there is no ID")}, unknown: true, want: ours},
-		"no ID is known, and the tag leads nowhere": {account: finder{errByID: errors.New("there is no ID")}, unknown: true},
-		"the cloud is away":                         {account: finder{errByID: away}, wantErr: away},
-		"the cloud is away, and no ID is known":     {account: finder{errOfIt: away}, unknown: true, wantErr: away},
+		"the ID finds it":                             {account: finder{byID: ours, errOfIt: errors.New("there is nothing to look for")}, want: ours},
+		"the ID finds it, with a second owner":        {account: finder{byID: shared, errOfIt: errors.New("there is nothing to look for")}, want: shared},
+		"the ID finds nothing, the tag finds it":      {account: finder{errByID: notFound, byTag: ours}, want: ours},
+		"the ID finds another, the tag finds it":      {account: finder{byID: theirs, byTag: ours}, want: ours},
+		"the ID finds another, the tag finds nothing": {account: finder{byID: theirs}, want: theirs},
+		"neither finds anything":                      {account: finder{errByID: notFound}},
+		"no ID is known, and the tag finds it":        {account: finder{byTag: ours, errByID: errors.New("there is no ID")}, unknown: true, want: ours},
+		"no ID is known, and the tag finds nothing":   {account: finder{errByID: errors.New("there is no ID")}, unknown: true},
+		"the cloud fails":                             {account: finder{errByID: away}, wantErr: away},
+		"the cloud fails, and no ID is known":         {account: finder{errOfIt: away}, unknown: true, wantErr: away},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestFindCluster(t *testing.T) {
 			}
 			found, err := findCluster(t.Context(), &test.account, kluster)
 			if test.wantErr != nil {
-				g.Expect(err).To(MatchError(test.wantErr), "what can't be looked for may still exist, see findCluster in reconcile.go")
+				g.Expect(err).To(MatchError(test.wantErr), "if the search fails, the cluster may still exist, see findCluster in reconcile.go")
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())

@@ -183,7 +183,7 @@ var _ = Describe("the kubeconfig", func() {
 		Expect(meanwhile(ctx, secret)).To(Succeed())
 		before := readSecret(ctx, Default, kluster.Namespace, "shop-kubeconfig")
 		err = write(found, "second")
-		Expect(isExpected(err)).To(BeTrue(), "it is tried again without a word: %v", err)
+		Expect(isExpected(err)).To(BeTrue(), "the operator must retry without logging an error: %v", err)
 		Expect(readSecret(ctx, Default, kluster.Namespace, "shop-kubeconfig")).To(Equal(before), "see writeKubeconfig in kubeconfig.go")
 	},
 		Entry("someone has created a Secret of that name", false, createSecret, SpecTimeout(specTimeout)),
@@ -288,7 +288,7 @@ func TestValidity(t *testing.T) {
 		"its key is gone":              {change: func(secret *corev1.Secret) { delete(secret.Data, kubeconfigKey) }},
 		"its digest is gone":           {change: func(secret *corev1.Secret) { delete(secret.Annotations, digestAnnotation) }},
 		"its time is gone":             {change: func(secret *corev1.Secret) { delete(secret.Annotations, refreshAnnotation) }},
-		"its time is none":             {change: func(secret *corev1.Secret) { secret.Annotations[refreshAnnotation] = "soon" }},
+		"its time is not a time":       {change: func(secret *corev1.Secret) { secret.Annotations[refreshAnnotation] = "soon" }},
 		"another key was added":        {change: func(secret *corev1.Secret) { secret.Data["theirs"] = []byte("x") }, want: true},
 	}
 	for name, test := range tests {
@@ -323,7 +323,7 @@ func TestCredentialsAreReplacedInTime(t *testing.T) {
 	found, err := c.act(t.Context(), kluster, observed)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found.reason).To(Equal(klusterv1alpha1.ReasonRunning))
-	g.Expect(found.requeueAfter).To(Equal(time.Minute), "no event tells that credentials end, see update in reconcile.go")
+	g.Expect(found.requeueAfter).To(Equal(time.Minute), "no event announces that credentials expire, see update in reconcile.go")
 }
 
 // storedKluster returns a Kluster as it is stored on the API server.

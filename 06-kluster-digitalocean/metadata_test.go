@@ -51,10 +51,10 @@ func TestIsPaused(t *testing.T) {
 		annotations map[string]string
 		want        bool
 	}{
-		"it has no annotation":   {},
-		"it is paused":           {annotations: map[string]string{klusterv1alpha1.PausedAnnotation: "true"}, want: true},
-		"any value will do":      {annotations: map[string]string{klusterv1alpha1.PausedAnnotation: ""}, want: true},
-		"it is no longer paused": {annotations: map[string]string{klusterv1alpha1.PausedAnnotation: "false"}},
+		"it has no annotation":      {},
+		"it is paused":              {annotations: map[string]string{klusterv1alpha1.PausedAnnotation: "true"}, want: true},
+		"any other value pauses it": {annotations: map[string]string{klusterv1alpha1.PausedAnnotation: ""}, want: true},
+		"it is no longer paused":    {annotations: map[string]string{klusterv1alpha1.PausedAnnotation: "false"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,7 @@ func TestProgress(t *testing.T) {
 		"it runs with problems":                   {state: cloud.StateDegraded, running: 1, wantReason: "Degraded", wantError: true},
 		"a pool had to be changed":                {state: cloud.StateRunning, running: 1, changing: true, wantReason: "Updating", wantAfter: poll},
 		"the version had to be changed":           {state: cloud.StateRunning, running: 1, upgrading: true, wantReason: "Updating", wantAfter: poll},
-		"its machines don't run yet":              {state: cloud.StateRunning, wantReason: "Updating", wantAfter: poll},
+		"its machines aren't running yet":         {state: cloud.StateRunning, wantReason: "Updating", wantAfter: poll},
 		"a machine is replaced while it is Ready": {state: cloud.StateRunning, ready: true, wantReason: "Running", wantAfter: observe},
 	}
 	for name, test := range tests {
@@ -66,7 +66,7 @@ func TestProgress(t *testing.T) {
 			} else {
 				g.Expect(err).NotTo(HaveOccurred())
 			}
-			g.Expect(err != nil).To(Equal(test.wantError), "an error tells that something must change before it goes on: %v", err)
+			g.Expect(err != nil).To(Equal(test.wantError), "an error means that something must change first: %v", err)
 			g.Expect(found.reason).To(Equal(test.wantReason), "see inProgress and update in reconcile.go")
 			g.Expect(found.requeueAfter).To(Equal(test.wantAfter), "no event tells when to look again")
 			g.Expect(found.message).NotTo(BeEmpty())
@@ -147,7 +147,7 @@ func TestUpdateStatusWritesOnlyChanges(t *testing.T) {
 	g.Expect(clientset.Actions()).To(ConsistOf(HaveField("Verb", "update")), "see updateStatus in status.go")
 	g.Expect(recorder.Events).To(HaveLen(1), "see announce in status.go")
 	g.Expect(kluster.Status).To(BeZero(), "the cache's own object was changed")
-	g.Expect(c.isStale(kluster)).To(BeTrue(), "until the cache shows this write, another reconcile is in vain: tell c.wrote, see updateStatus in status.go")
+	g.Expect(c.isStale(kluster)).To(BeTrue(), "until the cache shows this write, another reconcile is useless: call c.wrote, see updateStatus in status.go")
 
 	kluster.Status = *status
 	g.Expect(c.updateStatus(t.Context(), kluster, status.DeepCopy())).To(Succeed())

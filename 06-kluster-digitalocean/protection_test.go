@@ -59,7 +59,7 @@ var _ = Describe("the token's Secret", func() {
 			HaveField("Status", metav1.ConditionTrue), HaveField("Message", ContainSubstring("deleted")))))
 		late := create(ctx, namespace, "late")
 		ready := expectReason(ctx, late, klusterv1alpha1.ReasonTokenMissing)
-		Expect(ready.Message).To(ContainSubstring("deleted"), "what is about to go is no ground to build on")
+		Expect(ready.Message).To(ContainSubstring("deleted"), "no new cluster may depend on a Secret that is being deleted")
 
 		expectGone(ctx, first)
 		expectProtectedBy(ctx, namespace, "digitalocean", second)

@@ -101,9 +101,9 @@ func TestIsComplete(t *testing.T) {
 		pools []cloud.Pool
 		want  bool
 	}{
-		"all machines run":              {pools: []cloud.Pool{{Count: 1, Running: 1}, {Count: 2, Running: 2}}, want: true},
-		"one of the last pool does not": {pools: []cloud.Pool{{Count: 1, Running: 1}, {Count: 2, Running: 1}}},
-		"one too many still runs":       {pools: []cloud.Pool{{Count: 1, Running: 2}}, want: true},
+		"all machines are running":              {pools: []cloud.Pool{{Count: 1, Running: 1}, {Count: 2, Running: 2}}, want: true},
+		"a machine of the last pool is missing": {pools: []cloud.Pool{{Count: 1, Running: 1}, {Count: 2, Running: 1}}},
+		"one machine too many is running":       {pools: []cloud.Pool{{Count: 1, Running: 2}}, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

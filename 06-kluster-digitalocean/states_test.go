@@ -81,7 +81,7 @@ var _ = Describe("a cluster's problem in the cloud is reported as", func() {
 		account.ClearJournal()
 		eventually(ctx, func(g Gomega) { g.Expect(len(account.Journal())).To(BeNumerically(">", 1)) })
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonUnavailable)
-		Expect(kluster.ResourceVersion).To(Equal(version), "a request ID in a message makes a write of every try")
+		Expect(kluster.ResourceVersion).To(Equal(version), "a request ID in a message would cause a write at each retry")
 		account.ClearFaults()
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
@@ -144,7 +144,7 @@ func addMachines(ctx context.Context, namespace, pool string) {
 	send(ctx, namespace, http.MethodPut, pool, `{"name":"web","count":3}`)
 }
 
-// send sends a request that no method of the operator's interface sends.
+// send sends a request for which cloud.CloudProvider has no method.
 func send(ctx context.Context, namespace, method, path, body string) {
 	GinkgoHelper()
 	request := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))

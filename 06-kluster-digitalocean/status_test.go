@@ -66,7 +66,7 @@ func TestNewConditions(t *testing.T) {
 		wantReady, wantProvisioned, wantCredentials string
 	}{
 		"the cloud makes the cluster":   {observed: observedCluster(cloud.StateProvisioning), reason: "Provisioning", wantReady: "False Provisioning", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
-		"all is well":                   {observed: observedCluster(cloud.StateRunning), reason: "Running", wantReady: "True Running", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"the cluster matches the spec":  {observed: observedCluster(cloud.StateRunning), reason: "Running", wantReady: "True Running", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"a pool is being changed":       {observed: observedCluster(cloud.StateRunning), reason: "Updating", wantReady: "False Updating", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"the cloud upgrades":            {observed: observedCluster(cloud.StateUpgrading), reason: "Updating", wantReady: "False Updating", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"the cluster is degraded":       {observed: observedCluster(cloud.StateDegraded), blocking: blocked("Degraded", "slow"), wantReady: "False Degraded", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
@@ -76,7 +76,7 @@ func TestNewConditions(t *testing.T) {
 		"the token is missing":          {blocking: missing, wantReady: "False TokenMissing", wantProvisioned: "False Provisioning", wantCredentials: "False TokenMissing"},
 		"the token is rejected":         {blocking: rejected, wantReady: "False TokenRejected", wantProvisioned: "False Provisioning", wantCredentials: "False TokenRejected"},
 		"the cloud does not answer":     {blocking: unavailable, wantReady: "False Unavailable", wantProvisioned: "False Provisioning", wantCredentials: "Unknown Unavailable"},
-		"the cloud stops to answer":     {observed: observedCluster(cloud.StateRunning), blocking: unavailable, wantReady: "False Unavailable", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"the cloud stops answering":     {observed: observedCluster(cloud.StateRunning), blocking: unavailable, wantReady: "False Unavailable", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"the name is taken":             {observed: observation{account: "acme"}, blocking: blocked("NameTaken", "exists"), wantReady: "False NameTaken", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
 		"there is no room for a Secret": {observed: observedCluster(cloud.StateRunning), blocking: blocked("SecretRefused", "quota"), wantReady: "False SecretRefused", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"the cluster is another's":      {observed: theirs, blocking: blocked("NotOwned", "not ours"), wantReady: "False NotOwned", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
@@ -172,7 +172,7 @@ func TestNewStatusIsStable(t *testing.T) {
 	for i := range kluster.Status.Conditions {
 		kluster.Status.Conditions[i].LastTransitionTime = metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
 	}
-	g.Expect(statusOf(t, kluster, observed, running, nil)).To(HaveValue(Equal(kluster.Status)), "the same observation must not become a write")
+	g.Expect(statusOf(t, kluster, observed, running, nil)).To(HaveValue(Equal(kluster.Status)), "the same observation must not cause a write")
 	kluster.Status.Conditions = append(kluster.Status.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue})
 	g.Expect(statusOf(t, kluster, observed, running, nil)).To(HaveValue(Equal(kluster.Status)), "conditions of other controllers stay")
 }

@@ -97,7 +97,7 @@ func removeKlusters(ctx context.Context, namespace string) {
 		g.Expect(cluster.Client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
 		//workshop:until 6.13c for i := range list.Items { list.Items[i].Finalizers = nil; g.Expect(cluster.Client.Update(ctx, &list.Items[i])).To(Succeed()) }
 		//workshop:until 6.13c for _, name := range []string{"digitalocean", "another"} { if secret := readSecret(ctx, g, namespace, name); secret != nil { secret.Finalizers = nil; g.Expect(cluster.Client.Update(ctx, secret)).To(Succeed()) } }
-		g.Expect(list.Items).To(BeEmpty(), "every Kluster goes in the end, see delete in deletion.go")
+		g.Expect(list.Items).To(BeEmpty(), "every Kluster must be gone in the end, see delete in deletion.go")
 	})
 	//workshop:step 6.13c
 	Expect(madeByKlusters(clouds.of(namespace))).To(BeEmpty(), "a cluster without a Kluster is paid for, see delete in deletion.go")
@@ -191,7 +191,7 @@ func expectGone(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	expectDeleted(ctx, kluster)
 	left := slices.DeleteFunc(madeByKlusters(clouds.of(kluster.Namespace)), func(tag string) bool { return tag != "kluster-uid:"+string(kluster.UID) })
-	Expect(left).To(BeEmpty(), "a Kluster goes after its cluster, see delete in deletion.go")
+	Expect(left).To(BeEmpty(), "a Kluster must stay until its cluster is gone, see delete in deletion.go")
 }
 
 // madeByKlusters returns the owner tags of the clusters in an account.

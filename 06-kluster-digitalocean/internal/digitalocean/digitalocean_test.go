@@ -187,7 +187,7 @@ func TestLostAnswers(t *testing.T) {
 			g.Expect(api.Clusters()).To(HaveLen(test.made))
 			found, err := account.Find(t.Context(), cloud.Owner{UID: "owner"})
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(found != nil).To(Equal(test.made == 1), "the cluster carries its mark from the first moment")
+			g.Expect(found != nil).To(Equal(test.made == 1), "the create request itself contains the tag")
 		})
 	}
 }
@@ -229,7 +229,7 @@ func TestNotFoundIsAProofOnlyFromTheAPI(t *testing.T) {
 			g.Expect(cloud.Is(err, wanted)).To(BeTrue(), "delete: %v", err)
 
 			_, err = account.Find(t.Context(), cloud.Owner{UID: "owner"})
-			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "no list is no proof: %v", err)
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "a missing list proves nothing: %v", err)
 			_, err = account.Identity(t.Context())
 			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "identity: %v", err)
 			_, err = account.Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
@@ -249,9 +249,9 @@ func TestFindNeedsToSeeTags(t *testing.T) {
 func TestUpgradeAsksForWhatIsOffered(t *testing.T) {
 	tests := map[string]struct{ version, offered, want, refusal string }{
 		"a minor version is the newest patch offered": {version: "1.37", offered: `[{"slug":"1.37.9-do.0"},{"slug":"1.37.10-do.0"},{"slug":"1.37.10-do.1"},{"slug":"1.36.9-do.1"}]`, want: "1.37.10-do.1"},
-		"a slug stays what it is":                     {version: "1.37.9-do.0", offered: `[]`, want: "1.37.9-do.0"},
+		"a slug is used unchanged":                    {version: "1.37.9-do.0", offered: `[]`, want: "1.37.9-do.0"},
 		"another patch comes first":                   {version: "1.37", offered: `[{"slug":"1.36.9-do.1"}]`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.37, but to 1.36.9-do.1"},
-		"the beginning of a number is another one":    {version: "1.3", offered: `[{"slug":"1.37.1-do.0"}]`, refusal: "never goes back to 1.3: "},
+		"1.3 does not mean 1.37":                      {version: "1.3", offered: `[{"slug":"1.37.1-do.0"}]`, refusal: "never goes back to 1.3: "},
 		"nothing is offered":                          {version: "1.37", offered: `null`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.37"},
 		"it was upgraded past a patch":                {version: "1.36.4-do.0", offered: `[]`, refusal: "the cluster runs 1.36.5-do.1, and a cluster never goes back to 1.36.4-do.0: ask for the version that it runs, or a later one"},
 		"it was upgraded past a release":              {version: "1.36.5-do.0", offered: `[]`, refusal: "never goes back to 1.36.5-do.0"},

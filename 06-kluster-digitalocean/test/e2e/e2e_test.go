@@ -62,7 +62,7 @@ var _ = Describe("the operator", Ordered, func() {
 	}, SpecTimeout(incluster.Timeout))
 })
 
-// progress returns what the cloud says about the interrupted Kluster's cluster.
+// progress returns the state of the interrupted Kluster's cluster, as the cloud reports it.
 func progress(ctx context.Context) string {
 	GinkgoHelper()
 	return incluster.Field(ctx, klusterNamespace, "kluster/interrupted", "{.status.progress}")

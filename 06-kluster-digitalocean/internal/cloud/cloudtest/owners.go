@@ -27,7 +27,7 @@ func testFind(t *testing.T, world World) {
 	}
 	found, err = world.Account.Find(t.Context(), other)
 	g.Expect(err).NotTo(gomega.HaveOccurred())
-	g.Expect(found).To(gomega.BeNil(), "a name is no mark: the cluster was made for another owner")
+	g.Expect(found).To(gomega.BeNil(), "the cluster with this name has another owner")
 	running := world.await(t, made.ID)
 	g.Expect(running.Endpoint).To(gomega.HavePrefix("https://"))
 	g.Expect(wishes(running.Pools)).To(gomega.Equal(world.Spec.Pools))
