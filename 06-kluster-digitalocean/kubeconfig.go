@@ -170,8 +170,8 @@ func controllerReference(kluster *klusterv1alpha1.Kluster) metav1.OwnerReference
 
 // ownedFields returns the fields that an apply sends to the Secret found, with the values of the Secret wanted. Each
 // apply must contain all of our fields: the API server removes those that we applied before and now leave out. The
-// resource version makes it refuse an apply that is based on a stale copy. Without the UID, it would create a Secret
-// without an owner if the existing one were deleted in the meantime.
+// resource version makes the API server refuse an apply that is based on a stale copy. Without the UID, the API server
+// would create a Secret without an owner if the existing one were deleted in the meantime.
 //
 //workshop:step 6.12b
 func ownedFields(found, wanted *corev1.Secret) *applycorev1.SecretApplyConfiguration {

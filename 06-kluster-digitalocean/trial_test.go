@@ -162,7 +162,7 @@ func (r *trial) ready(t *testing.T) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// creations returns the lines in the cloud's journal about clusters that were created, and cost money.
+// creations returns the lines in the cloud's journal about create requests that took effect.
 func (r *trial) creations() (lines []string) {
 	for _, entry := range r.cloud.Effective("create cluster") {
 		lines = append(lines, fmt.Sprint(entry))
