@@ -30,11 +30,10 @@ func describeOperator(operator incluster.Operator, spoil func(context.Context)) 
 	It("gives each of the sample Passwords its Secret", func(ctx SpecContext) {
 		// +kubebuilder:scaffold:e2e-metrics-webhooks-readiness
 
-		const names = "--output=jsonpath={.items[*].metadata.name}"
-		passwords := incluster.Kubectl(ctx, "get", "passwords", "--namespace="+passwordNamespace, names)
-		secrets := incluster.Kubectl(ctx, "get", "secrets", "--namespace="+passwordNamespace, "--selector=app.kubernetes.io/managed-by=password-operator", names)
-		Expect(strings.Fields(passwords)).To(ContainElements("password-sample", "former-password"), "samples of both versions")
-		Expect(strings.Fields(secrets)).To(ConsistOf(strings.Fields(passwords)), "each Secret is named after its Password")
+		named := incluster.Kubectl(ctx, "get", "passwords", "--namespace="+passwordNamespace, "--output=jsonpath={.items[*].status.secretName}")
+		secrets := incluster.Kubectl(ctx, "get", "secrets", "--namespace="+passwordNamespace, "--selector=app.kubernetes.io/managed-by=password-operator", "--output=jsonpath={.items[*].metadata.name}")
+		Expect(strings.Fields(secrets)).To(ContainElements("password-sample", "database-login", "former-password"))
+		Expect(strings.Fields(secrets)).To(ConsistOf(strings.Fields(named)), "the statuses name all Secrets")
 	}, SpecTimeout(incluster.Timeout))
 
 	incluster.DescribeChildren(operator)
