@@ -51,7 +51,7 @@ func certificates(t *testing.T) string {
 }
 
 func TestRunRefuses(t *testing.T) {
-	occupied := managertest.OccupiedAddress(t)
+	occupied, free := managertest.OccupiedAddress(t), "--webhook-bind-address="+managertest.FreeAddress(t)
 	ignorant := &managertest.APIServer{Kinds: kinds, Unknown: secretv1.SchemeGroupVersion.Group}
 	tests := map[string]struct {
 		args        []string
@@ -70,12 +70,12 @@ func TestRunRefuses(t *testing.T) {
 		"rotated certificates outside a pod": {args: []string{"--webhook-certs=rotated", "--webhook-cert-path=certs"}, want: "--webhook-certs=rotated: set POD_NAMESPACE to the namespace of the Secret webhook-server-cert"},
 		"no cluster":                         {want: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
 		"a probe address that is in use": {
-			args: []string{cluster(t), "--health-probe-bind-address=" + occupied},
+			args: []string{cluster(t), free, "--health-probe-bind-address=" + occupied},
 			want: "--health-probe-bind-address: listen tcp " + occupied + ": bind: address already in use; choose another address, or 0 for none",
 		},
-		"a cluster that can't be reached":  {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, "127.0.0.1:1")}, want: "connection refused"},
-		"a cluster without Passwords":      {args: []string{"--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, ignorant.Start(t))}, want: "the cluster does not know Passwords: install the CRD with `make install`"},
-		"no namespace for leader election": {args: []string{"--health-probe-bind-address=0", "--leader-elect", cluster(t)}, want: "unable to find leader election namespace"},
+		"a cluster that can't be reached":  {args: []string{free, "--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, "127.0.0.1:1")}, want: "connection refused"},
+		"a cluster without Passwords":      {args: []string{free, "--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, ignorant.Start(t))}, want: "the cluster does not know Passwords: install the CRD with `make install`"},
+		"no namespace for leader election": {args: []string{free, "--health-probe-bind-address=0", "--leader-elect", cluster(t)}, want: "unable to find leader election namespace"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
