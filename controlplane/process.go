@@ -156,7 +156,8 @@ func (c *ControlPlane) environment() []string {
 	return env
 }
 
-// lastMessage returns the last line of a component's log, which says why the component ended, or "no message".
+// lastMessage returns the last line of a component's log, or "no message" if the log is empty. That line says why the
+// component ended.
 func lastMessage(log string) string {
 	content, _ := os.ReadFile(log)
 	lines := bytes.Split(bytes.TrimSpace(content), []byte("\n"))

@@ -37,7 +37,8 @@ type Operator struct {
 	// neighbours then also tries resources of the same name in two namespaces, and the kit shows the operator only those.
 	// An operator with Confine doesn't need this.
 	AllNamespaces bool
-	// Webhooks are files and folders with the operator's webhook configurations, which the cluster must install, too.
+	// Webhooks lists files and folders with the operator's webhook configurations. Set testcluster.Cluster.Webhooks to
+	// the same paths, so that they are installed.
 	Webhooks []string
 	// ServesWebhooks means that Run serves webhooks at the address in [RunOptions.Webhooks]. Until all trials are done, the
 	// kit then runs one more operator, in a namespace of its own, so the webhooks answer even while the operator of a
@@ -113,9 +114,10 @@ type Operator struct {
 	// Seed is the seed of the random specs of the behaviour transitions; 1 if zero. With another seed, the kit tries other
 	// specs.
 	Seed int64
-	// MaxPause is the longest time for which the operator may do nothing although it has something left to do: the interval at
-	// which it polls or requeues. A retry that sends no request to the API server, such as a call to another system, counts as
-	// doing nothing. The minimum is two seconds. If MaxPause is zero, the interval is unknown, and each wait lasts until Timeout.
+	// MaxPause is the longest time for which the operator may do nothing although it has something left to do: the
+	// interval at which it polls or requeues. A retry that sends no request to the API server, such as a call to
+	// another system, counts as doing nothing. The minimum is two seconds. If MaxPause is zero, the interval is
+	// unknown, and each wait lasts until Timeout.
 	//
 	// If MaxPause is set, the kit gives up earlier on an operator that has stopped working. A wait ends if, for that time, the
 	// operator has made no request, its resources and children have not changed, and Kubernetes' own controllers have nothing
@@ -210,8 +212,8 @@ type External interface {
 	Fail(namespace string) (restore func())
 }
 
-// Interrupter is an External that can kill an operator at each of its calls.
-// Without it, a killed operator may still change the External.
+// Interrupter is an External that lets the kit kill an operator right before or right after each of the operator's
+// calls that change something there. Without Interrupt, a killed operator may still change the External.
 type Interrupter interface {
 	External
 	// Interrupt makes the External call begin right before each call that changes what exists for the resources of a

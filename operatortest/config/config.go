@@ -82,8 +82,8 @@ type File struct {
 	// Ascending are the paths of fields that can only increase, such as a version: the API server accepts only values that
 	// come after the current one in the field's Values.
 	Ascending []string `json:"ascending,omitempty"`
-	// Immutable are the paths of fields that can't be changed. The behaviour update checks that the API server refuses
-	// a change.
+	// Immutable are the paths of fields that can't be changed. The "update" behaviour checks that the API server
+	// refuses a change.
 	Immutable []string `json:"immutable,omitempty"`
 	// Fixed are fields that keep the sample's value in all trials, by their paths, each with the reason.
 	Fixed map[string]string `json:"fixed,omitempty"`
@@ -98,8 +98,9 @@ type File struct {
 	LeftOut map[string]string `json:"leftOut,omitempty"`
 	// Seed is the seed of random specs; 1 if zero.
 	Seed int64 `json:"seed,omitempty"`
-	// MaxPause is the longest time for which the operator may do nothing although it has something left to do, such as 5s: the
-	// interval at which it polls or requeues. A wait for an operator that has paused for longer ends before Timeout.
+	// MaxPause is the longest time for which the operator may do nothing although it has something left to do, such as
+	// 5s: the interval at which it polls or requeues. If the operator pauses for longer than that, the kit stops
+	// waiting, even before Timeout.
 	MaxPause string `json:"maxPause,omitempty"`
 	// Timeout bounds each wait for the operator, such as 30s; a minute if empty.
 	Timeout string `json:"timeout,omitempty"`
@@ -120,7 +121,7 @@ type Child struct {
 	// Drift are JSON merge patches that the operator must undo; each key describes its patch. A list in a merge patch
 	// replaces the whole old list.
 	Drift map[string]map[string]any `json:"drift,omitempty"`
-	// Foreign are JSON merge patches of fields that belong to others, which the operator must leave alone.
+	// Foreign contains JSON merge patches to fields that belong to others; the operator must leave these fields alone.
 	Foreign map[string]map[string]any `json:"foreign,omitempty"`
 	// Applied are parts of the child that others add by server-side apply, and that the operator must leave alone.
 	Applied map[string]map[string]any `json:"applied,omitempty"`

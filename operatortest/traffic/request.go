@@ -109,7 +109,7 @@ func (r Request) String() string {
 	return fmt.Sprintf("%7.3fs  %s %s: %s", r.At.Seconds(), r.Kind(), r.Target(), r.Result())
 }
 
-// parse describes an HTTP request to the API server. It reads a create's body, to find the name, and puts the body
+// parse describes an HTTP request to the API server. It reads the body of a create request, to find the name, and puts the body
 // back.
 func parse(request *http.Request) (Request, error) {
 	parsed := Request{Path: request.URL.Path}

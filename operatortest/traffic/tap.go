@@ -57,7 +57,8 @@ type Tap struct {
 
 	mu  sync.Mutex
 	log []*Request
-	// inFlight, failures and longestGap are those of [Activity].
+	// failures and longestGap are the fields of [Activity]. inFlight is too, except that it doesn't count watches that
+	// are still listing.
 	inFlight, failures int
 	longestGap         time.Duration
 

@@ -19,7 +19,7 @@ const (
 	longString = 63
 )
 
-// formatted are two valid strings of each format.
+// formatted holds two valid strings for each format.
 var formatted = map[string][]any{
 	"date":      {"2030-01-01", "2031-12-31"},
 	"date-time": {"2030-01-01T00:00:00Z", "2031-12-31T23:59:59Z"},

@@ -44,7 +44,7 @@ type option struct {
 	value any
 }
 
-// copy returns a copy of the value, so that the spec that contains it can be changed further.
+// copy returns a copy of the value, so that later changes to the spec don't change the option.
 func (o option) copy() any {
 	if o.group == removed {
 		return o.value

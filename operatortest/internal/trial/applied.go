@@ -24,8 +24,8 @@ import (
 // applier is the field manager of someone who shares a child with the operator.
 const applier = "someone-else"
 
-// Kstatus is the part of converges that an operator leaves out if another controller sets conditions that kstatus
-// interprets.
+// Kstatus is a part of the behaviour "converges". Name it in Operator.LeftOut if another controller sets conditions of
+// the resource that kstatus interprets.
 const Kstatus = "converges/kstatus"
 
 // Resync is the part of silent that an operator without a setting for resyncs leaves out.
@@ -211,7 +211,8 @@ func (t *Trial) Reapply(ctx context.Context, declared operatortest.Child, child 
 	return t.applyForeign(ctx, declared, child)
 }
 
-// withoutApplied removes from an object what others applied to it. It is an error if that is no longer there.
+// withoutApplied removes from an object what others applied to it. It returns an error if any of those fields is gone
+// or has another value.
 func (t *Trial) withoutApplied(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	known := t.applied[object.GetUID()]
 	if len(known.leaves) == 0 {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ParallelTrials is how many trials, of all behaviours, run in parallel. Trials mostly wait for the cluster, so there may
+// ParallelTrials is how many trials run in parallel, across all behaviours. Trials mostly wait for the cluster, so there may
 // be more of them than cores.
 const ParallelTrials = 12
 

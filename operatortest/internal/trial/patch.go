@@ -90,7 +90,7 @@ func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, c
 	return patches, t.applyForeign(ctx, declared, child)
 }
 
-// differ reports whether two versions of an object differ in what is compared.
+// differ reports whether two versions of an object still differ after normalization.
 func (t *Trial) differ(before, after *unstructured.Unstructured) (bool, error) {
 	normalize := t.normalizer()
 	_, former, err := normalize.Normalize(before, strings.NewReplacer())
