@@ -15,7 +15,8 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// roleVariable makes a copy of the test binary run the suite of a broken operator, for a test in the original.
+// roleVariable selects which specs the test binary runs. A test sets it when it starts the binary again, to see how
+// the specs of that role end.
 const (
 	roleVariable = "OPERATORTEST_ROLE"
 	roleBroken   = "broken"

@@ -45,8 +45,8 @@ func PodsWith(ctx context.Context, namespace, selector string) []string {
 		"--output=go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}"))
 }
 
-// Make runs a target of the project's Makefile with the tests' cluster and image, and ignores the variables of a make
-// command that may have started the tests.
+// Make runs a target of the project's Makefile with the tests' cluster and image, even if the tests were started
+// by a make command that sets others.
 func (o Operator) Make(ctx context.Context, target string) {
 	ginkgo.GinkgoHelper()
 	arguments := append([]string{target, "KUBECONFIG=" + os.Getenv("KUBECONFIG"), "IMG=" + os.Getenv("IMG")}, o.Variables...)

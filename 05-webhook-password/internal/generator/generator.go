@@ -65,7 +65,7 @@ func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
 	return problems
 }
 
-// Describe returns a description of the policy in one line. Policies that ask for the same have the same description.
+// Describe returns a description of the policy in one line. Equivalent policies have the same description.
 // Every Secret contains the description of its password's policy. If a new version of the operator described a policy
 // differently, it would replace all passwords of that policy.
 //
