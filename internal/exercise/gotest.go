@@ -90,19 +90,9 @@ func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome
 		specs = append(specs, "-ginkgo.json-report="+report, "-ginkgo.poll-progress-after="+firstLook.String(), "-ginkgo.poll-progress-interval="+nextLook.String())
 	}
 	args := append([]string{"-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + timeout.String(), "-test.run=" + check.Run}, specs...)
-	var output []byte
-	var failed error
-	for range mostRuns {
-		command := exec.CommandContext(ctx, binary, args...)
-		command.Dir = filepath.Join(c.Path, filepath.FromSlash(pkg))
-		command.Env = append(os.Environ(), "OPERATORTEST_TIMEOUT="+waitTimeout.String(), "OPERATORTEST_FIRST_FAILURE=yes", "OPERATORTEST_SCRATCH="+c.scratch)
-		output, failed = command.CombinedOutput()
-		if ctx.Err() != nil {
-			return outcome{}, context.Cause(ctx)
-		}
-		if place, _ := c.ended(string(output)); place != "" || !bytes.Contains(output, []byte(stackLost)) {
-			break
-		}
+	output, failed := c.runTests(ctx, binary, pkg, args)
+	if ctx.Err() != nil {
+		return outcome{}, context.Cause(ctx)
 	}
 	var exit *exec.ExitError
 	if failed != nil && !errors.As(failed, &exit) {
@@ -123,6 +113,20 @@ func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome
 		return found, blameMachine(found.output)
 	}
 	return found, nil
+}
+
+// runTests runs a package's test binary, again if Go lost the stack that says where the tests hang.
+func (c *Copy) runTests(ctx context.Context, binary, pkg string, args []string) (output []byte, err error) {
+	for range mostRuns {
+		command := exec.CommandContext(ctx, binary, args...)
+		command.Dir = filepath.Join(c.Path, filepath.FromSlash(pkg))
+		command.Env = append(os.Environ(), "OPERATORTEST_TIMEOUT="+waitTimeout.String(), "OPERATORTEST_FIRST_FAILURE=yes", "OPERATORTEST_SCRATCH="+c.scratch)
+		output, err = command.CombinedOutput()
+		if place, _ := c.ended(string(output)); ctx.Err() != nil || place != "" || !bytes.Contains(output, []byte(stackLost)) {
+			break
+		}
+	}
+	return output, err
 }
 
 // compile builds a package's test binary. If the package does not compile, it returns the compiler's messages. Go does not
