@@ -22,7 +22,7 @@ import (
 	"example.com/operator-workshop/manager/managertest"
 )
 
-// kinds are the kinds that the manager looks up.
+// kinds lists the kinds that the manager looks up.
 var kinds = managertest.Kinds{
 	corev1.SchemeGroupVersion:        {"services": "Service", "pods": "Pod"},
 	appsv1.SchemeGroupVersion:        {"deployments": "Deployment"},

@@ -244,7 +244,8 @@ var _ = Describe("a deleted Memcached", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// writesSince returns the kinds of the successful writes since that index, in order, without Events.
+// writesSince describes the successful writes from the given index on, in order and without Events, such as
+// "create services".
 func writesSince(tap *traffic.Tap, index int) []string {
 	var writes []string
 	for _, request := range tap.Requests()[index:] {
@@ -262,8 +263,8 @@ func releaseHold(ctx context.Context, memcached *cachev1alpha1.Memcached) {
 	expectGone(ctx, memcached)
 }
 
-// newConflicting returns a Deployment that the Memcached does not control, although its pods have the Memcached's
-// labels, such as a Deployment that kubectl delete --cascade=orphan has left behind.
+// newConflicting returns a Deployment like one that kubectl delete --cascade=orphan has left behind: its pods have the
+// Memcached's labels, but the Memcached does not control it.
 func newConflicting(memcached *cachev1alpha1.Memcached) *appsv1.Deployment {
 	labels := map[string]string{
 		"app.kubernetes.io/name": "memcached", "app.kubernetes.io/instance": memcached.Name, "app.kubernetes.io/managed-by": "memcached-operator",

@@ -31,7 +31,7 @@ func deletedMemcached(finalizers ...string) *cachev1alpha1.Memcached {
 	return memcached
 }
 
-// ownedDeployment returns the Deployment of storedMemcached before the API server has stored it.
+// ownedDeployment returns the Deployment that storedMemcached controls.
 func ownedDeployment() *appsv1.Deployment { return storedChild().object.(*appsv1.Deployment) }
 
 // terminating marks an object as being deleted, held by a finalizer.
@@ -48,7 +48,7 @@ func TestFinalize(t *testing.T) {
 	unowned.OwnerReferences = nil
 	tests := map[string]struct {
 		objects []client.Object
-		// orphan is for kubectl delete --cascade=orphan.
+		// orphan tells whether the Memcached is deleted with kubectl delete --cascade=orphan.
 		orphan bool
 		// wantFinalizer tells whether the Memcached must wait, and wantDeployment whether a Deployment must remain.
 		wantFinalizer, wantDeployment bool
@@ -104,7 +104,7 @@ func TestFinalize(t *testing.T) {
 	}
 }
 
-// expectRecorded checks the Events that the reconciler's in-memory recorder has kept.
+// expectRecorded checks which Events the reconciler has emitted. Call it once, because it closes the recorder.
 func expectRecorded(g Gomega, reconciler *MemcachedReconciler, want []string) {
 	recorder := reconciler.Recorder.(*events.FakeRecorder)
 	close(recorder.Events)

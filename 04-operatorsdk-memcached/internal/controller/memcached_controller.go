@@ -1,5 +1,5 @@
 // Package controller reconciles Memcacheds: for each it keeps a Deployment, a
-// headless Service and a PodDisruptionBudget, and reports in the Memcached's status.
+// headless Service and a PodDisruptionBudget, and reports their state in the Memcached's status.
 package controller
 
 import (
@@ -60,7 +60,7 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	}
 	result, err := r.reconcile(ctx, memcached)
 	if isNamespaceTerminating(err) {
-		return ctrl.Result{}, nil // no retry can succeed, and the deletion of the Memcached will be a watch event
+		return ctrl.Result{}, nil // no retry can succeed, and the Memcached's own deletion will cause a watch event
 	}
 	return result, err
 }

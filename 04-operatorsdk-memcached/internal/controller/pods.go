@@ -121,7 +121,8 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// keepEssentials is a cache transform that drops every part of a pod that the operator doesn't read.
+// keepEssentials is a cache transform. It drops what the operator doesn't read of a pod: the spec, and most of the
+// status and the metadata.
 func keepEssentials(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {

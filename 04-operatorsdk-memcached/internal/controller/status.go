@@ -18,7 +18,7 @@ import (
 type observation struct {
 	// deployment is nil if the Memcached has none; then blocker says why.
 	deployment *appsv1.Deployment
-	// pods are the Deployment's, see podsOf.
+	// pods holds the Deployment's pods, as podsOf returns them.
 	pods []corev1.Pod
 	// blocker is nil if no child is blocked.
 	blocker *explanation

@@ -41,7 +41,7 @@ const (
 	asExpected = "False AsExpected"
 )
 
-// conditionTests returns the states in which a Memcached can be observed.
+// conditionTests returns what can be observed of a Memcached, with the conditions that must follow.
 func conditionTests() map[string]conditionTest {
 	deployment := foundDeployment(5)
 	a, b, c, d := storedPod("a"), storedPod("b"), storedPod("c"), storedPod("d")

@@ -155,7 +155,7 @@ func consistently(ctx context.Context, expectations func(Gomega)) {
 	Consistently(expectations).WithContext(ctx).WithTimeout(quietTime).WithPolling(pollInterval).Should(Succeed())
 }
 
-// conditions are a Memcached's conditions, each as its status and its reason.
+// conditions holds the status and the reason of each condition of a Memcached, such as "True EnoughPods".
 type conditions struct{ available, progressing, degraded string }
 
 func newConditions(available, progressing, degraded string) conditions {

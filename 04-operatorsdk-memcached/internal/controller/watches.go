@@ -30,7 +30,7 @@ func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager, options control
 	if _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
 		return fmt.Errorf("find the kind Memcached: %w", err)
 	}
-	// If someone else's object blocks a child, it has the Memcached's name.
+	// An object that blocks a child has the child's name, which is also the Memcached's.
 	sameName := &handler.EnqueueRequestForObject{}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
@@ -46,15 +46,16 @@ func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager, options control
 		Complete(r)
 }
 
-// CacheByObject says which objects the manager's cache holds, and which parts of them.
+// CacheByObject returns the manager's cache settings for pods: cache only pods with the operator's label, without the
+// fields that keepEssentials drops.
 func CacheByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Pod{}: {Transform: keepEssentials, Label: labels.SelectorFromSet(labels.Set{managedByLabel: controllerName})},
 	}
 }
 
-// memcachedOf requests the Memcached that the pod's label names. Owns can't find it, because it
-// doesn't follow the owner references from the pod to the ReplicaSet, the Deployment and the Memcached.
+// memcachedOf requests the Memcached that the pod's label names. Owns can't find that Memcached, because it
+// looks only at the pod's own owner, which is a ReplicaSet.
 func memcachedOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
 }
@@ -64,7 +65,7 @@ var uncontrolled = predicate.NewPredicateFuncs(func(object client.Object) bool {
 	return !isMemcached(metav1.GetControllerOf(object))
 })
 
-// visiblyChanged drops the updates of a pod that can't change the Memcached's status.
+// visiblyChanged drops updates of pods if they can't change the Memcached's status.
 var visiblyChanged = predicate.Funcs{UpdateFunc: func(change event.UpdateEvent) bool {
 	before, wasPod := change.ObjectOld.(*corev1.Pod)
 	after, isPod := change.ObjectNew.(*corev1.Pod)
