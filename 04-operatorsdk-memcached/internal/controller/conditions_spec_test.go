@@ -42,7 +42,7 @@ var _ = Describe("the conditions", func() {
 		expectEvents(ctx, memcached, "Normal EnoughPods")
 	}, SpecTimeout(specTimeout))
 
-	It("let one pod of four be missing, but not two", func(ctx SpecContext) {
+	It("tolerate one missing pod of four, but not two", func(ctx SpecContext) {
 		needSimulatedPods()
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
@@ -207,7 +207,7 @@ func limit(ctx context.Context, namespace string, what corev1.ResourceName, coun
 	return quota
 }
 
-// tryPodsAgain makes the ReplicaSet controller retry the creation of pods at once.
+// tryPodsAgain makes the ReplicaSet controller retry the creation of pods immediately.
 // Otherwise it would retry after longer and longer pauses.
 func tryPodsAgain(ctx context.Context, memcached *cachev1alpha1.Memcached) {
 	GinkgoHelper()

@@ -89,7 +89,7 @@ func TestSetContainerLeavesTheRest(t *testing.T) {
 	g.Expect(container.ReadinessProbe.PeriodSeconds).To(BeEquivalentTo(30), "the probe's other fields stay, see setContainer in desired.go")
 }
 
-// The pods meet the pod security standard "restricted", and have no token and a read-only file system.
+// The pods meet the pod security standard "restricted", get no token, and can't write to the root file system.
 func TestPodsAreRestricted(t *testing.T) {
 	g := NewWithT(t)
 	pod := newDeployment(storedMemcached()).Spec.Template.Spec

@@ -65,7 +65,7 @@ func requestFor(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
 
-// newMemcached returns storedMemcached as it is before the API server stores it.
+// newMemcached returns storedMemcached without its resource version, so that the in-memory client sets one.
 func newMemcached() *cachev1alpha1.Memcached {
 	memcached := storedMemcached()
 	memcached.ResourceVersion = ""

@@ -26,7 +26,7 @@ var _ = Describe("the manager", Ordered, func() {
 		Expect(strings.Fields(budgets)).To(ConsistOf("poddisruptionbudget.policy/memcached-full"), "only a Memcached with several pods has one")
 	}, SpecTimeout(incluster.Timeout))
 
-	It("has memcached answer in each pod, with the memory in the spec", func(ctx SpecContext) {
+	It("runs a memcached that answers in each pod, with the memory that the spec asks for", func(ctx SpecContext) {
 		for _, pod := range podsOf(ctx, "memcached-full") {
 			Expect(ask(ctx, "pod/"+pod, "set greeting 0 0 5", "hello")).To(Equal("STORED"))
 			Expect(ask(ctx, "pod/"+pod, "get greeting")).To(Equal("VALUE greeting 0 5"))
@@ -34,7 +34,7 @@ var _ = Describe("the manager", Ordered, func() {
 		}
 	}, SpecTimeout(incluster.Timeout))
 
-	It("has memcached answer through the Service", func(ctx SpecContext) {
+	It("makes memcached reachable through the Service", func(ctx SpecContext) {
 		Expect(ask(ctx, "service/memcached-full", "set farewell 0 0 3", "bye")).To(Equal("STORED"))
 		Expect(ask(ctx, "service/memcached-full", "get farewell")).To(Equal("VALUE farewell 0 3"))
 	}, SpecTimeout(incluster.Timeout))
