@@ -167,7 +167,7 @@ func TestSetDeploymentLeavesTheRest(t *testing.T) {
 			change(deployment)
 			before := deployment.DeepCopy()
 			setDeployment(deployment, storedMemcached(), DefaultImage)
-			g.Expect(deployment).To(BeComparableTo(before), "what others have added must stay, and existing entries must not be added again (- found, + wanted)")
+			g.Expect(deployment).To(BeComparableTo(before), "entries that others have added must stay, and existing entries must not be added again (- found, + wanted)")
 		})
 	}
 }

@@ -11,8 +11,8 @@ import (
 const (
 	// crashing is the message for a container that has exited more than once.
 	crashing = "its container keeps crashing"
-	// crashWindow is how long after its last exit such a container counts as
-	// crashing. The kubelet uses the same time: it resets the back-off of a container
+	// crashWindow is the time for which such a container counts as crashing after its
+	// last exit. The kubelet uses the same time: it resets the back-off of a container
 	// that has run for ten minutes.
 	crashWindow = 10 * time.Minute
 )
@@ -121,8 +121,8 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// keepEssentials is a cache transform. It drops what the operator doesn't read of a pod: the spec, and most of the
-// status and the metadata.
+// keepEssentials is a cache transform. It drops the parts of a pod that the operator doesn't read: the spec, and most
+// of the status and the metadata.
 func keepEssentials(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {

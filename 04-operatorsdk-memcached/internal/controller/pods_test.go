@@ -85,7 +85,7 @@ func TestReadyNames(t *testing.T) {
 }
 
 // TestFailure checks the message for each of the kubelet's reasons. It has a list of its own,
-// so that it notices a reason that is missing from failures.
+// so that it notices a reason that is missing from the map failures.
 func TestFailure(t *testing.T) {
 	const again, pull = "its container keeps crashing", "its image can't be pulled"
 	const start, made = "its container can't be started", "its container can't be created"

@@ -41,7 +41,7 @@ const (
 	asExpected = "False AsExpected"
 )
 
-// conditionTests returns what can be observed of a Memcached, with the conditions that must follow.
+// conditionTests returns a row for each state in which a Memcached can be observed.
 func conditionTests() map[string]conditionTest {
 	deployment := foundDeployment(5)
 	a, b, c, d := storedPod("a"), storedPod("b"), storedPod("c"), storedPod("d")
@@ -168,7 +168,7 @@ func TestNewStatus(t *testing.T) {
 
 	memcached.Status = *status
 	status = newStatus(memcached, observation{blocker: &explanation{reason: cachev1alpha1.ReasonNameTaken, message: "taken"}})
-	g.Expect(status.Nodes).To(BeEmpty(), "what was true before must not stay")
+	g.Expect(status.Nodes).To(BeEmpty(), "the names of former pods must not stay")
 	g.Expect(status.Replicas).To(BeZero())
 	g.Expect(status.ReadyReplicas).To(BeZero())
 	g.Expect(meta.IsStatusConditionTrue(status.Conditions, cachev1alpha1.ConditionDegraded)).To(BeTrue()) //workshop:step 4.12b
@@ -198,7 +198,7 @@ func TestNewStatusIsStable(t *testing.T) {
 	}
 	g.Expect(since(cachev1alpha1.ConditionAvailable)).To(BeTemporally(">", noon.Time), "the time is that of the change from True to False")
 	//workshop:step 4.12b
-	g.Expect(since(cachev1alpha1.ConditionDegraded)).To(BeTemporally("==", noon.Time), "what has not changed keeps its time")
+	g.Expect(since(cachev1alpha1.ConditionDegraded)).To(BeTemporally("==", noon.Time), "a condition whose status has not changed keeps its time")
 }
 
 func TestAnnounce(t *testing.T) {
