@@ -1,5 +1,5 @@
 // Command manager runs the controller of the kind Guestbook. For each Guestbook, it maintains
-// a Deployment and a Service according to the spec, and reports in the status.
+// a Deployment and a Service according to the spec, and reports their state in the Guestbook's status.
 package main
 
 import (

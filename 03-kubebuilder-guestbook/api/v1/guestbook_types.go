@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ConditionReady is the type of a Guestbook's only condition. It is True while exactly the desired
-// number of pods exist, and all of them are ready and were created from the current settings.
+// ConditionReady is the type of the only condition that the controller sets. It is True while exactly the
+// desired number of pods exist, and all of them are ready and were created from the current settings.
 const ConditionReady = "Ready"
 
 // Reasons of the condition Ready.

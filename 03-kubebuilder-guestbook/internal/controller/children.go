@@ -74,11 +74,11 @@ func (r *GuestbookReconciler) settingsDigest(ctx context.Context, guestbook *web
 // childObject is an object that a Guestbook controls.
 type childObject struct {
 	kind string
-	// object has a namespace and a name; apply reads the rest from the cache, and set changes it.
+	// object has only a namespace and a name at first. If it exists, apply reads the rest from the cache.
 	object client.Object
-	// taken is the condition's reason if someone else's object has the name.
+	// taken is the condition's reason if someone else's object has this name.
 	taken string
-	// set sets the fields of object that the controller owns, and leaves all others alone.
+	// set sets those fields of object that the controller owns, and leaves all others alone.
 	set func()
 }
 
@@ -123,8 +123,8 @@ func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Gu
 	return nil, nil
 }
 
-// patch sends only the fields that differ, so it leaves annotations, sidecars and whatever
-// else others have set. The lock, which is the resource version in the patch, makes the API
+// patch sends only the fields that differ, so it leaves everything that others have set as it
+// is, such as annotations and sidecars. The lock, which is the resource version in the patch, makes the API
 // server refuse a patch that was computed from a stale copy, or from an object that has
 // since been deleted and recreated.
 //
@@ -150,7 +150,8 @@ func (r *GuestbookReconciler) patch(ctx context.Context, child childObject) (*ex
 func findBlocker(guestbook *webappv1.Guestbook, child childObject) *explanation {
 	owner := metav1.GetControllerOf(child.object)
 	controlled := owner != nil && owner.UID == guestbook.UID
-	// Only one Guestbook of a name exists at a time, so this owner has been deleted, and the garbage collector will soon delete this object.
+	// A namespace has only one Guestbook of this name at a time. So if the owner has another UID, it has been deleted, and
+	// the garbage collector will soon delete this object.
 	leftover := !controlled && isGuestbook(owner) && owner.Name == guestbook.Name
 	switch {
 	case leftover, controlled && child.object.GetDeletionTimestamp() != nil:
@@ -172,7 +173,8 @@ func isGuestbook(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Guestbook" && owner.APIVersion == webappv1.SchemeGroupVersion.String()
 }
 
-// refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large), or nil for any other error.
+// refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large). For any other
+// error, it returns nil.
 //
 //workshop:step 3.5h
 func refusal(child childObject, err error) *explanation {

@@ -22,7 +22,7 @@ const (
 
 	instanceLabel  = "app.kubernetes.io/instance"
 	managedByLabel = "app.kubernetes.io/managed-by"
-	// revisionAnnotation, on the pods and their template, holds the revision that they were created from.
+	// revisionAnnotation holds the revision that the pods are created from. The pod template and each pod have it.
 	revisionAnnotation = "webapp.my.domain/revision"
 )
 
@@ -43,7 +43,7 @@ func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
 // Guestbook of the same name do not count as pods of this one.
 //
 // It does not digest the pod template: Kubernetes' Go types change from release to
-// release, so an update of the library would replace every Guestbook's pods.
+// release, so an update of the library could replace every Guestbook's pods.
 //
 //workshop:step 3.5b
 func newRevision(guestbook *webappv1.Guestbook, settings string) string {
@@ -96,7 +96,7 @@ func setService(service *corev1.Service, guestbook *webappv1.Guestbook) {
 	port.Port, port.TargetPort, port.Protocol = 80, intstr.FromString(portName), corev1.ProtocolTCP
 }
 
-// named returns the element of the list with that name, and appends one if there is
+// named returns the element with that name, and first appends one if the list has
 // none. Elements that others have added stay.
 //
 //workshop:step 3.5d

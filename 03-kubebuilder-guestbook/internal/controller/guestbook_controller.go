@@ -1,5 +1,5 @@
 // Package controller reconciles Guestbooks. For each Guestbook, it maintains a
-// Deployment and a Service, and reports in the status.
+// Deployment and a Service, and reports their state in the Guestbook's status.
 package controller
 
 import (
@@ -72,7 +72,7 @@ func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	return ctrl.Result{}, err
 }
 
-// reconcile creates or patches the children, and reports in the status. If a child
+// reconcile creates or patches the children, and writes the status. If a child
 // is blocked, the status says why. The queue retries any error.
 //
 //workshop:step 3.5f
@@ -84,7 +84,8 @@ func (r *GuestbookReconciler) reconcile(ctx context.Context, guestbook *webappv1
 	return errors.Join(r.report(ctx, guestbook, deployment, blocker), err)
 }
 
-// report observes the pods, and writes the status: why a child is blocked or, if none is, whether the pods serve the page.
+// report observes the pods, and writes the status. The condition says why a child is blocked or, if none is,
+// whether the pods serve the page.
 //
 //workshop:step 3.5m
 func (r *GuestbookReconciler) report(ctx context.Context, guestbook *webappv1.Guestbook, deployment *appsv1.Deployment, blocker *explanation) error {
@@ -140,7 +141,7 @@ func (r *GuestbookReconciler) updateStatus(ctx context.Context, guestbook *webap
 }
 
 // announce emits an Event if the condition's reason has changed, unless the new one is Progressing.
-// Resyncs and restarts change nothing, so they emit none.
+// Resyncs and restarts don't change the reason, so they cause no Event.
 //
 //workshop:step 3.5n
 func (r *GuestbookReconciler) announce(guestbook *webappv1.Guestbook, before []metav1.Condition, ready metav1.Condition) {
@@ -155,7 +156,8 @@ func (r *GuestbookReconciler) announce(guestbook *webappv1.Guestbook, before []m
 	r.Recorder.Eventf(guestbook, nil, eventType, ready.Reason, actionReconcile, "%s", ready.Message)
 }
 
-// isNamespaceTerminating reports whether a create failed because the namespace is being deleted, and the Guestbook with it.
+// isNamespaceTerminating reports whether a create failed because the namespace is being deleted. The Guestbook will
+// soon be deleted with it.
 //
 //workshop:step 3.5h
 func isNamespaceTerminating(err error) bool {

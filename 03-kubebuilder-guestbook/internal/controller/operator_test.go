@@ -51,12 +51,12 @@ var operator = operatortest.Operator{
 			"addresses of pods that are not ready": `{"spec":{"publishNotReadyAddresses":true}}`,
 		},
 	}},
-	// The Deployment, the Service, a first status, and two more for each of its two pods: when it is created and when it
-	// becomes ready.
+	// The Deployment, the Service, a first status, and two more for each of the two pods: one when the pod is created, and
+	// one when it becomes ready.
 	MaxWrites: 7,
 	Values: map[string][]any{
 		"spec.configMapName": {"page-settings", "other-settings"},
-		// The schema allows 10, but more pods take longer and test nothing else.
+		// The schema allows 10, but more pods take longer and test nothing more.
 		"spec.size": {int64(1), int64(2), int64(3)},
 	},
 	// The controller requeues only after failures, with backoff. Five seconds are enough even on a slow machine.

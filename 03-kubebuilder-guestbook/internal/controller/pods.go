@@ -53,7 +53,7 @@ func readyConditionOf(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// keepReadiness is a cache transform: it drops every part of a pod that this controller does not read.
+// keepReadiness is a cache transform: it keeps little more of a pod than this controller reads.
 //
 //workshop:step 3.7a
 func keepReadiness(object any) (any, error) {

@@ -29,7 +29,8 @@ import (
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
 
-// testReconciler returns a reconciler with an in-memory client, which contains the objects and fails as faults say.
+// testReconciler returns a reconciler with an in-memory client, which contains the objects. Its calls fail as faults
+// specifies.
 func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *GuestbookReconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -51,7 +51,7 @@ var _ = Describe("the metrics", func() {
 		options := manager.Default()
 		options.EnableHTTP2 = http2
 		address := serveMetrics(cluster.Config, options)
-		dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}}} // it is self-signed
+		dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}}} // the certificate is self-signed
 		connection, err := dialer.DialContext(ctx, "tcp", address)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(connection.Close)
@@ -179,7 +179,7 @@ func request(ctx context.Context, url, token string) (status int, body string, e
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} // it is self-signed
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} // the certificate is self-signed
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
 		return 0, "", fmt.Errorf("get %s: %w", url, err)

@@ -25,7 +25,7 @@ func digestOf(settings *corev1.ConfigMap) string {
 
 // keepDigest is a cache transform: it replaces a ConfigMap's content with its digest.
 // The cache holds every ConfigMap of the watched namespaces, and no Guestbook refers
-// to most of them. The informer may call the transform again with its own result.
+// to most of them. The informer may pass keepDigest's result to keepDigest again.
 //
 //workshop:step 3.7a
 func keepDigest(object any) (any, error) {

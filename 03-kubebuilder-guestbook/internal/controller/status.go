@@ -39,7 +39,7 @@ func observedCondition(guestbook *webappv1.Guestbook, deployment *appsv1.Deploym
 	return newCondition(metav1.ConditionFalse, webappv1.ReasonProgressing, "pods are being created or replaced")
 }
 
-// explanation says why a child is blocked, as the Guestbook's condition reports it.
+// explanation says why a child is blocked. The Guestbook's condition reports the reason and the message.
 type explanation struct{ reason, message string }
 
 // condition returns the condition of a Guestbook with a blocked child.
@@ -51,7 +51,7 @@ func newCondition(status metav1.ConditionStatus, reason, message string) metav1.
 	return metav1.Condition{Type: webappv1.ConditionReady, Status: status, Reason: reason, Message: message}
 }
 
-// stalled returns the Deployment controller's message about a rollout that is stuck, or "" if none is.
+// stalled returns the Deployment controller's message if the rollout is stuck, and otherwise "".
 func stalled(deployment *appsv1.Deployment) string {
 	if deployment.Status.ObservedGeneration < deployment.Generation {
 		return ""

@@ -57,7 +57,7 @@ func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
 
 // runManager runs the controller as cmd/main.go does, until the context ends.
 func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options) error {
-	setup.Logger = ctrl.LoggerFrom(ctx)             // the test kit's, otherwise the suite's
+	setup.Logger = ctrl.LoggerFrom(ctx)             // the test kit's logger if ctx has it, otherwise the suite's
 	setup.Controller.SkipNameValidation = new(true) // controller-runtime allows each name once in a process, but the specs start many controllers
 	mgr, err := ctrl.NewManager(config, setup)
 	if err != nil {
