@@ -1,4 +1,4 @@
-// Command manager runs the controller of the kind Guestbook. For each Guestbook, it maintains
+// Command manager runs the controller for Guestbooks. For each Guestbook, it maintains
 // a Deployment and a Service according to the spec, and reports their state in the Guestbook's status.
 package main
 
