@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// pausesBetween reports how long the queue delays a request after each failure.
+// pausesBetween is a rate limiter that reports how long the queue delays a request after each failure.
 type pausesBetween struct {
 	workqueue.TypedRateLimiter[reconcile.Request]
 	pauses chan time.Duration
