@@ -19,8 +19,8 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// This describes an operator of your own, which makes a ConfigMap for each Widget. In a suite, the variables and the
-// two calls are outside a function.
+// This example describes an operator of your own, which makes a ConfigMap for each Widget. In a suite, the variables,
+// BeforeSuite and Describe are outside any function.
 func Example() {
 	operator := operatortest.Operator{
 		CRDs:           []string{"config/crd/bases"},

@@ -21,21 +21,22 @@ type Operator struct {
 	InvalidSamples string
 
 	// Run runs the operator against the API server of the configuration, until the context ends and the work in
-	// progress is finished. The kit may run several operators at once in one process, so an operator may listen only on
-	// free ports, or on none. It may return an error before its first write if the API server doesn't
+	// progress is finished. The kit may run several operators at once in one process, so an operator must listen on free
+	// ports, or on none. It may return an error before its first write if the API server doesn't
 	// answer: the kit then starts it again. If the context's cause is traffic.ErrKilled, the operator must end
 	// immediately, as after kill -9.
 	//
-	// The context has a logger, which klog.FromContext and controller-runtime's log.FromContext return. The kit searches its
-	// output for panics and for the values of Secrets. Pass the logger to a manager as ctrl.Options.Logger. A panic that isn't
-	// recovered still ends the test process; with the environment variable GODEBUG=tracebacklabels=1, Go also prints the trial.
+	// The context has a logger, which klog.FromContext and controller-runtime's log.FromContext return. The kit searches
+	// the logger's output for panics and for the values of Secrets. Pass the logger to a manager as ctrl.Options.Logger.
+	// A panic that isn't recovered still ends the test process; with the environment variable GODEBUG=tracebacklabels=1,
+	// Go also prints the trial.
 	Run func(ctx context.Context, config *rest.Config, options RunOptions) error
 	// Confine is for an operator that watches all namespaces and can't be restricted to one. The kit then redirects its
 	// lists and watches of all namespaces to [RunOptions.Namespace].
 	Confine bool
-	// AllNamespaces means that Run lets the operator watch all namespaces if [RunOptions.Namespace] is empty. The behaviour
-	// neighbours then also tries resources of the same name in two namespaces, and the kit shows the operator only those.
-	// An operator with Confine doesn't need this.
+	// AllNamespaces means that Run lets the operator watch all namespaces if [RunOptions.Namespace] is empty. The
+	// "neighbours" behaviour then also tries resources of the same name in two namespaces, and the kit shows the operator
+	// only these two. An operator with Confine doesn't need AllNamespaces.
 	AllNamespaces bool
 	// Webhooks lists files and folders with the operator's webhook configurations. Set testcluster.Cluster.Webhooks to
 	// the same paths, so that they are installed.
@@ -66,35 +67,35 @@ type Operator struct {
 	// MaxWrites is how many of the operator's writes may take effect before a new
 	// resource has converged. Events, Leases and refused writes don't count.
 	MaxWrites int
-	// Drains means that the operator finishes the queued work and writes its Events before it ends, as client-go's queue can.
-	// controller-runtime's manager drops what is queued, and catches up after the next start; Events that are not yet
-	// written are lost. Source: Provider.Stop in its pkg/internal/recorder.
+	// Drains means that the operator finishes the queued work and writes its Events before it ends. client-go's queue
+	// makes that possible. controller-runtime's manager drops what is queued, and catches up after the next start; Events
+	// that are not yet written are lost. Source: Provider.Stop in controller-runtime's pkg/internal/recorder.
 	Drains bool
 	// Values gives sensible values of spec fields, by their path, such as
 	// "spec.image". Without them, the kit generates values from the field's schema.
 	Values map[string][]any
-	// Ascending are the paths of spec fields that can only increase, such as a version: the API server accepts only values
+	// Ascending lists the paths of spec fields that can only increase, such as a version: the API server accepts only values
 	// that come after the current one in the field's Values. The fields can't be inside lists or maps.
 	Ascending []string
-	// Immutable are the paths of the spec fields that can't be changed: the API server refuses every change.
+	// Immutable lists the paths of the spec fields that can't be changed: the API server refuses every change.
 	Immutable []string
-	// Fixed are spec fields that keep the sample's value in every behaviour, by their path, each with the reason. An
+	// Fixed lists spec fields that keep the sample's value in every behaviour, by their path, each with the reason. An
 	// example is a field that preserves external resources when the custom resource is deleted: the kit would report a leak.
 	Fixed map[string]string
-	// Required are optional spec fields that have a value in every behaviour, by their paths, each with the reason. An
+	// Required lists optional spec fields that have a value in every behaviour, by their paths, each with the reason. An
 	// example is the number of replicas, if the operator keeps a Deployment's last number when the field is unset.
 	Required map[string]string
-	// Unmeetable are specs that the API server accepts but the operator can't fulfil.
+	// Unmeetable lists specs that the API server accepts but the operator can't fulfil.
 	Unmeetable []Unmeetable
 	// Normalize removes from a copy of an object what differs between two
 	// resources with the same spec, such as generated names and random content.
-	// Metadata, other objects' status, the namespace's name, UIDs and times are already normalised.
+	// Metadata, other objects' status, the namespace's name, UIDs and the times in conditions are already normalised.
 	Normalize func(object *unstructured.Unstructured)
-	// LeftOut are behaviours that are not tried, each with the reason, which the report shows. To leave out a part of a
-	// behaviour, add its name after a slash:
+	// LeftOut lists the behaviours that are not tried, each with the reason, which the report shows. To leave out a part
+	// of a behaviour, add the part's name after a slash:
 	//
 	//	converges/observedGeneration  the conditions have no observedGeneration; the kit reads status.observedGeneration in any case
-	//	converges/kstatus             another controller sets the condition Reconciling or Stalled of the resource
+	//	converges/kstatus             another controller sets the resource's condition Reconciling or Stalled
 	//	converges/order               the status doesn't say whether the children exist and their pods are ready
 	//	silent/resync                 the operator has no setting for resyncs, so RunOptions.Resync has no effect
 	//	drift/env                     only the operator may change the list of a container's variables
@@ -111,8 +112,8 @@ type Operator struct {
 	LeftOut map[string]string
 	// External is the system outside Kubernetes in which the operator creates something. Nil if there is none.
 	External External
-	// Seed is the seed of the random specs of the behaviour transitions; 1 if zero. With another seed, the kit tries other
-	// specs.
+	// Seed is the seed of the random specs that the "transitions" behaviour tries; 1 if zero. With another seed, the kit
+	// tries other specs.
 	Seed int64
 	// MaxPause is the longest time for which the operator may do nothing although it has something left to do: the
 	// interval at which it polls or requeues. A retry that sends no request to the API server, such as a call to
@@ -179,14 +180,14 @@ type Child struct {
 	Generated bool
 	// Labels distinguish a generated child from other children of its kind.
 	Labels map[string]string
-	// Drift are JSON merge patches that the operator must undo; the keys say what they do. Each must change the child, and the
-	// operator must give each changed field another value; this is checked before Normalize.
+	// Drift contains JSON merge patches that the operator must undo; each key says what its patch does. Each patch must
+	// change the child, and the operator must give each changed field another value; this is checked before Normalize.
 	Drift map[string]string
-	// Foreign are JSON merge patches of fields that belong to others, which the
-	// operator must leave alone. A label and an annotation are always tried.
+	// Foreign contains JSON merge patches to fields that belong to others; the operator must leave these fields alone.
+	// A label and an annotation are always tried.
 	Foreign map[string]string
-	// Applied are parts of the child, as JSON, that others add by server-side apply and the operator must leave
-	// alone; the keys say what they do. An example is a sidecar,
+	// Applied contains parts of the child, as JSON, that others add by server-side apply and the operator must leave
+	// alone; each key describes its part. An example is a sidecar,
 	// {"spec":{"template":{"spec":{"containers":[{"name":"proxy","image":"proxy:1"}]}}}}. The API server merges lists
 	// by their keys. For a child with a pod template, an annotation of the template and a variable of the first
 	// container are always tried; for a ServiceAccount, a reference to a Secret.

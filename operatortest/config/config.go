@@ -39,23 +39,23 @@ type File struct {
 	// definitions name a conversion webhook.
 	Webhooks []string `json:"webhooks,omitempty"`
 	// Roles are files with Roles and ClusterRoles, or folders with such files. The operator runs with these permissions and no
-	// others. Without Roles, it may do everything, and the behaviour least-privilege is left out.
+	// others. Without Roles, it may do everything, and the "least-privilege" behaviour is left out.
 	Roles []string `json:"roles,omitempty"`
 
 	// Confine is for an operator that watches all namespaces and can't be restricted to one: the kit redirects its lists and
 	// watches of all namespaces to the trial's.
 	Confine bool `json:"confine,omitempty"`
-	// AllNamespaces means that the operator watches all namespaces if {{.Namespace}} is empty. The behaviour neighbours then
-	// also tries resources of the same name in two namespaces. An operator with Confine doesn't need this.
+	// AllNamespaces means that the operator watches all namespaces if {{.Namespace}} is empty. The "neighbours" behaviour
+	// then also tries resources of the same name in two namespaces. An operator with Confine doesn't need this.
 	AllNamespaces bool `json:"allNamespaces,omitempty"`
 	// Command is the program and its arguments, with the placeholders of [process.Values].
 	Command []string `json:"command"`
-	// LeaderElection are further arguments, for trials with leader election.
+	// LeaderElection lists further arguments, for trials with leader election.
 	LeaderElection []string `json:"leaderElection,omitempty"`
-	// Resync are further arguments, for trials in which informers must pass all objects to the handlers again every
+	// Resync lists further arguments, for trials in which informers must pass all objects to the handlers again every
 	// second. Without them, silent/resync is left out.
 	Resync []string `json:"resync,omitempty"`
-	// Env are further environment variables, as NAME=value, with the same placeholders.
+	// Env lists further environment variables, as NAME=value, with the same placeholders.
 	Env []string `json:"env,omitempty"`
 	// Logs is the folder for what the operator prints, with a file for each start. With --report, it is logs/ in the
 	// report's folder.
@@ -63,7 +63,7 @@ type File struct {
 	// Grace is how long the operator may take to exit after SIGTERM, such as 10s; 30s if empty.
 	Grace string `json:"grace,omitempty"`
 
-	// Prepare are objects to create in a new namespace, such as a Secret that the sample refers to.
+	// Prepare lists objects to create in a new namespace, such as a Secret that the sample refers to.
 	Prepare []map[string]any `json:"prepare,omitempty"`
 	// Condition is the type of the condition that is True while the resource is in its desired state; Ready if empty.
 	Condition string `json:"condition,omitempty"`
@@ -79,21 +79,21 @@ type File struct {
 	// Values are sensible values of spec fields, by paths such as spec.image, spec.pools[].size or spec.labels.*. Without
 	// them, the kit generates values from the field's schema.
 	Values map[string][]any `json:"values,omitempty"`
-	// Ascending are the paths of fields that can only increase, such as a version: the API server accepts only values that
+	// Ascending lists the paths of fields that can only increase, such as a version: the API server accepts only values that
 	// come after the current one in the field's Values.
 	Ascending []string `json:"ascending,omitempty"`
-	// Immutable are the paths of fields that can't be changed. The "update" behaviour checks that the API server
+	// Immutable lists the paths of fields that can't be changed. The "update" behaviour checks that the API server
 	// refuses a change.
 	Immutable []string `json:"immutable,omitempty"`
-	// Fixed are fields that keep the sample's value in all trials, by their paths, each with the reason.
+	// Fixed lists fields that keep the sample's value in all trials, by their paths, each with the reason.
 	Fixed map[string]string `json:"fixed,omitempty"`
-	// Required are optional fields that have a value in all trials, by their paths, each with the reason.
+	// Required lists optional fields that have a value in all trials, by their paths, each with the reason.
 	Required map[string]string `json:"required,omitempty"`
-	// Unmeetable are specs that the API server accepts but the operator can't fulfil.
+	// Unmeetable lists specs that the API server accepts but the operator can't fulfil.
 	Unmeetable []Unmeetable `json:"unmeetable,omitempty"`
 	// Normalize removes what differs between two resources with the same spec before they are compared.
 	Normalize []Normalize `json:"normalize,omitempty"`
-	// LeftOut are behaviours, and parts of behaviours such as collision/event, that don't fit the operator, each with
+	// LeftOut lists behaviours, and parts of behaviours such as collision/event, that don't fit the operator, each with
 	// the reason, which the report shows. [operatortest.Operator] lists the parts.
 	LeftOut map[string]string `json:"leftOut,omitempty"`
 	// Seed is the seed of random specs; 1 if zero.
@@ -118,12 +118,12 @@ type Child struct {
 	// resource controls and that has Labels, which distinguish it from other children of its kind.
 	Generated bool              `json:"generated,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
-	// Drift are JSON merge patches that the operator must undo; each key describes its patch. A list in a merge patch
+	// Drift contains JSON merge patches that the operator must undo; each key describes its patch. A list in a merge patch
 	// replaces the whole old list.
 	Drift map[string]map[string]any `json:"drift,omitempty"`
 	// Foreign contains JSON merge patches to fields that belong to others; the operator must leave these fields alone.
 	Foreign map[string]map[string]any `json:"foreign,omitempty"`
-	// Applied are parts of the child that others add by server-side apply, and that the operator must leave alone.
+	// Applied contains parts of the child that others add by server-side apply, and that the operator must leave alone.
 	Applied map[string]map[string]any `json:"applied,omitempty"`
 }
 
@@ -133,7 +133,7 @@ type Unmeetable struct {
 	Name string `json:"name"`
 	// Patch is a JSON merge patch of the sample.
 	Patch map[string]any `json:"patch"`
-	// Prepare are the objects that block the operator.
+	// Prepare lists the objects that block the operator.
 	Prepare []map[string]any `json:"prepare,omitempty"`
 }
 

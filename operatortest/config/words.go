@@ -32,7 +32,7 @@ func words(run, text string) string {
 	})
 }
 
-// keys are the file's keys, by the names of the Go fields.
+// keys maps the names of the Go fields to the file's keys.
 var keys = keysOf(reflect.TypeFor[File]())
 
 func keysOf(file reflect.Type) map[string]string {

@@ -23,11 +23,11 @@ type Operator struct {
 	Resources string
 	// Trial is the namespace of the specs' resources. The specs create it and delete it.
 	Trial string
-	// Prepare are the arguments of kubectl that create what else the resources need; nil if they need nothing else.
+	// Prepare contains the arguments of kubectl that create what else the resources need; nil if they need nothing else.
 	Prepare []string
-	// Samples are the arguments of kubectl that name the sample resources, such as --kustomize=config/samples.
+	// Samples contains the arguments of kubectl that name the sample resources, such as --kustomize=config/samples.
 	Samples []string
-	// Converged are the conditions of a resource in its desired state, as arguments of `kubectl wait --for=condition=`.
+	// Converged lists the conditions of a resource in its desired state, as arguments of `kubectl wait --for=condition=`.
 	Converged []string
 	// Children are objects that the operator creates for the samples. After a failover, the first one also shows whether
 	// the operator works again.
@@ -39,7 +39,7 @@ type Operator struct {
 	Collision *Collision
 }
 
-// Metrics are served behind a Service, to clients that have a role.
+// Metrics describes metrics that are served behind a Service, to clients that have a role.
 type Metrics struct {
 	Service, Role string
 	// Contains is a text that the metrics always contain.
@@ -50,7 +50,7 @@ type Metrics struct {
 type Child struct {
 	// Name is the type and name for kubectl, such as deployment/web.
 	Name string
-	// Drift are changes that the operator must undo; the keys say what they do.
+	// Drift contains changes that the operator must undo; each key says what its change does.
 	Drift map[string]Drift
 }
 
@@ -62,7 +62,8 @@ type Drift struct {
 
 // Collision is a name conflict: the name is taken before the operator needs it.
 type Collision struct {
-	// Foreign are the arguments of `kubectl create` that take the name, such as deployment taken --image=….
+	// Foreign contains the arguments of `kubectl create` for the object that takes the name, such as deployment taken
+	// --image=….
 	Foreign []string
 	// Child is the type and name of the object that has the name, such as deployment/taken.
 	Child string

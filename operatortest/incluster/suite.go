@@ -44,7 +44,7 @@ func Check(ctx context.Context, o Operator) {
 	gomega.Expect(present).To(gomega.BeEmpty(), "these tests remove all of this from the cluster at the end, so it must not exist when they begin: run `make undeploy`, and delete the namespace %s", o.Trial)
 }
 
-// deployed names the objects of a deployment that exist.
+// deployed names the objects in the operator's manifests that exist in the cluster.
 func (o Operator) deployed(ctx context.Context) string {
 	ginkgo.GinkgoHelper()
 	return Kubectl(ctx, "get", "--kustomize="+o.Manifests, "--ignore-not-found", "--output=name")

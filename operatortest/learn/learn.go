@@ -23,7 +23,7 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// Options are what is known about an operator before it has run. Paths are relative to the working directory.
+// Options contains what is known about an operator before it has run. Paths are relative to the working directory.
 type Options struct {
 	CRDs, Roles, Webhooks []string
 	Sample                string

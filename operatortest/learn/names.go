@@ -15,7 +15,7 @@ import (
 // child is an object that the operator created, as it was in each run.
 type child struct {
 	kind schema.GroupVersionKind
-	// name are CEL expressions for the child's name, the likeliest first. There are none if the name is generated.
+	// name lists CEL expressions for the child's name, the likeliest first. It is empty if the name is generated.
 	name []string
 	// first and second are the object in each run; second is nil if only one run created it.
 	first, second *unstructured.Unstructured
@@ -72,8 +72,8 @@ func expressionsFor(name string, sources []source) []string {
 	return append(append(exact, affixed...), strconv.Quote(name))
 }
 
-// apart reports whether a part of a name is separated from the rest by dashes or dots. Otherwise a short value, such as "a",
-// would be found in any name.
+// apart reports whether a part of a name is separated from the rest by dashes or dots. Otherwise a short value, such
+// as "a", would be found in most names.
 func apart(before, after string) bool {
 	return (before == "" || strings.HasSuffix(before, "-") || strings.HasSuffix(before, ".")) &&
 		(after == "" || strings.HasPrefix(after, "-") || strings.HasPrefix(after, "."))

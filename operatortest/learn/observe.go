@@ -30,14 +30,14 @@ const quiet = 3 * time.Second
 type run struct {
 	resource *unstructured.Unstructured
 	children []*unstructured.Unstructured
-	// gone are the kinds and names of objects that the operator created and that no longer exist.
+	// gone lists the kinds and names of objects that the operator created and that no longer exist.
 	gone  []string
 	state state.Snapshot
 	// confined means that the operator asked for the resources of all namespaces.
 	confined bool
-	// writes are the writes that took effect, without Events and Leases.
+	// writes holds the writes that took effect, without Events and Leases.
 	writes []traffic.Request
-	// drift are proposals for the children, in the children's order.
+	// drift holds proposals for the children, in the children's order.
 	drift [][]proposal
 }
 

@@ -24,11 +24,11 @@ type page struct {
 	Children []child
 	Writes   []string
 	Unknown  []unknown
-	// OtherRoles are files with roles that are not the operator's.
+	// OtherRoles lists files with roles that are not the operator's.
 	OtherRoles []string
-	// Gone are objects that the operator created and that no longer existed at the end.
+	// Gone lists objects that the operator created and that no longer existed at the end.
 	Gone []string
-	// Unmet are the conditions that were not True at the end, if none was True.
+	// Unmet describes the conditions that were not True at the end. The file shows them only if none was True.
 	Unmet []string
 }
 

@@ -23,23 +23,23 @@ import (
 // defaultGrace is the default of a pod's terminationGracePeriodSeconds.
 const defaultGrace = 30 * time.Second
 
-// withheld are the environment variables that the operator doesn't inherit, because they point to another cluster.
+// withheld lists the environment variables that the operator doesn't inherit, because they point to another cluster.
 var withheld = []string{"KUBECONFIG", "USE_EXISTING_CLUSTER", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"}
 
 // Command says how to start an operator. All strings in Args, LeaderElection, Resync and Env are templates of package
 // text/template that can use [Values]: "--namespace={{.Namespace}}".
 type Command struct {
-	// Args are the program and its arguments. A program without a slash in its name is looked up on the tests' PATH; a
+	// Args contains the program and its arguments. A program without a slash in its name is looked up on the tests' PATH; a
 	// relative path is relative to Dir. The kit may run several operators at once, so the program must not listen on
 	// fixed ports. If it doesn't understand ":0", use {{.FreePort}}. An argument that a condition makes empty, such as
 	// "{{with .Namespace}}--namespace={{.}}{{end}}", is left out.
 	Args []string
-	// LeaderElection are further arguments, for trials with leader election. If the operator elects a leader by default,
+	// LeaderElection lists further arguments, for trials with leader election. If the operator elects a leader by default,
 	// add "--leader-elect={{.LeaderElection}}", or a similar flag, to Args instead.
 	LeaderElection []string
-	// Resync are further arguments, for trials that need more frequent resyncs than the default.
+	// Resync lists further arguments, for trials that need more frequent resyncs than the default.
 	Resync []string
-	// Env are further environment variables, as NAME=value. KUBECONFIG is already set. The others are inherited from the
+	// Env lists further environment variables, as NAME=value. KUBECONFIG is already set. Others are inherited from the
 	// tests, except those that point to another cluster. If HTTPS_PROXY is set, some languages' clients need
 	// NO_PROXY=127.0.0.1.
 	Env []string
@@ -59,8 +59,8 @@ func (c Command) ServesWebhooks() bool {
 
 // Run runs the operator until the context ends, and returns when its process and everything that it started have ended.
 // If the operator exits after SIGTERM, Run returns nil, even if the signal itself ended the process (exit status 143, as
-// from a Java virtual machine). If it was killed, Run returns traffic.ErrKilled. Any other error contains the last lines
-// that the operator printed.
+// from a Java virtual machine). If the kit killed it, Run returns traffic.ErrKilled. Any other error contains the
+// last lines that the operator printed.
 func (c Command) Run(ctx context.Context, config *rest.Config, options operatortest.RunOptions) error {
 	dir, err := os.MkdirTemp("", "operatortest-process-")
 	if err != nil {

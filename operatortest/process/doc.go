@@ -11,7 +11,7 @@
 //
 // The operator gets a kubeconfig for a proxy on 127.0.0.1, with a certificate and a token of its own. The proxy sends
 // each request through the transport of the kit's rest.Config. There the kit records it, may delay or fail it, and sends
-// it as the operator's user. A request that fails in that transport reaches the operator as a broken
+// it as the operator's user. A failure in that transport reaches the operator as a broken
 // connection, never as an HTTP status that the API server didn't send.
 //
 // The kit reads JSON. If the operator accepts protobuf, CBOR or YAML, the proxy asks for JSON instead. Clients decode

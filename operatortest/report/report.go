@@ -47,7 +47,7 @@ type Behaviour struct {
 	Result  Result `json:"result"`
 	// Reason says why the behaviour was left out.
 	Reason string `json:"reason,omitempty"`
-	// LeftOut are the parts of the behaviour that were left out, with the reasons.
+	// LeftOut lists the parts of the behaviour that were left out, with the reasons.
 	LeftOut map[string]string `json:"leftOut,omitempty"`
 	// Failure is empty if the behaviour has passed.
 	Failure string `json:"failure,omitempty"`
@@ -87,7 +87,7 @@ type Trial struct {
 	Timeline []Entry `json:"timeline,omitempty"`
 	// Namespace is a failed trial's namespace.
 	Namespace string `json:"namespace,omitempty"`
-	// Logs are what a failed trial's operators logged or printed, as far as the kit knows it.
+	// Logs contains what a failed trial's operators logged or printed, as far as the kit knows it.
 	Logs []Log `json:"logs,omitempty"`
 }
 

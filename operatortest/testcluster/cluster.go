@@ -13,8 +13,8 @@
 // behave differently.
 //
 // Custom resource definitions given in [Cluster.CRDs] are installed before the controller manager starts, so that its garbage
-// collector knows them from the start. It takes up to about 30 seconds to notice a definition that is installed later; until
-// then it doesn't collect the children of that kind of object.
+// collector knows them from the start. The collector takes up to about 30 seconds to notice a definition that is
+// installed later; until then it doesn't collect the children of that kind of object.
 //
 // With USE_EXISTING_CLUSTER=true nothing is started. The tests run on the cluster that KUBECONFIG names; [Cluster.Stop]
 // removes the definitions and webhooks that [Cluster.Start] created there. Definitions that were there before stay, and

@@ -54,8 +54,8 @@ func (t *Tap) Kept(match func(Request) bool) int {
 	return kept
 }
 
-// Shown returns the version of an object that each matching watch has shown last. Watches that have
-// never shown the object are left out: a selector may exclude it, or a list may have come first.
+// Shown returns, for each matching watch, the last version of an object that it has shown. Watches that have never shown
+// the object are left out: a selector may exclude it, or a list may have come first.
 func (t *Tap) Shown(match func(Request) bool, uid types.UID) []Version {
 	var shown []Version
 	for _, watch := range t.openWatches(match) {
